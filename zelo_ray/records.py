@@ -1,0 +1,182 @@
+"""The nouns of the project, as frozen dataclasses. Everything else takes and returns these."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, Literal
+
+from pydantic import BaseModel
+
+Status = Literal["ok", "refused", "filtered", "truncated", "invalid", "failed"]
+"""How a call ended. Only ``ok`` can become a judgment; ``failed`` means that no answer came at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A candidate for one query. ``metadata`` is never shown to a judge unless asked for."""
+
+    id: str
+    content: str
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """One input line: a query and its candidates, whose ids are distinct."""
+
+    query_id: str
+    query: str
+    documents: tuple[Document, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """A model that judges. Written ``openai:gpt-6-luna``, or ``openai:qwen3@http://host:8000/v1``
+    for a compatible server. ``options`` holds all that can change its answers, and nothing else."""
+
+    provider: str
+    model: str
+    base_url: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The judge as a user writes it, and as every output file names it."""
+        at = f"@{self.base_url}" if self.base_url else ""
+        return f"{self.provider}:{self.model}{at}"
+
+    @classmethod
+    def parse(cls, text: str) -> "Judge":
+        """Read ``provider:model`` or ``provider:model@URL``; a missing model is an empty string."""
+        provider, _, rest = text.partition(":")
+        model, at, url = rest.partition("@http")
+        return cls(provider, model, at[1:] + url if at else None)
+
+
+@cache
+def verdict_schema(verdict: type[BaseModel]) -> dict[str, Any]:
+    """The JSON schema that an answer must satisfy, as providers are sent it."""
+    return verdict.model_json_schema()
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One question to one judge.
+
+    ``verdict`` is the pydantic model that an answer must satisfy; its JSON schema is what providers
+    are sent. ``query`` and ``documents`` are the material that ``user`` was rendered from: judges
+    that compute instead of reading prose use them, and they are never sent anywhere.
+    """
+
+    judge: Judge
+    system: str
+    user: str
+    verdict: type[BaseModel]
+    query: str = field(repr=False)
+    documents: tuple[Document, ...] = field(repr=False)
+    repeat: int = 0
+    key: str = field(init=False)
+    """A hash of everything that can change the answer: 32 hexadecimal digits."""
+
+    def __post_init__(self) -> None:
+        judge = self.judge
+        identity = [
+            *(judge.provider, judge.model, judge.base_url, judge.options),
+            *(self.system, self.user, verdict_schema(self.verdict), self.repeat),
+        ]
+        digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode())
+        object.__setattr__(self, "key", digest.hexdigest()[:32])
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one call. ``input_tokens`` and ``output_tokens`` are inclusive totals; the others
+    say how much of them was read from a cache, written to one, or spent on hidden thinking."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    cache_write_tokens: int = 0
+    thinking_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a provider brought back from one call: a billed response, good or not."""
+
+    status: Status
+    text: str
+    usage: Usage
+    model: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """One row of the ledger: what came back for a request, and what it cost.
+
+    ``dollars`` is None where the model's price is unknown; ``received_at`` is ISO 8601 in UTC;
+    ``attempts`` counts the calls made for this row; ``run_id`` names the run that paid.
+    """
+
+    key: str
+    judge: str
+    status: Status
+    text: str
+    reason: str
+    model: str
+    input_tokens: int
+    output_tokens: int
+    cached_tokens: int
+    cache_write_tokens: int
+    thinking_tokens: int
+    dollars: float | None
+    attempts: int
+    received_at: str
+    run_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Vote:
+    """One judge's word on one pair. ``preference`` lies in [-1, 1]; negative: A is more relevant.
+
+    ``swapped`` tells that the judge saw B first; ``preference`` is already turned back.
+    """
+
+    query_id: str
+    doc_id_a: str
+    doc_id_b: str
+    judge: str
+    preference: float
+    swapped: bool
+    reasoning: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """One request that gave no judgment, and why."""
+
+    query_id: str
+    doc_ids: tuple[str, ...]
+    judge: str
+    status: Status
+    reason: str
+    attempts: int
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """The fit's word on one document. ``score`` is in logits, centred on the query's mean over the
+    judged documents; ``std_error`` is in logits; ``comparisons`` counts the votes it rests on;
+    ``rank`` starts at 1."""
+
+    query_id: str
+    doc_id: str
+    score: float
+    std_error: float
+    comparisons: int
+    rank: int
