@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Literal
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 Status = Literal["ok", "refused", "filtered", "truncated", "invalid", "failed"]
-"""How a call ended. Only ``ok`` can become a judgment; ``failed`` means that no answer came at all."""
+"""How a call ended. Only ``ok`` can become a judgment; ``failed``: no answer came at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +33,10 @@ class Pool:
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """A model that judges. Written ``openai:gpt-6-luna``, or ``openai:qwen3@http://host:8000/v1``
-    for a compatible server. ``options`` holds all that can change its answers, and nothing else."""
+    """A model that judges, and all the options that can change its answers.
+
+    Written ``openai:gpt-6-luna``, or ``openai:qwen3@http://host:8000/v1`` for a compatible server.
+    """
 
     provider: str
     model: str
@@ -92,8 +94,11 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one call. ``input_tokens`` and ``output_tokens`` are inclusive totals; the others
-    say how much of them was read from a cache, written to one, or spent on hidden thinking."""
+    """Tokens of one call.
+
+    ``input_tokens`` and ``output_tokens`` are inclusive totals; the others say how much of them was
+    read from a cache, written to one, or spent on hidden thinking.
+    """
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -170,9 +175,11 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """The fit's word on one document. ``score`` is in logits, centred on the query's mean over the
-    judged documents; ``std_error`` is in logits; ``comparisons`` counts the votes it rests on;
-    ``rank`` starts at 1."""
+    """The fit's word on one document.
+
+    ``score`` is in logits, centred on the mean of the query's judged documents, and ``std_error``
+    too; ``comparisons`` counts the votes that it rests on; ``rank`` starts at 1.
+    """
 
     query_id: str
     doc_id: str
@@ -180,3 +187,12 @@ class Score:
     std_error: float
     comparisons: int
     rank: int
+
+
+def first_error(error: ValidationError) -> str:
+    """The first thing that pydantic found wrong, in one line, without the text it was found in."""
+    first = error.errors(include_input=False, include_url=False)[0]
+    place = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in first["loc"]).lstrip(".")
+    message = first["msg"].removeprefix("Value error, ")
+    more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
+    return f"{place}: {message}{more}" if place else f"{message}{more}"

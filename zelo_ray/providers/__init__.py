@@ -1,21 +1,14 @@
 """Providers carry a request to a model and bring the answer back. They know nothing of relevance.
 
-A provider is one module with five names, and one line in ``PROVIDERS``:
-
-* ``KEY_VARIABLES``: environment variables, any of which holds its key; empty where none is needed.
-* ``MODELS``: the models that the provider's bare name stands for; the first is its default.
-* ``OPTIONS``: the answer-changing options it understands, with their defaults.
-* ``CONCURRENCY``: calls in flight that are fine without knowing the account's limits.
-* ``connect(settings)``: a `Provider` for judges of one base URL and key.
-
-What goes wrong leaves a provider as one of three errors; `zelo_ray.online` decides what to do.
+A provider is one line in ``PROVIDERS`` and one module with five names (`Module`). What goes wrong
+leaves it as one of three errors; `zelo_ray.online` decides what to do about each.
 """
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from importlib import import_module
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from zelo_ray.records import Answer, Judge, Request, Status
 
@@ -27,9 +20,16 @@ PROVIDERS = {
 }
 
 
+class PanelError(Exception):
+    """The panel names a judge that does not exist or cannot be reached; says what to write."""
+
+
 class Retry(Exception):  # noqa: N818 - it names what to do, as the two below
-    """The call may succeed later. ``delay`` is the server's own wish, in seconds, if it had one;
-    ``throttled`` tells that the account's rate was exceeded, so that others should wait as well."""
+    """The call may succeed later.
+
+    ``delay`` is the server's own wish in seconds, if it had one; ``throttled`` tells that the
+    account's rate was exceeded, so that its other calls should wait as well.
+    """
 
     def __init__(self, reason: str, delay: float | None = None, *, throttled: bool = False) -> None:
         super().__init__(reason)
@@ -61,8 +61,104 @@ class Provider(Protocol):
     """A connection that many calls share."""
 
     async def send(self, request: Request) -> Answer:
-        """Make one call, without retries. Raises `Retry`, `Refused` or `Fatal`, and nothing that
-        belongs to an SDK."""
+        """Make one call, without retries.
+
+        Raises:
+            Retry, Refused, Fatal: and nothing that belongs to an SDK.
+        """
 
     async def aclose(self) -> None:
         """Let go of sockets."""
+
+
+class Module(Protocol):
+    """What a provider's module holds."""
+
+    KEY_VARIABLES: tuple[str, ...]
+    """Environment variables, any of which holds its key; empty where none is needed."""
+    MODELS: tuple[str, ...]
+    """The models that the provider's bare name stands for."""
+    OPTIONS: Mapping[str, Any]
+    """Every option that can change an answer, with its default."""
+    CONCURRENCY: int
+    """Calls in flight that are fine without knowing the account's limits."""
+
+    def connect(self, settings: Settings) -> Provider:
+        """Open a connection for the judges of one base URL and key."""
+
+
+def module(name: str) -> Module:
+    """A provider's module, imported when first used.
+
+    Raises:
+        PanelError: there is none of that name.
+    """
+    if name not in PROVIDERS:
+        raise PanelError(f"unknown provider {name!r}; there are {', '.join(PROVIDERS)}")
+    return cast(Module, import_module(PROVIDERS[name]))
+
+
+def find_key(judge: Judge, variables: Mapping[str, str], environ: Mapping[str, str]) -> str:
+    """A judge's key: from the variable that ``variables`` names for it, else its provider's.
+
+    A server named by its URL is never sent a provider's key; without one of its own it gets the
+    word that such servers ignore.
+
+    Raises:
+        PanelError: no variable holds one.
+    """
+    names = module(judge.provider).KEY_VARIABLES
+    if judge.name in variables:
+        names = (variables[judge.name],)
+    elif judge.base_url or not names:
+        return "none"
+    for name in names:
+        if environ.get(name):
+            return environ[name]
+    raise PanelError(f"{judge.name}: set {' or '.join(names)} in the environment or in .env")
+
+
+def build_panel(
+    names: Sequence[str],
+    options: Mapping[str, Mapping[str, Any]],
+    environ: Mapping[str, str] = os.environ,
+) -> tuple[Judge, ...]:
+    """The judges that ``names`` call for, each with all its options.
+
+    Without names: every provider that needs a key and has it, with its default model.
+
+    Raises:
+        PanelError: a name or an option is unknown, a judge is named twice, or no key is set.
+    """
+    asked = [Judge.parse(name) for name in names] or _with_keys(environ)
+    if not asked:
+        raise PanelError(
+            "no judge: name a panel, set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY, "
+            "or try it without any key: --judges offline"
+        )
+    panel: dict[str, Judge] = {}
+    for judge in asked:
+        known = module(judge.provider)
+        models = [judge.model] if judge.model else known.MODELS
+        for each in (replace(judge, model=model) for model in models):
+            if each.name in panel:
+                raise PanelError(f"judge {each.name} is named twice")
+            if each.provider == "offline" and each.model not in known.MODELS:
+                raise PanelError(f"unknown judge {each.name}; there are {', '.join(known.MODELS)}")
+            own = options.get(each.name, {})
+            if unknown := set(own) - set(known.OPTIONS):
+                allowed = ", ".join(sorted(known.OPTIONS)) or "none"
+                raise PanelError(f"{each.name}: unknown option {min(unknown)!r}; known: {allowed}")
+            panel[each.name] = replace(each, options={**known.OPTIONS, **own})
+    if strangers := set(options) - set(panel):
+        raise PanelError(f"options for {min(strangers)!r}, which is not on the panel")
+    return tuple(panel.values())
+
+
+def _with_keys(environ: Mapping[str, str]) -> list[Judge]:
+    found = []
+    for name in PROVIDERS:
+        known = module(name)
+        if any(environ.get(variable) for variable in known.KEY_VARIABLES):
+            found.append(Judge(name, known.MODELS[0]))
+    return found

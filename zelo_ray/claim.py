@@ -1,0 +1,131 @@
+"""One run at a time on one output directory.
+
+On a local disk two file locks do it, which the system lets go of however a process ends: the run
+holds one, and each process that writes replies shares another, so that a new run waits for the
+workers that a killed one left behind. In an object store it is an object with a heartbeat.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import fsspec
+
+RUN_LOCK = ".run.lock"
+WRITERS_LOCK = ".writers.lock"
+_BEAT_SECONDS = 5.0
+_STALE_SECONDS = 30.0
+
+
+class ClaimError(Exception):
+    """Another run is at work on this directory."""
+
+
+@contextlib.contextmanager
+def claim(out: str, say: Callable[[str], None] = print) -> Iterator[None]:
+    """Hold the only right to run on ``out``.
+
+    Args:
+        out: output directory (made if missing) or URL.
+        say: told, in one line, when there is something to wait for.
+
+    Raises:
+        ClaimError: another run holds it.
+    """
+    fs, path = fsspec.url_to_fs(out)
+    if "file" not in fs.protocol:
+        with _claim_object(fs, f"{path}/{RUN_LOCK}", out, say):
+            yield
+        return
+    folder = Path(path)
+    folder.mkdir(parents=True, exist_ok=True)
+    with open_lock(folder / RUN_LOCK) as lock:
+        if not _try_lock(lock, fcntl.LOCK_EX):
+            raise ClaimError(f"{out} is in use by another run ({_owner(folder / RUN_LOCK)})")
+        os.ftruncate(lock, 0)
+        os.pwrite(lock, _about_me().encode(), 0)
+        with open_lock(folder / WRITERS_LOCK) as writers:
+            if not _try_lock(writers, fcntl.LOCK_EX):
+                say(f"{out}: waiting for the workers of an earlier run to end")
+                fcntl.flock(writers, fcntl.LOCK_EX)
+        yield
+
+
+@contextlib.contextmanager
+def open_lock(path: Path) -> Iterator[int]:
+    """A descriptor to take a lock on; closing it lets the lock go."""
+    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        yield handle
+    finally:
+        os.close(handle)
+
+
+def share_writing(folder: Path) -> int:
+    """Tell a later run that this process still writes; the caller closes the descriptor."""
+    handle = os.open(folder / WRITERS_LOCK, os.O_RDWR | os.O_CREAT, 0o644)
+    fcntl.flock(handle, fcntl.LOCK_SH)
+    return handle
+
+
+def _try_lock(handle: int, kind: int) -> bool:
+    try:
+        fcntl.flock(handle, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _about_me() -> str:
+    return f"process {os.getpid()} on {socket.gethostname()}"
+
+
+def _owner(path: Path) -> str:
+    return path.read_text(encoding="utf-8") or "just starting"
+
+
+@contextlib.contextmanager
+def _claim_object(
+    fs: fsspec.AbstractFileSystem, path: str, out: str, say: Callable[[str], None]
+) -> Iterator[None]:
+    me = uuid.uuid4().hex
+
+    def beat(mode: str = "overwrite") -> None:
+        state = {"owner": me, "who": _about_me(), "beat": uuid.uuid4().hex}
+        fs.pipe_file(path, json.dumps(state).encode(), mode=mode)
+
+    try:
+        beat("create")
+    except FileExistsError:
+        first = json.loads(fs.cat_file(path))
+        say(f"{out} was in use by {first['who']}; looking for {_STALE_SECONDS:.0f} s if it lives")
+        until = time.monotonic() + _STALE_SECONDS
+        while time.monotonic() < until:
+            time.sleep(1)
+            if fs.exists(path) and json.loads(fs.cat_file(path))["beat"] != first["beat"]:
+                raise ClaimError(f"{out} is in use by another run ({first['who']})") from None
+        beat()
+        time.sleep(2)  # of two that take over at once, the later one stays
+        if json.loads(fs.cat_file(path))["owner"] != me:
+            raise ClaimError(f"{out} has just been taken by another run") from None
+    ended = threading.Event()
+
+    def keep_beating() -> None:
+        while not ended.wait(_BEAT_SECONDS):
+            beat()
+
+    beating = threading.Thread(target=keep_beating, daemon=True)
+    beating.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        beating.join()
+        fs.rm_file(path)

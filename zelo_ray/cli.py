@@ -1,0 +1,102 @@
+"""The command line: ``zelo-ray annotate``, ``zelo-ray explain``."""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any, get_origin
+
+from dotenv import load_dotenv
+
+from zelo_ray import __version__
+from zelo_ray.claim import ClaimError
+from zelo_ray.config import OptionError, Options, load_options
+from zelo_ray.display import Display, dollars, duration
+from zelo_ray.formats.pools import InputError
+from zelo_ray.ledger import LedgerError
+from zelo_ray.providers import PanelError
+
+COMPLETE, WRONG, BAD_OPTIONS, INCOMPLETE = 0, 1, 2, 3
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; return its exit status."""
+    load_dotenv()
+    parser = argparse.ArgumentParser(prog="zelo-ray", description=__doc__)
+    parser.add_argument("--version", action="version", version=f"zelo-ray {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True)
+    annotating = commands.add_parser("annotate", help="judge pools, write relevance scores")
+    annotating.add_argument("--config", help="YAML file of options; flags win over it")
+    _add_options(annotating)
+    explaining = commands.add_parser("explain", help="show the comparisons behind a score")
+    explaining.add_argument("dir", help="output directory or URL of annotate")
+    explaining.add_argument("--query", required=True, help="query id")
+    explaining.add_argument("--doc", required=True, help="document id")
+    arguments = vars(parser.parse_args(argv))
+    command = {"annotate": _annotate, "explain": _explain}[arguments.pop("command")]
+    try:
+        return command(arguments)
+    except (OptionError, PanelError) as error:
+        return _complain(error, BAD_OPTIONS)
+    except (InputError, ClaimError, LedgerError) as error:
+        return _complain(error, WRONG)
+    except KeyboardInterrupt:
+        return _complain("interrupted; calls in flight were lost, all else is kept", WRONG)
+
+
+def _add_options(parser: argparse.ArgumentParser) -> None:
+    """A flag for each option that a flag can hold; pydantic does the rest."""
+    for name, field in Options.model_fields.items():
+        many = get_origin(field.annotation) is tuple
+        if get_origin(field.annotation) is dict:
+            continue
+        if name == "inputs":
+            parser.add_argument(name, nargs="*", default=argparse.SUPPRESS, help=field.description)
+            continue
+        default = "" if field.is_required() or many else f" (default {field.default})"
+        shape: dict[str, Any] = {"nargs": "+"} if many else {}
+        if field.annotation is bool:
+            shape, default = {"action": "store_true"}, ""
+        parser.add_argument(
+            f"--{name.replace('_', '-')}",
+            default=argparse.SUPPRESS,
+            help=f"{field.description}{default}",
+            **shape,
+        )
+
+
+def _annotate(arguments: dict[str, Any]) -> int:
+    flags = {name: value for name, value in arguments.items() if value not in (None, [])}
+    options = load_options(flags, os.environ, flags.pop("config", None))
+    from zelo_ray.pipeline import Stopped, annotate  # noqa: PLC0415 - Ray takes seconds to import
+
+    with Display() as display:
+        try:
+            summary = annotate(options, display)
+        except Stopped as stopped:
+            return _complain(stopped, WRONG)
+    took = sum(summary.seconds.values())
+    spent = dollars(summary.dollars, summary.unpriced)
+    print(
+        f"{summary.scored:,} documents of {summary.queries:,} queries scored from "
+        f"{summary.judgments:,} judgments in {duration(took)}, {spent}"
+    )
+    if summary.failures:
+        print(f"{summary.failures:,} requests gave no judgment: see failures.parquet")
+    if summary.rejected:
+        print(f"{summary.rejected:,} bad input lines were set aside: see rejected.parquet")
+    for query_id, reason in list(summary.unscored.items())[:10]:
+        print(f"query {query_id} has no scores: {reason}")
+    if len(summary.unscored) > 10:
+        print(f"… and {len(summary.unscored) - 10:,} more queries without scores: see run.json")
+    print(f"results: {summary.out}/annotated.jsonl, scores.parquet, report.html")
+    return COMPLETE if summary.complete else INCOMPLETE
+
+
+def _explain(arguments: dict[str, Any]) -> int:
+    raise NotImplementedError
+
+
+def _complain(what: object, status: int) -> int:
+    print(f"zelo-ray: {what}", file=sys.stderr)
+    return status

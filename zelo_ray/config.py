@@ -1,0 +1,104 @@
+"""The options of a job: one definition for flags, YAML and environment variables.
+
+A field is the flag ``--field-name``, the YAML key ``field_name`` and the variable
+``ZELO_RAY_FIELD_NAME``; where several speak, the flag wins over the variable, and it over the file.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from zelo_ray.records import first_error
+
+PREFIX = "ZELO_RAY_"
+
+
+class OptionError(Exception):
+    """The options make no sense; the message is one line that says which and why."""
+
+
+class Limit(BaseModel):
+    """What one judge may be asked at a time."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    concurrency: int = Field(ge=1, description="calls in flight over the whole cluster")
+
+
+class Options(BaseModel):
+    """Options of `annotate`. Frozen; unknown keys are refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    inputs: tuple[str, ...] = Field(
+        min_length=1, description="JSONL files, directories, globs or URLs (.jsonl, .gz, .zst)"
+    )
+    out: str = Field(min_length=1, description="directory or URL for the results and the ledger")
+    protocol: Literal["zelo"] = Field("zelo", description="way of judging")
+    judges: tuple[str, ...] = Field(
+        (),
+        description="the panel, such as openai:gpt-6-luna or offline; "
+        "without it, the default model of each provider whose key is set",
+    )
+    cycles: int = Field(4, ge=1, description="random cycles of battles for each query")
+    document_limit: int | None = Field(
+        None, ge=2, description="judge only the first N documents of each query"
+    )
+    document_tokens: int = Field(2000, ge=16, description="tokens of a document that a judge sees")
+    show_metadata: tuple[str, ...] = Field((), description="metadata fields that judges see")
+    seed: int = Field(0, description="every random choice follows from it")
+    attempts: int = Field(6, ge=1, description="calls for one request before it counts as failed")
+    reasks: int = Field(1, ge=0, description="further calls after an answer that cannot be read")
+    retry_failures: bool = Field(
+        False,
+        description="ask again what earlier runs saw refused, filtered, cut off, unreadable",
+    )
+    timeout: float = Field(120.0, gt=0, description="seconds that one call may take")
+    prior_sd: float = Field(2.5, gt=0, description="prior standard deviation of a score, in logits")
+    actors: int = Field(1, ge=1, description="actors for each provider")
+    verbose: bool = Field(False, description="show the log of Ray as well")
+    judge_options: dict[str, dict[str, Any]] = Field(
+        default_factory=dict,
+        description="by judge: what changes its answers (temperature, max_output_tokens ...)",
+    )
+    limits: dict[str, Limit] = Field(
+        default_factory=dict, description="by judge: {concurrency: N}, calls in flight"
+    )
+    api_key_env: dict[str, str] = Field(
+        default_factory=dict, description="by judge: the variable that holds its key"
+    )
+
+    @field_validator("inputs", "judges", "show_metadata", mode="before")
+    @classmethod
+    def _one_is_a_list(cls, value: Any) -> Any:
+        return (value,) if isinstance(value, str) else value
+
+
+def load_options(
+    flags: Mapping[str, Any], environ: Mapping[str, str], config: str | None = None
+) -> Options:
+    """Merge a YAML file, the environment and flags into `Options`.
+
+    Raises:
+        OptionError: the file cannot be read, or an option is unknown or out of range.
+    """
+    merged: dict[str, Any] = {}
+    if config:
+        try:
+            content = yaml.safe_load(Path(config).read_text(encoding="utf-8")) or {}
+        except (OSError, yaml.YAMLError) as error:
+            raise OptionError(f"{config}: {' '.join(str(error).split())}") from None
+        if not isinstance(content, dict):
+            raise OptionError(f"{config}: must hold option: value lines")
+        merged |= content
+    for name in Options.model_fields:
+        if text := environ.get(f"{PREFIX}{name.upper()}"):
+            merged[name] = yaml.safe_load(text)
+    merged |= flags
+    try:
+        return Options.model_validate(merged)
+    except ValidationError as error:
+        raise OptionError(f"{first_error(error)} (see zelo-ray annotate --help)") from None

@@ -1,0 +1,120 @@
+"""What a person sees while a run goes on: one live table on a terminal, else a line now and then."""
+
+import time
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from zelo_ray.online import Tally
+
+_SECONDS_BETWEEN_LINES = 10.0
+
+
+class Display:
+    """Progress by judge: done of total, calls a second, failures, dollars, time left."""
+
+    def __init__(self, console: Console | None = None) -> None:
+        self._console = console or Console(stderr=True, highlight=False)
+        self._live: Live | None = None
+        self._began: float | None = None
+        self._last_line = time.monotonic()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        if self._live:
+            self._live.stop()
+
+    def say(self, line: str) -> None:
+        """Print one line."""
+        self._console.print(line, soft_wrap=True, markup=False)
+
+    def show(self, tallies: Mapping[str, Tally], planned: Mapping[str, int]) -> None:
+        """Show the figures so far; ``planned`` is the number of requests by judge."""
+        now = time.monotonic()
+        if self._began is None and any(t.answered or t.in_flight for t in tallies.values()):
+            self._began = now
+        elapsed = now - self._began if self._began is not None else 0.0
+        done = all(_done(tallies.get(n, Tally())) >= total for n, total in planned.items())
+        if self._console.is_terminal:
+            if self._live is None:
+                self._live = Live(console=self._console, auto_refresh=False, transient=False)
+                self._live.start()
+            self._live.update(_table(tallies, planned, elapsed), refresh=True)
+        elif done or now - self._last_line >= _SECONDS_BETWEEN_LINES:
+            self._last_line = now
+            self.say(_line(tallies, planned, elapsed))
+
+
+def _done(tally: Tally) -> int:
+    return tally.known + tally.answered
+
+
+def _failures(tally: Tally) -> int:
+    return sum(count for status, count in tally.statuses.items() if status != "ok")
+
+
+def _left(tally: Tally, total: int, elapsed: float) -> str:
+    rate = tally.answered / elapsed if elapsed > 0 else 0.0
+    left = total - _done(tally)
+    if left <= 0:
+        return "done"
+    return duration(left / rate) if rate else "…"
+
+
+def _table(tallies: Mapping[str, Tally], planned: Mapping[str, int], elapsed: float) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column("judge")
+    for name in ("done", "of", "in flight", "calls/s", "retries", "failures", "spent", "left"):
+        table.add_column(name, justify="right")
+    for name, total in planned.items():
+        tally = tallies.get(name, Tally())
+        rate = tally.answered / elapsed if elapsed > 0 else 0.0
+        table.add_row(
+            name,
+            f"{_done(tally):,}",
+            f"{total:,}",
+            f"{tally.in_flight:,}",
+            f"{rate:,.0f}",
+            f"{tally.retries:,}",
+            f"{_failures(tally):,}",
+            dollars(tally.dollars, tally.unpriced),
+            _left(tally, total, elapsed),
+        )
+    return table
+
+
+def _line(tallies: Mapping[str, Tally], planned: Mapping[str, int], elapsed: float) -> str:
+    summed = Tally()
+    for tally in tallies.values():
+        summed.add(tally)
+    total = sum(planned.values())
+    lefts = [_left(tallies.get(name, Tally()), n, elapsed) for name, n in planned.items()]
+    rate = summed.answered / elapsed if elapsed > 0 else 0.0
+    return (
+        f"{_done(summed):,}/{total:,} replies · {rate:,.0f} calls/s · "
+        f"{_failures(summed):,} failures · {dollars(summed.dollars, summed.unpriced)} · "
+        f"{summed.in_flight:,} in flight · left: {', '.join(dict.fromkeys(lefts))}"
+    )
+
+
+def dollars(amount: float, unpriced: int = 0) -> str:
+    """An amount of money, and whether calls of unknown price come on top of it."""
+    places = 2 if amount >= 1 or amount == 0 else 4
+    return f"${amount:,.{places}f}" + (" + ?" if unpriced else "")
+
+
+def duration(seconds: float) -> str:
+    """A span of time in the two units that matter."""
+    seconds = round(seconds)
+    if seconds < 60:
+        return f"{seconds} s"
+    minutes, seconds = divmod(seconds, 60)
+    return f"{minutes} min {seconds} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"

@@ -1,0 +1,173 @@
+"""Pools from sharded JSON lines: one line at a time, bad lines set aside with their reason.
+
+A line is ``{"query": {"id", "query"}, "documents": [{"id", "content", "metadata"?, "score"?}]}``;
+unknown keys are kept for the annotated output and otherwise left alone.
+"""
+
+import gzip
+import io
+import json
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, cast
+
+import fsspec
+import zstandard
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from zelo_ray.records import Document, Pool, first_error
+
+SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst")
+_BOM = b"\xef\xbb\xbf"
+_UNREADABLE = (OSError, EOFError, gzip.BadGzipFile, zlib.error, zstandard.ZstdError)
+
+
+class InputError(Exception):
+    """The input as a whole cannot be read; the message says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One input line: ``pool`` if it is good, else the ``reason`` why it is not."""
+
+    file: str
+    number: int
+    raw: bytes
+    pool: Pool | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Sizes, in bytes, past which a line or a document is set aside."""
+
+    line: int = 4 * 2**20
+    document: int = 2**20
+
+
+def _text(value: str) -> str:
+    if not value.strip():
+        raise ValueError("is empty")
+    if "\0" in value:
+        raise ValueError("holds a NUL character")
+    return value
+
+
+_Text = Annotated[str, AfterValidator(_text)]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(strict=True, extra="ignore")
+
+
+class _Query(_Strict):
+    id: _Text
+    query: _Text
+
+
+class _Document(_Strict):
+    id: _Text
+    content: _Text
+    metadata: dict[str, Any] | None = None
+
+
+class _InputLine(_Strict):
+    query: _Query
+    documents: list[_Document] = Field(default_factory=list)
+
+
+def find_shards(patterns: Sequence[str]) -> list[str]:
+    """List the files that paths, directories, globs and URLs name: each once, in a stable order.
+
+    Raises:
+        InputError: a pattern names nothing, or its storage cannot be reached.
+    """
+    found: dict[str, None] = {}
+    for pattern in patterns:
+        try:
+            fs, path = fsspec.url_to_fs(pattern)
+            if any(mark in path for mark in "*?["):
+                names = sorted(fs.glob(path))
+            elif fs.isdir(path):
+                names = sorted(name for name in fs.find(path) if name.endswith(SUFFIXES))
+            else:
+                names = [path] if fs.exists(path) else []
+        except ImportError as error:
+            scheme = pattern.partition(":")[0]
+            raise InputError(
+                f"{pattern}: {error}. For {scheme}:// try the extra s3 or gcs"
+            ) from None
+        except Exception as error:  # noqa: BLE001 - every storage has its own errors
+            raise InputError(f"{pattern}: cannot be reached ({_short(error)})") from None
+        if not names:
+            raise InputError(
+                f"{pattern}: no such file, nor a directory or glob with {SUFFIXES[0]} files"
+            )
+        local = "file" in fs.protocol
+        found.update(dict.fromkeys(n if local else fs.unstrip_protocol(n) for n in names))
+    return list(found)
+
+
+def read_lines(file: str, limits: Limits) -> Iterator[Line]:
+    """Yield the lines of one shard, good and bad; blank lines are passed over.
+
+    A file that breaks off (a torn gzip, a lost connection) ends with one bad line that says so.
+    """
+    number = 0
+    try:
+        with fsspec.open(file, "rb", compression="infer") as opened:
+            stream = io.BufferedReader(opened, 2**20) if file.endswith(".zst") else opened
+            while raw := stream.readline(limits.line + 1):
+                number += 1
+                if number == 1:
+                    raw = raw.removeprefix(_BOM)
+                if len(raw) > limits.line:
+                    yield Line(
+                        file, number, raw[:1000], reason=f"longer than {limits.line:,} bytes"
+                    )
+                    while raw and not raw.endswith(b"\n"):
+                        raw = stream.readline(limits.line)
+                elif raw.strip():
+                    yield parse_line(file, number, raw.rstrip(b"\r\n"), limits)
+    except _UNREADABLE as error:
+        yield Line(
+            file, number + 1, b"", reason=f"the file cannot be read further: {_short(error)}"
+        )
+
+
+def parse_line(file: str, number: int, raw: bytes, limits: Limits) -> Line:
+    """Validate one line."""
+    try:
+        parsed = _InputLine.model_validate_json(raw)
+    except ValidationError as error:
+        return Line(file, number, raw, reason=first_error(error))
+    seen: set[str] = set()
+    for document in parsed.documents:
+        if document.id in seen:
+            return Line(file, number, raw, reason=f"document id {document.id!r} appears twice")
+        seen.add(document.id)
+        size = len(document.content.encode())
+        if size > limits.document:
+            reason = f"document {document.id!r} is {size:,} bytes; the limit is {limits.document:,}"
+            return Line(file, number, raw, reason=reason)
+    documents = tuple(Document(d.id, d.content, d.metadata or {}) for d in parsed.documents)
+    return Line(file, number, raw, Pool(parsed.query.id, parsed.query.query, documents))
+
+
+def annotate_line(raw: bytes, scores: Mapping[str, float]) -> bytes:
+    """The input line with ``score`` on each document that has one, and nothing lost.
+
+    A ``score`` that the line came with is kept as ``input_score``.
+    """
+    line = cast(dict[str, Any], json.loads(raw))
+    for document in line.get("documents", []):
+        if "score" in document:
+            document["input_score"] = document.pop("score")
+        if document["id"] in scores:
+            document["score"] = scores[document["id"]]
+    return json.dumps(line, ensure_ascii=False).encode("utf-8", "backslashreplace")
+
+
+def _short(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"[:200]

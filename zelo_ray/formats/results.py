@@ -1,0 +1,80 @@
+"""The files of a run: written beside their place, moved into it when whole."""
+
+import json
+from collections.abc import Iterable, Mapping
+from types import TracebackType
+from typing import Any, Self
+
+import fsspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+_ROWS = 50_000
+_PARTIAL = ".partial"
+
+
+class Results:
+    """Writes the tables and lines of one run under a directory or URL.
+
+    Rows of Parquet files are grouped by their number alone, so that equal rows make equal files.
+    Leaving the block without an exception puts the files in their places.
+    """
+
+    def __init__(self, out: str, tables: Mapping[str, pa.Schema], lines: Iterable[str] = ()) -> None:
+        self._fs, self._root = fsspec.url_to_fs(out)
+        self._local = "file" in self._fs.protocol
+        self._fs.makedirs(self._root, exist_ok=True)
+        names = [f"{name}.parquet" for name in tables] + list(lines)
+        self._files = {name: self._fs.open(self._path(name), "wb") for name in names}
+        self._writers = {
+            name: pq.ParquetWriter(self._files[f"{name}.parquet"], schema, compression="zstd")
+            for name, schema in tables.items()
+        }
+        self._pending = {name: schema.empty_table() for name, schema in tables.items()}
+
+    def _path(self, name: str) -> str:
+        return f"{self._root}/{name}{_PARTIAL if self._local else ''}"
+
+    def add(self, name: str, table: pa.Table) -> None:
+        """Append rows to a table."""
+        pending = pa.concat_tables([self._pending[name], table])
+        while pending.num_rows >= _ROWS:
+            self._writers[name].write_table(pending.slice(0, _ROWS).combine_chunks())
+            pending = pending.slice(_ROWS)
+        self._pending[name] = pending
+
+    def add_line(self, name: str, line: bytes) -> None:
+        """Append a line to a text file."""
+        self._files[name].write(line + b"\n")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        if kind is None:
+            for name, writer in self._writers.items():
+                if self._pending[name].num_rows:
+                    writer.write_table(self._pending[name].combine_chunks())
+                writer.close()
+        for name, file in self._files.items():
+            if kind is None or self._local:
+                file.close()
+            if kind is None and self._local:
+                self._fs.mv(self._path(name), f"{self._root}/{name}")
+
+
+def write_text(out: str, name: str, text: str) -> None:
+    """Write one small file whole."""
+    fs, root = fsspec.url_to_fs(out)
+    local = "file" in fs.protocol
+    path = f"{root}/{name}"
+    fs.pipe_file(path + _PARTIAL if local else path, text.encode())
+    if local:
+        fs.mv(path + _PARTIAL, path)
+
+
+def write_json(out: str, name: str, value: Mapping[str, Any]) -> None:
+    """Write one small JSON file whole."""
+    write_text(out, name, json.dumps(value, indent=2, ensure_ascii=False) + "\n")

@@ -1,0 +1,47 @@
+"""Records as Arrow tables: one schema per record type, read off its annotations."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+import pyarrow as pa
+
+_ARROW = {
+    str: pa.string(),
+    float: pa.float64(),
+    int: pa.int64(),
+    bool: pa.bool_(),
+    bytes: pa.binary(),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """One bad input line: where it stands, why it was set aside, and what it held."""
+
+    file: str
+    line: int
+    reason: str
+    raw: str
+
+
+def _arrow_type(hint: Any) -> pa.DataType:
+    if hint in _ARROW:
+        return _ARROW[hint]
+    if get_origin(hint) is Literal:
+        return pa.string()
+    first = get_args(hint)[0]
+    return pa.list_(_arrow_type(first)) if get_origin(hint) is tuple else _arrow_type(first)
+
+
+def schema_of(record: type) -> pa.Schema:
+    """The Arrow schema of a record type (a dataclass of plain fields)."""
+    hints = get_type_hints(record)
+    return pa.schema([(f.name, _arrow_type(hints[f.name])) for f in fields(record)])
+
+
+def table_of(records: Sequence[Any], record: type) -> pa.Table:
+    """Records of one type as a table, column by column, in their order."""
+    schema = schema_of(record)
+    columns = {name: [getattr(r, name) for r in records] for name in schema.names}
+    return pa.table(columns, schema=schema)

@@ -1,0 +1,286 @@
+"""Fill the ledger by calls that are answered at once: many in flight, each reply kept before use.
+
+An `Asker` holds the connections of some judges. It drives each pool's protocol as far as its judges
+can carry it, retries what can be retried, and lets a reply be seen only when it is durable.
+"""
+
+import asyncio
+import dataclasses
+import random
+import time
+import traceback
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from pydantic import ValidationError
+
+from zelo_ray.config import Options
+from zelo_ray.ledger import Ledger, LedgerError
+from zelo_ray.pricing import price
+from zelo_ray.protocols import advance
+from zelo_ray.protocols import module as protocol_module
+from zelo_ray.providers import Fatal, Provider, Refused, Retry, Settings, find_key
+from zelo_ray.providers import module as provider_module
+from zelo_ray.records import Answer, Judge, Pool, Reply, Request, Usage, first_error
+
+_LONGEST_WAIT = 120.0
+_THROTTLED_COST = 0.1  # of an attempt: waiting for one's turn is no trouble with the request
+_FIRST_BACKOFF, _LONGEST_BACKOFF = 1.0, 60.0
+
+
+@dataclass(slots=True)
+class Tally:
+    """What one judge has done so far in this run."""
+
+    known: int = 0
+    """requests that the ledger could answer already"""
+    in_flight: int = 0
+    answered: int = 0
+    """requests that were asked and came to an end, well or not"""
+    retries: int = 0
+    throttled: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    dollars: float = 0.0
+    unpriced: int = 0
+    """billed answers of a model whose price is unknown"""
+    statuses: Counter[str] = field(default_factory=Counter)
+
+    def add(self, other: "Tally") -> None:
+        """Add another's figures."""
+        for each in dataclasses.fields(self):
+            mine, theirs = getattr(self, each.name), getattr(other, each.name)
+            setattr(self, each.name, mine + theirs)
+
+
+@dataclass(slots=True)
+class _Line:
+    """One judge's connection: the calls that share it, and when it may be used again."""
+
+    judge: Judge
+    provider: Provider
+    slots: asyncio.Semaphore
+    tally: Tally = field(default_factory=Tally)
+    open_at: float = 0.0
+
+
+class Asker:
+    """Asks some of a panel's judges, on the event loop that it was made on.
+
+    Args:
+        options: the job's options.
+        panel: the whole panel, as protocols must know it.
+        judges: those of the panel to ask.
+        ledger: open for writing.
+        environ: where keys are found.
+        run_id: the run that pays.
+
+    Raises:
+        PanelError: a judge cannot be reached at all.
+    """
+
+    def __init__(
+        self,
+        options: Options,
+        panel: Sequence[Judge],
+        judges: Sequence[Judge],
+        ledger: Ledger,
+        environ: Mapping[str, str],
+        run_id: str,
+    ) -> None:
+        self._options, self._panel, self._run_id = options, panel, run_id
+        self._ledger, self._books = ledger, _Books(ledger)
+        self._protocol = protocol_module(options.protocol)
+        self._connections: dict[tuple[str, Settings], Provider] = {}
+        self._lines = {judge.name: self._connect(judge, environ) for judge in judges}
+        self._asked: dict[str, asyncio.Task[None]] = {}
+        self.stopped = ""
+        """Why no new call is made any more; empty while they are."""
+
+    def _connect(self, judge: Judge, environ: Mapping[str, str]) -> _Line:
+        known = provider_module(judge.provider)
+        key = find_key(judge, self._options.api_key_env, environ)
+        settings = Settings(key, judge.base_url, self._options.timeout)
+        at = (judge.provider, settings)
+        if at not in self._connections:
+            self._connections[at] = known.connect(settings)
+        limit = self._options.limits.get(judge.name)
+        slots = max(1, (limit.concurrency if limit else known.CONCURRENCY) // self._options.actors)
+        return _Line(judge, self._connections[at], asyncio.Semaphore(slots))
+
+    @property
+    def tallies(self) -> dict[str, Tally]:
+        """Each judge's figures so far."""
+        return {name: line.tally for name, line in self._lines.items()}
+
+    def stop(self, reason: str) -> None:
+        """Make no new call. What is in flight is still kept."""
+        self.stopped = self.stopped or reason
+
+    async def fill(self, pool: Pool) -> None:
+        """Ask about one pool until nothing is missing that these judges can answer, or stopped."""
+        asked: dict[str, str] = {}
+        while not self.stopped:
+            rounds = self._protocol.rounds(pool, self._panel, self._options)
+            step = await asyncio.to_thread(advance, rounds, self._ledger)
+            mine = [
+                r for r in step.missing if r.judge.name in self._lines and r.key not in asked
+            ]
+            if not mine:
+                break
+            asked.update({request.key: request.judge.name for request in mine})
+            await asyncio.gather(*(self._ask_once(request) for request in mine))
+        if not self.stopped:
+            by_judge = Counter(asked.values())
+            for name, line in self._lines.items():
+                planned = self._protocol.count(pool, [line.judge], self._options)
+                line.tally.known += max(0, planned - by_judge[name])
+
+    async def _ask_once(self, request: Request) -> None:
+        """Ask, unless another pool is asking the very same thing or just did."""
+        if request.key not in self._asked:
+            if self._ledger.has(request.key):
+                return
+            self._asked[request.key] = asyncio.create_task(self._ask(request))
+        await self._asked[request.key]
+        self._asked.pop(request.key, None)
+
+    async def _ask(self, request: Request) -> None:
+        line = self._lines[request.judge.name]
+        async with line.slots:
+            if self.stopped:
+                return
+            line.tally.in_flight += 1
+            try:
+                await self._call(request, line)
+            except LedgerError as error:
+                self.stop(str(error))
+            except Exception as error:  # noqa: BLE001 - it may hold a key or a prompt: name it only
+                where = traceback.extract_tb(error.__traceback__)[-1]
+                place = f"{where.filename.rpartition('/')[2]}:{where.lineno}"
+                self.stop(f"{line.judge.name}: unexpected {type(error).__name__} at {place}")
+            finally:
+                line.tally.in_flight -= 1
+
+    async def _call(self, request: Request, line: _Line) -> None:
+        """Call until there is an answer to keep; every billed answer is kept."""
+        calls = troubles = reasks = 0
+        while not self.stopped:
+            await _wait_open(line)
+            calls += 1
+            try:
+                answer = await line.provider.send(request)
+            except Retry as trouble:
+                troubles += _THROTTLED_COST if trouble.throttled else 1
+                if troubles < self._options.attempts:
+                    await self._back_off(request, line, trouble, calls)
+                    continue
+                answer = Answer("failed", "", Usage(), reason=str(trouble))
+            except Refused as refusal:
+                answer = Answer(refusal.status, "", Usage(), reason=str(refusal))
+            except Fatal as fatal:
+                self.stop(f"{line.judge.name}: {fatal}")
+                return
+            answer = _checked(request, answer)
+            await self._keep(request, line, answer, calls)
+            if answer.status != "invalid" or reasks == self._options.reasks:
+                line.tally.answered += 1
+                line.tally.statuses[answer.status] += 1
+                return
+            reasks += 1
+
+    async def _back_off(self, request: Request, line: _Line, trouble: Retry, calls: int) -> None:
+        jitter = random.Random(f"{request.key}:{calls}").random()
+        if trouble.delay is not None and trouble.delay > _LONGEST_WAIT:
+            wait = f"{trouble.delay / 60:.0f} minutes"
+            self.stop(f"{line.judge.name}: asks to wait {wait} ({trouble}); go on later")
+            return
+        line.tally.retries += 1
+        backoff = jitter * min(_LONGEST_BACKOFF, _FIRST_BACKOFF * 2 ** (calls - 1))
+        delay = backoff if trouble.delay is None else trouble.delay * (1 + 0.1 * jitter)
+        if trouble.throttled:
+            line.tally.throttled += 1
+            line.open_at = max(line.open_at, time.monotonic() + delay)
+        else:
+            await asyncio.sleep(delay)
+
+    async def _keep(self, request: Request, line: _Line, answer: Answer, calls: int) -> None:
+        usage, tally = answer.usage, line.tally
+        dollars = price(line.judge, usage) if answer.status != "failed" else 0.0
+        tally.input_tokens += usage.input_tokens
+        tally.output_tokens += usage.output_tokens
+        tally.dollars += dollars or 0.0
+        tally.unpriced += dollars is None
+        reply = Reply(
+            key=request.key,
+            judge=line.judge.name,
+            status=answer.status,
+            text=answer.text,
+            reason=answer.reason,
+            model=answer.model,
+            **dataclasses.asdict(usage),
+            dollars=dollars,
+            attempts=calls,
+            received_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
+            run_id=self._run_id,
+        )
+        await self._books.keep(reply)
+        if self._ledger.exhausted:
+            self.stop("the disk of the output directory is full; make room and run again")
+
+    async def aclose(self) -> None:
+        """Close connections; the ledger is the caller's."""
+        for provider in self._connections.values():
+            await provider.aclose()
+
+
+class _Books:
+    """Commits in groups: replies that come in while the ledger writes go in together next."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._waiting: list[tuple[Reply, asyncio.Future[None]]] = []
+        self._writing: asyncio.Task[None] | None = None
+
+    async def keep(self, reply: Reply) -> None:
+        """Return when the reply is durable.
+
+        Raises:
+            LedgerError: it could not be kept.
+        """
+        kept = asyncio.get_running_loop().create_future()
+        self._waiting.append((reply, kept))
+        if self._writing is None:
+            self._writing = asyncio.create_task(self._write())
+        await kept
+
+    async def _write(self) -> None:
+        while self._waiting:
+            group, self._waiting = self._waiting, []
+            try:
+                await asyncio.to_thread(self._ledger.append, [reply for reply, _ in group])
+            except LedgerError as error:
+                for _, kept in group:
+                    kept.set_exception(error)
+            else:
+                for _, kept in group:
+                    kept.set_result(None)
+        self._writing = None
+
+
+def _checked(request: Request, answer: Answer) -> Answer:
+    """An answer that does not read as the verdict asked for is invalid."""
+    if answer.status != "ok":
+        return answer
+    try:
+        request.verdict.model_validate_json(answer.text)
+    except ValidationError as error:
+        return dataclasses.replace(answer, status="invalid", reason=first_error(error))
+    return answer
+
+
+async def _wait_open(line: _Line) -> None:
+    while (left := line.open_at - time.monotonic()) > 0:
+        await asyncio.sleep(left)

@@ -1,0 +1,548 @@
+"""The job on Ray: read shards, ask each provider's judges side by side, fit, write.
+
+This is the only module that knows Ray. A query's pool stays one row from the line it was read from
+to its scores, so every stage sees all of a query and nothing has to be shuffled together again.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import shutil
+import signal
+import tempfile
+import threading
+import time
+import traceback
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import version
+from itertools import groupby
+from pathlib import Path
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
+os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
+import ray
+import ray.data
+
+from zelo_ray.claim import claim
+from zelo_ray.config import Options
+from zelo_ray.formats.pools import Limits, annotate_line, find_shards, parse_line, read_lines
+from zelo_ray.formats.results import Results, write_json
+from zelo_ray.formats.tables import Rejected, schema_of, table_of
+from zelo_ray.ledger import Ledger, LedgerError, drop_reserves
+from zelo_ray.online import Asker, Tally
+from zelo_ray.pricing import table_version
+from zelo_ray.protocols import advance
+from zelo_ray.protocols import module as protocol_module
+from zelo_ray.providers import PanelError, build_panel, find_key
+from zelo_ray.records import Failure, Judge, Score
+
+_RETRIED = ("refused", "filtered", "truncated", "invalid")
+_POOLS_AT_ONCE = 32
+_BLOCKS_AT_ONCE = 4
+_LINES_SCHEMA = pa.schema(
+    [("file", pa.string()), ("number", pa.int64()), ("raw", pa.large_binary())]
+)
+
+
+class Stopped(Exception):  # noqa: N818 - it names what happened
+    """The run was stopped; what it paid for is kept, and the same command goes on from there."""
+
+
+class Watch(Protocol):
+    """Who is told how the run goes."""
+
+    def say(self, line: str) -> None:
+        """One line for the user."""
+
+    def show(self, tallies: Mapping[str, Tally], planned: Mapping[str, int]) -> None:
+        """Figures by judge, about twice a second while judges are asked."""
+
+
+@dataclass(slots=True)
+class Census:
+    """What the input holds, and what it will take."""
+
+    pools: int = 0
+    documents: int = 0
+    rejected: int = 0
+    repeated: set[tuple[str, int]] = field(default_factory=set)
+    """file and number of each line whose query id came before"""
+    planned: dict[str, int] = field(default_factory=dict)
+    """requests by judge"""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What travels to the actors. It holds no key."""
+
+    options: Options
+    panel: tuple[Judge, ...]
+    run_id: str
+    repeated: frozenset[tuple[str, int]]
+
+
+@dataclass(slots=True)
+class Summary:
+    """How a run ended."""
+
+    out: str
+    queries: int = 0
+    documents: int = 0
+    scored: int = 0
+    judgments: int = 0
+    failures: int = 0
+    rejected: int = 0
+    unscored: dict[str, str] = field(default_factory=dict)
+    """query id to reason, for pools without scores"""
+    dollars: float = 0.0
+    """spent by this run"""
+    unpriced: int = 0
+    dollars_in_all: float = 0.0
+    """spent by all runs on this ledger"""
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every line was read, every request answered and every pool scored."""
+        return not (self.failures or self.rejected or self.unscored)
+
+
+def annotate(options: Options, watch: Watch) -> Summary:
+    """Run the whole job: census, ask, fit, write.
+
+    Raises:
+        InputError, PanelError, ClaimError, LedgerError: before anything was asked.
+        Stopped: while asking; nothing that was paid for is lost.
+    """
+    panel = build_panel(options.judges, options.judge_options)
+    for judge in panel:
+        find_key(judge, options.api_key_env, os.environ)
+    shards = find_shards(options.inputs)
+    timer = _Timer()
+    with claim(options.out, watch.say):
+        drop_reserves(options.out)
+        census = _take_census(shards, panel, options)
+        timer.lap("read")
+        watch.say(
+            f"{census.pools:,} queries, {census.documents:,} documents, {len(panel)} judges: "
+            f"{sum(census.planned.values()):,} requests"
+        )
+        run_id = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()) + f"-{uuid.uuid4().hex[:6]}"
+        job = Job(options, panel, run_id, frozenset(census.repeated))
+        with _ray(options):
+            timer.lap("start Ray")
+            tallies = _ask(job, shards, census, watch)
+            timer.lap("ask")
+            summary = _settle(job, shards)
+            timer.lap("fit and write")
+        summary.rejected = census.rejected
+        summary.dollars = sum(tally.dollars for tally in tallies.values())
+        summary.unpriced = sum(tally.unpriced for tally in tallies.values())
+        summary.dollars_in_all = sum(r.dollars or 0.0 for r in Ledger(options.out).rows())
+        summary.seconds = timer.laps
+        _write_run(job, summary, tallies)
+    return summary
+
+
+def _take_census(shards: Sequence[str], panel: Sequence[Judge], options: Options) -> Census:
+    """Read all the input once, on this machine: count, and set aside what is bad."""
+    census, seen = Census(planned={judge.name: 0 for judge in panel}), set[str]()
+    protocol = protocol_module(options.protocol)
+    with Results(options.out, {"rejected": schema_of(Rejected)}) as results:
+        for shard in shards:
+            for line in read_lines(shard, Limits()):
+                reason = line.reason
+                if line.pool and line.pool.query_id in seen:
+                    reason = f"query id {line.pool.query_id!r} has come before"
+                    census.repeated.add((line.file, line.number))
+                if reason or not line.pool:
+                    raw = line.raw.decode("utf-8", "backslashreplace")
+                    bad = Rejected(line.file, line.number, reason, raw)
+                    results.add("rejected", table_of([bad], Rejected))
+                    census.rejected += 1
+                    continue
+                seen.add(line.pool.query_id)
+                census.pools += 1
+                census.documents += len(line.pool.documents)
+                for judge in panel:
+                    census.planned[judge.name] += protocol.count(line.pool, [judge], options)
+    return census
+
+
+# -- Ray: start, read ---------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def _ray(options: Options) -> Iterator[None]:
+    """Join the cluster that ``RAY_ADDRESS`` names, else start a private one on this machine."""
+    quiet: dict[str, Any] = {} if options.verbose else {
+        "log_to_driver": False,
+        "logging_level": logging.ERROR,
+    }
+    folder = ""
+    if os.environ.get("RAY_ADDRESS"):
+        ray.init(**quiet)
+        _refuse_unshared(options.out)
+    else:
+        folder = tempfile.mkdtemp(prefix="zelo-")
+        ray.init(
+            address="local",
+            num_cpus=max(2, os.cpu_count() or 2),
+            include_dashboard=False,
+            object_store_memory=512 * 2**20,
+            _temp_dir=folder,
+            **quiet,
+        )
+    context = ray.data.DataContext.get_current()
+    context.execution_options.preserve_order = True
+    context.execution_options.verbose_progress = False
+    context.execution_no_progress_timeout_s = -1  # a judge may well think for half an hour
+    context.enable_progress_bars = options.verbose
+    context.print_on_execution_start = options.verbose
+    if not options.verbose:
+        for handler in logging.getLogger("ray.data").handlers:
+            if type(handler).__name__ == "PlainRayHandler":
+                handler.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        ray.shutdown()
+        if folder:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _refuse_unshared(out: str) -> None:
+    """A path on one node's disk is no place for a cluster's ledger.
+
+    Raises:
+        LedgerError: some node does not see the output directory.
+    """
+    if "://" in out or len(ray.nodes()) == 1:
+        return
+
+    @ray.remote(num_cpus=0)
+    def sees(path: str) -> bool:
+        return Path(path).exists()
+
+    path = str(Path(out).resolve() / ".run.lock")
+    for node in ray.nodes():
+        if not node["Alive"]:
+            continue
+        strategy = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(
+            node["NodeID"], soft=False
+        )
+        if not ray.get(sees.options(scheduling_strategy=strategy).remote(path)):
+            raise LedgerError(f"{out}: not every node sees it; use shared storage or a URL")
+
+
+def _read_shards(block: pa.Table, repeated: frozenset[tuple[str, int]]) -> Iterator[pa.Table]:
+    """The good lines of some shards, in tables of about 2 MB."""
+    rows: list[tuple[str, int, bytes]] = []
+    size = 0
+    for shard in block["file"].to_pylist():
+        for line in read_lines(shard, Limits()):
+            if line.pool is None or (line.file, line.number) in repeated:
+                continue
+            rows.append((line.file, line.number, line.raw))
+            size += len(line.raw)
+            if size > 2 * 2**20:
+                yield _lines_table(rows)
+                rows, size = [], 0
+    yield _lines_table(rows)
+
+
+def _lines_table(rows: Sequence[tuple[str, int, bytes]]) -> pa.Table:
+    columns = zip(*rows, strict=True) if rows else ([], [], [])
+    return pa.table([list(column) for column in columns], schema=_LINES_SCHEMA)
+
+
+def _dataset(job: Job, shards: Sequence[str]) -> ray.data.Dataset:
+    rows = [{"file": shard} for shard in shards]
+    dataset = ray.data.from_items(rows, override_num_blocks=min(len(rows), 256))
+    return dataset.map_batches(
+        _read_shards, batch_size=None, batch_format="pyarrow", fn_args=(job.repeated,)
+    )
+
+
+# -- Ask ----------------------------------------------------------------------------------------
+
+
+@ray.remote(num_cpus=0)
+class Desk:
+    """Where the actors of a run report, and learn that it is to stop."""
+
+    def __init__(self) -> None:
+        self._tallies: dict[str, dict[str, Tally]] = {}
+        self._reason = ""
+
+    def report(self, actor: str, tallies: dict[str, Tally], stopped: str) -> str:
+        """Take an actor's figures so far; return why all are to stop, if they are."""
+        self._tallies[actor] = tallies
+        self.stop(stopped)
+        return self._reason
+
+    def stop(self, reason: str) -> None:
+        """Let every actor finish what is in flight and start nothing new."""
+        self._reason = self._reason or reason
+
+    def look(self) -> tuple[dict[str, Tally], str]:
+        """Figures by judge over all actors, and why the run is to stop."""
+        summed: dict[str, Tally] = {}
+        for tallies in self._tallies.values():
+            for name, tally in tallies.items():
+                summed.setdefault(name, Tally()).add(tally)
+        return summed, self._reason
+
+
+class Ask:
+    """One provider's judges: calls on an event loop in a thread of its own.
+
+    Ray Data's own asynchronous functions freeze their loop under back-pressure, and lose rows of an
+    actor that dies if rows come out as they finish; so this is a plain callable that returns a
+    block's rows at once, in their order. It never raises: what goes wrong stops the run.
+    """
+
+    def __init__(self, job: Job, judges: Sequence[Judge], desk: Any) -> None:
+        self._job, self._judges, self._desk = job, judges, desk
+        self._name = uuid.uuid4().hex
+        self._loop = asyncio.new_event_loop()
+        threading.Thread(target=self._loop.run_forever, daemon=True).start()
+        self._asker: Asker | None = None
+        self._run(self._open())
+
+    def __call__(self, block: pa.Table) -> pa.Table:
+        """Ask about the pools of a block; return their places."""
+        self._run(self._fill(block["file"].to_pylist(), block["number"].to_pylist(), block["raw"]))
+        return block.select(["file", "number"])
+
+    def _run(self, work: Any) -> None:
+        asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    async def _open(self) -> None:
+        options = self._job.options
+        retry = ("failed", *(_RETRIED if options.retry_failures else ()))
+        try:
+            self._ledger = Ledger(options.out, self._job.run_id, retry)
+            self._asker = Asker(
+                options, self._job.panel, self._judges, self._ledger, os.environ, self._job.run_id
+            )
+        except (LedgerError, PanelError) as error:
+            await self._desk.stop.remote(str(error))
+        else:
+            self._reporting = asyncio.create_task(self._report())
+
+    async def _report(self) -> None:
+        while self._asker:
+            reason = await self._desk.report.remote(
+                self._name, self._asker.tallies, self._asker.stopped
+            )
+            if reason:
+                self._asker.stop(reason)
+            await asyncio.sleep(0.5)
+
+    async def _fill(self, files: list[str], numbers: list[int], raws: pa.ChunkedArray) -> None:
+        if self._asker is None:
+            return
+        try:
+            await asyncio.to_thread(self._ledger.refresh)
+            lines = zip(files, numbers, raws.to_pylist(), strict=True)
+            pools = [parse_line(file, number, raw, Limits()).pool for file, number, raw in lines]
+            await asyncio.gather(*(self._asker.fill(pool) for pool in pools if pool))
+        except Exception as error:  # noqa: BLE001 - its text may hold a prompt
+            self._asker.stop(f"unexpected {type(error).__name__} {_place(error)}")
+        await self._desk.report.remote(self._name, self._asker.tallies, self._asker.stopped)
+
+
+def _place(error: BaseException) -> str:
+    where = traceback.extract_tb(error.__traceback__)[-1]
+    return f"in {Path(where.filename).name}, line {where.lineno}"
+
+
+def _ask(job: Job, shards: Sequence[str], census: Census, watch: Watch) -> dict[str, Tally]:
+    """Ask every judge what the ledger does not hold, the providers side by side."""
+    desk = Desk.remote()
+    branches = []
+    for _, judges in groupby(sorted(job.panel, key=lambda j: j.provider), lambda j: j.provider):
+        branches.append(
+            _dataset(job, shards).map_batches(
+                Ask,
+                fn_constructor_args=(job, list(judges), desk),
+                batch_size=_POOLS_AT_ONCE,
+                batch_format="pyarrow",
+                num_cpus=0,
+                compute=ray.data.ActorPoolStrategy(
+                    size=job.options.actors,
+                    max_concurrent_calls_per_actor=_BLOCKS_AT_ONCE,
+                    enable_true_multi_threading=True,
+                ),
+            )
+        )
+    dataset = branches[0].union(*branches[1:]) if len(branches) > 1 else branches[0]
+    with _watching(desk, census, watch):
+        for _ in dataset.iter_batches(batch_size=None, batch_format="pyarrow"):
+            pass
+    tallies, reason = ray.get(desk.look.remote())
+    watch.show(tallies, census.planned)
+    if reason:
+        kept = sum(tally.answered for tally in tallies.values())
+        raise Stopped(f"{reason} ({kept:,} replies of this run are kept)")
+    return tallies
+
+
+@contextlib.contextmanager
+def _watching(desk: Any, census: Census, watch: Watch) -> Iterator[None]:
+    """Show how it goes; turn an interrupt into a stop that lets calls in flight come home."""
+    ended, interrupted = threading.Event(), threading.Event()
+
+    def on_signal(number: int, _frame: object) -> None:
+        if interrupted.is_set():
+            raise KeyboardInterrupt
+        interrupted.set()
+        watch.say(f"{signal.Signals(number).name}: waiting for the calls in flight")
+
+    def look() -> None:
+        while not ended.wait(0.5):
+            if interrupted.is_set():
+                desk.stop.remote("interrupted; the same command goes on from here")
+            watch.show(ray.get(desk.look.remote())[0], census.planned)
+
+    main = threading.current_thread() is threading.main_thread()
+    signals = (signal.SIGINT, signal.SIGTERM) if main else ()
+    before = {number: signal.signal(number, on_signal) for number in signals}
+    looking = threading.Thread(target=look, daemon=True)
+    looking.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        looking.join()
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+# -- Fit and write ------------------------------------------------------------------------------
+
+
+def _settled_schema(judgment: type) -> pa.Schema:
+    def many(record: type) -> pa.DataType:
+        return pa.list_(pa.struct(list(schema_of(record))))
+
+    return pa.schema(
+        [
+            ("query_id", pa.string()),
+            ("documents", pa.int64()),
+            ("annotated", pa.large_binary()),
+            ("judgments", many(judgment)),
+            ("failures", many(Failure)),
+            ("scores", many(Score)),
+            ("reason", pa.string()),
+        ]
+    )
+
+
+class Settle:
+    """Replies to judgments to scores, for whole pools: costs no call, and may be run at will."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._protocol = protocol_module(job.options.protocol)
+        self._ledger = Ledger(job.options.out)
+
+    def __call__(self, block: pa.Table) -> pa.Table:
+        """Settle the pools of a block."""
+        options, panel, protocol = self._job.options, self._job.panel, self._protocol
+        lines = [parse_line(*row.values(), Limits()) for row in block.to_pylist()]
+        pools = [line.pool for line in lines if line.pool]
+        steps = [advance(protocol.rounds(pool, panel, options), self._ledger) for pool in pools]
+        fits = protocol.fit([step.judgments for step in steps], options)
+        rows = []
+        for line, pool, step, fit in zip(lines, pools, steps, fits, strict=True):
+            reason = fit.reason
+            if len(pool.documents) < protocol.MIN_DOCUMENTS:
+                held = len(pool.documents)
+                reason = f"{held} of the {protocol.MIN_DOCUMENTS} documents that it takes"
+            scores = {score.doc_id: score.score for score in fit.scores}
+            rows.append(
+                {
+                    "query_id": pool.query_id,
+                    "documents": len(pool.documents),
+                    "annotated": annotate_line(line.raw, scores),
+                    "judgments": [asdict(judgment) for judgment in step.judgments],
+                    "failures": [asdict(failure) for failure in step.failures],
+                    "scores": [asdict(score) for score in fit.scores],
+                    "reason": reason,
+                }
+            )
+        return pa.Table.from_pylist(rows, schema=_settled_schema(protocol.JUDGMENT))
+
+
+def _settle(job: Job, shards: Sequence[str]) -> Summary:
+    """Fit every pool and write all results, in the order of the input."""
+    options, protocol = job.options, protocol_module(job.options.protocol)
+    summary = Summary(out=options.out)
+    tables = {
+        "scores": schema_of(Score),
+        protocol.TABLE: schema_of(protocol.JUDGMENT),
+        "failures": schema_of(Failure),
+    }
+    columns = {"scores": "scores", protocol.TABLE: "judgments", "failures": "failures"}
+    dataset = _dataset(job, shards).map_batches(
+        Settle,
+        fn_constructor_args=(job,),
+        batch_size=_POOLS_AT_ONCE,
+        batch_format="pyarrow",
+        num_cpus=0,
+        compute=ray.data.ActorPoolStrategy(min_size=1, max_size=max(2, os.cpu_count() or 2)),
+    )
+    with Results(options.out, tables, ["annotated.jsonl"]) as results:
+        for block in dataset.iter_batches(batch_size=None, batch_format="pyarrow"):
+            for name, column in columns.items():
+                structs = block[column].combine_chunks().flatten()
+                results.add(name, pa.Table.from_struct_array(structs).cast(tables[name]))
+            for line in block["annotated"].to_pylist():
+                results.add_line("annotated.jsonl", line)
+            reasons = zip(block["query_id"].to_pylist(), block["reason"].to_pylist(), strict=True)
+            summary.unscored |= {query_id: reason for query_id, reason in reasons if reason}
+            summary.queries += block.num_rows
+            summary.documents += sum(block["documents"].to_pylist())
+            summary.scored += len(block["scores"].combine_chunks().flatten())
+            summary.judgments += len(block["judgments"].combine_chunks().flatten())
+            summary.failures += len(block["failures"].combine_chunks().flatten())
+    return summary
+
+
+def _write_run(job: Job, summary: Summary, tallies: Mapping[str, Tally]) -> None:
+    packages = ("zelo-ray", "ray", "pydantic", "openai", "anthropic", "google-genai", "numpy")
+    write_json(
+        job.options.out,
+        "run.json",
+        {
+            "run_id": job.run_id,
+            "complete": summary.complete,
+            "options": job.options.model_dump(mode="json"),
+            "panel": [{"judge": judge.name, "options": judge.options} for judge in job.panel],
+            "versions": {name: version(name) for name in packages} | {"prices": table_version()},
+            "summary": asdict(summary),
+            "judges": {name: asdict(tally) for name, tally in tallies.items()},
+        },
+    )
+
+
+class _Timer:
+    def __init__(self) -> None:
+        self.laps: dict[str, float] = {}
+        self._last = time.monotonic()
+
+    def lap(self, name: str) -> None:
+        now = time.monotonic()
+        self.laps[name] = round(now - self._last, 3)
+        self._last = now
+
+

@@ -1,0 +1,82 @@
+"""Protocols: what to ask judges, and what their replies mean.
+
+A protocol is a plain generator: it yields a list of requests (a round), is sent the list of replies,
+and returns its judgments. It imports no client, no event loop, no Ray and no file system, so resume
+is running it again. A new one is a module with the names of `Module` and a line in ``PROTOCOLS``.
+"""
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Protocol, cast
+
+from zelo_ray.config import Options
+from zelo_ray.rating import Fit
+from zelo_ray.records import Failure, Judge, Pool, Reply, Request
+
+PROTOCOLS = {"zelo": "zelo_ray.protocols.zelo"}
+
+Rounds = Generator[list[Request], list[Reply], list[Any]]
+"""Yields requests, is sent their replies in the same order, returns judgments and `Failure`."""
+
+
+class Module(Protocol):
+    """What a protocol's module holds."""
+
+    TABLE: str
+    """Name of the file that holds its judgments."""
+    JUDGMENT: type
+    """The record that one judgment is."""
+    MIN_DOCUMENTS: int
+    """Smaller pools are reported, and nothing is asked about them."""
+
+    def rounds(self, pool: Pool, panel: Sequence[Judge], options: Options) -> Rounds:
+        """Ask the panel about one pool."""
+
+    def count(self, pool: Pool, panel: Sequence[Judge], options: Options) -> int:
+        """How many requests a pool is expected to take, without making them."""
+
+    def fit(self, judgments: Sequence[Sequence[Any]], options: Options) -> list[Fit]:
+        """Turn the judgments of many pools into scores, a `Fit` for each pool."""
+
+
+def module(name: str) -> Module:
+    """A protocol's module, imported when first used; ``name`` is one of ``PROTOCOLS``."""
+    return cast(Module, import_module(PROTOCOLS[name]))
+
+
+class Replies(Protocol):
+    """Where replies are found: the ledger, or anything that can do these two things."""
+
+    def has(self, key: str) -> bool:
+        """Whether there is a reply for this key."""
+
+    def read(self, keys: Sequence[str]) -> list[Reply]:
+        """The replies for keys that are there, in their order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """How far a protocol got: its judgments and failures, or else the requests it waits for."""
+
+    judgments: tuple[Any, ...] = ()
+    failures: tuple[Failure, ...] = ()
+    missing: tuple[Request, ...] = ()
+
+
+def advance(rounds: Rounds, replies: Replies) -> Step:
+    """Run a protocol as far as the replies at hand carry it."""
+    try:
+        requests = next(rounds)
+        while True:
+            missing = {r.key: r for r in requests if not replies.has(r.key)}
+            if missing:
+                return Step(missing=tuple(missing.values()))
+            requests = rounds.send(replies.read([r.key for r in requests]))
+    except StopIteration as ended:
+        return Step(
+            judgments=tuple(found for found in ended.value if not isinstance(found, Failure)),
+            failures=tuple(found for found in ended.value if isinstance(found, Failure)),
+        )
+
+

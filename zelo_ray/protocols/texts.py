@@ -1,0 +1,45 @@
+"""What every prompt needs: a template from a file, documents cut to size, delimiters to trust."""
+
+import hashlib
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+from importlib.resources import files
+from string import Template
+
+from zelo_ray.records import Document
+
+BYTES_PER_TOKEN = 4
+"""UTF-8 bytes a token, near enough for English, Chinese and Japanese alike, and cautious elsewhere."""
+_CUT = " […]"
+
+
+@cache
+def load_prompt(name: str) -> tuple[Template, Template]:
+    """The system and user templates of a prompt file; its number is its version."""
+    text = files(__package__).joinpath("prompts", f"{name}.txt").read_text(encoding="utf-8")
+    system, user = text.split("=== user ===\n")
+    return Template(system.strip()), Template(user.strip())
+
+
+def cut(document: Document, tokens: int, fields: Sequence[str] = ()) -> Document:
+    """The document as a judge sees it: metadata fields that were asked for, then text to a budget.
+
+    The text is cut between words where it can be, and says so where it was.
+    """
+    lines = [f"{name}: {document.metadata[name]}" for name in fields if name in document.metadata]
+    text = "\n".join([*lines, document.content])
+    data = text.encode()
+    budget = tokens * BYTES_PER_TOKEN
+    if len(data) > budget:
+        kept = data[: budget - len(_CUT.encode())].decode(errors="ignore")
+        words = kept.rpartition(" ")[0]
+        text = (words if len(words) > math.ceil(0.9 * len(kept)) else kept) + _CUT
+    return replace(document, content=text)
+
+
+def code_for(*texts: str) -> str:
+    """A code for delimiters that none of the texts holds: it follows from them, by a hash."""
+    digest = hashlib.sha256("\0".join(texts).encode()).hexdigest()
+    return digest[:12]

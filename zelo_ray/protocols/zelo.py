@@ -1,0 +1,109 @@
+"""The pairwise protocol: battles between documents, Bradley-Terry scores.
+
+Random cycles decide which pairs meet; every judge votes once on each pair, and sees it in an order
+of its own. One round.
+"""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from zelo_ray.config import Options
+from zelo_ray.protocols import Rounds
+from zelo_ray.protocols.texts import code_for, cut, load_prompt
+from zelo_ray.rating import Fit, score_votes
+from zelo_ray.records import Document, Failure, Judge, Pool, Reply, Request, Vote, first_error
+from zelo_ray.sampling import count_pairs, sample_pairs
+
+PROMPT = "pairwise-1"
+TABLE = "votes"
+JUDGMENT = Vote
+MIN_DOCUMENTS = 2
+
+
+class Preference(BaseModel):
+    """A judge's verdict on a pair."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    reasoning: str = Field(description="considerations on A, then on B, then the decision")
+    preference: float = Field(
+        ge=-1, le=1, allow_inf_nan=False, description="-1.0: A more relevant ... 1.0: B more relevant"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Ballot:
+    """One judge's battle: the request, and how to read its reply."""
+
+    query_id: str
+    pair: tuple[str, str]
+    swapped: bool
+    request: Request
+
+    def read(self, reply: Reply) -> Vote | Failure:
+        """Turn a reply into a vote, or say why it is none."""
+        judge = self.request.judge.name
+        status, reason = reply.status, reply.reason
+        if status == "ok":
+            try:
+                verdict = Preference.model_validate_json(reply.text)
+            except ValidationError as error:
+                status, reason = "invalid", first_error(error)
+            else:
+                preference = -verdict.preference if self.swapped else verdict.preference
+                a, b = self.pair
+                return Vote(
+                    *(self.query_id, a, b, judge),
+                    *(preference, self.swapped, verdict.reasoning, reply.key),
+                )
+        return Failure(self.query_id, self.pair, judge, status, reason, reply.attempts, reply.key)
+
+
+def rounds(pool: Pool, panel: Sequence[Judge], options: Options) -> Rounds:
+    """Let every judge vote on every pair of the plan."""
+    limited = pool.documents[: options.document_limit]
+    shown = {d.id: cut(d, options.document_tokens, options.show_metadata) for d in limited}
+    rng = random.Random(f"{options.seed}:{pool.query_id}")
+    pairs = sample_pairs(list(shown), options.cycles, rng)
+    ballots = [
+        _ballot(pool, (shown[a], shown[b]), judge, options.seed)
+        for a, b in pairs
+        for judge in panel
+    ]
+    if not ballots:
+        return []
+    replies = yield [ballot.request for ballot in ballots]
+    return [ballot.read(reply) for ballot, reply in zip(ballots, replies, strict=True)]
+
+
+def count(pool: Pool, panel: Sequence[Judge], options: Options) -> int:
+    """One request for each pair and judge."""
+    documents = len(pool.documents[: options.document_limit])
+    return count_pairs(documents, options.cycles) * len(panel)
+
+
+def fit(judgments: Sequence[Sequence[Vote]], options: Options) -> list[Fit]:
+    """Bradley-Terry scores, many queries at once."""
+    return score_votes(judgments, options.prior_sd)
+
+
+def _ballot(pool: Pool, pair: tuple[Document, Document], judge: Judge, seed: int) -> Ballot:
+    ids = (pair[0].id, pair[1].id)
+    order = random.Random(f"{seed}:{pool.query_id}:{ids[0]}:{ids[1]}:{judge.name}")
+    swapped = order.random() < 0.5  # noqa: PLR2004
+    first, second = (pair[1], pair[0]) if swapped else pair
+    system, user = load_prompt(PROMPT)
+    code = code_for(pool.query, first.content, second.content)
+    prompt = {"code": code, "query": pool.query, "a": first.content, "b": second.content}
+    request = Request(
+        judge=judge,
+        system=system.template,
+        user=user.substitute(prompt),
+        verdict=Preference,
+        query=pool.query,
+        documents=(first, second),
+    )
+    return Ballot(pool.query_id, ids, swapped, request)

@@ -1,0 +1,166 @@
+"""Judges that run here, free and deterministic: classic lexical scorers, no language models.
+
+They are for trying things out, for tests, and as a baseline that a paid judge should beat. Each
+scores both documents against the query by the words or letters that they share, and votes for the
+higher score; none understands a paraphrase. How common a word is they know from the `wordfreq`
+package, as a language model does from its training. They answer pairwise requests only.
+"""
+
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, lru_cache
+from typing import Any
+
+from zelo_ray.providers import PanelError, Provider, Refused, Settings
+from zelo_ray.records import Answer, Request, Usage
+
+KEY_VARIABLES: tuple[str, ...] = ()
+MODELS = ("bm25", "chargram", "likelihood")
+OPTIONS: Mapping[str, Any] = {}
+CONCURRENCY = 64
+
+_LANGUAGES = ("en", "de", "fr", "es", "it", "pt")
+_RAREST = 1e-7
+_TYPICAL_LENGTH = 100
+"""Words of a typical document: what a word's rarity is reckoned over."""
+
+
+def connect(settings: Settings) -> Provider:
+    """The scorers of this process; there is nothing to connect to."""
+    del settings
+    try:
+        import sklearn  # noqa: F401, PLC0415
+        import snowballstemmer  # noqa: F401, PLC0415
+        import wordfreq  # noqa: F401, PLC0415
+    except ImportError:
+        raise PanelError("offline judges need the extra: pip install 'zelo-ray[offline]'") from None
+    return Offline()
+
+
+class Offline:
+    """Answers from the request's own material."""
+
+    async def send(self, request: Request) -> Answer:
+        """Compare two documents."""
+        if "preference" not in request.verdict.model_fields or len(request.documents) != 2:
+            raise Refused("offline judges compare two documents and answer nothing else")
+        score, slope = _JUDGES[request.judge.model]
+        a, b = score(request.query, [document.content for document in request.documents])
+        preference = round(math.tanh((b - a) * slope), 2)
+        said = f"{request.judge.model} scores A {a:.3f} and B {b:.3f}"
+        text = json.dumps({"reasoning": said, "preference": preference})
+        return Answer("ok", text, Usage(), model=request.judge.model)
+
+    async def aclose(self) -> None:
+        """Nothing is held."""
+
+
+def bm25(query: str, documents: Sequence[str], k1: float = 1.2, b: float = 0.75) -> list[float]:
+    """Okapi BM25 (Robertson & Zaragoza 2009, eq. 3.15) over these documents.
+
+    A word's inverse document frequency is its `rarity`, since two documents cannot tell it.
+    """
+    counts = [Counter(_stems(document)) for document in documents]
+    mean = sum(count.total() for count in counts) / len(counts)
+    scores = []
+    for count in counts:
+        norm = k1 * (1 - b + b * count.total() / max(mean, 1))
+        scores.append(
+            sum(
+                rarity(word) * count[stem] * (k1 + 1) / (count[stem] + norm)
+                for stem, word in _query_words(query)
+            )
+        )
+    return scores
+
+
+def likelihood(query: str, documents: Sequence[str], mu: float = 300) -> list[float]:
+    """Query likelihood with Dirichlet smoothing (Zhai & Lafferty 2004), in nats a query word.
+
+    The collection model is the language at large.
+    """
+    words = _query_words(query)
+    scores = []
+    for document in documents:
+        count = Counter(_stems(document))
+        total = sum(
+            math.log((count[stem] + mu * frequency(word)) / (count.total() + mu))
+            for stem, word in words
+        )
+        scores.append(total / max(len(words), 1))
+    return scores
+
+
+def chargram(query: str, documents: Sequence[str]) -> list[float]:
+    """Cosine of character 3- to 5-grams within words; words that say nothing are left out."""
+    return [_chargram_cosine(query, document) for document in documents]
+
+
+@lru_cache(2**14)
+def _chargram_cosine(query: str, document: str) -> float:
+    return float((_chargrams(query) @ _chargrams(document).T).sum())
+
+
+_JUDGES: dict[str, tuple[Callable[[str, Sequence[str]], list[float]], float]] = {
+    "bm25": (bm25, 0.1),
+    "chargram": (chargram, 5.0),
+    "likelihood": (likelihood, 0.5),
+}
+"""Each scorer with the slope that turns a difference of its scores into a preference."""
+
+
+@lru_cache(2**16)
+def frequency(word: str) -> float:
+    """How large a share of running text a word is, in the language that uses it most."""
+    import wordfreq  # noqa: PLC0415
+
+    found = (wordfreq.word_frequency(word, lang, wordlist="small") for lang in _LANGUAGES)
+    return max(_RAREST, *found)
+
+
+def rarity(word: str) -> float:
+    """Minus the logarithm of the chance that a typical document holds the word."""
+    return -math.log(-math.expm1(_TYPICAL_LENGTH * math.log1p(-frequency(word))))
+
+
+@lru_cache(2**16)
+def _stem(word: str) -> str:
+    return str(_stemmer().stemWord(word))
+
+
+@cache
+def _stemmer() -> Any:
+    import snowballstemmer  # noqa: PLC0415
+
+    return snowballstemmer.stemmer("english")
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"\w+", text.casefold())
+
+
+@lru_cache(4096)
+def _stems(text: str) -> tuple[str, ...]:
+    return tuple(_stem(word) for word in _words(text))
+
+
+@lru_cache(1024)
+def _query_words(query: str) -> tuple[tuple[str, str], ...]:
+    """Each distinct stem of a query with a word that it stands for, in order."""
+    return tuple({_stem(word): word for word in reversed(_words(query))}.items())[::-1]
+
+
+@cache
+def _vectorizer() -> Any:
+    from sklearn.feature_extraction.text import HashingVectorizer  # noqa: PLC0415
+
+    return HashingVectorizer(analyzer="char_wb", ngram_range=(3, 5), alternate_sign=False)
+
+
+@lru_cache(4096)
+def _chargrams(text: str) -> Any:
+    telling = [word for word in _words(text) if rarity(word) > 1]
+    return _vectorizer().transform([" ".join(telling or _words(text))])
