@@ -1,9 +1,10 @@
-"""The command line: ``zelo-ray annotate``, ``zelo-ray explain``."""
+"""The command line: ``zelo-ray annotate``, ``explain``, ``report``."""
 
 import argparse
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, get_origin
 
 from dotenv import load_dotenv
@@ -12,9 +13,11 @@ from zelo_ray import __version__
 from zelo_ray.claim import ClaimError
 from zelo_ray.config import OptionError, Options, load_options
 from zelo_ray.display import Display, dollars, duration
+from zelo_ray.explain import NothingToExplain, explain
 from zelo_ray.formats.pools import InputError
 from zelo_ray.ledger import LedgerError
 from zelo_ray.providers import PanelError
+from zelo_ray.report import NothingToReport, write_report
 
 COMPLETE, WRONG, BAD_OPTIONS, INCOMPLETE = 0, 1, 2, 3
 
@@ -32,13 +35,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     explaining.add_argument("dir", help="output directory or URL of annotate")
     explaining.add_argument("--query", required=True, help="query id")
     explaining.add_argument("--doc", required=True, help="document id")
+    reporting = commands.add_parser("report", help="write report.html of a finished run anew")
+    reporting.add_argument("dir", help="output directory or URL of annotate")
     arguments = vars(parser.parse_args(argv))
-    command = {"annotate": _annotate, "explain": _explain}[arguments.pop("command")]
+    command = {"annotate": _annotate, "explain": _explain, "report": _report}[
+        arguments.pop("command")
+    ]
     try:
         return command(arguments)
     except (OptionError, PanelError) as error:
         return _complain(error, BAD_OPTIONS)
-    except (InputError, ClaimError, LedgerError) as error:
+    except (InputError, ClaimError, LedgerError, NothingToExplain, NothingToReport) as error:
         return _complain(error, WRONG)
     except KeyboardInterrupt:
         return _complain("interrupted; calls in flight were lost, all else is kept", WRONG)
@@ -67,7 +74,12 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
 
 def _annotate(arguments: dict[str, Any]) -> int:
     flags = {name: value for name, value in arguments.items() if value not in (None, [])}
-    options = load_options(flags, os.environ, flags.pop("config", None))
+    config = flags.pop("config", None)
+    try:
+        text = Path(config).read_text(encoding="utf-8") if config else ""
+    except OSError as error:
+        raise OptionError(f"{config}: {error.strerror}") from None
+    options = load_options(flags, os.environ, text)
     from zelo_ray.pipeline import Stopped, annotate  # noqa: PLC0415 - Ray takes seconds to import
 
     with Display() as display:
@@ -75,6 +87,7 @@ def _annotate(arguments: dict[str, Any]) -> int:
             summary = annotate(options, display)
         except Stopped as stopped:
             return _complain(stopped, WRONG)
+    write_report(options.out)
     took = sum(summary.seconds.values())
     spent = dollars(summary.dollars, summary.unpriced)
     print(
@@ -94,7 +107,14 @@ def _annotate(arguments: dict[str, Any]) -> int:
 
 
 def _explain(arguments: dict[str, Any]) -> int:
-    raise NotImplementedError
+    print(explain(arguments["dir"], arguments["query"], arguments["doc"]))
+    return COMPLETE
+
+
+def _report(arguments: dict[str, Any]) -> int:
+    write_report(arguments["dir"])
+    print(f"{arguments['dir']}/report.html")
+    return COMPLETE
 
 
 def _complain(what: object, status: int) -> int:

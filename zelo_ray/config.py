@@ -5,7 +5,6 @@ A field is the flag ``--field-name``, the YAML key ``field_name`` and the variab
 """
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Literal
 
 import yaml
@@ -77,23 +76,18 @@ class Options(BaseModel):
         return (value,) if isinstance(value, str) else value
 
 
-def load_options(
-    flags: Mapping[str, Any], environ: Mapping[str, str], config: str | None = None
-) -> Options:
-    """Merge a YAML file, the environment and flags into `Options`.
+def load_options(flags: Mapping[str, Any], environ: Mapping[str, str], config: str = "") -> Options:
+    """Merge the text of a YAML file, the environment and flags into `Options`.
 
     Raises:
-        OptionError: the file cannot be read, or an option is unknown or out of range.
+        OptionError: the text is no YAML, or an option is unknown or out of range.
     """
-    merged: dict[str, Any] = {}
-    if config:
-        try:
-            content = yaml.safe_load(Path(config).read_text(encoding="utf-8")) or {}
-        except (OSError, yaml.YAMLError) as error:
-            raise OptionError(f"{config}: {' '.join(str(error).split())}") from None
-        if not isinstance(content, dict):
-            raise OptionError(f"{config}: must hold option: value lines")
-        merged |= content
+    try:
+        merged = yaml.safe_load(config) or {}
+    except yaml.YAMLError as error:
+        raise OptionError(f"the config file is no YAML: {' '.join(str(error).split())}") from None
+    if not isinstance(merged, dict):
+        raise OptionError("the config file must hold lines of option: value")
     for name in Options.model_fields:
         if text := environ.get(f"{PREFIX}{name.upper()}"):
             merged[name] = yaml.safe_load(text)

@@ -1,8 +1,7 @@
-"""What a person sees while a run goes on: one live table on a terminal, else a line now and then."""
+"""What a person sees of a run: one live table on a terminal, else a line now and then."""
 
 import time
 from collections.abc import Mapping
-from types import TracebackType
 from typing import Self
 
 from rich.console import Console
@@ -26,9 +25,7 @@ class Display:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._live:
             self._live.stop()
 

@@ -46,13 +46,23 @@ class Tally:
     dollars: float = 0.0
     unpriced: int = 0
     """billed answers of a model whose price is unknown"""
-    statuses: Counter[str] = field(default_factory=Counter)
+    statuses: dict[str, int] = field(default_factory=dict)
+    """how the answered ones ended"""
+
+    def end(self, status: str) -> None:
+        """Count a request that came to its end."""
+        self.answered += 1
+        self.statuses[status] = self.statuses.get(status, 0) + 1
 
     def add(self, other: "Tally") -> None:
         """Add another's figures."""
         for each in dataclasses.fields(self):
             mine, theirs = getattr(self, each.name), getattr(other, each.name)
-            setattr(self, each.name, mine + theirs)
+            if each.name == "statuses":
+                summed = dict(Counter(mine) + Counter(theirs))
+            else:
+                summed = mine + theirs
+            setattr(self, each.name, summed)
 
 
 @dataclass(slots=True)
@@ -86,6 +96,7 @@ class Asker:
         options: Options,
         panel: Sequence[Judge],
         judges: Sequence[Judge],
+        *,
         ledger: Ledger,
         environ: Mapping[str, str],
         run_id: str,
@@ -125,9 +136,7 @@ class Asker:
         while not self.stopped:
             rounds = self._protocol.rounds(pool, self._panel, self._options)
             step = await asyncio.to_thread(advance, rounds, self._ledger)
-            mine = [
-                r for r in step.missing if r.judge.name in self._lines and r.key not in asked
-            ]
+            mine = [r for r in step.missing if r.judge.name in self._lines and r.key not in asked]
             if not mine:
                 break
             asked.update({request.key: request.judge.name for request in mine})
@@ -166,7 +175,8 @@ class Asker:
 
     async def _call(self, request: Request, line: _Line) -> None:
         """Call until there is an answer to keep; every billed answer is kept."""
-        calls = troubles = reasks = 0
+        calls = reasks = 0
+        troubles = 0.0
         while not self.stopped:
             await _wait_open(line)
             calls += 1
@@ -186,8 +196,7 @@ class Asker:
             answer = _checked(request, answer)
             await self._keep(request, line, answer, calls)
             if answer.status != "invalid" or reasks == self._options.reasks:
-                line.tally.answered += 1
-                line.tally.statuses[answer.status] += 1
+                line.tally.end(answer.status)
                 return
             reasks += 1
 

@@ -16,7 +16,7 @@ import time
 import traceback
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from itertools import groupby
 from pathlib import Path
@@ -30,22 +30,22 @@ os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
 import ray
 import ray.data
 
+from zelo_ray.census import Census, take_census
 from zelo_ray.claim import claim
 from zelo_ray.config import Options
-from zelo_ray.formats.pools import Limits, annotate_line, find_shards, parse_line, read_lines
-from zelo_ray.formats.results import Results, write_json
-from zelo_ray.formats.tables import Rejected, schema_of, table_of
+from zelo_ray.formats.pools import Limits, Line, find_shards, parse_line, read_lines
+from zelo_ray.formats.results import write_json
 from zelo_ray.ledger import Ledger, LedgerError, drop_reserves
 from zelo_ray.online import Asker, Tally
 from zelo_ray.pricing import table_version
-from zelo_ray.protocols import advance
-from zelo_ray.protocols import module as protocol_module
 from zelo_ray.providers import PanelError, build_panel, find_key
-from zelo_ray.records import Failure, Judge, Score
+from zelo_ray.records import Judge
+from zelo_ray.settle import Summary, settle, write_results
 
 _RETRIED = ("refused", "filtered", "truncated", "invalid")
 _POOLS_AT_ONCE = 32
 _BLOCKS_AT_ONCE = 4
+_OBJECT_STORE_BYTES = 512 * 2**20
 _LINES_SCHEMA = pa.schema(
     [("file", pa.string()), ("number", pa.int64()), ("raw", pa.large_binary())]
 )
@@ -65,19 +65,6 @@ class Watch(Protocol):
         """Figures by judge, about twice a second while judges are asked."""
 
 
-@dataclass(slots=True)
-class Census:
-    """What the input holds, and what it will take."""
-
-    pools: int = 0
-    documents: int = 0
-    rejected: int = 0
-    repeated: set[tuple[str, int]] = field(default_factory=set)
-    """file and number of each line whose query id came before"""
-    planned: dict[str, int] = field(default_factory=dict)
-    """requests by judge"""
-
-
 @dataclass(frozen=True, slots=True)
 class Job:
     """What travels to the actors. It holds no key."""
@@ -86,32 +73,6 @@ class Job:
     panel: tuple[Judge, ...]
     run_id: str
     repeated: frozenset[tuple[str, int]]
-
-
-@dataclass(slots=True)
-class Summary:
-    """How a run ended."""
-
-    out: str
-    queries: int = 0
-    documents: int = 0
-    scored: int = 0
-    judgments: int = 0
-    failures: int = 0
-    rejected: int = 0
-    unscored: dict[str, str] = field(default_factory=dict)
-    """query id to reason, for pools without scores"""
-    dollars: float = 0.0
-    """spent by this run"""
-    unpriced: int = 0
-    dollars_in_all: float = 0.0
-    """spent by all runs on this ledger"""
-    seconds: dict[str, float] = field(default_factory=dict)
-
-    @property
-    def complete(self) -> bool:
-        """Whether every line was read, every request answered and every pool scored."""
-        return not (self.failures or self.rejected or self.unscored)
 
 
 def annotate(options: Options, watch: Watch) -> Summary:
@@ -128,7 +89,7 @@ def annotate(options: Options, watch: Watch) -> Summary:
     timer = _Timer()
     with claim(options.out, watch.say):
         drop_reserves(options.out)
-        census = _take_census(shards, panel, options)
+        census = take_census(shards, panel, options)
         timer.lap("read")
         watch.say(
             f"{census.pools:,} queries, {census.documents:,} documents, {len(panel)} judges: "
@@ -151,55 +112,29 @@ def annotate(options: Options, watch: Watch) -> Summary:
     return summary
 
 
-def _take_census(shards: Sequence[str], panel: Sequence[Judge], options: Options) -> Census:
-    """Read all the input once, on this machine: count, and set aside what is bad."""
-    census, seen = Census(planned={judge.name: 0 for judge in panel}), set[str]()
-    protocol = protocol_module(options.protocol)
-    with Results(options.out, {"rejected": schema_of(Rejected)}) as results:
-        for shard in shards:
-            for line in read_lines(shard, Limits()):
-                reason = line.reason
-                if line.pool and line.pool.query_id in seen:
-                    reason = f"query id {line.pool.query_id!r} has come before"
-                    census.repeated.add((line.file, line.number))
-                if reason or not line.pool:
-                    raw = line.raw.decode("utf-8", "backslashreplace")
-                    bad = Rejected(line.file, line.number, reason, raw)
-                    results.add("rejected", table_of([bad], Rejected))
-                    census.rejected += 1
-                    continue
-                seen.add(line.pool.query_id)
-                census.pools += 1
-                census.documents += len(line.pool.documents)
-                for judge in panel:
-                    census.planned[judge.name] += protocol.count(line.pool, [judge], options)
-    return census
-
-
 # -- Ray: start, read ---------------------------------------------------------------------------
 
 
 @contextlib.contextmanager
 def _ray(options: Options) -> Iterator[None]:
     """Join the cluster that ``RAY_ADDRESS`` names, else start a private one on this machine."""
-    quiet: dict[str, Any] = {} if options.verbose else {
-        "log_to_driver": False,
-        "logging_level": logging.ERROR,
-    }
     folder = ""
-    if os.environ.get("RAY_ADDRESS"):
-        ray.init(**quiet)
-        _refuse_unshared(options.out)
-    else:
+    where: dict[str, Any] = {}
+    if not os.environ.get("RAY_ADDRESS"):
         folder = tempfile.mkdtemp(prefix="zelo-")
-        ray.init(
-            address="local",
-            num_cpus=max(2, os.cpu_count() or 2),
-            include_dashboard=False,
-            object_store_memory=512 * 2**20,
-            _temp_dir=folder,
-            **quiet,
-        )
+        where = {
+            "address": "local",
+            "num_cpus": max(2, os.cpu_count() or 2),  # a read task and a writer must fit at once
+            "include_dashboard": False,
+            "object_store_memory": _OBJECT_STORE_BYTES,
+            "_temp_dir": folder,
+        }
+    if options.verbose:
+        ray.init(**where)
+    else:
+        with _hushed():
+            ray.init(**where, log_to_driver=False, logging_level=logging.ERROR)
+    _refuse_unshared(options.out)
     context = ray.data.DataContext.get_current()
     context.execution_options.preserve_order = True
     context.execution_options.verbose_progress = False
@@ -218,13 +153,27 @@ def _ray(options: Options) -> Iterator[None]:
             shutil.rmtree(folder, ignore_errors=True)
 
 
+@contextlib.contextmanager
+def _hushed() -> Iterator[None]:
+    """Keep what Ray's C++ core says while it starts from the user's terminal."""
+    kept = os.dup(2)
+    with Path(os.devnull).open("wb") as nowhere:
+        os.dup2(nowhere.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
 def _refuse_unshared(out: str) -> None:
     """A path on one node's disk is no place for a cluster's ledger.
 
     Raises:
         LedgerError: some node does not see the output directory.
     """
-    if "://" in out or len(ray.nodes()) == 1:
+    nodes: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
+    if "://" in out or len(nodes) == 1:
         return
 
     @ray.remote(num_cpus=0)
@@ -232,7 +181,7 @@ def _refuse_unshared(out: str) -> None:
         return Path(path).exists()
 
     path = str(Path(out).resolve() / ".run.lock")
-    for node in ray.nodes():
+    for node in nodes:
         if not node["Alive"]:
             continue
         strategy = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(
@@ -263,9 +212,9 @@ def _lines_table(rows: Sequence[tuple[str, int, bytes]]) -> pa.Table:
     return pa.table([list(column) for column in columns], schema=_LINES_SCHEMA)
 
 
-def _dataset(job: Job, shards: Sequence[str]) -> ray.data.Dataset:
+def _dataset(job: Job, shards: Sequence[str]) -> Any:
     rows = [{"file": shard} for shard in shards]
-    dataset = ray.data.from_items(rows, override_num_blocks=min(len(rows), 256))
+    dataset: Any = ray.data.from_items(rows, override_num_blocks=min(len(rows), 256))
     return dataset.map_batches(
         _read_shards, batch_size=None, batch_format="pyarrow", fn_args=(job.repeated,)
     )
@@ -319,7 +268,7 @@ class Ask:
 
     def __call__(self, block: pa.Table) -> pa.Table:
         """Ask about the pools of a block; return their places."""
-        self._run(self._fill(block["file"].to_pylist(), block["number"].to_pylist(), block["raw"]))
+        self._run(self._fill(block))
         return block.select(["file", "number"])
 
     def _run(self, work: Any) -> None:
@@ -331,7 +280,12 @@ class Ask:
         try:
             self._ledger = Ledger(options.out, self._job.run_id, retry)
             self._asker = Asker(
-                options, self._job.panel, self._judges, self._ledger, os.environ, self._job.run_id
+                options,
+                self._job.panel,
+                self._judges,
+                ledger=self._ledger,
+                environ=os.environ,
+                run_id=self._job.run_id,
             )
         except (LedgerError, PanelError) as error:
             await self._desk.stop.remote(str(error))
@@ -347,17 +301,22 @@ class Ask:
                 self._asker.stop(reason)
             await asyncio.sleep(0.5)
 
-    async def _fill(self, files: list[str], numbers: list[int], raws: pa.ChunkedArray) -> None:
+    async def _fill(self, block: pa.Table) -> None:
         if self._asker is None:
             return
         try:
             await asyncio.to_thread(self._ledger.refresh)
-            lines = zip(files, numbers, raws.to_pylist(), strict=True)
-            pools = [parse_line(file, number, raw, Limits()).pool for file, number, raw in lines]
-            await asyncio.gather(*(self._asker.fill(pool) for pool in pools if pool))
+            pools = [line.pool for line in _parse(block) if line.pool]
+            await asyncio.gather(*(self._asker.fill(pool) for pool in pools))
         except Exception as error:  # noqa: BLE001 - its text may hold a prompt
             self._asker.stop(f"unexpected {type(error).__name__} {_place(error)}")
         await self._desk.report.remote(self._name, self._asker.tallies, self._asker.stopped)
+
+
+def _parse(block: pa.Table) -> list[Line]:
+    return [
+        parse_line(row["file"], row["number"], row["raw"], Limits()) for row in block.to_pylist()
+    ]
 
 
 def _place(error: BaseException) -> str:
@@ -367,7 +326,7 @@ def _place(error: BaseException) -> str:
 
 def _ask(job: Job, shards: Sequence[str], census: Census, watch: Watch) -> dict[str, Tally]:
     """Ask every judge what the ledger does not hold, the providers side by side."""
-    desk = Desk.remote()
+    desk: Any = Desk.remote()  # type: ignore[attr-defined]  # the decorator adds it
     branches = []
     for _, judges in groupby(sorted(job.panel, key=lambda j: j.provider), lambda j: j.provider):
         branches.append(
@@ -388,6 +347,7 @@ def _ask(job: Job, shards: Sequence[str], census: Census, watch: Watch) -> dict[
     with _watching(desk, census, watch):
         for _ in dataset.iter_batches(batch_size=None, batch_format="pyarrow"):
             pass
+    tallies: dict[str, Tally]
     tallies, reason = ray.get(desk.look.remote())
     watch.show(tallies, census.planned)
     if reason:
@@ -430,69 +390,18 @@ def _watching(desk: Any, census: Census, watch: Watch) -> Iterator[None]:
 # -- Fit and write ------------------------------------------------------------------------------
 
 
-def _settled_schema(judgment: type) -> pa.Schema:
-    def many(record: type) -> pa.DataType:
-        return pa.list_(pa.struct(list(schema_of(record))))
-
-    return pa.schema(
-        [
-            ("query_id", pa.string()),
-            ("documents", pa.int64()),
-            ("annotated", pa.large_binary()),
-            ("judgments", many(judgment)),
-            ("failures", many(Failure)),
-            ("scores", many(Score)),
-            ("reason", pa.string()),
-        ]
-    )
-
-
 class Settle:
-    """Replies to judgments to scores, for whole pools: costs no call, and may be run at will."""
+    """Turns replies into judgments and scores, for whole pools."""
 
     def __init__(self, job: Job) -> None:
-        self._job = job
-        self._protocol = protocol_module(job.options.protocol)
-        self._ledger = Ledger(job.options.out)
+        self._job, self._ledger = job, Ledger(job.options.out)
 
     def __call__(self, block: pa.Table) -> pa.Table:
         """Settle the pools of a block."""
-        options, panel, protocol = self._job.options, self._job.panel, self._protocol
-        lines = [parse_line(*row.values(), Limits()) for row in block.to_pylist()]
-        pools = [line.pool for line in lines if line.pool]
-        steps = [advance(protocol.rounds(pool, panel, options), self._ledger) for pool in pools]
-        fits = protocol.fit([step.judgments for step in steps], options)
-        rows = []
-        for line, pool, step, fit in zip(lines, pools, steps, fits, strict=True):
-            reason = fit.reason
-            if len(pool.documents) < protocol.MIN_DOCUMENTS:
-                held = len(pool.documents)
-                reason = f"{held} of the {protocol.MIN_DOCUMENTS} documents that it takes"
-            scores = {score.doc_id: score.score for score in fit.scores}
-            rows.append(
-                {
-                    "query_id": pool.query_id,
-                    "documents": len(pool.documents),
-                    "annotated": annotate_line(line.raw, scores),
-                    "judgments": [asdict(judgment) for judgment in step.judgments],
-                    "failures": [asdict(failure) for failure in step.failures],
-                    "scores": [asdict(score) for score in fit.scores],
-                    "reason": reason,
-                }
-            )
-        return pa.Table.from_pylist(rows, schema=_settled_schema(protocol.JUDGMENT))
+        return settle(_parse(block), self._job.panel, self._job.options, self._ledger)
 
 
 def _settle(job: Job, shards: Sequence[str]) -> Summary:
-    """Fit every pool and write all results, in the order of the input."""
-    options, protocol = job.options, protocol_module(job.options.protocol)
-    summary = Summary(out=options.out)
-    tables = {
-        "scores": schema_of(Score),
-        protocol.TABLE: schema_of(protocol.JUDGMENT),
-        "failures": schema_of(Failure),
-    }
-    columns = {"scores": "scores", protocol.TABLE: "judgments", "failures": "failures"}
     dataset = _dataset(job, shards).map_batches(
         Settle,
         fn_constructor_args=(job,),
@@ -501,21 +410,8 @@ def _settle(job: Job, shards: Sequence[str]) -> Summary:
         num_cpus=0,
         compute=ray.data.ActorPoolStrategy(min_size=1, max_size=max(2, os.cpu_count() or 2)),
     )
-    with Results(options.out, tables, ["annotated.jsonl"]) as results:
-        for block in dataset.iter_batches(batch_size=None, batch_format="pyarrow"):
-            for name, column in columns.items():
-                structs = block[column].combine_chunks().flatten()
-                results.add(name, pa.Table.from_struct_array(structs).cast(tables[name]))
-            for line in block["annotated"].to_pylist():
-                results.add_line("annotated.jsonl", line)
-            reasons = zip(block["query_id"].to_pylist(), block["reason"].to_pylist(), strict=True)
-            summary.unscored |= {query_id: reason for query_id, reason in reasons if reason}
-            summary.queries += block.num_rows
-            summary.documents += sum(block["documents"].to_pylist())
-            summary.scored += len(block["scores"].combine_chunks().flatten())
-            summary.judgments += len(block["judgments"].combine_chunks().flatten())
-            summary.failures += len(block["failures"].combine_chunks().flatten())
-    return summary
+    blocks: Any = dataset.iter_batches(batch_size=None, batch_format="pyarrow")
+    return write_results(blocks, job.options)
 
 
 def _write_run(job: Job, summary: Summary, tallies: Mapping[str, Tally]) -> None:
@@ -544,5 +440,3 @@ class _Timer:
         now = time.monotonic()
         self.laps[name] = round(now - self._last, 3)
         self._last = now
-
-

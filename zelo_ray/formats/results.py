@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from types import TracebackType
 from typing import Any, Self
 
 import fsspec
@@ -20,7 +19,9 @@ class Results:
     Leaving the block without an exception puts the files in their places.
     """
 
-    def __init__(self, out: str, tables: Mapping[str, pa.Schema], lines: Iterable[str] = ()) -> None:
+    def __init__(
+        self, out: str, tables: Mapping[str, pa.Schema], lines: Iterable[str] = ()
+    ) -> None:
         self._fs, self._root = fsspec.url_to_fs(out)
         self._local = "file" in self._fs.protocol
         self._fs.makedirs(self._root, exist_ok=True)
@@ -50,9 +51,7 @@ class Results:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is None:
             for name, writer in self._writers.items():
                 if self._pending[name].num_rows:

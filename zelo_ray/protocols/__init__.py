@@ -1,8 +1,9 @@
 """Protocols: what to ask judges, and what their replies mean.
 
-A protocol is a plain generator: it yields a list of requests (a round), is sent the list of replies,
-and returns its judgments. It imports no client, no event loop, no Ray and no file system, so resume
-is running it again. A new one is a module with the names of `Module` and a line in ``PROTOCOLS``.
+A protocol is a plain generator: it yields a list of requests (a round), is sent the list of
+replies, and returns its judgments. It imports no client, no event loop, no Ray and no file system,
+so to resume is to run it again. A new one is a module with the names of `Module` and a line in
+``PROTOCOLS``.
 """
 
 from collections.abc import Generator, Sequence
@@ -78,5 +79,3 @@ def advance(rounds: Rounds, replies: Replies) -> Step:
             judgments=tuple(found for found in ended.value if not isinstance(found, Failure)),
             failures=tuple(found for found in ended.value if isinstance(found, Failure)),
         )
-
-

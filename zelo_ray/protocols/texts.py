@@ -11,7 +11,7 @@ from string import Template
 from zelo_ray.records import Document
 
 BYTES_PER_TOKEN = 4
-"""UTF-8 bytes a token, near enough for English, Chinese and Japanese alike, and cautious elsewhere."""
+"""UTF-8 bytes a token: near enough for English, Chinese and Japanese, and cautious elsewhere."""
 _CUT = " […]"
 
 

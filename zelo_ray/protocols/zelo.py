@@ -30,7 +30,10 @@ class Preference(BaseModel):
 
     reasoning: str = Field(description="considerations on A, then on B, then the decision")
     preference: float = Field(
-        ge=-1, le=1, allow_inf_nan=False, description="-1.0: A more relevant ... 1.0: B more relevant"
+        ge=-1,
+        le=1,
+        allow_inf_nan=False,
+        description="-1.0: A more relevant ... 1.0: B more relevant",
     )
 
 
@@ -93,7 +96,7 @@ def fit(judgments: Sequence[Sequence[Vote]], options: Options) -> list[Fit]:
 def _ballot(pool: Pool, pair: tuple[Document, Document], judge: Judge, seed: int) -> Ballot:
     ids = (pair[0].id, pair[1].id)
     order = random.Random(f"{seed}:{pool.query_id}:{ids[0]}:{ids[1]}:{judge.name}")
-    swapped = order.random() < 0.5  # noqa: PLR2004
+    swapped = order.random() < 0.5
     first, second = (pair[1], pair[0]) if swapped else pair
     system, user = load_prompt(PROMPT)
     code = code_for(pool.query, first.content, second.content)

@@ -1,11 +1,14 @@
 """Google's Gemini, through the Gemini Developer API (not Vertex AI)."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from zelo_ray.providers import Provider, Settings
 from zelo_ray.providers.outcome import Fault, attempt, resolved, server_delay
 from zelo_ray.records import Answer, Request, Status, Usage, verdict_schema
+
+if TYPE_CHECKING:
+    from google import genai
 
 KEY_VARIABLES = ("GOOGLE_API_KEY", "GEMINI_API_KEY")  # the first that is set, as in the SDK
 # November 2026, a million tokens: $0.25 in, $1.50 out, and still in January, when 3.8-flash goes
@@ -73,18 +76,25 @@ class _Gemini:
     def __init__(self, settings: Settings) -> None:
         import aiohttp  # noqa: PLC0415
         from google import genai  # noqa: PLC0415 - a second of import, paid where it is used
-        from google.genai import errors, types  # noqa: PLC0415
 
-        self._settings = settings
-        self._types, self._status_error, self._network = types, errors.APIError, aiohttp.ClientError
-        self._client = genai.Client(
-            api_key=settings.key or "none",
-            vertexai=False,  # whatever the environment says
-            http_options=types.HttpOptions(
-                base_url=settings.base_url,  # the version, v1, follows GOOGLE_GENAI_API_VERSION
-                timeout=int(settings.timeout * 1000),
-                retry_options=types.HttpRetryOptions(attempts=1),
-            ),
+        self._sdk, self._aiohttp, self._settings = genai, aiohttp, settings
+        self._session: aiohttp.ClientSession | None = None
+        self._client: genai.Client | None = None
+
+    def _open(self) -> "genai.Client":
+        """A client with a session of ours: the SDK's own is of a class that aiohttp warns about."""
+        self._session = self._aiohttp.ClientSession(
+            connector=self._aiohttp.TCPConnector(limit=0), trust_env=True
+        )
+        options = self._sdk.types.HttpOptions(
+            base_url=self._settings.base_url,  # its version, v1, follows GOOGLE_GENAI_API_VERSION
+            timeout=int(self._settings.timeout * 1000),
+            retry_options=self._sdk.types.HttpRetryOptions(attempts=1),
+            aiohttp_client=self._session,
+        )
+        # Never Vertex AI and its credentials, whatever the environment says.
+        return self._sdk.Client(
+            api_key=self._settings.key or "none", vertexai=False, http_options=options
         )
 
     async def send(self, request: Request) -> Answer:
@@ -96,23 +106,27 @@ class _Gemini:
         )
 
     async def aclose(self) -> None:
-        await self._client.aio.aclose()
-        self._client.close()
+        if self._client and self._session:
+            await self._client.aio.aclose()
+            self._client.close()
+            await self._session.close()
 
     async def _post(self, request: Request) -> str:
-        response = await self._client.aio.models.generate_content(
+        self._client = client = self._client or self._open()  # a session belongs to a running loop
+        response = await client.aio.models.generate_content(
             model=request.judge.model,
             contents=request.user,
-            config=self._types.GenerateContentConfig(
+            config=self._sdk.types.GenerateContentConfig(
                 **config(request),
                 automatic_continuation=False,  # one call is one request
                 should_return_http_response=True,
             ),
         )
-        return response.sdk_http_response.body or ""  # type: ignore[union-attr]
+        raw = response.sdk_http_response
+        return (raw.body if raw else None) or ""
 
     def _fault(self, error: Exception) -> Fault | None:
-        if isinstance(error, self._status_error):
+        if isinstance(error, self._sdk.errors.APIError):
             details, message = _details(error.details), str(error.message or "")
             return Fault(
                 status=error.code,
@@ -120,7 +134,9 @@ class _Gemini:
                 codes=(error.status or "", *_codes(details, message)),
                 delay=_delay(details, error.response.headers),
             )
-        return Fault(0, codes=(type(error).__name__,)) if isinstance(error, self._network) else None
+        if isinstance(error, self._aiohttp.ClientError):
+            return Fault(0, codes=(type(error).__name__,))
+        return None
 
 
 def _details(said: Any) -> list[Any]:

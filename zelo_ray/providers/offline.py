@@ -49,7 +49,7 @@ class Offline:
             raise Refused("offline judges compare two documents and answer nothing else")
         score, slope = _JUDGES[request.judge.model]
         a, b = score(request.query, [document.content for document in request.documents])
-        preference = round(math.tanh((b - a) * slope), 2)
+        preference = round(math.tanh((b - a) * slope), 4)
         said = f"{request.judge.model} scores A {a:.3f} and B {b:.3f}"
         text = json.dumps({"reasoning": said, "preference": preference})
         return Answer("ok", text, Usage(), model=request.judge.model)
@@ -101,7 +101,7 @@ def chargram(query: str, documents: Sequence[str]) -> list[float]:
 
 @lru_cache(2**14)
 def _chargram_cosine(query: str, document: str) -> float:
-    return float((_chargrams(query) @ _chargrams(document).T).sum())
+    return float(_chargrams(query).multiply(_chargrams(document)).sum())
 
 
 _JUDGES: dict[str, tuple[Callable[[str, Sequence[str]], list[float]], float]] = {
@@ -121,6 +121,7 @@ def frequency(word: str) -> float:
     return max(_RAREST, *found)
 
 
+@lru_cache(2**16)
 def rarity(word: str) -> float:
     """Minus the logarithm of the chance that a typical document holds the word."""
     return -math.log(-math.expm1(_TYPICAL_LENGTH * math.log1p(-frequency(word))))

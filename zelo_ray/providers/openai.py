@@ -68,6 +68,8 @@ def read(completion: Any) -> Answer:
         thinking_tokens=given.get("reasoning_tokens") or 0,
     )
     text, model = message.get("content") or "", completion.get("model") or ""
+    if not isinstance(text, str):
+        raise TypeError("content must be text")
     if refusal := message.get("refusal"):
         return Answer("refused", text, usage, model, f"refusal: {refusal[:200]}")
     status = _STATUS.get(finish, "ok")

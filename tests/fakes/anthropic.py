@@ -1,0 +1,122 @@
+"""Anthropic's wire format: Messages."""
+
+import math
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from tests.fakes.parts import Asked, Invalid, Rates, Said
+
+BASE = "/anthropic"
+ROUTES = {"/v1/messages": "answer", "/v1/messages/count_tokens": "count"}
+REQUEST_ID = "request-id"
+ERRORS: dict[str, tuple[int, str, str | None]] = {  # status, type, details.error_code
+    "bad_request": (400, "invalid_request_error", None),
+    "filtered": (400, "invalid_request_error", None),  # there is no such stop reason
+    "no_quota": (400, "invalid_request_error", None),
+    "too_long": (400, "invalid_request_error", None),
+    "wrong_key": (401, "authentication_error", None),
+    "unpaid": (402, "billing_error", None),
+    "forbidden": (403, "permission_error", None),
+    "no_model": (404, "not_found_error", None),
+    "408": (408, "timeout_error", None),
+    "409": (409, "conflict_error", None),
+    "413": (413, "request_too_large", None),
+    "422": (422, "invalid_request_error", None),
+    "429": (429, "rate_limit_error", None),
+    "spend_limit": (429, "rate_limit_error", "enforced_spend_limit_reached"),
+    "ramp_limit": (429, "rate_limit_error", "ramp_limit_exceeded"),
+    "500": (500, "api_error", None),
+    "502": (502, "api_error", None),
+    "503": (503, "api_error", None),
+    "504": (504, "timeout_error", None),
+    "529": (529, "overloaded_error", None),
+}
+_MESSAGES = {
+    "filtered": "Output blocked by content filtering policy",
+    "no_quota": "Your credit balance is too low to access the Anthropic API.",
+    "too_long": "prompt is too long: 300000 tokens > 200000 maximum",
+}
+_FIELDS = {"model", "messages", "max_tokens", "system", "output_config", "thinking", "metadata"}
+_FIELDS |= {"service_tier", "stop_sequences", "stream", "tools", "tool_choice", "cache_control"}
+_UNENFORCED = {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"}
+_STOP = {"refusal": "refusal", "truncated": "max_tokens"}
+
+
+def key_of(request: Any) -> str:
+    """The key that came with the request."""
+    bearer = request.headers.get("Authorization", "").removeprefix("Bearer ")
+    return request.headers.get("x-api-key") or bearer
+
+
+def read(path: Mapping[str, str], body: dict[str, Any]) -> Asked:
+    """What is asked; raises what it stumbles over."""
+    if "max_tokens" not in body and path["endpoint"] == "answer":
+        raise Invalid("max_tokens: Field required")
+    if extra := set(body) - _FIELDS:
+        raise Invalid(f"{min(extra)}: Extra inputs are not permitted")
+    schema = body.get("output_config", {}).get("format", {}).get("schema", {})
+    for name, inner in schema.get("properties", {}).items():
+        if refused := _UNENFORCED & set(inner):
+            raise Invalid(f"{name}: properties {', '.join(refused)} are not supported")
+    user = "".join(_text(m["content"]) for m in body["messages"] if m["role"] == "user")
+    limit = body.get("max_tokens")  # count_tokens has none
+    return Asked(body["model"], _text(body.get("system", "")), user, schema, limit)
+
+
+def _text(content: Any) -> str:
+    return content if isinstance(content, str) else "".join(block["text"] for block in content)
+
+
+def count(input_tokens: int) -> dict[str, Any]:
+    """The answer of ``count_tokens``."""
+    return {"input_tokens": input_tokens}
+
+
+def answer(asked: Asked, said: Said) -> dict[str, Any]:
+    """A message."""
+    refused = said.kind == "refusal"
+    return {
+        "id": f"msg_{said.id}",
+        "type": "message",
+        "role": "assistant",
+        "model": asked.model,
+        "content": [] if refused else [{"type": "text", "text": said.text}],
+        "stop_reason": _STOP.get(said.kind, "end_turn"),
+        "stop_sequence": None,
+        "stop_details": {"type": "refusal", "category": "cyber"} if refused else None,
+        "usage": {
+            "input_tokens": said.input_tokens - said.cached_tokens,
+            "cache_creation_input_tokens": said.cached_tokens // 2,
+            "cache_read_input_tokens": said.cached_tokens - said.cached_tokens // 2,
+            "output_tokens": said.output_tokens,
+            "output_tokens_details": {"thinking_tokens": said.thinking_tokens},
+            "service_tier": "standard",
+        },
+    }
+
+
+def error(
+    name: str, message: str, retry_after: float | None, request_id: str
+) -> tuple[int, dict[str, Any], dict[str, str]]:
+    """Status, body and headers of an error."""
+    status, kind, code = ERRORS[name]
+    said: dict[str, Any] = {"type": kind, "message": _MESSAGES.get(name) or message or "Overloaded"}
+    if code:
+        said["details"] = {"error_code": code}
+    headers = {} if retry_after is None else {"retry-after": str(math.ceil(retry_after))}
+    return status, {"type": "error", "error": said, "request_id": request_id}, headers
+
+
+def rate_headers(rates: Rates) -> dict[str, str]:
+    """What is left of the limits."""
+    headers, now = {}, time.time()
+    for what, limit in rates.limits.items():
+        full = datetime.fromtimestamp(now + rates.resets[what], UTC)
+        for name in ("tokens", "input-tokens") if what == "tokens" else (what,):
+            prefix = f"anthropic-ratelimit-{name}"
+            headers[f"{prefix}-limit"] = str(int(limit))
+            headers[f"{prefix}-remaining"] = str(rates.remaining[what])
+            headers[f"{prefix}-reset"] = full.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return headers

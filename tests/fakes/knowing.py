@@ -1,0 +1,84 @@
+"""A judge that knows the right answer, as documents carry it: ``[[grade=2]]``, ``[[worth=1.37]]``.
+
+With two documents it votes ``tanh((worth of B - worth of A) / scale)``, with noise that follows
+from the seed, the model and the prompt. Other verdicts it fills from their schema.
+"""
+
+import math
+import random
+import re
+from typing import Any
+
+_WORTH = re.compile(r"\[\[(?:grade|worth)=(-?\d+(?:\.\d+)?)\]\]")
+
+
+def judge(
+    system: str,
+    user: str,
+    schema: dict[str, Any],
+    model: str,
+    *,
+    scale: float = 1.0,
+    noise: float = 0.0,
+    bias: float = 0.0,
+    seed: int = 0,
+) -> dict[str, Any]:
+    """The verdict on the first one or two documents of the prompt.
+
+    Args:
+        system: Not looked at.
+        user: Holds the documents.
+        schema: Names the fields of the verdict.
+        model: Models of other names have other noise.
+        scale: Difference of worth that is a clear preference.
+        noise: Standard deviation of the noise on the difference.
+        bias: What the document shown second is worth beside its content.
+        seed: Of the noise.
+    """
+    worths = [float(worth) for worth in _WORTH.findall(user)[:2]]
+    first, second = [*worths, 0.0, 0.0][:2]
+    gap = second - first + bias if len(worths) == 2 else 0.0
+    if noise:
+        gap += random.Random(f"{seed}:{model}:{user}").gauss(0.0, noise)
+    fields = schema.get("properties") or {"reasoning": {"type": "string"}, "preference": {}}
+    return {
+        name: _fill(name, _resolve(field, schema), schema, first, gap, scale)
+        for name, field in fields.items()
+    }
+
+
+def _resolve(field: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
+    if "$ref" in field:
+        return schema["$defs"][field["$ref"].rpartition("/")[2]]
+    return field["anyOf"][0] if "anyOf" in field else field
+
+
+def _fill(
+    name: str,
+    field: dict[str, Any],
+    schema: dict[str, Any],
+    worth: float,
+    gap: float,
+    scale: float,
+) -> Any:
+    if name == "preference":
+        return round(math.tanh(gap / scale), 4)
+    kind, choices = field.get("type", "string"), field.get("enum") or []
+    if choices:
+        better = "B" if gap > 0 else "A"
+        return better if better in choices else choices[0]
+    if kind in ("integer", "number"):
+        value = min(max(worth, field.get("minimum", -math.inf)), field.get("maximum", math.inf))
+        return round(value) if kind == "integer" else value
+    if kind == "object":
+        nested = field.get("properties", {})
+        return {
+            key: _fill(key, _resolve(inner, schema), schema, worth, gap, scale)
+            for key, inner in nested.items()
+        }
+    if kind in ("array", "boolean", "null"):
+        return {"array": [], "boolean": gap > 0, "null": None}[kind]
+    word = "neither is better" if gap == 0 else "B is better" if gap > 0 else "A is better"
+    return (
+        f"A answers part of the query. B was read with the same care. So {word} by {abs(gap):.2f}."
+    )

@@ -1,0 +1,428 @@
+"""The three providers, through their real SDKs, against fakes of their servers on loopback."""
+
+import asyncio
+import os
+import pickle
+import socket
+import subprocess
+import sys
+import time
+from email.utils import formatdate
+
+import orjson
+import pytest
+from pydantic import BaseModel, ConfigDict, Field
+
+from tests.fakes import Fakes, Fault
+from zelo_ray.providers import Fatal, Refused, Retry, Settings, module
+from zelo_ray.providers.outcome import attempt, server_delay
+from zelo_ray.records import Answer, Judge, Request, Usage
+
+NAMES = ("openai", "anthropic", "gemini")
+KEY = "sk-only-for-tests-0123456789"
+SECRET = "a prompt that must not be seen anywhere else"
+VARIABLES = ("OPENAI_", "ANTHROPIC_", "GEMINI_", "GOOGLE_")
+PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
+
+
+class Verdict(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    reasoning: str
+    preference: float = Field(ge=-1, le=1)
+
+
+@pytest.fixture(autouse=True)
+def _bare_environment(monkeypatch):
+    for name in os.environ:
+        if name.upper().startswith(VARIABLES) or name.upper() in PROXIES:
+            monkeypatch.delenv(name)
+
+
+@pytest.fixture(scope="module")
+def server():
+    with Fakes(key=KEY, cached=0.5, thinking=3, bodies=True) as fakes:
+        yield fakes
+
+
+@pytest.fixture
+def fakes(server):
+    server.faults = ()
+    server.journal.clear()
+    return server
+
+
+def request_for(provider, user=SECRET, **options):
+    known = module(provider)
+    judge = Judge(provider, known.MODELS[0], options={**known.OPTIONS, **options})
+    text = f"{user} [[worth=2]] [[worth=1]]"
+    return Request(judge, "You compare.", text, Verdict, query="", documents=())
+
+
+def send(request, settings):
+    """One call of a provider; what it raises must hold nothing that is nobody's business."""
+
+    async def run():
+        provider = module(request.judge.provider).connect(settings)
+        try:
+            return await provider.send(request)
+        finally:
+            await provider.aclose()
+
+    try:
+        return asyncio.run(run())
+    except (Retry, Refused, Fatal) as error:
+        check_discreet(error)
+        return error
+
+
+def check_discreet(error):
+    assert error.__cause__ is None
+    assert error.__context__ is None
+    seen = f"{error} {error!r} {error.args} {vars(error)} {pickle.dumps(error)!r}"
+    assert KEY not in seen
+    assert SECRET[:16] not in seen
+    assert "\n" not in str(error)
+    assert len(str(error)) < 450
+    assert type(pickle.loads(pickle.dumps(error))) is type(error)
+
+
+def ask(fakes, provider, *faults, timeout=5.0, key=KEY):
+    fakes.faults = faults
+    result = send(request_for(provider), Settings(key, fakes.urls[provider], timeout))
+    assert len(fakes.journal) == 1
+    return result
+
+
+# What each fault becomes: an answer's status, or an error with the words or the status it has.
+EVERYWHERE = {
+    "prose": "ok",
+    "out_of_range": "ok",
+    "missing_field": "ok",
+    "truncated": "truncated",
+    "drop": (Retry, "no answer"),
+    "malformed": (Retry, "without an answer"),
+    "not_json": (Retry, "without an answer"),
+    "408": (Retry, "408"),
+    "409": (Retry, "409"),
+    "429": (Retry, "429"),
+    "500": (Retry, "500"),
+    "502": (Retry, "502"),
+    "503": (Retry, "503"),
+    "504": (Retry, "504"),
+    "529": (Retry, "529"),
+    "bad_request": (Refused, "failed"),
+    "too_long": (Refused, "failed"),
+    "413": (Refused, "failed"),
+    "422": (Refused, "failed"),
+    "wrong_key": (Fatal, "set"),
+    "unpaid": (Fatal, "spending limit"),
+    "forbidden": (Fatal, "grant"),
+    "no_model": (Fatal, "no such model"),
+    "no_quota": (Fatal, "raise it"),
+}
+TABLE = [
+    *((name, fault, expected) for fault, expected in EVERYWHERE.items() for name in NAMES),
+    ("openai", "refusal", "refused"),
+    ("openai", "filtered", "filtered"),
+    ("openai", "filtered_prompt", (Refused, "filtered")),
+    ("openai", "unsupported", (Fatal, "judge_options")),
+    ("anthropic", "refusal", "refused"),
+    ("anthropic", "filtered", (Refused, "filtered")),
+    ("anthropic", "spend_limit", (Fatal, "spending limit")),
+    ("anthropic", "ramp_limit", (Retry, "429")),
+    ("gemini", "refusal", "filtered"),
+    ("gemini", "filtered", "filtered"),
+    ("gemini", "per_day", (Fatal, "tomorrow")),
+]
+
+
+@pytest.mark.parametrize(("provider", "fault", "expected"), TABLE)
+def test_every_fault(fakes, provider, fault, expected):
+    result = ask(fakes, provider, Fault(fault))
+    if isinstance(expected, str):
+        assert isinstance(result, Answer)
+        assert result.status == expected
+        assert bool(result.reason) == (expected != "ok")
+        assert result.usage.input_tokens > 0
+        return
+    kind, word = expected
+    assert type(result) is kind
+    assert (result.status if kind is Refused else str(result)).find(word) >= 0
+    if kind is Retry:
+        assert result.delay is None
+        assert result.throttled == (word == "429")
+    if fault not in ("drop", "malformed", "not_json"):
+        assert provider in str(result)
+
+
+@pytest.mark.parametrize("provider", NAMES)
+def test_an_answer(fakes, provider):
+    answer = ask(fakes, provider)
+    assert answer.status == "ok"
+    assert Verdict.model_validate_json(answer.text).preference == pytest.approx(-0.7616)
+    assert answer.model == module(provider).MODELS[0]
+    entry = fakes.journal[0]
+    counted = (answer.usage.input_tokens, answer.usage.output_tokens)
+    assert counted == (entry["input_tokens"], entry["output_tokens"])
+    cached = answer.usage.cached_tokens + answer.usage.cache_write_tokens
+    assert cached == entry["input_tokens"] // 2
+    assert answer.usage.thinking_tokens == 3
+
+
+@pytest.mark.parametrize("provider", NAMES)
+def test_the_wish_to_wait_is_passed_on(fakes, provider):
+    wish = 1.5 if provider != "anthropic" else 2.0  # whole seconds there
+    assert ask(fakes, provider, Fault("429", retry_after=1.5)).delay == wish
+    fakes.journal.clear()
+    assert ask(fakes, provider, Fault("503", headers={"retry-after": "7"})).delay == 7
+    fakes.journal.clear()
+    date = formatdate(time.time() + 60, usegmt=True)
+    assert 50 < ask(fakes, provider, Fault("429", headers={"Retry-After": date})).delay <= 60
+
+
+@pytest.mark.parametrize(
+    ("headers", "delay"),
+    [
+        ({}, None),
+        ({"retry-after": ""}, None),
+        ({"retry-after": "soon"}, None),
+        ({"retry-after": "nan"}, None),
+        ({"retry-after": "inf"}, None),
+        ({"retry-after": "2.5"}, 2.5),
+        ({"retry-after": "-3"}, 0.0),
+        ({"retry-after": "2", "retry-after-ms": "1250"}, 1.25),
+        ({"retry-after": "2", "retry-after-ms": "?"}, 2.0),
+        ({"retry-after": "Thu, 01 Jan 1970 00:01:40 GMT"}, 90.0),
+        ({"retry-after": "Thu, 01 Jan 1970 00:00:01 GMT"}, 0.0),
+    ],
+)
+def test_server_delay(headers, delay):
+    assert server_delay(headers, now=lambda: 10.0) == delay
+
+
+@pytest.mark.parametrize("provider", NAMES)
+def test_a_silent_server(fakes, provider):
+    began = time.monotonic()
+    result = ask(fakes, provider, Fault("timeout"), timeout=0.3)
+    assert isinstance(result, Retry)
+    assert time.monotonic() - began < 2
+
+
+@pytest.mark.parametrize("provider", NAMES)
+def test_nobody_listens(provider):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{free.getsockname()[1]}"
+        assert isinstance(send(request_for(provider), Settings(KEY, url, 2)), Retry)
+
+
+@pytest.mark.parametrize("provider", NAMES)
+def test_cancellation_passes(fakes, provider):
+    async def run():
+        fakes.faults = [Fault("timeout")]
+        client = module(provider).connect(Settings(KEY, fakes.urls[provider], 5))
+        call = asyncio.create_task(client.send(request_for(provider)))
+        await asyncio.sleep(0.2)
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        await client.aclose()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("provider", NAMES)
+@pytest.mark.parametrize("fault", ["bad_request", "422", "500", "429", "forbidden"])
+def test_echoes_of_key_and_prompt_are_dropped(fakes, provider, fault):
+    said = ask(fakes, provider, Fault(fault, message=f"the key was {KEY}"))
+    assert "[key]" in str(said) or (provider, fault) == ("gemini", "429")
+    fakes.journal.clear()
+    ask(fakes, provider, Fault(fault, message=f"could not read: '{SECRET}' [[worth"))
+    fakes.journal.clear()
+    said = ask(fakes, provider, Fault(fault, message="two\nlines, " + "and more " * 100))
+    assert "two lines" in str(said) or (provider, fault) == ("gemini", "429")
+
+
+@pytest.mark.parametrize("provider", NAMES)
+def test_a_wrong_key(fakes, provider):
+    wrong = "sk-a-wrong-key-0123456789"
+    result = ask(fakes, provider, key=wrong)  # the fake's message holds it
+    assert isinstance(result, Fatal)
+    assert wrong not in repr(result)
+    assert all(name in str(result) for name in module(provider).KEY_VARIABLES)
+    assert provider in str(result)
+
+
+@pytest.mark.parametrize("provider", NAMES)
+@pytest.mark.parametrize("key", ["", "  ", f"{KEY}\nand more", f"{KEY}é", f"{KEY} twice"])
+def test_keys_that_cannot_be(provider, key):
+    with pytest.raises(Fatal, match=module(provider).KEY_VARIABLES[0]) as caught:
+        module(provider).connect(Settings(key))
+    assert KEY not in repr(caught.value)
+
+
+@pytest.mark.parametrize("provider", NAMES)
+def test_white_space_around_the_key(fakes, provider):
+    assert ask(fakes, provider, key=f" {KEY}\n").status == "ok"
+
+
+@pytest.mark.parametrize("provider", NAMES)
+def test_other_credentials_are_left_alone(fakes, provider, monkeypatch, tmp_path):
+    elsewhere = "http://127.0.0.1:9"
+    for name in ("OPENAI_API_KEY", "OPENAI_ADMIN_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"):
+        monkeypatch.setenv(name, "another")
+    for name in ("OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "GOOGLE_GEMINI_BASE_URL"):
+        monkeypatch.setenv(name, elsewhere)
+    monkeypatch.setenv("ANTHROPIC_AUTH_TOKEN", "another")
+    monkeypatch.setenv("ANTHROPIC_PROFILE", "another")
+    monkeypatch.setenv("ANTHROPIC_CONFIG_DIR", str(tmp_path))
+    monkeypatch.setenv("GOOGLE_GENAI_USE_VERTEXAI", "true")
+    monkeypatch.setenv("GOOGLE_CLOUD_PROJECT", "another")
+    assert ask(fakes, provider).status == "ok"
+
+
+@pytest.mark.parametrize("provider", NAMES)
+def test_base_url_of_the_environment(fakes, provider, monkeypatch):
+    variable = {"gemini": "GOOGLE_GEMINI_BASE_URL"}.get(provider, f"{provider.upper()}_BASE_URL")
+    monkeypatch.setenv(variable, fakes.urls[provider])
+    assert send(request_for(provider), Settings(KEY)).status == "ok"
+    assert len(fakes.journal) == 1
+
+
+def test_a_compatible_server_needs_no_key():
+    with Fakes(["openai"], key=None) as fakes:
+        assert send(request_for("openai"), Settings("", fakes.urls["openai"])).status == "ok"
+
+
+@pytest.mark.parametrize("provider", ["openai", "anthropic"])
+def test_text_that_is_no_unicode(fakes, provider):
+    result = send(request_for(provider, "half a character: \ud800"), Settings(KEY, fakes.url))
+    assert isinstance(result, Refused)
+    assert "characters" in str(result)
+
+
+@pytest.mark.parametrize("provider", NAMES)
+def test_characters_of_all_kinds(fakes, provider):
+    request = request_for(provider, "zwölf Boxkämpfer 🥊 \u2028 \x00 \"quoted\" '\\' 漢字")
+    assert send(request, Settings(KEY, fakes.urls[provider])).status == "ok"
+
+
+def test_an_unexpected_error_is_refused_without_its_text():
+    async def call():
+        raise RuntimeError(KEY + SECRET)
+
+    async def run():
+        nothing = {"read": dict, "fault": lambda _: None}
+        await attempt(call(), request_for("openai"), Settings(KEY), ("K",), **nothing)
+
+    with pytest.raises(Refused, match=r"unexpected RuntimeError at test_providers\.py:\d+") as it:
+        asyncio.run(run())
+    check_discreet(it.value)
+
+
+def sent(fakes, provider, **options):
+    """The body that reaches the server."""
+    request = request_for(provider, **options)
+    send(request, Settings(KEY, fakes.urls[provider]))
+    body = orjson.loads(fakes.journal[-1]["body"])
+    assert "null" not in fakes.journal[-1]["body"]
+    return body
+
+
+def test_openai_options(fakes):
+    body = sent(fakes, "openai")
+    assert sorted(body) == ["max_completion_tokens", "messages", "model", "response_format"]
+    assert body["response_format"]["json_schema"]["strict"] is True
+    assert body["max_completion_tokens"] == 1024
+    body = sent(fakes, "openai", temperature=0.5, reasoning_effort="none", max_output_tokens=9)
+    assert (body["temperature"], body["reasoning_effort"]) == (0.5, "none")
+    assert fakes.journal[-1]["outcome"] == "truncated"
+    body = sent(fakes, "openai", response_format="json_object", token_limit_field="max_tokens")
+    assert body["response_format"] == {"type": "json_object"}
+    assert body["max_tokens"] == 1024
+    assert "max_completion_tokens" not in body
+    body = sent(fakes, "openai", response_format="none", extra_body={"top_k": 3, "model": "m"})
+    assert (body["top_k"], body["model"]) == (3, "m")
+    assert "response_format" not in body
+
+
+def test_anthropic_options(fakes):
+    body = sent(fakes, "anthropic")
+    assert sorted(body) == ["max_tokens", "messages", "model", "output_config", "system"]
+    assert sorted(body["output_config"]) == ["format"]
+    assert sent(fakes, "anthropic", effort="low")["output_config"]["effort"] == "low"
+    assert {entry["outcome"] for entry in fakes.journal} == {"ok"}
+
+
+def test_gemini_options(fakes):
+    body = sent(fakes, "gemini")
+    config = body["generationConfig"]
+    assert sorted(body) == ["contents", "generationConfig", "systemInstruction"]
+    assert sorted(config) == ["maxOutputTokens", "responseJsonSchema", "responseMimeType"]
+    config = sent(fakes, "gemini", temperature=0.0, thinking_level="low")["generationConfig"]
+    assert config["temperature"] == 0.0
+    assert "low" in str(config["thinkingConfig"]).lower()
+
+
+def test_readings_that_the_fakes_do_not_give():
+    def openai(message, **more):
+        return module("openai").read({"choices": [{"message": message}], **more})
+
+    assert openai({"content": "{}"}) == Answer("ok", "{}", Usage())  # many compatible servers
+    assert openai({"content": None}).text == ""
+    with pytest.raises(TypeError):
+        openai({"content": [{"type": "text"}]})
+    parts = [{"text": "hm", "thought": True}, {"text": "{"}, {"text": "}"}]
+    answer = module("gemini").read(
+        {
+            "candidates": [{"content": {"parts": parts}, "finishReason": "STOP"}],
+            "usageMetadata": {"promptTokenCount": 7, "thoughtsTokenCount": 5},
+        }
+    )
+    assert answer == Answer("ok", "{}", Usage(7, 5, thinking_tokens=5))
+    usage = {"input_tokens": 1, "cache_read_input_tokens": 10, "output_tokens": 3}
+    usage["cache_creation_input_tokens"] = 100
+    blocks = [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "{}"}]
+    full = "model_context_window_exceeded"
+    answer = module("anthropic").read(
+        {"model": "m", "content": blocks, "stop_reason": full, "usage": usage}
+    )
+    assert answer == Answer("truncated", "{}", Usage(111, 3, 10, 100), "m", f"stop_reason: {full}")
+
+
+def test_modules_import_no_sdk():
+    names = ", ".join(f"zelo_ray.providers.{name}" for name in NAMES)
+    heavy = "{'openai', 'anthropic', 'google.genai', 'aiohttp'}"
+    code = f"import sys, {names}; sys.exit(bool({heavy} & set(sys.modules)))"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+# The same again with somebody else's fake of the servers.
+
+
+@pytest.fixture
+def peer(llmock, monkeypatch):
+    monkeypatch.setenv("GOOGLE_GENAI_API_VERSION", "v1beta")  # it knows no other
+    return llmock
+
+
+@pytest.mark.parametrize("provider", NAMES)
+def test_a_peer_answers(peer, provider):
+    answer = send(request_for(provider), Settings("llmock-test-key", peer.base_url(provider)))
+    assert answer.status == "ok"
+    assert answer.text
+    assert answer.usage.input_tokens > 0
+    assert len(peer.requests) == 1
+
+
+@pytest.mark.parametrize("provider", NAMES)
+@pytest.mark.parametrize(("status", "kind"), [(429, Retry), (500, Retry), (401, Fatal)])
+def test_a_peer_fails(peer, provider, status, kind):
+    peer.fail(status, retry_after=3 if status == 429 else None)
+    error = send(request_for(provider), Settings("llmock-test-key", peer.base_url(provider)))
+    assert type(error) is kind
+    assert str(status) in str(error)
+    if status == 429:
+        assert (error.delay, error.throttled) == (3, True)
+    assert len(peer.requests) == 1

@@ -1,0 +1,410 @@
+import csv
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import choix
+import evalica
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import approx_fprime, brentq, minimize
+
+from zelo_ray import rating
+from zelo_ray.rating import Fit, bradley_terry, bradley_terry_mle, score_votes
+from zelo_ray.records import Vote
+from zelo_ray.sampling import sample_pairs
+
+GOLDEN = Path(__file__).parents[2] / "shared" / "data" / "evalica_fixtures"
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+def log_posterior(scores, wins, prior_sd):
+    """The objective, written out by hand."""
+    total = -sum(score**2 for score in scores) / (2 * prior_sd**2)
+    for i, j in zip(*np.nonzero(wins), strict=True):
+        total -= wins[i, j] * np.log1p(np.exp(scores[j] - scores[i]))
+    return total
+
+
+def battles(seed, documents, extra=20):
+    """Winners and losers of random games; a ring of wins gives the likelihood a maximum."""
+    rng = Random(seed)
+    games = [(i, (i + 1) % documents) for i in range(documents)]
+    return games + [tuple(rng.sample(range(documents), 2)) for _ in range(extra)]
+
+
+def count(games, documents):
+    wins = np.zeros((documents, documents))
+    for winner, loser in games:
+        wins[winner, loser] += 1
+    return wins
+
+
+def simulate(queries, documents, cycles, sd, seed):
+    """True scores, and one Bradley-Terry game for each sampled pair."""
+    rng = np.random.default_rng(seed)
+    truth = rng.normal(0, sd, (queries, documents))
+    wins = np.zeros((queries, documents, documents))
+    for query in range(queries):
+        for i, j in sample_pairs(range(documents), cycles, Random(f"{seed}:{query}")):
+            won = rng.random() < 1 / (1 + np.exp(truth[query, j] - truth[query, i]))
+            wins[query, i, j], wins[query, j, i] = won, 1 - won
+    return truth - truth.mean(axis=1, keepdims=True), wins
+
+
+def noiseless(documents, cycles=4):
+    """Document 0 beats all it meets, document 1 all but 0, and so on."""
+    wins = np.zeros((documents, documents))
+    for i, j in sample_pairs(range(documents), cycles, Random(0)):
+        wins[i, j] = 1
+    return wins
+
+
+def vote(a, b, preference, judge="x:1"):
+    return Vote("q", a, b, judge, preference, False, "", "")
+
+
+def panel(seed, documents=9):
+    """A panel's votes on one query: some are ties, some are missing, some were asked again."""
+    rng = Random(seed)
+    return [
+        vote(a, b, rng.choice([-1.0, -0.3, 0.0, 0.2, 0.9]), judge)
+        for a, b in sample_pairs([f"d{i}" for i in range(documents)], 2, rng)
+        for judge in rng.sample(["x:1", "y:2", "z:3"], rng.randint(1, 3)) * rng.choice([1, 3])
+    ]
+
+
+def fit(votes, **options):
+    (only,) = score_votes([votes], **options)
+    return only
+
+
+def scores_of(votes):
+    return {score.doc_id: score.score for score in fit(votes).scores}
+
+
+# The scores are the maximum of the posterior
+
+
+@settings(deadline=None, max_examples=20)
+@given(SEEDS, st.sampled_from([0.5, 2.5, 10.0]))
+def test_scores_are_those_of_a_general_optimiser(seed, prior_sd):
+    wins = np.random.default_rng(seed).gamma(0.3, size=(7, 7))
+    np.fill_diagonal(wins, 0)
+    scores, _ = bradley_terry(wins[np.newaxis], prior_sd)
+    found = minimize(lambda s: -log_posterior(s, wins, prior_sd), np.zeros(7), tol=1e-10)
+    np.testing.assert_allclose(scores[0], found.x, atol=2e-4)
+    assert log_posterior(scores[0], wins, prior_sd) >= -found.fun - 1e-12
+
+
+@settings(deadline=None, max_examples=20)
+@given(SEEDS)
+def test_the_gradient_vanishes_and_the_errors_are_its_curvature(seed):
+    wins = np.random.default_rng(seed).gamma(0.3, size=(6, 6))
+    np.fill_diagonal(wins, 0)
+    scores, std_errors = bradley_terry(wins[np.newaxis])
+
+    def gradient(at):
+        lost = 1 / (1 + np.exp(at[:, np.newaxis] - at))
+        return (wins * lost).sum(axis=1) - (wins.T * lost.T).sum(axis=1) - at / 2.5**2
+
+    numeric = approx_fprime(scores[0], lambda s: log_posterior(s, wins, 2.5), 1e-7)
+    np.testing.assert_allclose(numeric, 0, atol=1e-4)
+    np.testing.assert_allclose(gradient(scores[0]), 0, atol=1e-12)
+    centre = np.eye(6) - 1 / 6
+    covariance = centre @ np.linalg.inv(-approx_fprime(scores[0], gradient, 1e-7)) @ centre
+    np.testing.assert_allclose(std_errors[0], np.sqrt(covariance.diagonal()), rtol=1e-4)
+
+
+def test_one_game_between_two_documents_is_the_textbook_case():
+    (score, other), std_errors = (
+        found[0] for found in bradley_terry(np.array([[[0.0, 1], [0, 0]]]), prior_sd=2)
+    )
+    half = brentq(lambda s: 1 / (1 + np.exp(2 * s)) - s / 4, 0, 10, xtol=1e-14)
+    odds = np.exp(2 * half)
+    assert score == pytest.approx(half, abs=1e-12)
+    assert other == -score
+    np.testing.assert_allclose(std_errors**2, 0.5 / (2 * odds / (1 + odds) ** 2 + 1 / 4))
+
+
+@settings(deadline=None, max_examples=20)
+@given(SEEDS, st.integers(2, 12), st.sampled_from([0.7, 2.5]))
+def test_choix_finds_the_same_maximum(seed, documents, prior_sd):
+    games = battles(seed, documents)
+    scores, _ = bradley_terry(count(games, documents)[np.newaxis], prior_sd)
+    theirs = choix.opt_pairwise(documents, games, alpha=0.5 / prior_sd**2, tol=1e-12)
+    np.testing.assert_allclose(scores[0], theirs - theirs.mean(), atol=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_wild_weights_do_not_throw_newton_off(seed):
+    """The undamped method diverges on these: weights that differ by twelve decades."""
+    rng = np.random.default_rng(seed)
+    wins = noiseless(25)[np.newaxis] * 10 ** rng.uniform(-6, 6, (10, 25, 25))
+    scores, std_errors = bradley_terry(wins)
+    lost = 1 / (1 + np.exp(scores[:, :, np.newaxis] - scores[:, np.newaxis, :]))
+    net = (wins * lost - (wins * lost).swapaxes(1, 2)).sum(axis=2)
+    np.testing.assert_allclose(net, scores / 2.5**2, atol=1e-6)
+    assert np.isfinite(std_errors).all()
+
+
+# Scores do not depend on what they should not depend on
+
+
+def test_scores_do_not_depend_on_the_stopping_tolerance():
+    _, wins = simulate(20, 25, 4, sd=2, seed=0)
+    exact, _ = bradley_terry(wins, tol=1e-11)
+    for tol in (1e-2, 1e-4, 1e-6, 1e-8):
+        np.testing.assert_allclose(bradley_terry(wins, tol=tol)[0], exact, atol=max(tol**2, 1e-12))
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.lists(SEEDS, min_size=2, max_size=6), st.sampled_from([2, 3, 10, 25, 40]))
+def test_a_query_gets_the_same_bits_in_any_company(seeds, documents):
+    """Companions of very different difficulty, which stop after other numbers of steps."""
+    wins = np.stack(
+        [
+            count(battles(seed, documents), documents) * 10.0 ** (i - 1)
+            for i, seed in enumerate(seeds)
+        ]
+    )
+    together = bradley_terry(wins)
+    turned = bradley_terry(wins[::-1])
+    for i in range(len(seeds)):
+        alone = bradley_terry(wins[i : i + 1])
+        for stacked, back, single in zip(together, turned, alone, strict=True):
+            assert stacked[i].tobytes() == single[0].tobytes() == back[-1 - i].tobytes()
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.lists(SEEDS, min_size=1, max_size=5), SEEDS)
+def test_the_order_of_votes_and_queries_changes_no_bit(seeds, shuffle):
+    rng = Random(shuffle)
+    queries = [panel(seed, documents=rng.choice([5, 9])) for seed in seeds]
+    shuffled = [rng.sample(votes, len(votes)) for votes in queries]
+    assert score_votes(queries) == score_votes(shuffled) == [fit(votes) for votes in queries]
+    assert score_votes(queries[::-1]) == score_votes(queries)[::-1]
+
+
+@settings(deadline=None, max_examples=25)
+@given(SEEDS)
+def test_naming_a_pair_the_other_way_round_changes_nothing(seed):
+    rng, votes = Random(seed), panel(seed)
+    turned = [
+        vote(v.doc_id_b, v.doc_id_a, -v.preference, v.judge) if rng.random() < 0.5 else v
+        for v in votes
+    ]
+    assert fit(turned) == fit(votes)
+    assert fit([replace(v, swapped=True) for v in votes]) == fit(votes)
+
+
+@settings(deadline=None, max_examples=25)
+@given(SEEDS)
+def test_renaming_documents_renames_scores(seed):
+    votes = panel(seed)
+    names = dict(zip([f"d{i}" for i in range(9)], Random(seed).sample("abcdefghi", 9), strict=True))
+    renamed = scores_of(
+        [vote(names[v.doc_id_a], names[v.doc_id_b], v.preference, v.judge) for v in votes]
+    )
+    for doc_id, score in scores_of(votes).items():
+        assert renamed[names[doc_id]] == pytest.approx(score, abs=2e-12)
+
+
+# Documents without a defeat
+
+
+def test_a_document_that_never_lost_has_a_finite_score():
+    scores, std_errors = bradley_terry(noiseless(25)[np.newaxis])
+    assert np.argmax(scores) == 0
+    assert 2 < scores.max() < 6
+    assert (std_errors < 2.5).all()
+
+
+def test_a_hundred_documents_without_noise_converge_in_order():
+    scores, _ = bradley_terry(noiseless(100, cycles=49)[np.newaxis])
+    assert (np.diff(scores[0]) < 0).all()
+
+
+def test_the_same_word_from_three_judges_is_one_game():
+    """Judges err together; and the same answers given thrice must not stretch the scale."""
+    once = [vote(v.doc_id_a, v.doc_id_b, v.preference) for v in panel(1) if v.judge == "x:1"]
+    thrice = [replace(v, judge=judge) for v in once for judge in ("x:1", "y:2", "z:3")]
+    for one, three in zip(fit(once).scores, fit(thrice).scores, strict=True):
+        assert three == replace(one, comparisons=3 * one.comparisons)
+    assert scores_of(once * 3) == scores_of(once)
+
+
+# What a vote means
+
+
+def test_a_pair_is_one_game():
+    scores, _ = bradley_terry(np.array([[[0.0, 1], [0, 0]]]))
+    assert scores_of([vote("a", "b", -1.0)])["a"] == pytest.approx(scores[0, 0], abs=1e-12)
+
+
+def test_a_tie_is_half_a_win_for_each():
+    for preference in (0.0, -0.0):
+        first, second = fit([vote("b", "a", preference)]).scores
+        assert (first.doc_id, first.score, first.rank) == ("a", 0.0, 1)
+        assert (second.doc_id, second.score, second.rank) == ("b", 0.0, 2)
+    split = [vote("a", "b", -1.0, "x:1"), vote("a", "b", 1.0, "y:2")]
+    assert scores_of(split) == scores_of([vote("a", "b", 0.0)])
+
+
+def test_the_sign_of_a_preference_is_the_vote_and_negative_is_for_a():
+    assert scores_of([vote("a", "b", -0.05)]) == scores_of([vote("a", "b", -1.0)])
+    assert scores_of([vote("a", "b", -0.05)])["a"] > 0 > scores_of([vote("a", "b", 0.05)])["a"]
+
+
+def test_a_missing_judge_is_neither_a_vote_nor_a_tie():
+    present = [vote("a", "b", -1.0, "x:1"), vote("a", "b", -1.0, "y:2")]
+    assert scores_of(present) == scores_of(present[:1])
+    assert scores_of(present)["a"] > scores_of([*present, vote("a", "b", 0.0, "z:3")])["a"]
+    assert scores_of(present)["a"] > scores_of([*present, vote("a", "b", 1.0, "z:3")])["a"] > 0
+
+
+def test_judges_that_answered_share_a_pair_equally_however_often_they_spoke():
+    loud = [vote("a", "b", -1.0, "x:1")] * 5 + [vote("a", "b", 1.0, "y:2")]
+    assert scores_of(loud) == scores_of([vote("a", "b", 0.0)])
+
+
+@pytest.mark.parametrize("preference", [float("nan"), 1.5, -57.0])
+def test_a_preference_out_of_range_is_refused_and_not_read_as_a_tie(preference):
+    with pytest.raises(ValueError, match="preference"):
+        score_votes([[vote("a", "b", preference)]])
+
+
+def test_comparisons_count_votes_and_ranks_follow_scores():
+    votes = panel(3)
+    scores = fit(votes).scores
+    for score in scores:
+        assert score.query_id == "q"
+        assert score.comparisons == sum(score.doc_id in (v.doc_id_a, v.doc_id_b) for v in votes)
+    assert [score.rank for score in scores] == list(range(1, 10))
+    assert sorted(scores, key=lambda score: (-score.score, score.doc_id)) == list(scores)
+    assert sum(score.score for score in scores) == pytest.approx(0, abs=1e-10)
+
+
+def test_equal_scores_are_ranked_by_doc_id_in_spite_of_rounding():
+    """Nine documents lose to the best and beat the worst: their scores differ in the last bit."""
+    middle = [f"d{i}" for i in range(9)]
+    votes = [vote("best", doc_id, -1.0) for doc_id in middle]
+    votes += [vote(doc_id, "worst", -1.0) for doc_id in middle]
+    votes += [vote(a, b, 0.0) for a, b in zip(middle, middle[1:] + middle[:1], strict=True)]
+    assert [score.doc_id for score in fit(votes).scores] == ["best", *middle, "worst"]
+    assert {score.score for score in fit(votes).scores[1:-1]} == {0.0}
+
+
+# Where scores would mean nothing there are none
+
+
+def test_a_query_in_parts_is_withheld_with_a_reason():
+    together = fit([vote("a", "b", -1.0), vote("c", "d", -1.0), vote("b", "c", 0.0)])
+    assert len(together.scores) == 4
+    apart = fit([vote("a", "c", -1.0), vote("b", "d", -1.0)])
+    assert apart == Fit(
+        reason="its comparisons fall into 2 parts that never met: a, c; b, d",
+    )
+
+
+def test_a_query_without_votes_is_withheld_and_its_neighbours_are_not():
+    votes = panel(0)
+    assert score_votes([[], votes, []]) == [Fit(reason="it has no votes"), fit(votes), fit([])]
+    assert score_votes([]) == []
+
+
+# The errors
+
+
+@pytest.mark.parametrize("documents", [10, 25])
+def test_95_percent_intervals_hold_the_truth_in_95_percent_of_cases(documents):
+    truth, wins = simulate(400, documents, 4, sd=2, seed=1)
+    scores, std_errors = bradley_terry(wins)
+    covered = np.abs(scores - truth) < 1.96 * std_errors
+    assert 0.93 < covered.mean() < 0.97
+
+
+# Without a prior
+
+
+@pytest.mark.parametrize("name", ["simple", "food"])
+def test_golden_ratings_are_reproduced(name):
+    if not GOLDEN.is_dir():
+        pytest.skip(f"no golden ratings at {GOLDEN}")
+    with (GOLDEN / f"{name}-golden.csv").open() as lines:
+        rows = [row for row in csv.DictReader(lines) if row["algorithm"] == "bradley_terry"]
+    items = [row["item"] for row in rows]
+    wins = np.zeros((len(items), len(items)))
+    with (GOLDEN / f"{name}.csv").open() as lines:
+        for row in csv.DictReader(lines):
+            left, right = items.index(row["left"]), items.index(row["right"])
+            wins[left, right] += {"left": 1, "tie": 0.5, "right": 0}[row["winner"]]
+            wins[right, left] += {"left": 0, "tie": 0.5, "right": 1}[row["winner"]]
+    strengths = np.exp(bradley_terry_mle(wins))
+    golden = [float(row["score"]) for row in rows]
+    np.testing.assert_allclose(strengths / strengths.sum(), golden, atol=1e-12, rtol=0)
+
+
+@settings(deadline=None, max_examples=20)
+@given(SEEDS, st.integers(2, 12))
+def test_choix_and_evalica_find_the_same_maximum_likelihood(seed, documents):
+    games = battles(seed, documents)
+    scores = bradley_terry_mle(count(games, documents))
+    theirs = choix.ilsr_pairwise(documents, games, tol=1e-10, max_iter=1000)
+    np.testing.assert_allclose(scores, theirs - theirs.mean(), atol=1e-6)
+    winners, losers = zip(*games, strict=True)
+    found = evalica.bradley_terry(
+        winners, losers, [evalica.Winner.X] * len(games), tolerance=1e-12, limit=100_000
+    )
+    logits = np.log(found.scores.sort_index().to_numpy())
+    np.testing.assert_allclose(scores, logits - logits.mean(), atol=1e-6)
+
+
+def test_a_wide_prior_is_no_prior():
+    wins = count(battles(0, 8), 8)
+    np.testing.assert_allclose(
+        bradley_terry(wins[np.newaxis], prior_sd=1e6)[0][0], bradley_terry_mle(wins), atol=1e-9
+    )
+
+
+def test_a_long_chain_of_rare_upsets_converges_without_a_prior():
+    wins = np.diag(np.full(59, 0.999), 1) + np.diag(np.full(59, 0.001), -1)
+    np.testing.assert_allclose(np.diff(bradley_terry_mle(wins)), -np.log(999), rtol=1e-9)
+
+
+@pytest.mark.parametrize("games", [[(0, 1), (1, 0), (0, 2)], [(0, 1), (1, 0), (2, 3), (3, 2)]])
+def test_maximum_likelihood_without_a_finite_maximum_is_refused(games):
+    with pytest.raises(ValueError, match="no finite maximum"):
+        bradley_terry_mle(count(games, max(max(game) for game in games) + 1))
+
+
+# What cannot be fitted
+
+
+def test_a_fit_that_does_not_converge_raises(monkeypatch):
+    monkeypatch.setattr(rating, "MAX_STEPS", 3)
+    with pytest.raises(ArithmeticError, match="did not converge"):
+        bradley_terry(noiseless(25)[np.newaxis])
+
+
+@pytest.mark.parametrize(
+    ("wins", "prior_sd", "says"),
+    [
+        (np.full((1, 2, 2), np.nan), 2.5, "finite"),
+        (np.full((1, 2, 2), -1.0), 2.5, "negative"),
+        (np.zeros((2, 2)), 2.5, "stack"),
+        (np.zeros((1, 2, 3)), 2.5, "square"),
+        (np.zeros((1, 2, 2)), 0.0, "prior_sd"),
+    ],
+)
+def test_senseless_input_is_refused(wins, prior_sd, says):
+    with pytest.raises(ValueError, match=says):
+        bradley_terry(wins, prior_sd)
+
+
+def test_documents_that_met_nobody_stand_at_the_prior():
+    scores, std_errors = bradley_terry(np.zeros((1, 4, 4)), prior_sd=2)
+    assert scores.tolist() == [[0, 0, 0, 0]]
+    np.testing.assert_allclose(std_errors, 2 * np.sqrt(3 / 4))

@@ -1,0 +1,48 @@
+"""What the input holds, counted before anything is asked or paid for."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from zelo_ray.config import Options
+from zelo_ray.formats.pools import Limits, read_lines
+from zelo_ray.formats.results import Results
+from zelo_ray.formats.tables import Rejected, schema_of, table_of
+from zelo_ray.protocols import module as protocol_module
+from zelo_ray.records import Judge
+
+
+@dataclass(slots=True)
+class Census:
+    """What the input holds, and what it will take."""
+
+    pools: int = 0
+    documents: int = 0
+    rejected: int = 0
+    repeated: set[tuple[str, int]] = field(default_factory=set)
+    """file and number of each line whose query id came before"""
+    planned: dict[str, int] = field(default_factory=dict)
+    """requests by judge"""
+
+
+def take_census(shards: Sequence[str], panel: Sequence[Judge], options: Options) -> Census:
+    """Read all the input once; write what is bad to ``rejected.parquet``."""
+    census, seen = Census(planned={judge.name: 0 for judge in panel}), set[str]()
+    protocol = protocol_module(options.protocol)
+    with Results(options.out, {"rejected": schema_of(Rejected)}) as results:
+        for line in (line for shard in shards for line in read_lines(shard, Limits())):
+            reason = line.reason
+            if line.pool and line.pool.query_id in seen:
+                reason = f"query id {line.pool.query_id!r} has come before"
+                census.repeated.add((line.file, line.number))
+            if reason or not line.pool:
+                raw = line.raw.decode("utf-8", "backslashreplace")
+                bad = Rejected(line.file, line.number, reason, raw)
+                results.add("rejected", table_of([bad], Rejected))
+                census.rejected += 1
+                continue
+            seen.add(line.pool.query_id)
+            census.pools += 1
+            census.documents += len(line.pool.documents)
+            for judge in panel:
+                census.planned[judge.name] += protocol.count(line.pool, [judge], options)
+    return census

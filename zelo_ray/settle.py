@@ -1,0 +1,114 @@
+"""Replies to judgments, judgments to scores, scores to files. It costs no call."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+
+import pyarrow as pa
+
+from zelo_ray.config import Options
+from zelo_ray.formats.pools import Line, annotate_line
+from zelo_ray.formats.results import Results
+from zelo_ray.formats.tables import schema_of
+from zelo_ray.protocols import Replies, advance
+from zelo_ray.protocols import module as protocol_module
+from zelo_ray.records import Failure, Judge, Score
+
+
+@dataclass(slots=True)
+class Summary:
+    """How a run ended."""
+
+    out: str
+    queries: int = 0
+    documents: int = 0
+    scored: int = 0
+    judgments: int = 0
+    failures: int = 0
+    rejected: int = 0
+    unscored: dict[str, str] = field(default_factory=dict)
+    """query id to reason, for pools without scores"""
+    dollars: float = 0.0
+    """spent by this run"""
+    unpriced: int = 0
+    """its billed answers of unknown price"""
+    dollars_in_all: float = 0.0
+    """spent by all runs on this ledger"""
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every line was read, every request answered and every pool scored."""
+        return not (self.failures or self.rejected or self.unscored)
+
+
+def settled_schema(options: Options) -> pa.Schema:
+    """One row a pool: its annotated line, and what was judged, failed and scored."""
+
+    def many(record: type) -> pa.DataType:
+        return pa.list_(pa.struct(list(schema_of(record))))
+
+    return pa.schema(
+        [
+            ("query_id", pa.string()),
+            ("documents", pa.int64()),
+            ("annotated", pa.large_binary()),
+            ("judgments", many(protocol_module(options.protocol).JUDGMENT)),
+            ("failures", many(Failure)),
+            ("scores", many(Score)),
+            ("reason", pa.string()),
+        ]
+    )
+
+
+def settle(
+    lines: Sequence[Line], panel: Sequence[Judge], options: Options, ledger: Replies
+) -> pa.Table:
+    """Judge and fit good lines from what the ledger holds."""
+    protocol = protocol_module(options.protocol)
+    pools = [line.pool for line in lines if line.pool]
+    steps = [advance(protocol.rounds(pool, panel, options), ledger) for pool in pools]
+    fits = protocol.fit([step.judgments for step in steps], options)
+    rows = []
+    for line, pool, step, fit in zip(lines, pools, steps, fits, strict=True):
+        held, takes = len(pool.documents), protocol.MIN_DOCUMENTS
+        few = f"it holds {held} of the {takes} documents that a comparison takes"
+        rows.append(
+            {
+                "query_id": pool.query_id,
+                "documents": held,
+                "annotated": annotate_line(line.raw, {s.doc_id: s.score for s in fit.scores}),
+                "judgments": [asdict(judgment) for judgment in step.judgments],
+                "failures": [asdict(failure) for failure in step.failures],
+                "scores": [asdict(score) for score in fit.scores],
+                "reason": few if held < takes else fit.reason,
+            }
+        )
+    return pa.Table.from_pylist(rows, schema=settled_schema(options))
+
+
+def write_results(blocks: Iterable[pa.Table], options: Options) -> Summary:
+    """Write settled pools to the files of a run, in their order."""
+    summary, protocol = Summary(out=options.out), protocol_module(options.protocol)
+    records = {
+        "judgments": (protocol.TABLE, protocol.JUDGMENT),
+        "failures": ("failures", Failure),
+        "scores": ("scores", Score),
+    }
+    tables = {name: schema_of(record) for name, record in records.values()}
+    with Results(options.out, tables, ["annotated.jsonl"]) as results:
+        for block in blocks:
+            counts = {}
+            for column, (name, _) in records.items():
+                structs = block[column].combine_chunks().flatten()
+                counts[column] = len(structs)
+                results.add(name, pa.Table.from_struct_array(structs).cast(tables[name]))
+            for line in block["annotated"].to_pylist():
+                results.add_line("annotated.jsonl", line)
+            summary.queries += block.num_rows
+            summary.documents += sum(block["documents"].to_pylist())
+            summary.judgments += counts["judgments"]
+            summary.failures += counts["failures"]
+            summary.scored += counts["scores"]
+            reasons = zip(block["query_id"].to_pylist(), block["reason"].to_pylist(), strict=True)
+            summary.unscored |= {query_id: reason for query_id, reason in reasons if reason}
+    return summary
