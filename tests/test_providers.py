@@ -83,6 +83,7 @@ def check_discreet(error):
     assert KEY not in seen
     assert SECRET[:16] not in seen
     assert "\n" not in str(error)
+    assert "<" not in str(error)
     assert len(str(error)) < 450
     assert type(pickle.loads(pickle.dumps(error))) is type(error)
 
@@ -103,6 +104,7 @@ EVERYWHERE = {
     "drop": (Retry, "no answer"),
     "malformed": (Retry, "without an answer"),
     "not_json": (Retry, "without an answer"),
+    "gateway": (Retry, "502"),
     "408": (Retry, "408"),
     "409": (Retry, "409"),
     "429": (Retry, "429"),

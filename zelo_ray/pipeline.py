@@ -99,10 +99,17 @@ def annotate(options: Options, watch: Watch) -> Summary:
         job = Job(options, panel, run_id, frozenset(census.repeated))
         with _ray(options):
             timer.lap("start Ray")
-            tallies = _ask(job, shards, census, watch)
-            timer.lap("ask")
-            summary = _settle(job, shards)
-            timer.lap("fit and write")
+            desk: Any = Desk.remote()  # type: ignore[attr-defined]  # the decorator adds it
+            missing = -1
+            while missing:  # one sweep for protocols of one round
+                tallies = _ask(job, shards, desk, census, watch)
+                timer.lap("ask")
+                summary = _settle(job, shards)
+                timer.lap("fit and write")
+                if summary.missing == missing:
+                    raise Stopped(f"{missing:,} replies are missing and no judge will give them")
+                missing = summary.missing
+        drop_reserves(options.out)
         summary.rejected = census.rejected
         summary.dollars = sum(tally.dollars for tally in tallies.values())
         summary.unpriced = sum(tally.unpriced for tally in tallies.values())
@@ -324,9 +331,10 @@ def _place(error: BaseException) -> str:
     return f"in {Path(where.filename).name}, line {where.lineno}"
 
 
-def _ask(job: Job, shards: Sequence[str], census: Census, watch: Watch) -> dict[str, Tally]:
+def _ask(
+    job: Job, shards: Sequence[str], desk: Any, census: Census, watch: Watch
+) -> dict[str, Tally]:
     """Ask every judge what the ledger does not hold, the providers side by side."""
-    desk: Any = Desk.remote()  # type: ignore[attr-defined]  # the decorator adds it
     branches = []
     for _, judges in groupby(sorted(job.panel, key=lambda j: j.provider), lambda j: j.provider):
         branches.append(
@@ -438,5 +446,5 @@ class _Timer:
 
     def lap(self, name: str) -> None:
         now = time.monotonic()
-        self.laps[name] = round(now - self._last, 3)
+        self.laps[name] = round(self.laps.get(name, 0.0) + now - self._last, 3)
         self._last = now

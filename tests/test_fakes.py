@@ -1,0 +1,286 @@
+"""The fakes say what the real servers would; the judges of that are the SDKs at their strictest."""
+
+import asyncio
+import json
+import signal
+import socket
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections import Counter
+
+import pytest
+
+from tests.fakes import Fakes, Fault
+from tests.fakes.knowing import judge
+
+SCHEMA = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["reasoning", "preference"],
+    "properties": {"reasoning": {"type": "string"}, "preference": {"type": "number"}},
+}
+NAMED = {"name": "verdict", "strict": True, "schema": SCHEMA}
+PAIR = "A: one [[grade=0]] B: two [[grade=3]]"
+ROOT = __file__.rpartition("/tests/")[0]
+
+
+@pytest.fixture(autouse=True)
+def _no_proxy(monkeypatch):
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+
+
+@pytest.fixture
+def fakes():
+    with Fakes(thinking=2, cached=0.3) as fakes:
+        yield fakes
+
+
+def chat(text=PAIR, **more):
+    shape = {"type": "json_schema", "json_schema": NAMED}
+    messages = [{"role": "user", "content": text}]
+    return {"model": "m", "messages": messages, "response_format": shape, **more}
+
+
+def post(fakes, text=PAIR, *, key=None, path="/openai/v1/chat/completions", body=None):
+    """Status, headers and JSON of one call without any SDK."""
+    key = fakes.key if key is None else key
+    data = json.dumps(body or chat(text)).encode()
+    headers = {"Authorization": f"Bearer {key}", "x-goog-api-key": key}
+    request = urllib.request.Request(fakes.url + path, data, headers)
+    try:
+        with urllib.request.urlopen(request, timeout=5) as response:
+            return response.status, response.headers, json.load(response)
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.headers, json.load(error)
+
+
+@pytest.mark.parametrize("fault", [None, "refusal", "filtered", "truncated", "prose"])
+def test_openai_under_strict_validation(fakes, fault):
+    import openai
+
+    fakes.faults = [Fault(fault)] if fault else []
+
+    async def run():
+        async with openai.AsyncOpenAI(
+            api_key=fakes.key,
+            base_url=fakes.urls["openai"],
+            max_retries=0,
+            http_client=openai.DefaultAioHttpClient(),
+            _strict_response_validation=True,
+        ) as client:
+            return await client.chat.completions.create(**chat())
+
+    completion = asyncio.run(run())
+    choice = completion.choices[0]
+    assert completion.usage.completion_tokens_details.reasoning_tokens == 2
+    finish = {"filtered": "content_filter", "truncated": "length"}.get(fault, "stop")
+    assert choice.finish_reason == finish
+    assert bool(choice.message.refusal) == (fault == "refusal")
+    if fault is None:
+        assert json.loads(choice.message.content)["preference"] == pytest.approx(0.9951)
+
+
+@pytest.mark.parametrize("fault", [None, "refusal", "truncated", "prose"])
+def test_anthropic_under_strict_validation(fakes, fault):
+    import anthropic
+
+    fakes.faults = [Fault(fault)] if fault else []
+    messages = [{"role": "user", "content": PAIR}]
+
+    async def run():
+        async with anthropic.AsyncAnthropic(
+            api_key=fakes.key,
+            base_url=fakes.urls["anthropic"],
+            max_retries=0,
+            http_client=anthropic.DefaultAioHttpClient(),
+            _strict_response_validation=True,
+        ) as client:
+            counted = await client.messages.count_tokens(model="m", messages=messages)
+            output = {"format": {"type": "json_schema", "schema": SCHEMA}}
+            return counted, await client.messages.create(
+                model="m", max_tokens=99, messages=messages, output_config=output
+            )
+
+    counted, message = asyncio.run(run())
+    usage = message.usage
+    total = usage.input_tokens + usage.cache_creation_input_tokens + usage.cache_read_input_tokens
+    assert 0 < counted.input_tokens < total  # the schema counts
+    stop = {"refusal": "refusal", "truncated": "max_tokens"}.get(fault, "end_turn")
+    assert message.stop_reason == stop
+
+
+@pytest.mark.parametrize("fault", [None, "refusal", "filtered", "truncated"])
+@pytest.mark.filterwarnings("ignore:Inheritance class AiohttpClientSession:DeprecationWarning")
+def test_gemini_as_its_sdk_reads_it(fakes, fault):
+    from google import genai
+
+    fakes.faults = [Fault(fault)] if fault else []
+
+    async def run():
+        options = genai.types.HttpOptions(base_url=fakes.urls["gemini"], timeout=5000)
+        client = genai.Client(api_key=fakes.key, http_options=options)
+        config = {"response_mime_type": "application/json", "response_json_schema": SCHEMA}
+        try:
+            counted = await client.aio.models.count_tokens(model="m", contents=PAIR)
+            response = await client.aio.models.generate_content(
+                model="m", contents=PAIR, config=config
+            )
+        finally:
+            await client.aio.aclose()
+            client.close()
+        return counted, response
+
+    counted, response = asyncio.run(run())
+    assert counted.total_tokens > 0
+    assert response.usage_metadata.prompt_token_count > 0
+    if fault == "refusal":
+        assert response.prompt_feedback.block_reason == "PROHIBITED_CONTENT"
+        return
+    finish = {"filtered": "SAFETY", "truncated": "MAX_TOKENS"}.get(fault, "STOP")
+    assert response.candidates[0].finish_reason == finish
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "words"),
+    [
+        ("/anthropic/v1/messages", {"temperature": 0, "max_tokens": 9}, "temperature"),
+        ("/anthropic/v1/messages", {}, "max_tokens"),
+        ("/openai/v1/chat/completions", {"model": "gpt-6-luna", "max_tokens": 9}, "max_tokens"),
+        ("/openai/v1/chat/completions", {"model": "gpt-6-luna", "temperature": 0}, "temperature"),
+        ("/gemini/v1/models/m:generateContent", {}, "contents"),
+    ],
+)
+def test_bodies_that_the_servers_refuse(fakes, path, body, words):
+    messages = [] if "gemini" in path else [{"role": "user", "content": PAIR}]
+    status, _, said = post(fakes, path=path, body={"model": "m", "messages": messages, **body})
+    assert status == 400
+    assert words in said["error"]["message"]
+
+
+def test_schemas_that_the_servers_refuse(fakes):
+    loose = {**SCHEMA, "required": ["reasoning"]}
+    shape = {"type": "json_schema", "json_schema": {**NAMED, "schema": loose}}
+    assert post(fakes, body=chat(response_format=shape))[0] == 400
+    ranged = {**SCHEMA, "properties": {"preference": {"type": "number", "minimum": 0}}}
+    body = {"model": "m", "max_tokens": 9, "messages": []}
+    body["output_config"] = {"format": {"type": "json_schema", "schema": ranged}}
+    assert post(fakes, path="/anthropic/v1/messages", body=body)[0] == 400
+
+
+def test_faults_follow_from_seed_body_and_attempt_alone():
+    texts = [f"{PAIR} {number}" for number in range(40)]
+    orders = [texts, texts[::-1], texts]
+    outcomes = []
+    for order, seed in zip(orders, (1, 1, 2), strict=True):
+        with Fakes(faults=[Fault("429", rate=0.3), Fault("500", rate=0.2)], seed=seed) as fakes:
+            for text in order * 2:
+                post(fakes, text)
+            outcomes.append({(e["sha"], e["seen"]): e["outcome"] for e in fakes.journal})
+    assert outcomes[0] == outcomes[1] != outcomes[2]
+    assert set(Counter(outcomes[0].values())) == {"ok", "429", "500"}
+
+
+def test_faults_by_count(fakes):
+    fakes.faults = [Fault("503", times=2), Fault.parse("429:total=3,provider=openai")]
+    statuses = [post(fakes, text)[0] for text in ("x", "x", "x", "y", "x", "y", "y", "y")]
+    assert statuses == [503, 503, 429, 503, 429, 503, 429, 200]
+    with pytest.raises(ValueError, match="unknown fault 'earthquake'"):
+        fakes.faults = [Fault("earthquake")]
+    with pytest.raises(ValueError, match="unknown colour"):
+        Fault.parse("429:colour=red")
+
+
+def test_rates(fakes):
+    with Fakes(rpm=60, tpm=60_000, burst=2) as fakes:
+        first, second, third = (post(fakes, text) for text in "abc")
+        assert (first[0], second[0], third[0]) == (200, 200, 429)
+        assert first[1]["x-ratelimit-limit-requests"] == "60"
+        assert first[1]["x-ratelimit-remaining-requests"] == "1"
+        assert 0 < int(third[1]["retry-after-ms"]) <= 1000 * int(third[1]["retry-after"]) <= 1000
+        assert fakes.journal[-1]["outcome"] == "throttled"
+    with Fakes(tpm=600, burst=10) as fakes:  # 10 a second, 100 at once
+        statuses = [post(fakes, text * 300)[0] for text in "abc"]  # over 75 tokens each
+        assert statuses == [200, 429, 429]
+
+
+def test_the_key_is_asked_for_and_never_written(tmp_path):
+    journal = tmp_path / "journal.jsonl"
+    with Fakes(key="the-right-key", journal=journal, bodies=True) as fakes:
+        assert post(fakes, key="a-wrong-key")[0] == 401
+        assert post(fakes)[0] == 200
+        messages = [{"role": "user", "content": PAIR}]
+        body = {"model": "m", "max_tokens": 99, "messages": messages}
+        assert post(fakes, path="/anthropic/v1/messages", body=body)[0] == 200
+        entries = fakes.journal
+    text = journal.read_text()
+    assert "-key" not in text
+    assert [json.loads(line) for line in text.splitlines()] == entries
+    assert [entry["outcome"] for entry in entries] == ["wrong_key", "ok", "ok"]
+    assert PAIR in entries[1]["body"]
+
+
+def test_an_abandoned_call_is_still_billed():
+    with Fakes(latency=0.2) as fakes:
+        body = json.dumps(chat()).encode()
+        head = f"Authorization: Bearer {fakes.key}\r\nContent-Length: {len(body)}\r\n"
+        address = fakes.url.removeprefix("http://").split(":")
+        with socket.create_connection((address[0], int(address[1]))) as client:
+            line = "POST /openai/v1/chat/completions HTTP/1.1\r\nHost: x\r\n"
+            client.sendall(f"{line}{head}\r\n".encode() + body)
+        post(fakes, "another")
+        assert sorted(entry["outcome"] for entry in fakes.journal) == ["ok", "ok"]
+
+
+def test_answers_end_at_the_output_limit(fakes):
+    _, _, said = post(fakes, body=chat(max_completion_tokens=5))
+    assert said["choices"][0]["finish_reason"] == "length"
+    assert said["usage"]["completion_tokens"] == 5
+
+
+def test_the_judge_knows():
+    def vote(first, second, model="m", **options):
+        user = f"[[worth={first}]] and [[worth={second}]]"
+        return judge("", user, SCHEMA, model, **options)["preference"]
+
+    assert vote(1, 1) == 0
+    assert vote(2, 1.5) < 0 < vote(-1, 1.37)
+    assert vote(0, 1, scale=10) < vote(0, 1)
+    assert vote(1, 1, noise=1) == vote(1, 1, noise=1) != vote(1, 1, noise=1, seed=3)
+    assert vote(1, 1, noise=1, model="n") != vote(1, 1, noise=1)
+    assert vote(1, 1, bias=0.5) > 0
+    assert -1 <= vote(0, 100) <= 1
+    fields = {
+        "rationale": {"type": "string"},
+        "grade": {"type": "integer", "minimum": 0, "maximum": 3},
+        "facets": {"type": "array", "items": {"type": "string"}},
+        "winner": {"$ref": "#/$defs/Side"},
+    }
+    schema = {"properties": fields, "$defs": {"Side": {"enum": ["A", "B"], "type": "string"}}}
+    verdict = judge("", "[[grade=2]] [[grade=3]]", schema, "m")
+    assert verdict["grade"] == 2
+    assert verdict["facets"] == []
+    assert verdict["winner"] == "B"
+
+
+def test_as_a_process(tmp_path):
+    journal = tmp_path / "journal.jsonl"
+    command = [sys.executable, "-m", "tests.fakes", "--journal", str(journal), "--key", "k"]
+    command += ["--judge-options", '{"scale": 1000}', "--fault", "500:times=1", "--latency", "0.01"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
+        urls = json.loads(process.stdout.readline())
+        assert urls["openai"] == f"{urls['url']}/openai/v1"
+        assert urls["url"].startswith("http://127.0.0.1:")
+        there = Fakes(key="k")
+        there.url = urls["url"]
+        assert [post(there)[0], post(there)[0]] == [500, 200]
+        with urllib.request.urlopen(f"{there.url}/stats", timeout=5) as response:
+            assert json.load(response)["outcomes"] == {"500": 1, "ok": 1}
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(5) == 0
+    lines = [json.loads(line) for line in journal.read_text().splitlines()]
+    assert [line["outcome"] for line in lines] == ["500", "ok"]
