@@ -21,6 +21,11 @@ OUTPUTS = (
     "failures.parquet",
     "rejected.parquet",
 )
+URLS = {
+    "openai": "OPENAI_BASE_URL",
+    "anthropic": "ANTHROPIC_BASE_URL",
+    "gemini": "GOOGLE_GEMINI_BASE_URL",
+}
 ROOT = Path(__file__).parents[1]
 
 
@@ -57,9 +62,7 @@ def fakes(folder: Path, *flags: str) -> Iterator[dict[str, str]]:
         try:
             yield {
                 **os.environ,
-                "OPENAI_BASE_URL": urls["openai"],
-                "ANTHROPIC_BASE_URL": urls["anthropic"],
-                "GOOGLE_GEMINI_BASE_URL": urls["gemini"],
+                **{variable: urls[name] for name, variable in URLS.items() if name in urls},
                 **dict.fromkeys(keys, "a-key-for-tests-only"),
             }
         finally:

@@ -14,7 +14,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
 from tests.fakes import Fakes, Fault
-from zelo_ray.providers import Fatal, Refused, Retry, Settings, module
+from zelo_ray.providers import Fatal, Refused, Retry, Settings, module, outcome
 from zelo_ray.providers.outcome import attempt, server_delay
 from zelo_ray.records import Answer, Judge, Request, Usage
 
@@ -310,17 +310,25 @@ def test_characters_of_all_kinds(fakes, provider):
     assert send(request, Settings(KEY, fakes.urls[provider])).status == "ok"
 
 
-def test_an_unexpected_error_is_refused_without_its_text():
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        (lambda _: None, r"unexpected RuntimeError at test_providers\.py:\d+"),
+        (lambda error: error.details, r"unexpected AttributeError at test_providers\.py:\d+"),
+        (lambda error: outcome.Fault(400, str(error), [KEY, SECRET, 7, None]), "400"),
+    ],
+)
+def test_an_unexpected_error_is_refused_without_its_text(fault, words):
     async def call():
         raise RuntimeError(KEY + SECRET)
 
     async def run():
-        nothing = {"read": dict, "fault": lambda _: None}
-        await attempt(call(), request_for("openai"), Settings(KEY), ("K",), **nothing)
+        request = request_for("openai")
+        await attempt(call(), request, Settings(KEY), ("K",), read=dict, fault=fault)
 
-    with pytest.raises(Refused, match=r"unexpected RuntimeError at test_providers\.py:\d+") as it:
+    with pytest.raises(Refused, match=words) as caught:
         asyncio.run(run())
-    check_discreet(it.value)
+    check_discreet(caught.value)
 
 
 def sent(fakes, provider, **options):

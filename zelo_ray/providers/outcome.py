@@ -113,18 +113,12 @@ async def attempt(
     try:
         async with asyncio.timeout(settings.timeout):
             text = await call
-    except UnicodeError:
+    except UnicodeEncodeError:
         failure = Refused(f"{name}: the prompt holds characters that cannot be sent")
-    except (TimeoutError, OSError, json.JSONDecodeError) as error:
+    except (TimeoutError, OSError, json.JSONDecodeError, UnicodeDecodeError) as error:
         failure = Retry(f"{name}: no answer ({type(error).__name__})")
     except Exception as error:  # noqa: BLE001 - an SDK may raise anything, and nothing of it may leave
-        found = fault(error)
-        if found is None:
-            at = traceback.extract_tb(error.__traceback__)[-1]
-            place = f"{Path(at.filename).name}:{at.lineno}"
-            failure = Refused(f"{name}: unexpected {type(error).__name__} at {place}")
-        else:
-            failure = _failure(found, request, settings.key, variables)
+        failure = _failure(error, fault, request, settings.key, variables)
     else:
         try:
             return read(json.loads(text))
@@ -153,12 +147,30 @@ def server_delay(headers: Mapping[str, str], now: Callable[[], float] = time.tim
 
 
 def _failure(
+    error: Exception,
+    fault: Callable[[Exception], Fault | None],
+    request: Request,
+    key: str,
+    variables: Sequence[str],
+) -> Retry | Refused | Fatal:
+    try:
+        if found := fault(error):
+            return _judged(found, request, key, variables)
+    except Exception as another:  # noqa: BLE001 - an error in a form that no server should give it
+        error = another
+    at = traceback.extract_tb(error.__traceback__)[-1]
+    place = f"{Path(at.filename).name}:{at.lineno}"
+    return Refused(f"{request.judge.name}: unexpected {type(error).__name__} at {place}")
+
+
+def _judged(
     fault: Fault, request: Request, key: str, variables: Sequence[str]
 ) -> Retry | Refused | Fatal:
     said = _sayable(fault.message, request, key)
-    codes = " ".join(dict.fromkeys(code for code in fault.codes if code))
+    codes = " ".join(dict.fromkeys(str(code) for code in fault.codes if code))
     status = fault.status
-    detail = " ".join(part for part in (str(status or ""), codes) if part)
+    words = (str(status or ""), _sayable(codes, request, key))
+    detail = " ".join(word for word in words if word)
     detail = f"{detail}: {said}" if said else detail
     name = request.judge.name
     marks = codes.lower()

@@ -1,0 +1,121 @@
+"""Small things that many tests are made of: pools, judges, replies, a shelf that holds replies."""
+
+import asyncio
+import json
+from datetime import UTC, datetime
+
+import orjson
+
+from zelo_ray.config import Options
+from zelo_ray.ledger import Ledger
+from zelo_ray.online import Asker
+from zelo_ray.protocols import zelo
+from zelo_ray.providers import build_panel
+from zelo_ray.records import Document, Judge, Pool, Reply, Request
+
+THREE = ("openai", "anthropic", "gemini")
+
+
+def pool_of(worths=(0, 1, 2, 3), query_id="q1", query="how do I reset it?"):
+    """A pool whose documents say what they are worth, which the knowing judge reads."""
+    documents = (Document(f"d{i}", f"Text {i} [[worth={w}]]") for i, w in enumerate(worths))
+    return Pool(query_id, query, tuple(documents))
+
+
+def line_of(pool):
+    """The input line of a pool."""
+    documents = [{"id": d.id, "content": d.content} for d in pool.documents]
+    query = {"id": pool.query_id, "query": pool.query}
+    return json.dumps({"query": query, "documents": documents}).encode()
+
+
+def options_of(**fields):
+    return Options(**{"inputs": ("in.jsonl",), "out": "out", **fields})
+
+
+def judge_of(name="openai:a-model", **options):
+    """A judge with just these options, of whatever provider."""
+    parsed = Judge.parse(name)
+    return Judge(parsed.provider, parsed.model, parsed.base_url, options)
+
+
+def request_of(user="Which is better?", judge=None, **fields):
+    defaults = {"system": "You compare.", "verdict": zelo.Preference, "query": "", "documents": ()}
+    return Request(judge=judge or judge_of(), user=user, **{**defaults, **fields})
+
+
+def verdict(preference, reasoning="because"):
+    return json.dumps({"reasoning": reasoning, "preference": preference})
+
+
+def reply_to(key, text="", status="ok", **fields):
+    """A reply; ``key`` is a key, or a number that stands for one."""
+    if isinstance(key, int):
+        key = f"{key:032x}"
+    defaults = {"judge": "openai:a-model", "reason": "", "model": "a-model", "dollars": 0.0}
+    counts = ("input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens")
+    defaults |= dict.fromkeys((*counts, "thinking_tokens"), 0)
+    defaults |= {"attempts": 1, "received_at": "2026-11-01T00:00:00.000+00:00", "run_id": "run"}
+    return Reply(**{**defaults, "key": key, "status": status, "text": text, **fields})
+
+
+class Shelf:
+    """Replies in memory, where protocols find them as they do in the ledger."""
+
+    def __init__(self, *replies):
+        self.replies = {reply.key: reply for reply in replies}
+
+    def has(self, key):
+        return key in self.replies
+
+    def read(self, keys):
+        return [self.replies[key] for key in keys]
+
+    def put(self, request, text, status="ok", **fields):
+        self.replies[request.key] = reply_to(request.key, text, status, **fields)
+
+
+def seen_worth(request):
+    """The worth of the two documents in the order in which a judge sees them."""
+    return [float(d.content.partition("worth=")[2].partition("]")[0]) for d in request.documents]
+
+
+def missing(pool, panel, options, replies=None):
+    """What a pool of the pairwise protocol still waits for."""
+    from zelo_ray.protocols import advance
+
+    return advance(zelo.rounds(pool, panel, options), replies or Shelf()).missing
+
+
+def ask(pools, out, environ, *, run_id="run", retry=(), panel=None, judges=(), **fields):
+    """Let an `Asker` fill the ledger of ``out`` for all pools side by side; return it, at its end.
+
+    ``judges`` are the names of the whole panel; what the ledger holds after it is in ``.books``.
+    """
+    options = options_of(out=str(out), judges=judges, **fields)
+    panel = build_panel(options.judges, options.judge_options, environ) if panel is None else panel
+
+    async def run():
+        ledger = Ledger(options.out, run_id, retry)
+        asker = Asker(options, panel, panel, ledger=ledger, environ=environ, run_id=run_id)
+        try:
+            await asyncio.gather(*(asker.fill(pool) for pool in pools))
+        finally:
+            await asker.aclose()
+            ledger.close()
+        return asker
+
+    asker = asyncio.run(run())
+    asker.books = list(Ledger(options.out).rows())
+    asker.job = (panel, options)
+    return asker
+
+
+def stored(folder):
+    """Every line of a ledger's segments, read with nothing of this project."""
+    segments = sorted((folder / "replies").glob("*.jsonl"))
+    return [orjson.loads(line) for s in segments for line in s.read_bytes().splitlines()]
+
+
+def now():
+    return datetime.now(UTC)

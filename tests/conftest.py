@@ -1,0 +1,72 @@
+"""What every test stands on: an environment without keys, servers on loopback."""
+
+import os
+import warnings
+
+import fsspec
+import pytest
+
+from tests.fakes import Fakes
+
+_SPOKEN_FOR = (  # prefixes of variables that this project and the SDKs read
+    *("OPENAI_", "ANTHROPIC_", "GEMINI_", "GOOGLE_", "ZEROENTROPY_", "ZELO_RAY_"),
+    *("AWS_", "FSSPEC_", "RAY_ADDRESS"),
+)
+_PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
+
+
+@pytest.fixture(autouse=True)
+def _bare_environment(monkeypatch):
+    """No key, base URL, option or proxy of the developer's reaches a test, nor a ``.env`` file."""
+    for name in list(os.environ):
+        if name.upper().startswith(_SPOKEN_FOR) or name.upper() in _PROXIES:
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("PYTHON_DOTENV_DISABLED", "1")
+
+
+@pytest.fixture
+def fakes(monkeypatch):
+    """The three providers' servers; the SDKs find them through the variables that they read."""
+    with Fakes(bodies=True) as fakes:
+        monkeypatch.setenv("OPENAI_BASE_URL", fakes.urls["openai"])
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", fakes.urls["anthropic"])
+        monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", fakes.urls["gemini"])
+        yield fakes
+
+
+@pytest.fixture
+def environ(fakes):
+    """An environment with the fakes' key for each provider."""
+    names = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY")
+    return dict.fromkeys(names, fakes.key)
+
+
+@pytest.fixture(scope="session")
+def _s3_server():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what moto's own imports warn about is not ours
+        from moto.server import ThreadedMotoServer
+
+        server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+        server.start()
+    yield "http://{}:{}".format(*server.get_host_and_port())
+    server.stop()
+
+
+@pytest.fixture
+def s3(_s3_server, monkeypatch, request):
+    """The URL of an empty bucket in an object store on loopback."""
+    monkeypatch.setenv("AWS_ENDPOINT_URL", _s3_server)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "for-tests-only")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "for-tests-only")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    monkeypatch.setenv("AWS_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", os.devnull)
+    fs = fsspec.filesystem("s3")
+    fs.clear_instance_cache()  # an earlier instance may know another server
+    fs = fsspec.filesystem("s3")
+    bucket = "".join(c if c.isalnum() else "-" for c in request.node.name.lower())[-60:].strip("-")
+    fs.mkdir(bucket)
+    yield f"s3://{bucket}"
+    fs.rm(bucket, recursive=True)
+    fs.clear_instance_cache()

@@ -1,0 +1,340 @@
+"""Input lines: the good become pools, the bad become reasons, and nothing raises."""
+
+import gzip
+import json
+import random
+
+import fsspec
+import pytest
+import zstandard
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.builders import line_of, pool_of
+from zelo_ray.formats.pools import (
+    InputError,
+    Limits,
+    annotate_line,
+    find_shards,
+    parse_line,
+    read_lines,
+)
+from zelo_ray.records import Document, Pool
+
+GOOD = line_of(pool_of())
+
+
+def query(**fields):
+    return {"id": "q1", "query": "how do I reset it?", **fields}
+
+
+def doc(doc_id="d0", content="Hold the button.", **fields):
+    return {"id": doc_id, "content": content, **fields}
+
+
+def line(documents=None, **fields):
+    pool = {"query": query(), "documents": [doc()] if documents is None else documents, **fields}
+    return json.dumps(pool).encode()
+
+
+def read(path, data, limits=None):
+    path.write_bytes(data)
+    return list(read_lines(str(path), limits or Limits()))
+
+
+def without(fields, name):
+    return {key: value for key, value in fields.items() if key != name}
+
+
+def nested(depth):
+    return b'{"query": {"id": "q", "query": "x", "deep": %s%s}}' % (b"[" * depth, b"]" * depth)
+
+
+BAD = {
+    "half a line": (GOOD[:-9], "Invalid JSON"),
+    "no JSON at all": (b"query: how?", "Invalid JSON"),
+    "two objects": (GOOD + b" " + GOOD, "trailing"),
+    "a list": (b"[]", "object"),
+    "a number": (b"7", "object"),
+    "no query": (b'{"documents": []}', "query: Field required"),
+    "no query id": (line(query=without(query(), "id")), "query.id: Field required"),
+    "no query text": (line(query=without(query(), "query")), "query.query: Field required"),
+    "no doc id": (line([without(doc(), "id")]), r"documents\[0\].id: Field required"),
+    "no content": (line([doc(), without(doc(), "content")]), r"documents\[1\].content: Field"),
+    "an integer as query id": (line(query=query(id=7)), "query.id: .*string"),
+    "an integer as doc id": (line([doc(7)]), r"documents\[0\].id: .*string"),
+    "no text as content": (line([doc(content=None)]), r"documents\[0\].content: .*string"),
+    "text as documents": (line("some text"), "documents: .*(list|array)"),
+    "text as document": (line(["some text"]), r"documents\[0\]: .*(object|dict)"),
+    "text as metadata": (line([doc(metadata="none")]), r"metadata: .*(object|dict)"),
+    "the same doc id twice": (line([doc(), doc()]), "'d0' appears twice"),
+    "an empty query": (line(query=query(query="")), "query.query: is empty"),
+    "a query of white space": (line(query=query(query=" \t\u2003")), "query.query: is empty"),
+    "an empty query id": (line(query=query(id="")), "query.id: is empty"),
+    "an empty document": (line([doc(content="\n")]), r"documents\[0\].content: is empty"),
+    "an empty doc id": (line([doc(" ")]), r"documents\[0\].id: is empty"),
+    "an escaped NUL": (line([doc(content="a\0b")]), "NUL"),
+    "a raw NUL": (GOOD.replace(b"Text 0", b"Text \0"), "Invalid JSON.*control character"),
+    "half a character": (GOOD.replace(b"Text 0", rb"Text \ud83d"), "Invalid JSON"),
+    "bytes that are no UTF-8": (GOOD.replace(b"Text 0", b"Text \xe4"), "Invalid JSON"),
+    "UTF-16": (GOOD.decode().encode("utf-16"), "Invalid JSON"),
+    "nested too deep": (nested(100_000), "Invalid JSON: recursion"),
+    "too large a document": (line([doc(content="é" * 600_000)]), "'d0' is 1,200,000 bytes"),
+    "two things wrong": (line([doc(7), doc(8)]), r"\(and 1 more\)"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_bad_line_is_set_aside_with_its_place_and_reason_and_the_next_is_read(tmp_path, name):
+    raw, reason = BAD[name]
+    path = tmp_path / "in.jsonl"
+    first, *bad, last = read(path, b"\n".join([GOOD, raw, GOOD]))
+    assert first.pool == last.pool == pool_of()
+    assert {each.file for each in bad} == {str(path)}
+    assert [each.number for each in bad] == list(range(2, 2 + len(bad)))
+    assert not any(each.pool for each in bad)
+    assert bad[0].raw == raw.split(b"\n")[0]
+    assert "\n" not in bad[0].reason
+    assert len(bad[0].reason) < 300
+    with pytest.raises(AssertionError, match=reason):
+        raise AssertionError(bad[0].reason)
+
+
+def test_a_reason_does_not_repeat_the_text(tmp_path):
+    (bad,) = read(tmp_path / "in.jsonl", line([doc(7, content="a secret recipe")]))
+    assert "secret" not in bad.reason
+
+
+def test_a_line_of_5_mb_is_set_aside_and_those_after_it_are_read_right(tmp_path):
+    huge = line([doc(content="x" * 5 * 2**20)])
+    _, bad, after, last = read(tmp_path / "in.jsonl", b"\n".join([GOOD, huge, GOOD, GOOD]))
+    assert bad.reason == "longer than 4,194,304 bytes"
+    assert len(bad.raw) == 1000
+    assert (after.number, last.number) == (3, 4)
+    assert after.pool == last.pool == pool_of()
+
+
+@pytest.mark.parametrize("size", [99, 100, 101, 199, 200, 201, 301])
+def test_a_line_of_any_length_ends_where_it_ends(tmp_path, size):
+    lines = read(tmp_path / "in.jsonl", b"x" * size + b"\n" + b"y" * 5, Limits(line=100))
+    assert [each.number for each in lines] == [1, 2]
+    assert lines[0].reason.startswith("longer") == (size >= 100)
+    assert lines[1].raw == b"y" * 5
+
+
+def test_blank_lines_are_passed_over_but_counted(tmp_path):
+    lines = read(tmp_path / "in.jsonl", b"\n" + GOOD + b"\n \t\r\n\r\n" + GOOD + b"\n\n")
+    assert [(each.number, each.pool) for each in lines] == [(2, pool_of()), (5, pool_of())]
+
+
+def test_an_empty_file_holds_no_line(tmp_path):
+    assert read(tmp_path / "in.jsonl", b"") == []
+
+
+def test_a_byte_order_mark_is_passed_over(tmp_path):
+    (good,) = read(tmp_path / "in.jsonl", b"\xef\xbb\xbf" + GOOD)
+    assert good.pool == pool_of()
+    assert good.raw == GOOD
+
+
+def test_carriage_returns_end_no_line_of_their_own(tmp_path):
+    lines = read(tmp_path / "in.jsonl", GOOD + b"\r\n" + GOOD + b"\r\n")
+    assert [each.pool for each in lines] == [pool_of(), pool_of()]
+    assert lines[0].raw == GOOD
+
+
+def test_line_separators_inside_a_text_are_text(tmp_path):
+    text = "one\u2028two\u2029three\x85four\x0cfive"
+    raw = json.dumps({"query": query(), "documents": [doc(content=text)]}, ensure_ascii=False)
+    (good,) = read(tmp_path / "in.jsonl", raw.encode())
+    assert good.pool.documents[0].content == text
+
+
+def test_a_query_without_candidates_is_a_pool_of_none():
+    assert parse_line("f", 1, line([]), Limits()).pool == Pool("q1", "how do I reset it?", ())
+
+
+# Files
+
+
+def packed(name, data):
+    if name.endswith(".gz"):
+        return gzip.compress(data)
+    return zstandard.compress(data) if name.endswith(".zst") else data
+
+
+@pytest.mark.parametrize("name", ["in.jsonl", "in.jsonl.gz", "in.jsonl.zst", "in.txt"])
+def test_plain_and_packed_files_hold_the_same(tmp_path, name):
+    lines = read(tmp_path / name, packed(name, b"\n".join([GOOD, b"{", GOOD])))
+    assert [(each.number, bool(each.pool)) for each in lines] == [(1, True), (2, False), (3, True)]
+
+
+@pytest.mark.parametrize("name", ["in.jsonl.gz", "in.jsonl.zst"])
+@pytest.mark.parametrize("size", [20, 4000])
+def test_a_torn_file_gives_what_it_holds_and_then_says_so(tmp_path, name, size):
+    rng = random.Random(0)
+    pools = [pool_of(query_id=f"q{i}", query=rng.randbytes(size).hex()) for i in range(500)]
+    data = packed(name, b"\n".join(line_of(pool) for pool in pools))
+    *lines, last = read(tmp_path / name, data[: len(data) // 2])
+    assert "cannot be read further" in last.reason
+    assert last.number == len(lines) + 1
+    assert [each.pool for each in lines] == pools[: len(lines)]
+    assert len(lines) > 100 or size == 20
+
+
+@pytest.mark.parametrize("name", ["in.jsonl.gz", "in.jsonl.zst"])
+def test_packed_files_that_were_put_together_are_read_to_the_end(tmp_path, name):
+    data = packed(name, GOOD + b"\n") + packed(name, GOOD + b"\n")
+    assert [each.pool for each in read(tmp_path / name, data)] == [pool_of(), pool_of()]
+
+
+@pytest.mark.parametrize("name", ["in.jsonl.gz", "in.jsonl.zst"])
+def test_a_file_that_is_not_packed_as_its_name_says_is_one_bad_line(tmp_path, name):
+    (bad,) = read(tmp_path / name, GOOD)
+    assert "cannot be read further" in bad.reason
+
+
+def test_a_file_that_vanished_is_one_bad_line(tmp_path):
+    (bad,) = read_lines(str(tmp_path / "gone.jsonl"), Limits())
+    assert "FileNotFoundError" in bad.reason
+
+
+def test_shards_are_listed_once_and_in_order(tmp_path, monkeypatch):
+    for name in ("b.jsonl", "a.jsonl.gz", "c.jsonl.zst", "notes.txt", "deep/d.jsonl", "e.json"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    monkeypatch.chdir(tmp_path)
+    root = str(tmp_path)
+    everything = [f"{root}/{n}" for n in ("a.jsonl.gz", "b.jsonl", "c.jsonl.zst", "deep/d.jsonl")]
+    assert find_shards([root]) == everything
+    assert find_shards([f"{root}/*.jsonl*"]) == everything[:3]
+    assert find_shards([f"{root}/c.jsonl.zst", root, f"{root}/b.jsonl"]) == [
+        everything[2],
+        *everything[:2],
+        everything[3],
+    ]
+    assert find_shards(["b.jsonl", "./b.jsonl", f"{root}/b.jsonl"]) == [f"{root}/b.jsonl"]
+    assert find_shards([f"{root}/notes.txt"]) == [f"{root}/notes.txt"]
+    assert find_shards([f"file://{root}/b.jsonl"]) == [f"{root}/b.jsonl"]
+
+
+@pytest.mark.parametrize("pattern", ["gone.jsonl", "empty", "*.jsonl"])
+def test_a_pattern_that_names_nothing_is_an_error_that_names_it(tmp_path, pattern):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "empty/notes.txt").touch()
+    with pytest.raises(InputError, match="no such file, nor a directory") as caught:
+        find_shards([str(tmp_path / pattern)])
+    assert str(tmp_path / pattern) in str(caught.value)
+
+
+def test_an_unknown_kind_of_url_is_an_error_that_names_it():
+    with pytest.raises(InputError, match="nowhere://x/in.jsonl: cannot be reached"):
+        find_shards(["nowhere://x/in.jsonl"])
+
+
+def test_a_file_whose_name_looks_like_a_pattern_is_found(tmp_path):
+    (tmp_path / "part[1].jsonl").touch()
+    assert find_shards([str(tmp_path / "part[1].jsonl")]) == [str(tmp_path / "part[1].jsonl")]
+
+
+def test_shards_in_an_object_store_are_read_as_local_ones_are(s3):
+    fs, root = fsspec.url_to_fs(s3)
+    for name in ("a.jsonl", "b.jsonl.gz", "c.jsonl.zst"):
+        fs.pipe_file(f"{root}/in/{name}", packed(name, GOOD + b"\n{\n" + GOOD))
+    shards = find_shards([f"{s3}/in"])
+    assert shards == [f"{s3}/in/{name}" for name in ("a.jsonl", "b.jsonl.gz", "c.jsonl.zst")]
+    assert find_shards([f"{s3}/in/*.gz", f"{s3}/in/a.jsonl"]) == [shards[1], shards[0]]
+    for shard in shards:
+        lines = list(read_lines(shard, Limits()))
+        assert [bool(each.pool) for each in lines] == [True, False, True]
+    with pytest.raises(InputError, match="no such file"):
+        find_shards([f"{s3}/elsewhere/*.jsonl"])
+
+
+# Metadata, other scores, unknown keys
+
+
+ZBENCH = (
+    b'{"query": {"id": "q1", "query": "reset?", "metadata": {"lang": "en"}, "scores": {}}, '
+    b'"documents": [{"id": "a", "content": "Hold it.", "metadata": {"n": 1}, "scores": {"m": 2}, '
+    b'"score": 0.5}, {"id": "b", "content": "Drop it.", "metadata": {}}]}'
+)
+
+
+def test_the_format_of_zbench_is_read_as_it_stands():
+    pool = parse_line("f", 1, ZBENCH, Limits()).pool
+    assert pool.documents == (Document("a", "Hold it.", {"n": 1}), Document("b", "Drop it."))
+
+
+def test_scores_are_written_beside_everything_the_line_held():
+    kept, out = json.loads(ZBENCH), json.loads(annotate_line(ZBENCH, {"a": -1.25, "b": 1.25}))
+    assert [document.pop("score") for document in out["documents"]] == [-1.25, 1.25]
+    assert out["documents"][0].pop("input_score") == kept["documents"][0].pop("score")
+    assert out == kept
+
+
+def test_a_document_without_a_score_gets_none_and_keeps_what_it_came_with():
+    out = json.loads(annotate_line(ZBENCH, {"b": 0.0}))
+    assert "score" not in out["documents"][0]
+    assert out["documents"][0]["input_score"] == 0.5
+    assert out["documents"][1]["score"] == 0.0
+
+
+def test_keys_keep_their_order_and_numbers_their_digits():
+    raw = (
+        '{"z": 12345678901234567890123, "y": 0.1, "x": 1e-07, "w": -0.0, "v": "é\u2028", '
+        '"documents": [{"id": "a", "u": null}], "a": true}'
+    ).encode()
+    assert annotate_line(raw, {}) == raw
+    assert annotate_line(raw, {"a": 0.1}) == raw.replace(b"null", b'null, "score": 0.1')
+
+
+def test_an_annotated_line_is_one_line_and_strict_json():
+    """A number that Python holds as infinity must not come out as a word that is no JSON."""
+    raw = line([doc(content="a\nb", n=0)]).replace(b'"n": 0', b'"n": 1e400')
+    good = parse_line("f", 1, raw, Limits())
+    if good.pool:
+
+        def refuse(word):
+            raise AssertionError(f"{word} is no JSON")
+
+        out = annotate_line(good.raw, {"d0": 1.0})
+        assert b"\n" not in out
+        json.loads(out, parse_constant=refuse)
+
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1)
+TEXT = TEXT.filter(str.strip)
+JSONS = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
+    max_leaves=5,
+)
+POOLS = st.builds(
+    Pool,
+    TEXT,
+    TEXT,
+    st.lists(
+        st.builds(Document, TEXT, TEXT, st.dictionaries(st.text(), JSONS, max_size=3)),
+        unique_by=lambda document: document.id,
+        max_size=5,
+    ).map(tuple),
+)
+
+
+@settings(deadline=None, max_examples=150)
+@given(POOLS, st.booleans())
+def test_what_is_written_is_what_is_read(pool, ensure_ascii):
+    documents = [
+        {"id": d.id, "content": d.content, "metadata": d.metadata} for d in pool.documents
+    ]
+    value = {"query": {"id": pool.query_id, "query": pool.query}, "documents": documents}
+    try:
+        raw = json.dumps(value, ensure_ascii=ensure_ascii, allow_nan=False).encode()
+    except (ValueError, UnicodeEncodeError):
+        return
+    good = parse_line("f", 1, raw, Limits())
+    assert good.reason == ""
+    assert good.pool == pool
+    assert json.loads(annotate_line(raw, {})) == value
+    assert parse_line("f", 1, annotate_line(raw, {}), Limits()).pool == pool
