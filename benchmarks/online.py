@@ -19,6 +19,7 @@ from zelo_ray.config import Options
 from zelo_ray.formats.pools import Limits, read_lines
 from zelo_ray.protocols import module as protocol_module
 from zelo_ray.providers import build_panel
+from zelo_ray.providers.openai import body
 from zelo_ray.records import Request
 
 MODEL = "gpt-6-luna"
@@ -47,15 +48,8 @@ async def bare_loop(requests: list[Request], environ: dict[str, str], in_flight:
     slots = asyncio.Semaphore(in_flight)
 
     async def call(request: Request) -> None:
-        body: dict[str, Any] = {
-            "model": MODEL,
-            "messages": [
-                {"role": "system", "content": request.system},
-                {"role": "user", "content": request.user},
-            ],
-        }
         async with slots:
-            await client.chat.completions.create(**body)
+            await client.chat.completions.create(**body(request))
 
     await asyncio.gather(*(call(request) for request in requests))
     await client.close()

@@ -27,6 +27,7 @@ from zelo_ray.records import Answer, Judge, Pool, Reply, Request, Usage, first_e
 
 _LONGEST_WAIT = 120.0
 _THROTTLED_COST = 0.1  # of an attempt: waiting for one's turn is no trouble with the request
+_LINGER = 0.01  # seconds in which replies gather; no call waits for them, its slot is free again
 _FIRST_BACKOFF, _LONGEST_BACKOFF = 1.0, 60.0
 
 
@@ -158,47 +159,48 @@ class Asker:
 
     async def _ask(self, request: Request) -> None:
         line = self._lines[request.judge.name]
-        async with line.slots:
-            if self.stopped:
-                return
-            line.tally.in_flight += 1
-            try:
-                await self._call(request, line)
-            except LedgerError as error:
-                self.stop(str(error))
-            except Exception as error:  # noqa: BLE001 - it may hold a key or a prompt: name it only
-                where = traceback.extract_tb(error.__traceback__)[-1]
-                place = f"{where.filename.rpartition('/')[2]}:{where.lineno}"
-                self.stop(f"{line.judge.name}: unexpected {type(error).__name__} at {place}")
-            finally:
-                line.tally.in_flight -= 1
+        try:
+            async with line.slots:
+                line.tally.in_flight += 1
+                try:
+                    ended = await self._call(request, line)
+                finally:
+                    line.tally.in_flight -= 1
+            if ended:
+                await self._keep(request, line, *ended)
+                line.tally.end(ended[0].status)
+        except LedgerError as error:
+            self.stop(str(error))
+        except Exception as error:  # noqa: BLE001 - it may hold a key or a prompt: name it only
+            self.stop(f"{line.judge.name}: unexpected {name_of(error)}")
 
-    async def _call(self, request: Request, line: _Line) -> None:
-        """Call until there is an answer to keep; every billed answer is kept."""
+    async def _call(self, request: Request, line: _Line) -> tuple[Answer, int] | None:
+        """Call until there is a last answer; return it with the number of calls.
+
+        Billed answers before it are kept here. None: the run is to stop, and nothing was answered.
+        """
         calls = reasks = 0
         troubles = 0.0
         while not self.stopped:
             await _wait_open(line)
             calls += 1
             try:
-                answer = await line.provider.send(request)
+                answer = _checked(request, await line.provider.send(request))
             except Retry as trouble:
                 troubles += _THROTTLED_COST if trouble.throttled else 1
-                if troubles < self._options.attempts:
-                    await self._back_off(request, line, trouble, calls)
-                    continue
-                answer = Answer("failed", "", Usage(), reason=str(trouble))
+                if troubles >= self._options.attempts:
+                    return Answer("failed", "", Usage(), reason=str(trouble)), calls
+                await self._back_off(request, line, trouble, calls)
             except Refused as refusal:
-                answer = Answer(refusal.status, "", Usage(), reason=str(refusal))
+                return Answer(refusal.status, "", Usage(), reason=str(refusal)), calls
             except Fatal as fatal:
                 self.stop(f"{line.judge.name}: {fatal}")
-                return
-            answer = _checked(request, answer)
-            await self._keep(request, line, answer, calls)
-            if answer.status != "invalid" or reasks == self._options.reasks:
-                line.tally.end(answer.status)
-                return
-            reasks += 1
+            else:
+                if answer.status != "invalid" or reasks == self._options.reasks:
+                    return answer, calls
+                await self._keep(request, line, answer, calls)
+                reasks += 1
+        return None
 
     async def _back_off(self, request: Request, line: _Line, trouble: Retry, calls: int) -> None:
         jitter = random.Random(f"{request.key}:{calls}").random()
@@ -267,6 +269,7 @@ class _Books:
 
     async def _write(self) -> None:
         while self._waiting:
+            await asyncio.sleep(_LINGER)
             group, self._waiting = self._waiting, []
             try:
                 await asyncio.to_thread(self._ledger.append, [reply for reply, _ in group])
@@ -288,6 +291,12 @@ def _checked(request: Request, answer: Answer) -> Answer:
     except ValidationError as error:
         return dataclasses.replace(answer, status="invalid", reason=first_error(error))
     return answer
+
+
+def name_of(error: BaseException) -> str:
+    """What and where an error is, without its text, which may hold a key or a prompt."""
+    where = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__} in {where.filename.rpartition('/')[2]}, line {where.lineno}"
 
 
 async def _wait_open(line: _Line) -> None:

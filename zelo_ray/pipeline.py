@@ -13,7 +13,6 @@ import signal
 import tempfile
 import threading
 import time
-import traceback
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -36,7 +35,7 @@ from zelo_ray.config import Options
 from zelo_ray.formats.pools import Limits, Line, find_shards, parse_line, read_lines
 from zelo_ray.formats.results import write_json
 from zelo_ray.ledger import Ledger, LedgerError, drop_reserves
-from zelo_ray.online import Asker, Tally
+from zelo_ray.online import Asker, Tally, name_of
 from zelo_ray.pricing import table_version
 from zelo_ray.providers import PanelError, build_panel, find_key
 from zelo_ray.records import Judge
@@ -316,7 +315,7 @@ class Ask:
             pools = [line.pool for line in _parse(block) if line.pool]
             await asyncio.gather(*(self._asker.fill(pool) for pool in pools))
         except Exception as error:  # noqa: BLE001 - its text may hold a prompt
-            self._asker.stop(f"unexpected {type(error).__name__} {_place(error)}")
+            self._asker.stop(f"unexpected {name_of(error)}")
         await self._desk.report.remote(self._name, self._asker.tallies, self._asker.stopped)
 
 
@@ -324,11 +323,6 @@ def _parse(block: pa.Table) -> list[Line]:
     return [
         parse_line(row["file"], row["number"], row["raw"], Limits()) for row in block.to_pylist()
     ]
-
-
-def _place(error: BaseException) -> str:
-    where = traceback.extract_tb(error.__traceback__)[-1]
-    return f"in {Path(where.filename).name}, line {where.lineno}"
 
 
 def _ask(

@@ -87,8 +87,9 @@ def _schema(verdict: type[BaseModel]) -> dict[str, Any]:
 class _Anthropic:
     def __init__(self, settings: Settings) -> None:
         import anthropic  # noqa: PLC0415
+        import httpx2  # noqa: PLC0415
 
-        self._sdk, self._settings = anthropic, settings
+        self._sdk, self._settings, self._response = anthropic, settings, httpx2.Response
         self._client = anthropic.AsyncAnthropic(
             api_key=settings.key or "none",  # never None: the SDK would look for other credentials
             base_url=settings.base_url,
@@ -107,9 +108,9 @@ class _Anthropic:
         await self._client.close()
 
     async def _post(self, fields: dict[str, Any]) -> str:
-        response = await self._client.messages.with_raw_response.create(**fields)
-        text: str = await response.text()
-        return text
+        # The typed method walks every message by its annotations, for a third of a call's CPU.
+        response = await self._client.post("/v1/messages", cast_to=self._response, body=fields)
+        return str(response.text)
 
     def _fault(self, error: Exception) -> Fault | None:
         if isinstance(error, self._sdk.APIStatusError):

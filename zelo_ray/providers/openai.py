@@ -78,9 +78,10 @@ def read(completion: Any) -> Answer:
 
 class _OpenAI:
     def __init__(self, settings: Settings) -> None:
-        import openai  # noqa: PLC0415 - a second of import, paid where it is used
+        import httpx2  # noqa: PLC0415 - a second of import, paid where it is used
+        import openai  # noqa: PLC0415
 
-        self._sdk, self._settings = openai, settings
+        self._sdk, self._settings, self._response = openai, settings, httpx2.Response
         self._client = openai.AsyncOpenAI(
             api_key=settings.key or "none",  # never empty: the SDK would look for another
             base_url=settings.base_url,
@@ -99,11 +100,9 @@ class _OpenAI:
         await self._client.close()
 
     async def _post(self, fields: dict[str, Any]) -> str:
-        raw = self._client.chat.completions.with_raw_response
-        response = await raw.create(
-            model=fields["model"], messages=fields["messages"], extra_body=fields
-        )
-        return response.text
+        # The typed method walks every message by its annotations, for a third of a call's CPU.
+        response = await self._client.post("/chat/completions", cast_to=self._response, body=fields)
+        return str(response.text)
 
     def _fault(self, error: Exception) -> Fault | None:
         if isinstance(error, self._sdk.APIStatusError):

@@ -1,0 +1,220 @@
+"""One run at a time on one output: locks that die with their process, or a heartbeat."""
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+from contextlib import contextmanager
+
+import fsspec
+import pytest
+
+from zelo_ray import claim as claim_module
+from zelo_ray.claim import RUN_LOCK, ClaimError, claim
+
+HOLD = """
+import sys
+from zelo_ray.claim import claim
+with claim({out!r}, print):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+WRITE = """
+import sys
+from pathlib import Path
+from zelo_ray.claim import share_writing
+share_writing(Path({out!r}))
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+@contextmanager
+def process(code, out):
+    """A process that holds something until its standard input ends."""
+    command = [sys.executable, "-c", code.format(out=str(out))]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, **pipes) as holder:
+        try:
+            assert holder.stdout.readline() == "held\n"
+            yield holder
+        finally:
+            holder.kill()
+
+
+def test_a_second_run_is_refused_with_the_name_of_the_first(tmp_path):
+    with process(HOLD, tmp_path) as holder:
+        with pytest.raises(ClaimError, match=f"process {holder.pid} on ") as caught, claim(
+            str(tmp_path)
+        ):
+            raise AssertionError("two runs at once")
+        assert str(tmp_path) in str(caught.value)
+        holder.communicate("")
+        with claim(str(tmp_path)):
+            pass
+
+
+def test_a_run_that_was_killed_holds_nothing(tmp_path):
+    with process(HOLD, tmp_path) as holder:
+        holder.send_signal(signal.SIGKILL)
+        holder.wait()
+        with claim(str(tmp_path), say=pytest.fail):
+            pass
+
+
+def test_a_run_that_failed_holds_nothing(tmp_path):
+    with pytest.raises(ZeroDivisionError), claim(str(tmp_path)):
+        raise ZeroDivisionError
+    with claim(str(tmp_path)):
+        pass
+
+
+def test_a_new_run_waits_for_a_writer_that_a_killed_one_left_behind(tmp_path):
+    with process(WRITE, tmp_path) as writer:
+        said, claimed = [], threading.Event()
+
+        def say(line):
+            said.append(line)
+            assert not claimed.is_set()
+            writer.communicate("")  # only now the writer ends
+
+        with claim(str(tmp_path), say):
+            claimed.set()
+            assert writer.returncode == 0
+        assert said == [f"{tmp_path}: waiting for the workers of an earlier run to end"]
+
+
+def test_writers_of_a_run_do_not_wait_for_it(tmp_path):
+    with claim(str(tmp_path)), process(WRITE, tmp_path), process(WRITE, tmp_path):
+        pass
+
+
+def test_the_directory_is_made(tmp_path):
+    with claim(str(tmp_path / "deep/out")):
+        assert (tmp_path / "deep/out").is_dir()
+
+
+@pytest.mark.parametrize("name", ["file", "file/out"])
+def test_a_file_where_the_directory_should_be_is_one_line(tmp_path, name):
+    (tmp_path / "file").touch()
+    with pytest.raises(ClaimError, match="file"), claim(str(tmp_path / name)):
+        pass
+
+
+def test_a_url_of_an_unknown_kind_is_one_line():
+    with pytest.raises(ClaimError, match="nowhere"), claim("nowhere://bucket/out"):
+        pass
+
+
+# In an object store
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """Seconds become fractions of them, in about the same proportions."""
+    monkeypatch.setattr(claim_module, "_BEAT_SECONDS", 0.02)
+    monkeypatch.setattr(claim_module, "_STALE_SECONDS", 1.0)
+    sleep = claim_module.time.sleep
+    monkeypatch.setattr(claim_module.time, "sleep", lambda seconds: sleep(seconds / 5))
+
+
+def state(out):
+    fs, path = fsspec.url_to_fs(f"{out}/{RUN_LOCK}")
+    return json.loads(fs.cat_file(path))
+
+
+def test_in_a_store_a_run_is_refused_while_the_heart_of_the_first_beats(s3, quick):
+    out = f"{s3}/out"
+    with claim(out):
+        said = []
+        with pytest.raises(ClaimError, match="in use by another run .process"), claim(
+            out, said.append
+        ):
+            raise AssertionError("two runs at once")
+        assert "looking" in said[0]
+    with claim(out, say=pytest.fail):
+        pass
+
+
+def test_in_a_store_a_dead_run_is_succeeded_after_a_look(s3, quick):
+    out = f"{s3}/out"
+    fs, path = fsspec.url_to_fs(f"{out}/{RUN_LOCK}")
+    fs.pipe_file(path, json.dumps({"owner": "x", "who": "process 1 on a", "beat": "1"}).encode())
+    said = []
+    with claim(out, said.append):
+        assert state(out)["owner"] != "x"
+        assert "was in use by process 1 on a" in said[0]
+    assert not fs.exists(path)
+
+
+def test_in_a_store_of_two_that_succeed_at_once_one_stays(s3, quick):
+    out = f"{s3}/out"
+    fs, path = fsspec.url_to_fs(f"{out}/{RUN_LOCK}")
+    fs.pipe_file(path, json.dumps({"owner": "x", "who": "process 1 on a", "beat": "1"}).encode())
+    ends, over = [], threading.Event()
+    both = threading.Barrier(2)
+
+    def run():
+        both.wait()
+        try:
+            with claim(out, lambda _: None):
+                ends.append("held")
+                over.wait(10)
+        except ClaimError:
+            ends.append("refused")
+        over.set()
+
+    runs = [threading.Thread(target=run) for _ in range(2)]
+    for each in runs:
+        each.start()
+    for each in runs:
+        each.join()
+    assert sorted(ends) == ["held", "refused"]
+
+
+def test_in_a_store_a_run_that_ends_while_another_looks_is_succeeded(s3, quick, monkeypatch):
+    """The claim vanishes between the refusal to make it anew and the look at who holds it."""
+    out = f"{s3}/out"
+    first = claim(out)
+    first.__enter__()
+    fs, _ = fsspec.url_to_fs(out)
+    read = fs.cat_file
+
+    def end_first(path, **more):
+        monkeypatch.setattr(fs, "cat_file", read)
+        first.__exit__(None, None, None)
+        return read(path, **more)
+
+    monkeypatch.setattr(fs, "cat_file", end_first)
+    with claim(out, lambda _: None):
+        pass
+
+
+def test_in_a_store_the_heart_beats_on_after_a_hiccup_of_the_store(s3, quick, monkeypatch):
+    out = f"{s3}/out"
+    fs, _ = fsspec.url_to_fs(out)
+    write, failed = fs.pipe_file, threading.Event()
+
+    def fail_once(*_, **__):
+        monkeypatch.setattr(fs, "pipe_file", write)
+        failed.set()
+        raise OSError("the store is away")
+
+    with claim(out):
+        monkeypatch.setattr(fs, "pipe_file", fail_once)
+        assert failed.wait(5)
+        beat, looks = state(out)["beat"], 0
+        while state(out)["beat"] == beat and looks < 200:
+            looks += 1
+        assert looks < 200
+
+
+def test_in_a_store_a_run_that_lost_its_claim_leaves_that_of_the_other(s3, quick):
+    out = f"{s3}/out"
+    fs, path = fsspec.url_to_fs(f"{out}/{RUN_LOCK}")
+    other = json.dumps({"owner": "other", "who": "process 2 on b", "beat": "1"}).encode()
+    with claim(out):
+        while state(out)["owner"] != "other":
+            fs.pipe_file(path, other)
+    assert fs.exists(path)

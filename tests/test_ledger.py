@@ -1,0 +1,324 @@
+"""The ledger: what was appended is there whatever happens next, and is found again."""
+
+import dataclasses
+import os
+import signal
+import subprocess
+import sys
+
+import fsspec
+import pyarrow.dataset
+import pytest
+
+from tests.builders import judge_of, reply_to, request_of, stored
+from zelo_ray import ledger as ledger_module
+from zelo_ray.claim import open_lock
+from zelo_ray.ledger import Ledger, LedgerError, drop_reserves
+from zelo_ray.protocols import zelo
+
+
+def keys(*numbers):
+    return [f"{number:032x}" for number in numbers]
+
+
+@pytest.fixture(params=["local", "s3"])
+def out(request, tmp_path):
+    """An output directory, and an output URL."""
+    return str(tmp_path) if request.param == "local" else request.getfixturevalue("s3") + "/out"
+
+
+def fill(out, *replies, run_id="run"):
+    ledger = Ledger(out, run_id)
+    for reply in replies:
+        ledger.append([reply])
+    ledger.close()
+
+
+def test_a_reply_is_there_for_everyone_once_append_returns(out):
+    ledger = Ledger(out, "run")
+    replies = [reply_to(i, "é\u2028\n" * i, dollars=None, reason="x\r\ny") for i in range(5)]
+    ledger.append(replies[:2])
+    ledger.append(replies[2:])
+    assert Ledger(out).read(keys(4, 0, 3, 1, 2)) == [replies[i] for i in (4, 0, 3, 1, 2)]
+    assert ledger.read(keys(2, 2, 0, 2)) == [replies[i] for i in (2, 2, 0, 2)]
+    assert len(ledger) == 5
+    assert ledger.read([]) == []
+    ledger.close()
+
+
+def test_a_process_that_is_killed_right_after_append_has_kept_its_reply(tmp_path):
+    code = f"""
+import os, signal
+from tests.builders import reply_to
+from zelo_ray.ledger import Ledger
+Ledger({str(tmp_path)!r}, "run").append([reply_to(1, "paid")])
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == -signal.SIGKILL
+    assert Ledger(str(tmp_path)).read(keys(1)) == [reply_to(1, "paid")]
+
+
+def test_append_syncs_before_it_returns(tmp_path, monkeypatch):
+    synced = []
+    monkeypatch.setattr(os, "fdatasync", lambda handle: synced.append(os.fstat(handle).st_size))
+    ledger = Ledger(str(tmp_path), "run")
+    ledger.append([reply_to(1, "paid")])
+    (segment,) = (tmp_path / "replies").glob("*.jsonl")
+    assert synced == [segment.stat().st_size]
+    ledger.close()
+
+
+@pytest.mark.parametrize("torn", [b'{"key": "00', b'{"key"', b"{", b"\0" * 40])
+def test_a_torn_last_line_is_no_reply_and_harms_none(tmp_path, torn):
+    fill(str(tmp_path), reply_to(1), reply_to(2))
+    (segment,) = (tmp_path / "replies").glob("*.jsonl")
+    with segment.open("ab") as file:
+        file.write(torn)
+    ledger = Ledger(str(tmp_path), "next")
+    assert len(ledger) == len(list(ledger.rows())) == 2
+    ledger.append([reply_to(3)])
+    assert Ledger(str(tmp_path)).read(keys(1, 2, 3)) == [reply_to(i) for i in (1, 2, 3)]
+    ledger.close()
+
+
+def test_a_line_that_was_seen_half_is_taken_in_when_it_is_whole(tmp_path):
+    fill(str(tmp_path), reply_to(1), reply_to(2, "the second"))
+    (segment,) = (tmp_path / "replies").glob("*.jsonl")
+    data = segment.read_bytes()
+    segment.write_bytes(data[:-5])
+    ledger = Ledger(str(tmp_path))
+    assert not ledger.has(*keys(2))
+    segment.write_bytes(data)
+    ledger.refresh()
+    assert ledger.read(keys(2, 1)) == [reply_to(2, "the second"), reply_to(1)]
+
+
+def test_a_good_reply_stands_before_a_bad_one_in_whatever_order_they_came(tmp_path):
+    good, bad = reply_to(1, "good"), reply_to(1, status="failed")
+    for name, rows in {"good first": (good, bad), "bad first": (bad, good)}.items():
+        fill(str(tmp_path / name), *rows)
+        ledger = Ledger(str(tmp_path / name))
+        assert ledger.read(keys(1)) == [good]
+        assert len(ledger) == 1
+        assert len(list(ledger.rows())) == 2
+
+
+def test_of_two_good_replies_the_first_stays(tmp_path):
+    fill(str(tmp_path), reply_to(1, "first"), reply_to(1, "second"))
+    assert Ledger(str(tmp_path)).read(keys(1)) == [reply_to(1, "first")]
+
+
+def test_of_two_bad_replies_the_last_tells_how_it_ended(tmp_path):
+    """It counts all calls of its run, and an earlier run's trouble may be over."""
+    first, last = (
+        reply_to(1, status="invalid", reason=f"call {n}", attempts=n, run_id=f"run{n}")
+        for n in (1, 2)
+    )
+    fill(str(tmp_path), first, run_id="run1")
+    fill(str(tmp_path), last, run_id="run2")
+    assert Ledger(str(tmp_path)).read(keys(1)) == [last]
+
+
+def test_failures_of_other_runs_are_missing_and_those_of_this_run_are_not(out):
+    statuses = ["ok", "failed", "refused", "invalid"]
+    fill(out, *(reply_to(i, status=status) for i, status in enumerate(statuses)), run_id="run")
+    seen = {
+        run_id: [Ledger(out, run_id, ("failed", "invalid")).has(key) for key in keys(0, 1, 2, 3)]
+        for run_id in ("run", "another")
+    }
+    assert seen == {"run": [True] * 4, "another": [True, False, True, False]}
+    assert [Ledger(out).has(key) for key in keys(0, 1, 2, 3)] == [True] * 4
+
+
+def test_what_another_writer_adds_is_seen_after_a_look(out):
+    mine, other = Ledger(out, "run"), Ledger(out, "run")
+    mine.append([reply_to(1)])
+    other.append([reply_to(2)])
+    other.append([reply_to(3)])
+    assert not mine.has(*keys(2))
+    mine.refresh()
+    assert mine.read(keys(3, 1, 2)) == [reply_to(i) for i in (3, 1, 2)]
+    other.append([reply_to(4)])
+    mine.refresh()
+    mine.refresh()
+    assert len(mine) == 4
+    mine.close()
+    other.close()
+
+
+def test_a_full_segment_is_left_and_the_next_begun(out, monkeypatch):
+    monkeypatch.setattr(ledger_module, "_LOCAL_BYTES", 1000)
+    monkeypatch.setattr(ledger_module, "_OBJECT_BYTES", 1000)
+    replies = [reply_to(i, "x" * 50) for i in range(12)]
+    fill(out, *replies)
+    fs, root = fsspec.url_to_fs(out)
+    assert len(fs.glob(f"{root}/replies/*.jsonl")) > 3
+    ledger = Ledger(out)
+    assert ledger.read(keys(*range(12))) == replies
+    assert sorted(row.key for row in ledger.rows()) == keys(*range(12))
+
+
+def test_segments_are_read_by_pyarrow_alone(tmp_path):
+    replies = [reply_to(i, f"text {i}", dollars=i / 7 or None, reason="ü") for i in range(10)]
+    fill(str(tmp_path), *replies[:5])
+    fill(str(tmp_path), *replies[5:])
+    segments = [str(path) for path in sorted((tmp_path / "replies").glob("*.jsonl"))]
+    table = pyarrow.dataset.dataset(segments, format="json").to_table().sort_by("key")
+    for row, reply in zip(table.to_pylist(), replies, strict=True):
+        assert row == dataclasses.asdict(reply)
+
+
+def test_the_folder_as_a_whole_is_a_dataset_after_a_run(tmp_path):
+    fill(str(tmp_path), reply_to(1), reply_to(2))
+    drop_reserves(str(tmp_path))
+    dataset = pyarrow.dataset.dataset(str(tmp_path / "replies"), format="json")
+    assert dataset.count_rows() == 2
+
+
+def test_a_ledger_without_a_run_writes_nothing(tmp_path):
+    ledger = Ledger(str(tmp_path))
+    with pytest.raises(LedgerError, match="reading only"):
+        ledger.append([reply_to(1)])
+    assert len(ledger) == 0
+    assert list(ledger.rows()) == []
+    assert not ledger.exhausted
+    ledger.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_key_without_a_reply_is_no_reply(out):
+    fill(out, reply_to(1))
+    with pytest.raises(KeyError):
+        Ledger(out).read(keys(1, 2))
+
+
+def test_a_reply_with_half_a_character_in_it_is_kept(out):
+    """Models break off inside an emoji; what they said is paid for all the same."""
+    ledger = Ledger(out, "run")
+    ledger.append([reply_to(1, '{"reasoning": "\ud83d', reason="\ude00", dollars=0.25)])
+    (kept,) = Ledger(out).read(keys(1))
+    assert kept.dollars == 0.25
+    assert kept.text.startswith('{"reasoning": "')
+    ledger.close()
+
+
+# Trouble
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system with room for the reserve and half as much again."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", str(disk)]
+    if os.geteuid() or subprocess.run(mount, check=False, capture_output=True).returncode:
+        pytest.skip("this process may not mount a small disk to fill up")
+    yield disk
+    subprocess.run(["umount", "-l", str(disk)], check=True)
+
+
+def test_a_full_disk_keeps_what_is_in_flight_and_says_so(small_disk):
+    ledger = Ledger(str(small_disk), "run")
+    in_flight = [reply_to(i, "x" * 100_000) for i in range(20)]
+    kept = []
+    while not ledger.exhausted:
+        reply = reply_to(1000 + len(kept), "x" * 50_000)
+        ledger.append([reply])
+        kept.append(reply)
+    for reply in in_flight:  # two megabytes, where there was no room for 50 kB
+        ledger.append([reply])
+    kept += in_flight
+    with pytest.raises(LedgerError, match="No space left on device"):
+        while True:
+            ledger.append([reply_to(10**6, "y" * 100_000)])
+            kept.append(None)
+    ledger.close()
+    again = Ledger(str(small_disk))
+    whole = [reply for reply in kept if reply]
+    assert again.read([reply.key for reply in whole]) == whole
+    assert all(len(row["text"]) >= 50_000 for row in stored(small_disk))
+
+
+def test_a_disk_that_is_full_at_the_start_is_one_line(small_disk):
+    (small_disk / "filler").write_bytes(bytes(5 * 2**20))
+    with pytest.raises(LedgerError, match="replies: No space left on device"):
+        Ledger(str(small_disk), "run")
+
+
+def test_a_file_in_the_way_is_one_line(tmp_path):
+    (tmp_path / "replies").touch()
+    with pytest.raises(LedgerError, match="replies: "):
+        Ledger(str(tmp_path), "run")
+
+
+def test_an_object_store_that_fails_is_a_ledger_error(s3):
+    ledger = Ledger(f"{s3}/out", "run")
+    ledger.append([reply_to(1)])
+    fs, root = fsspec.url_to_fs(s3)
+    fs.rm(root, recursive=True)
+    with pytest.raises(LedgerError, match="replies/run"):
+        ledger.append([reply_to(2)])
+    fs.mkdir(root)
+
+
+def test_the_reserve_of_a_killed_writer_is_dropped_and_its_replies_are_not(tmp_path):
+    ledger = Ledger(str(tmp_path), "run")
+    ledger.append([reply_to(1)])
+    assert len(list((tmp_path / "replies").glob("*.reserve"))) == 1
+    drop_reserves(str(tmp_path))
+    assert [path.suffix for path in (tmp_path / "replies").iterdir()] == [".jsonl"]
+    assert Ledger(str(tmp_path)).has(*keys(1))
+    ledger.close()
+
+
+def test_a_writer_shares_a_lock_for_as_long_as_it_writes(tmp_path):
+    from zelo_ray import claim
+
+    ledger = Ledger(str(tmp_path), "run")
+    with open_lock(tmp_path / claim.WRITERS_LOCK) as lock:
+        assert not claim._try_lock(lock, claim.fcntl.LOCK_EX)
+        ledger.close()
+        assert claim._try_lock(lock, claim.fcntl.LOCK_EX)
+
+
+# Keys
+
+
+def test_a_key_is_pinned():
+    """A change of it would make every run pay again for what it has."""
+    judge = judge_of("openai:gpt-6-luna", max_output_tokens=1024, temperature=None)
+    assert request_of(judge=judge).key == "60a918391961bb4d613ee03b6e208355"
+
+
+class Certain(zelo.Preference):
+    certainty: float
+
+
+OTHERS = {
+    "system prompt": {"system": "You compare!"},
+    "user prompt": {"user": "Which is worse?"},
+    "schema": {"verdict": Certain},
+    "repeat": {"repeat": 1},
+    "provider": {"judge": judge_of("anthropic:a-model", temperature=0.0)},
+    "model": {"judge": judge_of("openai:another", temperature=0.0)},
+    "base URL": {"judge": judge_of("openai:a-model@http://127.0.0.1/v1", temperature=0.0)},
+    "value of an option": {"judge": judge_of(temperature=0.5)},
+    "further option": {"judge": judge_of(temperature=0.0, effort=None)},
+}
+
+
+@pytest.mark.parametrize("what", OTHERS)
+def test_the_key_changes_with_the(what):
+    judge = judge_of(temperature=0.0)
+    assert request_of(judge=judge).key != request_of(**{"judge": judge, **OTHERS[what]}).key
+
+
+def test_the_order_of_options_does_not_change_the_key():
+    one, other = judge_of(a=1, b={"c": 2, "d": 3}), judge_of(b={"d": 3, "c": 2}, a=1)
+    assert request_of(judge=one).key == request_of(judge=other).key
+
+
+def test_what_is_never_sent_does_not_change_the_key():
+    one, other = request_of(), request_of(query="x", documents=(1, 2))
+    assert one.key == other.key
+    assert len(bytes.fromhex(one.key)) == 16
