@@ -60,7 +60,9 @@ def rate(journal: list[dict[str, Any]]) -> float:
     return len(journal) / (max(entry["finished"] for entry in journal) - first)
 
 
-def pool_once(pools: Path, folder: Path, environ: dict[str, str], in_flight: int) -> dict[str, float]:
+def pool_once(
+    pools: Path, folder: Path, environ: dict[str, str], in_flight: int
+) -> dict[str, float]:
     seen = len(crash.journal(folder))
     config = folder / "config.yaml"
     config.write_text(json.dumps({"limits": {f"openai:{MODEL}": {"concurrency": in_flight}}}))

@@ -9,7 +9,7 @@ import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -91,10 +91,8 @@ def kill_tree(process: "subprocess.Popen[str]") -> float:
     began = time.time()
     tree = [process.pid, *(p.pid for p in psutil.Process(process.pid).children(recursive=True))]
     for pid in tree:
-        try:
+        with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
     process.wait()
     if process.stdout:
         process.stdout.close()

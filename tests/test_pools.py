@@ -325,9 +325,7 @@ POOLS = st.builds(
 @settings(deadline=None, max_examples=150)
 @given(POOLS, st.booleans())
 def test_what_is_written_is_what_is_read(pool, ensure_ascii):
-    documents = [
-        {"id": d.id, "content": d.content, "metadata": d.metadata} for d in pool.documents
-    ]
+    documents = [{"id": d.id, "content": d.content, "metadata": d.metadata} for d in pool.documents]
     value = {"query": {"id": pool.query_id, "query": pool.query}, "documents": documents}
     try:
         raw = json.dumps(value, ensure_ascii=ensure_ascii, allow_nan=False).encode()

@@ -47,6 +47,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _complain(error, BAD_OPTIONS)
     except (InputError, ClaimError, LedgerError, NothingToExplain, NothingToReport) as error:
         return _complain(error, WRONG)
+    except OSError as error:
+        return _complain(f"{error.filename or 'output'}: {error.strerror or error}", WRONG)
     except KeyboardInterrupt:
         return _complain("interrupted; calls in flight were lost, all else is kept", WRONG)
 

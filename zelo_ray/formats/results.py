@@ -1,5 +1,6 @@
 """The files of a run: written beside their place, moved into it when whole."""
 
+import contextlib
 import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Self
@@ -57,11 +58,15 @@ class Results:
                 if self._pending[name].num_rows:
                     writer.write_table(self._pending[name].combine_chunks())
                 writer.close()
-        for name, file in self._files.items():
-            if kind is None or self._local:
+            for name, file in self._files.items():
                 file.close()
-            if kind is None and self._local:
-                self._fs.mv(self._path(name), f"{self._root}/{name}")
+                if self._local:
+                    self._fs.mv(self._path(name), f"{self._root}/{name}")
+        elif self._local:
+            for name, file in self._files.items():
+                with contextlib.suppress(OSError):
+                    file.close()
+                self._fs.rm_file(self._path(name))
 
 
 def write_text(out: str, name: str, text: str) -> None:

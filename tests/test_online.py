@@ -1,0 +1,499 @@
+"""Asking: real SDKs against loopback servers on which everything goes wrong that can."""
+
+import asyncio
+import errno
+import gc
+import os
+import re
+from collections import Counter
+from types import SimpleNamespace
+
+import pytest
+from scipy.stats import kendalltau
+
+from tests.builders import (
+    THREE,
+    ask,
+    judge_of,
+    missing,
+    options_of,
+    pool_of,
+    stored,
+    verdict,
+)
+from tests.fakes import Fakes, Fault
+from zelo_ray import online, providers
+from zelo_ray.ledger import Ledger
+from zelo_ray.online import Asker, Tally
+from zelo_ray.protocols import advance, zelo
+from zelo_ray.providers import PanelError, build_panel
+from zelo_ray.records import Answer, Usage
+
+POOL = pool_of()
+REQUESTS = 6  # of one judge on a pool of four
+
+
+@pytest.fixture(autouse=True)
+def _hurry(monkeypatch):
+    monkeypatch.setattr(online, "_FIRST_BACKOFF", 0.01)
+
+
+def key_for(environ, *names):
+    return {f"{name.upper()}_API_KEY": environ[f"{name.upper()}_API_KEY"] for name in names}
+
+
+def settled(asker, pool, out):
+    """What a pool comes to, from the ledger alone."""
+    panel, options = asker.job
+    return advance(zelo.rounds(pool, panel, options), Ledger(str(out)))
+
+
+# All is well
+
+
+@pytest.mark.parametrize("provider", THREE)
+def test_scores_recover_the_order_of_the_worth(fakes, environ, tmp_path, provider):
+    worths = [3.1, 0.2, 2.2, 1.4, 0.9, 2.7, 1.9, 0.5, 3.6, 1.1, 2.4, 0.0]
+    pool = pool_of(worths)
+    asker = ask([pool], tmp_path, key_for(environ, provider))
+    assert asker.stopped == ""
+    step = settled(asker, pool, tmp_path)
+    assert not step.failures
+    assert len(step.judgments) == len(fakes.journal) == len(asker.books) == 48
+    assert {vote.swapped for vote in step.judgments} == {True, False}
+    (fit,) = zelo.fit([step.judgments], asker.job[1])
+    scores = {score.doc_id: score.score for score in fit.scores}
+    tau = kendalltau([scores[f"d{i}"] for i in range(12)], worths).statistic
+    assert tau > 0.9
+    (tally,) = asker.tallies.values()
+    assert (tally.answered, tally.known, tally.statuses) == (48, 0, {"ok": 48})
+    assert tally.input_tokens == sum(entry["input_tokens"] for entry in fakes.journal)
+    assert tally.output_tokens == sum(entry["output_tokens"] for entry in fakes.journal)
+    assert tally.dollars == pytest.approx(sum(row.dollars for row in asker.books)) != 0
+    assert {row.run_id for row in asker.books} == {"run"}
+
+
+def test_a_judge_that_favours_the_second_document_harms_little(fakes, environ, tmp_path):
+    """Each pair is seen in a random order, so a lean to one side is noise, not bias."""
+    from functools import partial
+
+    from tests.fakes import knowing
+
+    fakes.judge = partial(knowing.judge, bias=0.6)
+    worths = [i / 2 for i in range(12)]
+    asker = ask([pool_of(worths)], tmp_path, key_for(environ, "openai"))
+    (fit,) = zelo.fit([settled(asker, pool_of(worths), tmp_path).judgments], asker.job[1])
+    scores = {score.doc_id: score.score for score in fit.scores}
+    assert kendalltau([scores[f"d{i}"] for i in range(12)], worths).statistic > 0.8
+
+
+def test_three_providers_answer_side_by_side(fakes, environ, tmp_path):
+    pools = [pool_of(query_id=f"q{i}", query=f"question {i}?") for i in range(5)]
+    asker = ask(pools, tmp_path, environ)
+    assert Counter(entry["provider"] for entry in fakes.journal) == dict.fromkeys(THREE, 30)
+    assert sorted(name.partition(":")[0] for name in asker.tallies) == sorted(THREE)
+
+
+def test_a_run_that_is_repeated_asks_nothing(fakes, environ, tmp_path):
+    first = ask([POOL], tmp_path, environ)
+    sent = len(fakes.journal)
+    again = ask([POOL], tmp_path, environ, run_id="again")
+    assert len(fakes.journal) == sent
+    assert again.books == first.books
+    for tally in again.tallies.values():
+        assert tally == Tally(known=REQUESTS)
+
+
+def test_a_judge_that_joins_is_asked_alone(fakes, environ, tmp_path):
+    ask([POOL], tmp_path, key_for(environ, "openai"))
+    ask([POOL], tmp_path, key_for(environ, "openai", "anthropic"), run_id="again")
+    assert Counter(entry["provider"] for entry in fakes.journal) == {"openai": 6, "anthropic": 6}
+
+
+def test_a_change_of_what_is_asked_is_asked(fakes, environ, tmp_path):
+    name = "openai:gpt-6-luna"
+    for fields in ({}, {"document_tokens": 16}, {"judge_options": {name: {"temperature": 0.0}}}):
+        fakes.journal.clear()
+        pool = pool_of(["1]]" + " padding" * 20, 2])
+        ask([pool], tmp_path, environ, judges=(name,), **fields)
+        assert len(fakes.journal) == 1
+
+
+def test_only_the_judges_that_it_was_given_are_asked(fakes, environ, tmp_path):
+    options = options_of(out=str(tmp_path))
+    panel = build_panel((), {}, environ)
+
+    async def run():
+        ledger = Ledger(str(tmp_path), "run")
+        asker = Asker(options, panel, panel[:1], ledger=ledger, environ=environ, run_id="run")
+        await asker.fill(POOL)
+        await asker.aclose()
+        ledger.close()
+        return asker
+
+    assert list(asyncio.run(run()).tallies) == [panel[0].name]
+    assert {entry["provider"] for entry in fakes.journal} == {"openai"}
+
+
+def twins():
+    """Two pools of other ids that ask the very same thing."""
+    options, panel = options_of(), (judge_of("openai:gpt-6-luna"),)
+    pools = [pool_of((0, 1), query_id=f"q{i}") for i in range(9)]
+    keys = [missing(pool, panel, options)[0].key for pool in pools]
+    return next([pools[i], pools[j]] for i in range(9) for j in range(i) if keys[i] == keys[j])
+
+
+def test_a_request_that_two_pools_ask_at_once_is_sent_once(fakes, environ, tmp_path):
+    pools = twins()
+    asker = ask(pools, tmp_path, key_for(environ, "openai"))
+    assert len(fakes.journal) == len(asker.books) == 1
+    for pool in pools:
+        (vote,) = settled(asker, pool, tmp_path).judgments
+        assert vote.query_id == pool.query_id
+
+
+def test_a_request_that_two_pools_ask_counts_for_both(fakes, environ, tmp_path):
+    """Or else what is done never adds up to what was planned."""
+    (tally,) = ask(twins(), tmp_path, key_for(environ, "openai")).tallies.values()
+    assert (tally.answered, tally.known) == (1, 1)
+
+
+def test_no_more_calls_are_in_flight_than_the_limit(environ, tmp_path, monkeypatch):
+    with Fakes(["openai"], latency=0.01) as fakes:
+        monkeypatch.setenv("OPENAI_BASE_URL", fakes.urls["openai"])
+        limits = {"openai:gpt-6-luna": {"concurrency": 3}}
+        ask([pool_of(range(8))], tmp_path, key_for(environ, "openai"), limits=limits)
+        assert fakes.peak_in_flight == 3
+
+
+def test_a_server_named_by_its_url_is_never_sent_a_providers_key(environ, tmp_path):
+    with Fakes(["openai"], key="none") as fakes:
+        name = f"openai:qwen3@{fakes.urls['openai']}"
+        asker = ask([POOL], tmp_path, environ, judges=(name,))
+        assert {entry["status"] for entry in fakes.journal} == {200}
+    assert {(row.judge, row.dollars) for row in asker.books} == {(name, None)}
+    assert asker.tallies[name].unpriced == REQUESTS
+
+
+def test_a_server_named_by_its_url_may_have_a_key_of_its_own(environ, tmp_path):
+    with Fakes(["openai"], key="its-own-key") as fakes:
+        name = f"openai:qwen3@{fakes.urls['openai']}"
+        environ = {**environ, "QWEN": "its-own-key"}
+        asker = ask([POOL], tmp_path, environ, judges=(name,), api_key_env={name: "QWEN"})
+    assert len(asker.books) == REQUESTS
+
+
+# Trouble that passes
+
+
+def test_retries_are_counted_and_one_row_is_kept(fakes, environ, tmp_path):
+    fakes.faults = [Fault("503", times=2)]
+    asker = ask([POOL], tmp_path, key_for(environ, "openai"))
+    (tally,) = asker.tallies.values()
+    assert (tally.retries, tally.throttled, tally.answered) == (12, 0, 6)
+    assert len(fakes.journal) == 18
+    assert [(row.status, row.attempts) for row in asker.books] == [("ok", 3)] * REQUESTS
+
+
+def test_attempts_are_calls(fakes, environ, tmp_path):
+    fakes.faults = [Fault("503")]
+    asker = ask([POOL], tmp_path, key_for(environ, "openai"), attempts=3)
+    assert len(fakes.journal) == 3 * REQUESTS
+    rows = {(row.status, row.attempts, row.dollars) for row in asker.books}
+    assert rows == {("failed", 3, 0.0)}
+    assert all("503" in row.reason for row in asker.books)
+    step = settled(asker, POOL, tmp_path)
+    assert len(step.failures) == REQUESTS
+    assert not step.judgments
+
+
+def test_waiting_for_ones_turn_is_hardly_an_attempt(fakes, environ, tmp_path):
+    fakes.faults = [Fault("429", times=12, retry_after=0.001)]
+    asker = ask([pool_of((0, 1))], tmp_path, key_for(environ, "openai"), attempts=2)
+    (row,) = asker.books
+    assert (row.status, row.attempts) == ("ok", 13)
+
+
+@pytest.mark.parametrize("provider", ["openai", "gemini"])
+def test_a_wish_to_wait_is_obeyed(fakes, environ, tmp_path, provider):
+    fakes.faults = [Fault("429", times=1, retry_after=0.3)]
+    ask([pool_of((0, 1))], tmp_path, key_for(environ, provider))
+    first, second = fakes.journal
+    assert (first["outcome"], second["outcome"]) == ("429", "ok")
+    assert second["arrived"] >= first["finished"] + 0.3
+
+
+def test_a_429_pauses_the_other_calls_of_the_judge(fakes, environ, tmp_path):
+    fakes.faults = [Fault("429", total=1, retry_after=0.5)]
+    limits = {"openai:gpt-6-luna": {"concurrency": 4}}
+    ask([pool_of(range(12))], tmp_path, key_for(environ, "openai"), limits=limits)
+    (struck,) = [entry for entry in fakes.journal if entry["outcome"] == "429"]
+    meanwhile = [
+        entry
+        for entry in fakes.journal
+        if struck["finished"] < entry["arrived"] < struck["finished"] + 0.5
+    ]
+    assert len(fakes.journal) == 49
+    assert len(meanwhile) <= 8  # what was on its way already
+
+
+def test_a_wish_to_wait_too_long_ends_the_run_for_now(fakes, environ, tmp_path):
+    fakes.faults = [Fault("429", retry_after=600)]
+    asker = ask([POOL], tmp_path, key_for(environ, "openai"))
+    assert "asks to wait 10 minutes" in asker.stopped
+    assert asker.books == []
+    assert len(fakes.journal) <= REQUESTS
+
+
+def run_briefly(work):
+    """Run a coroutine that ends soon, or else fail."""
+
+    async def briefly():
+        async with asyncio.timeout(10):
+            return await work
+
+    return asyncio.run(briefly())
+
+
+def test_a_stop_does_not_wait_for_a_call_that_is_not_in_flight(fakes, environ, tmp_path):
+    """A person who interrupts a run waits for calls in flight, not for a two minutes' back-off."""
+    fakes.faults = [Fault("503", retry_after=100)]
+
+    async def run():
+        panel, ledger = build_panel(("openai",), {}, environ), Ledger(str(tmp_path), "run")
+        options = options_of(out=str(tmp_path))
+        asker = Asker(options, panel, panel, ledger=ledger, environ=environ, run_id="run")
+        filling = asyncio.create_task(asker.fill(POOL))
+        while asker.tallies["openai:gpt-6-luna"].retries < REQUESTS:
+            await asyncio.sleep(0.01)
+        asker.stop("interrupted")
+        await filling
+        await asker.aclose()
+        ledger.close()
+
+    run_briefly(run())
+
+
+# Answers that are none
+
+
+FAULTS = {
+    "refusal": "refused",
+    "filtered": "filtered",
+    "truncated": "truncated",
+    "out_of_range": "invalid",
+    "prose": "invalid",
+    "missing_field": "invalid",
+    "filtered_prompt": "filtered",
+    **dict.fromkeys(("bad_request", "too_long", "413", "422"), "failed"),
+    **dict.fromkeys(("drop", "timeout", "malformed", "not_json"), "failed"),
+    **dict.fromkeys(("408", "409", "429", "500", "502", "503", "504", "529"), "failed"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_no_failure_becomes_a_vote(fakes, environ, tmp_path, fault):
+    rate = 0.95 if fault == "429" else 0.4  # waiting for one's turn is a tenth of an attempt
+    fakes.faults = [Fault(fault, rate=rate, retry_after=0.001)]
+    pool, environ = pool_of(range(6)), key_for(environ, "openai")
+    asker = ask([pool], tmp_path, environ, attempts=1, timeout=0.5, reasks=0)
+    assert asker.stopped == ""
+    step = settled(asker, pool, tmp_path)
+    assert len(step.judgments) + len(step.failures) == 15
+    assert {failure.status for failure in step.failures} == {FAULTS[fault]}
+    assert all(failure.reason for failure in step.failures)
+    assert step.judgments
+    for vote in step.judgments:  # the later document is worth more
+        assert vote.preference > 0
+    good = {row.key for row in asker.books if row.status == "ok"}
+    assert {vote.key for vote in step.judgments} == good
+
+
+@pytest.mark.parametrize(
+    "fault", ["wrong_key", "unpaid", "forbidden", "no_model", "no_quota", "unsupported"]
+)
+def test_what_a_person_must_mend_stops_the_run_and_is_kept_as_nothing(
+    fakes, environ, tmp_path, fault
+):
+    fakes.faults = [Fault(fault)]
+    asker = ask([POOL, pool_of(query_id="q2")], tmp_path, key_for(environ, "openai"))
+    assert "openai:gpt-6-luna" in asker.stopped
+    assert "\n" not in asker.stopped
+    assert asker.books == []
+    step = settled(asker, POOL, tmp_path)
+    assert len(step.missing) == REQUESTS
+    fakes.faults = []
+    assert len(ask([POOL], tmp_path, key_for(environ, "openai")).books) == REQUESTS
+
+
+@pytest.mark.parametrize("provider", THREE)
+def test_a_wrong_key_stops_with_its_variable_and_without_itself(fakes, environ, tmp_path, provider):
+    wrong = "sk-a-wrong-key-0123456789"
+    name = f"{provider.upper()}_API_KEY"
+    asker = ask([POOL], tmp_path, {name: wrong})
+    assert name in asker.stopped
+    assert wrong not in asker.stopped
+    assert asker.stopped.count(next(iter(asker.tallies))) == 1
+    assert stored(tmp_path) == []
+
+
+@pytest.mark.parametrize("key", ["two words", "a key with a line\nbreak", "schlüssel"])
+def test_a_key_that_cannot_be_one_is_an_error_before_anything_is_asked(tmp_path, key):
+    with pytest.raises(PanelError, match="OPENAI_API_KEY") as caught:
+        ask([POOL], tmp_path, {"OPENAI_API_KEY": key})
+    assert key not in str(caught.value)
+
+
+def test_an_unreadable_answer_is_asked_for_once_more_and_both_are_in_the_books(
+    fakes, environ, tmp_path
+):
+    fakes.faults = [Fault("prose", times=1)]
+    asker = ask([POOL], tmp_path, key_for(environ, "openai"))
+    rows = Counter((row.status, row.attempts) for row in asker.books)
+    assert rows == {("invalid", 1): REQUESTS, ("ok", 2): REQUESTS}
+    assert all(row.dollars > 0 for row in asker.books)
+    (tally,) = asker.tallies.values()
+    assert (tally.answered, tally.statuses) == (REQUESTS, {"ok": REQUESTS})
+    assert tally.input_tokens == sum(entry["input_tokens"] for entry in fakes.journal)
+    assert len(settled(asker, POOL, tmp_path).judgments) == REQUESTS
+
+
+@pytest.mark.parametrize("reasks", [0, 1, 2])
+def test_an_unreadable_answer_is_asked_for_again_so_often_and_no_more(
+    fakes, environ, tmp_path, reasks
+):
+    fakes.faults = [Fault("out_of_range")]
+    asker = ask([POOL], tmp_path, key_for(environ, "openai"), reasks=reasks)
+    assert len(fakes.journal) == len(asker.books) == REQUESTS * (1 + reasks)
+    failures = settled(asker, POOL, tmp_path).failures
+    assert {failure.status for failure in failures} == {"invalid"}
+    assert "preference" in failures[0].reason
+
+
+def test_a_refusal_is_not_asked_for_again(fakes, environ, tmp_path):
+    fakes.faults = [Fault("refusal")]
+    asker = ask([POOL], tmp_path, key_for(environ, "openai"))
+    again = ask([POOL], tmp_path, key_for(environ, "openai"), run_id="again", retry=("failed",))
+    assert len(fakes.journal) == REQUESTS
+    assert again.books == asker.books
+    fakes.faults = []
+    ask([POOL], tmp_path, key_for(environ, "openai"), run_id="third", retry=("refused",))
+    assert len(fakes.journal) == 2 * REQUESTS
+    assert len(settled(asker, POOL, tmp_path).judgments) == REQUESTS
+
+
+# The ledger in trouble
+
+
+def test_replies_that_cannot_be_kept_stop_the_run_and_are_not_seen(
+    fakes, environ, tmp_path, monkeypatch
+):
+    def full(_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fdatasync", full)
+    limits = {"openai:gpt-6-luna": {"concurrency": 2}}
+    asker = ask([pool_of(range(8))], tmp_path, key_for(environ, "openai"), limits=limits)
+    assert "No space left on device" in asker.stopped
+    assert asker.books == []
+    assert len(fakes.journal) < 28
+    assert not settled(asker, pool_of(range(8)), tmp_path).judgments
+
+
+def test_a_disk_that_is_full_stops_the_run_with_its_replies_kept(
+    fakes, environ, tmp_path, monkeypatch
+):
+    sync = os.fdatasync
+
+    def full_once(handle):
+        monkeypatch.setattr(os, "fdatasync", sync)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fdatasync", full_once)
+    limits = {"openai:gpt-6-luna": {"concurrency": 2}}
+    asker = ask([pool_of(range(8))], tmp_path, key_for(environ, "openai"), limits=limits)
+    assert "full" in asker.stopped
+    assert len(asker.books) == len(fakes.journal) < 28
+
+
+# A provider that does what the fakes cannot
+
+
+@pytest.fixture
+def odd(monkeypatch, tmp_path):
+    """Ask one judge whose provider answers as the test says; return what came of it."""
+
+    def run(send):
+        async def aclose():
+            pass
+
+        provider = SimpleNamespace(send=send, aclose=aclose)
+        module = SimpleNamespace(
+            KEY_VARIABLES=(), MODELS=("m",), OPTIONS={}, CONCURRENCY=4, connect=lambda _: provider
+        )
+        monkeypatch.setitem(providers.PROVIDERS, "odd", "odd")
+        known = providers.module
+        patched = lambda name: module if name == "odd" else known(name)  # noqa: E731
+        monkeypatch.setattr(online, "provider_module", patched)
+        monkeypatch.setattr(providers, "module", patched)
+        judge = (judge_of("odd:m"),)
+
+        async def fill():
+            options, ledger = options_of(out=str(tmp_path)), Ledger(str(tmp_path), "run")
+            asker = Asker(options, judge, judge, ledger=ledger, environ={}, run_id="run")
+            await asker.fill(pool_of((0, 1)))
+            ledger.close()
+            return asker
+
+        try:
+            asker = run_briefly(fill())
+        finally:
+            gc.collect()  # what a task died of is told here and now
+        asker.books = list(Ledger(str(tmp_path)).rows())
+        asker.job = judge, options_of()
+        return asker
+
+    return run
+
+
+def test_an_unexpected_error_stops_the_run_and_its_text_is_not_told(odd):
+    async def send(request):
+        raise RuntimeError(f"sk-a-key {request.user}")
+
+    asker = odd(send)
+    assert re.fullmatch(r"odd:m: .*RuntimeError.*test_online.*\d+", asker.stopped)
+    assert asker.books == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [verdict(0.5, "\ud83d").replace(r"\ud83d", "\ud83d"), '{"reasoning": "\ud83d', "\udc80"],
+    ids=["in a verdict", "where it breaks off", "alone"],
+)
+def test_an_answer_with_half_a_character_in_it_is_kept_as_unreadable(odd, text):
+    async def send(_):
+        return Answer("ok", text, Usage(100, 10), "m")
+
+    asker = odd(send)
+    assert {row.status for row in asker.books} == {"invalid"}
+    assert asker.books[0].input_tokens == 100
+    assert asker.stopped == ""
+
+
+def test_an_answer_whose_price_cannot_be_reckoned_is_kept(odd, monkeypatch):
+    async def send(_):
+        return Answer("ok", verdict(0.5), Usage(10, 10, cached_tokens=20), "m")
+
+    def price(*_):
+        raise ValueError("cached tokens cannot exceed input tokens")
+
+    monkeypatch.setattr(online, "price", price)
+    asker = odd(send)
+    assert [row.text for row in asker.books] == [verdict(0.5)]
+    assert asker.books[0].dollars is None
+
+
+def test_tallies_add_up_field_by_field():
+    one = Tally(1, 2, 3, 4, 5, 6, 7, 0.5, 8, {"ok": 2, "failed": 1})
+    one.add(Tally(1, 1, 1, 1, 1, 1, 1, 0.25, 1, {"ok": 1, "refused": 3}))
+    assert one == Tally(2, 3, 4, 5, 6, 7, 8, 0.75, 9, {"ok": 3, "failed": 1, "refused": 3})

@@ -1,0 +1,273 @@
+"""The whole job, run as a user runs it: a process of its own, Ray and all."""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+
+from tests import crash
+from zelo_ray.ledger import Ledger
+
+SAMPLE = crash.ROOT / "data" / "sample"
+
+
+def _annotate(out: Path, *flags: str) -> tuple[int, str]:
+    return crash.finish(
+        crash.annotate(SAMPLE, out, dict(os.environ), "--judges", "offline", *flags)
+    )
+
+
+@pytest.fixture(scope="module")
+def sample_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    out = tmp_path_factory.mktemp("sample") / "out"
+    status, printed = _annotate(out)
+    assert status == 0, printed
+    return out, printed
+
+
+def test_the_sample_is_scored_whole_and_quietly(sample_run: tuple[Path, str]) -> None:
+    out, printed = sample_run
+    scores = pq.read_table(out / "scores.parquet").to_pylist()
+    lines = [json.loads(line) for line in (out / "annotated.jsonl").read_text().splitlines()]
+    documents = [d for line in lines for d in line["documents"]]
+    assert len(lines) == 29
+    assert {(d["id"], d["score"]) for d in documents} == {(s["doc_id"], s["score"]) for s in scores}
+    first, *between, last_but_one, last = printed.splitlines()
+    assert first == "29 queries, 329 documents, 3 judges: 3,948 requests"
+    assert all("replies ·" in line for line in between)
+    assert last_but_one.startswith("329 documents of 29 queries scored from 3,948 judgments")
+    assert last.startswith("results: ")
+
+
+def test_scores_agree_with_the_grades_better_than_chance(sample_run: tuple[Path, str]) -> None:
+    grades = {}
+    for row in (crash.ROOT / "data" / "qrels.txt").read_text().splitlines():
+        query_id, _, doc_id, grade = row.split()
+        grades[query_id, doc_id] = int(grade)
+    won = Counter[bool]()
+    scores = pq.read_table(sample_run[0] / "scores.parquet").to_pylist()
+    for a in scores:
+        for b in scores:
+            if a["query_id"] == b["query_id"]:
+                better = grades[a["query_id"], a["doc_id"]] - grades[b["query_id"], b["doc_id"]]
+                if better > 0:
+                    won[a["score"] > b["score"]] += 1
+    assert won[True] / won.total() > 0.58
+
+
+def test_the_ledger_is_readable_with_pyarrow_alone(sample_run: tuple[Path, str]) -> None:
+    replies = ds.dataset(sample_run[0] / "replies", format="json").to_table()
+    votes = pq.read_table(sample_run[0] / "votes.parquet")
+    assert set(votes["key"].to_pylist()) == set(replies["key"].to_pylist())
+
+
+def test_a_second_run_asks_nothing_and_changes_no_byte(sample_run: tuple[Path, str]) -> None:
+    out, _ = sample_run
+    before, replies = crash.outputs(out), sorted((out / "replies").iterdir())
+    status, printed = _annotate(out)
+    assert status == 0, printed
+    assert crash.outputs(out) == before
+    assert sorted((out / "replies").iterdir()) == replies
+    judges = json.loads((out / "run.json").read_text())["judges"]
+    assert {(j["known"], j["answered"]) for j in judges.values()} == {(1316, 0)}
+
+
+def test_explain_shows_the_comparisons_of_a_document(sample_run: tuple[Path, str]) -> None:
+    code = "import sys; from zelo_ray.cli import main; sys.exit(main())"
+    said = subprocess.run(
+        [
+            *(sys.executable, "-c", code, "explain", str(sample_run[0])),
+            *("--query", "tick-removal", "--doc", "tick-removal-01"),
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert said.startswith("tick-removal-01: score ")
+    assert said.count("\nagainst tick-removal-") == 8
+    assert "offline:bm25, which saw" in said
+
+
+FAULTS = (
+    *("429", "500", "503", "529", "408", "drop", "malformed", "not_json", "timeout"),
+    *("refusal", "filtered", "truncated", "out_of_range", "prose", "missing_field", "bad_request"),
+)
+
+
+def test_failures_of_every_kind_are_listed_and_none_becomes_a_vote(tmp_path: Path) -> None:
+    pools = tmp_path / "pools.jsonl"
+    crash.write_pools(pools, queries=16, documents=10)
+    faults = [flag for name in FAULTS for flag in ("--fault", f"{name}:rate=0.015")]
+    patience = ("--attempts", "2", "--reasks", "0", "--timeout", "2")
+    with crash.fakes(tmp_path, *faults) as environ:
+        status, printed = crash.finish(crash.annotate(pools, tmp_path / "out", environ, *patience))
+    assert status == 3, printed
+    votes = pq.read_table(tmp_path / "out" / "votes.parquet").to_pylist()
+    failures = pq.read_table(tmp_path / "out" / "failures.parquet").to_pylist()
+    assert len(votes) + len(failures) == 16 * 40 * 3
+    assert {f["status"] for f in failures} == {
+        *("refused", "filtered", "truncated", "invalid", "failed")
+    }
+    assert all(f["reason"] for f in failures)
+    assert f"{len(failures):,} requests gave no judgment" in printed
+    worth = _worths(pools)
+    for vote in votes:
+        gap = worth[vote["query_id"], vote["doc_id_b"]] - worth[vote["query_id"], vote["doc_id_a"]]
+        assert vote["preference"] * gap > 0 or abs(gap) < 0.02
+    with crash.fakes(tmp_path) as environ:
+        again = (*patience, "--retry-failures")
+        status, printed = crash.finish(crash.annotate(pools, tmp_path / "out", environ, *again))
+    assert status == 0, printed
+    assert len(pq.read_table(tmp_path / "out" / "votes.parquet")) == 16 * 40 * 3
+
+
+def _worths(pools: Path) -> dict[tuple[str, str], float]:
+    found = {}
+    for line in pools.read_text().splitlines():
+        pool = json.loads(line)
+        for document in pool["documents"]:
+            worth = document["content"].partition("worth=")[2].rstrip("]")
+            found[pool["query"]["id"], document["id"]] = float(worth)
+    return found
+
+
+def test_a_wrong_key_stops_the_run_and_is_not_shown(tmp_path: Path) -> None:
+    pools = tmp_path / "pools.jsonl"
+    crash.write_pools(pools, queries=2, documents=4)
+    with crash.fakes(tmp_path) as environ:
+        environ |= {"ANTHROPIC_API_KEY": "sk-a-wrong-and-secret-key"}
+        status, printed = crash.finish(crash.annotate(pools, tmp_path / "out", environ))
+    assert status == 1
+    assert "anthropic:claude-haiku-5-5: " in printed
+    assert "ANTHROPIC_API_KEY" in printed
+    everything = printed.encode() + b"".join(
+        path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()
+    )
+    assert b"secret-key" not in everything
+
+
+@contextlib.contextmanager
+def _small_disk(folder: Path, megabytes: int) -> Iterator[None]:
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs", str(folder)]
+    if (
+        not shutil.which("mount")
+        or subprocess.run(mount, capture_output=True, check=False).returncode
+    ):
+        pytest.skip("this user may not mount a small disk to fill")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def test_a_full_disk_loses_no_answer(tmp_path: Path) -> None:
+    pools, disk = tmp_path / "pools.jsonl", tmp_path / "disk"
+    crash.write_pools(pools, queries=60, documents=12)
+    judge = ("--judges", "openai")
+    with _small_disk(disk, 5), crash.fakes(tmp_path, "--latency", "0.1") as environ:
+        status, printed = crash.finish(crash.annotate(pools, disk / "out", environ, *judge))
+        assert status == 1, printed
+        assert "make room" in printed
+        paid = len(crash.journal(tmp_path))
+        assert 0 < paid < 60 * 48
+        assert len(list(Ledger(str(disk / "out")).rows())) == paid
+        subprocess.run(["mount", "-o", "remount,size=50m", str(disk)], check=True)
+        status, printed = crash.finish(crash.annotate(pools, disk / "out", environ, *judge))
+        assert status == 0, printed
+        assert crash.paid_twice(tmp_path, []) == (0, 0)
+
+
+def test_bad_lines_are_set_aside_and_the_rest_goes_on(tmp_path: Path) -> None:
+    good = SAMPLE.joinpath("part-0.jsonl").read_text().splitlines()
+    alone = json.dumps(
+        {"query": {"id": "alone", "query": "?"}, "documents": [{"id": "a", "content": "a"}]}
+    )
+    (tmp_path / "in.jsonl").write_text("\n".join([good[0], "{bad", "", alone, good[1], good[0]]))
+    run = crash.annotate(
+        tmp_path / "in.jsonl", tmp_path / "out", dict(os.environ), "--judges", "offline"
+    )
+    status, printed = crash.finish(run)
+    assert status == 3
+    rejected = pq.read_table(tmp_path / "out" / "rejected.parquet").to_pylist()
+    assert [row["line"] for row in rejected] == [2, 6]
+    assert "has come before" in rejected[1]["reason"]
+    assert "query alone has no scores" in printed
+    lines = (tmp_path / "out" / "annotated.jsonl").read_text().splitlines()
+    assert [json.loads(line)["query"]["id"] for line in lines] == [
+        *(json.loads(good[0])["query"]["id"], "alone", json.loads(good[1])["query"]["id"])
+    ]
+
+
+def _free_ports(count: int) -> list[int]:
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]
+
+
+@contextlib.contextmanager
+def _head() -> Iterator[tuple[str, dict[str, str]]]:
+    """A Ray head on ports of its own; its jobs' address, and the environment for it."""
+    port, dashboard, *agents = _free_ports(6)
+    folder = Path(f"/tmp/zelo-test-{os.getpid()}")  # short: Ray makes sockets in it
+    binaries = Path(sys.executable).parent
+    environ = {
+        **os.environ,
+        "PATH": f"{binaries}:{os.environ['PATH']}",
+        "RAY_AUTH_MODE": "disabled",
+        "RAY_USAGE_STATS_ENABLED": "0",
+    }
+    command = [
+        *(str(binaries / "ray"), "start", "--head", "--block", "--num-cpus", "2"),
+        *("--port", str(port), "--dashboard-port", str(dashboard), "--temp-dir", str(folder)),
+        *("--dashboard-host", "127.0.0.1", "--object-store-memory", str(200 * 2**20)),
+        *("--ray-client-server-port", str(agents[0])),
+        *("--dashboard-agent-listen-port", str(agents[1])),
+        *("--dashboard-agent-grpc-port", str(agents[2])),
+        *("--metrics-export-port", str(agents[3])),
+    ]
+    with subprocess.Popen(
+        command, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as head:
+        try:
+            yield f"http://127.0.0.1:{dashboard}", environ
+        finally:
+            for process in psutil.Process(head.pid).children(recursive=True):
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    process.kill()
+            head.send_signal(signal.SIGKILL)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def test_the_job_runs_under_ray_job_submit(tmp_path: Path) -> None:
+    with _head() as (address, environ):
+        submit = [
+            *(str(Path(sys.executable).parent / "ray"), "job", "submit", "--address", address),
+            *("--working-dir", str(crash.ROOT), "--", "python", "jobs/annotate.py"),
+            *(str(SAMPLE), "--out", str(tmp_path / "out"), "--judges", "offline"),
+        ]
+        for _ in range(30):
+            with contextlib.suppress(OSError):
+                socket.create_connection(("127.0.0.1", int(address.rpartition(":")[2])), 1).close()
+                break
+            crash.time.sleep(1)
+        said = subprocess.run(
+            submit, env=environ, capture_output=True, text=True, timeout=200, check=False
+        )
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert "329 documents of 29 queries scored" in said.stdout
+    assert len(pq.read_table(tmp_path / "out" / "scores.parquet")) == 329
