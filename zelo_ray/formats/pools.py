@@ -4,6 +4,7 @@ A line is ``{"query": {"id", "query"}, "documents": [{"id", "content", "metadata
 unknown keys are kept for the annotated output and otherwise left alone.
 """
 
+import contextlib
 import gzip
 import io
 import json
@@ -13,14 +14,15 @@ from dataclasses import dataclass
 from typing import Annotated, Any, cast
 
 import fsspec
-import zstandard
+import pyarrow as pa
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from zelo_ray.records import Document, Pool, first_error
 
 SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst")
 _BOM = b"\xef\xbb\xbf"
-_UNREADABLE = (OSError, EOFError, gzip.BadGzipFile, zlib.error, zstandard.ZstdError)
+_UNREADABLE = (OSError, EOFError, zlib.error)
+_BUFFER_BYTES = 2**16
 
 
 class InputError(Exception):
@@ -116,8 +118,7 @@ def read_lines(file: str, limits: Limits) -> Iterator[Line]:
     """
     number = 0
     try:
-        with fsspec.open(file, "rb", compression="infer") as opened:
-            stream = io.BufferedReader(opened, 2**20) if file.endswith(".zst") else opened
+        with _open(file) as stream:
             while raw := stream.readline(limits.line + 1):
                 number += 1
                 if number == 1:
@@ -134,6 +135,18 @@ def read_lines(file: str, limits: Limits) -> Iterator[Line]:
         yield Line(
             file, number + 1, b"", reason=f"the file cannot be read further: {_short(error)}"
         )
+
+
+@contextlib.contextmanager
+def _open(file: str) -> Iterator[Any]:
+    """The decompressed bytes of a file, as a stream that reads lines up to a length."""
+    if file.endswith(".zst"):  # Arrow tells a file that was cut short, as fsspec's codec does not
+        with fsspec.open(file, "rb") as raw, pa.CompressedInputStream(raw, "zstd") as plain:
+            yield io.BufferedReader(plain, _BUFFER_BYTES)
+    else:
+        with fsspec.open(file, "rb", compression="infer") as plain:
+            gz = isinstance(plain, gzip.GzipFile)
+            yield plain if gz else io.BufferedReader(plain, _BUFFER_BYTES)
 
 
 def parse_line(file: str, number: int, raw: bytes, limits: Limits) -> Line:

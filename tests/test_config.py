@@ -1,0 +1,126 @@
+"""Options: one definition, three sources, one line for what is wrong."""
+
+import pytest
+import yaml
+
+from zelo_ray.config import OptionError, Options, load_options
+
+FLAGS = {"inputs": ["a.jsonl"], "out": "out"}
+
+
+def load(environ=None, config="", **flags):
+    variables = {f"ZELO_RAY_{name}": text for name, text in (environ or {}).items()}
+    return load_options({**FLAGS, **flags}, variables, config)
+
+
+def test_the_flag_wins_over_the_variable_and_the_variable_over_the_file():
+    config = "seed: 1\ncycles: 1\nattempts: 1\n"
+    options = load({"CYCLES": "2", "ATTEMPTS": "2"}, config, attempts="3")
+    assert (options.seed, options.cycles, options.attempts) == (1, 2, 3)
+    assert options.reasks == Options.model_fields["reasks"].default
+
+
+def test_variables_alone_are_enough():
+    environ = {"ZELO_RAY_INPUTS": "a.jsonl", "ZELO_RAY_OUT": "s3://bucket/out", "HOME": "/"}
+    options = load_options({}, environ)
+    assert (options.inputs, options.out) == (("a.jsonl",), "s3://bucket/out")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("JUDGES", "offline", ("offline",)),
+        ("JUDGES", "[offline, 'openai:gpt-6-luna']", ("offline", "openai:gpt-6-luna")),
+        ("VERBOSE", "1", True),
+        ("VERBOSE", "false", False),
+        ("DOCUMENT_LIMIT", "20", 20),
+        ("API_KEY_ENV", "{'openai:m@http://h/v1': KEY}", {"openai:m@http://h/v1": "KEY"}),
+        ("OUT", "", "out"),
+        # What YAML would take for something else is the text that it looks like.
+        ("OUT", "2026", "2026"),
+        ("OUT", "2026-11-01", "2026-11-01"),
+        ("OUT", "on", "on"),
+        ("OUT", "runs: last", "runs: last"),
+        ("INPUTS", "*.jsonl", ("*.jsonl",)),
+    ],
+)
+def test_a_variable_is_read_as_its_option_takes_it(name, text, value):
+    environ = {f"ZELO_RAY_{name}": text}
+    flags = {key: value for key, value in FLAGS.items() if key != name.lower() or not text}
+    assert getattr(load_options(flags, environ), name.lower()) == value
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("SEED", "*x"), ("LIMITS", "a: b: c"), ("TIMEOUT", "[1")]
+)
+def test_a_variable_that_cannot_be_read_is_one_line_that_names_it(name, text):
+    with pytest.raises(OptionError, match=f"(?i){name}") as caught:
+        load({name: text})
+    assert "\n" not in str(caught.value)
+
+
+def test_mappings_are_read_from_the_file():
+    options = load(
+        config="""
+judges: [openai:gpt-6-luna, offline]
+limits: {"openai:gpt-6-luna": {concurrency: 8}}
+judge_options: {"openai:gpt-6-luna": {temperature: 0, reasoning_effort: none}}
+api_key_env: {"openai:gpt-6-luna": MY_KEY}
+"""
+    )
+    assert options.judges == ("openai:gpt-6-luna", "offline")
+    assert options.limits["openai:gpt-6-luna"].concurrency == 8
+    assert options.judge_options["openai:gpt-6-luna"]["reasoning_effort"] == "none"
+
+
+@pytest.mark.parametrize(
+    ("config", "says"),
+    [
+        ("sead: 1", "sead: Extra inputs"),
+        ("max-usd: 1", "max-usd: Extra inputs"),
+        ("1: 2", "1.*"),
+        ("cycles: 0", "cycles: .*greater than or equal to 1"),
+        ("cycles: many", "cycles: .*integer"),
+        ("cycles: 1.5", "cycles: .*integer"),
+        ("document_limit: 1", "document_limit: .*greater"),
+        ("document_tokens: 3", "document_tokens: "),
+        ("timeout: 0", "timeout: "),
+        ("prior_sd: -1", "prior_sd: "),
+        ("protocol: best", "protocol: .*'zelo'"),
+        ("limits: {j: {concurrency: 0}}", "limits.j.concurrency: "),
+        ("limits: {j: {concurency: 1}}", "limits.j.concur"),
+        ("limits: 7", "limits: "),
+        ("judges: {a: b}", "judges: "),
+        ("judges: [7]", r"judges\[0\]: .*string"),
+        ("- a list", "option: value"),
+        ("just text", "option: value"),
+        ("a: [", "is no YAML"),
+        ("a: !!python/object:os.system x", "is no YAML"),
+    ],
+)
+def test_a_file_that_makes_no_sense_is_one_line_that_says_where(config, says):
+    with pytest.raises(OptionError, match=says) as caught:
+        load(config=config)
+    assert "\n" not in str(caught.value)
+
+
+def test_what_must_be_given_is_asked_for():
+    with pytest.raises(OptionError, match="inputs: Field required"):
+        load_options({"out": "x"}, {})
+    with pytest.raises(OptionError, match="out: Field required"):
+        load_options({"inputs": ["x"]}, {})
+    with pytest.raises(OptionError, match="inputs: "):
+        load(inputs=[])
+
+
+def test_options_do_not_change_and_come_back_from_their_record():
+    options = load(judges=["offline"], limits={"offline:bm25": {"concurrency": 3}})
+    with pytest.raises(ValueError, match="frozen"):
+        options.seed = 7
+    record = yaml.safe_dump(options.model_dump(mode="json"))
+    assert load_options({}, {}, record) == options
+
+
+def test_every_option_says_what_it_is():
+    for name, field in Options.model_fields.items():
+        assert field.description, name

@@ -1,0 +1,123 @@
+"""The offline judges: classic scorers, against hand computation and others' code."""
+
+import asyncio
+import json
+import math
+
+import numpy as np
+import pytest
+from pydantic import BaseModel
+from sklearn.feature_extraction.text import TfidfVectorizer
+
+from tests.builders import ask, judge_of, pool_of, request_of
+from zelo_ray.protocols import zelo
+from zelo_ray.providers import Refused, Settings, module, offline
+from zelo_ray.records import Document
+
+QUERY = "How do I reset my garage door opener?"
+GOOD = "To reset the garage door opener, hold its learn button until the light goes out."
+BAD = "Our bakery opens at seven; sourdough bread is sold out before noon on most days."
+
+
+def preference(model, first, second, query=QUERY):
+    documents = (Document("a", first), Document("b", second))
+    request = request_of(judge=judge_of(f"offline:{model}"), query=query, documents=documents)
+    answer = asyncio.run(module("offline").connect(Settings()).send(request))
+    assert answer.status == "ok"
+    verdict = zelo.Preference.model_validate_json(answer.text)
+    assert verdict.reasoning
+    return verdict.preference
+
+
+@pytest.mark.parametrize("model", offline.MODELS)
+def test_the_obvious_answer_is_preferred_in_either_order(model):
+    assert preference(model, GOOD, BAD) < -0.2
+    assert preference(model, BAD, GOOD) == -preference(model, GOOD, BAD)
+
+
+@pytest.mark.parametrize("model", offline.MODELS)
+def test_turning_the_order_turns_the_preference_exactly(model):
+    texts = [GOOD, BAD, "reset", "A garage is a building.", GOOD + " " + BAD, "车库门", "door " * 90]
+    for first in texts:
+        for second in texts:
+            assert preference(model, first, second) == -preference(model, second, first)
+
+
+@pytest.mark.parametrize("model", offline.MODELS)
+def test_equal_documents_tie(model):
+    assert preference(model, GOOD, GOOD) == 0
+
+
+@pytest.mark.parametrize("model", offline.MODELS)
+@pytest.mark.parametrize("query", ["?!", "的", "\N{GRINNING FACE}", "of the"])
+def test_a_query_that_says_nothing_is_no_error(model, query):
+    assert -1 <= preference(model, GOOD, BAD, query=query) <= 1
+
+
+@pytest.mark.parametrize("model", offline.MODELS)
+def test_a_word_in_another_form_is_found(model):
+    assert preference(model, "Resetting garage doors", "Painting the kitchen walls") < 0
+
+
+def test_bm25_is_what_another_implementation_computes():
+    """bm25s with the same tokens and k1, b; one query word at a time, to lend it our weights."""
+    bm25s = pytest.importorskip("bm25s")
+    documents = [GOOD, BAD + " The door of the garage was open.", "reset " * 5 + "door"]
+    tokens = [list(offline._stems(document)) for document in documents]
+    theirs = np.zeros(len(documents))
+    for stem, word in offline._query_words(QUERY):
+        index = bm25s.BM25(method="lucene", k1=1.2, b=0.75)
+        index.index(tokens, show_progress=False)
+        holding = sum(stem in each for each in tokens)
+        if not holding:
+            continue
+        idf = math.log(1 + (len(tokens) - holding + 0.5) / (holding + 0.5))
+        # Lucene leaves out the factor k1 + 1, which changes no order; the book has it.
+        theirs += index.get_scores([stem]) / idf * offline.rarity(word) * (1.2 + 1)
+    assert offline.bm25(QUERY, documents) == pytest.approx(theirs.tolist(), rel=1e-5)
+
+
+def test_likelihood_by_hand():
+    """Three words, of which "reset" stands twice in the document: (2 + mu p) / (4 + mu)."""
+    document, mu = "reset the door reset", 300
+    expected = [
+        math.log((count + mu * offline.frequency(word)) / (4 + mu))
+        for word, count in {"reset": 2, "garage": 0, "door": 1}.items()
+    ]
+    (found,) = offline.likelihood("reset garage door", [document])
+    assert found == pytest.approx(sum(expected) / 3)
+
+
+def test_chargram_is_the_cosine_of_character_grams():
+    """Without hashing: what the hashes merge is too little to be seen."""
+    query, document = "garage door opener", "opening garages, doorways"
+    count = TfidfVectorizer(analyzer="char_wb", ngram_range=(3, 5), use_idf=False)
+    one, other = count.fit_transform([query, document.replace(",", "")])
+    (found,) = offline.chargram(query, [document])
+    assert found == pytest.approx((one @ other.T).toarray()[0, 0], abs=1e-3)
+    assert offline.chargram(query, [query]) == pytest.approx([1.0])
+
+
+def test_a_rare_word_weighs_more_than_a_common_one():
+    assert offline.rarity("the") < 0.1 < offline.rarity("garage") < offline.rarity("sourdough")
+    assert offline.frequency("xqzzyv") == pytest.approx(1e-7)
+    assert offline.frequency("straße") > 1e-5  # known from its own language
+
+
+def test_what_compares_nothing_is_refused():
+    class Other(BaseModel):
+        grade: int
+
+    two = (Document("a", GOOD), Document("b", BAD))
+    for fields in ({"verdict": Other, "documents": two}, {"documents": two[:1]}):
+        request = request_of(judge=judge_of("offline:bm25"), query=QUERY, **fields)
+        with pytest.raises(Refused, match="compare two documents"):
+            asyncio.run(offline.Offline().send(request))
+
+
+def test_the_panel_asks_without_a_key_or_a_dollar(tmp_path):
+    asker = ask([pool_of()], tmp_path, {}, judges=("offline",))
+    assert asker.stopped == ""
+    assert len(asker.books) == 18
+    assert {row.dollars for row in asker.books} == {0.0}
+    assert all(json.loads(row.text)["reasoning"] for row in asker.books)

@@ -1,0 +1,102 @@
+"""Who judges: names, options, keys."""
+
+import pytest
+
+from zelo_ray import providers
+from zelo_ray.providers import PanelError, Settings, build_panel, find_key, module
+from zelo_ray.records import Judge
+
+KEYS = {"OPENAI_API_KEY": "o", "ANTHROPIC_API_KEY": "a", "GEMINI_API_KEY": "g"}
+
+
+def names(*asked, options=None, environ=None):
+    return [judge.name for judge in build_panel(asked, options or {}, environ or {})]
+
+
+def test_a_panel_is_the_judges_that_were_named_in_their_order():
+    asked = ("gemini:gemini-3.8-flash", "offline:bm25", "openai:qwen3@http://h/v1")
+    assert names(*asked) == list(asked)
+
+
+def test_offline_is_the_whole_offline_panel():
+    assert names("offline") == ["offline:bm25", "offline:chargram", "offline:likelihood"]
+
+
+@pytest.mark.parametrize("provider", ["openai", "anthropic", "gemini"])
+def test_a_bare_provider_is_its_default_model(provider):
+    assert names(provider) == [f"{provider}:{module(provider).MODELS[0]}"]
+
+
+def test_without_names_every_provider_with_a_key_judges():
+    defaults = [f"{p}:{module(p).MODELS[0]}" for p in ("openai", "anthropic", "gemini")]
+    assert names(environ=KEYS) == defaults
+    assert names(environ={"GEMINI_API_KEY": "g", "OPENAI_API_KEY": ""}) == defaults[2:]
+    assert names(environ={"GOOGLE_API_KEY": "g"}) == defaults[2:]
+
+
+def test_without_any_key_the_error_shows_the_way():
+    with pytest.raises(PanelError, match="--judges offline") as caught:
+        names()
+    assert all(name in str(caught.value) for name in KEYS)
+
+
+def test_a_judge_has_every_option_with_its_default():
+    options = {"openai:a": {"temperature": 0.5}}
+    one, other = build_panel(("openai:a", "openai:b"), options)
+    defaults = module("openai").OPTIONS
+    assert one.options == {**defaults, "temperature": 0.5}
+    assert other.options == defaults
+
+
+@pytest.mark.parametrize(
+    ("asked", "options", "says"),
+    [
+        (("mistral:large",), {}, "unknown provider 'mistral'; there are openai, anthropic"),
+        (("",), {}, "unknown provider ''"),
+        (("data.jsonl",), {}, "unknown provider 'data.jsonl'"),
+        (("openai:a", "openai:a"), {}, "openai:a is named twice"),
+        (("offline", "offline:bm25"), {}, "offline:bm25 is named twice"),
+        (("offline:tfidf",), {}, "unknown judge offline:tfidf; there are bm25, chargram"),
+        (("openai:a",), {"openai:a": {"temprature": 0}}, "unknown option 'temprature'; known: .*temp"),
+        (("offline:bm25",), {"offline:bm25": {"k1": 2}}, "unknown option 'k1'; known: none"),
+        (("openai:a",), {"openai:b": {}}, "options for 'openai:b', which is not on the panel"),
+    ],
+)
+def test_a_panel_that_cannot_be_is_one_line_that_says_what_is_wrong(asked, options, says):
+    with pytest.raises(PanelError, match=says) as caught:
+        build_panel(asked, options, KEYS)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_key_is_found_where_the_sdk_looks():
+    for provider in ("openai", "anthropic", "gemini"):
+        judge = Judge(provider, "m")
+        for variable in module(provider).KEY_VARIABLES:
+            assert find_key(judge, {}, {variable: "the key"}) == "the key"
+        with pytest.raises(PanelError, match=f"{judge.name}: set {module(provider).KEY_VARIABLES[0]}"):
+            find_key(judge, {}, {})
+    assert find_key(Judge("offline", "bm25"), {}, {}) == "none"
+
+
+def test_a_judge_may_have_a_key_of_its_own():
+    judge, other = Judge("openai", "m", "http://h/v1"), Judge("openai", "m")
+    variables = {judge.name: "MINE"}
+    environ = {**KEYS, "MINE": "mine"}
+    assert find_key(judge, variables, environ) == "mine"
+    assert find_key(other, variables, environ) == "o"
+    with pytest.raises(PanelError, match="set MINE"):
+        find_key(judge, variables, KEYS)
+
+
+def test_a_server_named_by_its_url_is_never_sent_a_providers_key():
+    assert find_key(Judge("openai", "m", "http://h/v1"), {}, KEYS) == "none"
+
+
+def test_a_key_is_in_no_repr():
+    assert "secret" not in repr(Settings("secret", "http://h"))
+
+
+def test_every_provider_holds_what_a_provider_holds():
+    for name in providers.PROVIDERS:
+        for part in ("KEY_VARIABLES", "MODELS", "OPTIONS", "CONCURRENCY", "connect"):
+            assert hasattr(module(name), part), f"{name} has no {part}"

@@ -1,0 +1,273 @@
+"""From stored replies to files: judgments, scores, and what is missing said by name."""
+
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.builders import (
+    Shelf,
+    judge_of,
+    line_of,
+    missing,
+    options_of,
+    pool_of,
+    seen_worth,
+    verdict,
+)
+from zelo_ray.census import take_census
+from zelo_ray.formats import results as results_module
+from zelo_ray.formats.pools import Limits, parse_line
+from zelo_ray.records import Pool
+from zelo_ray.settle import Summary, settle, write_results
+
+PANEL = (judge_of("openai:one"), judge_of("anthropic:two"))
+FILES = {"annotated.jsonl", "votes.parquet", "scores.parquet", "failures.parquet"}
+
+
+def answers(pools, options, say=None, shelf=None):
+    """A shelf with a true reply to everything, but where ``say`` says otherwise."""
+    shelf = shelf or Shelf()
+    for pool in pools:
+        for request in missing(pool, PANEL, options):
+            said = say(request) if say else None
+            a, b = seen_worth(request)
+            if said is None:
+                shelf.put(request, verdict((b - a) / 10, f"{a} or {b}"))
+            elif said != "missing":
+                shelf.put(request, "", said, reason="because", attempts=2)
+    return shelf
+
+
+def lines_of(pools):
+    return [parse_line("in.jsonl", i, line_of(pool), Limits()) for i, pool in enumerate(pools, 1)]
+
+
+def run(out, pools, say=None, block=None, **fields):
+    """Settle pools in blocks of some size, and write them."""
+    options = options_of(out=str(out), **fields)
+    shelf, lines = answers(pools, options, say), lines_of(pools)
+    size = block or max(1, len(lines))
+    blocks = (
+        settle(lines[i : i + size], PANEL, options, shelf) for i in range(0, len(lines), size)
+    )
+    return write_results(blocks, options)
+
+
+def table(out, name):
+    return pq.read_table(out / f"{name}.parquet").to_pylist()
+
+
+def annotated(out):
+    return [json.loads(line) for line in (out / "annotated.jsonl").read_bytes().splitlines()]
+
+
+def some_pools(count=7):
+    return [pool_of(range(2 + i), query_id=f"q{i}", query=f"question {i}?") for i in range(count)]
+
+
+def test_scores_follow_the_votes_and_stand_in_every_file(tmp_path):
+    summary = run(tmp_path, [pool_of((1, 3, 0, 2))])
+    scores = table(tmp_path, "scores")
+    assert [row["doc_id"] for row in scores] == ["d1", "d3", "d0", "d2"]
+    assert [row["rank"] for row in scores] == [1, 2, 3, 4]
+    assert {row["comparisons"] for row in scores} == {6}
+    (line,) = annotated(tmp_path)
+    by_id = {row["doc_id"]: row["score"] for row in scores}
+    assert {d["id"]: d["score"] for d in line["documents"]} == by_id
+    votes = table(tmp_path, "votes")
+    assert {vote["judge"] for vote in votes} == {"openai:one", "anthropic:two"}
+    assert len(votes) == 12
+    assert all(" or " in vote["reasoning"] for vote in votes)
+    assert table(tmp_path, "failures") == []
+    assert summary.complete
+    assert (summary.queries, summary.documents, summary.scored, summary.judgments) == (1, 4, 4, 12)
+
+
+@pytest.mark.parametrize("block", [1, 2, 3, 5])
+def test_files_are_the_same_bytes_however_pools_are_split_over_blocks(
+    tmp_path, block, monkeypatch
+):
+    monkeypatch.setattr(results_module, "_ROWS", 10)
+
+    def say(request):
+        return "refused" if request.key[0] in "02468" else None
+
+    whole = run(tmp_path / "whole", some_pools(), say)
+    split = run(tmp_path / "split", some_pools(), say, block=block)
+    for name in FILES:
+        assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "split" / name).read_bytes()
+    assert whole.failures > 0
+    split.out = whole.out
+    assert whole == split
+
+
+def test_a_run_of_no_pools_has_its_files(tmp_path):
+    summary = run(tmp_path, [])
+    assert {path.name for path in tmp_path.iterdir()} == FILES
+    assert table(tmp_path, "scores") == []
+    assert annotated(tmp_path) == []
+    assert summary == Summary(out=str(tmp_path))
+
+
+def test_an_empty_block_among_others_changes_nothing(tmp_path):
+    options, pools = options_of(out=str(tmp_path)), [pool_of()]
+    full = settle(lines_of(pools), PANEL, options, answers(pools, options))
+    empty = settle([], PANEL, options, Shelf())
+    summary = write_results([empty, full, empty], options)
+    assert summary.scored == len(table(tmp_path, "scores")) == 4
+    assert full.schema == empty.schema
+
+
+@pytest.mark.parametrize("documents", [0, 1])
+def test_a_pool_too_small_is_reported_and_written_as_it_came(tmp_path, documents):
+    pools = [pool_of(range(documents), query_id="small"), pool_of()]
+    summary = run(tmp_path, pools)
+    assert list(summary.unscored) == ["small"]
+    assert f"holds {documents} of the 2 documents" in summary.unscored["small"]
+    assert not summary.complete
+    assert annotated(tmp_path)[0] == json.loads(line_of(pools[0]))
+    assert {row["query_id"] for row in table(tmp_path, "scores")} == {"q1"}
+
+
+def test_documents_that_nobody_judged_get_no_score(tmp_path):
+    run(tmp_path, [pool_of(range(6))], document_limit=3)
+    (line,) = annotated(tmp_path)
+    assert [("score" in document) for document in line["documents"]] == [True] * 3 + [False] * 3
+    assert sorted(row["doc_id"] for row in table(tmp_path, "scores")) == ["d0", "d1", "d2"]
+
+
+def test_failures_are_named_and_give_no_vote(tmp_path):
+    def say(request):
+        return "filtered" if "d0" in {d.id for d in request.documents} else None
+
+    summary = run(tmp_path, [pool_of()], say)
+    failures = table(tmp_path, "failures")
+    assert len(failures) == summary.failures == 6
+    assert all("d0" in row["doc_ids"] for row in failures)
+    row = {key: failures[0][key] for key in ("query_id", "status", "reason", "attempts")}
+    assert row == {"query_id": "q1", "status": "filtered", "reason": "because", "attempts": 2}
+    assert sorted(row["doc_id"] for row in table(tmp_path, "scores")) == ["d1", "d2", "d3"]
+    assert not summary.complete
+
+
+def test_a_query_of_which_nothing_came_back_is_reported_and_its_neighbour_is_not(tmp_path):
+    pools = [pool_of(query_id="bad", query="blocked?"), pool_of()]
+
+    def say(request):
+        return "failed" if request.query == "blocked?" else None
+
+    summary = run(tmp_path, pools, say)
+    assert summary.unscored == {"bad": "it has no votes"}
+    assert not any("score" in document for document in annotated(tmp_path)[0]["documents"])
+    assert all("score" in document for document in annotated(tmp_path)[1]["documents"])
+
+
+def test_a_query_that_fell_apart_is_not_scored(tmp_path):
+    def say(request):
+        return None if {d.id for d in request.documents} in ({"d0", "d1"}, {"d2", "d3"}) else "failed"
+
+    summary = run(tmp_path, [pool_of()], say)
+    assert "parts that never met" in summary.unscored["q1"]
+    assert table(tmp_path, "scores") == []
+    assert len(table(tmp_path, "votes")) == 4
+
+
+def test_what_was_never_answered_makes_a_run_incomplete(tmp_path):
+    summary = run(tmp_path, [pool_of()], lambda _: "missing")
+    assert not summary.complete
+    assert summary.failures == 0
+    assert table(tmp_path, "votes") == []
+
+
+def test_unknown_keys_and_other_scores_of_the_line_are_kept(tmp_path):
+    raw = json.loads(line_of(pool_of()))
+    raw |= {"split": "test", "big": 2**70}
+    raw["documents"][0] |= {"score": 3, "url": "x"}
+    raw["documents"][1]["score"] = 0
+    line = parse_line("f", 1, json.dumps(raw).encode(), Limits())
+    options = options_of(out=str(tmp_path))
+    write_results([settle([line], PANEL, options, answers([line.pool], options))], options)
+    (out,) = annotated(tmp_path)
+    assert (out["split"], out["big"]) == ("test", 2**70)
+    assert (out["documents"][0]["input_score"], out["documents"][0]["url"]) == (3, "x")
+    assert out["documents"][1]["input_score"] == 0
+    assert all(isinstance(document["score"], float) for document in out["documents"])
+
+
+def test_an_error_on_the_way_leaves_the_files_of_the_last_run(tmp_path):
+    run(tmp_path, [pool_of()])
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    options, pools = options_of(out=str(tmp_path)), some_pools()
+
+    def blocks():
+        yield settle(lines_of(pools), PANEL, options, answers(pools, options))
+        raise ArithmeticError
+
+    with pytest.raises(ArithmeticError):
+        write_results(blocks(), options)
+    assert {name: (tmp_path / name).read_bytes() for name in before} == before
+
+
+def test_blocks_may_come_in_chunks(tmp_path):
+    options, pools = options_of(out=str(tmp_path)), some_pools(4)
+    shelf = answers(pools, options)
+    parts = [settle([line], PANEL, options, shelf) for line in lines_of(pools)]
+    summary = write_results([pa.concat_tables(parts)], options)
+    assert summary.queries == 4
+    assert len(table(tmp_path, "scores")) == 2 + 3 + 4 + 5
+
+
+# The census
+
+
+def census(tmp_path, *lines, **fields):
+    shard = tmp_path / "in.jsonl"
+    shard.write_bytes(b"\n".join(lines))
+    options = options_of(out=str(tmp_path / "out"), **fields)
+    return take_census([str(shard)], PANEL, options), str(shard)
+
+
+def test_the_census_counts_what_will_be_asked(tmp_path):
+    pools = [*some_pools(), pool_of((), query_id="none"), pool_of((1,), query_id="one")]
+    counted, _ = census(tmp_path, *map(line_of, pools), cycles=1)
+    planned = {
+        judge.name: sum(len(missing(pool, [judge], options_of(cycles=1))) for pool in pools)
+        for judge in PANEL
+    }
+    assert counted.planned == planned
+    assert (counted.pools, counted.documents, counted.rejected) == (9, 36, 0)
+
+
+def test_bad_lines_are_written_with_their_place_and_text(tmp_path):
+    good = line_of(pool_of())
+    counted, shard = census(tmp_path, good, b'{"torn": "\xff', b"", b"[]")
+    assert (counted.pools, counted.rejected) == (1, 2)
+    one, other = table(tmp_path / "out", "rejected")
+    assert (one["file"], one["line"], other["line"]) == (shard, 2, 4)
+    assert one["raw"] == '{"torn": "\\xff'
+    assert "Invalid JSON" in one["reason"]
+
+
+def test_a_query_id_that_comes_again_is_set_aside(tmp_path):
+    """Or else the battles of two pools would be taken for one's."""
+    first, again = pool_of(), pool_of((5, 6))
+    counted, shard = census(tmp_path, line_of(first), line_of(again))
+    assert counted.repeated == {(shard, 2)}
+    assert (counted.pools, counted.documents) == (1, 4)
+    (row,) = table(tmp_path / "out", "rejected")
+    assert "'q1' has come before" in row["reason"]
+
+
+def test_one_id_in_two_shards_is_one_query(tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.jsonl").write_bytes(line_of(pool_of()))
+    shards = [str(tmp_path / f"{name}.jsonl") for name in ("a", "b")]
+    counted = take_census(shards, PANEL, options_of(out=str(tmp_path / "out")))
+    assert counted.repeated == {(shards[1], 1)}
+
+
+def test_a_good_input_has_a_table_of_no_rejected_lines(tmp_path):
+    census(tmp_path, line_of(Pool("q", "query", ())))
+    assert table(tmp_path / "out", "rejected") == []
