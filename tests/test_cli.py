@@ -1,0 +1,330 @@
+"""The command line: what it takes, what it says, and how it ends."""
+
+import os
+import sys
+import types
+from pathlib import Path
+from typing import get_origin
+
+import pytest
+
+from tests.builders import line_of, pool_of
+from tests.test_report import write_run
+from tests.test_settle import run as settle_run
+from zelo_ray import __version__, cli
+from zelo_ray.claim import ClaimError, claim
+from zelo_ray.config import Options
+from zelo_ray.formats.pools import InputError
+from zelo_ray.ledger import LedgerError
+from zelo_ray.providers import PanelError
+from zelo_ray.settle import Summary
+
+
+class Stopped(Exception):  # noqa: N818
+    pass
+
+
+@pytest.fixture
+def pipeline(monkeypatch):
+    """A stand-in for the job on Ray: it notes its options, then does as the test says."""
+    module = types.ModuleType("zelo_ray.pipeline")
+    module.Stopped, module.asked = Stopped, []
+
+    def annotate(options, watch):
+        module.asked.append(options)
+        watch.say("1 query")
+        return module.run(options)
+
+    module.annotate = annotate
+    monkeypatch.setitem(sys.modules, "zelo_ray.pipeline", module)
+    return module
+
+
+@pytest.fixture
+def done(pipeline):
+    """A job that ends with results."""
+
+    def finish(options):
+        out = Path(options.out)
+        summary = settle_run(out, [pool_of()])
+        write_run(out, summary)
+        for name, value in pipeline.figures.items():
+            setattr(summary, name, value)
+        return summary
+
+    pipeline.run, pipeline.figures = finish, {}
+    return pipeline
+
+
+def failing(error):
+    def run(_):
+        raise error
+
+    return run
+
+
+def outcome(capsys, *argv):
+    """Exit status, standard output, standard error."""
+    try:
+        status = cli.main([str(each) for each in argv])
+    except SystemExit as ended:
+        status = ended.code
+    out, err = capsys.readouterr()
+    return status, out, err
+
+
+def options_from(pipeline, capsys, *argv):
+    pipeline.run = failing(Stopped("enough"))
+    outcome(capsys, "annotate", *argv)
+    return pipeline.asked[-1]
+
+
+# What it takes
+
+
+def test_every_option_has_a_flag_or_is_a_mapping(capsys):
+    status, text, _ = outcome(capsys, "annotate", "--help")
+    assert status == 0
+    for name, field in Options.model_fields.items():
+        if name == "inputs":
+            assert "[inputs ...]" in text
+        elif get_origin(field.annotation) is dict:
+            assert f"--{name.replace('_', '-')} " not in text
+        else:
+            assert f"--{name.replace('_', '-')}" in text
+
+
+def test_help_can_be_read(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    _, text, _ = outcome(capsys, "annotate", "--help")
+    assert max(map(len, text.splitlines())) <= 100
+    words = " ".join(text.split())
+    for name, field in Options.model_fields.items():
+        if get_origin(field.annotation) is not dict:
+            assert " ".join(field.description.split()) in words, name
+    assert "(default 4)" in words
+    assert "None" not in words
+    assert "Undefined" not in words
+    status, text, _ = outcome(capsys, "--help")
+    assert status == 0
+    assert all(command in text for command in ("annotate", "explain", "report"))
+
+
+def test_the_version_is_told(capsys):
+    assert outcome(capsys, "--version")[:2] == (0, f"zelo-ray {__version__}\n")
+
+
+def test_flags_become_options(pipeline, capsys):
+    options = options_from(
+        pipeline,
+        capsys,
+        *("a.jsonl", "b.jsonl", "--out", "o", "--judges", "offline:bm25", "openai"),
+        *("--show-metadata", "source", "year", "--document-limit", "20", "--seed", "7"),
+        *("--retry-failures", "--timeout", "2.5"),
+    )
+    assert options.inputs == ("a.jsonl", "b.jsonl")
+    assert options.judges == ("offline:bm25", "openai")
+    assert options.show_metadata == ("source", "year")
+    assert (options.document_limit, options.seed, options.timeout) == (20, 7, 2.5)
+    assert options.retry_failures is True
+    assert options.verbose is False
+
+
+def test_the_flag_wins_over_the_variable_and_the_variable_over_the_file(
+    pipeline, capsys, tmp_path, monkeypatch
+):
+    config = tmp_path / "job.yaml"
+    config.write_text("inputs: [from-file.jsonl]\nout: o\nseed: 1\ncycles: 1\nattempts: 1\n")
+    monkeypatch.setenv("ZELO_RAY_CYCLES", "2")
+    monkeypatch.setenv("ZELO_RAY_ATTEMPTS", "2")
+    options = options_from(pipeline, capsys, "--config", config, "--attempts", "3")
+    assert (options.seed, options.cycles, options.attempts) == (1, 2, 3)
+    assert options.inputs == ("from-file.jsonl",)
+
+
+def test_a_switch_that_is_not_given_leaves_the_file_its_word(pipeline, capsys, tmp_path):
+    config = tmp_path / "job.yaml"
+    config.write_text("verbose: true\n")
+    options = options_from(pipeline, capsys, "a.jsonl", "--out", "o", "--config", config)
+    assert options.verbose is True
+
+
+def test_a_dotenv_file_of_the_working_directory_is_read(pipeline, capsys, tmp_path, monkeypatch):
+    monkeypatch.delenv("PYTHON_DOTENV_DISABLED")
+    monkeypatch.setenv("ZELO_RAY_SEED", "")  # so that it is taken away again after the test
+    monkeypatch.delenv("ZELO_RAY_SEED")
+    (tmp_path / ".env").write_text("ZELO_RAY_SEED=42\n")
+    monkeypatch.chdir(tmp_path)
+    assert options_from(pipeline, capsys, "a.jsonl", "--out", "o").seed == 42
+
+
+# How it ends
+
+
+def test_status_0_is_a_complete_run(done, capsys, tmp_path):
+    status, out, err = outcome(capsys, "annotate", "a.jsonl", "--out", tmp_path)
+    assert status == 0
+    assert "4 documents of 1 queries scored from 12 judgments in 0 s, $0.00" in out
+    assert f"{tmp_path}/annotated.jsonl" in out
+    assert err == "1 query\n"
+    assert (tmp_path / "report.html").exists()
+
+
+INCOMPLETE = {
+    "failures": (3, "3 requests gave no judgment: see failures.parquet"),
+    "rejected": (2, "2 bad input lines were set aside: see rejected.parquet"),
+    "unscored": ({"q1": "it has no votes"}, "query q1 has no scores: it has no votes"),
+}
+
+
+@pytest.mark.parametrize("what", INCOMPLETE)
+def test_status_3_names_what_is_missing(done, capsys, tmp_path, what):
+    value, says = INCOMPLETE[what]
+    done.figures = {what: value}
+    status, out, _ = outcome(capsys, "annotate", "a.jsonl", "--out", tmp_path)
+    assert status == 3
+    assert says in out.splitlines()
+
+
+def test_of_many_queries_without_scores_ten_are_named_and_the_rest_counted(
+    done, capsys, tmp_path
+):
+    done.figures = {"unscored": {f"q{i}": "why" for i in range(25)}}
+    _, out, _ = outcome(capsys, "annotate", "a.jsonl", "--out", tmp_path)
+    assert out.count("has no scores: why") == 10
+    assert "15 more queries" in out
+
+
+ENDS = {
+    "no judge": (PanelError("no judge: name a panel"), 2),
+    "no input": (InputError("a.jsonl: no such file"), 1),
+    "in use": (ClaimError("out is in use by another run (process 7)"), 1),
+    "disk": (LedgerError("out/replies: No space left on device"), 1),
+    "stopped": (Stopped("openai: the key was refused (0 replies of this run are kept)"), 1),
+}
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_an_error_is_one_line_on_standard_error(pipeline, capsys, name):
+    error, expected = ENDS[name]
+    pipeline.run = failing(error)
+    status, out, err = outcome(capsys, "annotate", "a.jsonl", "--out", "o")
+    assert (status, out) == (expected, "")
+    assert err == f"1 query\nzelo-ray: {error}\n"
+
+
+def test_an_interrupt_is_one_line(pipeline, capsys):
+    pipeline.run = failing(KeyboardInterrupt())
+    status, _, err = outcome(capsys, "annotate", "a.jsonl", "--out", "o")
+    assert status == 1
+    assert "interrupted" in err.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("argv", "says"),
+    [
+        (["annotate", "--out", "o"], "inputs: "),
+        (["annotate", "a.jsonl"], "out: "),
+        (["annotate", "a.jsonl", "--out", "o", "--cycles", "0"], "cycles: "),
+        (["annotate", "a.jsonl", "--out", "o", "--cycles", "many"], "cycles: "),
+        (["annotate", "a.jsonl", "--out", "o", "--protocol", "best"], "protocol: "),
+        (["annotate", "a.jsonl", "--out", "o", "--config", "gone.yaml"], "gone.yaml: No such file"),
+        (["annotate", "a.jsonl", "--out", "o", "--sead", "7"], "--sead"),
+        (["anotate"], "anotate"),
+        ([], "command"),
+        (["explain", "out", "--query", "q"], "--doc"),
+    ],
+)
+def test_status_2_is_for_options_and_says_which(pipeline, capsys, argv, says):
+    status, _, err = outcome(capsys, *argv)
+    assert status == 2
+    assert says in err.splitlines()[-1]
+    assert pipeline.asked == []
+
+
+@pytest.mark.parametrize(
+    "data", [b"sead: 1\n", b"out: [\n", b"seed: \xff\xfe\n", b"\x00"], ids=repr
+)
+def test_a_config_file_that_makes_no_sense_is_one_line(pipeline, capsys, tmp_path, data):
+    (tmp_path / "job.yaml").write_bytes(data)
+    argv = ["annotate", "a.jsonl", "--out", "o", "--config", tmp_path / "job.yaml"]
+    status, _, err = outcome(capsys, *argv)
+    assert status == 2
+    assert len(err.splitlines()) == 1
+
+
+# Before Ray starts, with the job itself
+
+
+@pytest.fixture(scope="module")
+def _ray_imported():
+    pytest.importorskip("ray")
+    import zelo_ray.pipeline  # noqa: F401
+
+
+def test_the_job_itself_says_in_one_line_what_keeps_it_from_starting(
+    _ray_imported, capsys, tmp_path, monkeypatch
+):
+    good, file = tmp_path / "in.jsonl", tmp_path / "file"
+    good.write_bytes(line_of(pool_of()))
+    file.touch()
+    out = tmp_path / "out"
+    with claim(str(tmp_path / "busy")):
+        cases = [
+            ((good, "--out", out), 2, "--judges offline"),
+            ((good, "--out", out, "--judges", "openai"), 2, "set OPENAI_API_KEY"),
+            ((good, "--out", out, "--judges", "mistral:x"), 2, "unknown provider 'mistral'"),
+            ((tmp_path / "gone", "--out", out, "--judges", "offline"), 1, "gone: no such file"),
+            ((good, "--out", tmp_path / "busy", "--judges", "offline"), 1, f"process {os.getpid()}"),
+            ((good, "--out", file, "--judges", "offline"), 1, str(file)),
+            ((good, "--out", "nowhere://x/y", "--judges", "offline"), 1, "nowhere"),
+        ]
+        for argv, expected, says in cases:
+            status, printed, err = outcome(capsys, "annotate", *argv)
+            assert (status, printed, err.count("\n")) == (expected, "", 1), argv
+            assert says in err
+
+
+# Reading results
+
+
+@pytest.fixture
+def results(tmp_path):
+    summary = settle_run(tmp_path, [pool_of()])
+    write_run(tmp_path, summary)
+    return tmp_path
+
+
+def test_explain_prints_the_comparisons(results, capsys):
+    status, out, _ = outcome(capsys, "explain", results, "--query", "q1", "--doc", "d3")
+    assert status == 0
+    assert out.startswith("d3: score +")
+
+
+def test_report_writes_the_page_anew(results, capsys):
+    status, out, _ = outcome(capsys, "report", results)
+    assert (status, out) == (0, f"{results}/report.html\n")
+    assert (results / "report.html").read_text().startswith("<!doctype html>")
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ("explain", "{out}", "--query", "q1", "--doc", "d9"),
+        ("explain", "{out}", "--query", "q9", "--doc", "d1"),
+        ("explain", "{out}/gone", "--query", "q1", "--doc", "d1"),
+        ("report", "{out}/gone"),
+        ("report", "nowhere://x/y"),
+        ("explain", "nowhere://x/y", "--query", "q1", "--doc", "d1"),
+    ],
+)
+def test_what_is_not_there_is_status_1_and_one_line(results, capsys, argv):
+    status, out, err = outcome(capsys, *(each.format(out=results) for each in argv))
+    assert (status, out, err.count("\n")) == (1, "", 1)
+    assert err.startswith("zelo-ray: ")
+
+
+def test_a_summary_is_complete_only_when_nothing_is_missing():
+    assert Summary("out", queries=1, scored=4).complete
+    for field, value in (("failures", 1), ("rejected", 1), ("unscored", {"q": "why"})):
+        assert not Summary("out", **{field: value}).complete
