@@ -7,11 +7,14 @@ from dataclasses import asdict
 import orjson
 
 from zelo_ray.config import Options
+from zelo_ray.formats.pools import Limits, parse_line
+from zelo_ray.formats.results import write_json
 from zelo_ray.ledger import Ledger
 from zelo_ray.online import Asker, Tally
-from zelo_ray.protocols import zelo
+from zelo_ray.protocols import advance, zelo
 from zelo_ray.providers import build_panel
 from zelo_ray.records import Document, Judge, Pool, Reply, Request
+from zelo_ray.settle import settle, write_results
 
 THREE = ("openai", "anthropic", "gemini")
 
@@ -59,6 +62,9 @@ def reply_to(key, text="", status="ok", **fields):
     return Reply(**{**defaults, "key": key, "status": status, "text": text, **fields})
 
 
+PANEL = (judge_of("openai:one"), judge_of("anthropic:two"))
+
+
 class Shelf:
     """Replies in memory, where protocols find them as they do in the ledger."""
 
@@ -82,8 +88,6 @@ def seen_worth(request):
 
 def missing(pool, panel, options, replies=None):
     """What a pool of the pairwise protocol still waits for."""
-    from zelo_ray.protocols import advance
-
     return advance(zelo.rounds(pool, panel, options), replies or Shelf()).missing
 
 
@@ -117,6 +121,42 @@ def stored(folder):
     return [orjson.loads(line) for s in segments for line in s.read_bytes().splitlines()]
 
 
-def answered_run():
-    """A judge's figures in a record of a run."""
-    return asdict(Tally(1, 0, 9, 2, 1, 9000, 900, 1.5, 0, {"ok": 8, "refused": 1}))
+def answers(pools, options, say=None, shelf=None):
+    """A shelf with a true reply to everything, but where ``say`` says otherwise."""
+    shelf = shelf or Shelf()
+    for pool in pools:
+        for request in missing(pool, PANEL, options):
+            said = say(request) if say else None
+            a, b = seen_worth(request)
+            if said is None:
+                shelf.put(request, verdict((b - a) / 10, f"{a} or {b}"))
+            elif said != "missing":
+                shelf.put(request, "", said, reason="because", attempts=2)
+    return shelf
+
+
+def lines_of(pools):
+    return [parse_line("in.jsonl", i, line_of(pool), Limits()) for i, pool in enumerate(pools, 1)]
+
+
+def results_of(out, pools, say=None, block=None, **fields):
+    """Settle pools in blocks of some size, and write them."""
+    options = options_of(out=str(out), **fields)
+    shelf, lines = answers(pools, options, say), lines_of(pools)
+    size = block or max(1, len(lines))
+    blocks = (
+        settle(lines[i : i + size], PANEL, options, shelf) for i in range(0, len(lines), size)
+    )
+    return write_results(blocks, options)
+
+
+def write_run(out, summary, model="a-model"):
+    """The record of a run, as the job on Ray leaves it beside the results."""
+    tally = Tally(1, 0, 9, 2, 1, 9000, 900, 1.5, 0, {"ok": 8, "refused": 1})
+    value = {
+        "run_id": "20261101T000000Z-abc",
+        "options": {"protocol": "zelo", "cycles": 4, "seed": 0},
+        "summary": asdict(summary),
+        "judges": {f"openai:{model}": asdict(tally)},
+    }
+    write_json(str(out), "run.json", value)

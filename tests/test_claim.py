@@ -130,7 +130,7 @@ def test_in_a_store_a_run_is_refused_while_the_heart_of_the_first_beats(s3, quic
     with claim(out):
         said = []
         with (
-            pytest.raises(ClaimError, match="in use by another run .process"),
+            pytest.raises(ClaimError, match=r"in use by another run .process"),
             claim(out, said.append),
         ):
             raise AssertionError("two runs at once")

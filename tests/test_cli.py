@@ -8,9 +8,7 @@ from typing import get_origin
 
 import pytest
 
-from tests.builders import line_of, pool_of
-from tests.test_report import write_run
-from tests.test_settle import run as settle_run
+from tests.builders import line_of, pool_of, results_of, write_run
 from zelo_ray import __version__, cli
 from zelo_ray.claim import ClaimError, claim
 from zelo_ray.config import Options
@@ -46,7 +44,7 @@ def done(pipeline):
 
     def finish(options):
         out = Path(options.out)
-        summary = settle_run(out, [pool_of()])
+        summary = results_of(out, [pool_of()])
         write_run(out, summary)
         for name, value in pipeline.figures.items():
             setattr(summary, name, value)
@@ -186,9 +184,7 @@ def test_status_3_names_what_is_missing(done, capsys, tmp_path, what):
     assert says in out.splitlines()
 
 
-def test_of_many_queries_without_scores_ten_are_named_and_the_rest_counted(
-    done, capsys, tmp_path
-):
+def test_of_many_queries_without_scores_ten_are_named_and_the_rest_counted(done, capsys, tmp_path):
     done.figures = {"unscored": {f"q{i}": "why" for i in range(25)}}
     _, out, _ = outcome(capsys, "annotate", "a.jsonl", "--out", tmp_path)
     assert out.count("has no scores: why") == 10
@@ -262,20 +258,23 @@ def _ray_imported():
     import zelo_ray.pipeline  # noqa: F401
 
 
-def test_the_job_itself_says_in_one_line_what_keeps_it_from_starting(
-    _ray_imported, capsys, tmp_path, monkeypatch
-):
+@pytest.mark.usefixtures("_ray_imported")
+def test_the_job_itself_says_in_one_line_what_keeps_it_from_starting(capsys, tmp_path):
     good, file = tmp_path / "in.jsonl", tmp_path / "file"
     good.write_bytes(line_of(pool_of()))
     file.touch()
-    out = tmp_path / "out"
-    with claim(str(tmp_path / "busy")):
+    out, busy = tmp_path / "out", tmp_path / "busy"
+    with claim(str(busy)):
         cases = [
             ((good, "--out", out), 2, "--judges offline"),
             ((good, "--out", out, "--judges", "openai"), 2, "set OPENAI_API_KEY"),
             ((good, "--out", out, "--judges", "mistral:x"), 2, "unknown provider 'mistral'"),
             ((tmp_path / "gone", "--out", out, "--judges", "offline"), 1, "gone: no such file"),
-            ((good, "--out", tmp_path / "busy", "--judges", "offline"), 1, f"process {os.getpid()}"),
+            (
+                (good, "--out", tmp_path / "busy", "--judges", "offline"),
+                1,
+                f"process {os.getpid()}",
+            ),
             ((good, "--out", file, "--judges", "offline"), 1, str(file)),
             ((good, "--out", "nowhere://x/y", "--judges", "offline"), 1, "nowhere"),
         ]
@@ -290,7 +289,7 @@ def test_the_job_itself_says_in_one_line_what_keeps_it_from_starting(
 
 @pytest.fixture
 def results(tmp_path):
-    summary = settle_run(tmp_path, [pool_of()])
+    summary = results_of(tmp_path, [pool_of()])
     write_run(tmp_path, summary)
     return tmp_path
 

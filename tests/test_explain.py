@@ -4,8 +4,7 @@ import re
 
 import pytest
 
-from tests.builders import pool_of
-from tests.test_settle import run
+from tests.builders import pool_of, results_of
 from zelo_ray.explain import NothingToExplain, explain
 
 
@@ -18,7 +17,7 @@ def out(tmp_path):
         return "refused" if refused and request.judge.provider == "anthropic" else None
 
     pools = [pool_of(), pool_of(query_id="alone", worths=(0,))]
-    run(tmp_path, pools, say)
+    results_of(tmp_path, pools, say)
     return str(tmp_path)
 
 
@@ -48,7 +47,7 @@ def test_each_vote_says_which_document_the_judge_saw_as_which(out):
 
 
 def test_a_tie_is_called_a_tie(tmp_path):
-    run(tmp_path, [pool_of((1, 1))])
+    results_of(tmp_path, [pool_of((1, 1))])
     assert explain(str(tmp_path), "q1", "d0").count("tied +0.00") == 2
 
 
@@ -75,7 +74,7 @@ def test_a_document_that_was_judged_but_not_scored_says_so(tmp_path):
         apart = {d.id for d in request.documents} in ({"d0", "d1"}, {"d2", "d3"})
         return None if apart else "failed"
 
-    run(tmp_path, [pool_of()], say)
+    results_of(tmp_path, [pool_of()], say)
     assert "d0: judged, but without a score" in explain(str(tmp_path), "q1", "d0")
 
 
@@ -83,5 +82,5 @@ def test_a_document_of_which_nothing_came_back_is_explained_by_its_failures(tmp_
     def say(request):
         return "filtered" if "d0" in {d.id for d in request.documents} else None
 
-    run(tmp_path, [pool_of()], say)
+    results_of(tmp_path, [pool_of()], say)
     assert "filtered (because)" in explain(str(tmp_path), "q1", "d0")

@@ -37,7 +37,15 @@ def test_the_obvious_answer_is_preferred_in_either_order(model):
 
 @pytest.mark.parametrize("model", offline.MODELS)
 def test_turning_the_order_turns_the_preference_exactly(model):
-    texts = [GOOD, BAD, "reset", "A garage is a building.", GOOD + " " + BAD, "车库门", "door " * 90]
+    texts = [
+        GOOD,
+        BAD,
+        "reset",
+        "A garage is a building.",
+        GOOD + " " + BAD,
+        "车库门",
+        "door " * 90,
+    ]
     for first in texts:
         for second in texts:
             assert preference(model, first, second) == -preference(model, second, first)

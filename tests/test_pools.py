@@ -228,7 +228,7 @@ def test_a_pattern_that_names_nothing_is_an_error_that_names_it(tmp_path, patter
 
 
 def test_an_unknown_kind_of_url_is_an_error_that_names_it():
-    with pytest.raises(InputError, match="nowhere://x/in.jsonl: cannot be reached"):
+    with pytest.raises(InputError, match=r"nowhere://x/in\.jsonl: cannot be reached"):
         find_shards(["nowhere://x/in.jsonl"])
 
 

@@ -17,7 +17,10 @@ from zelo_ray.records import Document, Judge, first_error
         ("offline:bm25", Judge("offline", "bm25")),
         ("openai:qwen3@http://host:8000/v1", Judge("openai", "qwen3", "http://host:8000/v1")),
         ("openai:org/m:8b@https://h/v1", Judge("openai", "org/m:8b", "https://h/v1")),
-        ("openai:model@2026-01@http://[::1]:80", Judge("openai", "model@2026-01", "http://[::1]:80")),
+        (
+            "openai:model@2026-01@http://[::1]:80",
+            Judge("openai", "model@2026-01", "http://[::1]:80"),
+        ),
         ("gemini:a@b", Judge("gemini", "a@b")),
     ],
 )

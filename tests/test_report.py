@@ -1,13 +1,10 @@
 """One page that opens from a file: complete, closed, and deaf to what its data say."""
 
-import json
-from dataclasses import asdict
 from html.parser import HTMLParser
 
 import pytest
 
-from tests.builders import answered_run
-from tests.test_settle import run as settle_run
+from tests.builders import results_of, write_run
 from zelo_ray.records import Document, Pool
 from zelo_ray.report import NothingToReport, write_report
 
@@ -30,21 +27,10 @@ class Page(HTMLParser):
 
 
 def report(out, pools, **say):
-    summary = settle_run(out, pools, **say)
-    write_run(out, summary)
+    summary = results_of(out, pools, **say)
+    write_run(out, summary, EVIL)
     write_report(str(out))
     return Page((out / "report.html").read_text(encoding="utf-8"))
-
-
-def write_run(out, summary, options=None, name=EVIL):
-    tally = answered_run()
-    value = {
-        "run_id": "20261101T000000Z-abc",
-        "options": {"protocol": "zelo", "cycles": 4, "seed": 0, **(options or {})},
-        "summary": asdict(summary),
-        "judges": {f"openai:{name}": tally},
-    }
-    (out / "run.json").write_text(json.dumps(value), encoding="utf-8")
 
 
 def evil_pool():
@@ -99,7 +85,7 @@ def test_documents_stand_by_rank_and_those_without_a_score_last(tmp_path):
     text = "".join(page.text)
     places = [text.index(f"\n{rank}{doc}") for rank, doc in ((1, "d2"), (2, "d1"), (3, "d0"))]
     assert places == sorted(places)
-    assert text.index("–d3") > places[-1]
+    assert text.index("\N{EN DASH}d3") > places[-1]
 
 
 def test_a_query_whose_scores_are_all_equal_is_drawn(tmp_path):

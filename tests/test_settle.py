@@ -7,14 +7,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.builders import (
+    PANEL,
     Shelf,
-    judge_of,
+    answers,
     line_of,
+    lines_of,
     missing,
     options_of,
     pool_of,
-    seen_worth,
-    verdict,
+    results_of,
 )
 from zelo_ray.census import take_census
 from zelo_ray.formats import results as results_module
@@ -22,37 +23,7 @@ from zelo_ray.formats.pools import Limits, parse_line
 from zelo_ray.records import Pool
 from zelo_ray.settle import Summary, settle, write_results
 
-PANEL = (judge_of("openai:one"), judge_of("anthropic:two"))
 FILES = {"annotated.jsonl", "votes.parquet", "scores.parquet", "failures.parquet"}
-
-
-def answers(pools, options, say=None, shelf=None):
-    """A shelf with a true reply to everything, but where ``say`` says otherwise."""
-    shelf = shelf or Shelf()
-    for pool in pools:
-        for request in missing(pool, PANEL, options):
-            said = say(request) if say else None
-            a, b = seen_worth(request)
-            if said is None:
-                shelf.put(request, verdict((b - a) / 10, f"{a} or {b}"))
-            elif said != "missing":
-                shelf.put(request, "", said, reason="because", attempts=2)
-    return shelf
-
-
-def lines_of(pools):
-    return [parse_line("in.jsonl", i, line_of(pool), Limits()) for i, pool in enumerate(pools, 1)]
-
-
-def run(out, pools, say=None, block=None, **fields):
-    """Settle pools in blocks of some size, and write them."""
-    options = options_of(out=str(out), **fields)
-    shelf, lines = answers(pools, options, say), lines_of(pools)
-    size = block or max(1, len(lines))
-    blocks = (
-        settle(lines[i : i + size], PANEL, options, shelf) for i in range(0, len(lines), size)
-    )
-    return write_results(blocks, options)
 
 
 def table(out, name):
@@ -68,7 +39,7 @@ def some_pools(count=7):
 
 
 def test_scores_follow_the_votes_and_stand_in_every_file(tmp_path):
-    summary = run(tmp_path, [pool_of((1, 3, 0, 2))])
+    summary = results_of(tmp_path, [pool_of((1, 3, 0, 2))])
     scores = table(tmp_path, "scores")
     assert [row["doc_id"] for row in scores] == ["d1", "d3", "d0", "d2"]
     assert [row["rank"] for row in scores] == [1, 2, 3, 4]
@@ -86,16 +57,14 @@ def test_scores_follow_the_votes_and_stand_in_every_file(tmp_path):
 
 
 @pytest.mark.parametrize("block", [1, 2, 3, 5])
-def test_files_are_the_same_bytes_however_pools_are_split_over_blocks(
-    tmp_path, block, monkeypatch
-):
+def test_files_are_the_same_bytes_however_pools_are_split_over_blocks(tmp_path, block, monkeypatch):
     monkeypatch.setattr(results_module, "_ROWS", 10)
 
     def say(request):
         return "refused" if request.key[0] in "02468" else None
 
-    whole = run(tmp_path / "whole", some_pools(), say)
-    split = run(tmp_path / "split", some_pools(), say, block=block)
+    whole = results_of(tmp_path / "whole", some_pools(), say)
+    split = results_of(tmp_path / "split", some_pools(), say, block=block)
     for name in FILES:
         assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "split" / name).read_bytes()
     assert whole.failures > 0
@@ -104,7 +73,7 @@ def test_files_are_the_same_bytes_however_pools_are_split_over_blocks(
 
 
 def test_a_run_of_no_pools_has_its_files(tmp_path):
-    summary = run(tmp_path, [])
+    summary = results_of(tmp_path, [])
     assert {path.name for path in tmp_path.iterdir()} == FILES
     assert table(tmp_path, "scores") == []
     assert annotated(tmp_path) == []
@@ -123,7 +92,7 @@ def test_an_empty_block_among_others_changes_nothing(tmp_path):
 @pytest.mark.parametrize("documents", [0, 1])
 def test_a_pool_too_small_is_reported_and_written_as_it_came(tmp_path, documents):
     pools = [pool_of(range(documents), query_id="small"), pool_of()]
-    summary = run(tmp_path, pools)
+    summary = results_of(tmp_path, pools)
     assert list(summary.unscored) == ["small"]
     assert f"holds {documents} of the 2 documents" in summary.unscored["small"]
     assert not summary.complete
@@ -132,7 +101,7 @@ def test_a_pool_too_small_is_reported_and_written_as_it_came(tmp_path, documents
 
 
 def test_documents_that_nobody_judged_get_no_score(tmp_path):
-    run(tmp_path, [pool_of(range(6))], document_limit=3)
+    results_of(tmp_path, [pool_of(range(6))], document_limit=3)
     (line,) = annotated(tmp_path)
     assert [("score" in document) for document in line["documents"]] == [True] * 3 + [False] * 3
     assert sorted(row["doc_id"] for row in table(tmp_path, "scores")) == ["d0", "d1", "d2"]
@@ -142,7 +111,7 @@ def test_failures_are_named_and_give_no_vote(tmp_path):
     def say(request):
         return "filtered" if "d0" in {d.id for d in request.documents} else None
 
-    summary = run(tmp_path, [pool_of()], say)
+    summary = results_of(tmp_path, [pool_of()], say)
     failures = table(tmp_path, "failures")
     assert len(failures) == summary.failures == 6
     assert all("d0" in row["doc_ids"] for row in failures)
@@ -158,7 +127,7 @@ def test_a_query_of_which_nothing_came_back_is_reported_and_its_neighbour_is_not
     def say(request):
         return "failed" if request.query == "blocked?" else None
 
-    summary = run(tmp_path, pools, say)
+    summary = results_of(tmp_path, pools, say)
     assert summary.unscored == {"bad": "it has no votes"}
     assert not any("score" in document for document in annotated(tmp_path)[0]["documents"])
     assert all("score" in document for document in annotated(tmp_path)[1]["documents"])
@@ -166,16 +135,18 @@ def test_a_query_of_which_nothing_came_back_is_reported_and_its_neighbour_is_not
 
 def test_a_query_that_fell_apart_is_not_scored(tmp_path):
     def say(request):
-        return None if {d.id for d in request.documents} in ({"d0", "d1"}, {"d2", "d3"}) else "failed"
+        return (
+            None if {d.id for d in request.documents} in ({"d0", "d1"}, {"d2", "d3"}) else "failed"
+        )
 
-    summary = run(tmp_path, [pool_of()], say)
+    summary = results_of(tmp_path, [pool_of()], say)
     assert "parts that never met" in summary.unscored["q1"]
     assert table(tmp_path, "scores") == []
     assert len(table(tmp_path, "votes")) == 4
 
 
 def test_what_was_never_answered_makes_a_run_incomplete(tmp_path):
-    summary = run(tmp_path, [pool_of()], lambda _: "missing")
+    summary = results_of(tmp_path, [pool_of()], lambda _: "missing")
     assert not summary.complete
     assert summary.failures == 0
     assert table(tmp_path, "votes") == []
@@ -197,7 +168,7 @@ def test_unknown_keys_and_other_scores_of_the_line_are_kept(tmp_path):
 
 
 def test_an_error_on_the_way_leaves_the_files_of_the_last_run(tmp_path):
-    run(tmp_path, [pool_of()])
+    results_of(tmp_path, [pool_of()])
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     options, pools = options_of(out=str(tmp_path)), some_pools()
 
