@@ -96,18 +96,6 @@ def test_the_directory_is_made(tmp_path):
         assert (tmp_path / "deep/out").is_dir()
 
 
-@pytest.mark.parametrize("name", ["file", "file/out"])
-def test_a_file_where_the_directory_should_be_is_one_line(tmp_path, name):
-    (tmp_path / "file").touch()
-    with pytest.raises(ClaimError, match="file"), claim(str(tmp_path / name)):
-        pass
-
-
-def test_a_url_of_an_unknown_kind_is_one_line():
-    with pytest.raises(ClaimError, match="nowhere"), claim("nowhere://bucket/out"):
-        pass
-
-
 # In an object store
 
 

@@ -14,19 +14,16 @@ from zelo_ray.claim import ClaimError, claim
 from zelo_ray.config import Options
 from zelo_ray.formats.pools import InputError
 from zelo_ray.ledger import LedgerError
+from zelo_ray.online import Stopped
 from zelo_ray.providers import PanelError
 from zelo_ray.settle import Summary
-
-
-class Stopped(Exception):  # noqa: N818
-    pass
 
 
 @pytest.fixture
 def pipeline(monkeypatch):
     """A stand-in for the job on Ray: it notes its options, then does as the test says."""
     module = types.ModuleType("zelo_ray.pipeline")
-    module.Stopped, module.asked = Stopped, []
+    module.asked = []
 
     def annotate(options, watch):
         module.asked.append(options)

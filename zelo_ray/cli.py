@@ -16,10 +16,12 @@ from zelo_ray.display import Display, dollars, duration
 from zelo_ray.explain import NothingToExplain, explain
 from zelo_ray.formats.pools import InputError
 from zelo_ray.ledger import LedgerError
+from zelo_ray.online import Stopped
 from zelo_ray.providers import PanelError
 from zelo_ray.report import NothingToReport, write_report
 
 COMPLETE, WRONG, BAD_OPTIONS, INCOMPLETE = 0, 1, 2, 3
+_FAILURES = (InputError, ClaimError, LedgerError, NothingToExplain, NothingToReport, Stopped)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -45,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return command(arguments)
     except (OptionError, PanelError) as error:
         return _complain(error, BAD_OPTIONS)
-    except (InputError, ClaimError, LedgerError, NothingToExplain, NothingToReport) as error:
+    except _FAILURES as error:
         return _complain(error, WRONG)
     except OSError as error:
         return _complain(f"{error.filename or 'output'}: {error.strerror or error}", WRONG)
@@ -82,13 +84,10 @@ def _annotate(arguments: dict[str, Any]) -> int:
     except OSError as error:
         raise OptionError(f"{config}: {error.strerror}") from None
     options = load_options(flags, os.environ, text)
-    from zelo_ray.pipeline import Stopped, annotate  # noqa: PLC0415 - Ray takes seconds to import
+    from zelo_ray.pipeline import annotate  # noqa: PLC0415 - Ray takes seconds to import
 
     with Display() as display:
-        try:
-            summary = annotate(options, display)
-        except Stopped as stopped:
-            return _complain(stopped, WRONG)
+        summary = annotate(options, display)
     write_report(options.out)
     took = sum(summary.seconds.values())
     spent = dollars(summary.dollars, summary.unpriced)

@@ -31,6 +31,10 @@ _LINGER = 0.01  # seconds in which replies gather; no call waits for them, its s
 _FIRST_BACKOFF, _LONGEST_BACKOFF = 1.0, 60.0
 
 
+class Stopped(Exception):  # noqa: N818 - it names what happened
+    """The run was stopped; what it paid for is kept, and the same command goes on from there."""
+
+
 @dataclass(slots=True)
 class Tally:
     """What one judge has done so far in this run."""

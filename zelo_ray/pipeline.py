@@ -35,7 +35,7 @@ from zelo_ray.config import Options
 from zelo_ray.formats.pools import Limits, Line, find_shards, parse_line, read_lines
 from zelo_ray.formats.results import write_json
 from zelo_ray.ledger import Ledger, LedgerError, drop_reserves
-from zelo_ray.online import Asker, Tally, name_of
+from zelo_ray.online import Asker, Stopped, Tally, name_of
 from zelo_ray.pricing import table_version
 from zelo_ray.providers import PanelError, build_panel, find_key
 from zelo_ray.records import Judge
@@ -48,10 +48,6 @@ _OBJECT_STORE_BYTES = 512 * 2**20
 _LINES_SCHEMA = pa.schema(
     [("file", pa.string()), ("number", pa.int64()), ("raw", pa.large_binary())]
 )
-
-
-class Stopped(Exception):  # noqa: N818 - it names what happened
-    """The run was stopped; what it paid for is kept, and the same command goes on from there."""
 
 
 class Watch(Protocol):
