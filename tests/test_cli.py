@@ -221,7 +221,10 @@ def test_an_interrupt_is_one_line(pipeline, capsys):
         (["annotate", "a.jsonl", "--out", "o", "--cycles", "0"], "cycles: "),
         (["annotate", "a.jsonl", "--out", "o", "--cycles", "many"], "cycles: "),
         (["annotate", "a.jsonl", "--out", "o", "--protocol", "best"], "protocol: "),
-        (["annotate", "a.jsonl", "--out", "o", "--config", "gone.yaml"], "gone.yaml: No such file"),
+        (
+            ["annotate", "a.jsonl", "--out", "o", "--config", "gone.yaml"],
+            "gone.yaml: cannot be read",
+        ),
         (["annotate", "a.jsonl", "--out", "o", "--sead", "7"], "--sead"),
         (["anotate"], "anotate"),
         ([], "command"),
@@ -273,7 +276,7 @@ def test_the_job_itself_says_in_one_line_what_keeps_it_from_starting(capsys, tmp
                 f"process {os.getpid()}",
             ),
             ((good, "--out", file, "--judges", "offline"), 1, str(file)),
-            ((good, "--out", "nowhere://x/y", "--judges", "offline"), 1, "nowhere"),
+            ((good, "--out", "nowhere://x/y", "--judges", "offline"), 2, "nowhere"),
         ]
         for argv, expected, says in cases:
             status, printed, err = outcome(capsys, "annotate", *argv)
@@ -310,14 +313,21 @@ def test_report_writes_the_page_anew(results, capsys):
         ("explain", "{out}", "--query", "q9", "--doc", "d1"),
         ("explain", "{out}/gone", "--query", "q1", "--doc", "d1"),
         ("report", "{out}/gone"),
-        ("report", "nowhere://x/y"),
-        ("explain", "nowhere://x/y", "--query", "q1", "--doc", "d1"),
     ],
 )
 def test_what_is_not_there_is_status_1_and_one_line(results, capsys, argv):
     status, out, err = outcome(capsys, *(each.format(out=results) for each in argv))
     assert (status, out, err.count("\n")) == (1, "", 1)
     assert err.startswith("zelo-ray: ")
+
+
+@pytest.mark.parametrize(
+    "argv", [("report",), ("explain", "--query", "q1", "--doc", "d1")], ids=["report", "explain"]
+)
+def test_a_place_that_nobody_can_open_is_a_bad_option(capsys, argv):
+    status, out, err = outcome(capsys, argv[0], "nowhere://x/y", *argv[1:])
+    assert (status, out) == (2, "")
+    assert err == "zelo-ray: Protocol not known: nowhere\n"
 
 
 def test_a_summary_is_complete_only_when_nothing_is_missing():

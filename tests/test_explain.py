@@ -75,7 +75,7 @@ def test_a_document_that_was_judged_but_not_scored_says_so(tmp_path):
         return None if apart else "failed"
 
     results_of(tmp_path, [pool_of()], say)
-    assert "d0: judged, but without a score" in explain(str(tmp_path), "q1", "d0")
+    assert "d0: no score" in explain(str(tmp_path), "q1", "d0")
 
 
 def test_a_document_of_which_nothing_came_back_is_explained_by_its_failures(tmp_path):

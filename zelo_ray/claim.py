@@ -9,6 +9,7 @@ import contextlib
 import fcntl
 import json
 import os
+import signal
 import socket
 import threading
 import time
@@ -101,25 +102,30 @@ def _claim_object(
         state = {"owner": me, "who": _about_me(), "beat": uuid.uuid4().hex}
         fs.pipe_file(path, json.dumps(state).encode(), mode=mode)
 
+    def look() -> dict[str, str]:
+        try:
+            return dict(json.loads(fs.cat_file(path)))
+        except FileNotFoundError:
+            return {"owner": "", "who": "a run that has just ended", "beat": ""}
+
     try:
         beat("create")
     except FileExistsError:
-        first = json.loads(fs.cat_file(path))
-        say(f"{out} was in use by {first['who']}; looking for {_STALE_SECONDS:.0f} s if it lives")
-        until = time.monotonic() + _STALE_SECONDS
-        while time.monotonic() < until:
-            time.sleep(1)
-            if fs.exists(path) and json.loads(fs.cat_file(path))["beat"] != first["beat"]:
-                raise ClaimError(f"{out} is in use by another run ({first['who']})") from None
+        _await_silence(look, out, say)
         beat()
         time.sleep(2)  # of two that take over at once, the later one stays
-        if json.loads(fs.cat_file(path))["owner"] != me:
+        if look()["owner"] != me:
             raise ClaimError(f"{out} has just been taken by another run") from None
     ended = threading.Event()
 
     def keep_beating() -> None:
         while not ended.wait(_BEAT_SECONDS):
-            beat()
+            with contextlib.suppress(OSError):  # a later beat may come through
+                if look()["owner"] not in ("", me):
+                    say(f"{out} has been taken by another run; this one stops")
+                    os.kill(os.getpid(), signal.SIGTERM)
+                    return
+                beat()
 
     beating = threading.Thread(target=keep_beating, daemon=True)
     beating.start()
@@ -128,4 +134,18 @@ def _claim_object(
     finally:
         ended.set()
         beating.join()
-        fs.rm_file(path)
+        if look()["owner"] == me:
+            fs.rm_file(path)
+
+
+def _await_silence(
+    look: Callable[[], dict[str, str]], out: str, say: Callable[[str], None]
+) -> None:
+    """Return when the holder of a claim has not beaten for long enough to be dead."""
+    first = look()
+    say(f"{out} was in use by {first['who']}; looking for {_STALE_SECONDS:.0f} s if it lives")
+    until = time.monotonic() + _STALE_SECONDS
+    while time.monotonic() < until and (now := look())["owner"]:
+        if now["beat"] != first["beat"]:
+            raise ClaimError(f"{out} is in use by another run ({now['who']})") from None
+        time.sleep(1)

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, get_origin
 
-from dotenv import load_dotenv
+from dotenv import find_dotenv, load_dotenv
 
 from zelo_ray import __version__
 from zelo_ray.claim import ClaimError
-from zelo_ray.config import OptionError, Options, load_options
+from zelo_ray.config import OptionError, Options, check_url, load_options
 from zelo_ray.display import Display, dollars, duration
 from zelo_ray.explain import NothingToExplain, explain
 from zelo_ray.formats.pools import InputError
@@ -26,7 +26,7 @@ _FAILURES = (InputError, ClaimError, LedgerError, NothingToExplain, NothingToRep
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; return its exit status."""
-    load_dotenv()
+    load_dotenv(find_dotenv(usecwd=True))
     parser = argparse.ArgumentParser(prog="zelo-ray", description=__doc__)
     parser.add_argument("--version", action="version", version=f"zelo-ray {__version__}")
     commands = parser.add_subparsers(dest="command", required=True)
@@ -34,11 +34,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     annotating.add_argument("--config", help="YAML file of options; flags win over it")
     _add_options(annotating)
     explaining = commands.add_parser("explain", help="show the comparisons behind a score")
-    explaining.add_argument("dir", help="output directory or URL of annotate")
     explaining.add_argument("--query", required=True, help="query id")
     explaining.add_argument("--doc", required=True, help="document id")
     reporting = commands.add_parser("report", help="write report.html of a finished run anew")
-    reporting.add_argument("dir", help="output directory or URL of annotate")
+    for each in (explaining, reporting):
+        each.add_argument("dir", help="output directory or URL of annotate")
     arguments = vars(parser.parse_args(argv))
     command = {"annotate": _annotate, "explain": _explain, "report": _report}[
         arguments.pop("command")
@@ -64,7 +64,8 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         if name == "inputs":
             parser.add_argument(name, nargs="*", default=argparse.SUPPRESS, help=field.description)
             continue
-        default = "" if field.is_required() or many else f" (default {field.default})"
+        plain = not (many or field.is_required() or field.default is None)
+        default = f" (default {field.default})" if plain else ""
         shape: dict[str, Any] = {"nargs": "+"} if many else {}
         if field.annotation is bool:
             shape, default = {"action": "store_true"}, ""
@@ -81,8 +82,8 @@ def _annotate(arguments: dict[str, Any]) -> int:
     config = flags.pop("config", None)
     try:
         text = Path(config).read_text(encoding="utf-8") if config else ""
-    except OSError as error:
-        raise OptionError(f"{config}: {error.strerror}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise OptionError(f"{config}: cannot be read ({error})") from None
     options = load_options(flags, os.environ, text)
     from zelo_ray.pipeline import annotate  # noqa: PLC0415 - Ray takes seconds to import
 
@@ -108,14 +109,21 @@ def _annotate(arguments: dict[str, Any]) -> int:
 
 
 def _explain(arguments: dict[str, Any]) -> int:
-    print(explain(arguments["dir"], arguments["query"], arguments["doc"]))
+    print(explain(_results(arguments), arguments["query"], arguments["doc"]))
     return COMPLETE
 
 
 def _report(arguments: dict[str, Any]) -> int:
-    write_report(arguments["dir"])
+    write_report(_results(arguments))
     print(f"{arguments['dir']}/report.html")
     return COMPLETE
+
+
+def _results(arguments: dict[str, Any]) -> str:
+    try:
+        return check_url(arguments["dir"])
+    except ValueError as error:
+        raise OptionError(str(error)) from None
 
 
 def _complain(what: object, status: int) -> int:

@@ -5,8 +5,9 @@ A field is the flag ``--field-name``, the YAML key ``field_name`` and the variab
 """
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, get_origin
 
+import fsspec
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
@@ -70,10 +71,40 @@ class Options(BaseModel):
         default_factory=dict, description="by judge: the variable that holds its key"
     )
 
+    @field_validator("out")
+    @classmethod
+    def _can_be_opened(cls, value: str) -> str:
+        return check_url(value)
+
     @field_validator("inputs", "judges", "show_metadata", mode="before")
     @classmethod
     def _one_is_a_list(cls, value: Any) -> Any:
         return (value,) if isinstance(value, str) else value
+
+
+def _from_variable(name: str, text: str) -> Any:
+    """A mapping or a bracketed list is read as YAML; pydantic reads everything else."""
+    many = get_origin(Options.model_fields[name].annotation)
+    if many is dict or (many is tuple and text.lstrip().startswith("[")):
+        try:
+            return yaml.safe_load(text)
+        except yaml.YAMLError as error:
+            why = " ".join(str(error).split())
+            raise OptionError(f"{PREFIX}{name.upper()} is no YAML: {why}") from None
+    return text
+
+
+def check_url(url: str) -> str:
+    """The URL or path itself, if fsspec can open it.
+
+    Raises:
+        ValueError: its scheme is unknown, or wants a package that is not installed.
+    """
+    try:
+        fsspec.url_to_fs(url)
+    except ImportError as error:
+        raise ValueError(f"{error} (is it the extra s3 or gcs of zelo-ray?)") from None
+    return url
 
 
 def load_options(flags: Mapping[str, Any], environ: Mapping[str, str], config: str = "") -> Options:
@@ -90,9 +121,10 @@ def load_options(flags: Mapping[str, Any], environ: Mapping[str, str], config: s
         raise OptionError("the config file must hold lines of option: value")
     for name in Options.model_fields:
         if text := environ.get(f"{PREFIX}{name.upper()}"):
-            merged[name] = yaml.safe_load(text)
+            merged[name] = _from_variable(name, text)
     merged |= flags
     try:
         return Options.model_validate(merged)
     except ValidationError as error:
-        raise OptionError(f"{first_error(error)} (see zelo-ray annotate --help)") from None
+        hint = "zelo-ray annotate INPUT... --out DIR [--judges J...], or --help"
+        raise OptionError(f"{first_error(error)}; {hint}") from None

@@ -6,6 +6,7 @@ from typing import Self
 
 from rich.console import Console
 from rich.live import Live
+from rich.markup import escape
 from rich.table import Table
 
 from zelo_ray.online import Tally
@@ -21,6 +22,7 @@ class Display:
         self._live: Live | None = None
         self._began: float | None = None
         self._last_line = time.monotonic()
+        self._done = False
 
     def __enter__(self) -> Self:
         return self
@@ -45,8 +47,8 @@ class Display:
                 self._live = Live(console=self._console, auto_refresh=False, transient=False)
                 self._live.start()
             self._live.update(_table(tallies, planned, elapsed), refresh=True)
-        elif done or now - self._last_line >= _SECONDS_BETWEEN_LINES:
-            self._last_line = now
+        elif (done and not self._done) or now - self._last_line >= _SECONDS_BETWEEN_LINES:
+            self._last_line, self._done = now, done
             self.say(_line(tallies, planned, elapsed))
 
 
@@ -54,12 +56,16 @@ def _done(tally: Tally) -> int:
     return tally.known + tally.answered
 
 
+def _rate(tally: Tally, elapsed: float) -> float:
+    return tally.answered / elapsed if elapsed >= 1 else 0.0
+
+
 def _failures(tally: Tally) -> int:
     return sum(count for status, count in tally.statuses.items() if status != "ok")
 
 
 def _left(tally: Tally, total: int, elapsed: float) -> str:
-    rate = tally.answered / elapsed if elapsed > 0 else 0.0
+    rate = _rate(tally, elapsed)
     left = total - _done(tally)
     if left <= 0:
         return "done"
@@ -73,9 +79,9 @@ def _table(tallies: Mapping[str, Tally], planned: Mapping[str, int], elapsed: fl
         table.add_column(name, justify="right")
     for name, total in planned.items():
         tally = tallies.get(name, Tally())
-        rate = tally.answered / elapsed if elapsed > 0 else 0.0
+        rate = _rate(tally, elapsed)
         table.add_row(
-            name,
+            escape(name),
             f"{_done(tally):,}",
             f"{total:,}",
             f"{tally.in_flight:,}",
@@ -94,7 +100,7 @@ def _line(tallies: Mapping[str, Tally], planned: Mapping[str, int], elapsed: flo
         summed.add(tally)
     total = sum(planned.values())
     lefts = [_left(tallies.get(name, Tally()), n, elapsed) for name, n in planned.items()]
-    rate = summed.answered / elapsed if elapsed > 0 else 0.0
+    rate = _rate(summed, elapsed)
     return (
         f"{_done(summed):,}/{total:,} replies · {rate:,.0f} calls/s · "
         f"{_failures(summed):,} failures · {dollars(summed.dollars, summed.unpriced)} · "

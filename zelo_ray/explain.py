@@ -27,7 +27,7 @@ def explain(out: str, query_id: str, doc_id: str) -> str:
     mine = [vote for vote in votes if doc_id in (vote.doc_id_a, vote.doc_id_b)]
     if not scores and not votes:
         raise NothingToExplain(f"{out} holds no judgment of a query {query_id!r}")
-    if doc_id not in scores and not mine:
+    if not (doc_id in scores or mine or failures):
         known = ", ".join(list(scores)[:20])
         raise NothingToExplain(f"query {query_id!r} has no judged {doc_id!r}; it has {known}")
     lines = [_headline(doc_id, scores.get(doc_id), len(scores))]
@@ -43,7 +43,7 @@ def explain(out: str, query_id: str, doc_id: str) -> str:
 
 def _headline(doc_id: str, score: Score | None, documents: int) -> str:
     if score is None:
-        return f"{doc_id}: judged, but without a score"
+        return f"{doc_id}: no score"
     return (
         f"{doc_id}: score {score.score:+.2f} ± {score.std_error:.2f}, rank {score.rank} of "
         f"{documents}, from {score.comparisons} votes"
@@ -55,7 +55,7 @@ def _battle(doc_id: str, opponent: str, votes: list[Vote], score: Score | None) 
     yield f"against {opponent}{stands}"
     for vote in votes:
         if opponent == _other(vote, doc_id):
-            mine = vote.preference if vote.doc_id_b == doc_id else -vote.preference
+            mine = vote.preference if vote.doc_id_b == doc_id else 0.0 - vote.preference
             verdict = "won" if mine > 0 else "lost" if mine < 0 else "tied"
             a, b = vote.doc_id_a, vote.doc_id_b
             first, second = (b, a) if vote.swapped else (a, b)

@@ -51,8 +51,8 @@ class Ledger:
         retry: statuses that, in replies of *other* runs, count as missing.
 
     An index in memory (about 300 bytes a reply) says where each reply lies; texts are read when
-    they are asked for. Of several replies to one request one that is ``ok`` stands before one that
-    is not, and the first read before a later one.
+    they are asked for. Of several replies to one request the first that is ``ok`` stands, else the
+    last.
     """
 
     def __init__(self, out: str, run_id: str = "", retry: Collection[str] = ()) -> None:
@@ -116,7 +116,7 @@ class Ledger:
         """
         if self._writer is None:
             raise LedgerError(f"{self._folder} was opened for reading only")
-        lines = [orjson.dumps(dataclasses.asdict(reply)) + b"\n" for reply in replies]
+        lines = [_line(reply) for reply in replies]
         segment, start = self._writer.append(b"".join(lines))
         for line in lines:
             self._enter(line, segment, start)
@@ -150,8 +150,15 @@ class Ledger:
             return
         key, ok = bytes.fromhex(row["key"]), row["status"] == "ok"
         known = self._index.get(key)
-        if known is None or (ok and not known[3]):
+        if known is None or not known[3]:
             self._index[key] = (segment, start, len(line), ok)
+
+
+def _line(reply: Reply) -> bytes:
+    row = dataclasses.asdict(reply)
+    for name in ("text", "reason", "model"):  # half an emoji is no UTF-8, and no reason to fail
+        row[name] = row[name].encode("utf-8", "replace").decode()
+    return orjson.dumps(row) + b"\n"
 
 
 def _whole_lines(data: bytes) -> Iterator[tuple[bytes, int]]:

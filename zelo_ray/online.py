@@ -5,6 +5,7 @@ can carry it, retries what can be retried, and lets a reply be seen only when it
 """
 
 import asyncio
+import contextlib
 import dataclasses
 import random
 import time
@@ -21,13 +22,13 @@ from zelo_ray.ledger import Ledger, LedgerError
 from zelo_ray.pricing import price
 from zelo_ray.protocols import advance
 from zelo_ray.protocols import module as protocol_module
-from zelo_ray.providers import Fatal, Provider, Refused, Retry, Settings, find_key
+from zelo_ray.providers import Fatal, PanelError, Provider, Refused, Retry, Settings, find_key
 from zelo_ray.providers import module as provider_module
 from zelo_ray.records import Answer, Judge, Pool, Reply, Request, Usage, first_error
 
 _LONGEST_WAIT = 120.0
 _THROTTLED_COST = 0.1  # of an attempt: waiting for one's turn is no trouble with the request
-_LINGER = 0.01  # seconds in which replies gather; no call waits for them, its slot is free again
+_LINGER = 0.005  # seconds in which replies gather, to be synced together
 _FIRST_BACKOFF, _LONGEST_BACKOFF = 1.0, 60.0
 
 
@@ -112,6 +113,7 @@ class Asker:
         self._connections: dict[tuple[str, Settings], Provider] = {}
         self._lines = {judge.name: self._connect(judge, environ) for judge in judges}
         self._asked: dict[str, asyncio.Task[None]] = {}
+        self._halt = asyncio.Event()
         self.stopped = ""
         """Why no new call is made any more; empty while they are."""
 
@@ -121,7 +123,10 @@ class Asker:
         settings = Settings(key, judge.base_url, self._options.timeout)
         at = (judge.provider, settings)
         if at not in self._connections:
-            self._connections[at] = known.connect(settings)
+            try:
+                self._connections[at] = known.connect(settings)
+            except Fatal as fatal:
+                raise PanelError(str(fatal)) from None
         limit = self._options.limits.get(judge.name)
         slots = max(1, (limit.concurrency if limit else known.CONCURRENCY) // self._options.actors)
         return _Line(judge, self._connections[at], asyncio.Semaphore(slots))
@@ -134,83 +139,92 @@ class Asker:
     def stop(self, reason: str) -> None:
         """Make no new call. What is in flight is still kept."""
         self.stopped = self.stopped or reason
+        self._halt.set()
+
+    async def _rest(self, seconds: float) -> None:
+        """Wait, but no longer than until the run is stopped."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._halt.wait(), seconds)
 
     async def fill(self, pool: Pool) -> None:
         """Ask about one pool until nothing is missing that these judges can answer, or stopped."""
-        asked: dict[str, str] = {}
+        seen, asked = set[str](), Counter[str]()
         while not self.stopped:
             rounds = self._protocol.rounds(pool, self._panel, self._options)
             step = await asyncio.to_thread(advance, rounds, self._ledger)
-            mine = [r for r in step.missing if r.judge.name in self._lines and r.key not in asked]
+            mine = [r for r in step.missing if r.judge.name in self._lines and r.key not in seen]
             if not mine:
                 break
-            asked.update({request.key: request.judge.name for request in mine})
-            await asyncio.gather(*(self._ask_once(request) for request in mine))
+            seen.update(request.key for request in mine)
+            own = await asyncio.gather(*(self._ask_once(request) for request in mine))
+            asked.update(r.judge.name for r, was_asked in zip(mine, own, strict=True) if was_asked)
         if not self.stopped:
-            by_judge = Counter(asked.values())
             for name, line in self._lines.items():
                 planned = self._protocol.count(pool, [line.judge], self._options)
-                line.tally.known += max(0, planned - by_judge[name])
+                line.tally.known += max(0, planned - asked[name])
 
-    async def _ask_once(self, request: Request) -> None:
-        """Ask, unless another pool is asking the very same thing or just did."""
-        if request.key not in self._asked:
-            if self._ledger.has(request.key):
-                return
-            self._asked[request.key] = asyncio.create_task(self._ask(request))
+    async def _ask_once(self, request: Request) -> bool:
+        """Ask, unless another pool is asking the very same thing or just did; tell which."""
+        if request.key in self._asked:
+            await self._asked[request.key]
+            return False
+        if self._ledger.has(request.key):
+            return False
+        self._asked[request.key] = asyncio.create_task(self._ask(request))
         await self._asked[request.key]
-        self._asked.pop(request.key, None)
+        del self._asked[request.key]
+        return True
 
     async def _ask(self, request: Request) -> None:
+        """Hold one of the judge's slots until the reply is kept: a kill costs no more."""
         line = self._lines[request.judge.name]
-        try:
-            async with line.slots:
-                line.tally.in_flight += 1
-                try:
-                    ended = await self._call(request, line)
-                finally:
-                    line.tally.in_flight -= 1
-            if ended:
-                await self._keep(request, line, *ended)
-                line.tally.end(ended[0].status)
-        except LedgerError as error:
-            self.stop(str(error))
-        except Exception as error:  # noqa: BLE001 - it may hold a key or a prompt: name it only
-            self.stop(f"{line.judge.name}: unexpected {name_of(error)}")
+        async with line.slots:
+            line.tally.in_flight += 1
+            try:
+                await self._call(request, line)
+            except LedgerError as error:
+                self.stop(str(error))
+            except Exception as error:  # noqa: BLE001 - it may hold a key or a prompt: name it only
+                self.stop(f"{line.judge.name}: unexpected {name_of(error)}")
+            finally:
+                line.tally.in_flight -= 1
 
-    async def _call(self, request: Request, line: _Line) -> tuple[Answer, int] | None:
-        """Call until there is a last answer; return it with the number of calls.
-
-        Billed answers before it are kept here. None: the run is to stop, and nothing was answered.
-        """
+    async def _call(self, request: Request, line: _Line) -> None:
+        """Call until there is a last answer; keep it, and every billed one before it."""
         calls = reasks = 0
         troubles = 0.0
-        while not self.stopped:
-            await _wait_open(line)
+        while await self._may_call(line):
             calls += 1
             try:
                 answer = _checked(request, await line.provider.send(request))
             except Retry as trouble:
                 troubles += _THROTTLED_COST if trouble.throttled else 1
-                if troubles >= self._options.attempts:
-                    return Answer("failed", "", Usage(), reason=str(trouble)), calls
-                await self._back_off(request, line, trouble, calls)
+                if troubles < self._options.attempts:
+                    await self._back_off(request, line, trouble, calls)
+                    continue
+                answer = Answer("failed", "", Usage(), reason=str(trouble))
             except Refused as refusal:
-                return Answer(refusal.status, "", Usage(), reason=str(refusal)), calls
+                answer = Answer(refusal.status, "", Usage(), reason=str(refusal))
             except Fatal as fatal:
-                self.stop(f"{line.judge.name}: {fatal}")
-            else:
-                if answer.status != "invalid" or reasks == self._options.reasks:
-                    return answer, calls
-                await self._keep(request, line, answer, calls)
-                reasks += 1
-        return None
+                self.stop(str(fatal))
+                return
+            await self._keep(request, line, answer, calls)
+            if answer.status != "invalid" or reasks == self._options.reasks:
+                line.tally.end(answer.status)
+                return
+            reasks += 1
+
+    async def _may_call(self, line: _Line) -> bool:
+        """Wait until the judge is open; false when the run is to stop."""
+        while not self.stopped and (left := line.open_at - time.monotonic()) > 0:
+            await self._rest(left)
+        return not self.stopped
 
     async def _back_off(self, request: Request, line: _Line, trouble: Retry, calls: int) -> None:
         jitter = random.Random(f"{request.key}:{calls}").random()
         if trouble.delay is not None and trouble.delay > _LONGEST_WAIT:
             wait = f"{trouble.delay / 60:.0f} minutes"
-            self.stop(f"{line.judge.name}: asks to wait {wait} ({trouble}); go on later")
+            self.stop(f"{trouble}; the server asks to wait {wait}: go on later")
             return
         line.tally.retries += 1
         backoff = jitter * min(_LONGEST_BACKOFF, _FIRST_BACKOFF * 2 ** (calls - 1))
@@ -219,7 +233,7 @@ class Asker:
             line.tally.throttled += 1
             line.open_at = max(line.open_at, time.monotonic() + delay)
         else:
-            await asyncio.sleep(delay)
+            await self._rest(delay)
 
     async def _keep(self, request: Request, line: _Line, answer: Answer, calls: int) -> None:
         usage, tally = answer.usage, line.tally
@@ -277,7 +291,7 @@ class _Books:
             group, self._waiting = self._waiting, []
             try:
                 await asyncio.to_thread(self._ledger.append, [reply for reply, _ in group])
-            except LedgerError as error:
+            except Exception as error:  # noqa: BLE001 - each of those that wait must learn of it
                 for _, kept in group:
                     kept.set_exception(error)
             else:
@@ -301,8 +315,3 @@ def name_of(error: BaseException) -> str:
     """What and where an error is, without its text, which may hold a key or a prompt."""
     where = traceback.extract_tb(error.__traceback__)[-1]
     return f"{type(error).__name__} in {where.filename.rpartition('/')[2]}, line {where.lineno}"
-
-
-async def _wait_open(line: _Line) -> None:
-    while (left := line.open_at - time.monotonic()) > 0:
-        await asyncio.sleep(left)

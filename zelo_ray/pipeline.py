@@ -80,7 +80,7 @@ def annotate(options: Options, watch: Watch) -> Summary:
     panel = build_panel(options.judges, options.judge_options)
     for judge in panel:
         find_key(judge, options.api_key_env, os.environ)
-    shards = find_shards(options.inputs)
+    shards = find_shards(options.inputs, options.out)
     timer = _Timer()
     with claim(options.out, watch.say):
         drop_reserves(options.out)

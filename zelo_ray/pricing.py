@@ -9,7 +9,7 @@ _PROVIDER_IDS = {"openai": "openai", "anthropic": "anthropic", "gemini": "google
 
 
 def price(judge: Judge, usage: Usage) -> float | None:
-    """What one online call costs, in US dollars; None where the model's price is unknown.
+    """What one online call costs, in US dollars; None where that is unknown.
 
     Judges that run in this process cost nothing; what a server named by its URL costs is unknown.
     """
@@ -20,15 +20,15 @@ def price(judge: Judge, usage: Usage) -> float | None:
     from genai_prices import Usage as PricedUsage  # noqa: PLC0415 - half a second, paid when needed
     from genai_prices import calc_price  # noqa: PLC0415
 
-    priced = PricedUsage(
-        input_tokens=usage.input_tokens,
-        output_tokens=usage.output_tokens,
-        cache_read_tokens=usage.cached_tokens or None,
-        cache_write_tokens=usage.cache_write_tokens or None,
-    )
     try:
+        priced = PricedUsage(
+            input_tokens=usage.input_tokens,
+            output_tokens=usage.output_tokens,
+            cache_read_tokens=usage.cached_tokens or None,
+            cache_write_tokens=usage.cache_write_tokens or None,
+        )
         found = calc_price(priced, judge.model, provider_id=_PROVIDER_IDS[judge.provider])
-    except LookupError:
+    except (LookupError, ValueError):  # an unknown model, or counts that cannot be
         return None
     return float(found.total_price)
 

@@ -60,7 +60,8 @@ def _queries(
                 }
                 for document in pool["documents"]
             ]
-            documents.sort(key=lambda d: d["score"]["rank"] if d["score"] else len(documents) + 1)
+            last = len(documents) + 1
+            documents.sort(key=lambda d: d["score"]["rank"] if d["score"] else last)
             reach = max((abs(d["score"]["score"]) for d in documents if d["score"]), default=1.0)
             queries.append({**pool["query"], "documents": documents, "reach": reach or 1.0})
     return queries

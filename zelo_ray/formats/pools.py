@@ -8,6 +8,9 @@ import contextlib
 import gzip
 import io
 import json
+import lzma
+import re
+import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +24,8 @@ from zelo_ray.records import Document, Pool, first_error
 
 SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst")
 _BOM = b"\xef\xbb\xbf"
-_UNREADABLE = (OSError, EOFError, zlib.error)
+_UNREADABLE = (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
+_ODD_NUMBER = re.compile(rb"NaN|Infinity|\d[eE]\+?\d{3}|\d{400}")
 _BUFFER_BYTES = 2**16
 
 
@@ -79,8 +83,10 @@ class _InputLine(_Strict):
     documents: list[_Document] = Field(default_factory=list)
 
 
-def find_shards(patterns: Sequence[str]) -> list[str]:
+def find_shards(patterns: Sequence[str], out: str = "") -> list[str]:
     """List the files that paths, directories, globs and URLs name: each once, in a stable order.
+
+    A directory or glob does not reach into ``out``, where the run's own files lie.
 
     Raises:
         InputError: a pattern names nothing, or its storage cannot be reached.
@@ -89,25 +95,19 @@ def find_shards(patterns: Sequence[str]) -> list[str]:
     for pattern in patterns:
         try:
             fs, path = fsspec.url_to_fs(pattern)
-            if any(mark in path for mark in "*?["):
-                names = sorted(fs.glob(path))
-            elif fs.isdir(path):
-                names = sorted(name for name in fs.find(path) if name.endswith(SUFFIXES))
+            if fs.isdir(path):
+                names = [name for name in fs.find(path) if name.endswith(SUFFIXES)]
             else:
-                names = [path] if fs.exists(path) else []
-        except ImportError as error:
-            scheme = pattern.partition(":")[0]
-            raise InputError(
-                f"{pattern}: {error}. For {scheme}:// try the extra s3 or gcs"
-            ) from None
+                names = [path] if fs.exists(path) else fs.glob(path)
+            own = fsspec.url_to_fs(out)[1].rstrip("/") + "/"
         except Exception as error:  # noqa: BLE001 - every storage has its own errors
             raise InputError(f"{pattern}: cannot be reached ({_short(error)})") from None
+        if out and names != [path]:
+            names = [name for name in names if not name.startswith(own)]
         if not names:
-            raise InputError(
-                f"{pattern}: no such file, nor a directory or glob with {SUFFIXES[0]} files"
-            )
+            raise InputError(f"{pattern}: no such file, and no {', '.join(SUFFIXES)} file there")
         local = "file" in fs.protocol
-        found.update(dict.fromkeys(n if local else fs.unstrip_protocol(n) for n in names))
+        found.update(dict.fromkeys(n if local else fs.unstrip_protocol(n) for n in sorted(names)))
     return list(found)
 
 
@@ -153,8 +153,12 @@ def parse_line(file: str, number: int, raw: bytes, limits: Limits) -> Line:
     """Validate one line."""
     try:
         parsed = _InputLine.model_validate_json(raw)
+        if _ODD_NUMBER.search(raw):  # where Python reads numbers that JSON has not, or none at all
+            json.dumps(json.loads(raw), allow_nan=False)
     except ValidationError as error:
         return Line(file, number, raw, reason=first_error(error))
+    except ValueError as error:
+        return Line(file, number, raw, reason=f"Invalid JSON: {error}")
     seen: set[str] = set()
     for document in parsed.documents:
         if document.id in seen:
@@ -176,7 +180,7 @@ def annotate_line(raw: bytes, scores: Mapping[str, float]) -> bytes:
     line = cast(dict[str, Any], json.loads(raw))
     for document in line.get("documents", []):
         if "score" in document:
-            document["input_score"] = document.pop("score")
+            document.setdefault("input_score", document.pop("score"))
         if document["id"] in scores:
             document["score"] = scores[document["id"]]
     return json.dumps(line, ensure_ascii=False).encode("utf-8", "backslashreplace")

@@ -62,11 +62,18 @@ class Results:
                 file.close()
                 if self._local:
                     self._fs.mv(self._path(name), f"{self._root}/{name}")
-        elif self._local:
-            for name, file in self._files.items():
+            return
+        for writer in self._writers.values():
+            with contextlib.suppress(OSError):
+                writer.close()
+        for name, file in self._files.items():
+            if self._local:
                 with contextlib.suppress(OSError):
                     file.close()
                 self._fs.rm_file(self._path(name))
+            else:
+                file.discard()
+                file.closed = True  # else fsspec would upload what there is when it is collected
 
 
 def write_text(out: str, name: str, text: str) -> None:
