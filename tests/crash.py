@@ -70,7 +70,7 @@ def fakes(folder: Path, *flags: str) -> Iterator[dict[str, str]]:
 
 
 def annotate(
-    pools: Path, out: Path, environ: dict[str, str], *flags: str
+    pools: Path | str, out: Path | str, environ: dict[str, str], *flags: str
 ) -> "subprocess.Popen[str]":
     """Start a run."""
     code = "import sys; from zelo_ray.cli import main; sys.exit(main())"

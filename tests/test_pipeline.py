@@ -12,10 +12,15 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+import fsspec
 import psutil
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
+import yaml
+from jsonschema.exceptions import ValidationError
+from moto.server import ThreadedMotoServer
+from ray.autoscaler._private.util import prepare_config, validate_config
 
 from tests import crash
 from zelo_ray.ledger import Ledger
@@ -209,6 +214,45 @@ def test_bad_lines_are_set_aside_and_the_rest_goes_on(tmp_path: Path) -> None:
     assert [json.loads(line)["query"]["id"] for line in lines] == [
         *(json.loads(good[0])["query"]["id"], "alone", json.loads(good[1])["query"]["id"])
     ]
+
+
+def test_shards_and_results_may_lie_in_an_object_store(
+    sample_run: tuple[Path, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (port,) = _free_ports(1)
+    server = ThreadedMotoServer("127.0.0.1", port)
+    server.start()
+    try:
+        for name, value in {
+            "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
+            "AWS_ACCESS_KEY_ID": "nobody",
+            "AWS_SECRET_ACCESS_KEY": "nothing",
+            "AWS_DEFAULT_REGION": "us-east-1",
+        }.items():
+            monkeypatch.setenv(name, value)
+        store = fsspec.filesystem("s3", skip_instance_cache=True)
+        store.mkdir("bucket")
+        store.put(str(SAMPLE), "bucket/pools", recursive=True)
+        ledgers = []
+        for _ in range(2):
+            place = ("s3://bucket/pools", "s3://bucket/out")
+            run = crash.annotate(*place, dict(os.environ), "--judges", "offline")
+            status, printed = crash.finish(run)
+            assert status == 0, printed
+            ledgers.append(store.du("bucket/out/replies", total=False))
+        assert ledgers[0] == ledgers[1]
+        for name, content in crash.outputs(sample_run[0]).items():
+            assert store.cat_file(f"bucket/out/{name}") == content
+        assert not store.exists("bucket/out/.run.lock")
+    finally:
+        server.stop()
+
+
+def test_the_cluster_file_is_one_that_ray_accepts() -> None:
+    config = prepare_config(yaml.safe_load((crash.ROOT / "cluster.yaml").read_text()))
+    validate_config(config)
+    with pytest.raises(ValidationError):
+        validate_config({**config, "of_no_meaning": 1})
 
 
 def _free_ports(count: int) -> list[int]:

@@ -222,7 +222,7 @@ def test_shards_are_listed_once_and_in_order(tmp_path, monkeypatch):
 def test_a_pattern_that_names_nothing_is_an_error_that_names_it(tmp_path, pattern):
     (tmp_path / "empty").mkdir()
     (tmp_path / "empty/notes.txt").touch()
-    with pytest.raises(InputError, match="no such file, and no .jsonl") as caught:
+    with pytest.raises(InputError, match=r"no such file, and no \.jsonl") as caught:
         find_shards([str(tmp_path / pattern)])
     assert str(tmp_path / pattern) in str(caught.value)
 
