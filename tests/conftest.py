@@ -6,21 +6,15 @@ import warnings
 import fsspec
 import pytest
 
+from tests.crash import bare_environment
 from tests.fakes import Fakes
-
-_SPOKEN_FOR = (  # prefixes of variables that this project and the SDKs read
-    *("OPENAI_", "ANTHROPIC_", "GEMINI_", "GOOGLE_", "ZEROENTROPY_", "ZELO_RAY_"),
-    *("AWS_", "FSSPEC_", "RAY_ADDRESS"),
-)
-_PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 
 
 @pytest.fixture(autouse=True)
 def _bare_environment(monkeypatch):
     """No key, base URL, option or proxy of the developer's reaches a test, nor a ``.env`` file."""
-    for name in list(os.environ):
-        if name.upper().startswith(_SPOKEN_FOR) or name.upper() in _PROXIES:
-            monkeypatch.delenv(name)
+    for name in set(os.environ) - set(bare_environment()):
+        monkeypatch.delenv(name)
     monkeypatch.setenv("PYTHON_DOTENV_DISABLED", "1")
 
 

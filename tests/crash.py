@@ -26,7 +26,18 @@ URLS = {
     "anthropic": "ANTHROPIC_BASE_URL",
     "gemini": "GOOGLE_GEMINI_BASE_URL",
 }
+COMMAND = (sys.executable, "-c", "import sys, zelo_ray.cli; sys.exit(zelo_ray.cli.main())")
 ROOT = Path(__file__).parents[1]
+
+
+def bare_environment() -> dict[str, str]:
+    """The environment without what this project, the SDKs and storage read from it."""
+    spoken_for = (
+        *("OPENAI_", "ANTHROPIC_", "GEMINI_", "GOOGLE_", "ZEROENTROPY_", "ZELO_RAY_", "RAY_"),
+        *("AWS_", "FSSPEC_", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"),
+    )
+    kept = {n: v for n, v in os.environ.items() if not n.upper().startswith(spoken_for)}
+    return {**kept, "PYTHON_DOTENV_DISABLED": "1"}
 
 
 def write_pools(path: Path, queries: int, documents: int) -> None:
@@ -61,7 +72,7 @@ def fakes(folder: Path, *flags: str) -> Iterator[dict[str, str]]:
         keys = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY")
         try:
             yield {
-                **os.environ,
+                **bare_environment(),
                 **{variable: urls[name] for name, variable in URLS.items() if name in urls},
                 **dict.fromkeys(keys, "a-key-for-tests-only"),
             }
@@ -73,8 +84,7 @@ def annotate(
     pools: Path | str, out: Path | str, environ: dict[str, str], *flags: str
 ) -> "subprocess.Popen[str]":
     """Start a run."""
-    code = "import sys; from zelo_ray.cli import main; sys.exit(main())"
-    command = [sys.executable, "-c", code, "annotate", str(pools), "--out", str(out), *flags]
+    command = [*COMMAND, "annotate", str(pools), "--out", str(out), *flags]
     return subprocess.Popen(
         command, cwd=ROOT, env=environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )

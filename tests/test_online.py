@@ -493,3 +493,20 @@ def test_tallies_add_up_field_by_field():
     one = Tally(1, 2, 3, 4, 5, 6, 7, 0.5, 8, {"ok": 2, "failed": 1})
     one.add(Tally(1, 1, 1, 1, 1, 1, 1, 0.25, 1, {"ok": 1, "refused": 3}))
     assert one == Tally(2, 3, 4, 5, 6, 7, 8, 0.75, 9, {"ok": 3, "failed": 1, "refused": 3})
+
+
+# In the eyes of others
+
+
+@pytest.mark.parametrize("provider", THREE)
+def test_an_independent_server_finds_no_fault_with_how_we_retry(
+    llmock, tmp_path, monkeypatch, provider
+):
+    """It looks for an ignored Retry-After, a storm of retries, a fatal error tried again."""
+    monkeypatch.setenv("GOOGLE_GENAI_API_VERSION", "v1beta")  # it knows no other
+    llmock.rate_limit(times=3, retry_after=0.2).fail(503, times=2).fail(500, times=1)
+    asker = ask([POOL], tmp_path, key_for(llmock.env() | {"GEMINI_API_KEY": "k"}, provider))
+    (tally,) = asker.tallies.values()
+    assert (asker.stopped, tally.answered, tally.retries) == ("", REQUESTS, 6)
+    assert "failed" not in tally.statuses
+    llmock.assert_resilient()

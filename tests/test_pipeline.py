@@ -90,10 +90,9 @@ def test_a_second_run_asks_nothing_and_changes_no_byte(sample_run: tuple[Path, s
 
 
 def test_explain_shows_the_comparisons_of_a_document(sample_run: tuple[Path, str]) -> None:
-    code = "import sys; from zelo_ray.cli import main; sys.exit(main())"
     said = subprocess.run(
         [
-            *(sys.executable, "-c", code, "explain", str(sample_run[0])),
+            *(*crash.COMMAND, "explain", str(sample_run[0])),
             *("--query", "tick-removal", "--doc", "tick-removal-01"),
         ],
         capture_output=True,
@@ -270,7 +269,7 @@ def _head() -> Iterator[tuple[str, dict[str, str]]]:
     folder = Path(f"/tmp/zelo-test-{os.getpid()}")  # short: Ray makes sockets in it
     binaries = Path(sys.executable).parent
     environ = {
-        **os.environ,
+        **crash.bare_environment(),
         "PATH": f"{binaries}:{os.environ['PATH']}",
         "RAY_AUTH_MODE": "disabled",
         "RAY_USAGE_STATS_ENABLED": "0",
