@@ -327,7 +327,7 @@ def test_what_is_not_there_is_status_1_and_one_line(results, capsys, argv):
 def test_a_place_that_nobody_can_open_is_a_bad_option(capsys, argv):
     status, out, err = outcome(capsys, argv[0], "nowhere://x/y", *argv[1:])
     assert (status, out) == (2, "")
-    assert err == "zelo-ray: Protocol not known: nowhere\n"
+    assert err == "zelo-ray: nowhere://x/y: Protocol not known: nowhere\n"
 
 
 def test_a_summary_is_complete_only_when_nothing_is_missing():

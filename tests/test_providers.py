@@ -344,7 +344,7 @@ def test_openai_options(fakes):
     body = sent(fakes, "openai")
     assert sorted(body) == ["max_completion_tokens", "messages", "model", "response_format"]
     assert body["response_format"]["json_schema"]["strict"] is True
-    assert body["max_completion_tokens"] == 1024
+    assert body["max_completion_tokens"] == 2048
     body = sent(fakes, "openai", temperature=0.5, reasoning_effort="none", max_output_tokens=9)
     assert (body["temperature"], body["reasoning_effort"]) == (0.5, "none")
     assert fakes.journal[-1]["outcome"] == "truncated"

@@ -11,9 +11,10 @@ from dotenv import find_dotenv, load_dotenv
 
 from zelo_ray import __version__
 from zelo_ray.claim import ClaimError
-from zelo_ray.config import OptionError, Options, check_url, load_options
+from zelo_ray.config import OptionError, Options, load_options
 from zelo_ray.display import Display, dollars, duration
 from zelo_ray.explain import NothingToExplain, explain
+from zelo_ray.formats import check_url
 from zelo_ray.formats.pools import InputError
 from zelo_ray.ledger import LedgerError
 from zelo_ray.online import Stopped
@@ -85,6 +86,7 @@ def _annotate(arguments: dict[str, Any]) -> int:
     except (OSError, UnicodeDecodeError) as error:
         raise OptionError(f"{config}: cannot be read ({error})") from None
     options = load_options(flags, os.environ, text)
+    _place(options.out)
     from zelo_ray.pipeline import annotate  # noqa: PLC0415 - Ray takes seconds to import
 
     with Display() as display:
@@ -109,19 +111,19 @@ def _annotate(arguments: dict[str, Any]) -> int:
 
 
 def _explain(arguments: dict[str, Any]) -> int:
-    print(explain(_results(arguments), arguments["query"], arguments["doc"]))
+    print(explain(_place(arguments["dir"]), arguments["query"], arguments["doc"]))
     return COMPLETE
 
 
 def _report(arguments: dict[str, Any]) -> int:
-    write_report(_results(arguments))
+    write_report(_place(arguments["dir"]))
     print(f"{arguments['dir']}/report.html")
     return COMPLETE
 
 
-def _results(arguments: dict[str, Any]) -> str:
+def _place(url: str) -> str:
     try:
-        return check_url(arguments["dir"])
+        return check_url(url)
     except ValueError as error:
         raise OptionError(str(error)) from None
 

@@ -7,7 +7,6 @@ A field is the flag ``--field-name``, the YAML key ``field_name`` and the variab
 from collections.abc import Mapping
 from typing import Any, Literal, get_origin
 
-import fsspec
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
@@ -71,11 +70,6 @@ class Options(BaseModel):
         default_factory=dict, description="by judge: the variable that holds its key"
     )
 
-    @field_validator("out")
-    @classmethod
-    def _can_be_opened(cls, value: str) -> str:
-        return check_url(value)
-
     @field_validator("inputs", "judges", "show_metadata", mode="before")
     @classmethod
     def _one_is_a_list(cls, value: Any) -> Any:
@@ -92,19 +86,6 @@ def _from_variable(name: str, text: str) -> Any:
             why = " ".join(str(error).split())
             raise OptionError(f"{PREFIX}{name.upper()} is no YAML: {why}") from None
     return text
-
-
-def check_url(url: str) -> str:
-    """The URL or path itself, if fsspec can open it.
-
-    Raises:
-        ValueError: its scheme is unknown, or wants a package that is not installed.
-    """
-    try:
-        fsspec.url_to_fs(url)
-    except ImportError as error:
-        raise ValueError(f"{error} (is it the extra s3 or gcs of zelo-ray?)") from None
-    return url
 
 
 def load_options(flags: Mapping[str, Any], environ: Mapping[str, str], config: str = "") -> Options:

@@ -15,7 +15,7 @@ KEY_VARIABLES = ("GOOGLE_API_KEY", "GEMINI_API_KEY")  # the first that is set, a
 # from $0.75 and $3.75 to twice that; 3.5-flash-lite, $0.30 and $2.50, lies between.
 MODELS = ("gemini-3.1-flash-lite",)
 OPTIONS: Mapping[str, Any] = {
-    "max_output_tokens": 1024,  # thinking counts against it
+    "max_output_tokens": 2048,  # thinking counts against it
     "temperature": None,
     "thinking_level": None,
 }

@@ -12,7 +12,7 @@ MODELS = (
     "gpt-6-luna",
 )  # November 2026: $0.10 in, $0.50 out a million tokens, the cheapest of GPT-6
 OPTIONS: Mapping[str, Any] = {
-    "max_output_tokens": 1024,  # hidden reasoning counts against it
+    "max_output_tokens": 2048,  # hidden reasoning counts against it
     "temperature": None,  # GPT-6 takes one only with reasoning_effort "none"
     "reasoning_effort": None,
     "response_format": "json_schema",  # compatible servers: or "json_object", or "none"
