@@ -350,7 +350,7 @@ def test_openai_options(fakes):
     assert fakes.journal[-1]["outcome"] == "truncated"
     body = sent(fakes, "openai", response_format="json_object", token_limit_field="max_tokens")
     assert body["response_format"] == {"type": "json_object"}
-    assert body["max_tokens"] == 1024
+    assert body["max_tokens"] == 2048
     assert "max_completion_tokens" not in body
     body = sent(fakes, "openai", response_format="none", extra_body={"top_k": 3, "model": "m"})
     assert (body["top_k"], body["model"]) == (3, "m")
