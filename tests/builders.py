@@ -9,7 +9,7 @@ import orjson
 from zelo_ray.config import Options
 from zelo_ray.formats.pools import Limits, parse_line
 from zelo_ray.formats.results import write_json
-from zelo_ray.ledger import Ledger
+from zelo_ray.ledger import Ledger, read_rows
 from zelo_ray.online import Asker, Tally
 from zelo_ray.protocols import advance, zelo
 from zelo_ray.providers import build_panel
@@ -110,7 +110,7 @@ def ask(pools, out, environ, *, run_id="run", retry=(), panel=None, judges=(), *
         return asker
 
     asker = asyncio.run(run())
-    asker.books = list(Ledger(options.out).rows())
+    asker.books = list(read_rows(options.out))
     asker.job = (panel, options)
     return asker
 

@@ -220,7 +220,7 @@ def test_an_interrupt_is_one_line(pipeline, capsys):
         (["annotate", "a.jsonl"], "out: "),
         (["annotate", "a.jsonl", "--out", "o", "--cycles", "0"], "cycles: "),
         (["annotate", "a.jsonl", "--out", "o", "--cycles", "many"], "cycles: "),
-        (["annotate", "a.jsonl", "--out", "o", "--protocol", "best"], "protocol: "),
+        (["annotate", "a.jsonl", "--out", "o", "--protocol", "best"], "there are zelo"),
         (
             ["annotate", "a.jsonl", "--out", "o", "--config", "gone.yaml"],
             "gone.yaml: cannot be read",

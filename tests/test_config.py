@@ -86,7 +86,6 @@ api_key_env: {"openai:gpt-6-luna": MY_KEY}
         ("document_tokens: 3", "document_tokens: "),
         ("timeout: 0", "timeout: "),
         ("prior_sd: -1", "prior_sd: "),
-        ("protocol: best", "protocol: .*'zelo'"),
         ("limits: {j: {concurrency: 0}}", "limits.j.concurrency: "),
         ("limits: {j: {concurency: 1}}", "limits.j.concur"),
         ("limits: 7", "limits: "),

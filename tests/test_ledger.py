@@ -13,7 +13,7 @@ import pytest
 from tests.builders import judge_of, reply_to, request_of, stored
 from zelo_ray import ledger as ledger_module
 from zelo_ray.claim import open_lock
-from zelo_ray.ledger import Ledger, LedgerError, drop_reserves
+from zelo_ray.ledger import Ledger, LedgerError, drop_reserves, read_rows
 from zelo_ray.protocols import zelo
 
 
@@ -60,7 +60,9 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 def test_append_syncs_before_it_returns(tmp_path, monkeypatch):
     synced = []
-    monkeypatch.setattr(os, "fdatasync", lambda handle: synced.append(os.fstat(handle).st_size))
+    monkeypatch.setattr(
+        ledger_module, "_sync", lambda handle: synced.append(os.fstat(handle).st_size)
+    )
     ledger = Ledger(str(tmp_path), "run")
     ledger.append([reply_to(1, "paid")])
     (segment,) = (tmp_path / "replies").glob("*.jsonl")
@@ -75,7 +77,7 @@ def test_a_torn_last_line_is_no_reply_and_harms_none(tmp_path, torn):
     with segment.open("ab") as file:
         file.write(torn)
     ledger = Ledger(str(tmp_path), "next")
-    assert len(ledger) == len(list(ledger.rows())) == 2
+    assert len(ledger) == len(list(read_rows(str(tmp_path)))) == 2
     ledger.append([reply_to(3)])
     assert Ledger(str(tmp_path)).read(keys(1, 2, 3)) == [reply_to(i) for i in (1, 2, 3)]
     ledger.close()
@@ -100,7 +102,40 @@ def test_a_good_reply_stands_before_a_bad_one_in_whatever_order_they_came(tmp_pa
         ledger = Ledger(str(tmp_path / name))
         assert ledger.read(keys(1)) == [good]
         assert len(ledger) == 1
-        assert len(list(ledger.rows())) == 2
+        assert len(list(read_rows(str(tmp_path / name)))) == 2
+
+
+def test_an_answer_that_was_to_be_asked_again_is_on_the_books_and_answers_nothing(tmp_path):
+    fill(str(tmp_path), dataclasses.replace(reply_to(1, status="invalid"), final=False))
+    assert not Ledger(str(tmp_path)).has(*keys(1))
+    assert [row.status for row in read_rows(str(tmp_path))] == ["invalid"]
+
+
+def test_a_line_that_is_no_reply_is_named_with_its_place(tmp_path):
+    fill(str(tmp_path), reply_to(1))
+    (segment,) = (tmp_path / "replies").glob("*.jsonl")
+    size = segment.stat().st_size
+    with segment.open("ab") as file:
+        file.write(b"no reply\n")
+    with pytest.raises(LedgerError, match=f"{segment.name}: no reply at byte {size}"):
+        Ledger(str(tmp_path))
+
+
+def test_an_upload_that_fails_is_tried_again_and_loses_nothing(s3, monkeypatch):
+    monkeypatch.setattr(ledger_module, "_UPLOAD_DELAYS", (0,))
+    ledger = Ledger(f"{s3}/out", "run")
+    upload, failures = ledger._fs.pipe_file, [OSError("one"), OSError("two"), OSError("three")]
+
+    def flaky(*args, **kwargs):
+        if failures:
+            raise failures.pop()
+        return upload(*args, **kwargs)
+
+    monkeypatch.setattr(ledger._fs, "pipe_file", flaky)
+    with pytest.raises(LedgerError, match="two"):
+        ledger.append([reply_to(1)])
+    ledger.append([reply_to(2)])
+    assert sorted(row.key for row in read_rows(f"{s3}/out")) == keys(1, 2)
 
 
 def test_of_two_good_replies_the_first_stays(tmp_path):
@@ -155,7 +190,7 @@ def test_a_full_segment_is_left_and_the_next_begun(out, monkeypatch):
     assert len(fs.glob(f"{root}/replies/*.jsonl")) > 3
     ledger = Ledger(out)
     assert ledger.read(keys(*range(12))) == replies
-    assert sorted(row.key for row in ledger.rows()) == keys(*range(12))
+    assert sorted(row.key for row in read_rows(out)) == keys(*range(12))
 
 
 def test_segments_are_read_by_pyarrow_alone(tmp_path):
@@ -180,7 +215,7 @@ def test_a_ledger_without_a_run_writes_nothing(tmp_path):
     with pytest.raises(LedgerError, match="reading only"):
         ledger.append([reply_to(1)])
     assert len(ledger) == 0
-    assert list(ledger.rows()) == []
+    assert list(read_rows(str(tmp_path))) == []
     assert not ledger.exhausted
     ledger.close()
     assert list(tmp_path.iterdir()) == []
@@ -285,7 +320,7 @@ def test_a_writer_shares_a_lock_for_as_long_as_it_writes(tmp_path):
 def test_a_key_is_pinned():
     """A change of it would make every run pay again for what it has."""
     judge = judge_of("openai:gpt-6-luna", max_output_tokens=1024, temperature=None)
-    assert request_of(judge=judge).key == "60a918391961bb4d613ee03b6e208355"
+    assert request_of(judge=judge).key == "6dc2a9a51dbd1943d1e7da196b7e9f69"
 
 
 class Certain(zelo.Preference):
@@ -301,7 +336,7 @@ OTHERS = {
     "model": {"judge": judge_of("openai:another", temperature=0.0)},
     "base URL": {"judge": judge_of("openai:a-model@http://127.0.0.1/v1", temperature=0.0)},
     "value of an option": {"judge": judge_of(temperature=0.5)},
-    "further option": {"judge": judge_of(temperature=0.0, effort=None)},
+    "further option": {"judge": judge_of(temperature=0.0, effort="low")},
 }
 
 

@@ -3,7 +3,6 @@
 import asyncio
 import errno
 import gc
-import os
 import re
 from collections import Counter
 from types import SimpleNamespace
@@ -22,8 +21,9 @@ from tests.builders import (
     verdict,
 )
 from tests.fakes import Fakes, Fault
+from zelo_ray import ledger as ledger_module
 from zelo_ray import online, providers
-from zelo_ray.ledger import Ledger
+from zelo_ray.ledger import Ledger, read_rows
 from zelo_ray.online import Asker, Tally
 from zelo_ray.protocols import advance, zelo
 from zelo_ray.providers import PanelError, build_panel
@@ -400,7 +400,7 @@ def test_replies_that_cannot_be_kept_stop_the_run_and_are_not_seen(
     def full(_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(os, "fdatasync", full)
+    monkeypatch.setattr(ledger_module, "_sync", full)
     limits = {"openai:gpt-6-luna": {"concurrency": 2}}
     asker = ask([pool_of(range(8))], tmp_path, key_for(environ, "openai"), limits=limits)
     assert "No space left on device" in asker.stopped
@@ -412,13 +412,13 @@ def test_replies_that_cannot_be_kept_stop_the_run_and_are_not_seen(
 def test_a_disk_that_is_full_stops_the_run_with_its_replies_kept(
     fakes, environ, tmp_path, monkeypatch
 ):
-    sync = os.fdatasync
+    sync = ledger_module._sync
 
     def full_once(handle):
-        monkeypatch.setattr(os, "fdatasync", sync)
+        monkeypatch.setattr(ledger_module, "_sync", sync)
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(os, "fdatasync", full_once)
+    monkeypatch.setattr(ledger_module, "_sync", full_once)
     limits = {"openai:gpt-6-luna": {"concurrency": 2}}
     asker = ask([pool_of(range(8))], tmp_path, key_for(environ, "openai"), limits=limits)
     assert "full" in asker.stopped
@@ -458,7 +458,7 @@ def odd(monkeypatch, tmp_path):
             asker = run_briefly(fill())
         finally:
             gc.collect()  # what a task died of is told here and now
-        asker.books = list(Ledger(str(tmp_path)).rows())
+        asker.books = list(read_rows(str(tmp_path)))
         asker.job = judge, options_of()
         return asker
 

@@ -63,7 +63,7 @@ def test_a_judge_has_every_option_with_its_default():
             "unknown option 'temprature'; known: ",
         ),
         (("offline:bm25",), {"offline:bm25": {"k1": 2}}, "unknown option 'k1'; known: none"),
-        (("openai:a",), {"openai:b": {}}, "options for 'openai:b', which is not on the panel"),
+        (("openai:a",), {"openai:b": {}}, "options for 'openai:b', but the panel is openai:a"),
     ],
 )
 def test_a_panel_that_cannot_be_is_one_line_that_says_what_is_wrong(asked, options, says):

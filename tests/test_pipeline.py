@@ -23,7 +23,7 @@ from moto.server import ThreadedMotoServer
 from ray.autoscaler._private.util import prepare_config, validate_config
 
 from tests import crash
-from zelo_ray.ledger import Ledger
+from zelo_ray.ledger import read_rows
 
 SAMPLE = crash.ROOT / "data" / "sample"
 
@@ -50,7 +50,10 @@ def test_the_sample_is_scored_whole_and_quietly(sample_run: tuple[Path, str]) ->
     assert len(lines) == 29
     assert {(d["id"], d["score"]) for d in documents} == {(s["doc_id"], s["score"]) for s in scores}
     first, *between, last_but_one, last = printed.splitlines()
-    assert first == "29 queries, 329 documents, 3 judges: 3,948 requests"
+    assert first == (
+        "29 queries, 329 documents: 3,948 requests to "
+        "offline:bm25, offline:chargram, offline:likelihood"
+    )
     assert all("replies ·" in line for line in between)
     assert last_but_one.startswith("329 documents of 29 queries scored from 3,948 judgments")
     assert last.startswith("results: ")
@@ -187,7 +190,7 @@ def test_a_full_disk_loses_no_answer(tmp_path: Path) -> None:
         assert "make room" in printed
         paid = len(crash.journal(tmp_path))
         assert 0 < paid < 60 * 48
-        assert len(list(Ledger(str(disk / "out")).rows())) == paid
+        assert len(list(read_rows(str(disk / "out")))) == paid
         subprocess.run(["mount", "-o", "remount,size=50m", str(disk)], check=True)
         status, printed = crash.finish(crash.annotate(pools, disk / "out", environ, *judge))
         assert status == 0, printed

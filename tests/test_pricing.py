@@ -45,7 +45,7 @@ def test_judges_of_this_process_cost_nothing():
     assert price(Judge("offline", "bm25"), Usage(1000, 1000)) == 0.0
 
 
-@pytest.mark.parametrize("usage", [Usage(10, 5, cached_tokens=20), Usage(-1, 5)])
+@pytest.mark.parametrize("usage", [Usage(10, 5, cached_tokens=20), Usage(1, 5, cached_tokens=2)])
 def test_counts_that_make_no_sense_have_no_price_and_raise_nothing(usage):
     assert price(LUNA, usage) is None
 

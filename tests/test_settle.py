@@ -128,7 +128,7 @@ def test_a_query_of_which_nothing_came_back_is_reported_and_its_neighbour_is_not
         return "failed" if request.query == "blocked?" else None
 
     summary = results_of(tmp_path, pools, say)
-    assert summary.unscored == {"bad": "it has no votes"}
+    assert summary.unscored == {"bad": "only 0 of its 12 requests gave a judgment"}
     assert not any("score" in document for document in annotated(tmp_path)[0]["documents"])
     assert all("score" in document for document in annotated(tmp_path)[1]["documents"])
 
@@ -139,10 +139,24 @@ def test_a_query_that_fell_apart_is_not_scored(tmp_path):
             None if {d.id for d in request.documents} in ({"d0", "d1"}, {"d2", "d3"}) else "failed"
         )
 
-    summary = results_of(tmp_path, [pool_of()], say)
+    summary = results_of(tmp_path, [pool_of()], say, min_coverage=0)
     assert "parts that never met" in summary.unscored["q1"]
     assert table(tmp_path, "scores") == []
     assert len(table(tmp_path, "votes")) == 4
+
+
+@pytest.mark.parametrize(("share", "scored"), [(0.75, 4), (0.76, 0)])
+def test_a_query_with_too_few_answers_is_reported_and_not_scored(tmp_path, share, scored):
+    bad = {"d0", "d1"}, {"d2", "d3"}, {"d0", "d3"}
+
+    def say(request):
+        lost = {d.id for d in request.documents} in bad and request.judge.name == PANEL[0].name
+        return "refused" if lost else None
+
+    summary = results_of(tmp_path, [pool_of()], say, min_coverage=share)
+    assert len(table(tmp_path, "scores")) == scored
+    assert bool(summary.unscored) == (scored == 0)
+    assert len(table(tmp_path, "votes")) == 9
 
 
 def test_what_was_never_answered_makes_a_run_incomplete(tmp_path):

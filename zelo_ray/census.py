@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from zelo_ray.config import Options
-from zelo_ray.formats.pools import Limits, read_lines
+from zelo_ray.formats.pools import InputError, Limits, read_lines
 from zelo_ray.formats.results import Results
 from zelo_ray.formats.tables import Rejected, schema_of, table_of
 from zelo_ray.protocols import module as protocol_module
@@ -18,6 +18,7 @@ class Census:
     pools: int = 0
     documents: int = 0
     rejected: int = 0
+    first_rejection: str = ""
     repeated: set[tuple[str, int]] = field(default_factory=set)
     """file and number of each line whose query id came before"""
     planned: dict[str, int] = field(default_factory=dict)
@@ -25,10 +26,14 @@ class Census:
 
 
 def take_census(shards: Sequence[str], panel: Sequence[Judge], options: Options) -> Census:
-    """Read all the input once; write what is bad to ``rejected.parquet``."""
+    """Read all the input once; write what is bad to ``rejected.parquet``.
+
+    Raises:
+        InputError: there is no good line in it.
+    """
     census, seen = Census(planned={judge.name: 0 for judge in panel}), set[str]()
     protocol = protocol_module(options.protocol)
-    with Results(options.out, {"rejected": schema_of(Rejected)}) as results:
+    with Results(options.out, {"rejected": schema_of(Rejected)}, rows=1000) as results:
         for line in (line for shard in shards for line in read_lines(shard, Limits())):
             reason = line.reason
             if line.pool and line.pool.query_id in seen:
@@ -39,10 +44,14 @@ def take_census(shards: Sequence[str], panel: Sequence[Judge], options: Options)
                 bad = Rejected(line.file, line.number, reason, raw)
                 results.add("rejected", table_of([bad], Rejected))
                 census.rejected += 1
+                where = f"{line.file}, line {line.number}"
+                census.first_rejection = census.first_rejection or f"{where}: {reason}"
                 continue
             seen.add(line.pool.query_id)
             census.pools += 1
             census.documents += len(line.pool.documents)
             for judge in panel:
                 census.planned[judge.name] += protocol.count(line.pool, [judge], options)
+    if not census.pools:
+        raise InputError(f"the input holds no pool; {census.first_rejection or 'it is empty'}")
     return census

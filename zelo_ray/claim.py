@@ -119,13 +119,18 @@ def _claim_object(
     ended = threading.Event()
 
     def keep_beating() -> None:
-        while not ended.wait(_BEAT_SECONDS):
-            with contextlib.suppress(OSError):  # a later beat may come through
-                if look()["owner"] not in ("", me):
-                    say(f"{out} has been taken by another run; this one stops")
-                    os.kill(os.getpid(), signal.SIGTERM)
-                    return
-                beat()
+        heard = time.monotonic()
+        taken = False
+        while not (taken or ended.wait(_BEAT_SECONDS)):
+            with contextlib.suppress(Exception):  # a later beat may come through
+                taken = look()["owner"] not in ("", me)
+                if not taken:
+                    beat()
+                    heard = time.monotonic()
+            if taken or time.monotonic() - heard > _STALE_SECONDS / 2:
+                say(f"{out}: the claim on it is lost, so this run stops")
+                os.kill(os.getpid(), signal.SIGTERM)
+                return
 
     beating = threading.Thread(target=keep_beating, daemon=True)
     beating.start()

@@ -18,6 +18,8 @@ from zelo_ray.formats import check_url
 from zelo_ray.formats.pools import InputError
 from zelo_ray.ledger import LedgerError
 from zelo_ray.online import Stopped
+from zelo_ray.protocols import UnknownProtocol
+from zelo_ray.protocols import module as protocol_module
 from zelo_ray.providers import PanelError
 from zelo_ray.report import NothingToReport, write_report
 
@@ -46,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     ]
     try:
         return command(arguments)
-    except (OptionError, PanelError) as error:
+    except (OptionError, PanelError, UnknownProtocol) as error:
         return _complain(error, BAD_OPTIONS)
     except _FAILURES as error:
         return _complain(error, WRONG)
@@ -87,6 +89,7 @@ def _annotate(arguments: dict[str, Any]) -> int:
         raise OptionError(f"{config}: cannot be read ({error})") from None
     options = load_options(flags, os.environ, text)
     _place(options.out)
+    protocol_module(options.protocol)
     from zelo_ray.pipeline import annotate  # noqa: PLC0415 - Ray takes seconds to import
 
     with Display() as display:
@@ -100,6 +103,8 @@ def _annotate(arguments: dict[str, Any]) -> int:
     )
     if summary.failures:
         print(f"{summary.failures:,} requests gave no judgment: see failures.parquet")
+    for reason, times in sorted(summary.reasons.items(), key=lambda item: -item[1])[:3]:
+        print(f"  {times:,} times {reason}")
     if summary.rejected:
         print(f"{summary.rejected:,} bad input lines were set aside: see rejected.parquet")
     for query_id, reason in list(summary.unscored.items())[:10]:

@@ -5,7 +5,7 @@ A field is the flag ``--field-name``, the YAML key ``field_name`` and the variab
 """
 
 from collections.abc import Mapping
-from typing import Any, Literal, get_origin
+from typing import Any, get_origin
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
@@ -36,7 +36,7 @@ class Options(BaseModel):
         min_length=1, description="JSONL files, directories, globs or URLs (.jsonl, .gz, .zst)"
     )
     out: str = Field(min_length=1, description="directory or URL for the results and the ledger")
-    protocol: Literal["zelo"] = Field("zelo", description="way of judging")
+    protocol: str = Field("zelo", description="way of judging")
     judges: tuple[str, ...] = Field(
         (),
         description="the panel, such as openai:gpt-6-luna or offline; "
@@ -58,6 +58,9 @@ class Options(BaseModel):
     timeout: float = Field(120.0, gt=0, description="seconds that one call may take")
     prior_sd: float = Field(2.5, gt=0, description="prior standard deviation of a score, in logits")
     actors: int = Field(1, ge=1, description="actors for each provider")
+    min_coverage: float = Field(
+        0.5, ge=0, le=1, description="share of a query's requests that must give a judgment"
+    )
     verbose: bool = Field(False, description="show the log of Ray as well")
     judge_options: dict[str, dict[str, Any]] = Field(
         default_factory=dict,

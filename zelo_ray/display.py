@@ -41,7 +41,7 @@ class Display:
         if self._began is None and any(t.answered or t.in_flight for t in tallies.values()):
             self._began = now
         elapsed = now - self._began if self._began is not None else 0.0
-        done = all(_done(tallies.get(n, Tally())) >= total for n, total in planned.items())
+        done = all(_done(tallies.get(n, Tally()), of) >= of for n, of in planned.items())
         if self._console.is_terminal:
             if self._live is None:
                 self._live = Live(console=self._console, auto_refresh=False, transient=False)
@@ -52,8 +52,8 @@ class Display:
             self.say(_line(tallies, planned, elapsed))
 
 
-def _done(tally: Tally) -> int:
-    return tally.known + tally.answered
+def _done(tally: Tally, total: int) -> int:
+    return min(total, tally.known + tally.answered)  # a block that is run again counts twice
 
 
 def _rate(tally: Tally, elapsed: float) -> float:
@@ -66,7 +66,7 @@ def _failures(tally: Tally) -> int:
 
 def _left(tally: Tally, total: int, elapsed: float) -> str:
     rate = _rate(tally, elapsed)
-    left = total - _done(tally)
+    left = total - _done(tally, total)
     if left <= 0:
         return "done"
     return duration(left / rate) if rate else "…"
@@ -82,7 +82,7 @@ def _table(tallies: Mapping[str, Tally], planned: Mapping[str, int], elapsed: fl
         rate = _rate(tally, elapsed)
         table.add_row(
             escape(name),
-            f"{_done(tally):,}",
+            f"{_done(tally, total):,}",
             f"{total:,}",
             f"{tally.in_flight:,}",
             f"{rate:,.0f}",
@@ -102,7 +102,7 @@ def _line(tallies: Mapping[str, Tally], planned: Mapping[str, int], elapsed: flo
     lefts = [_left(tallies.get(name, Tally()), n, elapsed) for name, n in planned.items()]
     rate = _rate(summed, elapsed)
     return (
-        f"{_done(summed):,}/{total:,} replies · {rate:,.0f} calls/s · "
+        f"{_done(summed, total):,}/{total:,} replies · {rate:,.0f} calls/s · "
         f"{_failures(summed):,} failures · {dollars(summed.dollars, summed.unpriced)} · "
         f"{summed.in_flight:,} in flight · left: {', '.join(dict.fromkeys(lefts))}"
     )

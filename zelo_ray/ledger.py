@@ -7,6 +7,7 @@ once the lines are synced to it; in an object store, once they are uploaded.
 
 import dataclasses
 import os
+import time
 import uuid
 from bisect import bisect_right
 from collections.abc import Collection, Iterator, Sequence
@@ -24,6 +25,7 @@ FOLDER = "replies"
 _LOCAL_BYTES = 64 * 2**20  # a segment larger than this is left and a new one begun
 _OBJECT_BYTES = 2**20  # smaller, as an object is uploaded whole each time until it is left
 _RESERVE_BYTES = 4 * 2**20  # room for the answers in flight when a disk fills up
+_UPLOAD_DELAYS = (0.5, 1, 2, 4, 8)  # seconds before another try
 _MAX_GAP = 2**16
 
 
@@ -102,12 +104,6 @@ class Ledger:
             replies.append(Reply(**orjson.loads(chunks[at][offset : offset + length])))
         return replies
 
-    def rows(self) -> Iterator[Reply]:
-        """Every row of the books in no special order: also those that a better reply replaced."""
-        for name in self._list():
-            for line, _ in _whole_lines(self._fs.cat_file(name)):
-                yield Reply(**orjson.loads(line))
-
     def append(self, replies: Sequence[Reply]) -> None:
         """Keep replies. They are durable when this returns.
 
@@ -125,7 +121,7 @@ class Ledger:
 
     def refresh(self) -> None:
         """Take in what other writers have added since the last look."""
-        for name, size in self._list().items():
+        for name, size in _segments(self._fs, self._folder).items():
             start = self._read_to.get(name, 0)
             if size > start:
                 for line, end in _whole_lines(self._fs.cat_file(name, start=start)):
@@ -137,27 +133,40 @@ class Ledger:
         if self._writer:
             self._writer.close()
 
-    def _list(self) -> dict[str, int]:
-        self._fs.invalidate_cache()
-        if not self._fs.exists(self._folder):
-            return {}
-        found = self._fs.find(self._folder, detail=True)
-        return {n: found[n]["size"] for n in sorted(found) if n.endswith(".jsonl")}
-
     def _enter(self, line: bytes, segment: str, start: int) -> None:
-        row = orjson.loads(line)
-        if row["status"] in self._retry and row["run_id"] != self._run_id:
-            return
+        try:
+            row = orjson.loads(line)
+            if not row["final"] or (row["status"] in self._retry and row["run_id"] != self._run_id):
+                return
+        except (ValueError, KeyError, TypeError):
+            raise LedgerError(f"{segment}: no reply at byte {start}; mend or remove it") from None
         key, ok = bytes.fromhex(row["key"]), row["status"] == "ok"
         known = self._index.get(key)
         if known is None or not known[3]:
             self._index[key] = (segment, start, len(line), ok)
 
 
+def read_rows(out: str) -> Iterator[Reply]:
+    """Every row of the books in no special order: also those that another reply replaced."""
+    fs, root = fsspec.url_to_fs(out)
+    for name in _segments(fs, f"{root.rstrip('/')}/{FOLDER}"):
+        for line, _ in _whole_lines(fs.cat_file(name)):
+            yield Reply(**orjson.loads(line))
+
+
+def _segments(fs: fsspec.AbstractFileSystem, folder: str) -> dict[str, int]:
+    """The segments with their sizes, in the order of their names."""
+    fs.invalidate_cache()
+    if not fs.exists(folder):
+        return {}
+    found = fs.find(folder, detail=True)
+    return {name: found[name]["size"] for name in sorted(found) if name.endswith(".jsonl")}
+
+
 def _line(reply: Reply) -> bytes:
     row = dataclasses.asdict(reply)
     for name in ("text", "reason", "model"):  # half an emoji is no UTF-8, and no reason to fail
-        row[name] = row[name].encode("utf-8", "replace").decode()
+        row[name] = str(row[name]).encode("utf-8", "replace").decode()
     return orjson.dumps(row) + b"\n"
 
 
@@ -188,8 +197,7 @@ class _LocalSegments:
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             self._shared = share_writing(self._folder.parent)
-            with self._reserve.open("wb") as file:
-                os.posix_fallocate(file.fileno(), 0, _RESERVE_BYTES)
+            self._reserve.write_bytes(b"\1" * _RESERVE_BYTES)
         except OSError as error:
             raise LedgerError(f"{self._folder}: {error.strerror}") from None
 
@@ -218,7 +226,7 @@ class _LocalSegments:
         try:
             while written < len(lines):
                 written += os.write(self._file, memoryview(lines)[written:])
-            os.fdatasync(self._file)
+            _sync(self._file)
         except OSError:
             os.ftruncate(self._file, start)
             raise
@@ -230,6 +238,9 @@ class _LocalSegments:
             os.close(self._file)
         self._reserve.unlink(missing_ok=True)
         os.close(self._shared)
+
+
+_sync = getattr(os, "fdatasync", os.fsync)  # macOS has but the other
 
 
 def _sync_folder(folder: Path) -> None:
@@ -250,14 +261,22 @@ class _ObjectSegments:
 
     def append(self, lines: bytes) -> tuple[str, int]:
         segment, start = f"{self._name}-{self._part:04}.jsonl", len(self._lines)
-        try:
-            self._fs.pipe_file(segment, self._lines + lines)
-        except Exception as error:  # noqa: BLE001 - every storage has its own errors
-            raise LedgerError(f"{segment}: {type(error).__name__}: {error}") from None
-        self._lines += lines
+        self._lines += lines  # also if the upload fails: the next one takes them along
+        self._upload(segment)
         if len(self._lines) >= _OBJECT_BYTES:
             self._part, self._lines = self._part + 1, b""
         return segment, start
+
+    def _upload(self, segment: str) -> None:
+        for delay in (*_UPLOAD_DELAYS, None):
+            try:
+                self._fs.pipe_file(segment, self._lines)
+            except Exception as error:  # noqa: BLE001 - every storage has its own errors
+                if delay is None:
+                    raise LedgerError(f"{segment}: {type(error).__name__}: {error}") from None
+                time.sleep(delay)
+            else:
+                return
 
     def close(self) -> None:
         """Nothing is held."""

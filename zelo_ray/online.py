@@ -12,6 +12,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -28,6 +29,7 @@ from zelo_ray.records import Answer, Judge, Pool, Reply, Request, Usage, first_e
 
 _LONGEST_WAIT = 120.0
 _THROTTLED_COST = 0.1  # of an attempt: waiting for one's turn is no trouble with the request
+_SILENT_REQUESTS, _SILENT_SECONDS = 20, 180.0
 _LINGER = 0.005  # seconds in which replies gather, to be synced together
 _FIRST_BACKOFF, _LONGEST_BACKOFF = 1.0, 60.0
 
@@ -77,9 +79,14 @@ class _Line:
 
     judge: Judge
     provider: Provider
+    concurrency: int
     slots: asyncio.Semaphore
     tally: Tally = field(default_factory=Tally)
     open_at: float = 0.0
+    silent: int = 0
+    """requests in a row that came to no answer at all"""
+    heard_at: float = field(default_factory=time.monotonic)
+    """when the judge last answered"""
 
 
 class Asker:
@@ -114,6 +121,8 @@ class Asker:
         self._lines = {judge.name: self._connect(judge, environ) for judge in judges}
         self._asked: dict[str, asyncio.Task[None]] = {}
         self._halt = asyncio.Event()
+        self._planning, self._pending = asyncio.Condition(), 0
+        self._room = 2 * sum(line.concurrency for line in self._lines.values())
         self.stopped = ""
         """Why no new call is made any more; empty while they are."""
 
@@ -129,7 +138,7 @@ class Asker:
                 raise PanelError(str(fatal)) from None
         limit = self._options.limits.get(judge.name)
         slots = max(1, (limit.concurrency if limit else known.CONCURRENCY) // self._options.actors)
-        return _Line(judge, self._connections[at], asyncio.Semaphore(slots))
+        return _Line(judge, self._connections[at], slots, asyncio.Semaphore(slots))
 
     @property
     def tallies(self) -> dict[str, Tally]:
@@ -150,9 +159,7 @@ class Asker:
         """Ask about one pool until nothing is missing that these judges can answer, or stopped."""
         seen, asked = set[str](), Counter[str]()
         while not self.stopped:
-            rounds = self._protocol.rounds(pool, self._panel, self._options)
-            step = await asyncio.to_thread(advance, rounds, self._ledger)
-            mine = [r for r in step.missing if r.judge.name in self._lines and r.key not in seen]
+            mine = [request for request in await self._plan(pool) if request.key not in seen]
             if not mine:
                 break
             seen.update(request.key for request in mine)
@@ -163,17 +170,38 @@ class Asker:
                 planned = self._protocol.count(pool, [line.judge], self._options)
                 line.tally.known += max(0, planned - asked[name])
 
+    async def _plan(self, pool: Pool) -> list[Request]:
+        """What these judges have to answer now: one pool at a time, when there is room for more.
+
+        Prompts are long, so only about twice as many requests wait as can be in flight.
+        """
+        async with self._planning:
+            await self._planning.wait_for(lambda: self._pending < self._room or bool(self.stopped))
+            if self.stopped:
+                self._planning.notify_all()
+                return []
+            rounds = self._protocol.rounds(pool, self._panel, self._options)
+            step = await asyncio.to_thread(advance, rounds, self._ledger)
+            mine = [request for request in step.missing if request.judge.name in self._lines]
+            self._pending += len(mine)
+            return mine
+
     async def _ask_once(self, request: Request) -> bool:
         """Ask, unless another pool is asking the very same thing or just did; tell which."""
-        if request.key in self._asked:
+        try:
+            if request.key in self._asked:
+                await self._asked[request.key]
+                return False
+            if self._ledger.has(request.key):
+                return False
+            self._asked[request.key] = asyncio.create_task(self._ask(request))
             await self._asked[request.key]
-            return False
-        if self._ledger.has(request.key):
-            return False
-        self._asked[request.key] = asyncio.create_task(self._ask(request))
-        await self._asked[request.key]
-        del self._asked[request.key]
-        return True
+            del self._asked[request.key]
+            return True
+        finally:
+            self._pending -= 1
+            async with self._planning:
+                self._planning.notify()
 
     async def _ask(self, request: Request) -> None:
         """Hold one of the judge's slots until the reply is kept: a kill costs no more."""
@@ -208,11 +236,23 @@ class Asker:
             except Fatal as fatal:
                 self.stop(str(fatal))
                 return
-            await self._keep(request, line, answer, calls)
-            if answer.status != "invalid" or reasks == self._options.reasks:
+            final = answer.status != "invalid" or reasks == self._options.reasks
+            await self._keep(request, line, answer, calls, final=final)
+            if final:
                 line.tally.end(answer.status)
+                self._listen(line, answer)
                 return
             reasks += 1
+
+    def _listen(self, line: _Line, answer: Answer) -> None:
+        """Stop when a judge has been silent for so long that going on would only make failures."""
+        if answer.status != "failed":
+            line.silent, line.heard_at = 0, time.monotonic()
+            return
+        line.silent += 1
+        silence = time.monotonic() - line.heard_at
+        if line.silent >= _SILENT_REQUESTS and silence > _SILENT_SECONDS:
+            self.stop(f"no answer to {line.silent} requests in a row: {answer.reason}")
 
     async def _may_call(self, line: _Line) -> bool:
         """Wait until the judge is open; false when the run is to stop."""
@@ -228,20 +268,18 @@ class Asker:
             return
         line.tally.retries += 1
         backoff = jitter * min(_LONGEST_BACKOFF, _FIRST_BACKOFF * 2 ** (calls - 1))
-        delay = backoff if trouble.delay is None else trouble.delay * (1 + 0.1 * jitter)
+        delay = trouble.delay * (1 + 0.1 * jitter) if trouble.delay else backoff
         if trouble.throttled:
             line.tally.throttled += 1
             line.open_at = max(line.open_at, time.monotonic() + delay)
         else:
             await self._rest(delay)
 
-    async def _keep(self, request: Request, line: _Line, answer: Answer, calls: int) -> None:
+    async def _keep(
+        self, request: Request, line: _Line, answer: Answer, calls: int, *, final: bool
+    ) -> None:
         usage, tally = answer.usage, line.tally
         dollars = price(line.judge, usage) if answer.status != "failed" else 0.0
-        tally.input_tokens += usage.input_tokens
-        tally.output_tokens += usage.output_tokens
-        tally.dollars += dollars or 0.0
-        tally.unpriced += dollars is None
         reply = Reply(
             key=request.key,
             judge=line.judge.name,
@@ -254,8 +292,13 @@ class Asker:
             attempts=calls,
             received_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
             run_id=self._run_id,
+            final=final,
         )
         await self._books.keep(reply)
+        tally.input_tokens += usage.input_tokens
+        tally.output_tokens += usage.output_tokens
+        tally.dollars += dollars or 0.0
+        tally.unpriced += dollars is None
         if self._ledger.exhausted:
             self.stop("the disk of the output directory is full; make room and run again")
 
@@ -272,6 +315,7 @@ class _Books:
         self._ledger = ledger
         self._waiting: list[tuple[Reply, asyncio.Future[None]]] = []
         self._writing: asyncio.Task[None] | None = None
+        self._writer = ThreadPoolExecutor(1)  # of its own, so that no reply waits behind a plan
 
     async def keep(self, reply: Reply) -> None:
         """Return when the reply is durable.
@@ -286,11 +330,13 @@ class _Books:
         await kept
 
     async def _write(self) -> None:
+        loop = asyncio.get_running_loop()
         while self._waiting:
             await asyncio.sleep(_LINGER)
             group, self._waiting = self._waiting, []
             try:
-                await asyncio.to_thread(self._ledger.append, [reply for reply, _ in group])
+                replies = [reply for reply, _ in group]
+                await loop.run_in_executor(self._writer, self._ledger.append, replies)
             except Exception as error:  # noqa: BLE001 - each of those that wait must learn of it
                 for _, kept in group:
                     kept.set_exception(error)

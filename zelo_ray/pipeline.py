@@ -28,22 +28,27 @@ os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
 import ray
 import ray.data
+from ray.exceptions import RayError
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from zelo_ray.census import Census, take_census
 from zelo_ray.claim import claim
 from zelo_ray.config import Options
 from zelo_ray.formats.pools import Limits, Line, find_shards, parse_line, read_lines
 from zelo_ray.formats.results import write_json
-from zelo_ray.ledger import Ledger, LedgerError, drop_reserves
+from zelo_ray.ledger import Ledger, LedgerError, drop_reserves, read_rows
 from zelo_ray.online import Asker, Stopped, Tally, name_of
 from zelo_ray.pricing import table_version
-from zelo_ray.providers import PanelError, build_panel, find_key
+from zelo_ray.providers import PanelError, Settings, build_panel, find_key, refuse_strangers
+from zelo_ray.providers import module as provider_module
 from zelo_ray.records import Judge
 from zelo_ray.settle import Summary, settle, write_results
 
 _RETRIED = ("refused", "filtered", "truncated", "invalid")
 _POOLS_AT_ONCE = 32
 _BLOCKS_AT_ONCE = 4
+_SETTLERS = 4  # each holds the ledger's index
+_SILENT_SECONDS = 5.0
 _OBJECT_STORE_BYTES = 512 * 2**20
 _LINES_SCHEMA = pa.schema(
     [("file", pa.string()), ("number", pa.int64()), ("raw", pa.large_binary())]
@@ -77,41 +82,62 @@ def annotate(options: Options, watch: Watch) -> Summary:
         InputError, PanelError, ClaimError, LedgerError: before anything was asked.
         Stopped: while asking; nothing that was paid for is lost.
     """
+    timer = _Timer()
     panel = build_panel(options.judges, options.judge_options)
+    refuse_strangers(panel, options.limits, options.api_key_env)
     for judge in panel:
         find_key(judge, options.api_key_env, os.environ)
+        if not provider_module(judge.provider).KEY_VARIABLES:
+            provider_module(judge.provider).connect(Settings())
+    options = options.model_copy(update={"out": _absolute(options.out)})
     shards = find_shards(options.inputs, options.out)
-    timer = _Timer()
     with claim(options.out, watch.say):
         drop_reserves(options.out)
         census = take_census(shards, panel, options)
         timer.lap("read")
         watch.say(
-            f"{census.pools:,} queries, {census.documents:,} documents, {len(panel)} judges: "
-            f"{sum(census.planned.values()):,} requests"
+            f"{census.pools:,} queries, {census.documents:,} documents: "
+            f"{sum(census.planned.values()):,} requests to {', '.join(j.name for j in panel)}"
         )
         run_id = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()) + f"-{uuid.uuid4().hex[:6]}"
         job = Job(options, panel, run_id, frozenset(census.repeated))
         with _ray(options):
             timer.lap("start Ray")
-            desk: Any = Desk.remote()  # type: ignore[attr-defined]  # the decorator adds it
+            desk = _desk()
             missing = -1
             while missing:  # one sweep for protocols of one round
                 tallies = _ask(job, shards, desk, census, watch)
                 timer.lap("ask")
                 summary = _settle(job, shards)
                 timer.lap("fit and write")
+                if summary.queries != census.pools:
+                    raise Stopped(f"the input held {census.pools:,} pools, now {summary.queries:,}")
                 if summary.missing == missing:
                     raise Stopped(f"{missing:,} replies are missing and no judge will give them")
                 missing = summary.missing
         drop_reserves(options.out)
         summary.rejected = census.rejected
-        summary.dollars = sum(tally.dollars for tally in tallies.values())
-        summary.unpriced = sum(tally.unpriced for tally in tallies.values())
-        summary.dollars_in_all = sum(r.dollars or 0.0 for r in Ledger(options.out).rows())
+        for row in read_rows(options.out):
+            mine = row.run_id == run_id
+            summary.dollars_in_all += row.dollars or 0.0
+            summary.dollars += (row.dollars or 0.0) if mine else 0.0
+            summary.unpriced += mine and row.dollars is None
         summary.seconds = timer.laps
         _write_run(job, summary, tallies)
     return summary
+
+
+def _absolute(out: str) -> str:
+    """The one place that every process means by ``out``, wherever it runs.
+
+    Raises:
+        LedgerError: on a cluster, where a relative path means another place on each node.
+    """
+    if "://" in out or Path(out).is_absolute():
+        return out
+    if os.environ.get("RAY_ADDRESS"):
+        raise LedgerError(f"--out {out}: on a cluster give a URL, or an absolute path")
+    return str(Path(out).resolve())
 
 
 # -- Ray: start, read ---------------------------------------------------------------------------
@@ -136,7 +162,6 @@ def _ray(options: Options) -> Iterator[None]:
     else:
         with _hushed():
             ray.init(**where, log_to_driver=False, logging_level=logging.ERROR)
-    _refuse_unshared(options.out)
     context = ray.data.DataContext.get_current()
     context.execution_options.preserve_order = True
     context.execution_options.verbose_progress = False
@@ -148,6 +173,7 @@ def _ray(options: Options) -> Iterator[None]:
             if type(handler).__name__ == "PlainRayHandler":
                 handler.setLevel(logging.ERROR)
     try:
+        _refuse_unshared(options.out)
         yield
     finally:
         ray.shutdown()
@@ -186,9 +212,7 @@ def _refuse_unshared(out: str) -> None:
     for node in nodes:
         if not node["Alive"]:
             continue
-        strategy = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(
-            node["NodeID"], soft=False
-        )
+        strategy = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
         if not ray.get(sees.options(scheduling_strategy=strategy).remote(path)):
             raise LedgerError(f"{out}: not every node sees it; use shared storage or a URL")
 
@@ -225,17 +249,18 @@ def _dataset(job: Job, shards: Sequence[str]) -> Any:
 # -- Ask ----------------------------------------------------------------------------------------
 
 
-@ray.remote(num_cpus=0)
+@ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)
 class Desk:
     """Where the actors of a run report, and learn that it is to stop."""
 
     def __init__(self) -> None:
         self._tallies: dict[str, dict[str, Tally]] = {}
+        self._heard: dict[str, float] = {}
         self._reason = ""
 
     def report(self, actor: str, tallies: dict[str, Tally], stopped: str) -> str:
         """Take an actor's figures so far; return why all are to stop, if they are."""
-        self._tallies[actor] = tallies
+        self._tallies[actor], self._heard[actor] = tallies, time.monotonic()
         self.stop(stopped)
         return self._reason
 
@@ -246,10 +271,19 @@ class Desk:
     def look(self) -> tuple[dict[str, Tally], str]:
         """Figures by judge over all actors, and why the run is to stop."""
         summed: dict[str, Tally] = {}
-        for tallies in self._tallies.values():
+        for actor, tallies in self._tallies.items():
             for name, tally in tallies.items():
+                if time.monotonic() - self._heard[actor] > _SILENT_SECONDS:
+                    tally.in_flight = 0  # the actor has died, or has done its work
                 summed.setdefault(name, Tally()).add(tally)
         return summed, self._reason
+
+
+def _desk() -> Any:
+    """The desk of a run, on the node of its driver; it comes back if it dies."""
+    here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
+    actor: Any = Desk
+    return actor.options(scheduling_strategy=here).remote()
 
 
 class Ask:
@@ -291,17 +325,21 @@ class Ask:
             )
         except (LedgerError, PanelError) as error:
             await self._desk.stop.remote(str(error))
+        except Exception as error:  # noqa: BLE001 - an actor that cannot start would start for ever
+            await self._desk.stop.remote(f"unexpected {name_of(error)}: {error}")
         else:
-            self._reporting = asyncio.create_task(self._report())
+            self._reporting = asyncio.create_task(self._keep_reporting(self._asker))
 
-    async def _report(self) -> None:
-        while self._asker:
-            reason = await self._desk.report.remote(
-                self._name, self._asker.tallies, self._asker.stopped
-            )
-            if reason:
-                self._asker.stop(reason)
+    async def _keep_reporting(self, asker: Asker) -> None:
+        while True:
+            await self._report(asker)
             await asyncio.sleep(0.5)
+
+    async def _report(self, asker: Asker) -> None:
+        with contextlib.suppress(RayError):  # the desk is on its way back
+            reason = await self._desk.report.remote(self._name, asker.tallies, asker.stopped)
+            if reason:
+                asker.stop(reason)
 
     async def _fill(self, block: pa.Table) -> None:
         if self._asker is None:
@@ -312,7 +350,7 @@ class Ask:
             await asyncio.gather(*(self._asker.fill(pool) for pool in pools))
         except Exception as error:  # noqa: BLE001 - its text may hold a prompt
             self._asker.stop(f"unexpected {name_of(error)}")
-        await self._desk.report.remote(self._name, self._asker.tallies, self._asker.stopped)
+        await self._report(self._asker)
 
 
 def _parse(block: pa.Table) -> list[Line]:
@@ -363,13 +401,15 @@ def _watching(desk: Any, census: Census, watch: Watch) -> Iterator[None]:
         if interrupted.is_set():
             raise KeyboardInterrupt
         interrupted.set()
-        watch.say(f"{signal.Signals(number).name}: waiting for the calls in flight")
+        name = signal.Signals(number).name
+        watch.say(f"{name}: waiting for the calls in flight; once more to abandon them")
 
     def look() -> None:
         while not ended.wait(0.5):
             if interrupted.is_set():
                 desk.stop.remote("interrupted; the same command goes on from here")
-            watch.show(ray.get(desk.look.remote())[0], census.planned)
+            with contextlib.suppress(RayError):
+                watch.show(ray.get(desk.look.remote())[0], census.planned)
 
     main = threading.current_thread() is threading.main_thread()
     signals = (signal.SIGINT, signal.SIGTERM) if main else ()
@@ -406,7 +446,7 @@ def _settle(job: Job, shards: Sequence[str]) -> Summary:
         batch_size=_POOLS_AT_ONCE,
         batch_format="pyarrow",
         num_cpus=0,
-        compute=ray.data.ActorPoolStrategy(min_size=1, max_size=max(2, os.cpu_count() or 2)),
+        compute=ray.data.ActorPoolStrategy(min_size=1, max_size=_SETTLERS),
     )
     blocks: Any = dataset.iter_batches(batch_size=None, batch_format="pyarrow")
     return write_results(blocks, job.options)

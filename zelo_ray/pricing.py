@@ -5,6 +5,7 @@ from importlib.metadata import version
 
 from zelo_ray.records import Judge, Usage
 
+_FREE = {"offline"}
 _PROVIDER_IDS = {"openai": "openai", "anthropic": "anthropic", "gemini": "google"}
 
 
@@ -13,9 +14,9 @@ def price(judge: Judge, usage: Usage) -> float | None:
 
     Judges that run in this process cost nothing; what a server named by its URL costs is unknown.
     """
-    if judge.provider not in _PROVIDER_IDS:
+    if judge.provider in _FREE:
         return 0.0
-    if judge.base_url:
+    if judge.base_url or judge.provider not in _PROVIDER_IDS:
         return None
     from genai_prices import Usage as PricedUsage  # noqa: PLC0415 - half a second, paid when needed
     from genai_prices import calc_price  # noqa: PLC0415

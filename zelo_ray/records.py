@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cache
 from typing import Any, Literal
 
@@ -84,8 +84,9 @@ class Request:
 
     def __post_init__(self) -> None:
         judge = self.judge
+        options = {name: value for name, value in judge.options.items() if value not in (None, {})}
         identity = [
-            *(judge.provider, judge.model, judge.base_url, judge.options),
+            *(judge.provider, judge.model, judge.base_url, options),
             *(self.system, self.user, verdict_schema(self.verdict), self.repeat),
         ]
         digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode())
@@ -106,6 +107,13 @@ class Usage:
     cache_write_tokens: int = 0
     thinking_tokens: int = 0
 
+    def __post_init__(self) -> None:
+        """A count that is none, as some servers send, is taken as 0: it must not cost an answer."""
+        for each in fields(self):
+            count = getattr(self, each.name)
+            if type(count) is not int or not 0 <= count < 2**53:
+                object.__setattr__(self, each.name, 0)
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -123,7 +131,8 @@ class Reply:
     """One row of the ledger: what came back for a request, and what it cost.
 
     ``dollars`` is None where the model's price is unknown; ``received_at`` is ISO 8601 in UTC;
-    ``attempts`` counts the calls made for this row; ``run_id`` names the run that paid.
+    ``attempts`` counts the calls made up to this row; ``run_id`` names the run that paid. A row
+    that is not ``final`` was billed, but could not be read, and was to be asked again.
     """
 
     key: str
@@ -141,6 +150,7 @@ class Reply:
     attempts: int
     received_at: str
     run_id: str
+    final: bool = True
 
 
 @dataclass(frozen=True, slots=True)

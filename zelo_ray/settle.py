@@ -9,9 +9,9 @@ from zelo_ray.config import Options
 from zelo_ray.formats.pools import Line, annotate_line
 from zelo_ray.formats.results import Results
 from zelo_ray.formats.tables import schema_of
-from zelo_ray.protocols import Replies, advance
+from zelo_ray.protocols import Replies, Step, advance
 from zelo_ray.protocols import module as protocol_module
-from zelo_ray.records import Failure, Judge, Score
+from zelo_ray.records import Failure, Judge, Pool, Score
 
 
 @dataclass(slots=True)
@@ -27,6 +27,8 @@ class Summary:
     rejected: int = 0
     missing: int = 0
     """requests that a further round would make"""
+    reasons: dict[str, int] = field(default_factory=dict)
+    """how often requests gave no judgment for which reason; the first hundred reasons"""
     unscored: dict[str, str] = field(default_factory=dict)
     """query id to reason, for pools without scores"""
     dollars: float = 0.0
@@ -73,21 +75,31 @@ def settle(
     fits = protocol.fit([step.judgments for step in steps], options)
     rows = []
     for line, pool, step, fit in zip(lines, pools, steps, fits, strict=True):
-        held, takes = len(pool.documents), protocol.MIN_DOCUMENTS
-        few = f"it holds {held} of the {takes} documents that a comparison takes"
+        why = _why_unscored(pool, step, options) or fit.reason
+        scores = () if why else fit.scores
         rows.append(
             {
                 "query_id": pool.query_id,
-                "documents": held,
-                "annotated": annotate_line(line.raw, {s.doc_id: s.score for s in fit.scores}),
+                "documents": len(pool.documents),
+                "annotated": annotate_line(line.raw, {s.doc_id: s.score for s in scores}),
                 "judgments": [asdict(judgment) for judgment in step.judgments],
                 "failures": [asdict(failure) for failure in step.failures],
-                "scores": [asdict(score) for score in fit.scores],
-                "reason": few if held < takes else fit.reason,
+                "scores": [asdict(score) for score in scores],
+                "reason": why,
                 "missing": len(step.missing),
             }
         )
     return pa.Table.from_pylist(rows, schema=settled_schema(options))
+
+
+def _why_unscored(pool: Pool, step: Step, options: Options) -> str:
+    held, takes = len(pool.documents), protocol_module(options.protocol).MIN_DOCUMENTS
+    if held < takes:
+        return f"it holds {held} of the {takes} documents that a comparison takes"
+    judged, asked = len(step.judgments), len(step.judgments) + len(step.failures)
+    if judged < options.min_coverage * asked:
+        return f"only {judged} of its {asked} requests gave a judgment"
+    return ""
 
 
 def write_results(blocks: Iterable[pa.Table], options: Options) -> Summary:
@@ -114,6 +126,10 @@ def write_results(blocks: Iterable[pa.Table], options: Options) -> Summary:
             summary.judgments += counts["judgments"]
             summary.failures += counts["failures"]
             summary.scored += counts["scores"]
+            for failures in block["failures"].to_pylist():
+                for reason in (f"{f['judge']}: {f['status']}, {f['reason']}" for f in failures):
+                    if reason in summary.reasons or len(summary.reasons) < 100:
+                        summary.reasons[reason] = summary.reasons.get(reason, 0) + 1
             reasons = zip(block["query_id"].to_pylist(), block["reason"].to_pylist(), strict=True)
             summary.unscored |= {query_id: reason for query_id, reason in reasons if reason}
     return summary

@@ -46,10 +46,11 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Sizes, in bytes, past which a line or a document is set aside."""
+    """Sizes, in bytes, past which a line is set aside."""
 
     line: int = 4 * 2**20
     document: int = 2**20
+    query: int = 2**16
 
 
 def _text(value: str) -> str:
@@ -159,6 +160,9 @@ def parse_line(file: str, number: int, raw: bytes, limits: Limits) -> Line:
         return Line(file, number, raw, reason=first_error(error))
     except ValueError as error:
         return Line(file, number, raw, reason=f"Invalid JSON: {error}")
+    if (size := len(parsed.query.query.encode())) > limits.query:
+        reason = f"the query is {size:,} bytes; the limit is {limits.query:,}"
+        return Line(file, number, raw, reason=reason)
     seen: set[str] = set()
     for document in parsed.documents:
         if document.id in seen:

@@ -21,8 +21,13 @@ class Results:
     """
 
     def __init__(
-        self, out: str, tables: Mapping[str, pa.Schema], lines: Iterable[str] = ()
+        self,
+        out: str,
+        tables: Mapping[str, pa.Schema],
+        lines: Iterable[str] = (),
+        rows: int = 0,
     ) -> None:
+        self._rows = rows or _ROWS
         self._fs, self._root = fsspec.url_to_fs(out)
         self._local = "file" in self._fs.protocol
         self._fs.makedirs(self._root, exist_ok=True)
@@ -32,18 +37,20 @@ class Results:
             name: pq.ParquetWriter(self._files[f"{name}.parquet"], schema, compression="zstd")
             for name, schema in tables.items()
         }
-        self._pending = {name: schema.empty_table() for name, schema in tables.items()}
+        self._pending: dict[str, list[pa.Table]] = {name: [] for name in tables}
 
     def _path(self, name: str) -> str:
         return f"{self._root}/{name}{_PARTIAL if self._local else ''}"
 
     def add(self, name: str, table: pa.Table) -> None:
         """Append rows to a table."""
-        pending = pa.concat_tables([self._pending[name], table])
-        while pending.num_rows >= _ROWS:
-            self._writers[name].write_table(pending.slice(0, _ROWS).combine_chunks())
-            pending = pending.slice(_ROWS)
-        self._pending[name] = pending
+        self._pending[name].append(table)
+        if sum(part.num_rows for part in self._pending[name]) >= self._rows:
+            pending = pa.concat_tables(self._pending[name])
+            while pending.num_rows >= self._rows:
+                self._writers[name].write_table(pending.slice(0, self._rows).combine_chunks())
+                pending = pending.slice(self._rows)
+            self._pending[name] = [pending]
 
     def add_line(self, name: str, line: bytes) -> None:
         """Append a line to a text file."""
@@ -55,8 +62,9 @@ class Results:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is None:
             for name, writer in self._writers.items():
-                if self._pending[name].num_rows:
-                    writer.write_table(self._pending[name].combine_chunks())
+                pending = pa.concat_tables(self._pending[name] or [writer.schema.empty_table()])
+                if pending.num_rows:
+                    writer.write_table(pending.combine_chunks())
                 writer.close()
             for name, file in self._files.items():
                 file.close()

@@ -41,8 +41,18 @@ class Module(Protocol):
         """Turn the judgments of many pools into scores, a `Fit` for each pool."""
 
 
+class UnknownProtocol(Exception):  # noqa: N818 - it names what is the matter
+    """There is no protocol of that name; the message lists those that there are."""
+
+
 def module(name: str) -> Module:
-    """A protocol's module, imported when first used; ``name`` is one of ``PROTOCOLS``."""
+    """A protocol's module, imported when first used.
+
+    Raises:
+        UnknownProtocol: there is none of that name.
+    """
+    if name not in PROTOCOLS:
+        raise UnknownProtocol(f"unknown protocol {name!r}; there are {', '.join(PROTOCOLS)}")
     return cast(Module, import_module(PROTOCOLS[name]))
 
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any, Protocol, cast
+from urllib.parse import urlsplit
 
 from zelo_ray.records import Answer, Judge, Request, Status
 
@@ -139,20 +140,39 @@ def build_panel(
     panel: dict[str, Judge] = {}
     for judge in asked:
         known = module(judge.provider)
+        _check_url(judge)
         models = [judge.model] if judge.model else known.MODELS
         for each in (replace(judge, model=model) for model in models):
             if each.name in panel:
                 raise PanelError(f"judge {each.name} is named twice")
-            if each.provider == "offline" and each.model not in known.MODELS:
+            if not known.KEY_VARIABLES and each.model not in known.MODELS:
                 raise PanelError(f"unknown judge {each.name}; there are {', '.join(known.MODELS)}")
             own = options.get(each.name, {})
             if unknown := set(own) - set(known.OPTIONS):
                 allowed = ", ".join(sorted(known.OPTIONS)) or "none"
                 raise PanelError(f"{each.name}: unknown option {min(unknown)!r}; known: {allowed}")
             panel[each.name] = replace(each, options={**known.OPTIONS, **own})
-    if strangers := set(options) - set(panel):
-        raise PanelError(f"options for {min(strangers)!r}, which is not on the panel")
+    refuse_strangers(tuple(panel.values()), options)
     return tuple(panel.values())
+
+
+def refuse_strangers(panel: Sequence[Judge], *options: Mapping[str, Any]) -> None:
+    """Options by judge are for judges of the panel.
+
+    Raises:
+        PanelError: one is for another.
+    """
+    names = [judge.name for judge in panel]
+    for stranger in (name for mapping in options for name in mapping if name not in names):
+        raise PanelError(f"options for {stranger!r}, but the panel is {', '.join(names)}")
+
+
+def _check_url(judge: Judge) -> None:
+    url = urlsplit(judge.base_url or "http://none")
+    if url.username or url.password:
+        raise PanelError(f"{judge.provider}:{judge.model}: no key in a URL; use api_key_env")
+    if url.scheme not in ("http", "https") or not url.hostname:
+        raise PanelError(f"{judge.name}: write provider:model@http://host:port/path")
 
 
 def _with_keys(environ: Mapping[str, str]) -> list[Judge]:

@@ -1,0 +1,42 @@
+"""What the input holds is known before anything is asked."""
+
+import pyarrow.parquet as pq
+import pytest
+
+from tests.builders import line_of, options_of, pool_of
+from zelo_ray.census import take_census
+from zelo_ray.formats.pools import InputError
+from zelo_ray.providers import build_panel
+
+PANEL = build_panel(["offline"], {})
+
+
+def census_of(tmp_path, *shards):
+    names = []
+    for i, lines in enumerate(shards):
+        names.append(str(tmp_path / f"{i}.jsonl"))
+        (tmp_path / f"{i}.jsonl").write_bytes(b"\n".join(lines))
+    return take_census(names, PANEL, options_of(out=str(tmp_path / "out")))
+
+
+def test_a_query_id_is_taken_once_over_all_shards(tmp_path):
+    good = line_of(pool_of())
+    census = census_of(tmp_path, [good], [b"{", good])
+    assert (census.pools, census.documents, census.rejected) == (1, 4, 2)
+    assert census.repeated == {(str(tmp_path / "1.jsonl"), 2)}
+    assert census.planned == dict.fromkeys((judge.name for judge in PANEL), 6)
+    rejected = pq.read_table(tmp_path / "out" / "rejected.parquet").to_pylist()
+    assert [(row["line"], row["raw"]) for row in rejected] == [(1, "{"), (2, good.decode())]
+
+
+@pytest.mark.parametrize(("lines", "says"), [([], "it is empty"), ([b"{bad"], "line 1: Invalid")])
+def test_an_input_without_any_pool_is_an_error_that_says_why(tmp_path, lines, says):
+    with pytest.raises(InputError, match=says):
+        census_of(tmp_path, lines)
+
+
+def test_a_file_of_nothing_but_bad_lines_takes_time_in_proportion(tmp_path):
+    census_of(tmp_path, [line_of(pool_of()), *[b"bad"] * 3000])
+    table = pq.ParquetFile(tmp_path / "out" / "rejected.parquet")
+    assert table.metadata.num_rows == 3000
+    assert table.metadata.num_row_groups == 3
