@@ -30,6 +30,7 @@ from zelo_ray.records import Answer, Judge, Pool, Reply, Request, Usage, first_e
 _LONGEST_WAIT = 120.0
 _THROTTLED_COST = 0.1  # of an attempt: waiting for one's turn is no trouble with the request
 _SILENT_REQUESTS, _SILENT_SECONDS = 20, 180.0
+_PLANNERS = 4
 _LINGER = 0.005  # seconds in which replies gather, to be synced together
 _FIRST_BACKOFF, _LONGEST_BACKOFF = 1.0, 60.0
 
@@ -121,7 +122,8 @@ class Asker:
         self._lines = {judge.name: self._connect(judge, environ) for judge in judges}
         self._asked: dict[str, asyncio.Task[None]] = {}
         self._halt = asyncio.Event()
-        self._planning, self._pending = asyncio.Condition(), 0
+        self._planners, self._ended = asyncio.Semaphore(_PLANNERS), asyncio.Condition()
+        self._pending = 0
         self._room = 2 * sum(line.concurrency for line in self._lines.values())
         self.stopped = ""
         """Why no new call is made any more; empty while they are."""
@@ -159,7 +161,7 @@ class Asker:
         """Ask about one pool until nothing is missing that these judges can answer, or stopped."""
         seen, asked = set[str](), Counter[str]()
         while not self.stopped:
-            mine = [request for request in await self._plan(pool) if request.key not in seen]
+            mine = await self._plan(pool, seen)
             if not mine:
                 break
             seen.update(request.key for request in mine)
@@ -170,19 +172,21 @@ class Asker:
                 planned = self._protocol.count(pool, [line.judge], self._options)
                 line.tally.known += max(0, planned - asked[name])
 
-    async def _plan(self, pool: Pool) -> list[Request]:
-        """What these judges have to answer now: one pool at a time, when there is room for more.
+    async def _plan(self, pool: Pool, seen: set[str]) -> list[Request]:
+        """What these judges have to answer now, and have not yet been asked.
 
         Prompts are long, so only about twice as many requests wait as can be in flight.
         """
-        async with self._planning:
-            await self._planning.wait_for(lambda: self._pending < self._room or bool(self.stopped))
+        async with self._planners:
+            async with self._ended:
+                await self._ended.wait_for(
+                    lambda: self._pending < self._room or self._halt.is_set()
+                )
             if self.stopped:
-                self._planning.notify_all()
                 return []
             rounds = self._protocol.rounds(pool, self._panel, self._options)
             step = await asyncio.to_thread(advance, rounds, self._ledger)
-            mine = [request for request in step.missing if request.judge.name in self._lines]
+            mine = [r for r in step.missing if r.judge.name in self._lines and r.key not in seen]
             self._pending += len(mine)
             return mine
 
@@ -200,8 +204,8 @@ class Asker:
             return True
         finally:
             self._pending -= 1
-            async with self._planning:
-                self._planning.notify()
+            async with self._ended:
+                self._ended.notify_all()
 
     async def _ask(self, request: Request) -> None:
         """Hold one of the judge's slots until the reply is kept: a kill costs no more."""

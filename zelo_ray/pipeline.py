@@ -48,7 +48,7 @@ _RETRIED = ("refused", "filtered", "truncated", "invalid")
 _POOLS_AT_ONCE = 32
 _BLOCKS_AT_ONCE = 4
 _SETTLERS = 4  # each holds the ledger's index
-_SILENT_SECONDS = 5.0
+_SILENT_SECONDS = 5.0  # after which an actor that reports twice a second is not there any more
 _OBJECT_STORE_BYTES = 512 * 2**20
 _LINES_SCHEMA = pa.schema(
     [("file", pa.string()), ("number", pa.int64()), ("raw", pa.large_binary())]
@@ -117,11 +117,7 @@ def annotate(options: Options, watch: Watch) -> Summary:
                 missing = summary.missing
         drop_reserves(options.out)
         summary.rejected = census.rejected
-        for row in read_rows(options.out):
-            mine = row.run_id == run_id
-            summary.dollars_in_all += row.dollars or 0.0
-            summary.dollars += (row.dollars or 0.0) if mine else 0.0
-            summary.unpriced += mine and row.dollars is None
+        _add_up(summary, run_id)
         summary.seconds = timer.laps
         _write_run(job, summary, tallies)
     return summary
@@ -326,7 +322,7 @@ class Ask:
         except (LedgerError, PanelError) as error:
             await self._desk.stop.remote(str(error))
         except Exception as error:  # noqa: BLE001 - an actor that cannot start would start for ever
-            await self._desk.stop.remote(f"unexpected {name_of(error)}: {error}")
+            await self._desk.stop.remote(f"unexpected {name_of(error)}")
         else:
             self._reporting = asyncio.create_task(self._keep_reporting(self._asker))
 
@@ -450,6 +446,15 @@ def _settle(job: Job, shards: Sequence[str]) -> Summary:
     )
     blocks: Any = dataset.iter_batches(batch_size=None, batch_format="pyarrow")
     return write_results(blocks, job.options)
+
+
+def _add_up(summary: Summary, run_id: str) -> None:
+    """The money, from the books: actors that died took their own figures with them."""
+    for row in read_rows(summary.out):
+        summary.dollars_in_all += row.dollars or 0.0
+        if row.run_id == run_id:
+            summary.dollars += row.dollars or 0.0
+            summary.unpriced += row.dollars is None
 
 
 def _write_run(job: Job, summary: Summary, tallies: Mapping[str, Tally]) -> None:
