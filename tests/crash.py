@@ -96,18 +96,22 @@ def finish(run: "subprocess.Popen[str]", timeout: float = 240) -> tuple[int, str
     return run.returncode, printed
 
 
-def kill_tree(process: "subprocess.Popen[str]") -> float:
-    """Kill a run and all its processes with SIGKILL; the moment that it began."""
+def kill_tree(process: "subprocess.Popen[str]") -> tuple[float, float]:
+    """Kill a run and all its processes with SIGKILL; the moments when that began and was done.
+
+    To find them all takes a moment, in which those that are still alive go on calling.
+    """
     began = time.time()
     tree = [process.pid, *(p.pid for p in psutil.Process(process.pid).children(recursive=True))]
     for pid in tree:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
+    ended = time.time()
     process.wait()
     if process.stdout:
         process.stdout.close()
     psutil.wait_procs([psutil.Process(p) for p in tree if psutil.pid_exists(p)], timeout=10)
-    return began
+    return began, ended
 
 
 def journal(folder: Path) -> list[dict[str, object]]:
@@ -122,11 +126,14 @@ def await_requests(folder: Path, count: int, run: "subprocess.Popen[str]") -> No
         time.sleep(0.05)
 
 
-def paid_twice(folder: Path, kills: list[float], grace: float = 0.5) -> tuple[int, int]:
+def paid_twice(
+    folder: Path, kills: list[tuple[float, float]], grace: float = 0.5
+) -> tuple[int, int]:
     """How many requests were sent again: while in flight at a kill, and without that excuse.
 
-    An answer that left the server less than ``grace`` seconds before a kill counts as in flight:
-    it may not have come to the client's disk.
+    What came to the server less than ``grace`` seconds after a kill was sent before it, and what
+    left the server so shortly before it may not have come to the client's disk: both were in
+    flight. The next run starts seconds later.
     """
     sent = defaultdict(list)
     for entry in journal(folder):
@@ -134,7 +141,11 @@ def paid_twice(folder: Path, kills: list[float], grace: float = 0.5) -> tuple[in
     counts = Counter[bool]()
     for calls in sent.values():
         for arrived, finished in sorted(calls)[:-1]:
-            counts[any(arrived <= kill <= finished + grace for kill in kills)] += 1
+            counts[
+                any(
+                    arrived <= ended + grace and began <= finished + grace for began, ended in kills
+                )
+            ] += 1
     return counts[True], counts[False]
 
 
