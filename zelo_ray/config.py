@@ -5,7 +5,7 @@ A field is the flag ``--field-name``, the YAML key ``field_name`` and the variab
 """
 
 from collections.abc import Mapping
-from typing import Any, get_origin
+from typing import Any, Literal, get_origin
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
@@ -20,11 +20,37 @@ class OptionError(Exception):
 
 
 class Limit(BaseModel):
-    """What one judge may be asked at a time."""
+    """What one judge may be asked at a time, over the whole cluster."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    concurrency: int = Field(ge=1, description="calls in flight over the whole cluster")
+    concurrency: int | None = Field(None, ge=1, description="calls in flight")
+    rpm: float | None = Field(None, gt=0, description="requests a minute")
+    tpm: float | None = Field(None, gt=0, description="tokens a minute")
+    itpm: float | None = Field(None, gt=0, description="input tokens a minute")
+    otpm: float | None = Field(None, gt=0, description="output tokens a minute")
+    rpd: float | None = Field(None, gt=0, description="requests a day")
+    enqueued_tokens: int | None = Field(None, gt=0, description="tokens of all batches at once")
+
+    @property
+    def rates(self) -> dict[str, float]:
+        """The limits by time that are given."""
+        found = {name: getattr(self, name) for name in ("rpm", "tpm", "itpm", "otpm", "rpd")}
+        return {name: rate for name, rate in found.items() if rate}
+
+
+class Price(BaseModel):
+    """What a model costs, in US dollars for a million tokens."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    input: float = Field(ge=0)
+    output: float = Field(ge=0, description="with hidden thinking")
+    cached: float | None = Field(
+        None, ge=0, description="input read from a cache; as input if None"
+    )
+    cache_write: float | None = Field(None, ge=0, description="as input if None")
+    batch: float = Field(0.5, ge=0, description="factor for what comes in a batch")
 
 
 class Options(BaseModel):
@@ -55,6 +81,22 @@ class Options(BaseModel):
         False,
         description="ask again what earlier runs saw refused, filtered, cut off, unreadable",
     )
+    mode: Literal["online", "batch"] = Field(
+        "online", description="batch: through the batch API of each provider that has one"
+    )
+    batch_poll: float = Field(
+        60.0, gt=0, description="longest seconds between two looks at a batch"
+    )
+    max_usd: float | None = Field(
+        None, gt=0, description="what all runs on this --out may cost together, in US dollars"
+    )
+    dry_run: bool = Field(False, description="estimate requests, tokens, dollars, hours; then stop")
+    pilot: int | None = Field(
+        None, ge=1, description="judge N queries only, then estimate the rest from what they used"
+    )
+    allow_missing_judges: bool = Field(
+        False, description="go on without a judge that has to stop (a wrong key, a spent quota)"
+    )
     timeout: float = Field(120.0, gt=0, description="seconds that one call may take")
     prior_sd: float = Field(2.5, gt=0, description="prior standard deviation of a score, in logits")
     actors: int = Field(1, ge=1, description="actors for each provider")
@@ -67,7 +109,14 @@ class Options(BaseModel):
         description="by judge: what changes its answers (temperature, max_output_tokens ...)",
     )
     limits: dict[str, Limit] = Field(
-        default_factory=dict, description="by judge: {concurrency: N}, calls in flight"
+        default_factory=dict,
+        description="by judge: {concurrency: N} in flight, {rpm: N, tpm: N, itpm: N, otpm: N} a "
+        "minute, {rpd: N} a day, {enqueued_tokens: N} in batches",
+    )
+    prices: dict[str, Price] = Field(
+        default_factory=dict,
+        description="by judge: {input: X, output: X, cached: X, cache_write: X}, dollars for a "
+        "million tokens, and {batch: X}, a factor",
     )
     api_key_env: dict[str, str] = Field(
         default_factory=dict, description="by judge: the variable that holds its key"

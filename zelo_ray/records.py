@@ -89,6 +89,8 @@ class Request:
             *(judge.provider, judge.model, judge.base_url, options),
             *(self.system, self.user, verdict_schema(self.verdict), self.repeat),
         ]
+        if truth := options.get("truth"):  # a simulated judge sees this field of the metadata
+            identity.append([document.metadata.get(truth) for document in self.documents])
         digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode())
         object.__setattr__(self, "key", digest.hexdigest()[:32])
 
@@ -117,13 +119,18 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a provider brought back from one call: a billed response, good or not."""
+    """What a provider brought back from one call: a billed response, good or not.
+
+    ``rates`` are the account's limits as the response told them: by the name of an option of
+    ``limits`` (rpm, tpm, itpm, otpm), requests or tokens a minute.
+    """
 
     status: Status
     text: str
     usage: Usage
     model: str = ""
     reason: str = ""
+    rates: Mapping[str, float] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +139,8 @@ class Reply:
 
     ``dollars`` is None where the model's price is unknown; ``received_at`` is ISO 8601 in UTC;
     ``attempts`` counts the calls made up to this row; ``run_id`` names the run that paid. A row
-    that is not ``final`` was billed, but could not be read, and was to be asked again.
+    that is not ``final`` was billed, but could not be read, and was to be asked again. ``batch``
+    is the provider's id of the batch that it came in; empty for a call of its own.
     """
 
     key: str
@@ -151,6 +159,7 @@ class Reply:
     received_at: str
     run_id: str
     final: bool = True
+    batch: str = ""
 
 
 @dataclass(frozen=True, slots=True)

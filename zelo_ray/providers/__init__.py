@@ -1,23 +1,25 @@
 """Providers carry a request to a model and bring the answer back. They know nothing of relevance.
 
-A provider is one line in ``PROVIDERS`` and one module with five names (`Module`). What goes wrong
+A provider is one line in ``PROVIDERS`` and one module with the names of `Module`. What goes wrong
 leaves it as one of three errors; `zelo_ray.online` decides what to do about each.
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
+from pathlib import Path
 from typing import Any, Protocol, cast
 from urllib.parse import urlsplit
 
-from zelo_ray.records import Answer, Judge, Request, Status
+from zelo_ray.records import Answer, Judge, Request, Status, Usage
 
 PROVIDERS = {
     "openai": "zelo_ray.providers.openai",
     "anthropic": "zelo_ray.providers.anthropic",
     "gemini": "zelo_ray.providers.gemini",
     "offline": "zelo_ray.providers.offline",
+    "simulated": "zelo_ray.providers.simulated",
 }
 
 
@@ -29,12 +31,20 @@ class Retry(Exception):  # noqa: N818 - it names what to do, as the two below
     """The call may succeed later.
 
     ``delay`` is the server's own wish in seconds, if it had one; ``throttled`` tells that the
-    account's rate was exceeded, so that its other calls should wait as well.
+    account's rate was exceeded, so that its other calls should wait as well; ``billed`` is what a
+    response without an answer in it says that it used.
     """
 
-    def __init__(self, reason: str, delay: float | None = None, *, throttled: bool = False) -> None:
+    def __init__(
+        self,
+        reason: str,
+        delay: float | None = None,
+        *,
+        throttled: bool = False,
+        billed: Usage | None = None,
+    ) -> None:
         super().__init__(reason)
-        self.delay, self.throttled = delay, throttled
+        self.delay, self.throttled, self.billed = delay, throttled, billed
 
 
 class Refused(Exception):  # noqa: N818
@@ -72,6 +82,66 @@ class Provider(Protocol):
         """Let go of sockets."""
 
 
+@dataclass(frozen=True, slots=True)
+class BatchLimits:
+    """The most that one batch may hold."""
+
+    requests: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """A batch as its provider tells of it."""
+
+    id: str
+    state: str
+    """in the provider's own word"""
+    ended: bool
+    """whether no more results will come"""
+    mark: str = ""
+    """what it was created with; empty at a provider that keeps no such thing"""
+    requests: int = 0
+    """how many it holds; 0 where that is not told"""
+    done: int = 0
+    """how many of them have come to an end, as far as that is told"""
+    created_at: float = 0.0
+    """seconds since 1970"""
+    reason: str = ""
+    """why it failed as a whole"""
+    full: bool = False
+    """whether it failed because too many tokens were enqueued, so that waiting helps"""
+
+
+Outcome = Answer | Retry | Refused | Fatal
+"""What became of one request in a batch: an answer, or one of the three errors, not raised."""
+
+
+class Batches(Protocol):
+    """A provider's batch API. Every method may raise Retry, Refused or Fatal, and nothing else."""
+
+    def line(self, request: Request) -> bytes:
+        """The request as one line of a batch file, known by its key, with its end of line."""
+
+    async def create(self, lines: Path, model: str, mark: str) -> Batch:
+        """Submit a file of such lines for one model. It must not be retried blindly."""
+
+    async def find(self, since: float) -> list[Batch]:
+        """All batches of the account that were created since then, in seconds since 1970."""
+
+    async def look(self, batch_id: str) -> Batch:
+        """How a batch stands."""
+
+    def results(self, batch_id: str) -> AsyncIterator[tuple[str, Outcome]]:
+        """Each result that an ended batch holds, by key, good and bad, in any order."""
+
+    async def cancel(self, batch_id: str) -> None:
+        """Ask the provider to stop a batch; what it has answered is billed and can be had."""
+
+    async def aclose(self) -> None:
+        """Let go of sockets."""
+
+
 class Module(Protocol):
     """What a provider's module holds."""
 
@@ -79,13 +149,26 @@ class Module(Protocol):
     """Environment variables, any of which holds its key; empty where none is needed."""
     MODELS: tuple[str, ...]
     """The models that the provider's bare name stands for."""
+    CLOSED: bool
+    """Whether there are no other models."""
     OPTIONS: Mapping[str, Any]
     """Every option that can change an answer, with its default."""
     CONCURRENCY: int
-    """Calls in flight that are fine without knowing the account's limits."""
+    """Calls in flight where the user says nothing."""
+    RATES: Mapping[str, float]
+    """Cautious limits to begin with where the account's own are not known: {"rpm": ...}; empty
+    for judges without any."""
+    BATCH: BatchLimits | None
+    """The limits of its batch API; None where there is none."""
 
     def connect(self, settings: Settings) -> Provider:
         """Open a connection for the judges of one base URL and key."""
+
+    def connect_batches(self, settings: Settings) -> Batches:
+        """The batch API of one key. Only where there is ``BATCH``."""
+
+    def counted(self, usage: Usage) -> Mapping[str, float]:
+        """How the provider counts a call against limits by token: {"tpm": ...}, or itpm, otpm."""
 
 
 def module(name: str) -> Module:
@@ -145,7 +228,7 @@ def build_panel(
         for each in (replace(judge, model=model) for model in models):
             if each.name in panel:
                 raise PanelError(f"judge {each.name} is named twice")
-            if not known.KEY_VARIABLES and each.model not in known.MODELS:
+            if known.CLOSED and each.model not in known.MODELS:
                 raise PanelError(f"unknown judge {each.name}; there are {', '.join(known.MODELS)}")
             own = options.get(each.name, {})
             if unknown := set(own) - set(known.OPTIONS):

@@ -12,6 +12,7 @@ from zelo_ray.records import Answer, Request, Status, Usage, verdict_schema
 
 KEY_VARIABLES = ("ANTHROPIC_API_KEY",)
 MODELS = ("claude-haiku-5-5",)  # November 2026: $0.10 in, $0.50 out a million tokens, the cheapest
+CLOSED = False
 OPTIONS: Mapping[str, Any] = {
     "max_output_tokens": 1024,
     "effort": None,  # there are no sampling parameters any more, not even temperature 0

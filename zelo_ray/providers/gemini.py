@@ -14,6 +14,7 @@ KEY_VARIABLES = ("GOOGLE_API_KEY", "GEMINI_API_KEY")  # the first that is set, a
 # November 2026, a million tokens: $0.25 in, $1.50 out, and still in January, when 3.8-flash goes
 # from $0.75 and $3.75 to twice that; 3.5-flash-lite, $0.30 and $2.50, lies between.
 MODELS = ("gemini-3.1-flash-lite",)
+CLOSED = False
 OPTIONS: Mapping[str, Any] = {
     "max_output_tokens": 2048,  # thinking counts against it
     "temperature": None,

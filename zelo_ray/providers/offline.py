@@ -19,8 +19,11 @@ from zelo_ray.records import Answer, Request, Usage
 
 KEY_VARIABLES: tuple[str, ...] = ()
 MODELS = ("bm25", "chargram", "likelihood")
+CLOSED = True
 OPTIONS: Mapping[str, Any] = {}
 CONCURRENCY = 64
+RATES: Mapping[str, float] = {}
+BATCH = None
 
 _LANGUAGES = ("en", "de", "fr", "es", "it", "pt")
 _RAREST = 1e-7
@@ -38,6 +41,12 @@ def connect(settings: Settings) -> Provider:
     except ImportError:
         raise PanelError("offline judges need the extra: pip install 'zelo-ray[offline]'") from None
     return Offline()
+
+
+def counted(usage: Usage) -> Mapping[str, float]:
+    """Nothing is counted."""
+    del usage
+    return {}
 
 
 class Offline:

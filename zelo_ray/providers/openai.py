@@ -11,6 +11,7 @@ KEY_VARIABLES = ("OPENAI_API_KEY",)
 MODELS = (
     "gpt-6-luna",
 )  # November 2026: $0.10 in, $0.50 out a million tokens, the cheapest of GPT-6
+CLOSED = False
 OPTIONS: Mapping[str, Any] = {
     "max_output_tokens": 2048,  # hidden reasoning counts against it
     "temperature": None,  # GPT-6 takes one only with reasoning_effort "none"
