@@ -1,4 +1,4 @@
-"""The command line: ``zelo-ray annotate``, ``explain``, ``report``."""
+"""The command line: ``zelo-ray annotate``, ``batches``, ``explain``, ``report``."""
 
 import argparse
 import os
@@ -8,8 +8,11 @@ from pathlib import Path
 from typing import Any, get_origin
 
 from dotenv import find_dotenv, load_dotenv
+from rich.console import Console
 
 from zelo_ray import __version__
+from zelo_ray.away import NothingAway, list_batches
+from zelo_ray.bookkeeping import Stopped
 from zelo_ray.claim import ClaimError
 from zelo_ray.config import OptionError, Options, load_options
 from zelo_ray.display import Display, dollars, duration
@@ -17,14 +20,21 @@ from zelo_ray.explain import NothingToExplain, explain
 from zelo_ray.formats import check_url
 from zelo_ray.formats.pools import InputError
 from zelo_ray.ledger import LedgerError
-from zelo_ray.online import Stopped
 from zelo_ray.protocols import UnknownProtocol
 from zelo_ray.protocols import module as protocol_module
 from zelo_ray.providers import PanelError
 from zelo_ray.report import NothingToReport, write_report
 
 COMPLETE, WRONG, BAD_OPTIONS, INCOMPLETE = 0, 1, 2, 3
-_FAILURES = (InputError, ClaimError, LedgerError, NothingToExplain, NothingToReport, Stopped)
+_FAILURES = (
+    InputError,
+    ClaimError,
+    LedgerError,
+    NothingAway,
+    NothingToExplain,
+    NothingToReport,
+    Stopped,
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -40,12 +50,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     explaining.add_argument("--query", required=True, help="query id")
     explaining.add_argument("--doc", required=True, help="document id")
     reporting = commands.add_parser("report", help="write report.html of a finished run anew")
-    for each in (explaining, reporting):
+    listing = commands.add_parser("batches", help="list what lies in batches at providers")
+    listing.add_argument("--cancel", action="store_true", help="cancel those that have not ended")
+    for each in (explaining, reporting, listing):
         each.add_argument("dir", help="output directory or URL of annotate")
     arguments = vars(parser.parse_args(argv))
-    command = {"annotate": _annotate, "explain": _explain, "report": _report}[
-        arguments.pop("command")
-    ]
+    command = {
+        "annotate": _annotate,
+        "batches": _batches,
+        "explain": _explain,
+        "report": _report,
+    }[arguments.pop("command")]
     try:
         return command(arguments)
     except (OptionError, PanelError, UnknownProtocol) as error:
@@ -113,6 +128,12 @@ def _annotate(arguments: dict[str, Any]) -> int:
         print(f"… and {len(summary.unscored) - 10:,} more queries without scores: see run.json")
     print(f"results: {summary.out}/annotated.jsonl, scores.parquet, report.html")
     return COMPLETE if summary.complete else INCOMPLETE
+
+
+def _batches(arguments: dict[str, Any]) -> int:
+    place = _place(arguments["dir"])
+    Console(highlight=False).print(list_batches(place, os.environ, cancel=arguments["cancel"]))
+    return COMPLETE
 
 
 def _explain(arguments: dict[str, Any]) -> int:

@@ -24,13 +24,15 @@ class Limit(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    concurrency: int | None = Field(None, ge=1, description="calls in flight")
-    rpm: float | None = Field(None, gt=0, description="requests a minute")
-    tpm: float | None = Field(None, gt=0, description="tokens a minute")
-    itpm: float | None = Field(None, gt=0, description="input tokens a minute")
-    otpm: float | None = Field(None, gt=0, description="output tokens a minute")
-    rpd: float | None = Field(None, gt=0, description="requests a day")
-    enqueued_tokens: int | None = Field(None, gt=0, description="tokens of all batches at once")
+    concurrency: int | None = Field(default=None, ge=1, description="calls in flight")
+    rpm: float | None = Field(default=None, gt=0, description="requests a minute")
+    tpm: float | None = Field(default=None, gt=0, description="tokens a minute")
+    itpm: float | None = Field(default=None, gt=0, description="input tokens a minute")
+    otpm: float | None = Field(default=None, gt=0, description="output tokens a minute")
+    rpd: float | None = Field(default=None, gt=0, description="requests a day")
+    enqueued_tokens: int | None = Field(
+        default=None, gt=0, description="tokens of all batches at once"
+    )
 
     @property
     def rates(self) -> dict[str, float]:
@@ -49,8 +51,8 @@ class Price(BaseModel):
     cached: float | None = Field(
         None, ge=0, description="input read from a cache; as input if None"
     )
-    cache_write: float | None = Field(None, ge=0, description="as input if None")
-    batch: float = Field(0.5, ge=0, description="factor for what comes in a batch")
+    cache_write: float | None = Field(default=None, ge=0, description="as input if None")
+    batch: float = Field(default=0.5, ge=0, description="factor for what comes in a batch")
 
 
 class Options(BaseModel):

@@ -9,7 +9,7 @@ from rich.live import Live
 from rich.markup import escape
 from rich.table import Table
 
-from zelo_ray.online import Tally
+from zelo_ray.bookkeeping import Tally
 
 _SECONDS_BETWEEN_LINES = 10.0
 

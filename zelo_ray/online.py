@@ -6,88 +6,75 @@ can carry it, retries what can be retried, and lets a reply be seen only when it
 
 import asyncio
 import contextlib
-import dataclasses
 import random
 import time
-import traceback
+import uuid
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 
-from pydantic import ValidationError
-
-from zelo_ray.config import Options
+from zelo_ray.bookkeeping import Books, Tally, checked, name_of
+from zelo_ray.budget import Till
+from zelo_ray.config import Limit, Options
+from zelo_ray.gate import Estimates, Gate, Purse, size_of
 from zelo_ray.ledger import Ledger, LedgerError
+from zelo_ray.limiter import Account, OwnQuota, Quota
 from zelo_ray.pricing import price
 from zelo_ray.protocols import advance
 from zelo_ray.protocols import module as protocol_module
-from zelo_ray.providers import Fatal, PanelError, Provider, Refused, Retry, Settings, find_key
+from zelo_ray.providers import (
+    Fatal,
+    Module,
+    PanelError,
+    Provider,
+    Refused,
+    Retry,
+    Settings,
+    find_key,
+    fingerprint,
+)
 from zelo_ray.providers import module as provider_module
-from zelo_ray.records import Answer, Judge, Pool, Reply, Request, Usage, first_error
+from zelo_ray.records import Answer, Judge, Pool, Request, Usage
 
 _LONGEST_WAIT = 120.0
 _THROTTLED_COST = 0.1  # of an attempt: waiting for one's turn is no trouble with the request
+_SPENT_DAY = "the requests of the day are used up (limits: rpd); run again tomorrow"
 _SILENT_REQUESTS, _SILENT_SECONDS = 20, 180.0
 _PLANNERS = 4
-_LINGER = 0.005  # seconds in which replies gather, to be synced together
+_COMPATIBLE_CONCURRENCY = 32  # of a server named by its URL, which may have one GPU
 _FIRST_BACKOFF, _LONGEST_BACKOFF = 1.0, 60.0
-
-
-class Stopped(Exception):  # noqa: N818 - it names what happened
-    """The run was stopped; what it paid for is kept, and the same command goes on from there."""
-
-
-@dataclass(slots=True)
-class Tally:
-    """What one judge has done so far in this run."""
-
-    known: int = 0
-    """requests that the ledger could answer already"""
-    in_flight: int = 0
-    answered: int = 0
-    """requests that were asked and came to an end, well or not"""
-    retries: int = 0
-    throttled: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    dollars: float = 0.0
-    unpriced: int = 0
-    """billed answers of a model whose price is unknown"""
-    statuses: dict[str, int] = field(default_factory=dict)
-    """how the answered ones ended"""
-
-    def end(self, status: str) -> None:
-        """Count a request that came to its end."""
-        self.answered += 1
-        self.statuses[status] = self.statuses.get(status, 0) + 1
-
-    def add(self, other: "Tally") -> None:
-        """Add another's figures."""
-        for each in dataclasses.fields(self):
-            mine, theirs = getattr(self, each.name), getattr(other, each.name)
-            if each.name == "statuses":
-                summed = dict(Counter(mine) + Counter(theirs))
-            else:
-                summed = mine + theirs
-            setattr(self, each.name, summed)
 
 
 @dataclass(slots=True)
 class _Line:
-    """One judge's connection: the calls that share it, and when it may be used again."""
+    """One judge's connection: the calls that share it, and what holds them back."""
 
     judge: Judge
+    module: Module
     provider: Provider
     concurrency: int
     slots: asyncio.Semaphore
+    gate: Gate
+    estimates: Estimates
     tally: Tally = field(default_factory=Tally)
-    open_at: float = 0.0
+    lost: str = ""
+    """why this judge is asked nothing more; empty while it is"""
     silent: int = 0
     """requests in a row that came to no answer at all"""
     heard_at: float = field(default_factory=time.monotonic)
     """when the judge last answered"""
+
+
+@dataclass(slots=True)
+class _Effort:
+    """What has been done for one request, and what is reserved for its next call."""
+
+    calls: int = 0
+    reasks: int = 0
+    troubles: float = 0.0
+    ended: bool = False
+    cost: Mapping[str, float] = field(default_factory=dict)
+    dollars: float = 0.0
 
 
 class Asker:
@@ -100,6 +87,8 @@ class Asker:
         ledger: open for writing.
         environ: where keys are found.
         run_id: the run that pays.
+        quota: who shares out the accounts' limits; else this process alone uses them.
+        till: who keeps the budget, if there is one.
 
     Raises:
         PanelError: a judge cannot be reached at all.
@@ -114,9 +103,12 @@ class Asker:
         ledger: Ledger,
         environ: Mapping[str, str],
         run_id: str,
+        quota: Quota | None = None,
+        till: Till | None = None,
     ) -> None:
-        self._options, self._panel, self._run_id = options, panel, run_id
-        self._ledger, self._books = ledger, _Books(ledger)
+        self._options, self._panel = options, panel
+        self._ledger, self._books = ledger, Books(ledger, run_id, options.prices)
+        self._quota, self._purse = quota or OwnQuota(), Purse(uuid.uuid4().hex, till)
         self._protocol = protocol_module(options.protocol)
         self._connections: dict[tuple[str, Settings], Provider] = {}
         self._lines = {judge.name: self._connect(judge, environ) for judge in judges}
@@ -138,19 +130,49 @@ class Asker:
                 self._connections[at] = known.connect(settings)
             except Fatal as fatal:
                 raise PanelError(str(fatal)) from None
-        limit = self._options.limits.get(judge.name)
-        slots = max(1, (limit.concurrency if limit else known.CONCURRENCY) // self._options.actors)
-        return _Line(judge, self._connections[at], slots, asyncio.Semaphore(slots))
+        limit = self._options.limits.get(judge.name, Limit())
+        usual = _COMPATIBLE_CONCURRENCY if judge.base_url else known.CONCURRENCY
+        slots = max(1, (limit.concurrency or usual) // self._options.actors)
+        account = Account(
+            f"{judge.name} {fingerprint(key)}",
+            limits=limit.rates,
+            cautious={} if judge.base_url else known.RATES,
+        )
+        return _Line(
+            *(judge, known, self._connections[at], slots, asyncio.Semaphore(slots)),
+            gate=Gate(account, self._quota),
+            estimates=Estimates(judge),
+        )
 
     @property
     def tallies(self) -> dict[str, Tally]:
         """Each judge's figures so far."""
+        for line in self._lines.values():
+            if line.gate.lease:
+                line.tally.limits = dict(line.gate.lease.rates)
         return {name: line.tally for name, line in self._lines.items()}
+
+    @property
+    def lost(self) -> dict[str, str]:
+        """Judges that are asked nothing more, with the reason."""
+        return {name: line.lost for name, line in self._lines.items() if line.lost}
 
     def stop(self, reason: str) -> None:
         """Make no new call. What is in flight is still kept."""
         self.stopped = self.stopped or reason
         self._halt.set()
+        self._purse.close()
+        for line in self._lines.values():
+            line.gate.close()
+
+    def lose(self, name: str, reason: str) -> None:
+        """Ask a judge nothing more. The run stops, unless it may go on without one."""
+        if name not in self._lines or self._lines[name].lost:
+            return
+        self._lines[name].lost = reason
+        self._lines[name].gate.close()
+        if not (self._options.allow_missing_judges or self._purse.over):
+            self.stop(reason)
 
     async def _rest(self, seconds: float) -> None:
         """Wait, but no longer than until the run is stopped."""
@@ -160,10 +182,7 @@ class Asker:
     async def fill(self, pool: Pool) -> None:
         """Ask about one pool until nothing is missing that these judges can answer, or stopped."""
         seen, asked = set[str](), Counter[str]()
-        while not self.stopped:
-            mine = await self._plan(pool, seen)
-            if not mine:
-                break
+        while mine := await self._plan(pool, seen):
             seen.update(request.key for request in mine)
             own = await asyncio.gather(*(self._ask_once(request) for request in mine))
             asked.update(r.judge.name for r, was_asked in zip(mine, own, strict=True) if was_asked)
@@ -186,7 +205,8 @@ class Asker:
                 return []
             rounds = self._protocol.rounds(pool, self._panel, self._options)
             step = await asyncio.to_thread(advance, rounds, self._ledger)
-            mine = [r for r in step.missing if r.judge.name in self._lines and r.key not in seen]
+            open_to = {name for name, line in self._lines.items() if not line.lost}
+            mine = [r for r in step.missing if r.judge.name in open_to and r.key not in seen]
             self._pending += len(mine)
             return mine
 
@@ -211,42 +231,99 @@ class Asker:
         """Hold one of the judge's slots until the reply is kept: a kill costs no more."""
         line = self._lines[request.judge.name]
         async with line.slots:
-            line.tally.in_flight += 1
             try:
                 await self._call(request, line)
             except LedgerError as error:
                 self.stop(str(error))
             except Exception as error:  # noqa: BLE001 - it may hold a key or a prompt: name it only
                 self.stop(f"{line.judge.name}: unexpected {name_of(error)}")
-            finally:
-                line.tally.in_flight -= 1
 
     async def _call(self, request: Request, line: _Line) -> None:
         """Call until there is a last answer; keep it, and every billed one before it."""
-        calls = reasks = 0
-        troubles = 0.0
-        while await self._may_call(line):
-            calls += 1
+        effort = _Effort()
+        while not effort.ended and await self._turn(request, line, effort):
+            line.tally.in_flight += 1
             try:
-                answer = _checked(request, await line.provider.send(request))
-            except Retry as trouble:
-                troubles += _THROTTLED_COST if trouble.throttled else 1
-                if troubles < self._options.attempts:
-                    await self._back_off(request, line, trouble, calls)
-                    continue
-                answer = Answer("failed", "", Usage(), reason=str(trouble))
-            except Refused as refusal:
-                answer = Answer(refusal.status, "", Usage(), reason=str(refusal))
-            except Fatal as fatal:
-                self.stop(str(fatal))
-                return
-            final = answer.status != "invalid" or reasks == self._options.reasks
-            await self._keep(request, line, answer, calls, final=final)
-            if final:
-                line.tally.end(answer.status)
-                self._listen(line, answer)
-                return
-            reasks += 1
+                wait = await self._once(request, line, effort)
+            finally:
+                line.tally.in_flight -= 1
+            if wait:
+                await self._rest(wait)
+
+    async def _turn(self, request: Request, line: _Line, effort: _Effort) -> bool:
+        """Wait until budget and limits allow a call; false when none may be made any more."""
+        if self.stopped or line.lost:
+            return False
+        line.tally.waiting += 1
+        try:
+            dollars = 0.0
+            if self._purse.capped:
+                dollars = (
+                    price(line.judge, line.estimates.most(size_of(request)), self._options.prices)
+                    or 0
+                )
+            if not await self._purse.take(dollars):
+                self._run_dry()
+                return False
+            usage = line.estimates.expected(size_of(request))
+            effort.cost = {"rpm": 1, "rpd": 1, **line.module.counted(usage)}
+            effort.dollars = dollars
+            if await line.gate.admit(effort.cost):
+                return True
+            self._purse.give_back(dollars, 0.0)
+            if line.gate.spent_day:
+                self.lose(line.judge.name, f"{line.judge.name}: {_SPENT_DAY}")
+            return False
+        finally:
+            line.tally.waiting -= 1
+
+    async def _once(self, request: Request, line: _Line, effort: _Effort) -> float:
+        """Make one call; the seconds to wait before another, if it takes one."""
+        effort.calls += 1
+        wait, spent, billed = 0.0, 0.0, True
+        try:
+            answer = checked(request.verdict, await line.provider.send(request))
+            if answer.status == "invalid" and effort.reasks < self._options.reasks:
+                effort.reasks += 1
+            else:
+                effort.ended = True
+        except Retry as trouble:
+            effort.troubles += _THROTTLED_COST if trouble.throttled else 1
+            effort.ended = effort.troubles >= self._options.attempts
+            answer = Answer("failed", "", trouble.billed or Usage(), reason=str(trouble))
+            billed = trouble.billed is not None
+            if not effort.ended:
+                wait = await self._back_off(request, line, trouble, effort)
+        except Refused as refusal:
+            effort.ended = True
+            answer = Answer(refusal.status, "", Usage(), reason=str(refusal))
+        except Fatal as fatal:
+            self.lose(line.judge.name, str(fatal))
+            answer, effort.ended, billed = Answer("failed", "", Usage()), True, False
+        try:
+            if billed or (effort.ended and not line.lost):
+                spent = await self._keep(request, line, answer, effort)
+        finally:
+            self._purse.give_back(effort.dollars, spent)
+        return wait
+
+    async def _keep(self, request: Request, line: _Line, answer: Answer, effort: _Effort) -> float:
+        """Keep an answer, and learn from it; what it cost."""
+        line.gate.learn(answer.rates)
+        if answer.usage.input_tokens:
+            line.gate.settle(effort.cost, line.module.counted(answer.usage))
+            line.estimates.learn(size_of(request), answer.usage)
+        spent = await self._books.keep(
+            *(request.key, line.judge, answer, line.tally),
+            attempts=effort.calls,
+            final=effort.ended,
+        )
+        if effort.ended:
+            line.tally.end(answer.status)
+            self._listen(line, answer)
+        if self._ledger.exhausted:
+            self.stop("the disk of the output directory is full; make room and run again")
+        return spent
 
     def _listen(self, line: _Line, answer: Answer) -> None:
         """Stop when a judge has been silent for so long that going on would only make failures."""
@@ -256,112 +333,34 @@ class Asker:
         line.silent += 1
         silence = time.monotonic() - line.heard_at
         if line.silent >= _SILENT_REQUESTS and silence > _SILENT_SECONDS:
-            self.stop(f"no answer to {line.silent} requests in a row: {answer.reason}")
+            why = f"no answer to {line.silent} requests in a row: {answer.reason}"
+            self.lose(line.judge.name, why)
 
-    async def _may_call(self, line: _Line) -> bool:
-        """Wait until the judge is open; false when the run is to stop."""
-        while not self.stopped and (left := line.open_at - time.monotonic()) > 0:
-            await self._rest(left)
-        return not self.stopped
+    def _run_dry(self) -> None:
+        """Ask nobody anything more, for the budget is used up. This is no fault, and no stop."""
+        if self._purse.over:
+            for name in self._lines:
+                self.lose(name, f"the budget of ${self._options.max_usd:,.2f} is used up")
 
-    async def _back_off(self, request: Request, line: _Line, trouble: Retry, calls: int) -> None:
-        jitter = random.Random(f"{request.key}:{calls}").random()
+    async def _back_off(
+        self, request: Request, line: _Line, trouble: Retry, effort: _Effort
+    ) -> float:
+        """The seconds to wait; after a 429 everybody waits, in the gate."""
+        jitter = random.Random(f"{request.key}:{effort.calls}").random()
         if trouble.delay is not None and trouble.delay > _LONGEST_WAIT:
             wait = f"{trouble.delay / 60:.0f} minutes"
-            self.stop(f"{trouble}; the server asks to wait {wait}: go on later")
-            return
+            self.lose(line.judge.name, f"{trouble}; the server asks to wait {wait}: go on later")
+            return 0.0
         line.tally.retries += 1
-        backoff = jitter * min(_LONGEST_BACKOFF, _FIRST_BACKOFF * 2 ** (calls - 1))
+        backoff = jitter * min(_LONGEST_BACKOFF, _FIRST_BACKOFF * 2 ** (effort.calls - 1))
         delay = trouble.delay * (1 + 0.1 * jitter) if trouble.delay else backoff
-        if trouble.throttled:
-            line.tally.throttled += 1
-            line.open_at = max(line.open_at, time.monotonic() + delay)
-        else:
-            await self._rest(delay)
-
-    async def _keep(
-        self, request: Request, line: _Line, answer: Answer, calls: int, *, final: bool
-    ) -> None:
-        usage, tally = answer.usage, line.tally
-        dollars = price(line.judge, usage) if answer.status != "failed" else 0.0
-        reply = Reply(
-            key=request.key,
-            judge=line.judge.name,
-            status=answer.status,
-            text=answer.text,
-            reason=answer.reason,
-            model=answer.model,
-            **dataclasses.asdict(usage),
-            dollars=dollars,
-            attempts=calls,
-            received_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
-            run_id=self._run_id,
-            final=final,
-        )
-        await self._books.keep(reply)
-        tally.input_tokens += usage.input_tokens
-        tally.output_tokens += usage.output_tokens
-        tally.dollars += dollars or 0.0
-        tally.unpriced += dollars is None
-        if self._ledger.exhausted:
-            self.stop("the disk of the output directory is full; make room and run again")
+        if not trouble.throttled:
+            return delay
+        line.tally.throttled += 1
+        await line.gate.pause(delay)
+        return 0.0
 
     async def aclose(self) -> None:
         """Close connections; the ledger is the caller's."""
         for provider in self._connections.values():
             await provider.aclose()
-
-
-class _Books:
-    """Commits in groups: replies that come in while the ledger writes go in together next."""
-
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
-        self._waiting: list[tuple[Reply, asyncio.Future[None]]] = []
-        self._writing: asyncio.Task[None] | None = None
-        self._writer = ThreadPoolExecutor(1)  # of its own, so that no reply waits behind a plan
-
-    async def keep(self, reply: Reply) -> None:
-        """Return when the reply is durable.
-
-        Raises:
-            LedgerError: it could not be kept.
-        """
-        kept = asyncio.get_running_loop().create_future()
-        self._waiting.append((reply, kept))
-        if self._writing is None:
-            self._writing = asyncio.create_task(self._write())
-        await kept
-
-    async def _write(self) -> None:
-        loop = asyncio.get_running_loop()
-        while self._waiting:
-            await asyncio.sleep(_LINGER)
-            group, self._waiting = self._waiting, []
-            try:
-                replies = [reply for reply, _ in group]
-                await loop.run_in_executor(self._writer, self._ledger.append, replies)
-            except Exception as error:  # noqa: BLE001 - each of those that wait must learn of it
-                for _, kept in group:
-                    kept.set_exception(error)
-            else:
-                for _, kept in group:
-                    kept.set_result(None)
-        self._writing = None
-
-
-def _checked(request: Request, answer: Answer) -> Answer:
-    """An answer that does not read as the verdict asked for is invalid."""
-    if answer.status != "ok":
-        return answer
-    try:
-        request.verdict.model_validate_json(answer.text)
-    except ValidationError as error:
-        return dataclasses.replace(answer, status="invalid", reason=first_error(error))
-    return answer
-
-
-def name_of(error: BaseException) -> str:
-    """What and where an error is, without its text, which may hold a key or a prompt."""
-    where = traceback.extract_tb(error.__traceback__)[-1]
-    return f"{type(error).__name__} in {where.filename.rpartition('/')[2]}, line {where.lineno}"

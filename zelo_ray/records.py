@@ -85,7 +85,7 @@ class Request:
     def __post_init__(self) -> None:
         judge = self.judge
         options = {name: value for name, value in judge.options.items() if value not in (None, {})}
-        identity = [
+        identity: list[Any] = [
             *(judge.provider, judge.model, judge.base_url, options),
             *(self.system, self.user, verdict_schema(self.verdict), self.repeat),
         ]

@@ -1,6 +1,6 @@
 """Replies to judgments, judgments to scores, scores to files. It costs no call."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
 import pyarrow as pa
@@ -37,12 +37,18 @@ class Summary:
     """its billed answers of unknown price"""
     dollars_in_all: float = 0.0
     """spent by all runs on this ledger"""
+    absent: dict[str, str] = field(default_factory=dict)
+    """judges that were asked nothing more, with the reason"""
+    pilot_of: int = 0
+    """how many queries the input holds, if only some were judged as a pilot; else 0"""
+    std_error: float | None = None
+    """mean standard error of the scores"""
     seconds: dict[str, float] = field(default_factory=dict)
 
     @property
     def complete(self) -> bool:
         """Whether every line was read, every request answered and every pool scored."""
-        return not (self.failures or self.rejected or self.unscored)
+        return not (self.failures or self.rejected or self.unscored or self.absent)
 
 
 def settled_schema(options: Options) -> pa.Schema:
@@ -66,12 +72,19 @@ def settled_schema(options: Options) -> pa.Schema:
 
 
 def settle(
-    lines: Sequence[Line], panel: Sequence[Judge], options: Options, ledger: Replies
+    lines: Sequence[Line],
+    panel: Sequence[Judge],
+    options: Options,
+    ledger: Replies,
+    absent: Mapping[str, str] | None = None,
 ) -> pa.Table:
-    """Judge and fit good lines from what the ledger holds."""
+    """Judge and fit good lines from what the ledger holds.
+
+    What judges that are ``absent`` (with the reason) have not answered counts as failed.
+    """
     protocol = protocol_module(options.protocol)
     pools = [line.pool for line in lines if line.pool]
-    steps = [advance(protocol.rounds(pool, panel, options), ledger) for pool in pools]
+    steps = [advance(protocol.rounds(pool, panel, options), ledger, absent) for pool in pools]
     fits = protocol.fit([step.judgments for step in steps], options)
     rows = []
     for line, pool, step, fit in zip(lines, pools, steps, fits, strict=True):

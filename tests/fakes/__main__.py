@@ -4,10 +4,18 @@ import argparse
 import asyncio
 import json
 import signal
+import time
+from collections import Counter
+from contextlib import suppress
 from functools import partial
 from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import psutil
 
 from tests.fakes.core import PROVIDERS, Fakes, Fault
+from tests.fakes.rates import Limit
 
 
 def main() -> None:
@@ -25,12 +33,22 @@ def main() -> None:
         type=Fault.parse,
         action="append",
         default=[],
-        metavar="NAME[:rate=R,times=N,total=N,provider=P,retry_after=S]",
+        metavar="NAME[:rate=R,times=N,total=N,provider=P,endpoint=E,retry_after=S,code=C]",
+    )
+    parser.add_argument(
+        "--kill",
+        action="append",
+        default=[],
+        metavar="EVENT:COUNT:PIDFILE",
+        help="at that event of batches, kill the process of that id and all that it started",
     )
     parser.add_argument("--seed", type=int, default=0)
-    for name in ("--latency", "--jitter", "--rpm", "--tpm", "--burst", "--cached"):
+    for name in ("--latency", "--jitter", "--burst", "--cached", "--batch-seconds"):
         parser.add_argument(name, type=float, default=argparse.SUPPRESS)
-    parser.add_argument("--thinking", type=int, default=argparse.SUPPRESS)
+    for name in ("--rpm", "--tpm", "--itpm", "--otpm", "--enqueued-tokens"):
+        parser.add_argument(name, type=limit, default=argparse.SUPPRESS, metavar="N|PROVIDER=N,…")
+    for name in ("--thinking", "--batch-steps", "--batch-requests", "--batch-bytes"):
+        parser.add_argument(name, type=int, default=argparse.SUPPRESS)
     flags = vars(parser.parse_args())
     module, _, function = flags.pop("judge").partition(":")
     judge = partial(getattr(import_module(module), function), **flags.pop("judge_options"))
@@ -40,10 +58,19 @@ def main() -> None:
         judge=judge,
         key=flags.pop("key") or None,
         faults=flags.pop("fault"),
+        on_event=Killer(flags.pop("kill")),
         keep=False,
         **flags,
     )
     asyncio.run(serve(fakes))
+
+
+def limit(text: str) -> Limit:
+    """Read a figure for all providers, or one for each that is named."""
+    if "=" not in text:
+        return float(text)
+    pairs = (pair.split("=", 1) for pair in text.split(","))
+    return {name: float(figure) for name, figure in pairs}
 
 
 async def serve(fakes: Fakes) -> None:
@@ -55,6 +82,48 @@ async def serve(fakes: Fakes) -> None:
     print(json.dumps({"url": fakes.url, **fakes.urls}), flush=True)
     await ended.wait()
     await runner.cleanup()
+
+
+class Killer:
+    """Kills a client at the moments that ``EVENT:COUNT:PIDFILE`` name."""
+
+    def __init__(self, moments: list[str]) -> None:
+        self._moments = {}
+        for moment in moments:
+            event, count, file = moment.split(":", 2)
+            self._moments[event, int(count)] = Path(file)
+        self._counts: Counter[str] = Counter()
+
+    def __call__(self, provider: str, event: str, details: dict[str, Any]) -> None:
+        """Count the event; return when what is to be killed is dead."""
+        self._counts[event] += 1
+        file = self._moments.get((event, self._counts[event]))
+        if file is not None:
+            kill_tree(int(file.read_text()))
+
+
+def kill_tree(pid: int) -> None:
+    """Kill a process and all that it started, children first: so none is lost to be found."""
+    with suppress(psutil.NoSuchProcess):
+        root = psutil.Process(pid)
+        root.suspend()
+        dead: list[psutil.Process] = []
+        while living := [p for p in root.children(recursive=True) if p not in dead]:
+            for process in living:
+                with suppress(psutil.NoSuchProcess):
+                    process.kill()
+            dead += living
+        root.kill()
+        deadline = time.monotonic() + 5
+        while any(_runs(process) for process in [root, *dead]) and time.monotonic() < deadline:
+            time.sleep(0.005)
+
+
+def _runs(process: psutil.Process) -> bool:
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 if __name__ == "__main__":

@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from tests.fakes.parts import Asked, Invalid, Rates, Said
+from tests.fakes.parts import Asked, Invalid, Said
+from tests.fakes.rates import Rates
 
 BASE = "/anthropic"
 ROUTES = {"/v1/messages": "answer", "/v1/messages/count_tokens": "count"}
 REQUEST_ID = "request-id"
+CONTENT = "content"
 ERRORS: dict[str, tuple[int, str, str | None]] = {  # status, type, details.error_code
     "bad_request": (400, "invalid_request_error", None),
     "filtered": (400, "invalid_request_error", None),  # there is no such stop reason
@@ -20,6 +22,7 @@ ERRORS: dict[str, tuple[int, str, str | None]] = {  # status, type, details.erro
     "unpaid": (402, "billing_error", None),
     "forbidden": (403, "permission_error", None),
     "no_model": (404, "not_found_error", None),
+    "not_found": (404, "not_found_error", None),
     "408": (408, "timeout_error", None),
     "409": (409, "conflict_error", None),
     "413": (413, "request_too_large", None),
@@ -89,11 +92,32 @@ def answer(asked: Asked, said: Said) -> dict[str, Any]:
         "usage": {
             "input_tokens": said.input_tokens - said.cached_tokens,
             "cache_creation_input_tokens": said.cached_tokens // 2,
-            "cache_read_input_tokens": said.cached_tokens - said.cached_tokens // 2,
+            "cache_read_input_tokens": read_from_cache(said.cached_tokens),
             "output_tokens": said.output_tokens,
             "output_tokens_details": {"thinking_tokens": said.thinking_tokens},
             "service_tier": "standard",
         },
+    }
+
+
+def canonical(_: Mapping[str, str], body: dict[str, Any]) -> dict[str, Any]:
+    """What a body asks, in one form."""
+    return body
+
+
+def read_from_cache(cached_tokens: int) -> int:
+    """How many of the tokens that a cache is about were read from it: half are written to it."""
+    return cached_tokens - cached_tokens // 2
+
+
+def billed(said: Said) -> dict[str, int]:
+    """What an answer costs, in inclusive totals."""
+    return {
+        "input": said.input_tokens,
+        "cached": read_from_cache(said.cached_tokens),
+        "cache_write": said.cached_tokens - read_from_cache(said.cached_tokens),
+        "output": said.output_tokens,
+        "thinking": said.thinking_tokens,
     }
 
 
@@ -114,7 +138,8 @@ def rate_headers(rates: Rates) -> dict[str, str]:
     headers, now = {}, time.time()
     for what, limit in rates.limits.items():
         full = datetime.fromtimestamp(now + rates.resets[what], UTC)
-        for name in ("tokens", "input-tokens") if what == "tokens" else (what,):
+        alone = what == "tokens" and "input-tokens" not in rates.limits
+        for name in ("tokens", "input-tokens") if alone else (what,):
             prefix = f"anthropic-ratelimit-{name}"
             headers[f"{prefix}-limit"] = str(int(limit))
             headers[f"{prefix}-remaining"] = str(rates.remaining[what])

@@ -1,43 +1,42 @@
 """One server for the three providers' fakes; what differs between them is in their own modules.
 
-Batches and files will be more routes of the same server, over the same `Fakes.answer`.
+Batches and files are more routes of the same server, over the same `Fakes.answer`.
 """
 
 import asyncio
-import hashlib
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import orjson
 from aiohttp import web
 
-from tests.fakes import anthropic, gemini, knowing, openai
+from tests.fakes import knowing
+from tests.fakes.batches import Call
 from tests.fakes.parts import (
     ANSWER_FAULTS,
+    BATCH_FAULTS,
+    BATCH_WIRE_FAULTS,
+    ENDPOINTS,
     WIRE_FAULTS,
     Asked,
+    Books,
     Fault,
-    Invalid,
     Journal,
-    Limits,
     Said,
     cut_to_limit,
-    draw,
     spoil,
     tokens,
 )
+from tests.fakes.rates import Limit, Limits, Traffic
+from tests.fakes.serving import BATCHES, JSON, PROVIDERS, respond, serve
+from tests.fakes.store import Store
 
-PROVIDERS: dict[str, ModuleType] = {
-    "openai": openai,
-    "anthropic": anthropic,
-    "gemini": gemini,
-}
-JSON = "application/json"
+OnEvent = Callable[[str, str, dict[str, Any]], Any]
+"""Takes provider, event and details; see `Fakes`."""
 Judge = Callable[[str, str, dict[str, Any], str], Any]
 """Takes system text, user text, schema and model; returns a verdict to be sent as JSON, or text."""
 
@@ -52,14 +51,25 @@ class Fakes:
         faults: What goes wrong; the first that strikes wins. May be set anew at any time.
         seed: Every random draw follows from it and from the request's body.
         latency: Seconds an answer takes, give or take the share ``jitter`` of it.
-        rpm: Requests a minute, of each model.
+        rpm: Requests a minute, of each model; this and the other limits are one figure, or one
+            for each provider that is named.
         tpm: Tokens a minute, of each model: input on arrival, output (not Gemini's) when answered.
-        burst: Seconds of ``rpm`` and ``tpm`` that a rested account can spend at once.
+        itpm: Input tokens a minute, without those from a cache; Anthropic's alone.
+        otpm: Output tokens a minute; Anthropic's alone.
+        burst: Seconds of the limits that a rested account can spend at once.
         cached: Share of the input that counts as read from a cache.
         thinking: Hidden tokens of every answer.
         journal: File to append a line a request to.
         keep: Whether entries are kept in memory, too.
         bodies: Whether the journal holds the whole body.
+        batch_seconds: How long a batch takes; its lines are answered at the end of that.
+        batch_steps: Looks that find a batch still on its way, however quick it is.
+        batch_requests: Lines that a batch may have; None: as the provider has it.
+        batch_bytes: Bytes that a batch may have; None: as the provider has it.
+        enqueued_tokens: Input tokens that a model's open batches may have together.
+        on_event: Called at once, and to its end, with each step in a batch's life: "file_received",
+            "create_received" (there is no batch yet), "created" (nothing is answered yet),
+            "looked", "listed", "results_begun", "results_half", "results_sent", "cancelled".
     """
 
     def __init__(
@@ -72,14 +82,22 @@ class Fakes:
         seed: int = 0,
         latency: float = 0.0,
         jitter: float = 0.0,
-        rpm: float | None = None,
-        tpm: float | None = None,
+        rpm: Limit = None,
+        tpm: Limit = None,
+        itpm: Limit = None,
+        otpm: Limit = None,
         burst: float = 10.0,
         cached: float = 0.0,
         thinking: int = 0,
         journal: str | Path | None = None,
         keep: bool = True,
         bodies: bool = False,
+        batch_seconds: float = 0.0,
+        batch_steps: int = 1,
+        batch_requests: int | None = None,
+        batch_bytes: int | None = None,
+        enqueued_tokens: Limit = None,
+        on_event: OnEvent | None = None,
         port: int = 0,
     ) -> None:
         self.providers = tuple(providers)
@@ -90,10 +108,23 @@ class Fakes:
         self.url = ""
         self.outcomes: Counter[str] = Counter()
         self.in_flight = self.peak_in_flight = 0
+        self.on_event = on_event
+        self.traffic = Traffic()
+        self.store = Store(
+            self,
+            PROVIDERS,
+            BATCHES,
+            seconds=batch_seconds,
+            steps=batch_steps,
+            requests=batch_requests,
+            size=batch_bytes,
+            enqueued=enqueued_tokens,
+        )
+        self._books = Books()
         self._journal = Journal(journal, keep=keep)
         self._seen: Counter[str] = Counter()
         self._struck: Counter[int] = Counter()
-        self._limits = Limits(rpm, tpm, burst)
+        self.limits = Limits(rpm, tpm, itpm, otpm, burst)
         self._count = 0
         self._port = port
 
@@ -109,14 +140,26 @@ class Fakes:
     @faults.setter
     def faults(self, faults: Iterable[Fault]) -> None:
         self._faults = tuple(faults)
-        known = {*ANSWER_FAULTS, *WIRE_FAULTS}.union(*(p.ERRORS for p in PROVIDERS.values()))
+        known = {*ANSWER_FAULTS, *WIRE_FAULTS, *BATCH_FAULTS, *BATCH_WIRE_FAULTS}
+        known |= set().union(*(p.ERRORS for p in PROVIDERS.values()))
         if unknown := [fault.name for fault in self._faults if fault.name not in known]:
             raise ValueError(f"unknown fault {unknown[0]!r}; known: {', '.join(sorted(known))}")
+        if unknown := [f.endpoint for f in self._faults if f.endpoint not in (None, *ENDPOINTS)]:
+            raise ValueError(f"unknown endpoint {unknown[0]!r}; known: {', '.join(ENDPOINTS)}")
 
     @property
     def urls(self) -> dict[str, str]:
         """The base URL that each provider's SDK takes."""
         return {name: self.url + PROVIDERS[name].BASE for name in self.providers}
+
+    def books(self) -> dict[tuple[str, str, bool], dict[str, int]]:
+        """What was billed, by provider, model, and whether in a batch: see `Books`."""
+        return {account: dict(sums) for account, sums in list(self._books.sums.items())}
+
+    def emit(self, provider: str, event: str, **details: Any) -> None:
+        """Tell ``on_event``, and go on when it returns."""
+        if self.on_event is not None:
+            self.on_event(provider, event, details)
 
     # Serving
 
@@ -126,7 +169,12 @@ class Fakes:
         for name in self.providers:
             for path, endpoint in PROVIDERS[name].ROUTES.items():
                 app.router.add_post(PROVIDERS[name].BASE + path, self._handler(name, endpoint))
+            for method, path, endpoint, ask in BATCHES[name].ROUTES:
+                handler = self._handler(name, endpoint, ask)
+                app.router.add_route(method, PROVIDERS[name].BASE + path, handler)
         app.router.add_get("/stats", self._stats)
+        app.router.add_get("/books", self._show_books)
+        app.on_cleanup.append(self.store.close)
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", self._port, backlog=4096).start()
@@ -158,67 +206,58 @@ class Fakes:
         self._journal.close()
 
     async def _stats(self, _: web.Request) -> web.Response:
-        stats = {"outcomes": self.outcomes, "peak_in_flight": self.peak_in_flight}
+        models = {":".join(model): figures for model, figures in self.traffic.models.items()}
+        stats = {
+            "outcomes": self.outcomes,
+            "peak_in_flight": self.peak_in_flight,
+            "models": models,
+        }
         return web.Response(body=orjson.dumps(stats), content_type=JSON)
+
+    async def _show_books(self, _: web.Request) -> web.Response:
+        rows = [
+            {"provider": provider, "model": model, "batch": batch, **sums}
+            for (provider, model, batch), sums in self.books().items()
+        ]
+        return web.Response(body=orjson.dumps(rows), content_type=JSON)
 
     # One request
 
-    def _handler(self, name: str, endpoint: str) -> Callable[[web.Request], Any]:
+    def _handler(
+        self, name: str, endpoint: str, ask: Callable[[Call], Any] | None = None
+    ) -> Callable[[web.Request], Any]:
         async def handle(request: web.Request) -> web.StreamResponse:
             self.in_flight += 1
             self.peak_in_flight = max(self.peak_in_flight, self.in_flight)
             try:
-                return await self._respond(name, endpoint, request)
+                if ask is None:
+                    return await respond(self, name, endpoint, request)
+                return await serve(self, name, endpoint, request, ask)
             finally:
                 self.in_flight -= 1
 
         return handle
 
-    async def _respond(self, name: str, endpoint: str, request: web.Request) -> web.StreamResponse:
-        provider = PROVIDERS[name]
-        arrived = time.time()
-        body = await request.read()
-        sha = hashlib.sha256(body).hexdigest()
+    def entry(self, name: str, endpoint: str, sha: str) -> dict[str, Any]:
+        """The beginning of an entry in the journal; counts the requests, and those of each sha."""
         seen, self._seen[sha] = self._seen[sha], self._seen[sha] + 1
         self._count += 1
-        entry = {
+        return {
             "id": f"req_{self._count:08}",
             "provider": name,
             "endpoint": endpoint,
             "model": "",
             "sha": sha,
             "seen": seen,
-            "attempt": request.headers.get("x-stainless-retry-count"),
-            "arrived": arrived,
+            "arrived": time.time(),
         }
-        if self.bodies:
-            entry["body"] = body.decode(errors="replace")
-        key = provider.key_of(request)
-        if self.key is not None and key != self.key:
-            return self._error(entry, Fault("wrong_key"), f"Incorrect API key provided: {key}.")
-        try:
-            path = {**request.match_info, "endpoint": endpoint}
-            asked = provider.read(path, orjson.loads(body))
-        except (Invalid, ValueError, LookupError, TypeError, AttributeError) as error:
-            fault = Fault(getattr(error, "name", None) or "bad_request")
-            return self._error(entry, fault, str(error))
-        entry["model"] = asked.model
-        if endpoint == "count":
-            return self._send(entry, "count", provider.count(asked.input_tokens))
-        if wait := self._limits.wait(name, asked.model, asked.input_tokens):
-            return self._error(entry, Fault("429", retry_after=wait), "", outcome="throttled")
-        fault = self._draw(provider, name, sha, seen)
-        if self.latency:
-            share = 2 * draw(self.seed, "latency", sha, seen) - 1
-            await asyncio.sleep(self.latency * (1 + self.jitter * share))
-        if fault is not None and fault.name in provider.ERRORS:
-            return self._error(entry, fault, fault.message or f"This is the fault {fault.name}.")
-        if fault is not None and fault.name in WIRE_FAULTS:
-            return await self._break(entry, fault, request)
-        said = self.answer(asked, entry["id"], fault.name if fault else "ok")
-        self._limits.answered(name, asked.model, said.output_tokens)
+
+    def bill(self, entry: dict[str, Any], said: Said, *, batch: bool = False) -> None:
+        """Put what an answer costs into its entry and the books."""
+        usage = {**PROVIDERS[entry["provider"]].billed(said), "batch": batch}
         entry |= {"input_tokens": said.input_tokens, "output_tokens": said.output_tokens}
-        return self._send(entry, fault.name if fault else said.kind, provider.answer(asked, said))
+        entry["usage"] = usage
+        self._books.bill(entry["provider"], entry["model"], usage)
 
     def answer(self, asked: Asked, request_id: str, kind: str) -> Said:
         """What the judge says, spoilt by a fault of that name ("ok": by none)."""
@@ -237,10 +276,13 @@ class Fakes:
         )
         return cut_to_limit(said, asked.max_tokens)
 
-    def _draw(self, provider: ModuleType, name: str, sha: str, seen: int) -> Fault | None:
-        possible = {*ANSWER_FAULTS, *WIRE_FAULTS, *provider.ERRORS}
+    def strike(self, possible: set[str], entry: dict[str, Any]) -> Fault | None:
+        """The first fault of these names that strikes what the entry is about."""
+        provider, endpoint = entry["provider"], entry["endpoint"]
         for place, fault in enumerate(self._faults):
-            if fault.name not in possible or not fault.strikes(name, self.seed, sha, seen):
+            if fault.name not in possible:
+                continue
+            if not fault.strikes(provider, endpoint, self.seed, entry["sha"], entry["seen"]):
                 continue
             if fault.total is not None and self._struck[place] >= fault.total:
                 continue
@@ -248,48 +290,8 @@ class Fakes:
             return fault
         return None
 
-    # Responses
-
-    def _send(
-        self,
-        entry: dict[str, Any],
-        outcome: str,
-        body: Any,
-        status: int = 200,
-        headers: dict[str, str] | None = None,
-    ) -> web.Response:
-        self._record(entry, outcome, status)
-        data = body if isinstance(body, bytes) else orjson.dumps(body)
-        shape = "text/html" if isinstance(body, bytes) else JSON
-        provider = PROVIDERS[entry["provider"]]
-        rates = provider.rate_headers(self._limits.rates(entry["provider"], entry["model"]))
-        sent = {provider.REQUEST_ID: entry["id"], **rates, **(headers or {})}
-        return web.Response(status=status, body=data, content_type=shape, headers=sent)
-
-    def _error(
-        self, entry: dict[str, Any], fault: Fault, message: str, outcome: str = ""
-    ) -> web.Response:
-        error = PROVIDERS[entry["provider"]].error
-        status, body, headers = error(fault.name, message, fault.retry_after, entry["id"])
-        return self._send(entry, outcome or fault.name, body, status, {**headers, **fault.headers})
-
-    async def _break(
-        self, entry: dict[str, Any], fault: Fault, request: web.Request
-    ) -> web.StreamResponse:
-        if fault.name == "malformed":
-            return self._send(entry, "malformed", {"object": None, "choices": None})
-        if fault.name == "not_json":
-            return self._send(entry, "not_json", b"<html><body>Welcome</body></html>")
-        if fault.name == "gateway":
-            return self._send(entry, "gateway", b"<html><body>Bad Gateway</body></html>", 502)
-        self._record(entry, fault.name, 0)
-        while fault.name == "timeout" and request.transport is not None:
-            await asyncio.sleep(0.02)
-        if request.transport is not None:
-            request.transport.abort()
-        return web.Response()
-
-    def _record(self, entry: dict[str, Any], outcome: str, status: int) -> None:
+    def record(self, entry: dict[str, Any], outcome: str, status: int) -> None:
+        """Close an entry and write it."""
         self.outcomes[outcome] += 1
         entry |= {"outcome": outcome, "status": status, "finished": time.time()}
         self._journal.write(entry)

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from tests.fakes.parts import Asked, Invalid, Rates, Said
+from tests.fakes.parts import Asked, Invalid, Said
+from tests.fakes.rates import Rates
 
 BASE = "/gemini"
 ROUTES = {
@@ -11,6 +12,7 @@ ROUTES = {
     "/{version}/models/{model}:countTokens": "count",
 }
 REQUEST_ID = "x-request-id"
+CONTENT = "candidates"
 ERRORS: dict[str, tuple[int, str]] = {  # status of HTTP and of gRPC
     "bad_request": (400, "INVALID_ARGUMENT"),
     "too_long": (400, "INVALID_ARGUMENT"),
@@ -18,6 +20,7 @@ ERRORS: dict[str, tuple[int, str]] = {  # status of HTTP and of gRPC
     "unpaid": (402, "FAILED_PRECONDITION"),
     "forbidden": (403, "PERMISSION_DENIED"),
     "no_model": (404, "NOT_FOUND"),
+    "not_found": (404, "NOT_FOUND"),
     "408": (408, "DEADLINE_EXCEEDED"),
     "409": (409, "ABORTED"),
     "413": (413, "INVALID_ARGUMENT"),
@@ -25,6 +28,7 @@ ERRORS: dict[str, tuple[int, str]] = {  # status of HTTP and of gRPC
     "429": (429, "RESOURCE_EXHAUSTED"),
     "no_quota": (429, "RESOURCE_EXHAUSTED"),
     "per_day": (429, "RESOURCE_EXHAUSTED"),
+    "enqueued": (429, "RESOURCE_EXHAUSTED"),
     "500": (500, "INTERNAL"),
     "502": (502, "UNAVAILABLE"),
     "503": (503, "UNAVAILABLE"),
@@ -35,6 +39,7 @@ _QUOTAS = {  # quotaId, quotaValue
     "429": ("GenerateRequestsPerMinutePerProjectPerModel", "1000"),
     "no_quota": ("GenerateRequestsPerMinutePerProjectPerModel-FreeTier", "0"),
     "per_day": ("GenerateRequestsPerDayPerProjectPerModel", "10000"),
+    "enqueued": ("BatchEnqueuedTokensPerProjectPerModel", "3000000"),
 }
 _EXCEEDED = (
     "You exceeded your current quota, please check your plan and billing details. "
@@ -52,16 +57,17 @@ def key_of(request: Any) -> str:
 
 def read(path: Mapping[str, str], body: dict[str, Any]) -> Asked:
     """What is asked, in camel or snake case; raises what it stumbles over."""
-    config = _pick(body, "generationConfig") or {}
-    schema = _pick(config, "responseJsonSchema") or _pick(config, "responseSchema") or {}
-    if schema and _pick(config, "responseMimeType") != "application/json":
+    config = pick(body, "generationConfig") or {}
+    schema = pick(config, "responseJsonSchema") or pick(config, "responseSchema") or {}
+    if schema and pick(config, "responseMimeType") != "application/json":
         raise Invalid("a response schema needs the mime type application/json")
     user = "".join(_text(content) for content in body["contents"])
-    system = _text(_pick(body, "systemInstruction") or {"parts": []})
-    return Asked(path["model"], system, user, schema, _pick(config, "maxOutputTokens"))
+    system = _text(pick(body, "systemInstruction") or {"parts": []})
+    return Asked(path["model"], system, user, schema, pick(config, "maxOutputTokens"))
 
 
-def _pick(fields: dict[str, Any], name: str) -> Any:
+def pick(fields: dict[str, Any], name: str) -> Any:
+    """A field in camel case, or in snake case."""
     snake = "".join(f"_{c.lower()}" if c.isupper() else c for c in name)
     return fields.get(name, fields.get(snake))
 
@@ -96,6 +102,43 @@ def answer(asked: Asked, said: Said) -> dict[str, Any]:
     content = {"role": "model", "parts": parts}
     finish = _FINISH.get(said.kind, "STOP")
     return response | {"candidates": [{"content": content, "finishReason": finish, "index": 0}]}
+
+
+def canonical(path: Mapping[str, str], body: dict[str, Any]) -> dict[str, Any]:
+    """What a body asks, in one form: camel case, and the model that the path names."""
+    asked = _camel(body)
+    system = asked.get("systemInstruction")
+    if isinstance(system, dict):
+        system.pop("role", None)
+    return {**asked, "model": path["model"].removeprefix("models/")}
+
+
+def _camel(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {_camel_name(name): _camel(inner) for name, inner in value.items()}
+    return [_camel(inner) for inner in value] if isinstance(value, list) else value
+
+
+def _camel_name(name: str) -> str:
+    head, *rest = name.split("_")
+    return head + "".join(part.capitalize() for part in rest)
+
+
+def read_from_cache(cached_tokens: int) -> int:
+    """How many of the tokens that a cache is about were read from it."""
+    return cached_tokens
+
+
+def billed(said: Said) -> dict[str, int]:
+    """What an answer costs, in inclusive totals; a blocked prompt has no output."""
+    blocked = said.kind == "refusal"
+    return {
+        "input": said.input_tokens,
+        "cached": said.cached_tokens,
+        "cache_write": 0,
+        "output": 0 if blocked else said.output_tokens,
+        "thinking": 0 if blocked else said.thinking_tokens,
+    }
 
 
 def error(

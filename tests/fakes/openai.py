@@ -5,11 +5,13 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from tests.fakes.parts import Asked, Invalid, Rates, Said
+from tests.fakes.parts import Asked, Invalid, Said
+from tests.fakes.rates import Rates
 
 BASE = "/openai/v1"
 ROUTES = {"/chat/completions": "answer"}
 REQUEST_ID = "x-request-id"
+CONTENT = "choices"
 ERRORS: dict[str, tuple[int, str, str | None]] = {  # status, type, code
     "bad_request": (400, "invalid_request_error", "invalid_value"),
     "unsupported": (400, "invalid_request_error", "unsupported_parameter"),
@@ -19,6 +21,7 @@ ERRORS: dict[str, tuple[int, str, str | None]] = {  # status, type, code
     "unpaid": (402, "billing_error", None),
     "forbidden": (403, "invalid_request_error", "unsupported_country_region_territory"),
     "no_model": (404, "invalid_request_error", "model_not_found"),
+    "not_found": (404, "invalid_request_error", None),
     "408": (408, "timeout", None),
     "409": (409, "conflict", None),
     "413": (413, "invalid_request_error", None),
@@ -92,6 +95,27 @@ def answer(asked: Asked, said: Said) -> dict[str, Any]:
             "prompt_tokens_details": {"cached_tokens": said.cached_tokens},
             "completion_tokens_details": {"reasoning_tokens": said.thinking_tokens},
         },
+    }
+
+
+def canonical(_: Mapping[str, str], body: dict[str, Any]) -> dict[str, Any]:
+    """What a body asks, in one form."""
+    return body
+
+
+def read_from_cache(cached_tokens: int) -> int:
+    """How many of the tokens that a cache is about were read from it."""
+    return cached_tokens
+
+
+def billed(said: Said) -> dict[str, int]:
+    """What an answer costs, in inclusive totals."""
+    return {
+        "input": said.input_tokens,
+        "cached": said.cached_tokens,
+        "cache_write": 0,
+        "output": said.output_tokens,
+        "thinking": said.thinking_tokens,
     }
 
 

@@ -1,17 +1,25 @@
-"""The parts of a fake that know nothing of HTTP: faults, token buckets, the journal."""
+"""The parts of a fake that know nothing of HTTP: faults, the journal, the books."""
 
 import hashlib
 import os
-import time
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import orjson
 
 # Faults that every provider has. The others are errors, named in each provider's ERRORS.
 ANSWER_FAULTS = ("refusal", "filtered", "truncated", "out_of_range", "prose", "missing_field")
-WIRE_FAULTS = ("drop", "timeout", "malformed", "not_json", "gateway")
+WIRE_FAULTS = ("drop", "timeout", "malformed", "malformed_billed", "not_json", "gateway")
+BATCH_FAULTS = ("batch_expired", "batch_failed", "batch_cancelled")
+BATCH_WIRE_FAULTS = ("create_lost", "create_500", "results_cut")
+ENDPOINTS = ("answer", "line", "files", "file", "create", "look", "list", "cancel", "results")
+ENDPOINTS += ("delete", "upload")
+_OF_ENDPOINT = {"create_lost": "create", "create_500": "create", "results_cut": "results"}
+_OF_ENDPOINT |= dict.fromkeys(BATCH_FAULTS, "create")
 
 
 def tokens(*texts: str) -> int:
@@ -25,6 +33,12 @@ def draw(*parts: object) -> float:
     return int.from_bytes(digest, "big") / 2**64
 
 
+def question_sha(provider: ModuleType, path: Mapping[str, str], body: Any) -> str:
+    """What a body asks as a hash, online or in a batch: equal questions strike equal faults."""
+    asked = provider.canonical(path, body) if isinstance(body, dict) else body
+    return hashlib.sha256(orjson.dumps(asked, option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+
 @dataclass(frozen=True)
 class Fault:
     """Something that goes wrong, by name: see ``ANSWER_FAULTS``, ``WIRE_FAULTS``, ``ERRORS``.
@@ -32,6 +46,17 @@ class Fault:
     It strikes each attempt with probability ``rate``, but only the first ``times`` attempts of any
     one body, and ``total`` requests in all. ``retry_after`` is what an error asks to wait, in
     seconds; ``headers`` come on top of its own.
+
+    Calls are struck, and lines of batches (a line knows no ``WIRE_FAULTS``); with an ``endpoint``,
+    that one alone: "answer", "line", or one of the other ``ENDPOINTS``. Batches have faults of
+    their own, which need no endpoint:
+
+    * "batch_expired", "batch_cancelled": half of the lines are answered and billed. Gemini gives
+      nothing of such a batch, and bills nothing.
+    * "batch_failed": nothing is answered; ``code`` and ``message`` say why. Anthropic has no such
+      end: each of its lines is errored.
+    * "create_lost": the batch is created, and the connection dropped; "create_500": it is not.
+    * "results_cut": the first download of a batch's results breaks off halfway.
     """
 
     name: str
@@ -41,6 +66,8 @@ class Fault:
     provider: str | None = None
     retry_after: float | None = None
     message: str = ""
+    endpoint: str | None = None
+    code: str = ""
     headers: dict[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -53,88 +80,33 @@ class Fault:
             raise ValueError(f"fault {text!r}: unknown {', '.join(sorted(unknown))}")
         return cls(name, **{key: types.get(key, str)(value) for key, value in pairs.items()})
 
-    def strikes(self, provider: str, seed: int, sha: str, seen: int) -> bool:
+    def strikes(self, provider: str, endpoint: str, seed: int, sha: str, seen: int) -> bool:
         """Whether it strikes this attempt; ``seen`` counts the earlier ones of the same body."""
+        times = 1 if self.times is None and self.name == "results_cut" else self.times
         return (
             self.provider in (None, provider)
-            and (self.times is None or seen < self.times)
+            and self._is_for(endpoint)
+            and (times is None or seen < times)
             and (self.rate >= 1 or draw(seed, self.name, sha, seen) < self.rate)
         )
 
-
-class Bucket:
-    """A token bucket that starts full, refills all the time, and can go into debt."""
-
-    def __init__(self, per_minute: float, burst: float, now: float) -> None:
-        self.limit, self.rate = per_minute, per_minute / 60
-        self.capacity = max(1.0, self.rate * burst)
-        self._level, self._at = self.capacity, now
-
-    def level(self, now: float) -> float:
-        self._level = min(self.capacity, self._level + (now - self._at) * self.rate)
-        self._at = now
-        return self._level
-
-    def wait(self, amount: float, now: float) -> float:
-        """Seconds until ``amount`` (at most the capacity) can be taken."""
-        return max(0.0, (min(amount, self.capacity) - self.level(now)) / self.rate)
-
-    def take(self, amount: float) -> None:
-        self._level -= amount
-
-    def reset(self, now: float) -> float:
-        """Seconds until it is full again."""
-        return (self.capacity - self.level(now)) / self.rate
+    def _is_for(self, endpoint: str) -> bool:
+        if only := self.endpoint or _OF_ENDPOINT.get(self.name):
+            return endpoint == only
+        return endpoint == "answer" or (endpoint == "line" and self.name not in WIRE_FAULTS)
 
 
-@dataclass(frozen=True)
-class Rates:
-    """What is left of a model's limits, for headers: by "requests" and "tokens"."""
+class Books:
+    """What was billed: tokens and responses of each model, online and in batches."""
 
-    limits: dict[str, float]
-    remaining: dict[str, int]
-    resets: dict[str, float]
+    def __init__(self) -> None:
+        self.sums: dict[tuple[str, str, bool], Counter[str]] = {}
 
-
-class Limits:
-    """The buckets of every provider's models."""
-
-    def __init__(self, rpm: float | None, tpm: float | None, burst: float) -> None:
-        limits = {"requests": rpm, "tokens": tpm}
-        self._limits = {what: limit for what, limit in limits.items() if limit}
-        self._burst = burst
-        self._buckets: dict[tuple[str, str], dict[str, Bucket]] = {}
-
-    def _of(self, provider: str, model: str, now: float) -> dict[str, Bucket]:
-        if (provider, model) not in self._buckets:
-            full = {what: Bucket(limit, self._burst, now) for what, limit in self._limits.items()}
-            self._buckets[provider, model] = full
-        return self._buckets[provider, model]
-
-    def wait(self, provider: str, model: str, input_tokens: int) -> float:
-        """Take what a request needs, or say how many seconds it has to wait."""
-        now, needs = time.monotonic(), {"requests": 1, "tokens": input_tokens}
-        buckets = self._of(provider, model, now)
-        wait = max((bucket.wait(needs[what], now) for what, bucket in buckets.items()), default=0.0)
-        if not wait:
-            for what, bucket in buckets.items():
-                bucket.take(needs[what])
-        return wait
-
-    def answered(self, provider: str, model: str, output_tokens: int) -> None:
-        """Take what an answer used; Gemini counts input only."""
-        if "tokens" in self._limits and provider != "gemini":
-            self._of(provider, model, time.monotonic())["tokens"].take(output_tokens)
-
-    def rates(self, provider: str, model: str) -> Rates:
-        """What is left."""
-        now = time.monotonic()
-        buckets = self._of(provider, model, now) if model else {}
-        return Rates(
-            limits={what: bucket.limit for what, bucket in buckets.items()},
-            remaining={what: max(0, int(b.level(now))) for what, b in buckets.items()},
-            resets={what: bucket.reset(now) for what, bucket in buckets.items()},
-        )
+    def bill(self, provider: str, model: str, usage: dict[str, Any]) -> None:
+        """Add one billed response."""
+        amounts = {name: amount for name, amount in usage.items() if name != "batch"}
+        account = self.sums.setdefault((provider, model, usage["batch"]), Counter())
+        account.update(amounts | {"responses": 1})
 
 
 class Journal:

@@ -6,10 +6,12 @@ so to resume is to run it again. A new one is a module with the names of `Module
 ``PROTOCOLS``.
 """
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Protocol, cast
+
+from pydantic import BaseModel
 
 from zelo_ray.config import Options
 from zelo_ray.rating import Fit
@@ -28,6 +30,8 @@ class Module(Protocol):
     """Name of the file that holds its judgments."""
     JUDGMENT: type
     """The record that one judgment is."""
+    VERDICTS: tuple[type[BaseModel], ...]
+    """The models that answers to its requests must satisfy."""
     MIN_DOCUMENTS: int
     """Smaller pools are reported, and nothing is asked about them."""
 
@@ -39,6 +43,27 @@ class Module(Protocol):
 
     def fit(self, judgments: Sequence[Sequence[Any]], options: Options) -> list[Fit]:
         """Turn the judgments of many pools into scores, a `Fit` for each pool."""
+
+
+def _unasked(request: Request, absent: Mapping[str, str]) -> Reply:
+    name = request.judge.name
+    return Reply(
+        key=request.key,
+        judge=name,
+        status="failed",
+        text="",
+        reason=f"not asked: {absent[name]}",
+        model="",
+        input_tokens=0,
+        output_tokens=0,
+        cached_tokens=0,
+        cache_write_tokens=0,
+        thinking_tokens=0,
+        dollars=0.0,
+        attempts=0,
+        received_at="",
+        run_id="",
+    )
 
 
 class UnknownProtocol(Exception):  # noqa: N818 - it names what is the matter
@@ -75,15 +100,26 @@ class Step:
     missing: tuple[Request, ...] = ()
 
 
-def advance(rounds: Rounds, replies: Replies) -> Step:
-    """Run a protocol as far as the replies at hand carry it."""
+def advance(rounds: Rounds, replies: Replies, absent: Mapping[str, str] | None = None) -> Step:
+    """Run a protocol as far as the replies at hand carry it.
+
+    Args:
+        rounds: the protocol's generator, fresh.
+        replies: where replies are found.
+        absent: judges that are asked nothing more, with the reason; what they have not answered
+            counts as failed.
+    """
+    absent = absent or {}
     try:
         requests = next(rounds)
         while True:
             missing = {r.key: r for r in requests if not replies.has(r.key)}
-            if missing:
+            if any(r.judge.name not in absent for r in missing.values()):
                 return Step(missing=tuple(missing.values()))
-            requests = rounds.send(replies.read([r.key for r in requests]))
+            found = iter(replies.read([r.key for r in requests if r.key not in missing]))
+            requests = rounds.send(
+                [_unasked(r, absent) if r.key in missing else next(found) for r in requests]
+            )
     except StopIteration as ended:
         return Step(
             judgments=tuple(found for found in ended.value if not isinstance(found, Failure)),

@@ -37,6 +37,9 @@ class Preference(BaseModel):
     )
 
 
+VERDICTS = (Preference,)
+
+
 @dataclass(frozen=True, slots=True)
 class Ballot:
     """One judge's battle: the request, and how to read its reply."""

@@ -4,6 +4,7 @@ A provider is one line in ``PROVIDERS`` and one module with the names of `Module
 leaves it as one of three errors; `zelo_ray.online` decides what to do about each.
 """
 
+import hashlib
 import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,6 +13,8 @@ from pathlib import Path
 from typing import Any, Protocol, cast
 from urllib.parse import urlsplit
 
+from zelo_ray.config import Options
+from zelo_ray.pricing import unpriced
 from zelo_ray.records import Answer, Judge, Request, Status, Usage
 
 PROVIDERS = {
@@ -202,6 +205,11 @@ def find_key(judge: Judge, variables: Mapping[str, str], environ: Mapping[str, s
     raise PanelError(f"{judge.name}: set {' or '.join(names)} in the environment or in .env")
 
 
+def fingerprint(key: str) -> str:
+    """What tells one key from another and gives nothing of it away."""
+    return hashlib.sha256(key.encode()).hexdigest()[:8]
+
+
 def build_panel(
     names: Sequence[str],
     options: Mapping[str, Mapping[str, Any]],
@@ -237,6 +245,33 @@ def build_panel(
             panel[each.name] = replace(each, options={**known.OPTIONS, **own})
     refuse_strangers(tuple(panel.values()), options)
     return tuple(panel.values())
+
+
+def panel_of(
+    options: Options, environ: Mapping[str, str], *, keys: bool = True
+) -> tuple[Judge, ...]:
+    """The panel that a job's options call for, checked as far as that goes without any call.
+
+    Args:
+        options: the job's.
+        environ: where keys are found.
+        keys: whether each judge must be ready to be asked.
+
+    Raises:
+        PanelError: a judge or one of its options is unknown, has no key, or no price for a budget.
+    """
+    panel = build_panel(options.judges, options.judge_options, environ)
+    refuse_strangers(panel, options.limits, options.api_key_env, options.prices)
+    for judge in panel if keys else ():
+        find_key(judge, options.api_key_env, environ)
+        if not module(judge.provider).KEY_VARIABLES:
+            module(judge.provider).connect(Settings())
+    if options.max_usd is not None and (unknown := unpriced(panel, options.prices)):
+        raise PanelError(
+            f"--max-usd needs prices, and that of {', '.join(unknown)} is unknown; give it as "
+            f"prices: {{'{unknown[0]}': {{input: X, output: X}}}}, dollars for a million tokens"
+        )
+    return panel
 
 
 def refuse_strangers(panel: Sequence[Judge], *options: Mapping[str, Any]) -> None:

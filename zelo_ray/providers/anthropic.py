@@ -2,13 +2,24 @@
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
-from zelo_ray.providers import Provider, Settings
-from zelo_ray.providers.outcome import Fault, attempt, resolved, server_delay
+from zelo_ray.providers import Batches, BatchLimits, Provider, Settings
+from zelo_ray.providers.outcome import (
+    Caller,
+    Fault,
+    Reading,
+    attempt,
+    limit_in,
+    resolved,
+    server_delay,
+)
 from zelo_ray.records import Answer, Request, Status, Usage, verdict_schema
+
+if TYPE_CHECKING:
+    import anthropic
 
 KEY_VARIABLES = ("ANTHROPIC_API_KEY",)
 MODELS = ("claude-haiku-5-5",)  # November 2026: $0.10 in, $0.50 out a million tokens, the cheapest
@@ -17,7 +28,11 @@ OPTIONS: Mapping[str, Any] = {
     "max_output_tokens": 1024,
     "effort": None,  # there are no sampling parameters any more, not even temperature 0
 }
-CONCURRENCY = 16
+CONCURRENCY = 128  # rates hold the pace; this only caps what is in flight
+# What the smallest paying accounts have; every response then tells the account's own.
+RATES: Mapping[str, float] = {"rpm": 50}
+# A batch may have 256 MB. A fifth of that goes up in reasonable time, and is less to lose.
+BATCH = BatchLimits(requests=100_000, bytes=50_000_000)
 BASE_URL = "https://api.anthropic.com"
 
 _STATUS: Mapping[str, Status] = {
@@ -26,18 +41,43 @@ _STATUS: Mapping[str, Status] = {
     "model_context_window_exceeded": "truncated",
     "pause_turn": "truncated",
 }
-# Two failures that have a message but no code of their own.
+# Failures that have a message but no code of their own.
 _UNCODED = {
     "credit balance is too low": "billing",
     "content filtering policy": "content_filter",
+    "prompt is too long": "prompt_too_long",
 }
+_PREFIX = "anthropic-ratelimit"
+_LIMITS = {"rpm": "requests", "itpm": "input-tokens", "otpm": "output-tokens"}
 
 
 def connect(settings: Settings) -> Provider:
     """A provider for Anthropic, or for a gateway at the base URL (which ends before ``/v1``)."""
-    return _Anthropic(
-        resolved(settings, "anthropic", KEY_VARIABLES, BASE_URL, "ANTHROPIC_BASE_URL")
-    )
+    return _Anthropic(_resolved(settings))
+
+
+def connect_batches(settings: Settings) -> Batches:
+    """The batch API of Anthropic, or of a gateway at the base URL."""
+    from zelo_ray.providers.anthropic_batches import AnthropicBatches  # noqa: PLC0415
+
+    return AnthropicBatches(_resolved(settings))
+
+
+def counted(usage: Usage) -> Mapping[str, float]:
+    """Input and output are counted apart; what was read from a cache is not."""
+    return {
+        "itpm": max(0, usage.input_tokens - usage.cached_tokens),
+        "otpm": usage.output_tokens,
+        "tpm": usage.input_tokens + usage.output_tokens,
+    }
+
+
+def rates(headers: Mapping[str, str]) -> Mapping[str, float]:
+    """The account's limits a minute, as far as a response's headers tell them."""
+    told = {name: limit_in(headers, f"{_PREFIX}-{what}-limit") for name, what in _LIMITS.items()}
+    if not (told["itpm"] or told["otpm"]):
+        told["tpm"] = limit_in(headers, f"{_PREFIX}-tokens-limit")
+    return {name: limit for name, limit in told.items() if limit}
 
 
 def body(request: Request) -> dict[str, Any]:
@@ -59,17 +99,7 @@ def body(request: Request) -> dict[str, Any]:
 
 def read(message: Any) -> Answer:
     """The answer that a message's JSON holds; raises what it stumbles over."""
-    counts, stop = message["usage"], message["stop_reason"]
-    details = counts.get("output_tokens_details") or {}
-    cached = counts.get("cache_read_input_tokens") or 0
-    written = counts.get("cache_creation_input_tokens") or 0
-    usage = Usage(
-        input_tokens=counts["input_tokens"] + cached + written,
-        output_tokens=counts["output_tokens"],
-        cached_tokens=cached,
-        cache_write_tokens=written,
-        thinking_tokens=details.get("thinking_tokens") or 0,
-    )
+    usage, stop = used(message), message["stop_reason"]
     text = "".join(block["text"] for block in message["content"] if block["type"] == "text")
     status = _STATUS.get(stop, "ok")
     category = (message.get("stop_details") or {}).get("category")
@@ -77,53 +107,89 @@ def read(message: Any) -> Answer:
     return Answer(status, text, usage, message["model"], "" if status == "ok" else reason)
 
 
+def used(message: Any) -> Usage:
+    """What a message's JSON says that it used; raises what it stumbles over."""
+    counts = message["usage"]
+    details = counts.get("output_tokens_details") or {}
+    cached = counts.get("cache_read_input_tokens") or 0
+    written = counts.get("cache_creation_input_tokens") or 0
+    return Usage(
+        input_tokens=counts["input_tokens"] + cached + written,
+        output_tokens=counts["output_tokens"],
+        cached_tokens=cached,
+        cache_write_tokens=written,
+        thinking_tokens=details.get("thinking_tokens") or 0,
+    )
+
+
+READING = Reading(read, used)
+
+
+def open_client(settings: Settings, timeout: float) -> "anthropic.AsyncAnthropic":
+    """The SDK's client, which retries nothing itself. ``timeout``: seconds without any byte."""
+    import anthropic  # noqa: PLC0415 - two seconds of import, paid where it is used
+
+    return anthropic.AsyncAnthropic(
+        api_key=settings.key or "none",  # never None: the SDK would look for other credentials
+        base_url=settings.base_url,
+        timeout=timeout,
+        max_retries=0,
+        http_client=anthropic.DefaultAioHttpClient(),
+    )
+
+
+def fault(error: Exception) -> Fault | None:
+    """An exception of the SDK, or of the HTTP library below it, in no SDK's words."""
+    import anthropic  # noqa: PLC0415
+    import httpx2  # noqa: PLC0415
+
+    if isinstance(error, anthropic.APIStatusError):
+        said = error.body.get("error") if isinstance(error.body, dict) else error.body
+        message = str((said.get("message") if isinstance(said, dict) else said) or "")
+        return Fault(
+            status=error.status_code,
+            message=message,
+            codes=(error.type or "", error.error_code or "", *uncoded(message)),
+            delay=server_delay(error.response.headers),
+        )
+    if isinstance(error, anthropic.APIConnectionError | httpx2.HTTPError):
+        return Fault(0, codes=(type(error.__cause__ or error).__name__,))
+    return None
+
+
+def uncoded(message: str) -> list[str]:
+    """Codes for what only the message of an error tells."""
+    return [code for words, code in _UNCODED.items() if words in message]
+
+
 @cache
 def _schema(verdict: type[BaseModel]) -> dict[str, Any]:
     """The part of the verdict's schema that Anthropic enforces; ranges become descriptions."""
-    import anthropic  # noqa: PLC0415 - two seconds of import, paid where it is used
+    import anthropic  # noqa: PLC0415
 
     return anthropic.transform_schema(verdict_schema(verdict))
 
 
 class _Anthropic:
     def __init__(self, settings: Settings) -> None:
-        import anthropic  # noqa: PLC0415
         import httpx2  # noqa: PLC0415
 
-        self._sdk, self._settings, self._response = anthropic, settings, httpx2.Response
-        self._client = anthropic.AsyncAnthropic(
-            api_key=settings.key or "none",  # never None: the SDK would look for other credentials
-            base_url=settings.base_url,
-            timeout=settings.timeout,
-            max_retries=0,
-            http_client=anthropic.DefaultAioHttpClient(),
-        )
+        self._settings, self._response = settings, httpx2.Response
+        self._client = open_client(settings, settings.timeout)
 
     async def send(self, request: Request) -> Answer:
-        call = self._post(body(request))
-        return await attempt(
-            call, request, self._settings, KEY_VARIABLES, read=read, fault=self._fault
-        )
+        texts = (request.system, request.user)
+        caller = Caller(request.judge.name, self._settings, KEY_VARIABLES, fault, texts)
+        return await attempt(self._post(body(request)), caller, READING, rates)
 
     async def aclose(self) -> None:
         await self._client.close()
 
-    async def _post(self, fields: dict[str, Any]) -> str:
+    async def _post(self, fields: dict[str, Any]) -> tuple[str, Mapping[str, str]]:
         # The typed method walks every message by its annotations, for a third of a call's CPU.
         response = await self._client.post("/v1/messages", cast_to=self._response, body=fields)
-        return str(response.text)
+        return response.text, response.headers
 
-    def _fault(self, error: Exception) -> Fault | None:
-        if isinstance(error, self._sdk.APIStatusError):
-            said = error.body.get("error") if isinstance(error.body, dict) else error.body
-            message = str((said.get("message") if isinstance(said, dict) else said) or "")
-            uncoded = [code for words, code in _UNCODED.items() if words in message]
-            return Fault(
-                status=error.status_code,
-                message=message,
-                codes=(error.type or "", error.error_code or "", *uncoded),
-                delay=server_delay(error.response.headers),
-            )
-        if isinstance(error, self._sdk.APIConnectionError):
-            return Fault(0, codes=(type(error.__cause__ or error).__name__,))
-        return None
+
+def _resolved(settings: Settings) -> Settings:
+    return resolved(settings, "anthropic", KEY_VARIABLES, BASE_URL, "ANTHROPIC_BASE_URL")

@@ -1,13 +1,15 @@
 """Google's Gemini, through the Gemini Developer API (not Vertex AI)."""
 
+import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from zelo_ray.providers import Provider, Settings
-from zelo_ray.providers.outcome import Fault, attempt, resolved, server_delay
+from zelo_ray.providers import Batches, BatchLimits, Provider, Settings
+from zelo_ray.providers.outcome import Caller, Fault, Reading, attempt, resolved, server_delay
 from zelo_ray.records import Answer, Request, Status, Usage, verdict_schema
 
 if TYPE_CHECKING:
+    import aiohttp
     from google import genai
 
 KEY_VARIABLES = ("GOOGLE_API_KEY", "GEMINI_API_KEY")  # the first that is set, as in the SDK
@@ -20,7 +22,13 @@ OPTIONS: Mapping[str, Any] = {
     "temperature": None,
     "thinking_level": None,
 }
-CONCURRENCY = 16
+CONCURRENCY = 128  # rates hold the pace; this only caps what is in flight
+# What projects that pay little have: no header ever tells a project's own, so this stands until
+# the user gives another or 429s speak.
+RATES: Mapping[str, float] = {"rpm": 300}
+# A file may have 2 GB, and no number of requests is documented. This much goes up in reasonable
+# time, and is less to lose: a batch that expires has no results at all.
+BATCH = BatchLimits(requests=50_000, bytes=50_000_000)
 BASE_URL = "https://generativelanguage.googleapis.com/"
 
 _STATUS: Mapping[str, Status] = {
@@ -32,36 +40,38 @@ _STATUS: Mapping[str, Status] = {
 
 def connect(settings: Settings) -> Provider:
     """A provider for Gemini, or for a gateway at the base URL (which ends before the version)."""
-    return _Gemini(resolved(settings, "gemini", KEY_VARIABLES, BASE_URL, "GOOGLE_GEMINI_BASE_URL"))
+    return _Gemini(_resolved(settings))
 
 
-def config(request: Request) -> dict[str, Any]:
-    """The request's config as the SDK takes it."""
+def connect_batches(settings: Settings) -> Batches:
+    """The batch API of Gemini, or of a gateway at the base URL."""
+    from zelo_ray.providers.gemini_batches import GeminiBatches  # noqa: PLC0415
+
+    return GeminiBatches(_resolved(settings))
+
+
+def counted(usage: Usage) -> Mapping[str, float]:
+    """Only input is counted."""
+    return {"tpm": usage.input_tokens}
+
+
+def generation(request: Request) -> dict[str, Any]:
+    """The request's generation config as the API spells it, but for the verdict's schema."""
     options = request.judge.options
     fields: dict[str, Any] = {
-        "system_instruction": request.system,
-        "max_output_tokens": options["max_output_tokens"],
-        "response_mime_type": "application/json",
-        "response_json_schema": verdict_schema(request.verdict),
+        "maxOutputTokens": options["max_output_tokens"],
+        "responseMimeType": "application/json",
     }
     if options["temperature"] is not None:
         fields["temperature"] = options["temperature"]
     if options["thinking_level"] is not None:
-        fields["thinking_config"] = {"thinking_level": options["thinking_level"]}
+        fields["thinkingConfig"] = {"thinkingLevel": str(options["thinking_level"]).upper()}
     return fields
 
 
 def read(response: Any) -> Answer:
     """The answer that a response's JSON holds; raises what it stumbles over."""
-    counts = response.get("usageMetadata") or {}
-    thoughts = counts.get("thoughtsTokenCount") or 0
-    usage = Usage(
-        input_tokens=counts.get("promptTokenCount") or 0,
-        output_tokens=(counts.get("candidatesTokenCount") or 0) + thoughts,
-        cached_tokens=counts.get("cachedContentTokenCount") or 0,
-        thinking_tokens=thoughts,
-    )
-    model = response.get("modelVersion") or ""
+    usage, model = used(response), response.get("modelVersion") or ""
     if not response.get("candidates"):
         blocked = response["promptFeedback"]["blockReason"]
         return Answer("filtered", "", usage, model, f"blockReason: {blocked}")
@@ -73,77 +83,142 @@ def read(response: Any) -> Answer:
     return Answer(status, text, usage, model, "" if status == "ok" else f"finishReason: {finish}")
 
 
-class _Gemini:
-    def __init__(self, settings: Settings) -> None:
+def used(response: Any) -> Usage:
+    """What a response's JSON says that it used, nothing if it does not say."""
+    counts = response.get("usageMetadata") or {}
+    thoughts = counts.get("thoughtsTokenCount") or 0
+    return Usage(
+        input_tokens=counts.get("promptTokenCount") or 0,
+        output_tokens=(counts.get("candidatesTokenCount") or 0) + thoughts,
+        cached_tokens=counts.get("cachedContentTokenCount") or 0,
+        thinking_tokens=thoughts,
+    )
+
+
+READING = Reading(read, used)
+
+
+class Connection:
+    """The SDK's client with a session of ours: the SDK's own is of a class that aiohttp warns of.
+
+    Args:
+        settings: The base URL and the key.
+        timeout: Seconds that one HTTP request may take.
+    """
+
+    def __init__(self, settings: Settings, timeout: float) -> None:
         import aiohttp  # noqa: PLC0415
         from google import genai  # noqa: PLC0415 - a second of import, paid where it is used
 
-        self._sdk, self._aiohttp, self._settings = genai, aiohttp, settings
+        self._aiohttp, self._sdk = aiohttp, genai
+        self._settings, self._timeout = settings, timeout
         self._session: aiohttp.ClientSession | None = None
         self._client: genai.Client | None = None
+        self.version = os.environ.get("GOOGLE_GENAI_API_VERSION") or "v1"
 
-    def _open(self) -> "genai.Client":
-        """A client with a session of ours: the SDK's own is of a class that aiohttp warns about."""
-        self._session = self._aiohttp.ClientSession(
-            connector=self._aiohttp.TCPConnector(limit=0), trust_env=True
-        )
-        options = self._sdk.types.HttpOptions(
-            base_url=self._settings.base_url,  # its version, v1, follows GOOGLE_GENAI_API_VERSION
-            timeout=int(self._settings.timeout * 1000),
-            retry_options=self._sdk.types.HttpRetryOptions(attempts=1),
-            aiohttp_client=self._session,
-        )
-        # Never Vertex AI and its credentials, whatever the environment says.
-        return self._sdk.Client(
-            api_key=self._settings.key or "none", vertexai=False, http_options=options
-        )
+    @property
+    def session(self) -> "aiohttp.ClientSession":
+        """The session; it belongs to the loop that runs when it is first asked for."""
+        if self._session is None:
+            connector = self._aiohttp.TCPConnector(limit=0)
+            timeout = self._aiohttp.ClientTimeout(total=self._timeout)
+            self._session = self._aiohttp.ClientSession(
+                connector=connector, timeout=timeout, trust_env=True
+            )
+        return self._session
 
-    async def send(self, request: Request) -> Answer:
-        return await attempt(
-            self._post(request),
-            *(request, self._settings, KEY_VARIABLES),
-            read=read,
-            fault=self._fault,
-        )
+    @property
+    def client(self) -> "genai.Client":
+        """The client."""
+        if self._client is None:
+            options = self._sdk.types.HttpOptions(
+                base_url=self._settings.base_url,
+                api_version=self.version,
+                timeout=int(self._timeout * 1000),
+                retry_options=self._sdk.types.HttpRetryOptions(attempts=1),
+                aiohttp_client=self.session,
+            )
+            # Never Vertex AI and its credentials, whatever the environment says.
+            self._client = self._sdk.Client(
+                api_key=self._settings.key or "none", vertexai=False, http_options=options
+            )
+        return self._client
 
     async def aclose(self) -> None:
-        if self._client and self._session:
+        """Let go of sockets."""
+        if self._client is not None:
             await self._client.aio.aclose()
             self._client.close()
+        if self._session is not None:
             await self._session.close()
 
-    async def _post(self, request: Request) -> str:
-        self._client = client = self._client or self._open()  # a session belongs to a running loop
-        response = await client.aio.models.generate_content(
+
+def fault(error: Exception) -> Fault | None:
+    """An exception of the SDK, or of the HTTP library below it, in no SDK's words."""
+    import aiohttp  # noqa: PLC0415
+    from google.genai import errors  # noqa: PLC0415
+
+    if isinstance(error, errors.APIError):
+        details, message = _details(error.details), str(error.message or "")
+        return Fault(
+            status=error.code,
+            message=message,
+            codes=(error.status or "", *_codes(details, message)),
+            delay=_delay(details, error.response.headers),
+        )
+    if isinstance(error, aiohttp.ClientError):
+        return Fault(0, codes=(type(error).__name__,))
+    return None
+
+
+class _Gemini:
+    def __init__(self, settings: Settings) -> None:
+        from google.genai import types  # noqa: PLC0415
+
+        self._types, self._settings = types, settings
+        self._connection = Connection(settings, settings.timeout)
+
+    async def send(self, request: Request) -> Answer:
+        texts = (request.system, request.user)
+        caller = Caller(request.judge.name, self._settings, KEY_VARIABLES, fault, texts)
+        return await attempt(self._post(request), caller, READING)
+
+    async def aclose(self) -> None:
+        await self._connection.aclose()
+
+    async def _post(self, request: Request) -> tuple[str, Mapping[str, str]]:
+        fields: Mapping[str, Any] = {
+            **generation(request),
+            "systemInstruction": request.system,
+            "responseJsonSchema": verdict_schema(request.verdict),
+        }
+        response = await self._connection.client.aio.models.generate_content(
             model=request.judge.model,
             contents=request.user,
-            config=self._sdk.types.GenerateContentConfig(
-                **config(request),
+            config=self._types.GenerateContentConfig(
+                **fields,
                 automatic_continuation=False,  # one call is one request
                 should_return_http_response=True,
             ),
         )
         raw = response.sdk_http_response
-        return (raw.body if raw else None) or ""
+        return (raw.body if raw else None) or "", {}  # no header tells of limits
 
-    def _fault(self, error: Exception) -> Fault | None:
-        if isinstance(error, self._sdk.errors.APIError):
-            details, message = _details(error.details), str(error.message or "")
-            return Fault(
-                status=error.code,
-                message=message,
-                codes=(error.status or "", *_codes(details, message)),
-                delay=_delay(details, error.response.headers),
-            )
-        if isinstance(error, self._aiohttp.ClientError):
-            return Fault(0, codes=(type(error).__name__,))
-        return None
+
+def _resolved(settings: Settings) -> Settings:
+    return resolved(settings, "gemini", KEY_VARIABLES, BASE_URL, "GOOGLE_GEMINI_BASE_URL")
 
 
 def _details(said: Any) -> list[Any]:
     error = said.get("error") if isinstance(said, dict) else None
     details = error.get("details") if isinstance(error, dict) else None
     return [detail for detail in details or () if isinstance(detail, dict)]
+
+
+def error_codes(said: Any) -> tuple[str, ...]:
+    """The machine-readable words of an ``error`` object."""
+    details, message = _details({"error": said}), str(said.get("message") or "")
+    return (str(said.get("status") or ""), *_codes(details, message))
 
 
 def _codes(details: list[Any], message: str) -> list[str]:

@@ -1,11 +1,23 @@
 """OpenAI, and every server that speaks its Chat Completions: vLLM, SGLang, llama.cpp, gateways."""
 
+import re
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from zelo_ray.providers import Provider, Settings
-from zelo_ray.providers.outcome import Fault, attempt, resolved, server_delay
+from zelo_ray.providers import Batches, BatchLimits, Provider, Settings
+from zelo_ray.providers.outcome import (
+    Caller,
+    Fault,
+    Reading,
+    attempt,
+    limit_in,
+    resolved,
+    server_delay,
+)
 from zelo_ray.records import Answer, Request, Status, Usage, verdict_schema
+
+if TYPE_CHECKING:
+    import openai
 
 KEY_VARIABLES = ("OPENAI_API_KEY",)
 MODELS = (
@@ -20,15 +32,69 @@ OPTIONS: Mapping[str, Any] = {
     "token_limit_field": "max_completion_tokens",  # older compatible servers: "max_tokens"
     "extra_body": {},  # more fields of the request, for compatible servers
 }
-CONCURRENCY = 32
+CONCURRENCY = 256  # rates hold the pace; this only caps what is in flight
+# What the smallest paying accounts have; every response then tells the account's own.
+RATES: Mapping[str, float] = {"rpm": 500}
+# A batch may have 200 MB. A quarter of that goes up in reasonable time, and is less to lose.
+BATCH = BatchLimits(requests=50_000, bytes=50_000_000)
 BASE_URL = "https://api.openai.com/v1"
 
 _STATUS: Mapping[str, Status] = {"length": "truncated", "content_filter": "filtered"}
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|us|µs|ns|d|h|m|s)")
+_SECONDS = {"d": 86400, "h": 3600, "m": 60, "s": 1, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
+_LONGEST_MINUTE = 300.0  # seconds: a window that is longer is none of a minute
 
 
 def connect(settings: Settings) -> Provider:
     """A provider for OpenAI, or for a compatible server at the base URL, where any key may do."""
-    return _OpenAI(resolved(settings, "openai", KEY_VARIABLES, BASE_URL, "OPENAI_BASE_URL"))
+    return _OpenAI(_resolved(settings))
+
+
+def connect_batches(settings: Settings) -> Batches:
+    """The batch API of OpenAI, or of a gateway at the base URL."""
+    from zelo_ray.providers.openai_batches import OpenAIBatches  # noqa: PLC0415
+
+    return OpenAIBatches(_resolved(settings))
+
+
+def counted(usage: Usage) -> Mapping[str, float]:
+    """Tokens a minute are of input and output together."""
+    return {"tpm": usage.input_tokens + usage.output_tokens}
+
+
+def rates(headers: Mapping[str, str]) -> Mapping[str, float]:
+    """The account's limits a minute, as far as a response's headers tell them.
+
+    Small accounts have a limit of requests a *day* in the same header; it is left out.
+    """
+    told = {
+        "rpm": _per_minute(headers, "requests"),
+        "tpm": limit_in(headers, "x-ratelimit-limit-tokens"),
+    }
+    return {name: limit for name, limit in told.items() if limit}
+
+
+def _per_minute(headers: Mapping[str, str], what: str) -> float | None:
+    """The limit in the headers, if what they say of its reset fits a minute."""
+    limit = limit_in(headers, f"x-ratelimit-limit-{what}")
+    try:
+        remaining = float(headers.get(f"x-ratelimit-remaining-{what}") or "?")
+    except ValueError:
+        return None
+    reset = _duration(headers.get(f"x-ratelimit-reset-{what}") or "")
+    if limit is None or reset is None:
+        return None
+    used = limit - remaining
+    reset -= 0.001  # it may be rounded up, which at a high limit would be a long window
+    return None if used > 0 and reset * limit / used > _LONGEST_MINUTE else limit
+
+
+def _duration(text: str) -> float | None:
+    """Seconds of a duration as Go writes it: ``8m38.4s``, ``120ms``; None where it is none."""
+    parts = _DURATION.findall(text)
+    if not parts or "".join(map("".join, parts)) != text:
+        return None
+    return float(sum(float(number) * _SECONDS[unit] for number, unit in parts))
 
 
 def body(request: Request) -> dict[str, Any]:
@@ -56,18 +122,8 @@ def body(request: Request) -> dict[str, Any]:
 
 def read(completion: Any) -> Answer:
     """The answer that a completion's JSON holds; raises what it stumbles over."""
-    choice = completion["choices"][0]
+    choice, usage = completion["choices"][0], used(completion)
     message, finish = choice["message"], choice.get("finish_reason") or "stop"
-    counts = completion.get("usage") or {}
-    taken = counts.get("prompt_tokens_details") or {}
-    given = counts.get("completion_tokens_details") or {}
-    usage = Usage(
-        input_tokens=counts.get("prompt_tokens") or 0,
-        output_tokens=counts.get("completion_tokens") or 0,
-        cached_tokens=taken.get("cached_tokens") or 0,
-        cache_write_tokens=taken.get("cache_write_tokens") or 0,
-        thinking_tokens=given.get("reasoning_tokens") or 0,
-    )
     text, model = message.get("content") or "", completion.get("model") or ""
     if not isinstance(text, str):
         raise TypeError("content must be text")
@@ -77,43 +133,74 @@ def read(completion: Any) -> Answer:
     return Answer(status, text, usage, model, "" if status == "ok" else f"finish_reason: {finish}")
 
 
+def used(completion: Any) -> Usage:
+    """What a completion's JSON says that it used, nothing if it does not say."""
+    counts = completion.get("usage") or {}
+    taken = counts.get("prompt_tokens_details") or {}
+    given = counts.get("completion_tokens_details") or {}
+    return Usage(
+        input_tokens=counts.get("prompt_tokens") or 0,
+        output_tokens=counts.get("completion_tokens") or 0,
+        cached_tokens=taken.get("cached_tokens") or 0,
+        cache_write_tokens=taken.get("cache_write_tokens") or 0,
+        thinking_tokens=given.get("reasoning_tokens") or 0,
+    )
+
+
+READING = Reading(read, used)
+
+
+def open_client(settings: Settings, timeout: float) -> "openai.AsyncOpenAI":
+    """The SDK's client, which retries nothing itself. ``timeout``: seconds without any byte."""
+    import openai  # noqa: PLC0415 - a second of import, paid where it is used
+
+    return openai.AsyncOpenAI(
+        api_key=settings.key or "none",  # never empty: the SDK would look for another
+        base_url=settings.base_url,
+        timeout=timeout,
+        max_retries=0,
+        http_client=openai.DefaultAioHttpClient(),
+    )
+
+
+def fault(error: Exception) -> Fault | None:
+    """An exception of the SDK, or of the HTTP library below it, in no SDK's words."""
+    import httpx2  # noqa: PLC0415
+    import openai  # noqa: PLC0415
+
+    if isinstance(error, openai.APIStatusError):
+        said = error.body.get("message") if isinstance(error.body, dict) else error.body
+        return Fault(
+            status=error.status_code,
+            message=str(said or ""),
+            codes=(error.code or "", error.type or ""),
+            delay=server_delay(error.response.headers),
+        )
+    if isinstance(error, openai.APIConnectionError | httpx2.HTTPError):
+        return Fault(0, codes=(type(error.__cause__ or error).__name__,))
+    return None
+
+
 class _OpenAI:
     def __init__(self, settings: Settings) -> None:
-        import httpx2  # noqa: PLC0415 - a second of import, paid where it is used
-        import openai  # noqa: PLC0415
+        import httpx2  # noqa: PLC0415
 
-        self._sdk, self._settings, self._response = openai, settings, httpx2.Response
-        self._client = openai.AsyncOpenAI(
-            api_key=settings.key or "none",  # never empty: the SDK would look for another
-            base_url=settings.base_url,
-            timeout=settings.timeout,
-            max_retries=0,
-            http_client=openai.DefaultAioHttpClient(),
-        )
+        self._settings, self._response = settings, httpx2.Response
+        self._client = open_client(settings, settings.timeout)
 
     async def send(self, request: Request) -> Answer:
-        call = self._post(body(request))
-        return await attempt(
-            call, request, self._settings, KEY_VARIABLES, read=read, fault=self._fault
-        )
+        texts = (request.system, request.user)
+        caller = Caller(request.judge.name, self._settings, KEY_VARIABLES, fault, texts)
+        return await attempt(self._post(body(request)), caller, READING, rates)
 
     async def aclose(self) -> None:
         await self._client.close()
 
-    async def _post(self, fields: dict[str, Any]) -> str:
+    async def _post(self, fields: dict[str, Any]) -> tuple[str, Mapping[str, str]]:
         # The typed method walks every message by its annotations, for a third of a call's CPU.
         response = await self._client.post("/chat/completions", cast_to=self._response, body=fields)
-        return str(response.text)
+        return response.text, response.headers
 
-    def _fault(self, error: Exception) -> Fault | None:
-        if isinstance(error, self._sdk.APIStatusError):
-            said = error.body.get("message") if isinstance(error.body, dict) else error.body
-            return Fault(
-                status=error.status_code,
-                message=str(said or ""),
-                codes=(error.code or "", error.type or ""),
-                delay=server_delay(error.response.headers),
-            )
-        if isinstance(error, self._sdk.APIConnectionError):
-            return Fault(0, codes=(type(error.__cause__ or error).__name__,))
-        return None
+
+def _resolved(settings: Settings) -> Settings:
+    return resolved(settings, "openai", KEY_VARIABLES, BASE_URL, "OPENAI_BASE_URL")

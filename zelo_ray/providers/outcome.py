@@ -8,16 +8,21 @@ import asyncio
 import json
 import math
 import os
+import re
 import time
 import traceback
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from zelo_ray.providers import Fatal, Refused, Retry, Settings
-from zelo_ray.records import Answer, Request
+from zelo_ray.records import Answer, Usage
+
+T = TypeVar("T")
+MALFORMED = (ValueError, LookupError, TypeError, AttributeError)
+"""What reading stumbles over in a response of another form than the documented one."""
 
 _KEY = "the key was refused; set {variables} to a valid one"
 _UNPAID = "the account's quota or spending limit is used up; raise it, then run again"
@@ -27,8 +32,8 @@ _STATUS_ADVICE = {
     401: _KEY,
     402: _UNPAID,
     403: "the key may not do this; grant it access, or choose another model",
-    404: "no such model or address; check the judge's name and base URL",
 }
+_ABSENT = "no such model or address; check the judge's name and base URL"
 _RETRY = {408, 409, 429, 499}  # and all from 500 on; 499 is Gemini's CANCELLED
 _REFUSED = {400, 413, 422}
 
@@ -46,6 +51,7 @@ _CODE_ADVICE = {
     "unknown_parameter": _OPTION,
 }
 _FILTERED = ("content_filter", "content_policy", "invalid_prompt")
+_CODE = re.compile(r"[\w.\-\[\]]{1,100}")
 _MESSAGE_LENGTH = 200
 _ECHO_LENGTH = 16
 
@@ -62,6 +68,32 @@ class Fault:
     message: str = ""
     codes: Sequence[str] = ()
     delay: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """On whose behalf a call is made, for errors that say enough and not too much."""
+
+    name: str
+    """what an error begins with"""
+    settings: Settings
+    """where it is made; the key is kept out of the errors"""
+    variables: Sequence[str]
+    """the environment variables that may hold the key"""
+    fault: Callable[[Exception], Fault | None]
+    """turns an SDK's exception into a `Fault`; None where it is not one of the SDK's"""
+    prompts: Sequence[str] = ()
+    """texts that are kept out of the errors"""
+    absent: str = _ABSENT
+    """what a 404 means"""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How a provider's response is read from its JSON. Both raise what they stumble over."""
+
+    answer: Callable[[Any], Answer]
+    usage: Callable[[Any], Usage]
 
 
 def resolved(
@@ -84,47 +116,94 @@ def resolved(
     return replace(settings, key=key, base_url=url)
 
 
-async def attempt(
-    call: Awaitable[str],
-    request: Request,
-    settings: Settings,
-    variables: Sequence[str],
-    *,
-    read: Callable[[Any], Answer],
-    fault: Callable[[Exception], Fault | None],
-) -> Answer:
-    """Await one call's response body and read it.
+async def guarded(call: Awaitable[T], caller: Caller, seconds: float | None = None) -> T:
+    """Await a call of an SDK; of what it raises, only one of the three errors gets out.
 
     Args:
-        call: The SDK's call; its result is the raw JSON text.
-        request: What is being asked; its texts are kept out of the errors.
-        settings: Where it is being asked; the key is kept out of the errors.
-        variables: The environment variables that may hold the key, for the errors.
-        read: Turns the decoded JSON into an answer; what it stumbles over is a malformed response.
-        fault: Turns an SDK's exception into a `Fault`; None where it is not one of the SDK's.
+        call: The SDK's call.
+        caller: For the errors.
+        seconds: How long it may take; by default what the settings say.
 
     Raises:
         Retry: the call may succeed later.
-        Refused: this request will not succeed, others may.
+        Refused: this call will not succeed, others may.
         Fatal: a person has to act.
     """
-    name = request.judge.name
     failure: Retry | Refused | Fatal
     try:
-        async with asyncio.timeout(settings.timeout):
-            text = await call
+        async with asyncio.timeout(seconds or caller.settings.timeout):
+            return await call
     except UnicodeEncodeError:
-        failure = Refused(f"{name}: the prompt holds characters that cannot be sent")
+        failure = Refused(f"{caller.name}: the prompt holds characters that cannot be sent")
     except (TimeoutError, OSError, json.JSONDecodeError, UnicodeDecodeError) as error:
-        failure = Retry(f"{name}: no answer ({type(error).__name__})")
+        failure = Retry(f"{caller.name}: no answer ({type(error).__name__})")
     except Exception as error:  # noqa: BLE001 - an SDK may raise anything, and nothing of it may leave
-        failure = _failure(error, fault, request, settings.key, variables)
-    else:
-        try:
-            return read(json.loads(text))
-        except (ValueError, LookupError, TypeError, AttributeError):
-            failure = Retry(f"{name}: a response without an answer in it")
+        failure = _failure(error, caller)
     raise failure
+
+
+async def attempt(
+    call: Awaitable[tuple[str, Mapping[str, str]]],
+    caller: Caller,
+    reading: Reading,
+    rates: Callable[[Mapping[str, str]], Mapping[str, float]] | None = None,
+) -> Answer:
+    """Await one call's response and read the answer in it.
+
+    Args:
+        call: The SDK's call; its result is the raw JSON text and the response's headers.
+        caller: For the errors.
+        reading: How to read the JSON.
+        rates: Reads the account's limits out of the headers.
+
+    Raises:
+        Retry, Refused, Fatal: as `guarded`; Retry too where there is no answer in the response.
+    """
+    text, headers = await guarded(call, caller)
+    outcome = answered(text, caller.name, reading)
+    if isinstance(outcome, Retry):
+        raise outcome
+    told = rates(headers) if rates else None
+    return replace(outcome, rates=told) if told else outcome
+
+
+def answered(said: str | Mapping[str, Any], name: str, reading: Reading) -> Answer | Retry:
+    """The answer in a successful response, as JSON text or decoded; else a Retry, not raised."""
+    billed = None
+    try:
+        found = json.loads(said) if isinstance(said, str) else said
+        try:
+            return reading.answer(found)
+        except MALFORMED:
+            billed = reading.usage(found)
+    except MALFORMED:
+        pass
+    return Retry(
+        f"{name}: a response without an answer in it", billed=None if billed == Usage() else billed
+    )
+
+
+def judged(fault: Fault, caller: Caller) -> Retry | Refused | Fatal:
+    """What a fault means for the call: one of the three errors, not raised."""
+    words = [str(code) for code in fault.codes if code]
+    codes = " ".join(dict.fromkeys(word for word in words if _CODE.fullmatch(word)))
+    detail = " ".join(word for word in (str(fault.status or ""), _sayable(codes, caller)) if word)
+    said = _sayable(fault.message, caller)
+    detail = f"{detail}: {said}" if said else detail
+    name, status, marks = caller.name, fault.status, codes.lower()
+    known = (advice for code, advice in _CODE_ADVICE.items() if code in marks and status < 500)
+    general = caller.absent if status == 404 else _STATUS_ADVICE.get(status)
+    if advice := next(known, general):
+        text = advice.format(variables=" or ".join(caller.variables))
+        return Fatal(f"{name}: {text} ({detail})")
+    if status == 0:
+        return Retry(f"{name}: no answer ({detail})", fault.delay)
+    if status in _RETRY or status >= 500:
+        return Retry(f"{name}: {detail}", fault.delay, throttled=status == 429)
+    if status in _REFUSED:
+        filtered = any(code in marks for code in _FILTERED)
+        return Refused(f"{name}: {detail}", "filtered" if filtered else "failed")
+    return Fatal(f"{name}: a response that no such server gives; check the base URL ({detail})")
 
 
 def server_delay(headers: Mapping[str, str], now: Callable[[], float] = time.time) -> float | None:
@@ -146,54 +225,34 @@ def server_delay(headers: Mapping[str, str], now: Callable[[], float] = time.tim
     return None
 
 
-def _failure(
-    error: Exception,
-    fault: Callable[[Exception], Fault | None],
-    request: Request,
-    key: str,
-    variables: Sequence[str],
-) -> Retry | Refused | Fatal:
+def limit_in(headers: Mapping[str, str], name: str) -> float | None:
+    """A limit that a header tells; None where it tells none above 0."""
     try:
-        if found := fault(error):
-            return _judged(found, request, key, variables)
+        limit = float(headers.get(name) or 0)
+    except ValueError:
+        return None
+    return limit if 0 < limit < math.inf else None
+
+
+def _failure(error: Exception, caller: Caller) -> Retry | Refused | Fatal:
+    try:
+        if found := caller.fault(error):
+            return judged(found, caller)
     except Exception as another:  # noqa: BLE001 - an error in a form that no server should give it
         error = another
     at = traceback.extract_tb(error.__traceback__)[-1]
     place = f"{Path(at.filename).name}:{at.lineno}"
-    return Refused(f"{request.judge.name}: unexpected {type(error).__name__} at {place}")
+    return Refused(f"{caller.name}: unexpected {type(error).__name__} at {place}")
 
 
-def _judged(
-    fault: Fault, request: Request, key: str, variables: Sequence[str]
-) -> Retry | Refused | Fatal:
-    said = _sayable(fault.message, request, key)
-    codes = " ".join(dict.fromkeys(str(code) for code in fault.codes if code))
-    status = fault.status
-    words = (str(status or ""), _sayable(codes, request, key))
-    detail = " ".join(word for word in words if word)
-    detail = f"{detail}: {said}" if said else detail
-    name = request.judge.name
-    marks = codes.lower()
-    known = (advice for code, advice in _CODE_ADVICE.items() if code in marks and status < 500)
-    if advice := next(known, _STATUS_ADVICE.get(status)):
-        return Fatal(f"{name}: {advice.format(variables=' or '.join(variables))} ({detail})")
-    if status == 0:
-        return Retry(f"{name}: no answer ({detail})", fault.delay)
-    if status in _RETRY or status >= 500:
-        return Retry(f"{name}: {detail}", fault.delay, throttled=status == 429)
-    if status in _REFUSED:
-        filtered = any(code in marks for code in _FILTERED)
-        return Refused(f"{name}: {detail}", "filtered" if filtered else "failed")
-    return Fatal(f"{name}: a response that no such server gives; check the base URL ({detail})")
-
-
-def _sayable(message: str, request: Request, key: str) -> str:
+def _sayable(message: str, caller: Caller) -> str:
     """A server's message in one short line: nothing of the key, the prompt, or a page of HTML."""
+    key = caller.settings.key
     if len(key) < _ECHO_LENGTH // 2:  # a word for servers that need none
         key = "\0"
     line = " ".join(message.replace(key, "[key]").split())[:_MESSAGE_LENGTH]
     windows = range(max(1, len(line) - _ECHO_LENGTH + 1))
-    prompt = f"{request.system}\n{request.user}"
-    if line.startswith("<") or any(line[i : i + _ECHO_LENGTH] in prompt for i in windows):
+    echoes = (line[i : i + _ECHO_LENGTH] in prompt for i in windows for prompt in caller.prompts)
+    if line.startswith("<") or any(echoes):
         return ""
     return line

@@ -1,0 +1,160 @@
+"""Calls that queue for limits and money."""
+
+import asyncio
+import time
+
+import pytest
+
+from zelo_ray.budget import Grant
+from zelo_ray.gate import Estimates, Gate, Purse
+from zelo_ray.limiter import Account, Lease, OwnQuota
+from zelo_ray.records import Judge, Usage
+
+
+class Recorded(OwnQuota):
+    """A quota that remembers what it was asked."""
+
+    def __init__(self):
+        super().__init__()
+        self.asked = []
+
+    async def lease(self, account, costs, more, told):
+        self.asked.append((len(costs), dict(more), dict(told)))
+        return await super().lease(account, costs, more, told)
+
+
+def test_without_limits_nobody_is_asked():
+    async def run():
+        quota = Recorded()
+        gate = Gate(Account("a"), quota)
+        assert await gate.admit({"rpm": 1})
+        assert quota.asked == []
+
+    asyncio.run(run())
+
+
+def test_calls_that_come_together_are_leased_together_and_paced():
+    async def run():
+        quota = Recorded()
+        gate = Gate(Account("a", {"rpm": 6000}), quota)
+        began = time.monotonic()
+        assert all(await asyncio.gather(*(gate.admit({"rpm": 1}) for _ in range(60))))
+        assert time.monotonic() - began > 0.55
+        assert len(quota.asked) <= 3
+        gate.settle({"rpm": 1, "tpm": 100.0}, {"tpm": 130.0})
+        gate.learn({"tpm": 5000.0})
+        await gate.admit({"rpm": 1})
+        assert quota.asked[-1] == (1, {"tpm": 30.0}, {"tpm": 5000.0})
+
+    asyncio.run(run())
+
+
+def test_a_pause_sends_those_who_had_a_turn_back_to_the_queue():
+    async def run():
+        gate = Gate(Account("a", {"rpm": 1200}), OwnQuota())
+        passed = []
+
+        async def call(i):
+            await gate.admit({"rpm": 1})
+            passed.append((i, time.monotonic()))
+
+        calls = [asyncio.create_task(call(i)) for i in range(10)]
+        await asyncio.sleep(0.12)
+        early = len(passed)
+        await gate.pause(0.5)
+        opened = time.monotonic() + 0.5
+        await asyncio.gather(*calls)
+        late = [at for _, at in passed[early:]]
+        assert 1 <= early < 10
+        assert min(late) >= opened - 0.01
+        assert max(late) - min(late) > 0.05 * (len(late) - 2)  # paced, not all at once
+
+    asyncio.run(run())
+
+
+def test_a_closed_gate_lets_nobody_wait():
+    async def run():
+        gate = Gate(Account("a", {"rpm": 1}), OwnQuota())
+        waiting = [asyncio.create_task(gate.admit({"rpm": 1})) for _ in range(3)]
+        await asyncio.sleep(0.05)
+        gate.close()
+        assert await asyncio.wait_for(asyncio.gather(*waiting), 1) == [False] * 3
+        assert not await gate.admit({"rpm": 1})
+
+    asyncio.run(run())
+
+
+def test_a_day_that_is_used_up_closes_the_gate():
+    async def run():
+        gate = Gate(Account("a", {"rpd": 5}), OwnQuota())
+        passed = await asyncio.gather(*(gate.admit({"rpd": 1}) for _ in range(20)))
+        assert sum(passed) == 5
+        assert gate.spent_day
+
+    asyncio.run(run())
+
+
+class Cap:
+    """A till that grants what was agreed."""
+
+    def __init__(self, *grants):
+        self.grants, self.asked = list(grants), []
+
+    async def reserve(self, spender, settled, held, wants):
+        self.asked.append((settled, held, list(wants)))
+        return self.grants.pop(0)
+
+
+def test_a_purse_without_a_till_knows_no_cap():
+    async def run():
+        purse = Purse("a", None)
+        assert not purse.capped
+        assert await purse.take(1e9)
+        purse.give_back(1e9, 1.0)
+
+    asyncio.run(run())
+
+
+def test_a_purse_tells_what_was_spent_and_waits_for_what_may_come_back():
+    async def run():
+        till = Cap(Grant(2, over=False), Grant(0, over=False), Grant(1, over=False))
+        purse = Purse("a", till)
+        assert await asyncio.gather(purse.take(0.2), purse.take(0.2)) == [True, True]
+        purse.give_back(0.2, 0.05)
+        assert await purse.take(0.3)
+        assert till.asked[1] == (0.05, pytest.approx(0.2), [0.3])
+        assert len(till.asked) == 3
+
+    asyncio.run(run())
+
+
+def test_a_purse_that_is_over_sends_everyone_away():
+    async def run():
+        purse = Purse("a", Cap(Grant(1, over=False), Grant(0, over=True)))
+        taken = await asyncio.gather(purse.take(0.1), purse.take(0.1), purse.take(0.1))
+        assert taken == [True, False, False]
+        assert purse.over
+
+    asyncio.run(run())
+
+
+def test_estimates_learn_bytes_a_token_and_the_length_of_answers():
+    estimates = Estimates(Judge("openai", "m", options={"max_output_tokens": 1000}))
+    assert estimates.expected(4000) == Usage(1320, 300)
+    assert estimates.most(4000) == Usage(2020, 1000)
+    for _ in range(200):
+        estimates.learn(4000, Usage(820, 100))
+    assert abs(estimates.expected(4000).input_tokens - 820) < 10
+    assert abs(estimates.expected(4000).output_tokens - 100) < 10
+    assert estimates.most(4000) == Usage(2020, 1000)
+    assert estimates.likely_most(4000).output_tokens == 125
+
+
+def test_a_lease_is_kept_for_those_who_want_to_see_the_limits():
+    async def run():
+        gate = Gate(Account("a", {"rpm": 600}), OwnQuota())
+        await gate.admit({"rpm": 1})
+        assert isinstance(gate.lease, Lease)
+        assert gate.lease.rates == {"rpm": pytest.approx(594)}
+
+    asyncio.run(run())

@@ -1,0 +1,425 @@
+"""The simulated judges: what they are told to be is what they are, within the bounds of chance."""
+
+import asyncio
+import json
+import math
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from pydantic import BaseModel
+
+from tests.builders import ask, missing, options_of, pool_of, request_of, stored
+from zelo_ray import online
+from zelo_ray.ledger import Ledger
+from zelo_ray.protocols import advance, zelo
+from zelo_ray.providers import Fatal, PanelError, Refused, Retry, Settings, build_panel, module
+from zelo_ray.rating import bradley_terry
+from zelo_ray.records import Document, Pool, Usage
+
+SIMULATED = module("simulated")
+
+
+def judge_of(name="simulated:a", **options):
+    (judge,) = build_panel((name,), {name: options})
+    return judge
+
+
+def pair_of(first, second, number=0, judge=None, **fields):
+    """A request about two documents of these grades; another number is another pair."""
+    documents = tuple(
+        Document(side, f"text {side}{number}", {"grade": grade})
+        for side, grade in (("a", first), ("b", second))
+    )
+    user = " | ".join(document.content for document in documents)
+    fields = {"query": "q", "documents": documents, "user": user, **fields}
+    return request_of(judge=judge or judge_of(), **fields)
+
+
+def turned(request):
+    """The same pair in the other order."""
+    documents = request.documents[::-1]
+    user = " | ".join(document.content for document in documents)
+    return replace(request, user=user, documents=documents)
+
+
+def answers_to(requests):
+    async def run():
+        provider = SIMULATED.connect(Settings())
+        found = [await provider.send(request) for request in requests]
+        await provider.aclose()
+        return found
+
+    return asyncio.run(run())
+
+
+def preferences(requests):
+    answers = answers_to(requests)
+    return [zelo.Preference.model_validate_json(each.text).preference for each in answers]
+
+
+def logits(requests):
+    """What the judge saw, from its preferences."""
+    return 2 * np.arctanh(preferences(requests))
+
+
+def pool_with(grades, query_id="q1"):
+    """A pool whose documents are the query's own, and carry their grades."""
+    documents = (
+        Document(f"d{i}", f"text {i} of {query_id}", {"grade": grade})
+        for i, grade in enumerate(grades)
+    )
+    return Pool(query_id, f"question {query_id}?", tuple(documents))
+
+
+def is_near_share(count, total, share):
+    """Whether a count is what chance allows: 4.5 standard deviations, once in 150,000 times."""
+    return abs(count - total * share) <= 4.5 * math.sqrt(total * share * (1 - share)) + 1e-9
+
+
+# What they see
+
+
+def test_without_noise_the_truth_is_seen_exactly():
+    judge = judge_of(noise=0, slope=0.7)
+    grades = (-1.5, 0, 0.25, 2, 3)
+    for first in grades:
+        for second in grades:
+            (seen,) = preferences([pair_of(first, second, judge=judge)])
+            assert seen == pytest.approx(math.tanh(0.7 * (second - first) / 2), abs=1e-15)
+            assert (seen > 0, seen < 0) == (second > first, second < first)
+
+
+def test_without_noise_scores_rank_by_truth(tmp_path):
+    grades = [1.2, 0.1, 3.0, 2.4, 0.8, 1.9]
+    options = {"simulated:a": {"noise": 0}}
+    asker = ask([pool_with(grades)], tmp_path, {}, judges="simulated:a", judge_options=options)
+    (fit,) = fits(asker, [pool_with(grades)], tmp_path)
+    ranked = [grades[int(score.doc_id[1:])] for score in fit.scores]
+    assert ranked == sorted(grades, reverse=True)
+
+
+@pytest.mark.parametrize("noise", [0.5, 1.0])
+@pytest.mark.parametrize("difference", [-2, 0, 0.5, 3])
+def test_the_better_document_wins_as_often_as_bradley_and_terry_say(difference, noise):
+    judge = judge_of(slope=0.8, noise=noise)
+    seen = preferences(pair_of(1, 1 + difference, i, judge) for i in range(4000))
+    chance = 1 / (1 + math.exp(-0.8 * difference / noise))
+    assert is_near_share(sum(each > 0 for each in seen), 4000, chance)
+    assert 0 not in seen
+
+
+def test_a_large_preference_is_right_as_often_as_it_says():
+    """tanh(x / 2) is twice the chance that x is worth, less one: with noise 1, a uniform draw."""
+    seen = np.array(preferences(pair_of(1, 1, i) for i in range(4000)))
+    assert is_near_share(sum(abs(seen) < 0.5), 4000, 0.5)
+    assert is_near_share(sum(seen > 0.9), 4000, 0.05)
+
+
+def test_scores_estimate_slope_times_truth():
+    """Many judges that err on their own, each pair met by all of them: 6 documents, 200 votes."""
+    grades, slope = np.array([0, 0.5, 1, 2, 2, 3]), 0.8
+    names = [f"simulated:{i}" for i in range(200)]
+    panel = build_panel(names, {name: {"slope": slope} for name in names})
+    pool, options = pool_with(grades.tolist()), options_of(cycles=99)
+    requests = missing(pool, panel, options)
+    wins = np.zeros((1, 6, 6))
+    for request, seen in zip(requests, preferences(requests), strict=True):
+        first, second = (int(document.id[1:]) for document in request.documents)
+        wins[(0, second, first) if seen > 0 else (0, first, second)] += 1
+    assert wins.sum() == len(requests) == 3000
+    (scores,), (errors,) = bradley_terry(wins, prior_sd=100)
+    off = (scores - slope * (grades - grades.mean())) / errors
+    assert np.abs(off).max() < 4.5
+    assert errors.max() < 0.08
+
+
+def test_a_position_bias_favours_what_is_shown_first():
+    judge = judge_of(position_bias=1.5)
+    seen = preferences(pair_of(2, 2, i, judge) for i in range(4000))
+    assert is_near_share(sum(each < 0 for each in seen), 4000, 1 / (1 + math.exp(-1.5)))
+
+
+def test_a_position_bias_cancels_by_the_random_order():
+    """Of two equal documents none wins more often, however much the first place does."""
+    panel = (judge_of(position_bias=3.0),)
+    pools = [pool_with((2, 2), f"q{i}") for i in range(2000)]
+    requests = [missing(pool, panel, options_of())[0] for pool in pools]
+    seen = preferences(requests)
+    first = Counter(r.documents[p > 0].id for r, p in zip(requests, seen, strict=True))
+    assert is_near_share(first["d0"], 2000, 0.5)
+    assert sum(each < 0 for each in seen) > 1800
+
+
+def test_an_error_that_is_shared_is_the_same_for_all_judges():
+    a, b = (judge_of(name, noise=0, shared_noise=1.0) for name in ("simulated:a", "simulated:b"))
+    seen, other = (logits(pair_of(1, 1, i, judge) for i in range(3000)) for judge in (a, b))
+    assert seen.tolist() == other.tolist()
+    assert abs(seen.mean()) < 4.5 / math.sqrt(3000)
+    assert seen.std() == pytest.approx(1, abs=4.5 / math.sqrt(6000))
+    wider = judge_of("simulated:c", noise=0, shared_noise=2.0)
+    assert logits([pair_of(1, 1, 7, wider)]) == pytest.approx(2 * seen[7:8])
+
+
+@pytest.mark.parametrize(("shared", "correlation"), [(0.0, 0.0), (2.0, 4 / (4 + math.pi**2 / 3))])
+def test_judges_correlate_as_much_as_they_share(shared, correlation):
+    panel = [judge_of(f"simulated:{name}", shared_noise=shared) for name in "ab"]
+    seen = [logits(pair_of(1, 1, i, judge) for i in range(3000)) for judge in panel]
+    found = np.corrcoef(seen)[0, 1]
+    assert found == pytest.approx(correlation, abs=4.5 / math.sqrt(3000))
+
+
+def test_a_shared_error_is_about_the_documents_not_their_order_or_ids():
+    judge = judge_of(noise=0, shared_noise=1.0)
+    requests = [pair_of(1, 1, i, judge) for i in range(20)]
+    seen = logits(requests)
+    assert logits(map(turned, requests)) == pytest.approx(-seen)
+    renamed = [
+        replace(r, documents=tuple(replace(d, id=f"x{d.id}") for d in r.documents))
+        for r in requests
+    ]
+    assert [r.key for r in renamed] == [r.key for r in requests]
+    assert logits(renamed).tolist() == seen.tolist()
+    assert len(set(np.abs(seen))) == 20
+    other = logits([replace(requests[0], query="another")])
+    assert other != seen[0]
+
+
+def test_two_documents_that_are_alike_have_no_shared_error():
+    judge = judge_of(noise=0, shared_noise=5.0)
+    documents = tuple(Document(name, "the same", {"grade": 1}) for name in "ab")
+    assert preferences([pair_of(0, 0, judge=judge, documents=documents)]) == [0.0]
+
+
+# The same question has the same answer
+
+
+def test_the_same_seed_gives_the_same_bytes(tmp_path, monkeypatch):
+    monkeypatch.setattr(online, "_FIRST_BACKOFF", 0.001)
+    pools = [pool_with(range(5), f"q{i}") for i in range(3)]
+    names = ("simulated:a", "simulated:b")
+    traits = {"refusals": 0.1, "invalid": 0.2, "truncated": 0.1, "failures": 0.2}
+    same = {name: dict(traits) for name in names}
+    runs = []
+    for order in (pools, pools[::-1]):
+        out = tmp_path / str(len(runs))
+        ask(order, out, {}, judges=names, judge_options=same, seed=3)
+        rows = (
+            (row["key"], row["status"], row["text"], row["attempts"], row["final"])
+            for row in stored(out)
+        )
+        runs.append(sorted(rows))
+    assert runs[0] == runs[1]
+    assert {row[1] for row in runs[0]} >= {"ok", "refused", "invalid", "truncated"}
+
+
+def test_judges_of_other_names_and_options_draw_anew():
+    judges = [judge_of(), judge_of("simulated:b"), judge_of(noise=1.001)]
+    seen = [preferences([pair_of(1, 1, judge=judge)])[0] for judge in judges]
+    assert len(set(seen)) == 3
+
+
+def test_another_truth_is_another_question():
+    request = pair_of(1, 2)
+    assert pair_of(1, 2).key == request.key
+    assert pair_of(1, 3).key != request.key
+    assert pair_of(1, "2").key != request.key
+    unseen = tuple(replace(d, metadata={**d.metadata, "year": 1}) for d in request.documents)
+    assert replace(request, documents=unseen).key == request.key
+
+
+def test_the_truth_may_be_any_field():
+    documents = tuple(Document(n, n, {"grade": 0, "worth": w}) for n, w in (("a", 1.5), ("b", 4)))
+    judge = judge_of(truth="worth", noise=0)
+    assert logits([pair_of(0, 0, judge=judge, documents=documents)]) == pytest.approx([2.5])
+
+
+# What goes wrong
+
+
+@pytest.mark.parametrize("trouble", ["refusals", "truncated", "invalid"])
+def test_troubles_are_as_frequent_as_asked_for(trouble):
+    judge = judge_of(**{trouble: 0.15})
+    answers = answers_to(pair_of(1, 2, i, judge) for i in range(3000))
+    bad = [each for each in answers if is_bad(each)]
+    assert is_near_share(len(bad), 3000, 0.15)
+    status = {"refusals": "refused", "truncated": "truncated", "invalid": "ok"}[trouble]
+    assert {each.status for each in bad} == {status}
+    assert {each.usage.output_tokens for each in answers} == {120}
+
+
+def is_bad(answer):
+    try:
+        zelo.Preference.model_validate_json(answer.text)
+    except ValueError:
+        return True
+    assert answer.status == "ok"
+    return False
+
+
+def test_troubles_share_the_answers():
+    judge = judge_of(refusals=0.5, truncated=0.3, invalid=0.2)
+    answers = answers_to(pair_of(1, 2, i, judge) for i in range(1000))
+    assert all(map(is_bad, answers))
+    found = Counter(each.status for each in answers)
+    for status, share in {"refused": 0.5, "truncated": 0.3, "ok": 0.2}.items():
+        assert is_near_share(found[status], 1000, share)
+
+
+def test_an_answer_that_was_no_verdict_is_drawn_again_when_asked_again():
+    provider = SIMULATED.connect(Settings())
+    requests = [pair_of(1, 2, i, judge_of(invalid=0.5)) for i in range(1000)]
+    first = [is_bad(asyncio.run(provider.send(request))) for request in requests]
+    again = [r for r, bad in zip(requests, first, strict=True) if bad]
+    second = [is_bad(asyncio.run(provider.send(request))) for request in again]
+    assert is_near_share(sum(first), 1000, 0.5)
+    assert is_near_share(sum(second), len(again), 0.5)
+
+
+def test_failures_come_by_the_call_and_change_no_chance():
+    async def run():
+        calls, ends = 0, []
+        for i in range(1000):
+            request = pair_of(1, 2, i, judge_of(failures=0.4))
+            while True:
+                calls += 1
+                try:
+                    ends.append(await provider.send(request))
+                    break
+                except Retry:
+                    continue
+        return calls, ends
+
+    provider = SIMULATED.connect(Settings())
+    calls, ends = asyncio.run(run())
+    assert is_near_share(calls - 1000, calls, 0.4)
+    won = sum(json.loads(each.text)["preference"] > 0 for each in ends)
+    assert is_near_share(won, 1000, 1 / (1 + math.exp(-1)))
+    assert not provider._calls  # what has been answered is not remembered
+
+
+def test_latency_is_waited_with_its_mean(monkeypatch):
+    waited = []
+
+    async def sleep(seconds):
+        waited.append(seconds)
+
+    monkeypatch.setattr(asyncio, "sleep", sleep)
+    answers_to(pair_of(1, 2, i) for i in range(10))
+    assert waited == []
+    answers_to(pair_of(1, 2, i, judge_of(latency=2.0)) for i in range(3000))
+    assert min(waited) > 0
+    sd = 2 * math.sqrt(math.expm1(0.25))
+    assert np.mean(waited) == pytest.approx(2.0, abs=4.5 * sd / math.sqrt(3000))
+
+
+def test_tokens_are_estimated_from_the_bytes_sent():
+    judge = judge_of(output_tokens=7)
+    (answer,) = answers_to([pair_of(1, 2, judge=judge, system="12345", user="ä" * 3)])
+    assert answer.usage == Usage(input_tokens=3, output_tokens=7)
+    assert SIMULATED.counted(answer.usage) == {"tpm": 10, "itpm": 3, "otpm": 7}
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"slope": "steep"}, "slope: Input should be a valid number"),
+        ({"slope": math.nan}, "slope: Input should be"),
+        ({"slope": True}, "slope: Input should be a valid number"),
+        ({"noise": -1}, "noise: Input should be greater than or equal to 0"),
+        ({"shared_noise": math.inf}, "shared_noise: Input should be"),
+        ({"position_bias": None}, "position_bias: Input should be a valid number"),
+        ({"refusals": -0.1}, "refusals: Input should be greater than or equal to 0"),
+        ({"failures": 1.1}, "failures: Input should be less than or equal to 1"),
+        ({"refusals": 0.6, "invalid": 0.6}, "must not sum to more than 1"),
+        ({"output_tokens": 1.5}, "output_tokens: Input should be a valid integer"),
+        ({"truth": ""}, "truth: String should have at least 1 character"),
+        ({"truth": 3}, "truth: Input should be a valid string"),
+    ],
+)
+def test_an_option_that_cannot_be_ends_the_run(options, says):
+    with pytest.raises(Fatal, match=says) as caught:
+        answers_to([pair_of(1, 2, judge=judge_of(**options))])
+    assert str(caught.value).startswith("simulated:a: ")
+    assert "\n" not in str(caught.value)
+
+
+def test_an_option_that_nobody_knows_is_told_before_the_run():
+    with pytest.raises(PanelError, match="unknown option 'nosie'; known: failures, invalid"):
+        judge_of(nosie=1)
+
+
+@pytest.mark.parametrize("grade", [None, "3", True, [1], {}, math.nan, math.inf, 10**400])
+def test_a_document_without_a_number_is_refused_alone(grade):
+    with pytest.raises(Refused, match=r"^simulated:a: document 'b' has no number as 'grade'"):
+        answers_to([pair_of(1, grade)])
+
+
+def test_what_it_cannot_answer_is_refused():
+    class Other(BaseModel):
+        colour: str
+
+    two = pair_of(1, 2).documents
+    for fields in ({"verdict": Other}, {"documents": two[:1]}, {"documents": (*two, *two)}):
+        with pytest.raises(Refused, match="compare two documents"):
+            answers_to([pair_of(1, 2, **fields)])
+
+
+# As part of a run
+
+
+def fits(asker, pools, out):
+    panel, options = asker.job
+    shelf = Ledger(str(out))
+    steps = [advance(zelo.rounds(pool, panel, options), shelf) for pool in pools]
+    assert not any(step.missing for step in steps)
+    return zelo.fit([step.judgments for step in steps], options)
+
+
+def test_a_panel_needs_no_key(tmp_path):
+    grades = [3, 0, 2, 1, 0, 3, 1, 2, 2, 0, 1, 3]
+    pools = [pool_with(grades, f"q{i}") for i in range(5)]
+    names = ("simulated", "simulated:careful", "simulated:careless")
+    options = {"simulated:careful": {"slope": 3.0}, "simulated:careless": {"noise": 4.0}}
+    asker = ask(pools, tmp_path, {}, judges=names, judge_options=options)
+    assert asker.stopped == ""
+    assert Counter(row.judge for row in asker.books) == dict.fromkeys(asker.tallies, 5 * 48)
+    assert list(asker.tallies) == ["simulated:judge", *names[1:]]
+    assert {row.model for row in asker.books} == {"judge", "careful", "careless"}
+    assert all(row.input_tokens > 50 and row.output_tokens == 120 for row in asker.books)
+    for fit in fits(asker, pools, tmp_path):
+        found = {score.doc_id: score.score for score in fit.scores}
+        assert np.corrcoef([found[f"d{i}"] for i in range(12)], grades)[0, 1] > 0.7
+
+
+def test_failures_and_unreadable_answers_go_the_way_of_all_judges(tmp_path, monkeypatch):
+    monkeypatch.setattr(online, "_FIRST_BACKOFF", 0.001)
+    pools = [pool_with(range(6), f"q{i}") for i in range(10)]
+    options = {"simulated:a": {"failures": 0.3, "invalid": 0.3}}
+    asker = ask(pools, tmp_path, {}, judges="simulated:a", judge_options=options)
+    (tally,) = asker.tallies.values()
+    assert tally.retries > 0
+    assert tally.answered == 150
+    assert tally.statuses["ok"] > tally.statuses["invalid"] > 0
+    assert {(row.status, row.final) for row in asker.books} == {
+        ("ok", True),
+        ("invalid", True),
+        ("invalid", False),
+    }
+
+
+def test_one_document_without_a_grade_costs_its_own_battles_only(tmp_path):
+    pool = pool_with([0, 1, 2, None, 3])
+    asker = ask([pool], tmp_path, {}, judges="simulated:a")
+    assert Counter(row.status for row in asker.books) == {"ok": 6, "failed": 4}
+    assert {row.reason for row in asker.books if row.status == "failed"} == {
+        "simulated:a: document 'd3' has no number as 'grade' in its metadata"
+    }
+
+
+def test_a_bad_option_stops_the_run_with_its_name(tmp_path):
+    options = {"simulated:a": {"slope": "steep"}}
+    asker = ask([pool_of()], tmp_path, {}, judges="simulated:a", judge_options=options)
+    assert asker.stopped.startswith("simulated:a: judge_options: slope: ")
+    assert asker.books == []

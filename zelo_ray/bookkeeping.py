@@ -1,0 +1,163 @@
+"""What both ways of filling the ledger share: figures by judge, and replies kept before use."""
+
+import asyncio
+import dataclasses
+import traceback
+from collections import Counter
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from pydantic import BaseModel, ValidationError
+
+from zelo_ray.config import Price
+from zelo_ray.ledger import Ledger
+from zelo_ray.pricing import price
+from zelo_ray.records import Answer, Judge, Reply, first_error
+
+_LINGER = 0.005  # seconds in which replies gather, to be synced together
+
+
+class Stopped(Exception):  # noqa: N818 - it names what happened
+    """The run was stopped; what it paid for is kept, and the same command goes on from there."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """What one judge has done so far in this run."""
+
+    known: int = 0
+    """requests that the ledger could answer already"""
+    in_flight: int = 0
+    waiting: int = 0
+    """requests that wait for the account's limits or the budget"""
+    batched: int = 0
+    """requests that lie in batches at the provider"""
+    answered: int = 0
+    """requests that were asked and came to an end, well or not"""
+    retries: int = 0
+    throttled: int = 0
+    """responses that said that the account's rate was exceeded"""
+    input_tokens: int = 0
+    output_tokens: int = 0
+    dollars: float = 0.0
+    unpriced: int = 0
+    """billed answers of a model whose price is unknown"""
+    statuses: dict[str, int] = field(default_factory=dict)
+    """how the answered ones ended"""
+    limits: dict[str, float] = field(default_factory=dict)
+    """the limits in force over all callers, a minute or a day; empty where none are known"""
+
+    def end(self, status: str) -> None:
+        """Count a request that came to its end."""
+        self.answered += 1
+        self.statuses[status] = self.statuses.get(status, 0) + 1
+
+    def add(self, other: "Tally") -> None:
+        """Add another's figures."""
+        for each in dataclasses.fields(self):
+            mine, theirs = getattr(self, each.name), getattr(other, each.name)
+            if each.name == "statuses":
+                summed = dict(Counter(mine) + Counter(theirs))
+            elif each.name == "limits":
+                summed = mine | theirs
+            else:
+                summed = mine + theirs
+            setattr(self, each.name, summed)
+
+
+class Books:
+    """Turns answers into the ledger's rows and keeps them.
+
+    Replies that come in while the ledger writes go in together next.
+
+    Args:
+        ledger: open for writing.
+        run_id: the run that pays.
+        prices: the user's own prices, by judge.
+    """
+
+    def __init__(self, ledger: Ledger, run_id: str, prices: Mapping[str, Price]) -> None:
+        self._ledger, self._run_id, self._prices = ledger, run_id, prices
+        self._waiting: list[tuple[Reply, asyncio.Future[None]]] = []
+        self._writing: asyncio.Task[None] | None = None
+        self._writer = ThreadPoolExecutor(1)  # of its own, so that no reply waits behind a plan
+
+    async def keep(
+        self,
+        request_key: str,
+        judge: Judge,
+        answer: Answer,
+        tally: Tally,
+        *,
+        attempts: int,
+        final: bool,
+        batch: str = "",
+    ) -> float:
+        """Return when the reply is durable; its price in US dollars, 0 if it is unknown.
+
+        Raises:
+            LedgerError: it could not be kept.
+        """
+        usage = answer.usage
+        billed = answer.status != "failed" or usage.input_tokens or usage.output_tokens
+        dollars = price(judge, usage, self._prices, batch=bool(batch)) if billed else 0.0
+        reply = Reply(
+            key=request_key,
+            judge=judge.name,
+            status=answer.status,
+            text=answer.text,
+            reason=answer.reason,
+            model=answer.model,
+            **dataclasses.asdict(usage),
+            dollars=dollars,
+            attempts=attempts,
+            received_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
+            run_id=self._run_id,
+            final=final,
+            batch=batch,
+        )
+        kept = asyncio.get_running_loop().create_future()
+        self._waiting.append((reply, kept))
+        if self._writing is None:
+            self._writing = asyncio.create_task(self._write())
+        await kept
+        tally.input_tokens += usage.input_tokens
+        tally.output_tokens += usage.output_tokens
+        tally.dollars += dollars or 0.0
+        tally.unpriced += dollars is None
+        return dollars or 0.0
+
+    async def _write(self) -> None:
+        loop = asyncio.get_running_loop()
+        while self._waiting:
+            await asyncio.sleep(_LINGER)
+            group, self._waiting = self._waiting, []
+            try:
+                replies = [reply for reply, _ in group]
+                await loop.run_in_executor(self._writer, self._ledger.append, replies)
+            except Exception as error:  # noqa: BLE001 - each of those that wait must learn of it
+                for _, kept in group:
+                    kept.set_exception(error)
+            else:
+                for _, kept in group:
+                    kept.set_result(None)
+        self._writing = None
+
+
+def checked(verdict: type[BaseModel] | None, answer: Answer) -> Answer:
+    """An answer that does not read as the verdict asked for is invalid."""
+    if answer.status != "ok" or verdict is None:
+        return answer
+    try:
+        verdict.model_validate_json(answer.text)
+    except ValidationError as error:
+        return dataclasses.replace(answer, status="invalid", reason=first_error(error))
+    return answer
+
+
+def name_of(error: BaseException) -> str:
+    """What and where an error is, without its text, which may hold a key or a prompt."""
+    where = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__} in {where.filename.rpartition('/')[2]}, line {where.lineno}"

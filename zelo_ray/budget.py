@@ -1,0 +1,82 @@
+"""A cap on dollars that holds while many spend at once: reserve before sending, settle after."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+_NOTHING = 1e-9  # dollars that rounding may leave
+_SILENT_SECONDS = 30.0  # after which a spender is taken for dead; what it held counts as spent
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """How many of the amounts asked for may be spent, from the first on.
+
+    ``over``: the next one never will be, since nobody holds money that could come back.
+    """
+
+    count: int
+    over: bool
+
+
+@dataclass(slots=True)
+class _Spender:
+    settled: float = 0.0
+    held: float = 0.0
+    heard_at: float = 0.0
+
+
+class Budget:
+    """What may be spent by all spenders together.
+
+    Each tells its own figures so far with every call, so nothing is lost when this object is made
+    anew after a crash.
+
+    Args:
+        cap: US dollars.
+        spent: what was spent before.
+    """
+
+    def __init__(self, cap: float, spent: float) -> None:
+        self.cap, self._before = cap, spent
+        self._spenders = dict[str, _Spender]()
+
+    @property
+    def spent(self) -> float:
+        """What is spent for sure, in US dollars."""
+        return self._before + sum(each.settled for each in self._spenders.values())
+
+    def reserve(
+        self, spender: str, settled: float, held: float, wants: Sequence[float], now: float
+    ) -> Grant:
+        """Take money for as many amounts as there is, in their order.
+
+        Args:
+            spender: who asks.
+            settled: what its ended calls have cost in all.
+            held: what it has reserved for calls that have not ended.
+            wants: what its next calls may cost at most.
+            now: seconds of a monotonic clock.
+        """
+        mine = self._spenders[spender] = _Spender(settled, held, now)
+        free = self.cap - self.spent - sum(each.held for each in self._spenders.values())
+        count = 0
+        for want in wants:
+            if want > free + _NOTHING:
+                break
+            free -= want
+            mine.held += want
+            count += 1
+        coming_back = sum(
+            each.held for each in self._spenders.values() if now - each.heard_at < _SILENT_SECONDS
+        )
+        return Grant(count, over=bool(wants) and not count and coming_back < _NOTHING)
+
+
+class Till(Protocol):
+    """Where spenders reserve, be it in this process or in the cluster."""
+
+    async def reserve(
+        self, spender: str, settled: float, held: float, wants: Sequence[float]
+    ) -> Grant:
+        """See `Budget.reserve`."""

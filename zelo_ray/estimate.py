@@ -1,0 +1,474 @@
+"""What a job will take, before it is paid for: requests, tokens, dollars, hours. It makes no call.
+
+A `Survey` sees every pool once and keeps a sample. `estimate` renders the sample's first round and
+looks its requests up in the ledger: what their replies used tells what the others will use.
+"""
+
+import hashlib
+import heapq
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import nnls
+
+from zelo_ray.config import Options
+from zelo_ray.gate import size_of
+from zelo_ray.ledger import read_rows
+from zelo_ray.pricing import price
+from zelo_ray.protocols import advance
+from zelo_ray.protocols import module as protocol_module
+from zelo_ray.protocols.texts import BYTES_PER_TOKEN, cut
+from zelo_ray.providers import module as provider_module
+from zelo_ray.records import Judge, Pool, Reply, Usage
+
+Array = NDArray[np.float64]
+_FIRST, _OTHERS = 60, 240  # pools of the sample: those that a pilot takes first, and any others
+_MOST_RENDERED = 40_000  # requests of the sample: a few seconds
+_OVERHEAD = 20  # tokens of a request beside its texts
+_LEAST_ERROR = 0.05  # of what rests on replies: the rest may differ from what was answered
+_ONE_POOL_ERROR = 0.25  # relative standard error where only one pool has replies
+# As long as no reply tells: tokens for four bytes of a prompt, which are .84 in English, .93 in
+# Chinese, 1.3 in Markdown and 1.6 in JSON (in Russian only .53); and tokens of an answer, at most
+# the judge's limit, since thinking can take all of it.
+_ASSUMED = ((0.75, 80.0), (1.0, 250.0), (1.6, math.inf))
+_HOURS = {"rpm": 1 / 60, "tpm": 1 / 60, "itpm": 1 / 60, "otpm": 1 / 60, "rpd": 24.0}
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """An amount of US dollars, and what it is likely to lie between."""
+
+    low: float
+    expected: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What one judge is still to be asked, and what that takes."""
+
+    judge: str
+    planned: int
+    """requests in all"""
+    answered: int
+    """how many of them the ledger answers"""
+    input_tokens: float
+    """of the requests that are left, as expected"""
+    output_tokens: float
+    online: Spread | None
+    """None where the price is unknown"""
+    batch: Spread | None
+    """the same as ``online`` where there is no batch API"""
+    has_batch: bool
+    hours: float | None
+    """online, at the account's limits alone; None where none are known"""
+    guessed: bool
+    """whether these limits are a cautious guess"""
+    replies: int
+    """requests whose replies it rests on; 0: on assumptions"""
+    spent: float
+    """US dollars, by all runs so far"""
+
+    @property
+    def left(self) -> int:
+        """Requests that are still to be asked."""
+        return self.planned - self.answered
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What a job will still take, judge by judge."""
+
+    pools: int
+    rendered: int
+    """pools of the sample"""
+    forecasts: tuple[Forecast, ...]
+    mode: str
+    max_usd: float | None
+
+    @property
+    def spent(self) -> float:
+        """US dollars, by all runs so far."""
+        return sum(each.spent for each in self.forecasts)
+
+    @property
+    def unpriced(self) -> list[str]:
+        """Judges of unknown price."""
+        return [each.judge for each in self.forecasts if each.online is None]
+
+    def dollars(self, mode: str) -> Spread:
+        """What is left will cost in a mode, but for the judges of unknown price."""
+        known = [each.batch if mode == "batch" else each.online for each in self.forecasts]
+        parts = [(spread.low, spread.expected, spread.high) for spread in known if spread]
+        return Spread(*(sum(column) for column in zip((0.0, 0.0, 0.0), *parts, strict=True)))
+
+
+def pilot_order(query_id: str, seed: int) -> str:
+    """Pilots take queries in this order: by chance, and the same when the input has grown."""
+    return hashlib.sha256(f"{seed}:{query_id}".encode()).hexdigest()
+
+
+def pilot_lines(
+    places: Iterable[tuple[str, int, str]], n: int, seed: int
+) -> frozenset[tuple[str, int]]:
+    """The file and line number of each query of a pilot.
+
+    Args:
+        places: file, line number and query id of each pool.
+        n: how many to take.
+        seed: the job's.
+    """
+    first = heapq.nsmallest(n, places, key=lambda place: pilot_order(place[2], seed))
+    return frozenset((file, number) for file, number, _ in first)
+
+
+class Survey:
+    """Counts what the input will take to ask, and keeps a sample of its pools.
+
+    The sample has two parts, neither of which depends on the order of the input: the pools that a
+    pilot takes first, so that some of it is answered, and others by another lot.
+    """
+
+    def __init__(self, panel: Sequence[Judge], options: Options) -> None:
+        self.panel, self.options = tuple(panel), options
+        self.pools = 0
+        self.planned = {judge.name: 0 for judge in panel}
+        """requests by judge"""
+        self.traits = {judge.name: np.zeros(3) for judge in panel}
+        """the sum of `_traits` over these requests"""
+        self._protocol = protocol_module(options.protocol)
+        self._asked = 0
+        self._first, self._others = _Lowest(_FIRST), _Lowest(_OTHERS)
+
+    def add(self, pool: Pool) -> None:
+        """See one good pool; each once."""
+        self.pools += 1
+        counts, traits = self._counts(pool), _traits(pool, self.options)
+        for name, count in counts.items():
+            self.planned[name] += count
+            self.traits[name] += count * traits
+        if any(counts.values()):
+            self._asked += 1
+            self._first.offer(pilot_order(pool.query_id, self.options.seed), pool)
+            self._others.offer(pilot_order(f"other:{pool.query_id}", self.options.seed), pool)
+
+    def sample(self) -> "list[_Sampled]":
+        """Render the first round of the sample's pools, or of as many as can be done quickly."""
+        first = self._render(self._first.pools, _MOST_RENDERED // 4, ())
+        taken = [each.query_id for each in first]
+        others = self._render(self._others.pools, _MOST_RENDERED, taken)
+        for each in others:  # they stand for all that are not among the first
+            each.weight = (self._asked - len(first)) / len(others)
+        return [*first, *others]
+
+    def _render(self, pools: Iterable[Pool], most: int, taken: Collection[str]) -> "list[_Sampled]":
+        rendered, requests = list[_Sampled](), 0
+        for pool in pools:
+            if pool.query_id in taken or requests >= most:
+                continue
+            each = _Sampled(pool.query_id, self._counts(pool), _traits(pool, self.options))
+            rounds = self._protocol.rounds(pool, self.panel, self.options)
+            for request in advance(rounds, _Nothing()).missing:
+                words = math.ceil(size_of(request) / BYTES_PER_TOKEN) + _OVERHEAD
+                each.asked.setdefault(request.judge.name, []).append((request.key, words))
+                requests += 1
+            rendered.append(each)
+        return rendered
+
+    def _counts(self, pool: Pool) -> dict[str, int]:
+        return {j.name: self._protocol.count(pool, [j], self.options) for j in self.panel}
+
+
+def estimate(
+    survey: Survey,
+    *,
+    retry: Collection[str] = ("failed",),
+    limits: Mapping[str, Mapping[str, float]] | None = None,
+) -> Estimate:
+    """What is left to ask of the surveyed input, and what it will take.
+
+    Args:
+        survey: has seen all of the input.
+        retry: statuses of replies in the ledger that are to be asked again.
+        limits: by judge, those that a run has found to be in force, by the names of the options.
+    """
+    sample, options = survey.sample(), survey.options
+    books = {judge.name: _Book() for judge in survey.panel}
+    wanted = {key for each in sample for asked in each.asked.values() for key, _ in asked}
+    for row in read_rows(options.out):
+        if book := books.get(row.judge):
+            book.spent += row.dollars or 0.0
+            if row.final and row.status not in retry:
+                book.answered.add(bytes.fromhex(row.key))
+            if row.key in wanted:
+                book.rows.setdefault(row.key, []).append(row)
+    forecasts = tuple(
+        _forecast(judge, survey, sample, books[judge.name], (limits or {}).get(judge.name, {}))
+        for judge in survey.panel
+    )
+    return Estimate(survey.pools, len(sample), forecasts, options.mode, options.max_usd)
+
+
+@dataclass(slots=True)
+class _Sampled:
+    """A pool's first round: what is asked, and how long it is."""
+
+    query_id: str
+    counts: dict[str, int]
+    traits: Array
+    asked: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
+    """by judge: keys, and four bytes each of the requests"""
+    weight: float = 1.0
+    """how many pools it stands for"""
+
+
+@dataclass(slots=True)
+class _Book:
+    """What the ledger holds of one judge."""
+
+    answered: set[bytes] = field(default_factory=set)
+    rows: dict[str, list[Reply]] = field(default_factory=dict)
+    """all rows of the sample's requests"""
+    spent: float = 0.0
+
+
+class _Nothing:
+    """A ledger in which there is nothing."""
+
+    def has(self, key: str) -> bool:
+        del key
+        return False
+
+    def read(self, keys: Sequence[str]) -> list[Reply]:
+        del keys
+        return []
+
+
+class _Lowest:
+    """Keeps the pools with the lowest marks."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._heap = list[tuple[int, int, Pool]]()
+        self._offered = 0
+
+    def offer(self, mark: str, pool: Pool) -> None:
+        self._offered += 1
+        item = (-int(mark, 16), self._offered, pool)
+        if len(self._heap) < self._most:
+            heapq.heappush(self._heap, item)
+        else:
+            heapq.heappushpop(self._heap, item)
+
+    @property
+    def pools(self) -> list[Pool]:
+        """The lowest first."""
+        return [pool for *_, pool in sorted(self._heap, reverse=True)]
+
+
+def _traits(pool: Pool, options: Options) -> Array:
+    """What the length of a pool's requests goes by: 1, its query's and mean document's bytes.
+
+    They are known of all pools, so they carry over to all what the sample tells.
+    """
+    documents = pool.documents[: options.document_limit]
+    shown = [cut(d, options.document_tokens, options.show_metadata).content for d in documents]
+    mean = sum(len(text.encode()) for text in shown) / max(1, len(shown))
+    return np.array([1.0, len(pool.query.encode()), mean])
+
+
+@dataclass(frozen=True, slots=True)
+class _Tokens:
+    """What one request uses, with all that is asked again for it."""
+
+    input: float
+    output: float
+    cached: float = 0.0
+    cache_write: float = 0.0
+
+    @property
+    def usage(self) -> Usage:
+        """In whole tokens."""
+        cached, written = int(self.cached), int(self.cache_write)
+        return Usage(round(self.input), round(self.output), cached, written)
+
+    def times(self, factor: float) -> "_Tokens":
+        """As many times as much of everything."""
+        return _Tokens(*(factor * getattr(self, each.name) for each in fields(self)))
+
+
+def _forecast(
+    judge: Judge,
+    survey: Survey,
+    sample: Sequence[_Sampled],
+    book: _Book,
+    limits: Mapping[str, float],
+) -> Forecast:
+    mine = [each for each in sample if each.asked.get(judge.name)]
+    answered, words = _look(judge.name, survey, mine, book) if mine else (0, 0.0)
+    left = survey.planned[judge.name] - answered
+    measured, replies = _measured([each.asked[judge.name] for each in mine], book, words)
+    tokens = measured or _assumed(judge, words)
+    known = provider_module(judge.provider)
+    has_batch = known.BATCH is not None and not judge.base_url
+    usage = tokens[1].usage
+    hours, guessed = _hours(judge, survey.options, limits, left, usage)
+
+    def dollars(*, batch: bool) -> Spread | None:
+        prices = survey.options.prices
+        each = [price(judge, one.usage, prices, batch=batch) for one in tokens]
+        known = [left * one for one in each if one is not None]
+        return Spread(*known) if len(known) == len(each) else None
+
+    return Forecast(
+        judge=judge.name,
+        planned=survey.planned[judge.name],
+        answered=answered,
+        input_tokens=left * tokens[1].input,
+        output_tokens=left * tokens[1].output,
+        online=dollars(batch=False),
+        batch=dollars(batch=has_batch),
+        has_batch=has_batch,
+        hours=hours,
+        guessed=guessed,
+        replies=replies,
+        spent=book.spent,
+    )
+
+
+def _look(name: str, survey: Survey, sample: Sequence[_Sampled], book: _Book) -> tuple[int, float]:
+    """How many of a judge's requests are answered, and how long one of the others is on average."""
+    weight = np.array([each.weight for each in sample])
+    count = np.array([float(each.counts[name]) for each in sample])
+    asked = [each.asked[name] for each in sample]
+    first = np.array([float(len(one)) for one in asked])  # later rounds cannot be rendered yet
+    words = np.array([float(sum(n for _, n in one)) for one in asked])
+    missing = [[n for key, n in one if bytes.fromhex(key) not in book.answered] for one in asked]
+    left = np.array([float(len(one)) for one in missing])
+    left_words = np.array([float(sum(one)) for one in missing])
+
+    traits = count[:, None] * np.array([each.traits for each in sample])
+    slopes, _ = nnls(traits, count * words / first)  # no request is shorter for a longer document
+    rest = count * words / first - traits @ slopes
+    mean = (survey.traits[name] @ slopes + weight @ rest) / survey.planned[name]
+    stands_for = weight * count / first
+    if left.any():  # those that are left may be longer or shorter than those that are not
+        mean *= (stands_for @ left_words) / (stands_for @ left)
+        mean /= (stands_for @ words) / (stands_for @ first)
+    return _answered(survey.planned[name], weight, count * (1 - left / first), book), float(mean)
+
+
+def _answered(
+    planned: int,
+    weight: Array,
+    found: Array,
+    book: _Book,
+) -> int:
+    """How many requests are answered: as many as the ledger holds, unless the sample denies it.
+
+    Args:
+        planned: requests in all.
+        weight: how many pools each of the sample stands for.
+        found: answered requests of each.
+        book: may hold replies to other input, prompts or options as well.
+    """
+    estimated, held = float(weight @ found), len(book.answered)
+    others = found[weight > 1]
+    error = 0.0
+    if others.size:  # also where all are alike, one that was not drawn may be different
+        variance = others.var() + (planned / weight.sum()) ** 2 / others.size
+        error = math.sqrt(float(weight @ (weight - 1)) * variance)
+    return min(planned, held if abs(held - estimated) <= 3 * error else round(estimated))
+
+
+def _measured(
+    asked: Sequence[Sequence[tuple[str, int]]], book: _Book, words: float
+) -> tuple[tuple[_Tokens, _Tokens, _Tokens] | None, int]:
+    """What replies to the sample's requests say of one of so many words, and how many they are."""
+    columns = list[tuple[float, ...]]()
+    for pool in asked:
+        rows = [row for key, _ in pool for row in book.rows.get(key, ())]
+        ended = {row.key for row in rows if row.final and row.status != "failed"}
+        if ended:
+            columns.append(
+                (
+                    sum(n for key, n in pool if key in ended),
+                    len(ended),
+                    sum(row.input_tokens for row in rows),  # of all: what is asked again costs too
+                    sum(row.output_tokens for row in rows),
+                    sum(row.cached_tokens for row in rows),
+                    sum(row.cache_write_tokens for row in rows),
+                )
+            )
+    if not columns:
+        return None, 0
+    table = np.array(columns)
+    prompt, replies, input_tokens, output_tokens, cached, written = table.sum(axis=0)
+    if not input_tokens:  # nothing was counted
+        return None, 0
+    scale = words / prompt
+    expected = _Tokens(
+        *(scale * input_tokens, output_tokens / replies, scale * cached, scale * written)
+    )
+    error = max(_ratio_error(table[:, 2], table[:, 0]), _ratio_error(table[:, 3], table[:, 1]))
+    error = min(0.9, max(_LEAST_ERROR, 2 * error))
+    return (expected.times(1 - error), expected, expected.times(1 + error)), int(replies)
+
+
+def _ratio_error(
+    above: Array,
+    below: Array,
+) -> float:
+    """Relative standard error of a ratio of sums over pools (Cochran 1977, eq. 6.13)."""
+    if above.size < 2 or not above.any():
+        return _ONE_POOL_ERROR
+    rest = above - above.sum() / below.sum() * below
+    return math.sqrt(above.size / (above.size - 1) * float(rest @ rest)) / float(above.sum())
+
+
+def _assumed(judge: Judge, words: float) -> tuple[_Tokens, _Tokens, _Tokens]:
+    """What one request may use, while no reply tells. A judge without a limit counts no tokens."""
+    most = judge.options.get("max_output_tokens") or judge.options.get("output_tokens") or 0
+    low, expected, high = (
+        _Tokens(words * ratio if most else 0.0, min(output, most)) for ratio, output in _ASSUMED
+    )
+    return low, expected, high
+
+
+def _hours(
+    judge: Judge, options: Options, limits: Mapping[str, float], left: int, usage: Usage
+) -> tuple[float | None, bool]:
+    """How long the account's limits take, and whether they are a guess. Latency is unknown."""
+    known = provider_module(judge.provider)
+    own = options.limits.get(judge.name)
+    rates = {**limits, **(own.rates if own else {})}
+    guessed = "rpm" not in rates and not judge.base_url and bool(known.RATES)
+    if guessed:
+        rates = {**known.RATES, **rates}
+    uses = {"rpm": 1.0, "rpd": 1.0, **known.counted(usage)}
+    hours = [left * uses.get(name, 0.0) / rate * _HOURS[name] for name, rate in rates.items()]
+    return max(hours, default=None), guessed
+
+
+# For a person, in lines of 100 characters
+
+
+def lines(estimate: Estimate) -> list[str]:
+    """The estimate as plain text: requests, tokens and hours, then dollars, then what to know."""
+    forecasts = estimate.forecasts
+    left, planned = sum(each.left for each in forecasts), sum(each.planned for each in forecasts)
+    return [
+        f"{left:,} of {planned:,} requests about {estimate.pools:,} queries are left to ask; "
+        f"{_money(estimate.spent)} spent so far",
+        "",
+        _row("still to ask", ("requests", "answered", "tokens in", "tokens out", "hours"), 12),
+        *(_work(each) for each in forecasts),
+        _work_in_all(forecasts),
+        "",
+        _row("US dollars", ("online: low", "expected", "high", "batch: low", "expected", "high"), 11),
+        *(_bill(each) for each in forecasts),
+        _row("together", [_money(n) for mode in _MODES for n in _amounts(estimate.dollars(mode))], 11)
+    ]

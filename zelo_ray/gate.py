@@ -1,0 +1,222 @@
+"""The caller's side of limits and budget: calls queue here until they may be sent."""
+
+import asyncio
+import math
+import time
+from collections import deque
+from collections.abc import Mapping
+from functools import cache
+
+import orjson
+from pydantic import BaseModel
+
+from zelo_ray.budget import Till
+from zelo_ray.limiter import Account, Lease, Quota
+from zelo_ray.records import Judge, Request, Usage, verdict_schema
+
+_LINGER = 0.005  # seconds in which calls gather, to be leased together
+_MOST = 200  # calls in one lease
+_DENIED_WAIT = 0.2  # seconds before money is asked for again that others may give back
+_LEARNING = 0.05  # weight of a new reply in what the estimates learn
+_OVERHEAD = 20  # tokens of a request beside its texts
+_MANY = 50  # answers that tell how long answers get
+_FIRST_OUTPUT = 300.0  # tokens of an answer, before the first has come
+
+
+class Estimates:
+    """Tokens of one judge's calls before they are made, learned from those that were.
+
+    A token is about four bytes of UTF-8 in most languages and less in JSON and code; how many it is
+    for this model and these prompts the replies tell.
+    """
+
+    def __init__(self, judge: Judge) -> None:
+        limit = judge.options.get("max_output_tokens")
+        self._most = float(limit or judge.options.get("output_tokens") or 4096)
+        self._per_byte = 1.3 / 4
+        self._output = min(_FIRST_OUTPUT, self._most)
+        self._longest, self._seen = 0.0, 0
+
+    def expected(self, size: float) -> Usage:
+        """What a call of so many bytes will use, as far as is known."""
+        return Usage(math.ceil(size * self._per_byte) + _OVERHEAD, math.ceil(self._output))
+
+    def most(self, size: float) -> Usage:
+        """What no call is known to exceed: two bytes a token, and the output limit."""
+        return Usage(math.ceil(size / 2) + _OVERHEAD, math.ceil(self._most))
+
+    def likely_most(self, size: float) -> Usage:
+        """As `most`, but once many answers are known, a quarter more than the longest of them."""
+        if self._seen < _MANY:
+            return self.most(size)
+        output = min(self._most, 1.25 * self._longest)
+        return Usage(math.ceil(size * self._per_byte * 1.25) + _OVERHEAD, math.ceil(output))
+
+    def learn(self, size: float, usage: Usage) -> None:
+        """Take in what a call of so many bytes has used."""
+        if usage.input_tokens and usage.output_tokens:
+            per_byte = (usage.input_tokens - _OVERHEAD) / size
+            self._per_byte += _LEARNING * (max(0.05, per_byte) - self._per_byte)
+            self._output += _LEARNING * (usage.output_tokens - self._output)
+            self._longest, self._seen = max(self._longest, usage.output_tokens), self._seen + 1
+
+
+def size_of(request: Request) -> int:
+    """Bytes of a request's texts and schema."""
+    texts = len(request.system.encode(errors="replace")) + len(
+        request.user.encode(errors="replace")
+    )
+    return texts + _schema_size(request.verdict)
+
+
+@cache
+def _schema_size(verdict: type[BaseModel]) -> int:
+    return len(orjson.dumps(verdict_schema(verdict)))
+
+
+class Gate:
+    """Lets one judge's calls pass at the pace of its account.
+
+    Args:
+        account: whose limits hold.
+        quota: who shares them out.
+    """
+
+    def __init__(self, account: Account, quota: Quota) -> None:
+        self._account, self._quota = account, quota
+        self._queue = deque[tuple[Mapping[str, float], asyncio.Future[bool]]]()
+        self._more, self._told = dict[str, float](), dict[str, float]()
+        self._soon = set[asyncio.Future[bool]]()
+        self._granting: asyncio.Task[None] | None = None
+        self._limited = bool(account.limits or account.cautious)
+        self._open_at, self._closed = 0.0, False
+        self.lease: Lease | None = None
+        """the last one, for those who want to see the limits"""
+        self.spent_day = False
+        """whether the requests of the day are used up"""
+
+    async def admit(self, cost: Mapping[str, float]) -> bool:
+        """Wait until a call of this cost may go; false when none may any more."""
+        while self._limited and not (self._closed or self.spent_day):
+            granted = asyncio.get_running_loop().create_future()
+            self._queue.append((cost, granted))
+            self._granting = self._granting or asyncio.create_task(self._grant())
+            if not await granted:
+                return False
+            self._soon.discard(granted)
+            if time.monotonic() >= self._open_at:
+                return not self._closed
+            # a pause began since: there is a new turn after it
+        return not (self._closed or self.spent_day)
+
+    def settle(self, reserved: Mapping[str, float], used: Mapping[str, float]) -> None:
+        """Tell what a call used of what was reserved for it."""
+        for name, amount in used.items():
+            self._more[name] = self._more.get(name, 0.0) + amount - reserved.get(name, 0.0)
+
+    def learn(self, told: Mapping[str, float]) -> None:
+        """Take limits that a response told."""
+        if told:
+            self._told.update(told)
+            self._limited = True
+
+    async def pause(self, seconds: float) -> None:
+        """Obey a 429, here at once, and elsewhere from the next lease on."""
+        self._open_at = max(self._open_at, time.monotonic() + seconds)
+        self._limited = True
+        await self._quota.pause(self._account, seconds)
+
+    def close(self) -> None:
+        """Let nothing pass any more, and no caller wait."""
+        self._closed = True
+        for granted in self._soon:
+            _answer(granted, False)
+        self._empty()
+
+    def _empty(self) -> None:
+        for _, granted in self._queue:
+            _answer(granted, False)
+        self._queue.clear()
+
+    async def _grant(self) -> None:
+        """Lease for those who wait, until nobody does."""
+        loop = asyncio.get_running_loop()
+        await asyncio.sleep(_LINGER)
+        while self._queue:
+            costs = [cost for cost, _ in list(self._queue)[:_MOST]]
+            more, self._more = self._more, {}
+            lease = await self._quota.lease(self._account, costs, more, self._told)
+            self.lease = lease
+            for delay in lease.delays[: len(self._queue)]:
+                _, granted = self._queue.popleft()
+                self._soon.add(granted)
+                loop.call_later(delay, _answer, granted, True)
+            if lease.binding == "rpd" and len(lease.delays) < len(costs):
+                self.spent_day = True
+                self._empty()
+            await asyncio.sleep(lease.again if self._queue else _LINGER)
+        self._granting = None
+
+
+class Purse:
+    """Holds what the calls of one process may cost. Without a till there is no cap."""
+
+    def __init__(self, spender: str, till: Till | None) -> None:
+        self._spender, self._till = spender, till
+        self._queue = deque[tuple[float, asyncio.Future[bool]]]()
+        self._settled = self._held = 0.0
+        self._granting: asyncio.Task[None] | None = None
+        self.over = False
+        """whether there is no money left for what was asked for last"""
+
+    @property
+    def capped(self) -> bool:
+        """Whether there is a cap at all."""
+        return self._till is not None
+
+    async def hold(self, dollars: float) -> None:
+        """Take over money that an earlier run had reserved, whether there is enough or not."""
+        if self._till is not None:
+            self._held += dollars
+            await self._till.reserve(self._spender, self._settled, self._held, ())
+
+    async def take(self, dollars: float) -> bool:
+        """Wait until a call may cost so much; false when it never may."""
+        if self._till is None or not dollars:
+            return True
+        taken = asyncio.get_running_loop().create_future()
+        self._queue.append((dollars, taken))
+        self._granting = self._granting or asyncio.create_task(self._grant(self._till))
+        return bool(await taken)
+
+    def give_back(self, taken: float, spent: float) -> None:
+        """Tell what a call has cost of what was taken for it."""
+        self._held -= taken if self.capped else 0.0
+        self._settled += spent
+
+    def close(self) -> None:
+        """Let nobody wait for money any more."""
+        while self._queue:
+            _, taken = self._queue.popleft()
+            _answer(taken, False)
+
+    async def _grant(self, till: Till) -> None:
+        await asyncio.sleep(_LINGER)
+        while self._queue:
+            wants = [dollars for dollars, _ in list(self._queue)[:_MOST]]
+            grant = await till.reserve(self._spender, self._settled, self._held, wants)
+            for _ in range(min(grant.count, len(self._queue))):
+                dollars, taken = self._queue.popleft()
+                self._held += dollars
+                _answer(taken, True)
+            if grant.over:
+                self.over = True
+                self.close()
+            elif self._queue and not grant.count:
+                await asyncio.sleep(_DENIED_WAIT)
+        self._granting = None
+
+
+def _answer(waiting: asyncio.Future[bool], passed: bool) -> None:
+    if not waiting.done():
+        waiting.set_result(passed)

@@ -1,0 +1,210 @@
+"""Limits by time that all callers of an account share: requests and tokens a minute, and a day.
+
+A `Limiter` answers at once and never waits: it tells each call how long to wait. It does so by
+virtual scheduling (the generic cell rate algorithm of ATM Forum TM 4.0, for several limits at
+once): each limit has a clock that a call advances by its amount divided by the rate; the call may
+go when every clock has come. So calls go first come, first served, whatever their size.
+
+Time is passed in, in seconds of any monotonic clock.
+"""
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+_PERIODS = {"rpm": 60.0, "tpm": 60.0, "itpm": 60.0, "otpm": 60.0, "rpd": 86_400.0}
+_HEADROOM = 0.99  # of a limit is used: the server's clock and network are not ours
+_BURST = 1.0  # seconds' worth that a rested account may spend at once; a day's limit, all of it
+_HORIZON = 1.0  # seconds that a lease looks ahead; what a caller that dies had leased is soon over
+_CUT, _LEAST = 0.8, 0.02  # at each 429, and the smallest share of the limits that is left
+_GROWTH, _WARY_GROWTH = 0.02, 0.001  # a second; the latter past a guess that met a 429
+_RETREAT = 0.95  # of a guess, at each 429
+_SOONEST = 0.05  # seconds before a caller asks again
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """A model behind one key, and what is known of its limits beforehand.
+
+    ``limits`` are the user's word; ``cautious`` are used where neither that nor the server's says
+    how many requests a minute there may be. Both by the names of the option ``limits``.
+    """
+
+    name: str
+    limits: Mapping[str, float] = field(default_factory=dict)
+    cautious: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """When calls may go: a delay in seconds for each of the first ones asked for.
+
+    For the others the caller asks anew after ``again`` seconds; ``binding`` is the limit that they
+    wait for. ``rates`` are the limits in force, and ``guessed`` tells that nobody has said them.
+    """
+
+    delays: tuple[float, ...]
+    again: float
+    binding: str
+    rates: Mapping[str, float]
+    guessed: bool
+
+
+class Limiter:
+    """The limits of one account. It starts with nothing saved up, also after its own death."""
+
+    def __init__(self, account: Account, now: float) -> None:
+        self._account, self._told = account, dict[str, float]()
+        self._clocks = dict[str, float]()
+        self._open_at = self._grown_at = self._cut_at = now
+        self._share = self._reach = 1.0
+        self._met = False
+
+    @property
+    def guessed(self) -> bool:
+        """Whether the requests a minute are nobody's word but a cautious guess."""
+        known = "rpm" in self._account.limits or "rpm" in self._told
+        return bool(self._account.cautious) and not known
+
+    @property
+    def rates(self) -> dict[str, float]:
+        """The limits in force, each a number in its own period."""
+        known = dict[str, float]()
+        for name, limit in (*self._told.items(), *self._account.limits.items()):
+            known[name] = min(limit, known.get(name, limit))
+        day = {"rpd": known.pop("rpd")} if "rpd" in known else {}
+        rates = {name: limit * self._share * _HEADROOM for name, limit in known.items()}
+        if self.guessed:
+            reach = self._share * self._reach
+            rates |= {name: limit * reach for name, limit in self._account.cautious.items()}
+        return rates | day
+
+    def learn(self, account: Account, told: Mapping[str, float]) -> None:
+        """Take what the user gives, and what the server's headers said last."""
+        self._account = account
+        self._told.update(told)
+
+    def reserve(self, cost: Mapping[str, float], now: float) -> float:
+        """Seconds until a call of this cost may go. Its place is taken."""
+        start = max(now, self._open_at)
+        for name, rate in self.rates.items():
+            clock = self._clock(name, now) + cost.get(name, 0.0) * _PERIODS[name] / rate
+            self._clocks[name] = clock
+            start = max(start, clock)
+        return start - now
+
+    def lease(self, costs: Sequence[Mapping[str, float]], now: float) -> Lease:
+        """Reserve for as many calls as may begin soon, in their order."""
+        self._grow(now)
+        delays = list[float]()
+        for cost in costs:
+            if self._ahead(now)[0] > _HORIZON:
+                break
+            delays.append(self.reserve(cost, now))
+        ahead, binding = self._ahead(now)
+        again = max(_SOONEST, ahead - _HORIZON / 2)
+        return Lease(tuple(delays), again, binding, self.rates, self.guessed)
+
+    def correct(self, more: Mapping[str, float]) -> None:
+        """Settle estimates: so much more was used than reserved; negative: less."""
+        for name, rate in self.rates.items():
+            if name in self._clocks:
+                self._clocks[name] += more.get(name, 0.0) * _PERIODS[name] / rate
+
+    def pause(self, seconds: float, now: float) -> None:
+        """Obey a 429: nothing goes for so long, and from then on at a lower rate."""
+        self._open_at = max(self._open_at, now + seconds)
+        if now > self._cut_at + 1.0:  # calls that were in flight together are one excess
+            self._share, self._met = max(_LEAST, self._share * _CUT), True
+            self._reach *= _RETREAT
+            self._cut_at = now
+
+    def _clock(self, name: str, now: float) -> float:
+        if name == "rpd":
+            return max(self._clocks.get(name, -math.inf), now - _PERIODS[name])
+        return max(self._clocks.get(name, -math.inf), self._open_at, now - _BURST)
+
+    def _ahead(self, now: float) -> tuple[float, str]:
+        """How far the slowest clock is ahead of the time, in seconds, and which it is."""
+        clocks = [(self._clock(name, now) - now, name) for name in self.rates]
+        if rpd := self.rates.get("rpd"):  # a day's limit makes nobody wait: there is one, or none
+            clocks.append((self._clock("rpd", now) + _PERIODS["rpd"] / rpd - now, "rpd"))
+        return max([*clocks, (self._open_at - now, "pause")], key=lambda clock: clock[0])
+
+    def _grow(self, now: float) -> None:
+        """A slow way back to the limits; past a guess, a slow way up for as long as none is met."""
+        seconds, self._grown_at = min(1.0, now - self._grown_at), now
+        if self._share < 1:
+            self._share = min(1.0, self._share * (1 + _GROWTH * seconds))
+        elif self.guessed:
+            self._reach *= 1 + (_WARY_GROWTH if self._met else _GROWTH) * seconds
+
+
+class Quota(Protocol):
+    """Where callers lease, be it in this process or in the cluster."""
+
+    async def lease(
+        self,
+        account: Account,
+        costs: Sequence[Mapping[str, float]],
+        more: Mapping[str, float],
+        told: Mapping[str, float],
+    ) -> Lease:
+        """Correct earlier estimates, learn from headers, and reserve; see `Limiter`."""
+
+    async def pause(self, account: Account, seconds: float) -> None:
+        """Obey a 429."""
+
+
+class Limits:
+    """The limiters of all accounts, one each, made when first asked for."""
+
+    def __init__(self) -> None:
+        self._limiters = dict[str, Limiter]()
+
+    def lease(
+        self,
+        account: Account,
+        costs: Sequence[Mapping[str, float]],
+        more: Mapping[str, float],
+        told: Mapping[str, float],
+    ) -> Lease:
+        """As `Quota.lease`, at once."""
+        now = time.monotonic()
+        limiter = self._limiter(account, now)
+        limiter.learn(account, told)
+        limiter.correct(more)
+        return limiter.lease(costs, now)
+
+    def pause(self, account: Account, seconds: float) -> None:
+        """As `Quota.pause`, at once."""
+        now = time.monotonic()
+        self._limiter(account, now).pause(seconds, now)
+
+    def _limiter(self, account: Account, now: float) -> Limiter:
+        if account.name not in self._limiters:
+            self._limiters[account.name] = Limiter(account, now)
+        return self._limiters[account.name]
+
+
+class OwnQuota:
+    """A quota for callers of one process."""
+
+    def __init__(self) -> None:
+        self._limits = Limits()
+
+    async def lease(
+        self,
+        account: Account,
+        costs: Sequence[Mapping[str, float]],
+        more: Mapping[str, float],
+        told: Mapping[str, float],
+    ) -> Lease:
+        """See `Quota`."""
+        return self._limits.lease(account, costs, more, told)
+
+    async def pause(self, account: Account, seconds: float) -> None:
+        """See `Quota`."""
+        self._limits.pause(account, seconds)

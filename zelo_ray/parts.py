@@ -1,0 +1,102 @@
+"""What was sent away in batches: a durable record of each, written before the batch exists.
+
+The records are JSON objects in the folder ``batches`` of an output directory or URL.
+"""
+
+import os
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import fsspec
+import orjson
+
+from zelo_ray.ledger import LedgerError
+
+FOLDER = "batches"
+State = Literal["intended", "submitted", "harvested", "void"]
+"""``intended``: the batch may or may not exist; ``void``: it never came to be, or was another's."""
+
+
+@dataclass(slots=True)
+class Part:
+    """Requests that travel in one batch.
+
+    ``mark`` is what the batch is known by at its provider; ``verdict`` names the model that answers
+    must satisfy; ``keys`` are the requests'. ``tokens`` and ``dollars`` are what was reserved,
+    ``size`` the bytes of the prompts, ``intended_at`` seconds since 1970.
+    ``candidates`` are batches that may be this one, where a provider keeps no mark;
+    ``key_variable`` is where the judge's key is found, if not in its provider's usual variable.
+    """
+
+    mark: str
+    judge: str
+    verdict: str
+    keys: list[str]
+    size: int
+    tokens: int
+    dollars: float
+    intended_at: float
+    state: State = "intended"
+    batch: str = ""
+    candidates: list[str] = field(default_factory=list)
+    key_variable: str = ""
+    requests: int = 0
+
+    def __post_init__(self) -> None:
+        """Remember how many there were: keys are dropped when nothing is to come any more."""
+        self.requests = self.requests or len(self.keys)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether answers may still come of it."""
+        return self.state in ("intended", "submitted")
+
+
+class Parts:
+    """The records under one output directory or URL."""
+
+    def __init__(self, out: str) -> None:
+        self._fs, root = fsspec.url_to_fs(out)
+        self._folder = f"{root.rstrip('/')}/{FOLDER}"
+
+    def __iter__(self) -> Iterator[Part]:
+        """All records, oldest first."""
+        self._fs.invalidate_cache()
+        if self._fs.exists(self._folder):
+            for name in sorted(self._fs.find(self._folder)):
+                if name.endswith(".json"):
+                    yield Part(**orjson.loads(self._fs.cat_file(name)))
+
+    def keep(self, part: Part) -> None:
+        """Write a record anew. It is durable when this returns.
+
+        Raises:
+            LedgerError: it could not be written.
+        """
+        if not part.is_open:
+            part.keys = []
+        data, name = orjson.dumps(asdict(part)), f"{self._folder}/{part.mark}.json"
+        try:
+            if "file" in self._fs.protocol:
+                _replace(Path(name), data)
+            else:
+                self._fs.pipe_file(name, data)
+        except Exception as error:  # noqa: BLE001 - every storage has its own errors
+            raise LedgerError(f"{name}: {type(error).__name__}: {error}") from None
+
+
+def _replace(path: Path, data: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_suffix(".new")
+    with beside.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    beside.replace(path)
+    handle = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

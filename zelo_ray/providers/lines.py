@@ -1,0 +1,156 @@
+"""What the batch clients share: JSONL out, JSONL in, and a provider's word on a batch."""
+
+import contextlib
+import json
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager
+from datetime import datetime
+from typing import Any, Protocol, TypeVar
+
+from zelo_ray.providers import Batch, Outcome, Refused, Retry
+from zelo_ray.providers.outcome import MALFORMED, Caller, guarded
+
+T = TypeVar("T")
+TRANSFER = 600.0
+"""Seconds that a file may take to go up: 50 MB at less than a megabit a second."""
+ABSENT = (
+    "no such batch; either it is not of this key's account, or it was deleted, or the base URL "
+    "is not the one that it was sent to"
+)
+"""What a 404 means where a batch is asked for."""
+
+# In JSON these may stand as they are, but a reader that splits text at every kind of line end
+# would see two halves of a line.
+_LINE_ENDS = (("\u2028", "\\u2028"), ("\u2029", "\\u2029"), ("\x85", "\\u0085"))
+_QUOTED = re.compile(r"(?<!\w)'[^']*'(?!\w)|\"[^\"]*\"|`[^`]*`")
+_REASON_LENGTH = 200
+
+
+class Download(Protocol):
+    """A response whose body is still to come."""
+
+    def iter_bytes(self) -> AsyncIterator[bytes]:
+        """The body's pieces."""
+
+    async def close(self) -> None:
+        """Let go of the connection."""
+
+
+def written(fields: Mapping[str, Any], name: str) -> bytes:
+    """A line of a batch file, with its end of line.
+
+    Raises:
+        Refused: the prompt holds characters that cannot be sent.
+    """
+    text = json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
+    for end, escaped in _LINE_ENDS:
+        text = text.replace(end, escaped)
+    with contextlib.suppress(UnicodeEncodeError):
+        return f"{text}\n".encode()
+    raise Refused(f"{name}: the prompt holds characters that cannot be sent")
+
+
+def results_in(
+    lines: Iterable[bytes], read: Callable[[Any], tuple[str, Outcome]]
+) -> Iterator[tuple[str, Outcome]]:
+    """What ``read`` makes of each line; a line that it stumbles over is passed over.
+
+    Its request is then missing, as if the provider had left it out.
+    """
+    for line in lines:
+        try:
+            key, outcome = read(json.loads(line))
+        except MALFORMED:
+            continue
+        if isinstance(key, str):
+            yield key, outcome
+
+
+async def downloaded(
+    opening: AbstractAsyncContextManager[Download], caller: Caller
+) -> AsyncIterator[list[bytes]]:
+    """The lines of a file as it comes in, some at a time, without their ends.
+
+    Not by the SDK's or httpx's own lines: those also end at characters that JSON may hold.
+
+    Raises:
+        Retry, Refused, Fatal: as `guarded`, also in the middle of the file.
+    """
+    response = await guarded(opening.__aenter__(), caller)
+    try:
+        pieces, rest = aiter(response.iter_bytes()), b""
+        while (piece := await guarded(anext(pieces, None), caller)) is not None:
+            *lines, rest = (rest + piece).split(b"\n")
+            yield lines
+        yield [rest]
+    finally:
+        with contextlib.suppress(Exception):  # it may have broken off already
+            await response.close()
+
+
+async def told(
+    call: Awaitable[str], read: Callable[[Any], T], caller: Caller, seconds: float | None = None
+) -> T:
+    """What ``read`` makes of the JSON that a call brings.
+
+    Raises:
+        Retry, Refused, Fatal: as `guarded`; Retry too where ``read`` stumbles.
+    """
+    text = await guarded(call, caller, seconds)
+    with contextlib.suppress(*MALFORMED):
+        return read(json.loads(text))
+    raise Retry(f"{caller.name}: a response of another form than the documented one")
+
+
+async def stopped(
+    cancelling: Awaitable[Any], look: Callable[[], Awaitable[Batch]], caller: Caller
+) -> None:
+    """Cancel a batch; that it has ended meanwhile is no error.
+
+    Raises:
+        Retry, Refused, Fatal: as `guarded`.
+    """
+    trouble = None
+    try:
+        await guarded(cancelling, caller)
+    except (Retry, Refused) as error:
+        trouble = error
+    if trouble is not None and not (await look()).ended:
+        raise trouble
+
+
+async def listed(
+    page: Callable[[str], Awaitable[tuple[list[Batch], str]]], since: float
+) -> list[Batch]:
+    """Batches created since then, from a list that comes in pages, newest first.
+
+    Args:
+        page: Takes a place in the list, "" for its beginning, and gives the batches from there and
+            the place of the next page, "" where there is none.
+        since: In seconds since 1970; a provider may tell whole ones only.
+    """
+    found: list[Batch] = []
+    place, seen, since = "", set[str](), float(int(since))
+    while place not in seen:
+        seen.add(place)
+        batches, place = await page(place)
+        found += [batch for batch in batches if batch.created_at >= since]
+        if not place or all(batch.created_at < since for batch in batches):
+            break
+    return found
+
+
+def seconds_of(time: str) -> float:
+    """An RFC 3339 time in seconds since 1970."""
+    return datetime.fromisoformat(time).timestamp()
+
+
+def reason_of(code: object, message: object, key: str) -> str:
+    """A provider's word on why a batch failed, in one short line.
+
+    What stands in quotes may be out of a prompt and is left out, as is the key.
+    """
+    words = f"{code or ''}: {message or ''}"
+    said = _QUOTED.sub("...", words.replace(key, "[key]") if key else words)
+    return " ".join(said.split())[:_REASON_LENGTH].strip(": ")

@@ -1,0 +1,200 @@
+"""Judges that are made up: they know the truth, and err as their options say.
+
+They are for sizing a run before it is paid for (docs/sizing.md), and for tests that must know what
+comes out. The truth is a number in each document's metadata. Of two documents, in the order in
+which they are shown, such a judge sees a difference, in logits:
+
+    slope (truth of the second - truth of the first) - position_bias + shared_noise z + noise e
+
+where e is standard logistic, drawn for each request, and z standard normal, drawn for each pair
+and the same for all simulated judges, since real ones err together. Its preference is the tanh of
+half of that. So with noise 1 and nothing else the second document wins with probability
+1 / (1 + exp(-slope (difference of truths))): the model of Bradley & Terry (1952, Biometrika
+39:324), whose scores then estimate slope times truth.
+
+Every draw follows from the request's key, so the same question has the same answer, and judges of
+other names err on their own. Whatever is drawn follows from what the key covers, and from no id.
+"""
+
+import asyncio
+import json
+import math
+import random
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from zelo_ray.providers import Fatal, Provider, Refused, Retry, Settings
+from zelo_ray.records import Answer, Document, Judge, Request, Status, Usage, first_error
+
+_LARGEST = 1e9
+"""Of an option or a truth: far from where products stop being finite."""
+_BYTES_PER_TOKEN = 4
+_LATENCY_SPREAD = 0.5
+"""Standard deviation of the logarithm of a latency."""
+
+_Logits = Annotated[float, Field(ge=-_LARGEST, le=_LARGEST)]
+_Scale = Annotated[float, Field(ge=0, le=_LARGEST)]
+_Chance = Annotated[float, Field(ge=0, le=1)]
+
+
+class Traits(BaseModel):
+    """How a simulated judge is: the options of ``judge_options``, all of them part of the key."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
+
+    truth: str = Field("grade", min_length=1, description="the field of the metadata")
+    slope: _Logits = Field(1.0, description="logits for each step of truth")
+    noise: _Scale = Field(1.0, description="scale of the logistic error of a vote; 0 never errs")
+    shared_noise: _Scale = Field(0.0, description="sd of the error on a pair that all judges share")
+    position_bias: _Logits = Field(0.0, description="logits in favour of what is shown first")
+    refusals: _Chance = Field(0.0, description="chance of an answer that refuses")
+    truncated: _Chance = Field(0.0, description="chance of an answer that breaks off")
+    invalid: _Chance = Field(0.0, description="chance of an answer that is no verdict")
+    failures: _Chance = Field(0.0, description="chance of a call that comes to no answer")
+    latency: _Scale = Field(0.0, description="mean seconds of a call")
+    output_tokens: int = Field(120, ge=0, le=2**31, description="of each answer")
+
+    @model_validator(mode="after")
+    def _ends_exclude_each_other(self) -> "Traits":
+        if self.refusals + self.truncated + self.invalid > 1:
+            raise ValueError("refusals, truncated and invalid must not sum to more than 1")
+        return self
+
+
+KEY_VARIABLES: tuple[str, ...] = ()
+MODELS = ("judge",)
+CLOSED = False
+OPTIONS: Mapping[str, Any] = Traits.model_validate({}).model_dump()
+CONCURRENCY = 256
+RATES: Mapping[str, float] = {}
+BATCH = None
+
+
+def connect(settings: Settings) -> Provider:
+    """There is nothing to connect to."""
+    del settings
+    return Simulated()
+
+
+def counted(usage: Usage) -> Mapping[str, float]:
+    """All that a limit may count, so that limits can be tried out."""
+    tokens = usage.input_tokens, usage.output_tokens
+    return {"tpm": sum(tokens), "itpm": tokens[0], "otpm": tokens[1]}
+
+
+class Simulated:
+    """Answers from the truth, and counts the calls for each request: each has luck of its own."""
+
+    def __init__(self) -> None:
+        self._calls = Counter[str]()
+
+    async def send(self, request: Request) -> Answer:
+        """Compare two documents, badly or well."""
+        judge = request.judge
+        traits = _traits(judge)
+        text = json.dumps(_verdict(request, traits))
+        luck = random.Random(f"{request.key}:{self._calls[request.key]}")
+        self._calls[request.key] += 1
+        fails, status = luck.random() < traits.failures, _end(luck.random(), traits)
+        if traits.latency:  # it changes when an answer comes, and none of its chances
+            spread = luck.lognormvariate(-(_LATENCY_SPREAD**2) / 2, _LATENCY_SPREAD)
+            await asyncio.sleep(traits.latency * spread)
+        if fails:
+            raise Retry(f"{judge.name}: a simulated failure")
+        usage = Usage(_tokens(request.system, request.user), traits.output_tokens)
+        if status == "invalid":  # it may be asked again, so the count goes on
+            return Answer("ok", "Hard to say.", usage, model=judge.model)  # which no parser takes
+        del self._calls[request.key]
+        if status == "refused":
+            return Answer(status, "", usage, model=judge.model, reason="a simulated refusal")
+        if status == "truncated":
+            half, reason = text[: len(text) // 2], "a simulated answer that breaks off"
+            return Answer(status, half, usage, model=judge.model, reason=reason)
+        return Answer("ok", text, usage, model=judge.model)
+
+    async def aclose(self) -> None:
+        """Nothing is held."""
+
+
+def _traits(judge: Judge) -> Traits:
+    try:
+        return Traits.model_validate(judge.options)
+    except ValidationError as error:
+        raise Fatal(f"{judge.name}: judge_options: {first_error(error)}") from None
+
+
+def _end(chance: float, traits: Traits) -> Status:
+    """How an answer ends: a chance in [0, 1), put to the three that are no good in turn."""
+    ends: dict[Status, float] = {
+        "refused": traits.refusals,
+        "truncated": traits.truncated,
+        "invalid": traits.invalid,
+    }
+    for status, share in ends.items():
+        if chance < share:
+            return status
+        chance -= share
+    return "ok"
+
+
+def _tokens(*texts: str) -> int:
+    """An estimate, from the bytes in UTF-8."""
+    size = sum(len(text.encode("utf-8", "replace")) for text in texts)
+    return -(-size // _BYTES_PER_TOKEN)
+
+
+def _verdict(request: Request, traits: Traits) -> dict[str, Any]:
+    for field, (documents, write) in _VERDICTS.items():
+        if field in request.verdict.model_fields and len(request.documents) == documents:
+            return write(request, traits, [_truth(request, each) for each in request.documents])
+    raise Refused("simulated judges compare two documents and answer nothing else")
+
+
+def _truth(request: Request, document: Document) -> float:
+    field = request.judge.options["truth"]
+    truth: Any = document.metadata.get(field)
+    if type(truth) in (int, float) and -_LARGEST <= truth <= _LARGEST:
+        return float(truth)
+    who = request.judge.name
+    raise Refused(f"{who}: document {document.id!r} has no number as {field!r} in its metadata")
+
+
+def _preference(request: Request, traits: Traits, truths: Sequence[float]) -> dict[str, Any]:
+    """The verdict on a pair, in the order in which it is shown."""
+    first, second = truths
+    seen = (
+        traits.slope * (second - first)
+        - traits.position_bias
+        + traits.shared_noise * _shared_error(request, truths)
+        + traits.noise * _logistic(random.Random(request.key))
+    )
+    said = f"A is worth {first:g} and B {second:g}; seen as {seen:+.2f} logits for B"
+    return {"reasoning": said, "preference": math.tanh(seen / 2)}
+
+
+def _logistic(rng: random.Random) -> float:
+    """A draw from the standard logistic distribution."""
+    chance = rng.random() or 2**-54
+    return math.log(chance / (1 - chance))
+
+
+def _shared_error(request: Request, truths: Sequence[float]) -> float:
+    """What every simulated judge errs on this pair, in standard deviations, for the second.
+
+    It turns with the order, as an error about the documents does. Two that are alike have none.
+    """
+    sides = [(each.content, truth) for each, truth in zip(request.documents, truths, strict=True)]
+    if sides[0] == sides[1]:
+        return 0.0
+    pair = [request.query, *sorted(each.content for each in request.documents)]
+    error = random.Random(json.dumps(pair)).gauss(0.0, 1.0)
+    return error if sides[0] < sides[1] else -error
+
+
+_Writer = Callable[[Request, Traits, Sequence[float]], dict[str, Any]]
+
+_VERDICTS: Mapping[str, tuple[int, _Writer]] = {"preference": (2, _preference)}
+"""By the field that tells a verdict: how many documents it is about, and what writes it."""
