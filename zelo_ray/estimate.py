@@ -7,6 +7,7 @@ looks its requests up in the ledger: what their replies used tells what the othe
 import hashlib
 import heapq
 import math
+import textwrap
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 
@@ -26,7 +27,7 @@ from zelo_ray.records import Judge, Pool, Reply, Usage
 
 Array = NDArray[np.float64]
 _FIRST, _OTHERS = 60, 240  # pools of the sample: those that a pilot takes first, and any others
-_MOST_RENDERED = 40_000  # requests of the sample: a few seconds
+_MOST_RENDERED = 15_000  # requests of each part of the sample: a second or two
 _OVERHEAD = 20  # tokens of a request beside its texts
 _LEAST_ERROR = 0.05  # of what rests on replies: the rest may differ from what was answered
 _ONE_POOL_ERROR = 0.25  # relative standard error where only one pool has replies
@@ -157,9 +158,8 @@ class Survey:
 
     def sample(self) -> "list[_Sampled]":
         """Render the first round of the sample's pools, or of as many as can be done quickly."""
-        first = self._render(self._first.pools, _MOST_RENDERED // 4, ())
-        taken = [each.query_id for each in first]
-        others = self._render(self._others.pools, _MOST_RENDERED, taken)
+        first = self._render(self._first.pools, ())
+        others = self._render(self._others.pools, {each.query_id for each in first})
         for each in others:  # they stand for all that are not among the first
             each.weight = (self._asked - len(first)) / len(others)
         return [*first, *others]
@@ -458,17 +458,105 @@ def _hours(
 
 def lines(estimate: Estimate) -> list[str]:
     """The estimate as plain text: requests, tokens and hours, then dollars, then what to know."""
-    forecasts = estimate.forecasts
-    left, planned = sum(each.left for each in forecasts), sum(each.planned for each in forecasts)
+    each, modes = estimate.forecasts, _modes(estimate)
+    left, planned = sum(one.left for one in each), sum(one.planned for one in each)
+    heads = [head for mode in modes for head in (f"{mode}: low", "expected", "high")]
+    sums = [_amounts(estimate.dollars(mode)) for mode in modes]
+    more = "+?" if estimate.unpriced else ""
+    asked = f"{left:,} of {planned:,} requests about {estimate.pools:,} queries are left to ask"
     return [
-        f"{left:,} of {planned:,} requests about {estimate.pools:,} queries are left to ask; "
-        f"{_money(estimate.spent)} spent so far",
+        f"{asked}; {_money(estimate.spent)} spent so far",
         "",
-        _row("still to ask", ("requests", "answered", "tokens in", "tokens out", "hours"), 12),
-        *(_work(each) for each in forecasts),
-        _work_in_all(forecasts),
+        _row("still to ask", "requests", "answered", "tokens in", "tokens out", "hours"),
+        *(_work(one.judge, [one]) for one in each),
+        _work("together", each),
         "",
-        _row("US dollars", ("online: low", "expected", "high", "batch: low", "expected", "high"), 11),
-        *(_bill(each) for each in forecasts),
-        _row("together", [_money(n) for mode in _MODES for n in _amounts(estimate.dollars(mode))], 11)
+        _row("US dollars", *heads),
+        *(_row(one.judge, *(cell for mode in modes for cell in _bill(one, mode))) for one in each),
+        _row("together", *(cell + more for amounts in sums for cell in amounts)),
+        "",
+        *(line for note in _notes(estimate) for line in _wrapped(note)),
     ]
+
+
+def _modes(estimate: Estimate) -> list[str]:
+    return ["online", "batch"] if any(one.has_batch for one in estimate.forecasts) else ["online"]
+
+
+def _row(name: str, *cells: str) -> str:
+    clipped = name if len(name) <= 33 else f"{name[:32]}…"
+    return f"{clipped:34}" + "".join(f"{cell:>11}" for cell in cells)
+
+
+def _work(name: str, forecasts: Sequence[Forecast]) -> str:
+    """A row of the first table; judges are asked side by side."""
+    hours, guessed = max(((one.hours or 0.0, one.guessed) for one in forecasts), default=(0, False))
+    known = any(one.hours is not None for one in forecasts)
+    return _row(
+        name,
+        f"{sum(one.left for one in forecasts):,}",
+        f"{sum(one.answered for one in forecasts):,}",
+        _count(sum(one.input_tokens for one in forecasts)),
+        _count(sum(one.output_tokens for one in forecasts)),
+        f"{'~' if guessed else ''}{hours:,.1f} h" if known else "-",
+    )
+
+
+def _bill(forecast: Forecast, mode: str) -> list[str]:
+    spread = forecast.batch if mode == "batch" else forecast.online
+    mark = "*" if mode == "batch" and not forecast.has_batch else ""
+    return [cell + mark for cell in _amounts(spread)] if spread else ["?", "?", "?"]
+
+
+def _amounts(spread: Spread) -> list[str]:
+    return [_money(spread.low), _money(spread.expected), _money(spread.high)]
+
+
+def _money(amount: float) -> str:
+    places = 0 if amount >= 1000 else 2 if amount >= 1 or amount == 0 else 4
+    return f"${amount:,.{places}f}"
+
+
+def _count(tokens: float) -> str:
+    for unit, name in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if tokens >= unit:
+            return f"{tokens / unit:,.1f}{name}"
+    return f"{tokens:.0f}"
+
+
+def _wrapped(note: str) -> list[str]:
+    return textwrap.wrap(note, 100, break_long_words=False, break_on_hyphens=False)
+
+
+def _notes(estimate: Estimate) -> Iterable[str]:
+    """What the marks mean, what the figures rest on, and what to do."""
+    each = [one for one in estimate.forecasts if one.left]
+    if replies := sum(one.replies for one in each):
+        yield (
+            f"Tokens are as {replies:,} replies used them; low and high lie two standard errors "
+            "away, at least 5%."
+        )
+    if names := ", ".join(one.judge for one in each if one.input_tokens and not one.replies):
+        yield (
+            f"No reply yet of {names}: 1 token for 4 bytes of prompt and 250 for an answer are "
+            "assumed. --pilot 20 asks about 20 queries only, and measures both."
+        )
+    if names := estimate.unpriced:
+        yield (
+            "? is a price that is unknown. Give it in the config file, in dollars for a million "
+            f'tokens, such as prices: {{"{names[0]}": {{input: 0.10, output: 0.50}}}}'
+        )
+    if guessed := [one.judge for one in each if one.guessed]:
+        yield (
+            "~ is at cautious limits, until the server tells its own. Give the account's in the "
+            f'config file, such as limits: {{"{guessed[0]}": {{rpm: 5000, tpm: 2000000}}}}'
+        )
+    if any(one.has_batch for one in each):
+        lack = "" if all(one.has_batch for one in each) else " * has no batch API: asked online."
+        yield f"Batches may take up to 24 hours.{lack}"
+    if estimate.max_usd is not None:
+        cost, spent = estimate.dollars(estimate.mode), estimate.spent
+        enough = spent + cost.high <= estimate.max_usd
+        surely = "will" if spent + cost.low > estimate.max_usd else "may"
+        word = "is enough" if enough else f"{surely} stop the run before its end"
+        yield f"--max-usd {estimate.max_usd:g} {word}."

@@ -47,7 +47,7 @@ async def create(call: Call) -> Out:
             raise Invalid(f"requests.{number}.params: not supported in a batch")
         ids.add(custom_id)
         lines.append(_line(custom_id, params))
-    batch = await call.store.create(call.provider, "msgbatch_{:08}", "", lines, about={})
+    batch = call.store.create(call.provider, "msgbatch_{:08}", "", lines, about={})
     return Out(_shown(call, batch), details={"batch": batch.id})
 
 

@@ -6,7 +6,7 @@ How all that is written on the wire is in a module for each provider, with ``ROU
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -158,6 +158,16 @@ class Call:
     def emit(self, event: str, **details: Any) -> None:
         """Tell of an event."""
         self.fakes.emit(self.provider, event, **details)
+
+
+def lines_in(data: bytes | bytearray) -> Iterator[bytes | bytearray]:
+    """The lines of a file, one at a time: a second copy of a large file is dear."""
+    start = 0
+    while start < len(data):
+        end = data.find(b"\n", start)
+        end = len(data) if end < 0 else end
+        yield data[start:end]
+        start = end + 1
 
 
 async def in_breaths(items: Iterable[Any]) -> Any:

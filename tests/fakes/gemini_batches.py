@@ -8,7 +8,18 @@ from typing import Any
 import orjson
 
 from tests.fakes import gemini
-from tests.fakes.batches import Batch, Call, File, Line, Out, Outcome, in_breaths, results_of, stamp
+from tests.fakes.batches import (
+    Batch,
+    Call,
+    File,
+    Line,
+    Out,
+    Outcome,
+    in_breaths,
+    lines_in,
+    results_of,
+    stamp,
+)
 from tests.fakes.gemini import pick
 from tests.fakes.parts import Invalid
 
@@ -146,7 +157,7 @@ async def create(call: Call) -> Out:
     if not call.store.room(call.provider, model, sum(line.input_tokens for line in lines)):
         raise Invalid("", "enqueued")
     about = {"name": name, "inline": not file}
-    batch = await call.store.create(call.provider, "batches/b{:08}", model, lines, about=about)
+    batch = call.store.create(call.provider, "batches/b{:08}", model, lines, about=about)
     return Out(_shown(batch), details={"batch": batch.id, "model": model})
 
 
@@ -170,7 +181,7 @@ async def _lines_of_file(call: Call, model: str, name: str) -> list[Line]:
     if len(file.data) > size:
         raise Invalid("The input file is too large.")
     lines = []
-    async for number, text in in_breaths(bytes(file.data).splitlines()):
+    async for number, text in in_breaths(lines_in(file.data)):
         item = orjson.loads(text)
         lines.append(_line(str(item.get("key", number)), item["request"], model, None))
     return lines

@@ -5,7 +5,18 @@ from typing import Any
 import orjson
 
 from tests.fakes import openai
-from tests.fakes.batches import Batch, Call, Error, File, Line, Out, Outcome, in_breaths, results_of
+from tests.fakes.batches import (
+    Batch,
+    Call,
+    Error,
+    File,
+    Line,
+    Out,
+    Outcome,
+    in_breaths,
+    lines_in,
+    results_of,
+)
 from tests.fakes.parts import Invalid
 
 KEEPS_PARTS = True  # a batch that was cut short gives, and bills, what is done
@@ -98,7 +109,7 @@ async def create(call: Call) -> Out:
     if not errors and not call.store.room(call.provider, model, tokens):
         errors = [_too_much(model, call.store.enqueued_limit(call.provider))]
     about = {"file": file.id, "metadata": metadata}
-    batch = await call.store.create(
+    batch = call.store.create(
         call.provider, "batch_{:08}", model, lines, errors=errors, about=about
     )
     return Out(_shown(batch), details={"batch": batch.id})
@@ -120,17 +131,16 @@ async def _read(call: Call, file: File) -> tuple[list[Line], list[Error]]:
     requests, size = call.store.limits(_REQUESTS, _BYTES)
     if len(file.data) > size:
         return [], [("file_too_large", "The input file is too large.", None)]
-    texts = bytes(file.data).splitlines()
-    if len(texts) > requests:
-        said = f"The batch has {len(texts)} requests, more than the maximum of {requests}."
+    if sum(1 for _ in lines_in(file.data)) > requests:
+        said = f"The batch has more than the maximum of {requests} requests."
         return [], [("too_many_tasks", said, None)]
-    if not texts:
+    if not file.data:
         said = "The file is empty. Please ensure that your batch contains at least one request."
         return [], [("empty_file", said, None)]
     lines: list[Line] = []
     errors: list[Error] = []
     ids: set[str] = set()
-    async for number, text in in_breaths(texts):
+    async for number, text in in_breaths(lines_in(file.data)):
         try:
             line = _line(text)
         except _BadLine as bad:
@@ -151,7 +161,7 @@ class _BadLine(Exception):  # noqa: N818
     """Code and message."""
 
 
-def _line(text: bytes) -> Line:
+def _line(text: bytes | bytearray) -> Line:
     try:
         parsed = orjson.loads(text)
     except ValueError:
@@ -235,10 +245,10 @@ def close(store: Any, batch: Batch) -> None:
 def _shown(batch: Batch) -> dict[str, Any]:
     created, status = int(batch.created), _status(batch)
     done = int(batch.settled or 0) if batch.ended else None
-    failed = batch.total - batch.counts["succeeded"]
-    counts = {"total": batch.total, "completed": 0, "failed": 0}
-    if batch.ended and status != "failed":
-        counts |= {"completed": batch.counts["succeeded"], "failed": failed}
+    failed = batch.counts.total() - batch.counts["succeeded"]
+    counts = dict.fromkeys(("total", "completed", "failed"), 0)
+    if status not in ("validating", "failed"):
+        counts = {"total": batch.total, "completed": batch.counts["succeeded"], "failed": failed}
     listed = [
         {"code": code, "message": message, "line": line, "param": None}
         for code, message, line in batch.errors

@@ -58,7 +58,7 @@ class Store:
 
     # Batches
 
-    async def create(
+    def create(
         self,
         provider: str,
         pattern: str,
@@ -98,7 +98,8 @@ class Store:
         held = sum(
             batch.tokens
             for batch in self.batches.values()
-            if (batch.provider, batch.model) == (provider, model) and not self.refresh(batch)
+            if (batch.provider, batch.model) == (provider, model)
+            and not (batch.errors or self.refresh(batch))
         )
         return held + tokens <= limit
 
@@ -124,6 +125,8 @@ class Store:
         due = batch.created + self.seconds
         if batch.task and (time.time() >= due or batch.cancelled) and batch.looks > self.steps:
             await asyncio.wait({batch.task}, timeout=1)
+        if batch.task and batch.task.done():
+            batch.task.result()  # a judge's error is an error of the server
         self.refresh(batch)
 
     def refresh(self, batch: Batch) -> bool:
@@ -162,7 +165,8 @@ class Store:
         random.Random(f"{self._fakes.seed}:{batch.id}").shuffle(order)
         batch.begun = True
         for number, place in enumerate(order):
-            if batch.cancelled and wire.KEEPS_PARTS and number < done:
+            late = batch.cancelled and batch.end != "cancelled"
+            if late and wire.KEEPS_PARTS and number < done:
                 done, rest, batch.end = number, "canceled", "cancelled"
             line = batch.lines[place]
             outcome = self._answer(batch, line) if number < done else self._left(batch, rest)

@@ -1,0 +1,295 @@
+"""The job on Ray: read shards, ask each provider's judges side by side, fit, write.
+
+This package is the only one that knows Ray, and this file is its shape. A query's pool stays one
+row from the line it was read from to its scores, so every stage sees all of a query and nothing has
+to be shuffled together again.
+"""
+
+import contextlib
+import os
+import signal
+import threading
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from importlib.metadata import version
+from itertools import groupby
+from pathlib import Path
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
+os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
+import ray
+import ray.data
+from ray.exceptions import RayError
+
+from zelo_ray.batch import in_batches
+from zelo_ray.bookkeeping import Stopped, Tally
+from zelo_ray.census import Census, take_census
+from zelo_ray.claim import claim
+from zelo_ray.config import Options
+from zelo_ray.estimate import pilot_lines
+from zelo_ray.formats.pools import find_shards
+from zelo_ray.formats.results import write_json
+from zelo_ray.ledger import Ledger, LedgerError, drop_reserves, read_rows
+from zelo_ray.pipeline.desk import open_desk
+from zelo_ray.pipeline.fill import Ask, Send
+from zelo_ray.pipeline.quota import leave_limits
+from zelo_ray.pipeline.rows import Job, dataset_of, parsed
+from zelo_ray.pipeline.session import on_ray
+from zelo_ray.pricing import table_version, unpriced
+from zelo_ray.providers import module as provider_module
+from zelo_ray.providers import panel_of
+from zelo_ray.records import Judge
+from zelo_ray.settle import Summary, settle, write_results
+
+_POOLS_AT_ONCE = 32
+_BLOCKS_AT_ONCE = 4
+_SETTLERS = 4  # each holds the ledger's index
+
+
+class Watch(Protocol):
+    """Who is told how the run goes."""
+
+    def say(self, line: str) -> None:
+        """One line for the user."""
+
+    def show(self, tallies: Mapping[str, Tally], planned: Mapping[str, int]) -> None:
+        """Figures by judge, about twice a second while judges are asked."""
+
+
+def annotate(options: Options, watch: Watch) -> Summary:
+    """Run the whole job: census, ask, fit, write.
+
+    Raises:
+        InputError, PanelError, ClaimError, LedgerError: before anything was asked.
+        Stopped: while asking; nothing that was paid for is lost.
+    """
+    timer = _Timer()
+    panel = panel_of(options, os.environ)
+    options = options.model_copy(update={"out": _absolute(options.out)})
+    shards = find_shards(options.inputs, options.out)
+    with claim(options.out, watch.say):
+        drop_reserves(options.out)
+        census = take_census(shards, panel, options)
+        in_all, only = census, None
+        if options.pilot is not None and options.pilot < census.pools:
+            only = frozenset(pilot_lines(census.places, options.pilot, options.seed))
+            census = take_census(shards, panel, options, only=only)
+        timer.lap("read")
+        watch.say(
+            f"{census.pools:,} queries, {census.documents:,} documents: "
+            f"{sum(census.planned.values()):,} requests to {', '.join(j.name for j in panel)}"
+        )
+        _warn(options, panel, watch)
+        run_id = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()) + f"-{uuid.uuid4().hex[:6]}"
+        job = Job(options, panel, run_id, frozenset(census.repeated), only)
+        with on_ray(options):
+            timer.lap("start Ray")
+            desk = open_desk(options)
+            missing = -1
+            while missing:  # one sweep for protocols of one round
+                tallies, absent = _ask(job, shards, desk, census, watch)
+                timer.lap("ask")
+                summary = _settle(job, shards, absent)
+                timer.lap("fit and write")
+                if summary.queries != census.pools:
+                    raise Stopped(f"the input held {census.pools:,} pools, now {summary.queries:,}")
+                if summary.missing == missing:
+                    raise Stopped(f"{missing:,} replies are missing and no judge will give them")
+                missing = summary.missing
+            leave_limits(job.run_id)
+        drop_reserves(options.out)
+        summary.rejected, summary.absent = census.rejected, absent
+        summary.pilot_of = in_all.pools if only else 0
+        _add_up(summary, run_id)
+        summary.seconds = timer.laps
+        _write_run(job, summary, tallies)
+    return summary
+
+
+def _warn(options: Options, panel: Sequence[Judge], watch: Watch) -> None:
+    """Say what will not be as one might think."""
+    for name in unpriced(panel, options.prices):
+        watch.say(f"{name}: its price is unknown and not counted; give it in the options (prices:)")
+    for judge in panel:
+        given = options.limits.get(judge.name)
+        rpm = provider_module(judge.provider).RATES.get("rpm")
+        if in_batches(judge, options):
+            watch.say(f"{judge.name}: in batches, which may take a day; Ctrl-C leaves them running")
+        elif rpm and not judge.base_url and not (given and given.rpm):
+            watch.say(
+                f"{judge.name}: a cautious {rpm:,.0f} requests a minute, until the server tells "
+                "more or does not mind more; or give the account's (limits: rpm, tpm)"
+            )
+
+
+def _absolute(out: str) -> str:
+    """The one place that every process means by ``out``, wherever it runs.
+
+    Raises:
+        LedgerError: on a cluster, where a relative path means another place on each node.
+    """
+    if "://" in out or Path(out).is_absolute():
+        return out
+    if os.environ.get("RAY_ADDRESS"):
+        raise LedgerError(f"--out {out}: on a cluster give a URL, or an absolute path")
+    return str(Path(out).resolve())
+
+
+def _ask(
+    job: Job, shards: Sequence[str], desk: Any, census: Census, watch: Watch
+) -> tuple[dict[str, Tally], dict[str, str]]:
+    """Ask every judge what the ledger does not hold, the providers side by side.
+
+    Returns:
+        Figures by judge, and the judges that are asked nothing more, with the reason.
+    """
+    online, sent = [], []
+    for _, each in groupby(sorted(job.panel, key=lambda j: j.provider), lambda j: j.provider):
+        judges = list(each)
+        away = [judge for judge in judges if in_batches(judge, job.options)]
+        if away:
+            actor: Any = Send
+            sent.append(actor.remote(job, away, desk).run.remote(shards))
+        if here := [judge for judge in judges if judge not in away]:
+            online.append(_asking(job, shards, desk, here))
+    with _watching(desk, census, watch, batches=bool(sent)):
+        if online:
+            dataset = online[0].union(*online[1:]) if len(online) > 1 else online[0]
+            for _ in dataset.iter_batches(batch_size=None, batch_format="pyarrow"):
+                pass
+        while sent:
+            ended, sent = ray.wait(sent, timeout=0.5)
+            ray.get(ended)
+    tallies: dict[str, Tally]
+    lost: dict[str, str]
+    tallies, reason, lost = ray.get(desk.look.remote())
+    watch.show(tallies, census.planned)
+    if reason or (len(lost) == len(job.panel) and not job.options.max_usd):
+        kept = sum(tally.answered for tally in tallies.values())
+        why = reason or "; ".join(dict.fromkeys(lost.values()))
+        raise Stopped(f"{why} ({kept:,} replies of this run are kept)")
+    return tallies, lost
+
+
+def _asking(job: Job, shards: Sequence[str], desk: Any, judges: Sequence[Judge]) -> Any:
+    """The branch of one provider's judges that are asked online."""
+    return dataset_of(job, shards).map_batches(
+        Ask,
+        fn_constructor_args=(job, judges, desk),
+        batch_size=_POOLS_AT_ONCE,
+        batch_format="pyarrow",
+        num_cpus=0,
+        compute=ray.data.ActorPoolStrategy(
+            size=job.options.actors,
+            max_concurrent_calls_per_actor=_BLOCKS_AT_ONCE,
+            enable_true_multi_threading=True,
+        ),
+    )
+
+
+@contextlib.contextmanager
+def _watching(desk: Any, census: Census, watch: Watch, *, batches: bool) -> Iterator[None]:
+    """Show how it goes; turn an interrupt into a stop that lets calls in flight come home."""
+    ended, interrupted = threading.Event(), threading.Event()
+
+    def on_signal(number: int, _frame: object) -> None:
+        if interrupted.is_set():
+            raise KeyboardInterrupt
+        interrupted.set()
+        name = signal.Signals(number).name
+        watch.say(f"{name}: waiting for the calls in flight; once more to abandon them")
+        if batches:
+            watch.say(
+                "batches stay at their providers: the same command collects them, and zelo-ray "
+                "batches DIR lists them, or cancels them with --cancel"
+            )
+
+    def look() -> None:
+        while not ended.wait(0.5):
+            if interrupted.is_set():
+                desk.stop.remote("interrupted; the same command goes on from here")
+            with contextlib.suppress(RayError):
+                watch.show(ray.get(desk.look.remote())[0], census.planned)
+
+    main = threading.current_thread() is threading.main_thread()
+    signals = (signal.SIGINT, signal.SIGTERM) if main else ()
+    before = {number: signal.signal(number, on_signal) for number in signals}
+    looking = threading.Thread(target=look, daemon=True)
+    looking.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        looking.join()
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+class Settle:
+    """Turns replies into judgments and scores, for whole pools."""
+
+    def __init__(self, job: Job, absent: Mapping[str, str]) -> None:
+        self._job, self._absent, self._ledger = job, absent, Ledger(job.options.out)
+
+    def __call__(self, block: pa.Table) -> pa.Table:
+        """Settle the pools of a block."""
+        job = self._job
+        return settle(parsed(block), job.panel, job.options, self._ledger, self._absent)
+
+
+def _settle(job: Job, shards: Sequence[str], absent: Mapping[str, str]) -> Summary:
+    dataset = dataset_of(job, shards).map_batches(
+        Settle,
+        fn_constructor_args=(job, absent),
+        batch_size=_POOLS_AT_ONCE,
+        batch_format="pyarrow",
+        num_cpus=0,
+        compute=ray.data.ActorPoolStrategy(min_size=1, max_size=_SETTLERS),
+    )
+    blocks: Any = dataset.iter_batches(batch_size=None, batch_format="pyarrow")
+    return write_results(blocks, job.options)
+
+
+def _add_up(summary: Summary, run_id: str) -> None:
+    """The money, from the books: actors that died took their own figures with them."""
+    for row in read_rows(summary.out):
+        summary.dollars_in_all += row.dollars or 0.0
+        if row.run_id == run_id:
+            summary.dollars += row.dollars or 0.0
+            summary.unpriced += row.dollars is None
+
+
+def _write_run(job: Job, summary: Summary, tallies: Mapping[str, Tally]) -> None:
+    options = job.options
+    packages = ("zelo-ray", "ray", "pydantic", "openai", "anthropic", "google-genai", "numpy")
+    write_json(
+        options.out,
+        "run.json",
+        {
+            "run_id": job.run_id,
+            "complete": summary.complete,
+            "options": options.model_dump(mode="json"),
+            "panel": [{"judge": judge.name, "options": judge.options} for judge in job.panel],
+            "versions": {name: version(name) for name in packages}
+            | {"prices": table_version(job.options.prices)},
+            "summary": asdict(summary),
+            "judges": {name: asdict(tally) for name, tally in tallies.items()},
+        },
+    )
+
+
+class _Timer:
+    def __init__(self) -> None:
+        self.laps: dict[str, float] = {}
+        self._last = time.monotonic()
+
+    def lap(self, name: str) -> None:
+        now = time.monotonic()
+        self.laps[name] = round(self.laps.get(name, 0.0) + now - self._last, 3)
+        self._last = now

@@ -1,0 +1,146 @@
+"""The actors that fill the ledger: one provider's judges each, online or through its batches."""
+
+import asyncio
+import contextlib
+import os
+import threading
+import uuid
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import ray
+from ray.exceptions import RayError
+
+from zelo_ray.batch import Batcher
+from zelo_ray.bookkeeping import name_of
+from zelo_ray.config import Options
+from zelo_ray.ledger import Ledger, LedgerError
+from zelo_ray.online import Asker
+from zelo_ray.pipeline.desk import DeskTill
+from zelo_ray.pipeline.quota import ClusterQuota
+from zelo_ray.pipeline.rows import Job, parsed, pools_of
+from zelo_ray.providers import PanelError
+from zelo_ray.records import Judge
+
+_RETRIED = ("refused", "filtered", "truncated", "invalid")
+
+
+class Ask:
+    """One provider's judges: calls on an event loop in a thread of its own.
+
+    Ray Data's own asynchronous functions freeze their loop under back-pressure, and lose rows of an
+    actor that dies if rows come out as they finish; so this is a plain callable that returns a
+    block's rows at once, in their order. It never raises: what goes wrong stops the run.
+    """
+
+    def __init__(self, job: Job, judges: Sequence[Judge], desk: Any) -> None:
+        self._job, self._judges, self._desk = job, judges, desk
+        self._name = uuid.uuid4().hex
+        self._loop = asyncio.new_event_loop()
+        threading.Thread(target=self._loop.run_forever, daemon=True).start()
+        self._asker: Asker | None = None
+        self._run(self._open())
+
+    def __call__(self, block: pa.Table) -> pa.Table:
+        """Ask about the pools of a block; return their places."""
+        self._run(self._fill(block))
+        return block.select(["file", "number"])
+
+    def _run(self, work: Any) -> None:
+        asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    async def _open(self) -> None:
+        options = self._job.options
+        try:
+            self._ledger = Ledger(options.out, self._job.run_id, _retried(options))
+            self._asker = Asker(
+                options,
+                self._job.panel,
+                self._judges,
+                ledger=self._ledger,
+                environ=os.environ,
+                run_id=self._job.run_id,
+                quota=ClusterQuota(self._job.run_id),
+                till=DeskTill(self._desk) if options.max_usd is not None else None,
+            )
+        except (LedgerError, PanelError) as error:
+            await self._desk.stop.remote(str(error))
+        except Exception as error:  # noqa: BLE001 - an actor that cannot start would start for ever
+            await self._desk.stop.remote(f"unexpected {name_of(error)}")
+        else:
+            self._reporting = asyncio.create_task(self._keep_reporting(self._asker))
+
+    async def _keep_reporting(self, asker: Asker) -> None:
+        while True:
+            await _exchange(self._desk, self._name, asker)
+            await asyncio.sleep(0.5)
+
+    async def _fill(self, block: pa.Table) -> None:
+        if self._asker is None:
+            return
+        try:
+            await asyncio.to_thread(self._ledger.refresh)
+            pools = [line.pool for line in parsed(block) if line.pool]
+            await asyncio.gather(*(self._asker.fill(pool) for pool in pools))
+        except Exception as error:  # noqa: BLE001 - its text may hold a prompt
+            self._asker.stop(f"unexpected {name_of(error)}")
+        await _exchange(self._desk, self._name, self._asker)
+
+
+@ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)
+class Send:
+    """One provider's judges, through its batch API: plan, submit, wait, collect."""
+
+    def __init__(self, job: Job, judges: Sequence[Judge], desk: Any) -> None:
+        self._job, self._judges, self._desk = job, judges, desk
+        self._name = uuid.uuid4().hex
+
+    def run(self, shards: Sequence[str]) -> None:
+        """Return when nothing is missing that these judges can answer, or the run is stopped."""
+        asyncio.run(self._run(shards))
+
+    async def _run(self, shards: Sequence[str]) -> None:
+        options = self._job.options
+        try:
+            ledger = Ledger(options.out, self._job.run_id, _retried(options))
+            batcher = Batcher(
+                options,
+                self._job.panel,
+                self._judges,
+                ledger=ledger,
+                environ=os.environ,
+                run_id=self._job.run_id,
+                till=DeskTill(self._desk) if options.max_usd is not None else None,
+            )
+        except (LedgerError, PanelError) as error:
+            await self._desk.stop.remote(str(error))
+            return
+        reporting = asyncio.create_task(self._keep_reporting(batcher))
+        try:
+            await batcher.run(lambda: pools_of(self._job, shards))
+        except Exception as error:  # noqa: BLE001 - its text may hold a prompt
+            batcher.stop(f"unexpected {name_of(error)}")
+        reporting.cancel()
+        await _exchange(self._desk, self._name, batcher)
+        ledger.close()
+
+    async def _keep_reporting(self, batcher: Batcher) -> None:
+        while True:
+            await _exchange(self._desk, self._name, batcher)
+            await asyncio.sleep(0.5)
+
+
+async def _exchange(desk: Any, name: str, filler: Asker | Batcher) -> None:
+    """Exchange news between the desk and what fills the ledger in this actor."""
+    with contextlib.suppress(RayError):  # the desk is on its way back
+        reason, lost = await desk.report.remote(name, filler.tallies, filler.stopped, filler.lost)
+        if reason:
+            filler.stop(reason)
+        for judge, why in lost.items():
+            filler.lose(judge, why)
+
+
+def _retried(options: Options) -> tuple[str, ...]:
+    """How replies of earlier runs ended that are to be asked for again."""
+    return ("failed", *(_RETRIED if options.retry_failures else ()))

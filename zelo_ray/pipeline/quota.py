@@ -1,0 +1,85 @@
+"""The cluster's rate limits: one named actor for all of its runs, and how actors reach it."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import ray
+from ray.exceptions import RayError
+
+from zelo_ray import __version__
+from zelo_ray.limiter import Account, Lease, Limits
+
+_NAME, _NAMESPACE = f"limits-{__version__}", "zelo_ray"
+_LEFT_SECONDS = 60.0  # after which a run that leases nothing has gone
+
+
+@ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)
+class SharedLimits(Limits):
+    """The limiters of a whole cluster, for all of its runs. It ends with the last of them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._heard = dict[str, float]()
+
+    def lease_for(self, run: str, *request: Any) -> Lease:
+        """As `Limits.lease`, for a run."""
+        self._heard[run] = time.monotonic()
+        return self.lease(*request)
+
+    def leave(self, run: str) -> None:
+        """A run has ended."""
+        self._heard.pop(run, None)
+        if all(time.monotonic() - heard > _LEFT_SECONDS for heard in self._heard.values()):
+            ray.actor.exit_actor()  # type: ignore[no-untyped-call]
+
+
+class ClusterQuota:
+    """The cluster's limits, for one actor of a run; they are made anew when they are gone."""
+
+    def __init__(self, run: str) -> None:
+        self._run, self._limits = run, None
+
+    def _find(self) -> Any:
+        if self._limits is None:
+            actor: Any = SharedLimits
+            self._limits = actor.options(
+                name=_NAME,
+                namespace=_NAMESPACE,
+                get_if_exists=True,
+                lifetime="detached",
+            ).remote()
+        return self._limits
+
+    async def lease(
+        self,
+        account: Account,
+        costs: Sequence[Mapping[str, float]],
+        more: Mapping[str, float],
+        told: Mapping[str, float],
+    ) -> Lease:
+        """See `Quota`. Without an answer nothing is sent."""
+        while True:
+            try:
+                lease: Lease = await self._find().lease_for.remote(
+                    *(self._run, account, costs, more, told)
+                )
+            except RayError:
+                self._limits = None
+                await asyncio.sleep(1.0)
+            else:
+                return lease
+
+    async def pause(self, account: Account, seconds: float) -> None:
+        """See `Quota`."""
+        with contextlib.suppress(RayError):
+            await self._find().pause.remote(account, seconds)
+
+
+def leave_limits(run_id: str) -> None:
+    """Let the cluster's limits go, if no other run uses them."""
+    with contextlib.suppress(ValueError, RayError):  # it was never needed, or is gone
+        limits = ray.get_actor(_NAME, namespace=_NAMESPACE)
+        ray.get(limits.leave.remote(run_id))
