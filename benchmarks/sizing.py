@@ -43,7 +43,7 @@ PANELS: dict[str, tuple[int, Traits]] = {
     "typical, and documents misjudged alike": (3, {**_TOGETHER, "truth": "seen"}),
 }
 """How many judges, and the options of each. With shared_noise 1.5 three judges weigh as much as two
-that err on their own: their votes on equal documents correlate by 0.27."""
+that err on their own: their votes on equal documents correlate by 0.29."""
 ROWS = [
     *(("typical: three judges, shared_noise 1.5", 10, cycles) for cycles in (2, 4, 8)),
     *(("typical: three judges, shared_noise 1.5", 25, cycles) for cycles in (2, 4, 8, 12)),

@@ -6,13 +6,14 @@ from dataclasses import asdict
 
 import orjson
 
+from zelo_ray.bookkeeping import Tally
 from zelo_ray.config import Options
 from zelo_ray.formats.pools import Limits, parse_line
 from zelo_ray.formats.results import write_json
 from zelo_ray.ledger import Ledger, read_rows
-from zelo_ray.online import Asker, Tally
+from zelo_ray.online import Asker
 from zelo_ray.protocols import advance, zelo
-from zelo_ray.providers import build_panel
+from zelo_ray.providers import build_panel, module
 from zelo_ray.records import Document, Judge, Pool, Reply, Request
 from zelo_ray.settle import settle, write_results
 
@@ -32,8 +33,16 @@ def line_of(pool):
     return json.dumps({"query": query, "documents": documents}).encode()
 
 
-def options_of(**fields):
-    return Options(**{"inputs": ("in.jsonl",), "out": "out", **fields})
+UNHURRIED = 1e6  # requests a minute, where a test is not about them
+
+
+def options_of(limits=(), **fields):
+    """Options of a job; judges have no limit of requests a minute to speak of, unless given one."""
+    names = {f"{name}:{model}" for name in THREE for model in module(name).MODELS}
+    given = {name: {"rpm": UNHURRIED} for name in names}
+    for name, limit in dict(limits).items():
+        given[name] = given.get(name, {}) | limit
+    return Options(**{"inputs": ("in.jsonl",), "out": "out", "limits": given, **fields})
 
 
 def judge_of(name="openai:a-model", **options):
@@ -152,7 +161,16 @@ def results_of(out, pools, say=None, block=None, **fields):
 
 def write_run(out, summary, model="a-model"):
     """The record of a run, as the job on Ray leaves it beside the results."""
-    tally = Tally(1, 0, 9, 2, 1, 9000, 900, 1.5, 0, {"ok": 8, "refused": 1})
+    tally = Tally(
+        known=1,
+        answered=9,
+        retries=2,
+        throttled=1,
+        input_tokens=9000,
+        output_tokens=900,
+        dollars=1.5,
+        statuses={"ok": 8, "refused": 1},
+    )
     value = {
         "run_id": "20261101T000000Z-abc",
         "options": {"protocol": "zelo", "cycles": 4, "seed": 0},

@@ -10,11 +10,11 @@ import pytest
 
 from tests.builders import line_of, pool_of, results_of, write_run
 from zelo_ray import __version__, cli
+from zelo_ray.bookkeeping import Stopped
 from zelo_ray.claim import ClaimError, claim
 from zelo_ray.config import Options
 from zelo_ray.formats.pools import InputError
 from zelo_ray.ledger import LedgerError
-from zelo_ray.online import Stopped
 from zelo_ray.providers import PanelError
 from zelo_ray.settle import Summary
 

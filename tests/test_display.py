@@ -6,8 +6,8 @@ import pytest
 from rich.console import Console
 
 from zelo_ray import display as display_module
+from zelo_ray.bookkeeping import Tally
 from zelo_ray.display import Display, dollars, duration
-from zelo_ray.online import Tally
 
 PLANNED = {"openai:gpt-6-luna": 1000, "offline:bm25": 500}
 
@@ -18,6 +18,9 @@ def tallies(done=400):
             known=100,
             in_flight=7,
             answered=done - 100,
+            waiting=50,
+            throttled=4,
+            limits={"rpm": 3000.0},
             retries=12,
             dollars=0.0421,
             statuses={"ok": done - 103, "refused": 2, "invalid": 1},
@@ -57,8 +60,18 @@ def test_a_terminal_shows_a_row_a_judge(clock):
     for shown in ("openai:gpt-6-luna", "400", "1,000", "$0.0421", "offline:bm25", "done"):
         assert shown in last
     row = next(line for line in last.splitlines() if "gpt-6-luna" in line).split()
-    # done, of, in flight, calls a second, retries, failures, spent, left: 600 at 30 a second
-    assert row[1:9] == ["400", "1,000", "7", "30", "12", "3", "$0.0421", "20"]
+    # done, of, in flight, waiting, calls a second of how many, 429s, retries, failures, spent, left
+    assert row[1:8] == ["400", "1,000", "7", "50", "30.0", "50.0", "4"]
+    assert row[8:12] == ["12", "3", "$0.0421", "20"]
+
+
+def test_batches_have_a_column_when_there_are_any(clock):
+    console, file = screen(terminal=True)
+    with Display(console) as display:
+        display.show({"openai:gpt-6-luna": Tally(batched=700)}, {"openai:gpt-6-luna": 1000})
+    assert "in batches" in file.getvalue()
+    assert "700" in file.getvalue()
+    assert "up to a day" in file.getvalue()
 
 
 def test_elsewhere_a_line_is_printed_now_and_then(clock):
@@ -106,7 +119,7 @@ def test_the_time_that_actors_take_to_start_is_not_counted(clock):
         display.show({"openai:gpt-6-luna": Tally(in_flight=1)}, PLANNED)
         clock.now += 10
         display.show({"openai:gpt-6-luna": Tally(answered=100)}, PLANNED)
-    assert "10 calls/s" in file.getvalue().splitlines()[-1]
+    assert "10.0 calls/s" in file.getvalue().splitlines()[-1]
 
 
 def test_a_line_said_is_printed_as_it_is():

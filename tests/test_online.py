@@ -23,8 +23,9 @@ from tests.builders import (
 from tests.fakes import Fakes, Fault
 from zelo_ray import ledger as ledger_module
 from zelo_ray import online, providers
+from zelo_ray.bookkeeping import Tally
 from zelo_ray.ledger import Ledger, read_rows
-from zelo_ray.online import Asker, Tally
+from zelo_ray.online import Asker
 from zelo_ray.protocols import advance, zelo
 from zelo_ray.providers import PanelError, build_panel
 from zelo_ray.records import Answer, Usage
@@ -438,7 +439,14 @@ def odd(monkeypatch, tmp_path):
 
         provider = SimpleNamespace(send=send, aclose=aclose)
         module = SimpleNamespace(
-            KEY_VARIABLES=(), MODELS=("m",), OPTIONS={}, CONCURRENCY=4, connect=lambda _: provider
+            KEY_VARIABLES=(),
+            MODELS=("m",),
+            OPTIONS={},
+            CONCURRENCY=4,
+            RATES={},
+            BATCH=None,
+            connect=lambda _: provider,
+            counted=lambda _: {},
         )
         monkeypatch.setitem(providers.PROVIDERS, "odd", "odd")
         known = providers.module
@@ -490,9 +498,11 @@ def test_an_answer_with_half_a_character_in_it_is_kept_as_unreadable(odd, text):
 
 
 def test_tallies_add_up_field_by_field():
-    one = Tally(1, 2, 3, 4, 5, 6, 7, 0.5, 8, {"ok": 2, "failed": 1})
-    one.add(Tally(1, 1, 1, 1, 1, 1, 1, 0.25, 1, {"ok": 1, "refused": 3}))
-    assert one == Tally(2, 3, 4, 5, 6, 7, 8, 0.75, 9, {"ok": 3, "failed": 1, "refused": 3})
+    one = Tally(known=1, answered=3, dollars=0.5, statuses={"ok": 2, "failed": 1})
+    one.limits = {"rpm": 60.0}
+    one.add(Tally(known=1, answered=1, dollars=0.25, statuses={"ok": 1, "refused": 3}))
+    statuses = {"ok": 3, "failed": 1, "refused": 3}
+    assert one == Tally(known=2, answered=4, dollars=0.75, statuses=statuses, limits={"rpm": 60.0})
 
 
 # In the eyes of others

@@ -15,7 +15,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from tests.fakes import Fakes, Fault
 from zelo_ray.providers import Fatal, Refused, Retry, Settings, module, outcome
-from zelo_ray.providers.outcome import attempt, server_delay
+from zelo_ray.providers.headers import duration, server_delay
+from zelo_ray.providers.outcome import Caller, Reading, attempt
 from zelo_ray.records import Answer, Judge, Request, Usage
 
 NAMES = ("openai", "anthropic", "gemini")
@@ -203,6 +204,112 @@ def test_server_delay(headers, delay):
     assert server_delay(headers, now=lambda: 10.0) == delay
 
 
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("8m38.4s", 518.4),
+        ("120ms", 0.12),
+        ("1h2m3s", 3723),
+        ("6m0s", 360),
+        ("1d", 86400),
+        ("1.5µs", 1.5e-6),
+        ("0s", 0),
+        ("", None),
+        ("12", None),
+        ("-1s", None),
+        ("1s and more", None),
+        ("soon", None),
+    ],
+)
+def test_durations(text, seconds):
+    assert duration(text) == (seconds if seconds is None else pytest.approx(seconds))
+
+
+def openai_headers(limit, remaining, reset, tokens=None):
+    told = {"limit": limit, "remaining": remaining, "reset": reset}
+    headers = {f"x-ratelimit-{name}-requests": text for name, text in told.items() if text}
+    return headers | ({"x-ratelimit-limit-tokens": tokens} if tokens else {})
+
+
+@pytest.mark.parametrize(
+    ("headers", "told"),
+    [
+        (openai_headers("5000", "4999", "12ms", "2000000"), {"rpm": 5000, "tpm": 2e6}),
+        (openai_headers("5000", "1000", "48s"), {"rpm": 5000}),
+        (openai_headers("500000", "499999", "1ms"), {"rpm": 500000}),  # rounded up
+        (openai_headers("60", "60", "0s"), {"rpm": 60}),
+        (openai_headers("200", "199", "7m12s", "40000"), {"tpm": 40000}),  # a day's
+        (openai_headers("10000", "9940", "8m38.4s"), {}),
+        (openai_headers("10000", "9999", "8.64s"), {}),
+        (openai_headers("5000", "", "12ms"), {}),
+        (openai_headers("5000", "4999", ""), {}),
+        (openai_headers("5000", "4999", "soon"), {}),
+        (openai_headers("5000", "nan", "12ms"), {}),
+        (openai_headers("many", "4999", "12ms", "inf"), {}),
+        (openai_headers("0", "0", "12ms", "-3"), {}),
+        ({}, {}),
+    ],
+)
+def test_limits_in_openais_headers(headers, told):
+    assert module("openai").rates(headers) == told
+
+
+def test_limits_in_anthropics_headers():
+    rates, start = module("anthropic").rates, "anthropic-ratelimit"
+    every = {
+        f"{start}-requests-limit": "4000",
+        f"{start}-tokens-limit": "480000",
+        f"{start}-input-tokens-limit": "400000",
+        f"{start}-output-tokens-limit": "80000",
+    }
+    assert rates(every) == {"rpm": 4000, "itpm": 400000, "otpm": 80000}
+    assert rates({f"{start}-tokens-limit": "480000"}) == {"tpm": 480000}
+    assert rates({f"{start}-requests-limit": "?", f"{start}-input-tokens-limit": "nan"}) == {}
+
+
+def test_an_answer_tells_the_limits():
+    limits = {"rpm": 6000, "tpm": {"openai": 900000}, "itpm": 80000, "otpm": 40000}
+    expected = {
+        "openai": {"rpm": 6000, "tpm": 900000},
+        "anthropic": {"rpm": 6000, "itpm": 80000, "otpm": 40000},
+        "gemini": {},
+    }
+    with Fakes(key=KEY, **limits) as fakes:
+        for provider, rates in expected.items():
+            assert ask(fakes, provider).rates == rates
+            fakes.journal.clear()
+
+
+@pytest.mark.parametrize("provider", NAMES)
+def test_no_limits_are_told(fakes, provider):
+    assert ask(fakes, provider).rates == {}
+
+
+def test_how_calls_count_against_limits():
+    usage = Usage(input_tokens=100, output_tokens=7, cached_tokens=30, cache_write_tokens=20)
+    assert module("openai").counted(usage) == {"tpm": 107}
+    assert module("anthropic").counted(usage) == {"itpm": 70, "otpm": 7, "tpm": 107}
+    assert module("gemini").counted(usage) == {"tpm": 100}
+
+
+@pytest.mark.parametrize("provider", NAMES)
+def test_what_a_response_without_an_answer_was_billed(fakes, provider):
+    error = ask(fakes, provider, Fault("malformed_billed"))
+    assert isinstance(error, Retry)
+    entry = fakes.journal[0]["usage"]
+    assert error.billed == Usage(
+        input_tokens=entry["input"],
+        output_tokens=entry["output"],
+        cached_tokens=entry["cached"],
+        cache_write_tokens=entry["cache_write"],
+        thinking_tokens=entry["thinking"],
+    )
+    assert error.billed.input_tokens > 0
+    for unbilled in ("malformed", "not_json", "drop", "429"):
+        fakes.journal.clear()
+        assert ask(fakes, provider, Fault(unbilled)).billed is None
+
+
 @pytest.mark.parametrize("provider", NAMES)
 def test_a_silent_server(fakes, provider):
     began = time.monotonic()
@@ -323,8 +430,8 @@ def test_an_unexpected_error_is_refused_without_its_text(fault, words):
         raise RuntimeError(KEY + SECRET)
 
     async def run():
-        request = request_for("openai")
-        await attempt(call(), request, Settings(KEY), ("K",), read=dict, fault=fault)
+        caller = Caller("openai:m", Settings(KEY), ("K",), fault, (SECRET,))
+        await attempt(call(), caller, Reading(dict, dict))
 
     with pytest.raises(Refused, match=words) as caught:
         asyncio.run(run())

@@ -38,7 +38,9 @@ class Display:
     def show(self, tallies: Mapping[str, Tally], planned: Mapping[str, int]) -> None:
         """Show the figures so far; ``planned`` is the number of requests by judge."""
         now = time.monotonic()
-        if self._began is None and any(t.answered or t.in_flight for t in tallies.values()):
+        if self._began is None and any(
+            t.answered or t.in_flight or t.batched for t in tallies.values()
+        ):
             self._began = now
         elapsed = now - self._began if self._began is not None else 0.0
         done = all(_done(tallies.get(n, Tally()), of) >= of for n, of in planned.items())
@@ -69,23 +71,30 @@ def _left(tally: Tally, total: int, elapsed: float) -> str:
     left = total - _done(tally, total)
     if left <= 0:
         return "done"
+    if tally.batched:
+        return "up to a day"
     return duration(left / rate) if rate else "…"
 
 
 def _table(tallies: Mapping[str, Tally], planned: Mapping[str, int], elapsed: float) -> Table:
     table = Table(box=None, pad_edge=False, header_style="dim")
     table.add_column("judge")
-    for name in ("done", "of", "in flight", "calls/s", "retries", "failures", "spent", "left"):
+    batched = any(tally.batched for tally in tallies.values())
+    names = ["done", "of", "in flight", "waiting", *(["in batches"] if batched else [])]
+    for name in (*names, "calls/s", "limit", "429s", "retries", "failures", "spent", "left"):
         table.add_column(name, justify="right")
     for name, total in planned.items():
         tally = tallies.get(name, Tally())
-        rate = _rate(tally, elapsed)
         table.add_row(
             escape(name),
             f"{_done(tally, total):,}",
             f"{total:,}",
             f"{tally.in_flight:,}",
-            f"{rate:,.0f}",
+            f"{tally.waiting:,}",
+            *([f"{tally.batched:,}"] if batched else []),
+            f"{_rate(tally, elapsed):,.1f}",
+            f"{tally.limits['rpm'] / 60:,.1f}" if "rpm" in tally.limits else "",
+            f"{tally.throttled:,}",
             f"{tally.retries:,}",
             f"{_failures(tally):,}",
             dollars(tally.dollars, tally.unpriced),
@@ -100,12 +109,18 @@ def _line(tallies: Mapping[str, Tally], planned: Mapping[str, int], elapsed: flo
         summed.add(tally)
     total = sum(planned.values())
     lefts = [_left(tallies.get(name, Tally()), n, elapsed) for name, n in planned.items()]
-    rate = _rate(summed, elapsed)
-    return (
-        f"{_done(summed, total):,}/{total:,} replies · {rate:,.0f} calls/s · "
-        f"{_failures(summed):,} failures · {dollars(summed.dollars, summed.unpriced)} · "
-        f"{summed.in_flight:,} in flight · left: {', '.join(dict.fromkeys(lefts))}"
-    )
+    parts = [
+        f"{_done(summed, total):,}/{total:,} replies",
+        f"{_rate(summed, elapsed):,.1f} calls/s",
+        f"{_failures(summed):,} failures",
+        f"{summed.throttled:,} 429s" if summed.throttled else "",
+        dollars(summed.dollars, summed.unpriced),
+        f"{summed.in_flight:,} in flight",
+        f"{summed.waiting:,} waiting for limits" if summed.waiting else "",
+        f"{summed.batched:,} in batches" if summed.batched else "",
+        f"left: {', '.join(dict.fromkeys(lefts))}",
+    ]
+    return " · ".join(part for part in parts if part)
 
 
 def dollars(amount: float, unpriced: int = 0) -> str:

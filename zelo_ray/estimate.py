@@ -70,8 +70,6 @@ class Forecast:
     """whether these limits are a cautious guess"""
     replies: int
     """requests whose replies it rests on; 0: on assumptions"""
-    spent: float
-    """US dollars, by all runs so far"""
 
     @property
     def left(self) -> int:
@@ -87,13 +85,12 @@ class Estimate:
     rendered: int
     """pools of the sample"""
     forecasts: tuple[Forecast, ...]
+    spent: float
+    """US dollars, by all runs so far, for whatever was asked"""
+    unknown: int
+    """replies of unknown price, that come on top of it"""
     mode: str
     max_usd: float | None
-
-    @property
-    def spent(self) -> float:
-        """US dollars, by all runs so far."""
-        return sum(each.spent for each in self.forecasts)
 
     @property
     def unpriced(self) -> list[str]:
@@ -164,10 +161,10 @@ class Survey:
             each.weight = (self._asked - len(first)) / len(others)
         return [*first, *others]
 
-    def _render(self, pools: Iterable[Pool], most: int, taken: Collection[str]) -> "list[_Sampled]":
+    def _render(self, pools: Iterable[Pool], taken: Collection[str]) -> "list[_Sampled]":
         rendered, requests = list[_Sampled](), 0
         for pool in pools:
-            if pool.query_id in taken or requests >= most:
+            if pool.query_id in taken or requests >= _MOST_RENDERED:
                 continue
             each = _Sampled(pool.query_id, self._counts(pool), _traits(pool, self.options))
             rounds = self._protocol.rounds(pool, self.panel, self.options)
@@ -198,9 +195,11 @@ def estimate(
     sample, options = survey.sample(), survey.options
     books = {judge.name: _Book() for judge in survey.panel}
     wanted = {key for each in sample for asked in each.asked.values() for key, _ in asked}
+    spent, unknown = 0.0, 0
     for row in read_rows(options.out):
+        spent += row.dollars or 0.0
+        unknown += row.dollars is None
         if book := books.get(row.judge):
-            book.spent += row.dollars or 0.0
             if row.final and row.status not in retry:
                 book.answered.add(bytes.fromhex(row.key))
             if row.key in wanted:
@@ -209,7 +208,15 @@ def estimate(
         _forecast(judge, survey, sample, books[judge.name], (limits or {}).get(judge.name, {}))
         for judge in survey.panel
     )
-    return Estimate(survey.pools, len(sample), forecasts, options.mode, options.max_usd)
+    return Estimate(
+        pools=survey.pools,
+        rendered=len(sample),
+        forecasts=forecasts,
+        spent=spent,
+        unknown=unknown,
+        mode=options.mode,
+        max_usd=options.max_usd,
+    )
 
 
 @dataclass(slots=True)
@@ -232,7 +239,6 @@ class _Book:
     answered: set[bytes] = field(default_factory=set)
     rows: dict[str, list[Reply]] = field(default_factory=dict)
     """all rows of the sample's requests"""
-    spent: float = 0.0
 
 
 class _Nothing:
@@ -308,9 +314,13 @@ def _forecast(
     limits: Mapping[str, float],
 ) -> Forecast:
     mine = [each for each in sample if each.asked.get(judge.name)]
-    answered, words = _look(judge.name, survey, mine, book) if mine else (0, 0.0)
+    if mine:
+        answered, words, error = _look(judge.name, survey, mine, book)
+    else:  # it is asked in later rounds only, about what the others are
+        every = [n for each in sample for asked in each.asked.values() for _, n in asked]
+        answered, words, error = 0, sum(every) / max(1, len(every)), 0.0
     left = survey.planned[judge.name] - answered
-    measured, replies = _measured([each.asked[judge.name] for each in mine], book, words)
+    measured, replies = _measured([each.asked[judge.name] for each in mine], book, words, error)
     tokens = measured or _assumed(judge, words)
     known = provider_module(judge.provider)
     has_batch = known.BATCH is not None and not judge.base_url
@@ -335,12 +345,16 @@ def _forecast(
         hours=hours,
         guessed=guessed,
         replies=replies,
-        spent=book.spent,
     )
 
 
-def _look(name: str, survey: Survey, sample: Sequence[_Sampled], book: _Book) -> tuple[int, float]:
-    """How many of a judge's requests are answered, and how long one of the others is on average."""
+def _look(
+    name: str, survey: Survey, sample: Sequence[_Sampled], book: _Book
+) -> tuple[int, float, float]:
+    """How many of a judge's requests are answered, and the mean length of the others.
+
+    That is in words of four bytes, and comes with its relative standard error.
+    """
     weight = np.array([each.weight for each in sample])
     count = np.array([float(each.counts[name]) for each in sample])
     asked = [each.asked[name] for each in sample]
@@ -354,19 +368,18 @@ def _look(name: str, survey: Survey, sample: Sequence[_Sampled], book: _Book) ->
     slopes, _ = nnls(traits, count * words / first)  # no request is shorter for a longer document
     rest = count * words / first - traits @ slopes
     mean = (survey.traits[name] @ slopes + weight @ rest) / survey.planned[name]
-    stands_for = weight * count / first
+    per = weight * count / first
+    error = 0.0
     if left.any():  # those that are left may be longer or shorter than those that are not
-        mean *= (stands_for @ left_words) / (stands_for @ left)
-        mean /= (stands_for @ words) / (stands_for @ first)
-    return _answered(survey.planned[name], weight, count * (1 - left / first), book), float(mean)
+        mean *= (per @ left_words) / (per @ left) * (per @ first) / (per @ words)
+        some = left > 0
+        spread = _ratio_error((per * left_words)[some], (per * left)[some])
+        error = spread * math.sqrt(1 - left.sum() / first.sum())
+    answered = _answered(survey.planned[name], weight, count * (1 - left / first), book)
+    return answered, float(mean), error
 
 
-def _answered(
-    planned: int,
-    weight: Array,
-    found: Array,
-    book: _Book,
-) -> int:
+def _answered(planned: int, weight: Array, found: Array, book: _Book) -> int:
     """How many requests are answered: as many as the ledger holds, unless the sample denies it.
 
     Args:
@@ -385,7 +398,7 @@ def _answered(
 
 
 def _measured(
-    asked: Sequence[Sequence[tuple[str, int]]], book: _Book, words: float
+    asked: Sequence[Sequence[tuple[str, int]]], book: _Book, words: float, error: float
 ) -> tuple[tuple[_Tokens, _Tokens, _Tokens] | None, int]:
     """What replies to the sample's requests say of one of so many words, and how many they are."""
     columns = list[tuple[float, ...]]()
@@ -413,15 +426,12 @@ def _measured(
     expected = _Tokens(
         *(scale * input_tokens, output_tokens / replies, scale * cached, scale * written)
     )
-    error = max(_ratio_error(table[:, 2], table[:, 0]), _ratio_error(table[:, 3], table[:, 1]))
-    error = min(0.9, max(_LEAST_ERROR, 2 * error))
-    return (expected.times(1 - error), expected, expected.times(1 + error)), int(replies)
+    own = max(_ratio_error(table[:, 2], table[:, 0]), _ratio_error(table[:, 3], table[:, 1]))
+    around = min(0.9, max(_LEAST_ERROR, 2 * math.hypot(own, error)))
+    return (expected.times(1 - around), expected, expected.times(1 + around)), int(replies)
 
 
-def _ratio_error(
-    above: Array,
-    below: Array,
-) -> float:
+def _ratio_error(above: Array, below: Array) -> float:
     """Relative standard error of a ratio of sums over pools (Cochran 1977, eq. 6.13)."""
     if above.size < 2 or not above.any():
         return _ONE_POOL_ERROR
@@ -465,9 +475,9 @@ def lines(estimate: Estimate) -> list[str]:
     more = "+?" if estimate.unpriced else ""
     asked = f"{left:,} of {planned:,} requests about {estimate.pools:,} queries are left to ask"
     return [
-        f"{asked}; {_money(estimate.spent)} spent so far",
+        f"{asked}; {_money(estimate.spent)}{' + ?' if estimate.unknown else ''} spent so far",
         "",
-        _row("still to ask", "requests", "answered", "tokens in", "tokens out", "hours"),
+        _row("still to ask", "requests", "answered", "tokens in", "tokens out", "online"),
         *(_work(one.judge, [one]) for one in each),
         _work("together", each),
         "",
@@ -498,7 +508,7 @@ def _work(name: str, forecasts: Sequence[Forecast]) -> str:
         f"{sum(one.answered for one in forecasts):,}",
         _count(sum(one.input_tokens for one in forecasts)),
         _count(sum(one.output_tokens for one in forecasts)),
-        f"{'~' if guessed else ''}{hours:,.1f} h" if known else "-",
+        f"{'~' if guessed else ''}{max(hours, 0.1 if hours else 0):,.1f} h" if known else "-",
     )
 
 
@@ -541,10 +551,10 @@ def _notes(estimate: Estimate) -> Iterable[str]:
             f"No reply yet of {names}: 1 token for 4 bytes of prompt and 250 for an answer are "
             "assumed. --pilot 20 asks about 20 queries only, and measures both."
         )
-    if names := estimate.unpriced:
+    if unpriced := estimate.unpriced:
         yield (
             "? is a price that is unknown. Give it in the config file, in dollars for a million "
-            f'tokens, such as prices: {{"{names[0]}": {{input: 0.10, output: 0.50}}}}'
+            f'tokens, such as prices: {{"{unpriced[0]}": {{input: 0.10, output: 0.50}}}}'
         )
     if guessed := [one.judge for one in each if one.guessed]:
         yield (

@@ -5,7 +5,8 @@ In a test::
     with Fakes(faults=[Fault("429", rate=0.1)]) as fakes:
         Settings(key=fakes.key, base_url=fakes.urls["openai"])
         ...
-        fakes.journal  # one dict for each request
+        fakes.journal  # one dict for each request, and each line of a batch
+        fakes.books()  # what was billed
 
 As a process of its own: ``python -m tests.fakes --help``.
 """

@@ -123,7 +123,6 @@ class Fakes:
         self._books = Books()
         self._journal = Journal(journal, keep=keep)
         self._seen: Counter[str] = Counter()
-        self._struck: Counter[int] = Counter()
         self.limits = Limits(rpm, tpm, itpm, otpm, burst)
         self._count = 0
         self._port = port
@@ -140,6 +139,7 @@ class Fakes:
     @faults.setter
     def faults(self, faults: Iterable[Fault]) -> None:
         self._faults = tuple(faults)
+        self._struck: Counter[int] = Counter()  # by place: each new list is counted anew
         known = {*ANSWER_FAULTS, *WIRE_FAULTS, *BATCH_FAULTS, *BATCH_WIRE_FAULTS}
         known |= set().union(*(p.ERRORS for p in PROVIDERS.values()))
         if unknown := [fault.name for fault in self._faults if fault.name not in known]:

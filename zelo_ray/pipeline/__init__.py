@@ -38,7 +38,7 @@ from zelo_ray.formats.results import write_json
 from zelo_ray.ledger import Ledger, LedgerError, drop_reserves, read_rows
 from zelo_ray.pipeline.desk import open_desk
 from zelo_ray.pipeline.fill import Ask, Send
-from zelo_ray.pipeline.quota import leave_limits
+from zelo_ray.pipeline.quota import limits_for
 from zelo_ray.pipeline.rows import Job, dataset_of, parsed
 from zelo_ray.pipeline.session import on_ray
 from zelo_ray.pricing import table_version, unpriced
@@ -88,7 +88,7 @@ def annotate(options: Options, watch: Watch) -> Summary:
         _warn(options, panel, watch)
         run_id = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()) + f"-{uuid.uuid4().hex[:6]}"
         job = Job(options, panel, run_id, frozenset(census.repeated), only)
-        with on_ray(options):
+        with on_ray(options), limits_for(run_id):
             timer.lap("start Ray")
             desk = open_desk(options)
             missing = -1
@@ -102,7 +102,6 @@ def annotate(options: Options, watch: Watch) -> Summary:
                 if summary.missing == missing:
                     raise Stopped(f"{missing:,} replies are missing and no judge will give them")
                 missing = summary.missing
-            leave_limits(job.run_id)
         drop_reserves(options.out)
         summary.rejected, summary.absent = census.rejected, absent
         summary.pilot_of = in_all.pools if only else 0

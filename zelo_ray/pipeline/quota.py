@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import ray
@@ -78,8 +78,16 @@ class ClusterQuota:
             await self._find().pause.remote(account, seconds)
 
 
-def leave_limits(run_id: str) -> None:
-    """Let the cluster's limits go, if no other run uses them."""
+@contextlib.contextmanager
+def limits_for(run_id: str) -> Iterator[None]:
+    """At its end, let the cluster's limits go, if no other run uses them."""
+    try:
+        yield
+    finally:
+        _leave(run_id)
+
+
+def _leave(run_id: str) -> None:
     with contextlib.suppress(ValueError, RayError):  # it was never needed, or is gone
         limits = ray.get_actor(_NAME, namespace=_NAMESPACE)
         ray.get(limits.leave.remote(run_id))

@@ -7,15 +7,8 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel
 
 from zelo_ray.providers import Batches, BatchLimits, Provider, Settings
-from zelo_ray.providers.outcome import (
-    Caller,
-    Fault,
-    Reading,
-    attempt,
-    limit_in,
-    resolved,
-    server_delay,
-)
+from zelo_ray.providers.headers import limit_in, server_delay
+from zelo_ray.providers.outcome import Caller, Fault, Reading, attempt, resolved
 from zelo_ray.records import Answer, Request, Status, Usage, verdict_schema
 
 if TYPE_CHECKING:

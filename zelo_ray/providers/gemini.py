@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from zelo_ray.providers import Batches, BatchLimits, Provider, Settings
-from zelo_ray.providers.outcome import Caller, Fault, Reading, attempt, resolved, server_delay
+from zelo_ray.providers.headers import server_delay
+from zelo_ray.providers.outcome import Caller, Fault, Reading, attempt, resolved
 from zelo_ray.records import Answer, Request, Status, Usage, verdict_schema
 
 if TYPE_CHECKING:

@@ -14,11 +14,7 @@ from zelo_ray.providers.outcome import MALFORMED, Caller, guarded
 T = TypeVar("T")
 TRANSFER = 600.0
 """Seconds that a file may take to go up: 50 MB at less than a megabit a second."""
-ABSENT = (
-    "no such batch; either it is not of this key's account, or it was deleted, or the base URL "
-    "is not the one that it was sent to"
-)
-"""What a 404 means where a batch is asked for."""
+GONE = "its results are gone; the provider keeps them for some time only"
 
 # In JSON these may stand as they are, but a reader that splits text at every kind of line end
 # would see two halves of a line.
@@ -136,7 +132,7 @@ async def listed(
         seen.add(place)
         batches, place = await page(place)
         found += [batch for batch in batches if batch.created_at >= since]
-        if not place or all(batch.created_at < since for batch in batches):
+        if not place or (batches and all(batch.created_at < since for batch in batches)):
             break
     return found
 

@@ -1,19 +1,11 @@
 """OpenAI, and every server that speaks its Chat Completions: vLLM, SGLang, llama.cpp, gateways."""
 
-import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from zelo_ray.providers import Batches, BatchLimits, Provider, Settings
-from zelo_ray.providers.outcome import (
-    Caller,
-    Fault,
-    Reading,
-    attempt,
-    limit_in,
-    resolved,
-    server_delay,
-)
+from zelo_ray.providers.headers import duration, limit_in, server_delay
+from zelo_ray.providers.outcome import Caller, Fault, Reading, attempt, resolved
 from zelo_ray.records import Answer, Request, Status, Usage, verdict_schema
 
 if TYPE_CHECKING:
@@ -40,8 +32,6 @@ BATCH = BatchLimits(requests=50_000, bytes=50_000_000)
 BASE_URL = "https://api.openai.com/v1"
 
 _STATUS: Mapping[str, Status] = {"length": "truncated", "content_filter": "filtered"}
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|us|µs|ns|d|h|m|s)")
-_SECONDS = {"d": 86400, "h": 3600, "m": 60, "s": 1, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
 _LONGEST_MINUTE = 300.0  # seconds: a window that is longer is none of a minute
 
 
@@ -68,33 +58,25 @@ def rates(headers: Mapping[str, str]) -> Mapping[str, float]:
     Small accounts have a limit of requests a *day* in the same header; it is left out.
     """
     told = {
-        "rpm": _per_minute(headers, "requests"),
+        "rpm": _requests_a_minute(headers),
         "tpm": limit_in(headers, "x-ratelimit-limit-tokens"),
     }
     return {name: limit for name, limit in told.items() if limit}
 
 
-def _per_minute(headers: Mapping[str, str], what: str) -> float | None:
-    """The limit in the headers, if what they say of its reset fits a minute."""
-    limit = limit_in(headers, f"x-ratelimit-limit-{what}")
+def _requests_a_minute(headers: Mapping[str, str]) -> float | None:
+    """The limit of requests, if what the headers say of its reset fits a minute."""
+    limit = limit_in(headers, "x-ratelimit-limit-requests")
+    reset = duration(headers.get("x-ratelimit-reset-requests") or "")
     try:
-        remaining = float(headers.get(f"x-ratelimit-remaining-{what}") or "?")
+        remaining = int(headers.get("x-ratelimit-remaining-requests") or "")
     except ValueError:
         return None
-    reset = _duration(headers.get(f"x-ratelimit-reset-{what}") or "")
     if limit is None or reset is None:
         return None
     used = limit - remaining
     reset -= 0.001  # it may be rounded up, which at a high limit would be a long window
     return None if used > 0 and reset * limit / used > _LONGEST_MINUTE else limit
-
-
-def _duration(text: str) -> float | None:
-    """Seconds of a duration as Go writes it: ``8m38.4s``, ``120ms``; None where it is none."""
-    parts = _DURATION.findall(text)
-    if not parts or "".join(map("".join, parts)) != text:
-        return None
-    return float(sum(float(number) * _SECONDS[unit] for number, unit in parts))
 
 
 def body(request: Request) -> dict[str, Any]:

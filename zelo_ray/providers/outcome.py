@@ -6,14 +6,11 @@ leaves is a new error with one line of text, raised where no other exception is 
 
 import asyncio
 import json
-import math
 import os
 import re
-import time
 import traceback
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from email.utils import parsedate_to_datetime
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -34,6 +31,9 @@ _STATUS_ADVICE = {
     403: "the key may not do this; grant it access, or choose another model",
 }
 _ABSENT = "no such model or address; check the judge's name and base URL"
+_ABSENT_BATCH = (
+    "no such batch; it was deleted, or sent with a key of another account, or to another base URL"
+)
 _RETRY = {408, 409, 429, 499}  # and all from 500 on; 499 is Gemini's CANCELLED
 _REFUSED = {400, 413, 422}
 
@@ -84,8 +84,10 @@ class Caller:
     """turns an SDK's exception into a `Fault`; None where it is not one of the SDK's"""
     prompts: Sequence[str] = ()
     """texts that are kept out of the errors"""
-    absent: str = _ABSENT
-    """what a 404 means"""
+    existing: bool = False
+    """whether it is about batches that exist: then there is nothing to refuse"""
+    gone: Mapping[int, str] = field(default_factory=dict)
+    """statuses that mean that what is asked for is there no more, with what to say"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +169,7 @@ async def attempt(
     return replace(outcome, rates=told) if told else outcome
 
 
-def answered(said: str | Mapping[str, Any], name: str, reading: Reading) -> Answer | Retry:
+def answered(said: str | Mapping[str, Any] | None, name: str, reading: Reading) -> Answer | Retry:
     """The answer in a successful response, as JSON text or decoded; else a Retry, not raised."""
     billed = None
     try:
@@ -191,47 +193,22 @@ def judged(fault: Fault, caller: Caller) -> Retry | Refused | Fatal:
     said = _sayable(fault.message, caller)
     detail = f"{detail}: {said}" if said else detail
     name, status, marks = caller.name, fault.status, codes.lower()
+    if status in caller.gone:
+        return Refused(f"{name}: {caller.gone[status]} ({detail})")
     known = (advice for code, advice in _CODE_ADVICE.items() if code in marks and status < 500)
-    general = caller.absent if status == 404 else _STATUS_ADVICE.get(status)
-    if advice := next(known, general):
+    absent = _ABSENT_BATCH if caller.existing else _ABSENT
+    if advice := next(known, absent if status == 404 else _STATUS_ADVICE.get(status)):
         text = advice.format(variables=" or ".join(caller.variables))
         return Fatal(f"{name}: {text} ({detail})")
-    if status == 0:
-        return Retry(f"{name}: no answer ({detail})", fault.delay)
-    if status in _RETRY or status >= 500:
-        return Retry(f"{name}: {detail}", fault.delay, throttled=status == 429)
-    if status in _REFUSED:
-        filtered = any(code in marks for code in _FILTERED)
-        return Refused(f"{name}: {detail}", "filtered" if filtered else "failed")
-    return Fatal(f"{name}: a response that no such server gives; check the base URL ({detail})")
-
-
-def server_delay(headers: Mapping[str, str], now: Callable[[], float] = time.time) -> float | None:
-    """Seconds that a response asks to wait; None where it asks for nothing understandable.
-
-    That is ``retry-after-ms``, else ``retry-after`` as a number or as an HTTP date.
-    """
-    for field, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
-        value = headers.get(field, "")
-        try:
-            delay = float(value) / unit
-        except ValueError:
-            try:
-                delay = parsedate_to_datetime(value).timestamp() - now()
-            except ValueError:
-                continue
-        if math.isfinite(delay):
-            return max(0.0, delay)
-    return None
-
-
-def limit_in(headers: Mapping[str, str], name: str) -> float | None:
-    """A limit that a header tells; None where it tells none above 0."""
-    try:
-        limit = float(headers.get(name) or 0)
-    except ValueError:
-        return None
-    return limit if 0 < limit < math.inf else None
+    if status == 0 or status in _RETRY or status >= 500:
+        told = detail if status else f"no answer ({detail})" if detail else "no answer"
+        return Retry(f"{name}: {told}", fault.delay, throttled=status == 429)
+    if status not in _REFUSED:
+        detail = f"a response that no such server gives; check the base URL ({detail})"
+    if status not in _REFUSED or caller.existing:
+        return Fatal(f"{name}: {detail}")
+    filtered = any(code in marks for code in _FILTERED)
+    return Refused(f"{name}: {detail}", "filtered" if filtered else "failed")
 
 
 def _failure(error: Exception, caller: Caller) -> Retry | Refused | Fatal:
@@ -242,7 +219,8 @@ def _failure(error: Exception, caller: Caller) -> Retry | Refused | Fatal:
         error = another
     at = traceback.extract_tb(error.__traceback__)[-1]
     place = f"{Path(at.filename).name}:{at.lineno}"
-    return Refused(f"{caller.name}: unexpected {type(error).__name__} at {place}")
+    told = f"{caller.name}: unexpected {type(error).__name__} at {place}"
+    return Fatal(told) if caller.existing else Refused(told)
 
 
 def _sayable(message: str, caller: Caller) -> str:

@@ -1,0 +1,869 @@
+"""The providers' batch APIs, through their real SDKs, against fakes of their servers on loopback."""
+
+import asyncio
+import json
+import re
+import subprocess
+import sys
+import threading
+import time
+import tracemalloc
+from dataclasses import replace
+
+import pytest
+from aiohttp import web
+
+from tests.fakes import Fakes, Fault
+from tests.test_providers import KEY, NAMES, SECRET, check_discreet, request_for, send
+from zelo_ray.providers import Fatal, Refused, Retry, Settings, module
+from zelo_ray.providers.lines import reason_of, written
+from zelo_ray.records import Answer, Usage
+
+MODELS = {name: module(name).MODELS[0] for name in NAMES}
+STARTS = {"openai": "batch_", "anthropic": "msgbatch_", "gemini": "batches/"}
+
+
+def serving(**options):
+    return Fakes(**{"key": KEY, "bodies": True, "cached": 0.5, "thinking": 3, **options})
+
+
+@pytest.fixture(scope="module")
+def server():
+    with serving() as fakes:
+        yield fakes
+
+
+@pytest.fixture
+def fakes(server):
+    server.faults = ()
+    server.journal.clear()
+    server.store.batches.clear()
+    server.store.files.clear()
+    return server
+
+
+def requests_for(provider, count=6):
+    return [request_for(provider, f"{SECRET} {number}") for number in range(count)]
+
+
+def run(provider, fakes, work, key=KEY, timeout=10.0):
+    """What ``work`` makes of a client; an error is checked and comes back instead."""
+
+    async def connected():
+        url = fakes if isinstance(fakes, str) else fakes.urls[provider]
+        client = module(provider).connect_batches(Settings(key, url, timeout))
+        try:
+            return await work(client)
+        finally:
+            await client.aclose()
+
+    try:
+        return asyncio.run(connected())
+    except (Retry, Refused, Fatal) as error:
+        check_discreet(error)
+        return error
+
+
+async def submit(client, requests, folder, mark="a-mark"):
+    lines = folder / "lines.jsonl"
+    lines.write_bytes(b"".join(map(client.line, requests)))
+    judge = requests[0].judge
+    batch = await client.create(lines, judge.model, mark)
+    assert batch.id.startswith(STARTS[judge.provider])
+    assert not batch.ended
+    assert batch.mark == ("" if judge.provider == "anthropic" else mark)
+    return batch
+
+
+async def end(client, batch_id):
+    for _ in range(200):
+        batch = await client.look(batch_id)
+        assert batch.id == batch_id
+        if batch.ended:
+            return batch
+        await asyncio.sleep(0.02)
+    raise TimeoutError(batch)
+
+
+async def results(client, batch_id):
+    found = {}
+    async for key, outcome in client.results(batch_id):
+        assert key not in found
+        found[key] = outcome
+        if not isinstance(outcome, Answer):
+            check_discreet(outcome)
+    return found
+
+
+def through(provider, fakes, folder, requests):
+    """A batch that has ended, and its results."""
+
+    async def work(client):
+        batch = await end(client, (await submit(client, requests, folder)).id)
+        return batch, await results(client, batch.id)
+
+    return run(provider, fakes, work)
+
+
+@pytest.mark.parametrize("provider", NAMES)
+def test_answers_are_those_of_calls(fakes, provider, tmp_path):
+    requests = requests_for(provider, 12)
+    batch, found = through(provider, fakes, tmp_path, requests)
+    assert (batch.requests, batch.done) == (12, 12)
+    assert not batch.reason
+    assert not batch.full
+    assert abs(batch.created_at - time.time()) < 60
+    assert sorted(found) == sorted(request.key for request in requests)
+    for request in requests:
+        online = send(request, Settings(KEY, fakes.urls[provider]))
+        answer = found[request.key]
+        if provider == "gemini":  # the schema is written in another form
+            online, answer = (replace(each, usage=Usage()) for each in (online, answer))
+        assert answer == online
+
+
+@pytest.mark.parametrize("provider", NAMES)
+def test_usage_is_what_was_billed(fakes, provider, tmp_path):
+    requests = requests_for(provider, 3)
+    _, found = through(provider, fakes, tmp_path, requests)
+    for entry in (entry for entry in fakes.journal if entry["endpoint"] == "line"):
+        usage = found[entry["custom_id"]].usage
+        names = ("input", "output", "cached", "cache_write")
+        assert [getattr(usage, f"{name}_tokens") for name in names] == [
+            entry["usage"][name] for name in names
+        ]
+        assert usage.cached_tokens + usage.cache_write_tokens > 0
+
+
+@pytest.mark.parametrize("provider", ["openai", "anthropic"])
+def test_a_line_holds_what_a_call_sends(fakes, provider, tmp_path):
+    requests = requests_for(provider, 1)
+    through(provider, fakes, tmp_path, requests)
+    send(requests[0], Settings(KEY, fakes.urls[provider]))
+    bodies = {e["endpoint"]: json.loads(e["body"]) for e in fakes.journal if "body" in e}
+    assert bodies["line"] == bodies["answer"]
+
+
+def test_a_gemini_line_holds_what_a_call_sends_but_for_the_schema(fakes, tmp_path):
+    request = request_for("gemini", temperature=0.5, thinking_level="low")
+    through("gemini", fakes, tmp_path, [request])
+    send(request, Settings(KEY, fakes.urls["gemini"]))
+    text = {e["endpoint"]: e["body"] for e in fakes.journal if "body" in e}
+    line = json.loads(text["line"])
+    answer = json.loads(text["answer"].replace("thinking_level", "thinkingLevel"))
+    schema = line["generationConfig"].pop("responseSchema")
+    full = answer["generationConfig"].pop("responseJsonSchema")
+    assert line == answer
+    assert schema["propertyOrdering"] == list(full["properties"]) == ["reasoning", "preference"]
+    assert schema["required"] == full["required"]
+    preference = schema["properties"]["preference"]
+    assert (preference["type"], preference["minimum"], preference["maximum"]) == ("NUMBER", -1, 1)
+    assert "additionalProperties" not in schema
+
+
+# What each fault of a line becomes: an answer's status, or an error with words that it has.
+EVERYWHERE = {
+    "refusal": "refused",
+    "filtered": "filtered",
+    "truncated": "truncated",
+    "prose": "ok",
+    "bad_request": (Refused, "400"),
+    "429": (Retry, "429"),
+    "500": (Retry, "500"),
+    "503": (Retry, "503"),
+    "forbidden": (Fatal, "grant"),
+    "no_model": (Fatal, "no such model"),
+}
+TABLE = [
+    *((name, fault, expected) for fault, expected in EVERYWHERE.items() for name in NAMES),
+    ("openai", "wrong_key", (Fatal, "OPENAI_API_KEY")),
+    ("openai", "unpaid", (Fatal, "spending limit")),
+    ("openai", "no_quota", (Fatal, "insufficient_quota")),
+    ("openai", "unsupported", (Fatal, "judge_options")),
+    ("openai", "filtered_prompt", (Refused, "400")),
+    ("openai", "too_long", (Refused, "context_length_exceeded")),
+    ("anthropic", "wrong_key", (Fatal, "ANTHROPIC_API_KEY")),
+    ("anthropic", "unpaid", (Fatal, "spending limit")),
+    ("anthropic", "529", (Retry, "529 overloaded_error")),
+]
+
+
+@pytest.mark.parametrize(("provider", "fault", "expected"), TABLE)
+def test_a_line_that_fails(fakes, provider, fault, expected, tmp_path):
+    if (provider, fault) == ("gemini", "refusal"):
+        expected = "filtered"  # a prompt that was blocked
+    if (provider, fault) == ("anthropic", "filtered"):
+        expected = (Refused, "400")
+    said = f"read '{SECRET}' with {KEY}" if fault not in ("filtered", "unpaid") else ""
+    fakes.faults = [Fault(fault, total=1, endpoint="line", message=said)]
+    _, found = through(provider, fakes, tmp_path, requests_for(provider))
+    (struck,) = [e for e in fakes.journal if e["endpoint"] == "line" and e["outcome"] == fault]
+    outcome = found.pop(struck["custom_id"])
+    assert {each.status for each in found.values()} == {"ok"}
+    assert len(found) == 5
+    if isinstance(expected, str):
+        assert outcome.status == expected
+        assert outcome.usage.input_tokens > 0
+        return
+    kind, words = expected
+    assert type(outcome) is kind
+    assert words in str(outcome)
+    assert str(outcome).startswith(provider)
+    if kind is Retry:
+        assert outcome.throttled == (fault == "429")
+    if kind is Refused:
+        assert outcome.status == ("filtered" if fault.startswith("filtered") else "failed")
+
+
+@pytest.mark.parametrize("provider", NAMES)
+def test_all_lines_fail(fakes, provider, tmp_path):
+    fakes.faults = [Fault("bad_request", endpoint="line")]
+    _, found = through(provider, fakes, tmp_path, requests_for(provider))
+    assert {type(outcome) for outcome in found.values()} == {Refused}
+    assert len(found) == 6
+
+
+@pytest.mark.parametrize("provider", NAMES)
+@pytest.mark.parametrize("fault", ["batch_expired", "batch_cancelled"])
+def test_a_batch_that_is_cut_short(fakes, provider, fault, tmp_path):
+    fakes.faults = [Fault(fault)]
+    batch, found = through(provider, fakes, tmp_path, requests_for(provider))
+    word = fault.removeprefix("batch_")
+    assert word in batch.state.lower() or provider == "anthropic"
+    assert not batch.full
+    answers = [each for each in found.values() if isinstance(each, Answer)]
+    if provider == "gemini":
+        assert not found
+        return
+    assert len(answers) == 3
+    assert len(found) == 6
+    left = [each for each in found.values() if not isinstance(each, Answer)]
+    for each in left:
+        assert type(each) is Retry
+        assert not each.throttled
+        assert each.billed is None
+        assert word[:6] in str(each)  # canceled, cancelled
+
+
+def test_an_openai_batch_that_fails(fakes, tmp_path):
+    said = f"Line with '{SECRET}' and {KEY} cannot\nbe read."
+    fakes.faults = [Fault("batch_failed", code="invalid_json_line", message=said)]
+    batch, found = through("openai", fakes, tmp_path, requests_for("openai"))
+    assert (batch.state, batch.full, found) == ("failed", False, {})
+    assert batch.reason == "invalid_json_line: Line with ... and [key] cannot be read."
+
+
+def test_a_gemini_batch_that_fails(fakes, tmp_path):
+    said = f"Could not read `{SECRET}`"
+    fakes.faults = [Fault("batch_failed", message=said)]
+    batch, found = through("gemini", fakes, tmp_path, requests_for("gemini"))
+    assert (batch.state, batch.full, found) == ("BATCH_STATE_FAILED", False, {})
+    assert batch.reason == "13: Could not read ..."
+
+
+def test_an_anthropic_batch_fails_line_by_line(fakes, tmp_path):
+    fakes.faults = [Fault("batch_failed")]
+    batch, found = through("anthropic", fakes, tmp_path, requests_for("anthropic"))
+    assert batch.state == "ended"
+    assert {type(each) for each in found.values()} == {Retry}
+    assert len(found) == 6
+
+
+def test_too_many_enqueued_tokens(tmp_path):
+    with serving(enqueued_tokens=10) as fakes:
+        batch, found = through("openai", fakes, tmp_path, requests_for("openai"))
+        assert (batch.ended, batch.full, found) == (True, True, {})
+        assert "Enqueued token limit" in batch.reason
+
+        async def work(client):
+            await submit(client, requests_for("gemini"), tmp_path)
+
+        error = run("gemini", fakes, work)
+        assert isinstance(error, Retry)
+        assert error.throttled
+
+
+def test_reasons_in_one_short_line():
+    assert reason_of(None, None, KEY) == ""
+    assert reason_of("code", None, "") == "code"
+    assert reason_of("code", "can't, won't", "") == "code: can't, won't"
+    assert (
+        reason_of("c", f"\"{SECRET}\"\n'{SECRET}' `{SECRET}` {KEY}", KEY) == "c: ... ... ... [key]"
+    )
+    assert len(reason_of("code", "x" * 1000, "")) == 200
+
+
+# Creating
+
+
+CREATIONS = [
+    *((name, "429", "create", (Retry, "429")) for name in NAMES),
+    *((name, "create_500", None, (Retry, "500")) for name in NAMES),
+    *((name, "gateway", "create", (Retry, "502")) for name in NAMES),
+    *((name, "bad_request", "create", (Refused, "400")) for name in NAMES),
+    *((name, "413", "create", (Refused, "413")) for name in NAMES),
+    *((name, "wrong_key", "create", (Fatal, "_API_KEY")) for name in NAMES),
+    *((name, "no_model", "create", (Fatal, "no such model")) for name in NAMES),
+    *((name, "malformed", "create", (Retry, "")) for name in NAMES),
+    *((name, "not_json", "create", (Retry, "")) for name in NAMES),
+    *((name, "timeout", "create", (Retry, "Timeout")) for name in NAMES),
+    ("openai", "500", "files", (Retry, "500")),
+    ("openai", "malformed", "files", (Retry, "form")),
+    ("openai", "drop", "files", (Retry, "no answer")),
+    ("gemini", "500", "files", (Retry, "500")),
+    ("gemini", "malformed", "files", (Retry, "no answer")),
+    ("gemini", "drop", "upload", (Retry, "no answer")),
+]
+
+
+@pytest.mark.parametrize(("provider", "fault", "endpoint", "expected"), CREATIONS)
+def test_a_batch_that_cannot_be_created(fakes, provider, fault, endpoint, expected, tmp_path):
+    message = "" if fault in ("gateway", "timeout") else f"{KEY} {SECRET}"
+    fakes.faults = [Fault(fault, endpoint=endpoint, message=message)]
+    if fault == "429":
+        fakes.faults = [Fault(fault, endpoint=endpoint, retry_after=3)]
+
+    async def work(client):
+        try:
+            await submit(client, requests_for(provider), tmp_path)
+        except (Retry, Refused, Fatal) as error:
+            assert await client.find(0.0) == []
+            raise error from None
+
+    error = run(provider, fakes, work, timeout=1.0 if fault == "timeout" else 10.0)
+    assert type(error) is expected[0]
+    assert expected[1] in str(error)
+    assert str(error).startswith(f"{provider}:{MODELS[provider]}: ")
+    if fault == "429":
+        assert (error.throttled, error.delay) == (True, 3)
+
+
+@pytest.mark.parametrize("provider", NAMES)
+def test_a_batch_whose_creation_was_not_answered_is_found(fakes, provider, tmp_path):
+    fakes.faults = [Fault("create_lost")]
+
+    async def work(client):
+        began = time.time()
+        with pytest.raises(Retry) as caught:
+            await submit(client, requests_for(provider), tmp_path, "lost")
+        check_discreet(caught.value)
+        (batch,) = await client.find(began)
+        assert batch.mark == ("" if provider == "anthropic" else "lost")
+        assert batch.requests == 6
+        return await results(client, (await end(client, batch.id)).id)
+
+    assert len(run(provider, fakes, work)) == 6
+
+
+@pytest.mark.parametrize("provider", NAMES)
+def test_a_wrong_key(fakes, provider, tmp_path):
+    async def create(client):
+        await submit(client, requests_for(provider), tmp_path)
+
+    for work in (create, lambda client: client.find(0.0), lambda client: client.look("batches/b")):
+        error = run(provider, fakes, work, key="sk-a-wrong-key-0123456789")
+        assert isinstance(error, Fatal)
+        assert "sk-a-wrong-key" not in repr(error)
+        assert all(name in str(error) for name in module(provider).KEY_VARIABLES)
+
+
+@pytest.mark.parametrize("provider", NAMES)
+def test_no_key(provider):
+    with pytest.raises(Fatal, match=module(provider).KEY_VARIABLES[0]):
+        module(provider).connect_batches(Settings(""))
+
+
+# Finding, looking, cancelling
+
+
+@pytest.mark.parametrize("provider", NAMES)
+def test_finding_goes_from_page_to_page(fakes, provider, tmp_path, monkeypatch):
+    monkeypatch.setattr(f"zelo_ray.providers.{provider}_batches._PAGE", 2)
+
+    async def work(client):
+        names = [f"mark-{number}" for number in range(5)]
+        created = [await submit(client, requests_for(provider, 1), tmp_path, n) for n in names]
+        assert await client.find(time.time() + 100) == []
+        assert await client.find(time.time() + 100) == []
+        for age, batch in enumerate(created):  # as if each were a day older than the next
+            fakes.store.batches[batch.id].created -= (4 - age) * 86400
+        fakes.journal.clear()
+        found = await client.find(time.time() - 2.5 * 86400)
+        pages = len([entry for entry in fakes.journal if entry["endpoint"] == "list"])
+        return [b.id for b in created], [b.id for b in found], await client.find(0.0), pages
+
+    created, found, every, pages = run(provider, fakes, work)
+    assert found == created[:1:-1]
+    assert [batch.id for batch in every] == created[::-1]
+    assert pages == 2 + (provider != "never")  # the third is all older
+    marks = ["" if provider == "anthropic" else f"mark-{4 - number}" for number in range(5)]
+    assert [batch.mark for batch in every] == marks
+
+
+@pytest.mark.parametrize("provider", NAMES)
+def test_a_batch_on_its_way(provider, tmp_path):
+    with serving(batch_seconds=60) as fakes:
+
+        async def work(client):
+            batch = await submit(client, requests_for(provider), tmp_path)
+            looked = await client.look(batch.id)
+            assert (looked.id, looked.ended, looked.requests) == (batch.id, False, 6)
+            assert looked.done == 0
+            with pytest.raises(Retry, match="not ended"):
+                await results(client, batch.id)
+            await client.cancel(batch.id)
+            ended = await end(client, batch.id)
+            return ended, await results(client, batch.id)
+
+        batch, found = run(provider, fakes, work)
+    assert "cancel" in batch.state.lower() or provider == "anthropic"
+    assert len(found) == (0 if provider == "gemini" else 6)
+    assert {type(outcome) for outcome in found.values()} <= {Retry}
+
+
+@pytest.mark.parametrize("provider", NAMES)
+def test_cancelling_what_has_ended_is_no_error(fakes, provider, tmp_path):
+    async def work(client):
+        batch = await submit(client, requests_for(provider), tmp_path)
+        await end(client, batch.id)
+        await client.cancel(batch.id)
+        return await results(client, batch.id)
+
+    found = run(provider, fakes, work)
+    assert {each.status for each in found.values()} == {"ok"}
+
+
+@pytest.mark.parametrize("provider", NAMES)
+def test_cancelling_fails(provider, tmp_path):
+    faults = [Fault("500", endpoint="cancel", message=f"{SECRET} {KEY}")]
+    with serving(batch_seconds=60, faults=faults) as fakes:
+
+        async def work(client):
+            await client.cancel((await submit(client, requests_for(provider), tmp_path)).id)
+
+        error = run(provider, fakes, work)
+        assert isinstance(error, Retry)
+        assert "500" in str(error)
+
+
+TROUBLES = {
+    "429": (Retry, "429"),
+    "500": (Retry, "500"),
+    "drop": (Retry, "no answer"),
+    "malformed": (Retry, "form"),
+    "not_json": (Retry, "form"),
+    "timeout": (Retry, "no answer"),
+    "bad_request": (Fatal, "400"),  # a batch that is paid for is not given up
+    "forbidden": (Fatal, "grant"),
+}
+
+
+@pytest.mark.parametrize("provider", NAMES)
+@pytest.mark.parametrize("endpoint", ["look", "list"])
+@pytest.mark.parametrize("fault", TROUBLES)
+def test_asking_about_batches_fails(fakes, provider, endpoint, fault):
+    message = "" if fault in ("drop", "timeout") else f"{KEY} and more"
+    fakes.faults = [Fault(fault, endpoint=endpoint, message=message)]
+
+    async def work(client):
+        return await (client.find(0.0) if endpoint == "list" else client.look("batches/none"))
+
+    if (endpoint, fault, provider) == ("list", "malformed", "gemini"):
+        assert run(provider, fakes, work) == []  # as an account without batches
+        return
+    error = run(provider, fakes, work, timeout=0.3 if fault == "timeout" else 10.0)
+    kind, words = TROUBLES[fault]
+    assert type(error) is kind
+    assert words in str(error)
+
+
+@pytest.mark.parametrize("provider", NAMES)
+def test_no_such_batch(fakes, provider):
+    error = run(provider, fakes, lambda client: client.look(f"{STARTS[provider]}none"))
+    assert isinstance(error, Fatal)
+    assert "no such batch" in str(error)
+
+
+# Results
+
+
+@pytest.mark.parametrize("provider", NAMES)
+def test_results_that_break_off(fakes, provider, tmp_path):
+    fakes.faults = [Fault("results_cut")]
+    requests = requests_for(provider, 40)
+
+    async def work(client):
+        batch = await end(client, (await submit(client, requests, tmp_path)).id)
+        first = []
+        with pytest.raises(Retry) as caught:
+            async for result in client.results(batch.id):
+                first.append(result)  # noqa: PERF401 - those before the break count
+        check_discreet(caught.value)
+        return first, await results(client, batch.id)
+
+    first, second = run(provider, fakes, work)
+    assert len(first) < 40
+    assert all(second[key] == outcome for key, outcome in first)
+    assert sorted(second) == sorted(request.key for request in requests)
+
+
+@pytest.mark.parametrize("provider", NAMES)
+@pytest.mark.parametrize("fault", ["500", "429", "drop"])
+def test_results_fail(fakes, provider, fault, tmp_path):
+    fakes.faults = [Fault(fault, endpoint="results")]
+
+    async def work(client):
+        batch = await end(client, (await submit(client, requests_for(provider), tmp_path)).id)
+        return await results(client, batch.id)
+
+    assert isinstance(run(provider, fakes, work), Retry)
+
+
+@pytest.mark.parametrize("provider", NAMES)
+def test_results_that_are_gone(fakes, provider, tmp_path):
+    async def work(client):
+        batch = await end(client, (await submit(client, requests_for(provider), tmp_path)).id)
+        fakes.store.files.clear()
+        fakes.store.batches[batch.id].output = None
+        return await results(client, batch.id)
+
+    error = run(provider, fakes, work)
+    assert isinstance(error, Refused)
+    assert "gone" in str(error)
+
+
+@pytest.mark.parametrize("provider", NAMES)
+def test_nobody_needs_to_read_to_the_end(fakes, provider, tmp_path):
+    async def work(client):
+        requests = requests_for(provider, 40)
+        batch = await end(client, (await submit(client, requests, tmp_path)).id)
+        async for _ in (reading := client.results(batch.id)):
+            break
+        await reading.aclose()
+        return await results(client, batch.id)
+
+    assert len(run(provider, fakes, work)) == 40
+
+
+# Forms that the fakes do not give
+
+
+class Canned:
+    """A server of fixed answers: bytes as they are, anything else as JSON."""
+
+    def __init__(self, answers):
+        self.answers, self.asked = answers, []
+
+    async def _answer(self, request):
+        self.asked.append(request)
+        answer = self.answers.get(request.path)
+        if answer is None:
+            return web.Response(status=404, text="{}")
+        data = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
+        data = data.replace(b"HERE", str(request.url.origin()).encode())
+        return web.Response(body=data, content_type="application/json")
+
+    def __enter__(self):
+        self.loop, ready = asyncio.new_event_loop(), threading.Event()
+
+        async def serve():
+            app = web.Application()
+            app.router.add_route("*", "/{path:.*}", self._answer)
+            self.runner = web.AppRunner(app, access_log=None)
+            await self.runner.setup()
+            await web.TCPSite(self.runner, "127.0.0.1", 0).start()
+            self.url = "http://{}:{}".format(*self.runner.addresses[0][:2])
+            ready.set()
+
+        def run_loop():
+            self.loop.run_until_complete(serve())
+            self.loop.run_forever()
+            self.loop.run_until_complete(self.runner.cleanup())
+            self.loop.close()
+
+        self.thread = threading.Thread(target=run_loop, daemon=True)
+        self.thread.start()
+        assert ready.wait(10)
+        return self
+
+    def __exit__(self, *_):
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self.thread.join(10)
+
+
+def canned(provider, answers, batch_id="batches/b"):
+    with Canned(answers) as server:
+
+        async def work(client):
+            return await client.look(batch_id), await results(client, batch_id)
+
+        return run(provider, server.url, work)
+
+
+def lines_of(*lines):
+    texts = (line if isinstance(line, bytes) else json.dumps(line).encode() for line in lines)
+    return b"\n".join(texts)
+
+
+COMPLETION = {"choices": [{"message": {"content": "{}"}}], "model": "m"}
+
+
+def openai_batch(**fields):
+    batch = {"id": "batches/b", "status": "completed", "created_at": 5, **fields}
+    return {"/batches/batches/b": batch}
+
+
+def test_odd_lines_of_openai():
+    used = {"usage": {"prompt_tokens": 7, "completion_tokens": 5}}
+    lines = lines_of(
+        {"custom_id": "a", "response": {"status_code": 200, "body": COMPLETION}, "error": None},
+        {"custom_id": "b", "response": {"status_code": 200, "body": {"choices": [], **used}}},
+        {"custom_id": "c", "response": {"status_code": 200, "body": None}},
+        b"<html>no JSON",
+        b'{"custom_id": "cut", "resp',
+        b"",
+        b"7",
+        b'{"custom_id": 7}',
+        b'{"response": {"status_code": 200}}',
+        '{"custom_id": "\u2028\x85 ends"}'.encode(),
+        {"custom_id": "d", "response": {"status_code": 0, "request_id": "", "body": {}}},
+        {"custom_id": "e", "response": None, "error": {"code": "batch_expired", "message": KEY}},
+        {"custom_id": "f", "response": {"status_code": 418, "body": {"error": None}}},
+        {"custom_id": "g", "response": {"status_code": 400, "body": {"error": {"code": SECRET}}}},
+        {"custom_id": "h", "response": {"status_code": 400, "body": {"error": {"param": "top_k"}}}},
+    )
+    answers = openai_batch(output_file_id="out", error_file_id="")
+    batch, found = canned("openai", answers | {"/files/out/content": lines})
+    assert batch.created_at == 5
+    assert (
+        "".join(sorted(found)) == "\u2028\x85 ends".join(["", ""]) + "abcdefgh" or len(found) == 9
+    )
+    assert found["a"] == Answer("ok", "{}", Usage(), "m")
+    assert found["b"].billed == Usage(7, 5)
+    assert found["c"].billed is None
+    kinds = {key: type(found[key]) for key in "bcdefgh"}
+    assert kinds == dict.fromkeys("bcde", Retry) | {"f": Fatal, "g": Refused, "h": Refused}
+    assert "batch_expired" in str(found["e"])
+    assert str(found["d"]) == "openai: no answer"
+    assert str(found["g"]) == "openai: 400"
+    assert str(found["h"]) == "openai: 400 top_k"
+
+
+@pytest.mark.parametrize("ids", [{}, {"output_file_id": None, "error_file_id": None}])
+def test_an_openai_batch_without_files(ids):
+    batch, found = canned("openai", openai_batch(status="failed", **ids))
+    assert (batch.ended, batch.reason, found) == (True, "", {})
+
+
+def test_an_openai_batch_with_both_files():
+    line = {"response": {"status_code": 200, "body": COMPLETION}}
+    answers = openai_batch(output_file_id="out", error_file_id="err", status="expired") | {
+        "/files/out/content": lines_of({"custom_id": "a", **line}),
+        "/files/err/content": lines_of({"custom_id": "b", "error": {"code": "batch_expired"}}),
+    }
+    _, found = canned("openai", answers)
+    assert {key: type(outcome) for key, outcome in found.items()} == {"a": Answer, "b": Retry}
+
+
+def anthropic_batch(**fields):
+    counts = {"processing": 0, "succeeded": 3, "errored": 0, "canceled": 0, "expired": 0}
+    batch = {
+        "id": "msgbatch_b",
+        "processing_status": "ended",
+        "request_counts": counts,
+        "created_at": "2026-11-21T05:00:00.123456789Z",
+        "results_url": "HERE/v1/messages/batches/msgbatch_b/results",
+    }
+    return {"/v1/messages/batches/msgbatch_b": {**batch, **fields}}
+
+
+def test_odd_lines_of_anthropic():
+    message = {"model": "m", "content": [], "stop_reason": "end_turn"}
+    used = {"usage": {"input_tokens": 7, "output_tokens": 5}}
+
+    def errored(kind, **more):
+        error = {"type": "error", "error": {"type": kind, "message": KEY + SECRET, **more}}
+        return {"type": "errored", "error": error}
+
+    results = {
+        "a": {"type": "succeeded", "message": {**message, **used}},
+        "b": {"type": "succeeded", "message": used},
+        "c": {"type": "succeeded", "message": message},
+        "d": errored("billing_error"),
+        "e": errored("overloaded_error"),
+        "f": errored("a_new_error"),
+        "g": errored("invalid_request_error", details={"error_code": "body_too_deep"}),
+        "h": errored("rate_limit_error", details={"error_code": "enforced_spend_limit_reached"}),
+        "i": {"type": "errored", "error": {"type": "invalid_request_error", "message": "no"}},
+        "j": {"type": "vanished"},
+    }
+    lines = [{"custom_id": key, "result": result} for key, result in results.items()]
+    odd = [{"custom_id": "k"}, b"{", b"", {"custom_id": "l", "result": None}]
+    answers = {"/v1/messages/batches/msgbatch_b/results": lines_of(*lines, *odd)}
+    batch, found = canned("anthropic", anthropic_batch() | answers, "msgbatch_b")
+    assert (batch.requests, batch.done) == (3, 3)
+    assert batch.created_at == pytest.approx(1795237200.123456)
+    kinds = {key: type(outcome) for key, outcome in found.items()}
+    expected = {"a": Answer, "d": Fatal, "g": Refused, "h": Fatal, "i": Refused}
+    assert kinds == {**dict.fromkeys("bcefj", Retry), **expected}
+    assert found["b"].billed == Usage(7, 5)
+    assert found["c"].billed is None
+    assert str(found["f"]) == "anthropic: 500 a_new_error"
+    assert str(found["g"]) == "anthropic: 400 invalid_request_error body_too_deep"
+
+
+def test_an_anthropic_batch_that_is_archived():
+    error = canned("anthropic", anthropic_batch(results_url=None), "msgbatch_b")
+    assert isinstance(error, Refused)
+
+
+def gemini_batch(**fields):
+    about = {"state": "BATCH_STATE_SUCCEEDED", "createTime": "2026-11-21T05:00:00Z"}
+    return {"name": "batches/b", "metadata": about, **fields}
+
+
+RESPONSE = {"candidates": [{"content": {"parts": [{"text": "{}"}]}, "finishReason": "STOP"}]}
+USED = {"usageMetadata": {"promptTokenCount": 7, "candidatesTokenCount": 5}}
+DETAILS = [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "3s"}]
+
+
+def test_odd_lines_of_gemini():
+    quota = {"violations": [{"quotaId": "RequestsPerDay"}]}
+    lines = lines_of(
+        {"key": "a", "response": RESPONSE},
+        {"key": "b", "response": USED},
+        {"key": "c", "response": {}},
+        {"key": "d", "error": {"code": 8, "message": KEY + SECRET, "details": DETAILS}},
+        {"key": "e", "status": {"code": 3, "message": SECRET}},
+        {"key": "f", "error": {"code": 429, "status": "RESOURCE_EXHAUSTED"}},
+        {"key": "g", "error": {"code": 429, "details": [quota]}},
+        {"key": "h", "error": {"code": 503}},
+        {"key": "i"},
+        b"{",
+        {"response": RESPONSE},
+    )
+    answers = {
+        "/v1/batches/b": gemini_batch(response={"responsesFile": "files/f"}),
+        "/v1/files/f:download": lines,
+    }
+    _, found = canned("gemini", answers)
+    kinds = {key: type(outcome) for key, outcome in found.items()}
+    expected = {"a": Answer, "e": Refused, "g": Fatal}
+    assert kinds == {**dict.fromkeys("bcdfhi", Retry), **expected}
+    assert found["b"].billed == Usage(7, 5)
+    assert [found[key].throttled for key in "dfh"] == [True, True, False]
+
+
+def test_inline_results_of_gemini():
+    inlined = [
+        {"metadata": {"key": "a"}, "response": RESPONSE},
+        {"metadata": {"key": "b"}, "error": {"code": 13, "message": "no", "details": DETAILS}},
+        {"response": RESPONSE},
+    ]
+    output = {"inlinedResponses": {"inlinedResponses": inlined}}
+    batch, found = canned("gemini", {"/v1/batches/b": gemini_batch(response=output)})
+    assert batch.state == "BATCH_STATE_SUCCEEDED"
+    assert {key: type(outcome) for key, outcome in found.items()} == {"a": Answer, "b": Retry}
+
+    with Canned({"/v1/batches": {"operations": [gemini_batch(response=output)]}}) as server:
+        (found,) = run("gemini", server.url, lambda client: client.find(0.0))
+    assert found == batch
+
+
+def test_gemini_results_that_are_not_there_yet():
+    error = canned("gemini", {"/v1/batches/b": gemini_batch()})
+    assert isinstance(error, Retry)
+    assert "not there yet" in str(error)
+
+
+def test_geminis_version_follows_the_environment(monkeypatch):
+    monkeypatch.setenv("GOOGLE_GENAI_API_VERSION", "v9")
+    with Canned({"/v9/batches": {}}) as server:
+        assert run("gemini", server.url, lambda client: client.find(0.0)) == []
+
+
+# Lines
+
+
+@pytest.mark.parametrize("provider", NAMES)
+def test_a_line_is_one_line_however_it_is_split(fakes, provider):
+    async def work(client):
+        return client.line(
+            request_for(provider, "zwölf \u2028 \u2029 \x85 \n \r \x0b 漢字 🥊 \x00")
+        )
+
+    line = run(provider, fakes, work)
+    assert line.endswith(b"\n")
+    assert len(line.decode().splitlines()) == 1
+    assert (
+        "zwölf \u2028 \u2029 \x85 \n \r \x0b 漢字 🥊 \x00"
+        in str(list(json.loads(line).values())).encode().decode("unicode_escape", "ignore")
+        or "漢字".encode() in line
+    )
+
+
+@pytest.mark.parametrize("provider", NAMES)
+def test_a_line_that_is_no_unicode(fakes, provider):
+    async def work(client):
+        return client.line(request_for(provider, "half a character: \ud800"))
+
+    error = run(provider, fakes, work)
+    assert isinstance(error, Refused)
+    assert "characters" in str(error)
+
+
+def test_lines_come_back_as_they_went():
+    fields = {"a": "\u2028\u2029\x85\n\r\x0b\x1c \\u2028 \\\u2028 漢字 🥊", "b": [1, None]}
+    assert json.loads(written(fields, "name")) == fields
+
+
+# Memory
+
+
+@pytest.fixture
+def far_away(tmp_path):
+    """Fakes in a process of their own, whose memory is theirs."""
+    command = [sys.executable, "-m", "tests.fakes"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    text = ""
+    while not (urls := re.search(r"http://127\.0\.0\.1:\d+", text)):
+        text = process.stdout.readline()
+        assert text, "the fakes did not start"
+    yield urls[0]
+    process.terminate()
+    process.wait(10)
+    process.stdout.close()
+
+
+@pytest.mark.parametrize(
+    ("provider", "base"), [("openai", "/openai/v1"), ("anthropic", "/anthropic")]
+)
+def test_a_large_file_is_never_in_memory_as_a_whole(far_away, provider, base, tmp_path):
+    count, path = 20_000, tmp_path / "lines.jsonl"
+    peaks = {}
+
+    async def work(client):
+        line = client.line(request_for(provider, "word " * 200))
+        key = request_for(provider, "word " * 200).key.encode()
+        with path.open("wb") as file:
+            file.writelines(line.replace(key, b"%032d" % n) for n in range(count))
+        tracemalloc.start()
+        batch = await client.create(path, MODELS[provider], "large")
+        peaks["up"] = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        await end(client, batch.id)
+        tracemalloc.start()
+        found = [0, 0]
+        async for _, outcome in client.results(batch.id):
+            found[isinstance(outcome, Answer)] += 1
+        peaks["down"] = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return found
+
+    assert run(provider, far_away + base, work, key="a-key-for-tests-only", timeout=60) == [
+        0,
+        count,
+    ]
+    assert path.stat().st_size > 20e6
+    assert peaks["up"] < 4e6
+    assert peaks["down"] < 4e6

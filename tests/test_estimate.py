@@ -1,0 +1,465 @@
+"""Estimates: by hand where nothing is known, and against the books of runs where it is."""
+
+from dataclasses import replace
+from random import Random
+from types import SimpleNamespace
+
+import pytest
+
+from tests.builders import ask, judge_of, missing, options_of, pool_of, reply_to, verdict
+from tests.fakes import Fault
+from zelo_ray import estimate as estimate_module
+from zelo_ray.config import Limit, Price
+from zelo_ray.estimate import Survey, estimate, lines, pilot_lines
+from zelo_ray.gate import size_of
+from zelo_ray.ledger import Ledger
+from zelo_ray.pricing import price
+from zelo_ray.protocols import zelo
+from zelo_ray.providers import build_panel
+from zelo_ray.records import Document, Pool, Usage
+
+KEYS = dict.fromkeys(("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"), "a-key")
+LUNA, HAIKU = "openai:gpt-6-luna", "anthropic:claude-haiku-5-5"
+LITE, QWEN = "gemini:gemini-3.1-flash-lite", "openai:qwen3@http://127.0.0.1:8000/v1"
+OUTPUT = "max_output_tokens"
+
+
+def job(out, *judges, **fields):
+    """Options and the panel that they name."""
+    options = options_of(out=str(out), judges=judges, **fields)
+    return options, build_panel(options.judges, options.judge_options, KEYS)
+
+
+def estimated(pools, options, panel, **more):
+    survey = Survey(panel, options)
+    for pool in pools:
+        survey.add(pool)
+    return estimate(survey, **more)
+
+
+def uneven_pools(count, seed=0):
+    """Pools whose documents are long or short together, and each by itself."""
+    rng = Random(seed)
+    pools = []
+    for i in range(count):
+        usual = rng.lognormvariate(4.0, 1.0)
+        documents = []
+        for j in range(rng.randint(3, 6)):
+            words = max(1, round(usual * rng.lognormvariate(0, 0.7)))
+            text = " ".join(rng.choices(["reset", "the", "router", "while", "blinking"], k=words))
+            documents.append(Document(f"d{j}", f"[[worth={rng.random():.2f}]] {text}"))
+        pools.append(Pool(f"q{i}", "how do I reset it?", tuple(documents)))
+    return pools
+
+
+def pilot_of(pools, n, seed=0):
+    places = [("in.jsonl", number, pool.query_id) for number, pool in enumerate(pools)]
+    chosen = pilot_lines(places, n, seed)
+    return [pool for number, pool in enumerate(pools) if ("in.jsonl", number) in chosen]
+
+
+# Nothing is known yet
+
+
+def test_before_any_reply_the_figures_are_assumptions_by_hand(tmp_path):
+    options, panel = job(tmp_path, LUNA)
+    (request,) = missing(pool_of([1, 2]), panel, options)
+    words = -(-size_of(request) // 4) + 20
+    (forecast,) = estimated([pool_of([1, 2])], options, panel).forecasts
+    assert (forecast.planned, forecast.answered, forecast.replies) == (1, 0, 0)
+    assert (forecast.input_tokens, forecast.output_tokens) == (words, 250)
+    assert forecast.online.low == pytest.approx(words * 0.75 * 0.1e-6 + 80 * 0.5e-6, rel=0.01)
+    assert forecast.online.expected == pytest.approx(words * 0.1e-6 + 250 * 0.5e-6)
+    most = panel[0].options[OUTPUT]
+    assert forecast.online.high == pytest.approx(words * 1.6 * 0.1e-6 + most * 0.5e-6, rel=0.01)
+    assert forecast.batch.expected == pytest.approx(forecast.online.expected / 2)
+
+
+def test_a_judge_is_not_expected_to_say_more_than_it_may(tmp_path):
+    options, panel = job(tmp_path, LUNA, judge_options={LUNA: {OUTPUT: 100}})
+    (forecast,) = estimated([pool_of([1, 2])], options, panel).forecasts
+    assert forecast.output_tokens == 100
+
+
+def test_all_pools_count_though_few_are_rendered(tmp_path, monkeypatch):
+    monkeypatch.setattr(estimate_module, "_FIRST", 4)
+    monkeypatch.setattr(estimate_module, "_OTHERS", 8)
+    pools = uneven_pools(120)
+    options, panel = job(tmp_path, LUNA, HAIKU)
+    asked = [request for pool in pools for request in missing(pool, panel, options)]
+    found = estimated(pools, options, panel)
+    assert (found.pools, found.rendered <= 12) == (120, True)
+    words = sum(-(-size_of(request) // 4) + 20 for request in asked)
+    assert sum(each.planned for each in found.forecasts) == len(asked)
+    assert sum(each.input_tokens for each in found.forecasts) == pytest.approx(words, rel=0.01)
+
+
+def test_the_order_of_the_input_changes_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr(estimate_module, "_FIRST", 4)
+    monkeypatch.setattr(estimate_module, "_OTHERS", 8)
+    pools = uneven_pools(40)
+    options, panel = job(tmp_path, LUNA)
+    one, other = (estimated(p, options, panel).dollars("online") for p in (pools, pools[::-1]))
+    assert one.expected == pytest.approx(other.expected, rel=1e-9)
+
+
+def test_rendering_stops_when_it_takes_long(tmp_path, monkeypatch):
+    monkeypatch.setattr(estimate_module, "_MOST_RENDERED", 20)
+    pools = [pool_of(range(4), f"q{i}", f"question {i}?") for i in range(50)]  # 6 requests each
+    options, panel = job(tmp_path, LUNA)
+    found = estimated(pools, options, panel)
+    assert found.rendered == 8
+    one = estimated(pools[:1], options, panel)
+    assert found.dollars("online").expected == pytest.approx(
+        50 * one.dollars("online").expected, rel=0.01
+    )
+
+
+def test_pools_that_take_no_request_cost_nothing(tmp_path):
+    options, panel = job(tmp_path, LUNA)
+    found = estimated([pool_of([1]), replace(pool_of([]), query_id="q2")], options, panel)
+    assert (found.pools, found.forecasts[0].planned) == (2, 0)
+    assert found.dollars("online").high == 0
+    assert lines(found)
+
+
+def test_judges_of_this_process_count_no_tokens(tmp_path):
+    options, panel = job(tmp_path, "offline")
+    found = estimated([pool_of()], options, panel)
+    assert [each.left for each in found.forecasts] == [6, 6, 6]
+    assert found.dollars("online").high == 0
+    assert not any(each.input_tokens or each.output_tokens for each in found.forecasts)
+    assert not any("reply" in line or "batch" in line for line in lines(found))
+
+
+# Replies are there
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_pilot_of_a_twentieth_foretells_the_bill(fakes, environ, tmp_path, seed):
+    """Lengths of documents and answers vary, and some answers must be asked for again."""
+
+    def talkative(system, user, schema, model):
+        rng = Random(f"{model}{user}")
+        return verdict(rng.uniform(-1, 1), "because " * max(3, round(rng.lognormvariate(3, 0.4))))
+
+    fakes.judge = talkative
+    fakes.faults = [Fault("prose", rate=0.1)]
+    fakes.cached, fakes.thinking = 0.2, 30
+    pools = uneven_pools(100, seed)
+    names = (LUNA, HAIKU)
+    pilot = ask(pilot_of(pools, 5), tmp_path, environ, judges=names)
+    panel, options = pilot.job
+    found = estimated(pools, options, panel)
+    assert found.spent == pytest.approx(sum(row.dollars for row in pilot.books))
+    books = ask(pools, tmp_path, environ, judges=names, run_id="whole").books
+    bill = sum(row.dollars for row in books)
+    assert found.spent < 0.1 * bill
+    left = found.dollars("online")
+    assert found.spent + left.expected == pytest.approx(bill, rel=0.1)
+    assert left.low < left.expected < left.high
+    assert left.high / left.expected < 1.6
+    for forecast in found.forecasts:
+        mine = [row for row in books if row.judge == forecast.judge]
+        answered = {row.key for row in mine if row.run_id == "run" and row.final}
+        assert forecast.answered == forecast.replies == len(answered)
+        assert forecast.planned == len({row.key for row in mine})
+        rest = sum(row.input_tokens for row in mine if row.run_id == "whole")
+        assert forecast.input_tokens == pytest.approx(rest, rel=0.1)
+
+
+def replies_of(request, rng, per_word):
+    """A reply with tokens in proportion to the prompt, at times after one that did not read."""
+    usage = Usage(round(size_of(request) / 4 * per_word), round(rng.lognormvariate(4.5, 0.5)))
+    counts = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
+    row = reply_to(
+        request.key,
+        judge=request.judge.name,
+        dollars=price(request.judge, usage),
+        **counts,
+    )
+    again = [replace(row, status="invalid", final=False)] if rng.random() < 0.05 else []
+    return [*again, row]
+
+
+@pytest.mark.parametrize(
+    ("share", "by_length", "cycles"),
+    [
+        (0.05, False, 4),  # a pilot
+        (0.4, True, 4),  # a run that broke off, over input that begins with the shortest
+        (0.5, False, 1),  # a run with fewer cycles: some of what it asked is not asked any more
+    ],
+)
+def test_what_is_left_is_foretold_whatever_was_answered(
+    tmp_path, monkeypatch, share, by_length, cycles
+):
+    monkeypatch.setattr(estimate_module, "_FIRST", 20)
+    monkeypatch.setattr(estimate_module, "_OTHERS", 60)
+    pools = uneven_pools(300)
+    options, panel = job(tmp_path, LUNA)
+    earlier = options.model_copy(update={"cycles": cycles})
+    count = round(share * len(pools))
+    first = pilot_of(pools, count)
+    if by_length:
+        pools.sort(key=lambda pool: sum(len(d.content) for d in pool.documents))
+        first = pools[:count]
+    rng = Random(1)
+    ledger = Ledger(str(tmp_path), "run")
+    for pool in first:
+        for request in missing(pool, panel, earlier):
+            ledger.append(replies_of(request, rng, 1.3))
+    every = [request for pool in pools for request in missing(pool, panel, options)]
+    left = [request for request in every if not ledger.has(request.key)]
+    ledger.close()
+    bill = sum(row.dollars for request in left for row in replies_of(request, rng, 1.3))
+    found = estimated(pools, options, panel)
+    assert found.forecasts[0].answered == pytest.approx(len(every) - len(left), rel=0.05)
+    if cycles == 4:
+        assert found.forecasts[0].answered == len(every) - len(left)
+    spread = found.dollars("online")
+    assert spread.expected == pytest.approx(bill, rel=0.1)
+    assert spread.low <= bill <= spread.high
+
+
+def answer_all(out, pools, options, panel, rows=lambda row: [row], **fields):
+    """Put a reply for each request in the ledger, or what ``rows`` makes of it."""
+    ledger = Ledger(str(out), "run")
+    for pool in pools:
+        for request in missing(pool, panel, options):
+            row = reply_to(request.key, judge=request.judge.name, run_id="run", **fields)
+            ledger.append(rows(row))
+    ledger.close()
+
+
+def twin(pool):
+    """The same again, as another query."""
+    return replace(pool, query_id="twin", query=pool.query.upper())
+
+
+def test_what_is_asked_again_and_what_fails_costs_as_well(tmp_path):
+    options, panel = job(tmp_path, LUNA)
+    pools = [pool_of(), twin(pool_of())]
+    used = {"input_tokens": 1000, "output_tokens": 100, "dollars": 150e-6}
+
+    def after_trouble(row):
+        return [replace(row, status="invalid", final=False), row]
+
+    answer_all(tmp_path, pools[:1], options, panel, after_trouble, **used)
+    (forecast,) = estimated(pools, options, panel).forecasts
+    assert (forecast.answered, forecast.left, forecast.replies) == (6, 6, 6)
+    assert forecast.input_tokens == pytest.approx(6 * 2000, rel=0.02)
+    assert forecast.output_tokens == pytest.approx(6 * 200)
+    assert forecast.online.expected == pytest.approx(6 * 300e-6, rel=0.02)
+    assert forecast.batch.expected == pytest.approx(3 * 300e-6, rel=0.02)
+    assert forecast.online.low <= 0.95 * forecast.online.expected
+    assert forecast.online.high >= 1.05 * forecast.online.expected
+
+
+def test_what_comes_from_a_cache_is_expected_to_come_from_it(tmp_path):
+    options, panel = job(tmp_path, LUNA)
+    pools = [pool_of(), twin(pool_of())]
+    used = {"input_tokens": 1000, "cached_tokens": 500, "cache_write_tokens": 100}
+    answer_all(tmp_path, pools[:1], options, panel, **used)
+    (forecast,) = estimated(pools, options, panel).forecasts
+    # 400 x 0.1 + 500 x 0.01 + 100 x 0.125, in millionths
+    assert forecast.online.expected == pytest.approx(6 * 57.5e-6, rel=0.02)
+
+
+def test_failures_count_as_missing_and_others_when_they_are_to_be_asked_again(tmp_path):
+    options, panel = job(tmp_path, LUNA)
+    statuses = iter(("failed", "refused", "ok", "ok", "ok", "ok"))
+    used = {"input_tokens": 1000, "output_tokens": 100}
+    change = lambda row: [replace(row, status=next(statuses))]  # noqa: E731
+    answer_all(tmp_path, [pool_of()], options, panel, change, **used)
+    assert estimated([pool_of()], options, panel).forecasts[0].left == 1
+    retry = ("failed", "refused")
+    assert estimated([pool_of()], options, panel, retry=retry).forecasts[0].left == 2
+
+
+def test_a_finished_job_has_nothing_left(tmp_path):
+    options, panel = job(tmp_path, LUNA, max_usd=1.0)
+    answer_all(tmp_path, [pool_of()], options, panel, input_tokens=1000, dollars=0.25)
+    found = estimated([pool_of()], options, panel)
+    assert found.forecasts[0].left == 0
+    assert found.dollars("online").high == 0
+    assert found.spent == 1.5
+    assert lines(found)[0] == (
+        "0 of 6 requests about 1 queries are left to ask; $1.50 spent so far"
+    )
+    assert lines(found)[-1] == "--max-usd 1 will stop the run before its end."
+
+
+def test_a_judge_that_joins_rests_on_assumptions(tmp_path):
+    options, panel = job(tmp_path, LUNA, LITE)
+    answer_all(tmp_path, [pool_of()], options, panel[:1], input_tokens=1000, output_tokens=9)
+    luna, lite = estimated([pool_of(), twin(pool_of())], options, panel).forecasts
+    assert (luna.replies, luna.output_tokens) == (6, 6 * 9)
+    assert (lite.replies, lite.output_tokens) == (0, 12 * 250)
+
+
+def test_replies_to_other_prompts_tell_nothing(tmp_path):
+    options, panel = job(tmp_path, LUNA)
+    answer_all(tmp_path, [twin(pool_of())], options, panel, input_tokens=9, dollars=None)
+    found = estimated([pool_of()], options, panel)
+    assert (found.forecasts[0].left, found.forecasts[0].replies) == (6, 0)
+    assert (found.spent, found.unknown) == (0, 6)
+    assert "$0.00 + ? spent" in lines(found)[0]
+
+
+def test_further_rounds_are_taken_to_be_like_the_first(tmp_path, monkeypatch):
+    options, panel = job(tmp_path, LUNA)
+    one = estimated([pool_of()], options, panel).forecasts[0]
+    twice = SimpleNamespace(
+        rounds=zelo.rounds, count=lambda pool, panel, options: 2 * zelo.count(pool, panel, options)
+    )
+    monkeypatch.setattr(estimate_module, "protocol_module", lambda name: twice)
+    two = estimated([pool_of()], options, panel).forecasts[0]
+    assert two.planned == 12
+    assert two.online.expected == pytest.approx(2 * one.online.expected, rel=0.01)
+
+
+# Prices, batches, hours
+
+
+def test_batches_are_for_those_who_have_them(tmp_path):
+    options, panel = job(tmp_path, LUNA, QWEN, "offline:bm25", mode="batch")
+    options = options.model_copy(update={"prices": {QWEN: Price(input=1, output=1)}})
+    found = estimated([pool_of()], options, panel)
+    assert [each.has_batch for each in found.forecasts] == [True, False, False]
+    luna, qwen, offline = found.forecasts
+    assert luna.batch.expected == pytest.approx(luna.online.expected / 2)
+    assert qwen.batch == qwen.online
+    assert offline.batch.high == 0
+    both = luna.batch.expected + qwen.online.expected
+    assert found.dollars("batch").expected == pytest.approx(both)
+    assert found.dollars("online").expected == pytest.approx(both + luna.batch.expected)
+
+
+def test_a_price_that_is_unknown_is_left_out_and_named(tmp_path):
+    options, panel = job(tmp_path, LUNA, QWEN)
+    found = estimated([pool_of()], options, panel)
+    assert found.unpriced == [QWEN]
+    assert found.forecasts[1].online is found.forecasts[1].batch is None
+    assert found.dollars("online").expected == found.forecasts[0].online.expected
+
+
+REQUESTS = 6  # of one judge about a pool of four
+
+
+@pytest.mark.parametrize(
+    ("judge", "limit", "hours"),
+    [
+        (LUNA, {"rpm": 3}, REQUESTS / 3 / 60),
+        (LUNA, {"rpm": 3000, "tpm": 1100}, REQUESTS / 60),  # 1,000 in and 100 out
+        (HAIKU, {"rpm": 3000, "itpm": 500, "otpm": 500}, REQUESTS * 2 / 60),
+        (HAIKU, {"rpm": 3000, "itpm": 5000, "otpm": 10}, REQUESTS * 10 / 60),
+        (LITE, {"rpm": 3000, "tpm": 1000}, REQUESTS / 60),  # its output does not count
+        (LITE, {"rpd": 3, "rpm": 3000}, 48),
+    ],
+)
+def test_the_hours_are_those_of_the_tightest_limit(tmp_path, judge, limit, hours):
+    options, panel = job(tmp_path, judge, limits={judge: Limit(**limit)})
+    used = {"input_tokens": 1000, "output_tokens": 100}
+    answer_all(tmp_path, [pool_of()], options, panel, **used)
+    pools = [pool_of(), replace(pool_of(), query_id="q2", query="how do I reset ut?")]
+    (forecast,) = estimated(pools, options, panel).forecasts
+    assert forecast.left == REQUESTS
+    assert forecast.hours == pytest.approx(hours, rel=0.02)
+    assert not forecast.guessed
+
+
+def test_unknown_limits_are_guessed_cautiously_but_not_for_servers_of_ones_own(tmp_path):
+    options, panel = job(tmp_path, HAIKU, QWEN, "offline:bm25")
+    haiku, qwen, offline = estimated([pool_of()], options, panel).forecasts
+    assert (haiku.hours, haiku.guessed) == (pytest.approx(REQUESTS / 50 / 60), True)
+    assert (qwen.hours, qwen.guessed) == (offline.hours, offline.guessed) == (None, False)
+
+
+def test_limits_that_a_run_has_found_count_but_the_users_own_win(tmp_path):
+    options, panel = job(tmp_path, LUNA, LITE, limits={LITE: Limit(rpm=3)})
+    found = {LUNA: {"rpm": 6.0}, LITE: {"rpm": 6.0}}
+    luna, lite = estimated([pool_of()], options, panel, limits=found).forecasts
+    assert (luna.hours, luna.guessed) == (pytest.approx(1 / 60), False)
+    assert (lite.hours, lite.guessed) == (pytest.approx(2 / 60), False)
+
+
+# For a person
+
+
+def test_a_person_sees_it_at_a_glance(tmp_path):
+    options, panel = job(tmp_path, LUNA, LITE, QWEN, "offline:bm25")
+    found = estimated([pool_of()], options, panel)
+    text = lines(found)
+    assert max(len(line) for line in text) <= 100
+    rows = {}
+    for line in text:
+        rows.setdefault(line.split()[0] if line else "", []).append(line.split()[1:])
+    assert rows[LUNA][0][:2] == ["6", "0"]
+    assert rows[LUNA][1][0] == rows[LUNA][1][0] == f"${found.forecasts[0].online.low:.4f}"
+    assert rows["openai:qwen3@http://127.0.0.1:80…"[:33]][1] == ["?"] * 6
+    assert rows["offline:bm25"][1] == ["$0.00"] * 3 + ["$0.00*"] * 3
+    work, bill = rows["together"]
+    assert work[:2] == ["24", "0"]
+    assert bill[1] == f"${found.dollars('online').expected:.4f}+?"
+    assert bill[4] == f"${found.dollars('batch').expected:.4f}+?"
+    said = " ".join(text)
+    assert f'prices: {{"{QWEN}": {{input: 0.10, output: 0.50}}}}' in said
+    assert f'limits: {{"{LUNA}":' in said
+    assert f"No reply yet of {LUNA}, {LITE}, {QWEN}:" in said
+    assert "up to 24 hours" in said
+
+
+def test_hours_run_side_by_side_in_the_sum(tmp_path):
+    limits = {LUNA: Limit(rpm=1 / 60), LITE: Limit(rpm=1 / 600)}
+    options, panel = job(tmp_path, LUNA, LITE, limits=limits)
+    text = lines(estimated([pool_of()], options, panel))
+    work = [line for line in text if line.endswith(" h")]
+    assert [line.split()[-2:] for line in work] == [["6.0", "h"], ["60.0", "h"], ["60.0", "h"]]
+
+
+@pytest.mark.parametrize(
+    ("cap", "says"),
+    [(0.0001, "will stop the run before"), (0.001, "may stop the run before"), (1, "is enough")],
+)
+def test_a_cap_is_compared_with_the_range(tmp_path, cap, says):
+    options, panel = job(tmp_path, LUNA, max_usd=cap)
+    found = estimated([pool_of()], options, panel)
+    spread = found.dollars("online")
+    assert 0.0001 < spread.low < 0.001 < spread.high < 1
+    assert says in lines(found)[-1]
+
+
+def test_measured_figures_say_so(tmp_path):
+    options, panel = job(tmp_path, LUNA)
+    answer_all(tmp_path, [pool_of()], options, panel, input_tokens=1000, output_tokens=9)
+    text = " ".join(lines(estimated([pool_of(), twin(pool_of())], options, panel)))
+    assert "as 6 replies used them" in text
+    assert "No reply yet" not in text
+
+
+# Pilots
+
+
+def test_a_pilot_is_a_share_that_stays_when_the_input_grows():
+    places = [("in.jsonl", i, f"q{i}") for i in range(1000)]
+    small = pilot_lines(places, 50, 0)
+    assert len(small) == 50
+    assert small < pilot_lines(places, 60, 0)
+    assert pilot_lines(places[::-1], 50, 0) == small
+    before = pilot_lines(places[:900], 50, 0)
+    assert {p for p in small if p[1] < 900} <= before  # newcomers push some out, and draw none in
+    assert pilot_lines(places, 50, 1) != small
+    assert 400 < sum(number for _, number in small) / 50 < 600
+    assert pilot_lines(places, 2000, 0) == {("in.jsonl", i) for i in range(1000)}
+
+
+def test_a_pilot_follows_the_query_and_not_its_place():
+    places = [("in.jsonl", i, f"q{i}") for i in range(100)]
+    moved = [("other.jsonl", 7 * i, query_id) for _, i, query_id in places]
+    chosen, again = pilot_lines(places, 10, 0), pilot_lines(moved, 10, 0)
+    assert {("other.jsonl", 7 * i) for _, i in chosen} == again
+
+
+def test_judges_without_the_usual_options_can_be_estimated(tmp_path):
+    options = options_of(out=str(tmp_path))
+    assert estimated([pool_of()], options, [judge_of("simulated:a", output_tokens=120)]).pools == 1
