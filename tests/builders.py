@@ -6,6 +6,7 @@ from dataclasses import asdict
 
 import orjson
 
+from zelo_ray.batch import Batcher
 from zelo_ray.bookkeeping import Tally
 from zelo_ray.config import Options
 from zelo_ray.formats.pools import Limits, parse_line
@@ -122,6 +123,35 @@ def ask(pools, out, environ, *, run_id="run", retry=(), panel=None, judges=(), *
     asker.books = list(read_rows(options.out))
     asker.job = (panel, options)
     return asker
+
+
+def send_away(pools, out, environ, *, run_id="run", judges=(), till=None, **fields):
+    """Let a `Batcher` for each provider fill the ledger of ``out``; return them by provider.
+
+    What the ledger holds after it is in ``.books`` of each, and ``.job`` is panel and options.
+    """
+    fields = {"batch_poll": 0.05, **fields}
+    options = options_of(out=str(out), judges=judges, mode="batch", **fields)
+    panel = build_panel(options.judges, options.judge_options, environ)
+    batchers = {}
+
+    async def run():
+        for provider in dict.fromkeys(judge.provider for judge in panel):
+            ledger = Ledger(options.out, run_id)
+            judges = [judge for judge in panel if judge.provider == provider]
+            batchers[provider] = Batcher(
+                *(options, panel, judges),
+                ledger=ledger,
+                environ=environ,
+                run_id=run_id,
+                till=till,
+            )
+        await asyncio.gather(*(batcher.run(lambda: iter(pools)) for batcher in batchers.values()))
+
+    asyncio.run(run())
+    for batcher in batchers.values():
+        batcher.books, batcher.job = list(read_rows(options.out)), (panel, options)
+    return batchers
 
 
 def stored(folder):

@@ -6,10 +6,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.builders import ask, judge_of, missing, options_of, pool_of, reply_to, verdict
+from tests.builders import ask, judge_of, missing, pool_of, reply_to, verdict
 from tests.fakes import Fault
 from zelo_ray import estimate as estimate_module
-from zelo_ray.config import Limit, Price
+from zelo_ray.config import Limit, Options, Price
 from zelo_ray.estimate import Survey, estimate, lines, pilot_lines
 from zelo_ray.gate import size_of
 from zelo_ray.ledger import Ledger
@@ -26,7 +26,7 @@ OUTPUT = "max_output_tokens"
 
 def job(out, *judges, **fields):
     """Options and the panel that they name."""
-    options = options_of(out=str(out), judges=judges, **fields)
+    options = Options(inputs=("in.jsonl",), out=str(out), judges=judges, **fields)
     return options, build_panel(options.judges, options.judge_options, KEYS)
 
 
@@ -395,7 +395,7 @@ def test_a_person_sees_it_at_a_glance(tmp_path):
     for line in text:
         rows.setdefault(line.split()[0] if line else "", []).append(line.split()[1:])
     assert rows[LUNA][0][:2] == ["6", "0"]
-    assert rows[LUNA][1][0] == rows[LUNA][1][0] == f"${found.forecasts[0].online.low:.4f}"
+    assert rows[LUNA][1][0] == f"${found.forecasts[0].online.low:.4f}"
     assert rows["openai:qwen3@http://127.0.0.1:80…"[:33]][1] == ["?"] * 6
     assert rows["offline:bm25"][1] == ["$0.00"] * 3 + ["$0.00*"] * 3
     work, bill = rows["together"]
@@ -461,5 +461,8 @@ def test_a_pilot_follows_the_query_and_not_its_place():
 
 
 def test_judges_without_the_usual_options_can_be_estimated(tmp_path):
-    options = options_of(out=str(tmp_path))
-    assert estimated([pool_of()], options, [judge_of("simulated:a", output_tokens=120)]).pools == 1
+    options, _ = job(tmp_path, LUNA)
+    judge = judge_of("simulated:a", output_tokens=120)
+    (forecast,) = estimated([pool_of()], options, [judge]).forecasts
+    assert forecast.output_tokens == 6 * 120
+    assert forecast.online.high == 0

@@ -1,6 +1,7 @@
 """Anthropic's Message Batches: all requests in one call, the results as a stream of lines."""
 
 from collections.abc import AsyncIterator, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from zelo_ray.providers.anthropic import (
 from zelo_ray.providers.lines import (
     GONE,
     TRANSFER,
+    Texts,
     downloaded,
     listed,
     results_in,
@@ -49,10 +51,12 @@ class AnthropicBatches:
     def __init__(self, settings: Settings) -> None:
         import httpx2  # noqa: PLC0415
 
+        self._transfer = max(TRANSFER, settings.timeout)
         self._settings, self._response = settings, httpx2.Response
-        self._client = open_client(settings, max(TRANSFER, settings.timeout))
-        self._asking = Caller("anthropic", settings, KEY_VARIABLES, fault, existing=True)
-        self._reading = Caller("anthropic", settings, KEY_VARIABLES, fault)
+        self._client = open_client(settings, self._transfer)
+        # For results: without the prompt it cannot be told whether a message holds it.
+        self._caller = Caller("anthropic", settings, KEY_VARIABLES, fault, prompts=None)
+        self._asking = replace(self._caller, existing=True)
 
     def line(self, request: Request) -> bytes:
         """The request as one line of a batch file, known by its key."""
@@ -61,8 +65,8 @@ class AnthropicBatches:
     async def create(self, lines: Path, model: str, mark: str) -> Batch:
         """Submit the file's requests."""
         del mark
-        caller = Caller(f"anthropic:{model}", self._settings, KEY_VARIABLES, fault)
-        return await told(self._submit(lines), self._read, caller, TRANSFER)
+        caller = replace(self._caller, name=f"anthropic:{model}", prompts=Texts(lines))
+        return await told(self._submit(lines), self._read, caller, self._transfer)
 
     async def find(self, since: float) -> list[Batch]:
         """All batches that were created since then."""
@@ -86,7 +90,7 @@ class AnthropicBatches:
         if not there:
             raise Refused(f"anthropic: {GONE}")
         gone = dict.fromkeys((404, 410), GONE)
-        caller = Caller("anthropic", self._settings, KEY_VARIABLES, fault, existing=True, gone=gone)
+        caller = replace(self._asking, gone=gone)
         opening = self._client.messages.batches.with_streaming_response.results(batch_id)
         async for lines in downloaded(opening, caller):
             for result in results_in(lines, self._read_line):
@@ -138,10 +142,7 @@ class AnthropicBatches:
         return self._read(batch), bool(batch.get("results_url"))
 
     def _read_line(self, line: Any) -> tuple[str, Outcome]:
-        """A line of the results.
-
-        No server's message is passed on: without the prompt it cannot be told whether it is in it.
-        """
+        """A line of the results."""
         key, result = line["custom_id"], line["result"]
         if result["type"] == "succeeded":
             return key, answered(result["message"], "anthropic", READING)
@@ -152,7 +153,7 @@ class AnthropicBatches:
         message = str(error.get("message") or "")
         codes = [error["type"], details.get("error_code") or "", *uncoded(message)]
         status = _STATUSES.get(error["type"], 500)
-        return key, judged(Fault(status, codes=codes), self._reading)
+        return key, judged(Fault(status, codes=codes), self._caller)
 
 
 def _body(lines: Iterable[bytes]) -> Iterator[bytes]:

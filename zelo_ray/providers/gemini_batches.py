@@ -5,6 +5,7 @@ Never requests inline: their results come with every look and may come without t
 
 import tempfile
 from collections.abc import AsyncIterator, Awaitable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -23,6 +24,7 @@ from zelo_ray.providers.gemini import (
 from zelo_ray.providers.lines import (
     GONE,
     TRANSFER,
+    Texts,
     listed,
     reason_of,
     results_in,
@@ -49,10 +51,12 @@ class GeminiBatches:
     def __init__(self, settings: Settings) -> None:
         from google.genai import errors  # noqa: PLC0415
 
+        self._transfer = max(TRANSFER, settings.timeout)
         self._settings, self._error = settings, errors.APIError
-        self._connection = Connection(settings, max(TRANSFER, settings.timeout))
-        self._asking = Caller("gemini", settings, KEY_VARIABLES, fault, existing=True)
-        self._reading = Caller("gemini", settings, KEY_VARIABLES, fault)
+        self._connection = Connection(settings, self._transfer)
+        # For results: without the prompt it cannot be told whether a message holds it.
+        self._caller = Caller("gemini", settings, KEY_VARIABLES, fault, prompts=None)
+        self._asking = replace(self._caller, existing=True)
 
     def line(self, request: Request) -> bytes:
         """The request as one line of a batch file, known by its key."""
@@ -65,8 +69,8 @@ class GeminiBatches:
 
     async def create(self, lines: Path, model: str, mark: str) -> Batch:
         """Upload the file and submit it."""
-        caller = Caller(f"gemini:{model}", self._settings, KEY_VARIABLES, fault)
-        file = await guarded(_understood(self._upload(lines)), caller, TRANSFER)
+        caller = replace(self._caller, name=f"gemini:{model}", prompts=Texts(lines))
+        file = await guarded(_understood(self._upload(lines)), caller, self._transfer)
         job = await guarded(_understood(self._submit(file, model, mark)), caller)
         return Batch(id=job, state="BATCH_STATE_PENDING", ended=False, mark=mark)
 
@@ -128,9 +132,9 @@ class GeminiBatches:
 
     async def _download(self, file: str, into: Any) -> None:
         gone = dict.fromkeys((403, 404, 410), GONE)  # 403: "or it may not exist"
-        caller = Caller("gemini", self._settings, KEY_VARIABLES, fault, existing=True, gone=gone)
+        caller = replace(self._asking, gone=gone)
         files = self._connection.client.aio.files
-        await guarded(files.download(file=file, destination=into), caller, TRANSFER)
+        await guarded(files.download(file=file, destination=into), caller, self._transfer)
 
     async def _get(self, path: str, **query: str) -> str:
         # Not through the SDK: its batches have neither an error nor counts, and it stumbles over
@@ -170,10 +174,7 @@ class GeminiBatches:
         return self._read(operation), output
 
     def _read_line(self, line: Any) -> tuple[str, Outcome]:
-        """A line of the results.
-
-        No server's message is passed on: without the prompt it cannot be told whether it is in it.
-        """
+        """A line of the results."""
         if line.get("response"):
             return line["key"], answered(line["response"], "gemini", READING)
         errors = [
@@ -182,7 +183,7 @@ class GeminiBatches:
         error = errors[0] if errors else {}
         code = error.get("code") or 0
         found = Fault(_STATUSES.get(code, code), codes=error_codes(error))
-        return line["key"], judged(found, self._reading)
+        return line["key"], judged(found, self._caller)
 
 
 async def _understood(call: Awaitable[T]) -> T:

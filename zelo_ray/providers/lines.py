@@ -6,6 +6,7 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
+from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from zelo_ray.providers import Batch, Outcome, Refused, Retry
@@ -45,6 +46,17 @@ def written(fields: Mapping[str, Any], name: str) -> bytes:
     with contextlib.suppress(UnicodeEncodeError):
         return f"{text}\n".encode()
     raise Refused(f"{name}: the prompt holds characters that cannot be sent")
+
+
+class Texts:
+    """The lines of a file, read anew each time: what an error must not hold may be in them."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __iter__(self) -> Iterator[str]:
+        with self._path.open(encoding="utf-8") as file:
+            yield from file
 
 
 def results_in(

@@ -1,6 +1,7 @@
 """OpenAI's batches: a file of Chat Completions goes up, two files of results come back."""
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ from zelo_ray.providers import Batch, Outcome, Retry, Settings
 from zelo_ray.providers.lines import (
     GONE,
     TRANSFER,
+    Texts,
     downloaded,
     listed,
     reason_of,
@@ -33,10 +35,12 @@ class OpenAIBatches:
     def __init__(self, settings: Settings) -> None:
         import httpx2  # noqa: PLC0415
 
+        self._transfer = max(TRANSFER, settings.timeout)
         self._settings, self._response = settings, httpx2.Response
-        self._client = open_client(settings, max(TRANSFER, settings.timeout))
-        self._asking = Caller("openai", settings, KEY_VARIABLES, fault, existing=True)
-        self._reading = Caller("openai", settings, KEY_VARIABLES, fault)
+        self._client = open_client(settings, self._transfer)
+        # For results: without the prompt it cannot be told whether a message holds it.
+        self._caller = Caller("openai", settings, KEY_VARIABLES, fault, prompts=None)
+        self._asking = replace(self._caller, existing=True)
 
     def line(self, request: Request) -> bytes:
         """The request as one line of a batch file, known by its key."""
@@ -45,8 +49,8 @@ class OpenAIBatches:
 
     async def create(self, lines: Path, model: str, mark: str) -> Batch:
         """Upload the file and submit it."""
-        caller = Caller(f"openai:{model}", self._settings, KEY_VARIABLES, fault)
-        file = await told(self._upload(lines), lambda file: str(file["id"]), caller, TRANSFER)
+        caller = replace(self._caller, name=f"openai:{model}", prompts=Texts(lines))
+        file = await told(self._upload(lines), lambda file: str(file["id"]), caller, self._transfer)
         fields = {
             "input_file_id": file,
             "endpoint": _ENDPOINT,
@@ -75,7 +79,7 @@ class OpenAIBatches:
         if not batch.ended:
             raise Retry(f"openai: a batch that has not ended ({batch.state})")
         gone = dict.fromkeys((404, 410), GONE)
-        caller = Caller("openai", self._settings, KEY_VARIABLES, fault, existing=True, gone=gone)
+        caller = replace(self._asking, gone=gone)
         for file in files:
             opening = self._client.files.with_streaming_response.content(file)
             async for lines in downloaded(opening, caller):
@@ -130,14 +134,11 @@ class OpenAIBatches:
         return self._read(batch), [file for file in files if file]
 
     def _read_line(self, line: Any) -> tuple[str, Outcome]:
-        """A line of either file.
-
-        No server's message is passed on: without the prompt it cannot be told whether it is in it.
-        """
+        """A line of either file."""
         response = line.get("response") or {}
         status, said = response.get("status_code") or 0, response.get("body")
         if status == 200:
             return line["custom_id"], answered(said, "openai", READING)
         error = line.get("error") or (said or {}).get("error") or {}
         codes = [error.get(name) or "" for name in ("code", "type", "param")]
-        return line["custom_id"], judged(Fault(status, codes=codes), self._reading)
+        return line["custom_id"], judged(Fault(status, codes=codes), self._caller)

@@ -9,7 +9,7 @@ import json
 import os
 import re
 import traceback
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -82,8 +82,9 @@ class Caller:
     """the environment variables that may hold the key"""
     fault: Callable[[Exception], Fault | None]
     """turns an SDK's exception into a `Fault`; None where it is not one of the SDK's"""
-    prompts: Sequence[str] = ()
-    """texts that are kept out of the errors"""
+    prompts: Iterable[str] | None = ()
+    """texts that are kept out of the errors; None where they are not known, and so neither is
+    whether a server's message holds them: then it is left out"""
     existing: bool = False
     """whether it is about batches that exist: then there is nothing to refuse"""
     gone: Mapping[int, str] = field(default_factory=dict)
@@ -189,8 +190,11 @@ def judged(fault: Fault, caller: Caller) -> Retry | Refused | Fatal:
     """What a fault means for the call: one of the three errors, not raised."""
     words = [str(code) for code in fault.codes if code]
     codes = " ".join(dict.fromkeys(word for word in words if _CODE.fullmatch(word)))
-    detail = " ".join(word for word in (str(fault.status or ""), _sayable(codes, caller)) if word)
-    said = _sayable(fault.message, caller)
+    known_codes = _sayable(codes, caller.prompts or (), caller.settings.key)
+    detail = " ".join(word for word in (str(fault.status or ""), known_codes) if word)
+    said = ""
+    if caller.prompts is not None:
+        said = _sayable(fault.message, caller.prompts, caller.settings.key)
     detail = f"{detail}: {said}" if said else detail
     name, status, marks = caller.name, fault.status, codes.lower()
     if status in caller.gone:
@@ -223,14 +227,13 @@ def _failure(error: Exception, caller: Caller) -> Retry | Refused | Fatal:
     return Fatal(told) if caller.existing else Refused(told)
 
 
-def _sayable(message: str, caller: Caller) -> str:
+def _sayable(message: str, prompts: Iterable[str], key: str) -> str:
     """A server's message in one short line: nothing of the key, the prompt, or a page of HTML."""
-    key = caller.settings.key
     if len(key) < _ECHO_LENGTH // 2:  # a word for servers that need none
         key = "\0"
     line = " ".join(message.replace(key, "[key]").split())[:_MESSAGE_LENGTH]
-    windows = range(max(1, len(line) - _ECHO_LENGTH + 1))
-    echoes = (line[i : i + _ECHO_LENGTH] in prompt for i in windows for prompt in caller.prompts)
-    if line.startswith("<") or any(echoes):
+    starts = range(max(1, len(line) - _ECHO_LENGTH + 1))
+    windows = [line[start : start + _ECHO_LENGTH] for start in starts] if line else []
+    if line.startswith("<") or any(each in prompt for prompt in prompts for each in windows):
         return ""
     return line
