@@ -106,9 +106,7 @@ def test_a_queue_that_is_full_is_waited_for(environ, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("provider", THREE)
 @pytest.mark.parametrize("fault", ["batch_expired", "batch_cancelled"])
-def test_what_a_batch_did_not_answer_is_sent_again(
-    fakes, environ, tmp_path, provider, fault
-):
+def test_what_a_batch_did_not_answer_is_sent_again(fakes, environ, tmp_path, provider, fault):
     fakes.faults = [Fault(fault, total=1)]
     away = send_away(POOLS, tmp_path, key_for(environ, provider))[provider]
     assert away.stopped == ""
@@ -179,9 +177,7 @@ def test_a_creation_that_failed_is_tried_again(fakes, environ, tmp_path, provide
 
 
 @pytest.mark.parametrize("provider", THREE)
-def test_results_that_break_off_are_fetched_again_and_kept_once(
-    fakes, environ, tmp_path, provider
-):
+def test_results_that_break_off_are_fetched_again_and_kept_once(fakes, environ, tmp_path, provider):
     fakes.faults = [Fault("results_cut", total=1), Fault("prose", rate=0.2)]
     away = send_away(POOLS, tmp_path, key_for(environ, provider))[provider]
     assert away.stopped == ""
@@ -212,7 +208,7 @@ def test_a_fatal_error_stops_the_judge_at_once(fakes, environ, tmp_path, provide
     if provider == "gemini" and fault == "no_model":
         fakes.faults = [Fault("no_model", endpoint="create")]
     elif fault == "wrong_key":
-        environ = {name: "another-key-for-tests" for name in environ}
+        environ = dict.fromkeys(environ, "another-key-for-tests")
     else:
         fakes.faults = [Fault("no_model", endpoint="create")]
     away = send_away(POOLS, tmp_path, key_for(environ, provider))[provider]

@@ -8,15 +8,17 @@ import pytest
 
 from tests.builders import ask, judge_of, missing, pool_of, reply_to, verdict
 from tests.fakes import Fault
-from zelo_ray import estimate as estimate_module
+from zelo_ray import survey as survey_module
 from zelo_ray.config import Limit, Options, Price
-from zelo_ray.estimate import Survey, estimate, lines, pilot_lines
+from zelo_ray.estimate import estimate
 from zelo_ray.gate import size_of
 from zelo_ray.ledger import Ledger
+from zelo_ray.preview import lines
 from zelo_ray.pricing import price
 from zelo_ray.protocols import zelo
 from zelo_ray.providers import build_panel
 from zelo_ray.records import Document, Pool, Usage
+from zelo_ray.survey import Survey, pilot_lines
 
 KEYS = dict.fromkeys(("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"), "a-key")
 LUNA, HAIKU = "openai:gpt-6-luna", "anthropic:claude-haiku-5-5"
@@ -82,8 +84,8 @@ def test_a_judge_is_not_expected_to_say_more_than_it_may(tmp_path):
 
 
 def test_all_pools_count_though_few_are_rendered(tmp_path, monkeypatch):
-    monkeypatch.setattr(estimate_module, "_FIRST", 4)
-    monkeypatch.setattr(estimate_module, "_OTHERS", 8)
+    monkeypatch.setattr(survey_module, "_FIRST", 4)
+    monkeypatch.setattr(survey_module, "_OTHERS", 8)
     pools = uneven_pools(120)
     options, panel = job(tmp_path, LUNA, HAIKU)
     asked = [request for pool in pools for request in missing(pool, panel, options)]
@@ -95,8 +97,8 @@ def test_all_pools_count_though_few_are_rendered(tmp_path, monkeypatch):
 
 
 def test_the_order_of_the_input_changes_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr(estimate_module, "_FIRST", 4)
-    monkeypatch.setattr(estimate_module, "_OTHERS", 8)
+    monkeypatch.setattr(survey_module, "_FIRST", 4)
+    monkeypatch.setattr(survey_module, "_OTHERS", 8)
     pools = uneven_pools(40)
     options, panel = job(tmp_path, LUNA)
     one, other = (estimated(p, options, panel).dollars("online") for p in (pools, pools[::-1]))
@@ -104,7 +106,7 @@ def test_the_order_of_the_input_changes_nothing(tmp_path, monkeypatch):
 
 
 def test_rendering_stops_when_it_takes_long(tmp_path, monkeypatch):
-    monkeypatch.setattr(estimate_module, "_MOST_RENDERED", 20)
+    monkeypatch.setattr(survey_module, "_MOST_RENDERED", 20)
     pools = [pool_of(range(4), f"q{i}", f"question {i}?") for i in range(50)]  # 6 requests each
     options, panel = job(tmp_path, LUNA)
     found = estimated(pools, options, panel)
@@ -193,8 +195,8 @@ def replies_of(request, rng, per_word):
 def test_what_is_left_is_foretold_whatever_was_answered(
     tmp_path, monkeypatch, share, by_length, cycles
 ):
-    monkeypatch.setattr(estimate_module, "_FIRST", 20)
-    monkeypatch.setattr(estimate_module, "_OTHERS", 60)
+    monkeypatch.setattr(survey_module, "_FIRST", 20)
+    monkeypatch.setattr(survey_module, "_OTHERS", 60)
     pools = uneven_pools(300)
     options, panel = job(tmp_path, LUNA)
     earlier = options.model_copy(update={"cycles": cycles})
@@ -276,6 +278,14 @@ def test_failures_count_as_missing_and_others_when_they_are_to_be_asked_again(tm
     assert estimated([pool_of()], options, panel, retry=retry).forecasts[0].left == 2
 
 
+def test_a_row_that_is_not_final_answers_nothing(tmp_path):
+    options, panel = job(tmp_path, LUNA)
+    change = lambda row: [replace(row, status="invalid", final=False)]  # noqa: E731
+    answer_all(tmp_path, [pool_of()], options, panel, change, input_tokens=1000)
+    (forecast,) = estimated([pool_of()], options, panel).forecasts
+    assert (forecast.left, forecast.replies) == (6, 0)
+
+
 def test_a_finished_job_has_nothing_left(tmp_path):
     options, panel = job(tmp_path, LUNA, max_usd=1.0)
     answer_all(tmp_path, [pool_of()], options, panel, input_tokens=1000, dollars=0.25)
@@ -312,7 +322,7 @@ def test_further_rounds_are_taken_to_be_like_the_first(tmp_path, monkeypatch):
     twice = SimpleNamespace(
         rounds=zelo.rounds, count=lambda pool, panel, options: 2 * zelo.count(pool, panel, options)
     )
-    monkeypatch.setattr(estimate_module, "protocol_module", lambda name: twice)
+    monkeypatch.setattr(survey_module, "protocol_module", lambda name: twice)
     two = estimated([pool_of()], options, panel).forecasts[0]
     assert two.planned == 12
     assert two.online.expected == pytest.approx(2 * one.online.expected, rel=0.01)

@@ -11,11 +11,12 @@ from datetime import UTC, datetime
 
 from pydantic import BaseModel, ValidationError
 
-from zelo_ray.config import Price
+from zelo_ray.config import Options, Price
 from zelo_ray.ledger import Ledger
 from zelo_ray.pricing import price
 from zelo_ray.records import Answer, Judge, Reply, first_error
 
+_RETRIED = ("refused", "filtered", "truncated", "invalid")
 _LINGER = 0.005  # seconds in which replies gather, to be synced together
 
 
@@ -155,6 +156,11 @@ def checked(verdict: type[BaseModel] | None, answer: Answer) -> Answer:
     except ValidationError as error:
         return dataclasses.replace(answer, status="invalid", reason=first_error(error))
     return answer
+
+
+def retried(options: Options) -> tuple[str, ...]:
+    """How replies of earlier runs ended that are to be asked for again."""
+    return ("failed", *(_RETRIED if options.retry_failures else ()))
 
 
 def name_of(error: BaseException) -> str:

@@ -105,6 +105,9 @@ def _annotate(arguments: dict[str, Any]) -> int:
     options = load_options(flags, os.environ, text)
     _place(options.out)
     protocol_module(options.protocol)
+    if options.dry_run:
+        print(_preview(options))
+        return COMPLETE
     from zelo_ray.pipeline import annotate  # noqa: PLC0415 - Ray takes seconds to import
 
     with Display() as display:
@@ -126,8 +129,20 @@ def _annotate(arguments: dict[str, Any]) -> int:
         print(f"query {query_id} has no scores: {reason}")
     if len(summary.unscored) > 10:
         print(f"… and {len(summary.unscored) - 10:,} more queries without scores: see run.json")
+    for judge, reason in summary.absent.items():
+        print(f"{judge} was asked nothing more: {reason}")
+    if summary.pilot_of:
+        print(f"\nThis was a pilot, of {summary.queries:,} of {summary.pilot_of:,} queries.")
+        print(_preview(options))
+        print("The same command without --pilot goes on; nothing is paid for twice.\n")
     print(f"results: {summary.out}/annotated.jsonl, scores.parquet, report.html")
     return COMPLETE if summary.complete else INCOMPLETE
+
+
+def _preview(options: Options) -> str:
+    from zelo_ray.preview import preview  # noqa: PLC0415 - scipy takes a second to import
+
+    return "\n".join(preview(options, os.environ))
 
 
 def _batches(arguments: dict[str, Any]) -> int:

@@ -1,34 +1,23 @@
 """What a job will take, before it is paid for: requests, tokens, dollars, hours. It makes no call.
 
-A `Survey` sees every pool once and keeps a sample. `estimate` renders the sample's first round and
-looks its requests up in the ledger: what their replies used tells what the others will use.
+The first round of a survey's sample is rendered, and its requests are looked up in the ledger: what
+their replies used tells what the others will use.
 """
 
-import hashlib
-import heapq
 import math
-import textwrap
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import nnls
 
 from zelo_ray.config import Options
-from zelo_ray.gate import size_of
 from zelo_ray.ledger import read_rows
 from zelo_ray.pricing import price
-from zelo_ray.protocols import advance
-from zelo_ray.protocols import module as protocol_module
-from zelo_ray.protocols.texts import BYTES_PER_TOKEN, cut
 from zelo_ray.providers import module as provider_module
-from zelo_ray.records import Judge, Pool, Reply, Usage
+from zelo_ray.records import Judge, Reply, Usage
+from zelo_ray.survey import Array, Sampled, Survey
 
-Array = NDArray[np.float64]
-_FIRST, _OTHERS = 60, 240  # pools of the sample: those that a pilot takes first, and any others
-_MOST_RENDERED = 15_000  # requests of each part of the sample: a second or two
-_OVERHEAD = 20  # tokens of a request beside its texts
 _LEAST_ERROR = 0.05  # of what rests on replies: the rest may differ from what was answered
 _ONE_POOL_ERROR = 0.25  # relative standard error where only one pool has replies
 # As long as no reply tells: tokens for four bytes of a prompt, which are .84 in English, .93 in
@@ -104,81 +93,6 @@ class Estimate:
         return Spread(*(sum(column) for column in zip((0.0, 0.0, 0.0), *parts, strict=True)))
 
 
-def pilot_order(query_id: str, seed: int) -> str:
-    """Pilots take queries in this order: by chance, and the same when the input has grown."""
-    return hashlib.sha256(f"{seed}:{query_id}".encode()).hexdigest()
-
-
-def pilot_lines(
-    places: Iterable[tuple[str, int, str]], n: int, seed: int
-) -> frozenset[tuple[str, int]]:
-    """The file and line number of each query of a pilot.
-
-    Args:
-        places: file, line number and query id of each pool.
-        n: how many to take.
-        seed: the job's.
-    """
-    first = heapq.nsmallest(n, places, key=lambda place: pilot_order(place[2], seed))
-    return frozenset((file, number) for file, number, _ in first)
-
-
-class Survey:
-    """Counts what the input will take to ask, and keeps a sample of its pools.
-
-    The sample has two parts, neither of which depends on the order of the input: the pools that a
-    pilot takes first, so that some of it is answered, and others by another lot.
-    """
-
-    def __init__(self, panel: Sequence[Judge], options: Options) -> None:
-        self.panel, self.options = tuple(panel), options
-        self.pools = 0
-        self.planned = {judge.name: 0 for judge in panel}
-        """requests by judge"""
-        self.traits = {judge.name: np.zeros(3) for judge in panel}
-        """the sum of `_traits` over these requests"""
-        self._protocol = protocol_module(options.protocol)
-        self._asked = 0
-        self._first, self._others = _Lowest(_FIRST), _Lowest(_OTHERS)
-
-    def add(self, pool: Pool) -> None:
-        """See one good pool; each once."""
-        self.pools += 1
-        counts, traits = self._counts(pool), _traits(pool, self.options)
-        for name, count in counts.items():
-            self.planned[name] += count
-            self.traits[name] += count * traits
-        if any(counts.values()):
-            self._asked += 1
-            self._first.offer(pilot_order(pool.query_id, self.options.seed), pool)
-            self._others.offer(pilot_order(f"other:{pool.query_id}", self.options.seed), pool)
-
-    def sample(self) -> "list[_Sampled]":
-        """Render the first round of the sample's pools, or of as many as can be done quickly."""
-        first = self._render(self._first.pools, ())
-        others = self._render(self._others.pools, {each.query_id for each in first})
-        for each in others:  # they stand for all that are not among the first
-            each.weight = (self._asked - len(first)) / len(others)
-        return [*first, *others]
-
-    def _render(self, pools: Iterable[Pool], taken: Collection[str]) -> "list[_Sampled]":
-        rendered, requests = list[_Sampled](), 0
-        for pool in pools:
-            if pool.query_id in taken or requests >= _MOST_RENDERED:
-                continue
-            each = _Sampled(pool.query_id, self._counts(pool), _traits(pool, self.options))
-            rounds = self._protocol.rounds(pool, self.panel, self.options)
-            for request in advance(rounds, _Nothing()).missing:
-                words = math.ceil(size_of(request) / BYTES_PER_TOKEN) + _OVERHEAD
-                each.asked.setdefault(request.judge.name, []).append((request.key, words))
-                requests += 1
-            rendered.append(each)
-        return rendered
-
-    def _counts(self, pool: Pool) -> dict[str, int]:
-        return {j.name: self._protocol.count(pool, [j], self.options) for j in self.panel}
-
-
 def estimate(
     survey: Survey,
     *,
@@ -220,70 +134,12 @@ def estimate(
 
 
 @dataclass(slots=True)
-class _Sampled:
-    """A pool's first round: what is asked, and how long it is."""
-
-    query_id: str
-    counts: dict[str, int]
-    traits: Array
-    asked: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
-    """by judge: keys, and four bytes each of the requests"""
-    weight: float = 1.0
-    """how many pools it stands for"""
-
-
-@dataclass(slots=True)
 class _Book:
     """What the ledger holds of one judge."""
 
     answered: set[bytes] = field(default_factory=set)
     rows: dict[str, list[Reply]] = field(default_factory=dict)
     """all rows of the sample's requests"""
-
-
-class _Nothing:
-    """A ledger in which there is nothing."""
-
-    def has(self, key: str) -> bool:
-        del key
-        return False
-
-    def read(self, keys: Sequence[str]) -> list[Reply]:
-        del keys
-        return []
-
-
-class _Lowest:
-    """Keeps the pools with the lowest marks."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._heap = list[tuple[int, int, Pool]]()
-        self._offered = 0
-
-    def offer(self, mark: str, pool: Pool) -> None:
-        self._offered += 1
-        item = (-int(mark, 16), self._offered, pool)
-        if len(self._heap) < self._most:
-            heapq.heappush(self._heap, item)
-        else:
-            heapq.heappushpop(self._heap, item)
-
-    @property
-    def pools(self) -> list[Pool]:
-        """The lowest first."""
-        return [pool for *_, pool in sorted(self._heap, reverse=True)]
-
-
-def _traits(pool: Pool, options: Options) -> Array:
-    """What the length of a pool's requests goes by: 1, its query's and mean document's bytes.
-
-    They are known of all pools, so they carry over to all what the sample tells.
-    """
-    documents = pool.documents[: options.document_limit]
-    shown = [cut(d, options.document_tokens, options.show_metadata).content for d in documents]
-    mean = sum(len(text.encode()) for text in shown) / max(1, len(shown))
-    return np.array([1.0, len(pool.query.encode()), mean])
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,7 +165,7 @@ class _Tokens:
 def _forecast(
     judge: Judge,
     survey: Survey,
-    sample: Sequence[_Sampled],
+    sample: Sequence[Sampled],
     book: _Book,
     limits: Mapping[str, float],
 ) -> Forecast:
@@ -349,7 +205,7 @@ def _forecast(
 
 
 def _look(
-    name: str, survey: Survey, sample: Sequence[_Sampled], book: _Book
+    name: str, survey: Survey, sample: Sequence[Sampled], book: _Book
 ) -> tuple[int, float, float]:
     """How many of a judge's requests are answered, and the mean length of the others.
 
@@ -461,112 +317,3 @@ def _hours(
     uses = {"rpm": 1.0, "rpd": 1.0, **known.counted(usage)}
     hours = [left * uses.get(name, 0.0) / rate * _HOURS[name] for name, rate in rates.items()]
     return max(hours, default=None), guessed
-
-
-# For a person, in lines of 100 characters
-
-
-def lines(estimate: Estimate) -> list[str]:
-    """The estimate as plain text: requests, tokens and hours, then dollars, then what to know."""
-    each, modes = estimate.forecasts, _modes(estimate)
-    left, planned = sum(one.left for one in each), sum(one.planned for one in each)
-    heads = [head for mode in modes for head in (f"{mode}: low", "expected", "high")]
-    sums = [_amounts(estimate.dollars(mode)) for mode in modes]
-    more = "+?" if estimate.unpriced else ""
-    asked = f"{left:,} of {planned:,} requests about {estimate.pools:,} queries are left to ask"
-    return [
-        f"{asked}; {_money(estimate.spent)}{' + ?' if estimate.unknown else ''} spent so far",
-        "",
-        _row("still to ask", "requests", "answered", "tokens in", "tokens out", "online"),
-        *(_work(one.judge, [one]) for one in each),
-        _work("together", each),
-        "",
-        _row("US dollars", *heads),
-        *(_row(one.judge, *(cell for mode in modes for cell in _bill(one, mode))) for one in each),
-        _row("together", *(cell + more for amounts in sums for cell in amounts)),
-        "",
-        *(line for note in _notes(estimate) for line in _wrapped(note)),
-    ]
-
-
-def _modes(estimate: Estimate) -> list[str]:
-    return ["online", "batch"] if any(one.has_batch for one in estimate.forecasts) else ["online"]
-
-
-def _row(name: str, *cells: str) -> str:
-    clipped = name if len(name) <= 33 else f"{name[:32]}…"
-    return f"{clipped:34}" + "".join(f"{cell:>11}" for cell in cells)
-
-
-def _work(name: str, forecasts: Sequence[Forecast]) -> str:
-    """A row of the first table; judges are asked side by side."""
-    hours, guessed = max(((one.hours or 0.0, one.guessed) for one in forecasts), default=(0, False))
-    known = any(one.hours is not None for one in forecasts)
-    return _row(
-        name,
-        f"{sum(one.left for one in forecasts):,}",
-        f"{sum(one.answered for one in forecasts):,}",
-        _count(sum(one.input_tokens for one in forecasts)),
-        _count(sum(one.output_tokens for one in forecasts)),
-        f"{'~' if guessed else ''}{max(hours, 0.1 if hours else 0):,.1f} h" if known else "-",
-    )
-
-
-def _bill(forecast: Forecast, mode: str) -> list[str]:
-    spread = forecast.batch if mode == "batch" else forecast.online
-    mark = "*" if mode == "batch" and not forecast.has_batch else ""
-    return [cell + mark for cell in _amounts(spread)] if spread else ["?", "?", "?"]
-
-
-def _amounts(spread: Spread) -> list[str]:
-    return [_money(spread.low), _money(spread.expected), _money(spread.high)]
-
-
-def _money(amount: float) -> str:
-    places = 0 if amount >= 1000 else 2 if amount >= 1 or amount == 0 else 4
-    return f"${amount:,.{places}f}"
-
-
-def _count(tokens: float) -> str:
-    for unit, name in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if tokens >= unit:
-            return f"{tokens / unit:,.1f}{name}"
-    return f"{tokens:.0f}"
-
-
-def _wrapped(note: str) -> list[str]:
-    return textwrap.wrap(note, 100, break_long_words=False, break_on_hyphens=False)
-
-
-def _notes(estimate: Estimate) -> Iterable[str]:
-    """What the marks mean, what the figures rest on, and what to do."""
-    each = [one for one in estimate.forecasts if one.left]
-    if replies := sum(one.replies for one in each):
-        yield (
-            f"Tokens are as {replies:,} replies used them; low and high lie two standard errors "
-            "away, at least 5%."
-        )
-    if names := ", ".join(one.judge for one in each if one.input_tokens and not one.replies):
-        yield (
-            f"No reply yet of {names}: 1 token for 4 bytes of prompt and 250 for an answer are "
-            "assumed. --pilot 20 asks about 20 queries only, and measures both."
-        )
-    if unpriced := estimate.unpriced:
-        yield (
-            "? is a price that is unknown. Give it in the config file, in dollars for a million "
-            f'tokens, such as prices: {{"{unpriced[0]}": {{input: 0.10, output: 0.50}}}}'
-        )
-    if guessed := [one.judge for one in each if one.guessed]:
-        yield (
-            "~ is at cautious limits, until the server tells its own. Give the account's in the "
-            f'config file, such as limits: {{"{guessed[0]}": {{rpm: 5000, tpm: 2000000}}}}'
-        )
-    if any(one.has_batch for one in each):
-        lack = "" if all(one.has_batch for one in each) else " * has no batch API: asked online."
-        yield f"Batches may take up to 24 hours.{lack}"
-    if estimate.max_usd is not None:
-        cost, spent = estimate.dollars(estimate.mode), estimate.spent
-        enough = spent + cost.high <= estimate.max_usd
-        surely = "will" if spent + cost.low > estimate.max_usd else "may"
-        word = "is enough" if enough else f"{surely} stop the run before its end"
-        yield f"--max-usd {estimate.max_usd:g} {word}."

@@ -18,7 +18,7 @@ _LINGER = 0.005  # seconds in which calls gather, to be leased together
 _MOST = 200  # calls in one lease
 _DENIED_WAIT = 0.2  # seconds before money is asked for again that others may give back
 _LEARNING = 0.05  # weight of a new reply in what the estimates learn
-_OVERHEAD = 20  # tokens of a request beside its texts
+OVERHEAD = 20  # tokens of a request beside its texts
 _MANY = 50  # answers that tell how long answers get
 _FIRST_OUTPUT = 300.0  # tokens of an answer, before the first has come
 
@@ -39,23 +39,23 @@ class Estimates:
 
     def expected(self, size: float) -> Usage:
         """What a call of so many bytes will use, as far as is known."""
-        return Usage(math.ceil(size * self._per_byte) + _OVERHEAD, math.ceil(self._output))
+        return Usage(math.ceil(size * self._per_byte) + OVERHEAD, math.ceil(self._output))
 
     def most(self, size: float) -> Usage:
         """What no call is known to exceed: two bytes a token, and the output limit."""
-        return Usage(math.ceil(size / 2) + _OVERHEAD, math.ceil(self._most))
+        return Usage(math.ceil(size / 2) + OVERHEAD, math.ceil(self._most))
 
     def likely_most(self, size: float) -> Usage:
         """As `most`, but once many answers are known, a quarter more than the longest of them."""
         if self._seen < _MANY:
             return self.most(size)
         output = min(self._most, 1.25 * self._longest)
-        return Usage(math.ceil(size * self._per_byte * 1.25) + _OVERHEAD, math.ceil(output))
+        return Usage(math.ceil(size * self._per_byte * 1.25) + OVERHEAD, math.ceil(output))
 
     def learn(self, size: float, usage: Usage) -> None:
         """Take in what a call of so many bytes has used."""
         if usage.input_tokens and usage.output_tokens:
-            per_byte = (usage.input_tokens - _OVERHEAD) / size
+            per_byte = (usage.input_tokens - OVERHEAD) / size
             self._per_byte += _LEARNING * (max(0.05, per_byte) - self._per_byte)
             self._output += _LEARNING * (usage.output_tokens - self._output)
             self._longest, self._seen = max(self._longest, usage.output_tokens), self._seen + 1

@@ -89,7 +89,9 @@ class Request:
             *(judge.provider, judge.model, judge.base_url, options),
             *(self.system, self.user, verdict_schema(self.verdict), self.repeat),
         ]
-        if isinstance(truth := options.get("truth"), str):  # a simulated judge sees this field of the metadata
+        if isinstance(
+            truth := options.get("truth"), str
+        ):  # a simulated judge sees this field of the metadata
             identity.append([document.metadata.get(truth) for document in self.documents])
         digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode())
         object.__setattr__(self, "key", digest.hexdigest()[:32])

@@ -32,7 +32,6 @@ from zelo_ray.bookkeeping import Stopped, Tally
 from zelo_ray.census import Census, take_census
 from zelo_ray.claim import claim
 from zelo_ray.config import Options
-from zelo_ray.estimate import pilot_lines
 from zelo_ray.formats.pools import find_shards
 from zelo_ray.formats.results import write_json
 from zelo_ray.ledger import Ledger, LedgerError, drop_reserves, read_rows
@@ -46,6 +45,7 @@ from zelo_ray.providers import module as provider_module
 from zelo_ray.providers import panel_of
 from zelo_ray.records import Judge
 from zelo_ray.settle import Summary, settle, write_results
+from zelo_ray.survey import pilot_lines
 
 _POOLS_AT_ONCE = 32
 _BLOCKS_AT_ONCE = 4

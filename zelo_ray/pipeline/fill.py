@@ -13,8 +13,7 @@ import ray
 from ray.exceptions import RayError
 
 from zelo_ray.batch import Batcher
-from zelo_ray.bookkeeping import name_of
-from zelo_ray.config import Options
+from zelo_ray.bookkeeping import name_of, retried
 from zelo_ray.ledger import Ledger, LedgerError
 from zelo_ray.online import Asker
 from zelo_ray.pipeline.desk import DeskTill
@@ -22,8 +21,6 @@ from zelo_ray.pipeline.quota import ClusterQuota
 from zelo_ray.pipeline.rows import Job, parsed, pools_of
 from zelo_ray.providers import PanelError
 from zelo_ray.records import Judge
-
-_RETRIED = ("refused", "filtered", "truncated", "invalid")
 
 
 class Ask:
@@ -53,7 +50,7 @@ class Ask:
     async def _open(self) -> None:
         options = self._job.options
         try:
-            self._ledger = Ledger(options.out, self._job.run_id, _retried(options))
+            self._ledger = Ledger(options.out, self._job.run_id, retried(options))
             self._asker = Asker(
                 options,
                 self._job.panel,
@@ -103,7 +100,7 @@ class Send:
     async def _run(self, shards: Sequence[str]) -> None:
         options = self._job.options
         try:
-            ledger = Ledger(options.out, self._job.run_id, _retried(options))
+            ledger = Ledger(options.out, self._job.run_id, retried(options))
             batcher = Batcher(
                 options,
                 self._job.panel,
@@ -139,8 +136,3 @@ async def _exchange(desk: Any, name: str, filler: Asker | Batcher) -> None:
             filler.stop(reason)
         for judge, why in lost.items():
             filler.lose(judge, why)
-
-
-def _retried(options: Options) -> tuple[str, ...]:
-    """How replies of earlier runs ended that are to be asked for again."""
-    return ("failed", *(_RETRIED if options.retry_failures else ()))

@@ -65,6 +65,7 @@ def dataset_of(job: Job, shards: Sequence[str]) -> Any:
 
 
 def parsed(block: pa.Table) -> list[Line]:
+    """The lines of a block, read again."""
     return [
         parse_line(row["file"], row["number"], row["raw"], Limits()) for row in block.to_pylist()
     ]

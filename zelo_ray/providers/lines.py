@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from zelo_ray.providers import Batch, Outcome, Refused, Retry
+from zelo_ray.providers import Batch, Fatal, Outcome, Refused, Retry
 from zelo_ray.providers.outcome import MALFORMED, Caller, guarded
 
 T = TypeVar("T")
@@ -122,7 +122,7 @@ async def stopped(
     trouble = None
     try:
         await guarded(cancelling, caller)
-    except (Retry, Refused) as error:
+    except (Retry, Refused, Fatal) as error:
         trouble = error
     if trouble is not None and not (await look()).ended:
         raise trouble

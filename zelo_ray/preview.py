@@ -1,0 +1,138 @@
+"""What ``--dry-run`` and a pilot print: an estimate for a person, in lines of 100 characters."""
+
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+
+from zelo_ray.bookkeeping import retried
+from zelo_ray.config import Options
+from zelo_ray.estimate import Estimate, Forecast, Spread, estimate
+from zelo_ray.formats.pools import InputError, Limits, find_shards, read_lines
+from zelo_ray.providers import panel_of
+from zelo_ray.survey import Survey
+
+
+def preview(options: Options, environ: Mapping[str, str]) -> list[str]:
+    """What the job of these options is still to take. It makes no call and writes nothing.
+
+    Raises:
+        InputError, PanelError: as `annotate` would.
+    """
+    survey = Survey(panel_of(options, environ, keys=False), options)
+    seen, bad = set[str](), 0
+    for shard in find_shards(options.inputs, options.out):
+        for line in read_lines(shard, Limits()):
+            if line.pool is None or line.pool.query_id in seen:
+                bad += 1
+                continue
+            seen.add(line.pool.query_id)
+            survey.add(line.pool)
+    if not survey.pools:
+        raise InputError("the input holds no pool")
+    told = lines(estimate(survey, retry=retried(options)))
+    return [*told, *([f"{bad:,} bad input lines would be set aside."] if bad else [])]
+
+
+def lines(estimate: Estimate) -> list[str]:
+    """The estimate as plain text: requests, tokens and hours, then dollars, then what to know."""
+    each, modes = estimate.forecasts, _modes(estimate)
+    left, planned = sum(one.left for one in each), sum(one.planned for one in each)
+    heads = [head for mode in modes for head in (f"{mode}: low", "expected", "high")]
+    sums = [_amounts(estimate.dollars(mode)) for mode in modes]
+    more = "+?" if estimate.unpriced else ""
+    asked = f"{left:,} of {planned:,} requests about {estimate.pools:,} queries are left to ask"
+    return [
+        f"{asked}; {_money(estimate.spent)}{' + ?' if estimate.unknown else ''} spent so far",
+        "",
+        _row("still to ask", "requests", "answered", "tokens in", "tokens out", "online"),
+        *(_work(one.judge, [one]) for one in each),
+        _work("together", each),
+        "",
+        _row("US dollars", *heads),
+        *(_row(one.judge, *(cell for mode in modes for cell in _bill(one, mode))) for one in each),
+        _row("together", *(cell + more for amounts in sums for cell in amounts)),
+        "",
+        *(line for note in _notes(estimate) for line in _wrapped(note)),
+    ]
+
+
+def _modes(estimate: Estimate) -> list[str]:
+    return ["online", "batch"] if any(one.has_batch for one in estimate.forecasts) else ["online"]
+
+
+def _row(name: str, *cells: str) -> str:
+    clipped = name if len(name) <= 33 else f"{name[:32]}…"
+    return f"{clipped:34}" + "".join(f"{cell:>11}" for cell in cells)
+
+
+def _work(name: str, forecasts: Sequence[Forecast]) -> str:
+    """A row of the first table; judges are asked side by side."""
+    hours, guessed = max(((one.hours or 0.0, one.guessed) for one in forecasts), default=(0, False))
+    known = any(one.hours is not None for one in forecasts)
+    return _row(
+        name,
+        f"{sum(one.left for one in forecasts):,}",
+        f"{sum(one.answered for one in forecasts):,}",
+        _count(sum(one.input_tokens for one in forecasts)),
+        _count(sum(one.output_tokens for one in forecasts)),
+        f"{'~' if guessed else ''}{max(hours, 0.1 if hours else 0):,.1f} h" if known else "-",
+    )
+
+
+def _bill(forecast: Forecast, mode: str) -> list[str]:
+    spread = forecast.batch if mode == "batch" else forecast.online
+    mark = "*" if mode == "batch" and not forecast.has_batch else ""
+    return [cell + mark for cell in _amounts(spread)] if spread else ["?", "?", "?"]
+
+
+def _amounts(spread: Spread) -> list[str]:
+    return [_money(spread.low), _money(spread.expected), _money(spread.high)]
+
+
+def _money(amount: float) -> str:
+    places = 0 if amount >= 1000 else 2 if amount >= 1 or amount == 0 else 4
+    return f"${amount:,.{places}f}"
+
+
+def _count(tokens: float) -> str:
+    for unit, name in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if tokens >= unit:
+            return f"{tokens / unit:,.1f}{name}"
+    return f"{tokens:.0f}"
+
+
+def _wrapped(note: str) -> list[str]:
+    return textwrap.wrap(note, 100, break_long_words=False, break_on_hyphens=False)
+
+
+def _notes(estimate: Estimate) -> Iterable[str]:
+    """What the marks mean, what the figures rest on, and what to do."""
+    each = [one for one in estimate.forecasts if one.left]
+    if replies := sum(one.replies for one in each):
+        yield (
+            f"Tokens are as {replies:,} replies used them; low and high lie two standard errors "
+            "away, at least 5%."
+        )
+    if names := ", ".join(one.judge for one in each if one.input_tokens and not one.replies):
+        yield (
+            f"No reply yet of {names}: 1 token for 4 bytes of prompt and 250 for an answer are "
+            "assumed. --pilot 20 asks about 20 queries only, and measures both."
+        )
+    if unpriced := estimate.unpriced:
+        yield (
+            "? is a price that is unknown. Give it in the config file, in dollars for a million "
+            f'tokens, such as prices: {{"{unpriced[0]}": {{input: 0.10, output: 0.50}}}}'
+        )
+    if guessed := [one.judge for one in each if one.guessed]:
+        yield (
+            "~ is at cautious limits, until the server tells its own. Give the account's in the "
+            f'config file, such as limits: {{"{guessed[0]}": {{rpm: 5000, tpm: 2000000}}}}'
+        )
+    if any(one.has_batch for one in each):
+        lack = "" if all(one.has_batch for one in each) else " * has no batch API: asked online."
+        yield f"Batches may take up to 24 hours.{lack}"
+    if estimate.max_usd is not None:
+        cost, spent = estimate.dollars(estimate.mode), estimate.spent
+        enough = spent + cost.high <= estimate.max_usd
+        surely = "will" if spent + cost.low > estimate.max_usd else "may"
+        word = "is enough" if enough else f"{surely} stop the run before its end"
+        yield f"--max-usd {estimate.max_usd:g} {word}."
