@@ -64,14 +64,11 @@ def pool_once(
     pools: Path, folder: Path, environ: dict[str, str], in_flight: int
 ) -> dict[str, float]:
     seen = len(crash.journal(folder))
-    config = folder / "config.yaml"
-    config.write_text(json.dumps({"limits": {f"openai:{MODEL}": {"concurrency": in_flight}}}))
+    limits = {f"openai:{MODEL}": {"concurrency": in_flight, "rpm": 1e6}}
+    environ = {**environ, "ZELO_RAY_LIMITS": json.dumps(limits)}
     out = Path(tempfile.mkdtemp(dir=folder))
     began = time.time()
-    run = crash.annotate(
-        *(pools, out, environ),
-        *("--judges", f"openai:{MODEL}", "--config", str(config)),
-    )
+    run = crash.annotate(pools, out, environ, "--judges", f"openai:{MODEL}")
     status, printed = crash.finish(run)
     assert status == 0, printed
     journal = crash.journal(folder)[seen:]

@@ -26,6 +26,11 @@ URLS = {
     "anthropic": "ANTHROPIC_BASE_URL",
     "gemini": "GOOGLE_GEMINI_BASE_URL",
 }
+DEFAULT_JUDGES = (
+    "openai:gpt-6-luna",
+    "anthropic:claude-haiku-5-5",
+    "gemini:gemini-3.1-flash-lite",
+)
 COMMAND = (sys.executable, "-c", "import sys, zelo_ray.cli; sys.exit(zelo_ray.cli.main())")
 ROOT = Path(__file__).parents[1]
 
@@ -75,6 +80,7 @@ def fakes(folder: Path, *flags: str) -> Iterator[dict[str, str]]:
                 **bare_environment(),
                 **{variable: urls[name] for name, variable in URLS.items() if name in urls},
                 **dict.fromkeys(keys, "a-key-for-tests-only"),
+                "ZELO_RAY_LIMITS": json.dumps(dict.fromkeys(DEFAULT_JUDGES, {"rpm": 1e6})),
             }
         finally:
             server.terminate()

@@ -254,14 +254,22 @@ class Batcher:
     async def _spool(self, line: _Line, request: Request) -> bool:
         """Put a request into the judge's next part; submit that first if it is full."""
         size, name = size_of(request), request.verdict.__name__
+        try:
+            data = line.client.line(request)
+        except Refused as refusal:
+            answer = Answer(refusal.status, "", Usage(), reason=str(refusal))
+            await self._books.keep(
+                *(request.key, line.judge, answer, line.tally), attempts=1, final=True
+            )
+            line.tally.end(answer.status)
+            return False
         dollars = 0.0
         if self._purse.capped:
             usage = line.estimates.likely_most(size)
             dollars = price(line.judge, usage, self._options.prices, batch=True) or 0.0
             if not await self._afford(line, dollars):
                 return False
-        expected = line.estimates.expected(size)
-        tokens, data = expected.input_tokens, line.client.line(request)
+        tokens = line.estimates.expected(size).input_tokens
         if (spool := line.spools.get(name)) and self._is_full(line, spool, len(data), tokens):
             await self._submit(line, spool)
         if name not in line.spools:

@@ -129,8 +129,9 @@ def _annotate(arguments: dict[str, Any]) -> int:
         print(f"query {query_id} has no scores: {reason}")
     if len(summary.unscored) > 10:
         print(f"… and {len(summary.unscored) - 10:,} more queries without scores: see run.json")
-    for judge, reason in summary.absent.items():
-        print(f"{judge} was asked nothing more: {reason}")
+    for reason in dict.fromkeys(summary.absent.values()):
+        names = ", ".join(judge for judge, why in summary.absent.items() if why == reason)
+        print(f"asked nothing more: {names} ({reason})")
     if summary.pilot_of:
         print(f"\nThis was a pilot, of {summary.queries:,} of {summary.pilot_of:,} queries.")
         print(_preview(options))

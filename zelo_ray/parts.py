@@ -70,14 +70,13 @@ class Parts:
                     yield Part(**orjson.loads(self._fs.cat_file(name)))
 
     def keep(self, part: Part) -> None:
-        """Write a record anew. It is durable when this returns.
+        """Write a record anew, without its keys when no answer can come. It is durable at the end.
 
         Raises:
             LedgerError: it could not be written.
         """
-        if not part.is_open:
-            part.keys = []
-        data, name = orjson.dumps(asdict(part)), f"{self._folder}/{part.mark}.json"
+        fields = asdict(part) | ({} if part.is_open else {"keys": []})
+        data, name = orjson.dumps(fields), f"{self._folder}/{part.mark}.json"
         try:
             if "file" in self._fs.protocol:
                 _replace(Path(name), data)

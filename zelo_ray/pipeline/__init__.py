@@ -113,6 +113,9 @@ def annotate(options: Options, watch: Watch) -> Summary:
 
 def _warn(options: Options, panel: Sequence[Judge], watch: Watch) -> None:
     """Say what will not be as one might think."""
+    names = [judge.name for judge in panel]
+    if strangers := [n for n in {**options.limits, **options.prices} if n not in names]:
+        watch.say(f"limits or prices that are not used, as the panel is another: {strangers}")
     for name in unpriced(panel, options.prices):
         watch.say(f"{name}: its price is unknown and not counted; give it in the options (prices:)")
     for judge in panel:

@@ -93,11 +93,8 @@ class Send:
         self._job, self._judges, self._desk = job, judges, desk
         self._name = uuid.uuid4().hex
 
-    def run(self, shards: Sequence[str]) -> None:
+    async def run(self, shards: Sequence[str]) -> None:
         """Return when nothing is missing that these judges can answer, or the run is stopped."""
-        asyncio.run(self._run(shards))
-
-    async def _run(self, shards: Sequence[str]) -> None:
         options = self._job.options
         try:
             ledger = Ledger(options.out, self._job.run_id, retried(options))

@@ -18,7 +18,7 @@ _LEFT_SECONDS = 60.0  # after which a run that leases nothing has gone
 
 @ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)
 class SharedLimits(Limits):
-    """The limiters of a whole cluster, for all of its runs. It ends with the last of them."""
+    """The limiters of a whole cluster, for all of its runs."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -29,11 +29,10 @@ class SharedLimits(Limits):
         self._heard[run] = time.monotonic()
         return self.lease(*request)
 
-    def leave(self, run: str) -> None:
-        """A run has ended."""
+    def leave(self, run: str) -> bool:
+        """A run has ended; whether it was the last one."""
         self._heard.pop(run, None)
-        if all(time.monotonic() - heard > _LEFT_SECONDS for heard in self._heard.values()):
-            ray.actor.exit_actor()  # type: ignore[no-untyped-call]
+        return all(time.monotonic() - heard > _LEFT_SECONDS for heard in self._heard.values())
 
 
 class ClusterQuota:
@@ -90,4 +89,5 @@ def limits_for(run_id: str) -> Iterator[None]:
 def _leave(run_id: str) -> None:
     with contextlib.suppress(ValueError, RayError):  # it was never needed, or is gone
         limits = ray.get_actor(_NAME, namespace=_NAMESPACE)
-        ray.get(limits.leave.remote(run_id))
+        if ray.get(limits.leave.remote(run_id)):
+            ray.kill(limits)  # another run that finds it gone makes it anew

@@ -5,6 +5,7 @@ import logging
 import os
 import shutil
 import tempfile
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,7 @@ def on_ray(options: Options) -> Iterator[None]:
     context.enable_progress_bars = options.verbose
     context.print_on_execution_start = options.verbose
     if not options.verbose:
+        warnings.filterwarnings("ignore", module=r"ray\.data\.")
         for handler in logging.getLogger("ray.data").handlers:
             if type(handler).__name__ == "PlainRayHandler":
                 handler.setLevel(logging.ERROR)

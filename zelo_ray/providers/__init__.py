@@ -261,7 +261,7 @@ def panel_of(
         PanelError: a judge or one of its options is unknown, has no key, or no price for a budget.
     """
     panel = build_panel(options.judges, options.judge_options, environ)
-    refuse_strangers(panel, options.limits, options.api_key_env, options.prices)
+    refuse_strangers(panel, options.api_key_env)
     for judge in panel if keys else ():
         find_key(judge, options.api_key_env, environ)
         if not module(judge.provider).KEY_VARIABLES:

@@ -90,21 +90,18 @@ class GeminiBatches:
 
     async def results(self, batch_id: str) -> AsyncIterator[tuple[str, Outcome]]:
         """Each result; a batch that did not succeed has none, and nothing of it was billed."""
-        batch, output = await told(self._get(batch_id), self._read_output, self._asking)
+        batch, file, inlined = await told(self._get(batch_id), self._read_place, self._asking)
         if not batch.ended:
             raise Retry(f"gemini: a batch that has not ended ({batch.state})")
-        inlined = (output.get("inlinedResponses") or {}).get("inlinedResponses")
-        if file := output.get("responsesFile"):
+        if file:
             with tempfile.SpooledTemporaryFile(_IN_MEMORY) as lines:
                 await self._download(file, lines)
                 lines.seek(0)
                 for result in results_in(lines, self._read_line):
                     yield result
         elif inlined:  # reported of small batches, though they were given in a file
-            for item in inlined:
-                key = (item.get("metadata") or {}).get("key")
-                if isinstance(key, str):
-                    yield self._read_line({"key": key, **item})
+            for result in results_in(inlined, self._read_inlined):
+                yield result
         elif batch.state.endswith("SUCCEEDED"):  # seen for a moment after the end
             raise Retry("gemini: a batch whose results are not there yet")
 
@@ -144,6 +141,7 @@ class GeminiBatches:
             f"{base}/{self._connection.version}/{path}",
             headers={"x-goog-api-key": self._settings.key or "none"},
             params=query,
+            allow_redirects=False,  # the key is for this host
         ) as response:
             await self._error.raise_for_async_response(response)
             return await response.text()
@@ -152,7 +150,7 @@ class GeminiBatches:
         about, error = operation.get("metadata") or {}, operation.get("error") or {}
         stats = about.get("batchStats") or {}
         counts = {name: int(count) for name, count in stats.items()}  # they come as texts
-        state = about["state"]
+        state = about.get("state") or ""
         return Batch(
             id=operation["name"],
             state=state,
@@ -169,9 +167,13 @@ class GeminiBatches:
         batches = [self._read(operation) for operation in page.get("operations") or ()]
         return batches, page.get("nextPageToken") or ""
 
-    def _read_output(self, operation: Any) -> tuple[Batch, dict[str, Any]]:
+    def _read_place(self, operation: Any) -> tuple[Batch, str, list[Any]]:
         output = (operation.get("metadata") or {}).get("output") or operation.get("response") or {}
-        return self._read(operation), output
+        inlined = (output.get("inlinedResponses") or {}).get("inlinedResponses") or []
+        return self._read(operation), output.get("responsesFile") or "", list(inlined)
+
+    def _read_inlined(self, item: Any) -> tuple[str, Outcome]:
+        return self._read_line({**item, "key": item["metadata"]["key"]})
 
     def _read_line(self, line: Any) -> tuple[str, Outcome]:
         """A line of the results."""

@@ -60,15 +60,15 @@ class Texts:
 
 
 def results_in(
-    lines: Iterable[bytes], read: Callable[[Any], tuple[str, Outcome]]
+    lines: Iterable[Any], read: Callable[[Any], tuple[str, Outcome]]
 ) -> Iterator[tuple[str, Outcome]]:
-    """What ``read`` makes of each line; a line that it stumbles over is passed over.
+    """What ``read`` makes of each line, of JSON or decoded; what it stumbles over is passed over.
 
     Its request is then missing, as if the provider had left it out.
     """
     for line in lines:
         try:
-            key, outcome = read(json.loads(line))
+            key, outcome = read(json.loads(line) if isinstance(line, bytes) else line)
         except MALFORMED:
             continue
         if isinstance(key, str):

@@ -80,6 +80,8 @@ class OpenAIBatches:
             raise Retry(f"openai: a batch that has not ended ({batch.state})")
         gone = dict.fromkeys((404, 410), GONE)
         caller = replace(self._asking, gone=gone)
+        if batch.state == "completed" and batch.requests and not files:
+            raise Retry("openai: a batch whose results are not there yet")
         for file in files:
             opening = self._client.files.with_streaming_response.content(file)
             async for lines in downloaded(opening, caller):
