@@ -72,8 +72,8 @@ def two_nodes(environ: dict[str, str]) -> Iterator[str]:
         process.stdin.close()
 
 
-async def semaphore(requests: list[Any], environ: dict[str, str], in_flight: int) -> None:
-    """A plain loop over the SDK, which retries by itself."""
+async def semaphore(requests: list[Any], environ: dict[str, str], in_flight: int) -> int:
+    """A plain loop over the SDK, which retries by itself; how many calls failed in the end."""
     from openai import APIError, AsyncOpenAI, DefaultAioHttpClient  # noqa: PLC0415
 
     client = AsyncOpenAI(
@@ -84,15 +84,17 @@ async def semaphore(requests: list[Any], environ: dict[str, str], in_flight: int
     )
     slots = asyncio.Semaphore(in_flight)
 
-    async def call(request: Any) -> None:
+    async def call(request: Any) -> bool:
         async with slots:
             try:
                 await client.chat.completions.create(**body(request))
             except APIError:
-                print("lost a call", file=sys.stderr)
+                return True
+            return False
 
-    await asyncio.gather(*(call(request) for request in requests))
+    lost = await asyncio.gather(*(call(request) for request in requests))
     await client.close()
+    return sum(lost)
 
 
 def figures(folder: Path, limit: float, what: str) -> tuple[float, float]:
@@ -129,9 +131,9 @@ def measure(name: str, flags: tuple[str, ...], seconds: float, actors: list[int]
             server = ("--provider", "openai", "--latency", "0.5", "--burst", "5", *flags)
             with crash.fakes(own, *server) as environ:
                 environ.pop("ZELO_RAY_LIMITS")
-                began = time.monotonic()
+                began, lost = time.monotonic(), 0
                 if how == "semaphore":
-                    asyncio.run(semaphore(requests, environ, 64))
+                    lost = asyncio.run(semaphore(requests, environ, 64))
                 elif how == "ray":
                     temp = tempfile.mkdtemp(prefix="zr-")
                     rate = str(a_minute / 60)
@@ -159,7 +161,8 @@ def measure(name: str, flags: tuple[str, ...], seconds: float, actors: list[int]
                 use, refused = figures(own, limit, what)
             early = sum(model.get("early", 0) for model in stats["models"].values())
             print(
-                f"| {name} | {label} | {use:.3f} | {refused:.2%} | {early} | {took:.0f} s |",
+                f"| {name} | {label} | {use:.3f} | {refused:.2%} "
+                f"| {early} | {lost} | {took:.0f} s |",
                 flush=True,
             )
 
@@ -170,8 +173,8 @@ def main() -> None:
     parser.add_argument("--actors", type=int, nargs="+", default=[1, 2, 4])
     parser.add_argument("--only", default="", help="part of a limit's name")
     given = parser.parse_args()
-    print("| limit | who | use | 429s | early | in all |")
-    print("|---|---|---|---|---|---|")
+    print("| limit | who | use | 429s | sent before Retry-After | lost | in all |")
+    print("|---|---|---|---|---|---|---|")
     for name, flags in (*LIMITS, *TOKENS):
         if given.only in name:
             measure(name, flags, given.seconds, given.actors)

@@ -166,6 +166,26 @@ def test_bodies_that_the_servers_refuse(fakes, path, body, words):
     assert words in said["error"]["message"]
 
 
+def test_both_forms_of_geminis_schema_ask_the_same(fakes):
+    fields = {"grade": {"type": "integer", "minimum": 0, "maximum": 3}}
+    schema = {"type": "object", "properties": fields, "additionalProperties": False}
+    of_old = {"grade": {"type": "INTEGER", "minimum": 0.0, "maximum": 3.0}}
+    old = {"type": "OBJECT", "properties": of_old, "propertyOrdering": ["grade"]}
+    texts = []
+    for forms in ({"responseJsonSchema": schema}, {"responseSchema": old}):
+        config = {"responseMimeType": "application/json", **forms}
+        contents = [{"parts": [{"text": PAIR}]}]
+        body = {"contents": contents, "generationConfig": config}
+        _, _, said = post(fakes, path="/gemini/v1/models/m:generateContent", body=body)
+        texts.append(said["candidates"][0]["content"]["parts"][0]["text"])
+    assert texts == ['{"grade":0}'] * 2
+    first, second = fakes.journal
+    assert (first["sha"], first["usage"]) == (second["sha"], second["usage"])
+    config |= {"responseJsonSchema": schema}
+    body = {"contents": contents, "generationConfig": config}
+    assert post(fakes, path="/gemini/v1/models/m:generateContent", body=body)[0] == 400
+
+
 def test_schemas_that_the_servers_refuse(fakes):
     loose = {**SCHEMA, "required": ["reasoning"]}
     shape = {"type": "json_schema", "json_schema": {**NAMED, "schema": loose}}

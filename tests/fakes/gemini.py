@@ -47,6 +47,7 @@ _EXCEEDED = (
     "model: a-model"
 )
 _TYPE = "type.googleapis.com/google.rpc."
+_UNASKED = {"additionalProperties", "propertyOrdering", "property_ordering"}
 _FINISH = {"filtered": "SAFETY", "truncated": "MAX_TOKENS"}
 
 
@@ -58,12 +59,30 @@ def key_of(request: Any) -> str:
 def read(path: Mapping[str, str], body: dict[str, Any]) -> Asked:
     """What is asked, in camel or snake case; raises what it stumbles over."""
     config = pick(body, "generationConfig") or {}
-    schema = pick(config, "responseJsonSchema") or pick(config, "responseSchema") or {}
+    if pick(config, "responseJsonSchema") and pick(config, "responseSchema"):
+        raise Invalid("only one of response_schema and response_json_schema can be set")
+    schema = _schema(config)
     if schema and pick(config, "responseMimeType") != "application/json":
         raise Invalid("a response schema needs the mime type application/json")
     user = "".join(_text(content) for content in body["contents"])
     system = _text(pick(body, "systemInstruction") or {"parts": []})
     return Asked(path["model"], system, user, schema, pick(config, "maxOutputTokens"))
+
+
+def _schema(config: dict[str, Any]) -> dict[str, Any]:
+    """The schema, in whichever of the API's two forms it came: they ask, and cost, the same."""
+    return _plain(pick(config, "responseJsonSchema") or pick(config, "responseSchema") or {})
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        kept = {name: _plain(inner) for name, inner in value.items() if name not in _UNASKED}
+        if isinstance(kept.get("type"), str):
+            kept["type"] = kept["type"].lower()
+        return kept
+    if isinstance(value, list):
+        return [_plain(inner) for inner in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def pick(fields: dict[str, Any], name: str) -> Any:
@@ -105,8 +124,12 @@ def answer(asked: Asked, said: Said) -> dict[str, Any]:
 
 
 def canonical(path: Mapping[str, str], body: dict[str, Any]) -> dict[str, Any]:
-    """What a body asks, in one form: camel case, and the model that the path names."""
+    """What a body asks, in one form: camel case, one schema, the model that the path names."""
     asked = _camel(body)
+    config = asked.get("generationConfig")
+    if isinstance(config, dict):
+        config["responseJsonSchema"] = _schema(config)
+        config.pop("responseSchema", None)
     system = asked.get("systemInstruction")
     if isinstance(system, dict):
         system.pop("role", None)

@@ -1,0 +1,65 @@
+"""A hundred thousand requests through one provider's batches: time and memory of the whole run.
+
+Batches end at once at the fake server, so the time is that of building, uploading, harvesting and
+fitting. Run: python -m benchmarks.batches [--provider openai anthropic gemini]
+"""
+
+import argparse
+import json
+import tempfile
+import time
+from pathlib import Path
+
+from benchmarks.cranfield import PeakMemory
+from tests import crash
+
+DOCUMENTS, BYTES = 12, 1500
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--provider", nargs="+", default=["openai", "anthropic", "gemini"])
+    parser.add_argument("--requests", type=int, default=100_000)
+    flags = parser.parse_args()
+    print("| provider | requests | batches | plan to last reply | fit, write | wall | peak (PSS) |")
+    print("|---|---|---|---|---|---|---|")
+    for provider in flags.provider:
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            write_pools(folder / "pools.jsonl", flags.requests // (4 * DOCUMENTS))
+            with crash.fakes(folder, "--provider", provider) as environ:
+                began = time.monotonic()
+                run = crash.annotate(
+                    *(folder / "pools.jsonl", folder / "out", environ),
+                    *("--judges", provider, "--mode", "batch", "--batch-poll", "2"),
+                )
+                memory = PeakMemory(run.pid)
+                memory.start()
+                status, printed = crash.finish(run, timeout=1800)
+                memory.ended = True
+                wall = time.monotonic() - began
+            assert status == 0, printed
+            summary = json.loads((folder / "out" / "run.json").read_text())["summary"]
+            batches = len(list((folder / "out" / "batches").glob("*.json")))
+            seconds = summary["seconds"]
+        print(
+            f"| {provider} | {summary['judgments']:,} | {batches} | {seconds['ask']:.0f} s "
+            f"| {seconds['fit and write']:.0f} s | {wall:.0f} s | {memory.peak / 2**30:.2f} GiB |",
+            flush=True,
+        )
+
+
+def write_pools(path: Path, queries: int) -> None:
+    """Pools of documents of some length."""
+    crash.write_pools(path, queries, DOCUMENTS)
+    lines = []
+    for line in path.read_text().splitlines():
+        pool = json.loads(line)
+        for document in pool["documents"]:
+            document["content"] += " padding" * (BYTES // 8)
+        lines.append(json.dumps(pool))
+    path.write_text("\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    main()
