@@ -17,10 +17,9 @@ import sys
 from pathlib import Path
 
 from tests.builders import Limits, options_of, parse_line
-from zelo_ray import batch as batch_module
-from zelo_ray.batch import Batcher
+from zelo_ray.batch import Batcher, harvest, submit
+from zelo_ray.batch.parts import Parts
 from zelo_ray.ledger import Ledger
-from zelo_ray.parts import Parts
 from zelo_ray.providers import build_panel
 
 STATES = {"intent": "intended", "id": "submitted", "end": "harvested"}
@@ -64,7 +63,7 @@ def arm(point):
 
 
 def main(pools, out, judge, pidfile, point=""):
-    batch_module._GRACE, batch_module._AT_ONCE = 0.5, 20
+    submit.GRACE, harvest.AT_ONCE = 0.5, 20
     if point:
         arm(point)
     Path(pidfile).write_text(str(os.getpid()))

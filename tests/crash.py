@@ -80,19 +80,29 @@ def fakes(folder: Path, *flags: str) -> Iterator[dict[str, str]]:
                 **bare_environment(),
                 **{variable: urls[name] for name, variable in URLS.items() if name in urls},
                 **dict.fromkeys(keys, "a-key-for-tests-only"),
-                "ZELO_RAY_LIMITS": json.dumps(dict.fromkeys(DEFAULT_JUDGES, {"rpm": 1e6})),
+                "ZELO_RAY_LIMITS": json.dumps({judge: {"rpm": 1e6} for judge in DEFAULT_JUDGES}),
             }
         finally:
             server.terminate()
 
 
 def annotate(
-    pools: Path | str, out: Path | str, environ: dict[str, str], *flags: str
+    pools: Path | str,
+    out: Path | str,
+    environ: dict[str, str],
+    *flags: str,
+    own_group: bool = False,
 ) -> "subprocess.Popen[str]":
-    """Start a run."""
+    """Start a run, if need be in a process group of its own, as a shell does."""
     command = [*COMMAND, "annotate", str(pools), "--out", str(out), *flags]
     return subprocess.Popen(
-        command, cwd=ROOT, env=environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        command,
+        cwd=ROOT,
+        env=environ,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        process_group=0 if own_group else None,
     )
 
 

@@ -1,14 +1,16 @@
 """Batches through the real SDKs, against providers that lose, expire, cancel and cut them short."""
 
+import asyncio
 from collections import Counter
 
 import pytest
 
+from tests import builders
 from tests.builders import THREE, ask, options_of, pool_of, send_away
 from tests.fakes import Fakes, Fault
-from zelo_ray import batch as batch_module
+from zelo_ray.batch import Batcher, submit
+from zelo_ray.batch.parts import Part, Parts
 from zelo_ray.ledger import Ledger
-from zelo_ray.parts import Part, Parts
 from zelo_ray.protocols import advance, zelo
 
 POOLS = [pool_of(range(6), query_id=f"q{i}", query=f"question {i}?") for i in range(4)]
@@ -17,7 +19,7 @@ REQUESTS = 4 * 15  # of one judge
 
 @pytest.fixture(autouse=True)
 def _hurry(monkeypatch):
-    monkeypatch.setattr(batch_module, "_GRACE", 0.3)
+    monkeypatch.setattr(submit, "GRACE", 0.3)
 
 
 def key_for(environ, *names):
@@ -238,3 +240,27 @@ def test_records_in_an_object_store(s3):
     part = Part("m", "openai:x", "Preference", ["a" * 32], 10, 20, 0.5, 1.5)
     Parts(f"{s3}/out").keep(part)
     assert list(Parts(f"{s3}/out")) == [part]
+
+
+def test_a_creation_of_which_nothing_is_known_when_the_run_stops_stays_open(
+    fakes, environ, tmp_path, monkeypatch
+):
+    """Whoever stops before looking for the batch must not say that there is none."""
+    monkeypatch.setattr(submit, "GRACE", 30.0)
+    fakes.faults = [Fault("create_lost", total=1)]
+
+    class Impatient(Batcher):
+        async def run(self, pools):
+            asyncio.get_running_loop().call_later(1.5, self.stop, "enough")
+            await super().run(pools)
+
+    monkeypatch.setattr(builders, "Batcher", Impatient)
+    mine = key_for(environ, "openai")
+    assert send_away(POOLS, tmp_path, mine)["openai"].stopped == "enough"
+    assert [part.state for part in Parts(str(tmp_path))] == ["intended"]
+    monkeypatch.undo()
+    monkeypatch.setenv("OPENAI_BASE_URL", fakes.urls["openai"])
+    monkeypatch.setattr(submit, "GRACE", 0.3)
+    away = send_away(POOLS, tmp_path, mine, run_id="again")["openai"]
+    assert len(votes(away.job, tmp_path)[0]) == REQUESTS
+    assert len(fakes.store.batches) == 1

@@ -389,22 +389,21 @@ def test_finding_goes_from_page_to_page(fakes, provider, tmp_path, monkeypatch):
     monkeypatch.setattr(f"zelo_ray.providers.{provider}_batches._PAGE", 2)
 
     async def work(client):
-        names = [f"mark-{number}" for number in range(5)]
+        names = [f"mark-{number}" for number in range(7)]
         created = [await submit(client, requests_for(provider, 1), tmp_path, n) for n in names]
         assert await client.find(time.time() + 100) == []
-        assert await client.find(time.time() + 100) == []
         for age, batch in enumerate(created):  # as if each were a day older than the next
-            fakes.store.batches[batch.id].created -= (4 - age) * 86400
+            fakes.store.batches[batch.id].created -= (6 - age) * 86400
         fakes.journal.clear()
         found = await client.find(time.time() - 2.5 * 86400)
         pages = len([entry for entry in fakes.journal if entry["endpoint"] == "list"])
         return [b.id for b in created], [b.id for b in found], await client.find(0.0), pages
 
     created, found, every, pages = run(provider, fakes, work)
-    assert found == created[:1:-1]
+    assert found == created[:3:-1]
     assert [batch.id for batch in every] == created[::-1]
-    assert pages == 2 + (provider != "never")  # the third is all older
-    marks = ["" if provider == "anthropic" else f"mark-{4 - number}" for number in range(5)]
+    assert pages == 3  # of four; the third is all older
+    marks = ["" if provider == "anthropic" else f"mark-{6 - number}" for number in range(7)]
     assert [batch.mark for batch in every] == marks
 
 

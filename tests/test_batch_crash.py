@@ -9,8 +9,8 @@ import pytest
 
 from tests.batchrun import POINTS
 from tests.crash import ROOT, fakes, journal, write_pools
+from zelo_ray.batch.parts import Parts
 from zelo_ray.ledger import read_rows
-from zelo_ray.parts import Parts
 
 JUDGES = {
     "openai": "openai:gpt-6-luna",

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from rich.table import Table
 
 from zelo_ray.batch import connect
-from zelo_ray.parts import Part, Parts
+from zelo_ray.batch.parts import Part, Parts
 from zelo_ray.providers import Batches, Fatal, Refused, Retry
 from zelo_ray.records import Judge
 

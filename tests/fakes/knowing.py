@@ -63,7 +63,7 @@ def _fill(
 ) -> Any:
     if name == "preference":
         return round(math.tanh(gap / scale), 4)
-    kind, choices = field.get("type", "string"), field.get("enum") or []
+    kind, choices = field.get("type", "string").lower(), field.get("enum") or []
     if choices:
         better = "B" if gap > 0 else "A"
         return better if better in choices else choices[0]

@@ -1,0 +1,222 @@
+"""Send requests away: gather them into parts, and create each part's batch exactly once."""
+
+import asyncio
+import contextlib
+import tempfile
+import time
+import uuid
+from pathlib import Path
+
+from zelo_ray.batch.parts import Part
+from zelo_ray.batch.station import Line, Spool, Station
+from zelo_ray.gate import size_of
+from zelo_ray.ledger import read_rows
+from zelo_ray.pricing import price
+from zelo_ray.providers import Batch, Fatal, Refused, Retry
+from zelo_ray.records import Answer, Request, Usage
+
+GRACE = 30.0  # seconds in which a batch whose creation was cut off may still come to be
+_SKEW = 120.0  # seconds that a provider's clock may be behind
+_CREATIONS = 6  # tries to create a batch
+_THROTTLED_COST = 0.2  # of a try: the queue may be full of other batches for a while
+_LONGEST_WAIT = 60.0
+_CREDIT_SHARE = 0.01  # of the budget is taken at a time
+_PATIENCE = 1.0  # seconds to wait for money before what is gathered is sent away
+
+
+class Sender:
+    """Spools requests and submits them."""
+
+    def __init__(self, station: Station, run_id: str) -> None:
+        self._station, self._run_id = station, run_id
+        self._submitting = asyncio.Lock()
+        self._last_part = 0
+
+    # -- Gather ---------------------------------------------------------------------------------
+
+    async def spool(self, line: Line, request: Request) -> bool:
+        """Put a request into the judge's next part; submit that first if it is full.
+
+        Returns:
+            Whether it will be sent: it may be one that cannot be, or there may be no money.
+        """
+        try:
+            data = line.client.line(request)
+        except Refused as refusal:
+            answer = Answer(refusal.status, "", Usage(), reason=str(refusal))
+            await self._station.books.keep(
+                *(request.key, line.judge, answer, line.tally), attempts=1, final=True
+            )
+            line.tally.end(answer.status)
+            return False
+        size, name, dollars = size_of(request), request.verdict.__name__, 0.0
+        if self._station.purse.capped:
+            usage = line.estimates.likely_most(size)
+            dollars = price(line.judge, usage, self._station.options.prices, batch=True) or 0.0
+            if not await self._afford(line, dollars):
+                return False
+        tokens = line.estimates.expected(size).input_tokens
+        if (full := line.spools.get(name)) and _is_full(line, full, len(data), tokens):
+            await self._submit(line, full)
+        if name not in line.spools:
+            line.spools[name] = Spool(name, tempfile.NamedTemporaryFile(suffix=".jsonl"))  # noqa: SIM115
+        spool = line.spools[name]
+        spool.file.write(data)
+        spool.keys.append(request.key)
+        spool.bytes += len(data)
+        spool.size += size
+        spool.tokens += tokens
+        spool.dollars += dollars
+        line.credit -= dollars
+        line.asked.add(request.key)
+        return True
+
+    async def flush(self, line: Line) -> None:
+        """Submit what is gathered, and give back money that nothing is reserved with."""
+        for spool in list(line.spools.values()):
+            await self._submit(line, spool)
+        self._station.purse.give_back(line.credit, 0.0)
+        line.credit = 0.0
+        await self._station.purse.hold(0.0)
+
+    async def _afford(self, line: Line, dollars: float) -> bool:
+        """Take money for a request; while others hold it, submit what is gathered."""
+        if line.credit >= dollars:
+            return True
+        station = self._station
+        cap = station.options.max_usd or 0.0
+        for amount in (max(dollars, _CREDIT_SHARE * cap), dollars):
+            station.purse.give_back(line.credit, 0.0)
+            line.credit = 0.0
+            taking = asyncio.create_task(station.purse.take(amount))
+            await asyncio.wait({taking}, timeout=_PATIENCE)
+            if not taking.done():
+                for each in station.lines.values():
+                    await self.flush(each)
+            if await taking:
+                line.credit = amount
+                return True
+        if not station.stopped:
+            for name in station.lines:
+                station.lose(name, f"the budget of ${cap:,.2f} is used up")
+        return False
+
+    # -- Create ---------------------------------------------------------------------------------
+
+    async def _submit(self, line: Line, spool: Spool) -> None:
+        """Send a part away, once the provider has room for it."""
+        del line.spools[spool.verdict]
+        spool.file.flush()
+        self._last_part += 1
+        part = Part(
+            mark=f"{self._run_id}-{uuid.uuid4().hex[:8]}-{self._last_part:05}",
+            judge=line.judge.name,
+            verdict=spool.verdict,
+            keys=spool.keys,
+            size=spool.size,
+            tokens=spool.tokens,
+            dollars=spool.dollars,
+            intended_at=0.0,
+            key_variable=self._station.options.api_key_env.get(line.judge.name, ""),
+        )
+
+        def has_room() -> bool:
+            enough = line.room is None or line.enqueued + part.tokens <= line.room
+            return enough or not line.open
+
+        with contextlib.closing(spool.file):
+            await self._station.wait_until(has_room)
+            async with self._submitting:  # of one unfinished intent it can be told what became
+                created = await self._create(line, part, Path(spool.file.name))
+            if not created:
+                line.asked.difference_update(part.keys)
+                self._station.purse.give_back(part.dollars, 0.0)
+
+    async def _create(self, line: Line, part: Part, lines: Path) -> bool:
+        """Create the batch; where it is not sure whether that worked, look for it first."""
+        station, troubles = self._station, 0.0
+        while not station.stopped and not line.lost:
+            part.intended_at = time.time()
+            await asyncio.to_thread(station.parts.keep, part)
+            try:
+                batch = await line.client.create(lines, line.judge.model, part.mark)
+            except Retry as trouble:
+                if not trouble.throttled:
+                    if await self._find(line, part):
+                        return True
+                    if station.stopped or line.lost:  # not known: the next run looks for it
+                        return False
+                troubles += _THROTTLED_COST if trouble.throttled else 1
+                if troubles > _CREATIONS:
+                    station.lose(line.judge.name, f"no batch could be created: {trouble}")
+                elif trouble.throttled and line.open:  # they may be what fills the queue
+                    lying = len(line.open)
+                    await station.wait_until(lambda: len(line.open) < lying)  # noqa: B023
+                else:
+                    await station.rest(trouble.delay or min(_LONGEST_WAIT, 2.0**troubles))
+            except (Refused, Fatal) as error:
+                station.lose(line.judge.name, str(error))
+            else:
+                await station.enter(line, part, batch.id)
+                return True
+            part.state = "void"
+            await asyncio.to_thread(station.parts.keep, part)
+            part.state = "intended"
+        return False
+
+    # -- Adopt ----------------------------------------------------------------------------------
+
+    async def adopt(self) -> None:
+        """Take over what earlier runs sent away and did not collect."""
+        station = self._station
+        mine = [part for part in station.parts if part.is_open and part.judge in station.lines]
+        for part in sorted(mine, key=lambda part: part.state, reverse=True):  # submitted ones first
+            line = station.lines[part.judge]
+            line.asked.update(part.keys)
+            await station.purse.hold(part.dollars)
+            if part.state == "submitted":
+                line.open[part.mark] = part
+                station.kept[part.batch] = set()
+            elif not await self._find(line, part) and not (station.stopped or line.lost):
+                await station.close(line, part, "void")
+        if station.kept:
+            await asyncio.to_thread(self._recall)
+
+    def _recall(self) -> None:
+        """Find out what an earlier run kept of batches that it did not come to the end of."""
+        for row in read_rows(self._station.options.out):
+            if row.batch in self._station.kept:
+                self._station.kept[row.batch].add(row.key)
+
+    async def _find(self, line: Line, part: Part) -> bool:
+        """Look for a part's batch at the provider, and adopt it."""
+        station = self._station
+        await station.rest(part.intended_at + GRACE - time.time())
+        while not station.stopped and not line.lost:
+            try:
+                found = await line.client.find(part.intended_at - _SKEW)
+            except Retry as trouble:
+                await station.rest(trouble.delay or _PATIENCE)
+            except (Refused, Fatal) as error:
+                station.lose(line.judge.name, str(error))
+            else:
+                known = {each.batch for each in station.parts}
+                batches = [b.id for b in found if b.id not in known and _may_be(b, part)]
+                if batches:
+                    part.candidates = batches[1:]
+                    await station.enter(line, part, batches[0])
+                return bool(batches)
+        return False
+
+
+def _may_be(batch: Batch, part: Part) -> bool:
+    """By the mark; where a provider keeps none, by the number of requests: results will tell."""
+    return batch.mark == part.mark if batch.mark else batch.requests == part.requests
+
+
+def _is_full(line: Line, spool: Spool, more_bytes: int, more_tokens: int) -> bool:
+    return (
+        len(spool.keys) >= line.limits.requests
+        or spool.bytes + more_bytes > line.limits.bytes
+        or (line.room is not None and spool.tokens + more_tokens > line.room)
+    )
