@@ -246,21 +246,23 @@ def test_a_creation_of_which_nothing_is_known_when_the_run_stops_stays_open(
     fakes, environ, tmp_path, monkeypatch
 ):
     """Whoever stops before looking for the batch must not say that there is none."""
-    monkeypatch.setattr(submit, "GRACE", 30.0)
     fakes.faults = [Fault("create_lost", total=1)]
+    mine = key_for(environ, "openai")
 
     class Impatient(Batcher):
         async def run(self, pools):
-            asyncio.get_running_loop().call_later(1.5, self.stop, "enough")
-            await super().run(pools)
+            async def stop():
+                while not fakes.store.batches:
+                    await asyncio.sleep(0.05)
+                self.stop("enough")
 
-    monkeypatch.setattr(builders, "Batcher", Impatient)
-    mine = key_for(environ, "openai")
-    assert send_away(POOLS, tmp_path, mine)["openai"].stopped == "enough"
+            await asyncio.gather(super().run(pools), stop())
+
+    with monkeypatch.context() as patch:
+        patch.setattr(submit, "GRACE", 30.0)
+        patch.setattr(builders, "Batcher", Impatient)
+        assert send_away(POOLS, tmp_path, mine)["openai"].stopped == "enough"
     assert [part.state for part in Parts(str(tmp_path))] == ["intended"]
-    monkeypatch.undo()
-    monkeypatch.setenv("OPENAI_BASE_URL", fakes.urls["openai"])
-    monkeypatch.setattr(submit, "GRACE", 0.3)
     away = send_away(POOLS, tmp_path, mine, run_id="again")["openai"]
     assert len(votes(away.job, tmp_path)[0]) == REQUESTS
     assert len(fakes.store.batches) == 1

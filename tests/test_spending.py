@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,11 +67,8 @@ def failures(out: Path) -> list[dict[str, Any]]:
     return pq.read_table(out / "failures.parquet").to_pylist()
 
 
-def about(rel: float = 1e-9) -> Callable[[float], Any]:
-    return lambda amount: pytest.approx(amount, rel=rel)
-
-
-exactly = about()
+def exactly(amount: float) -> Any:
+    return pytest.approx(amount, rel=1e-9)
 
 
 def run(pools: Path, out: Path, environ: dict[str, str], *flags: str) -> tuple[int, str]:
@@ -203,21 +200,23 @@ def test_a_cap_is_never_exceeded_and_a_higher_one_completes_the_run(
 
 
 def test_a_cap_holds_in_batches_too(pools: Path, plain: Plain, tmp_path: Path) -> None:
+    cap = round(plain.dollars / 4, 4)
     with crash.fakes(tmp_path, *USAGE) as environ:
         environ["ZELO_RAY_JUDGE_OPTIONS"] = json.dumps(SHORT)
-        low, high = round(plain.dollars / 4, 4), round(plain.dollars * 0.6, 4)
-        status, printed = run(pools, tmp_path / "out", environ, *QUICKLY, "--max-usd", str(low))
+        status, printed = run(pools, tmp_path / "out", environ, *QUICKLY, "--max-usd", str(cap))
         assert status == 3, printed
-        spent = billed(environ)[True]
-        assert 0.5 * low < spent <= low
-        assert all("not asked: the budget of" in f["reason"] for f in failures(tmp_path / "out"))
-        status, more = run(pools, tmp_path / "out", environ, *QUICKLY, "--max-usd", str(high))
-        assert status == 0, more
-        assert billed(environ) == {False: 0.0, True: exactly(plain.dollars / 2)}
+        spent = billed(environ)
+    assert spent[False] == 0
+    assert 0.8 * cap < spent[True] <= cap
+    assert summary(tmp_path / "out")["dollars"] == exactly(spent[True])
+    votes = pq.read_table(tmp_path / "out" / "votes.parquet")
+    missing = failures(tmp_path / "out")
+    assert len(votes) + len(missing) == 3 * REQUESTS
+    assert all("not asked: the budget of" in failure["reason"] for failure in missing)
     waves = Counter(part.judge for part in Parts(str(tmp_path / "out")))
-    assert min(waves.values()) > 1, "nobody had to wait for money"
+    assert max(waves.values()) > 1, "nobody waited for money that came back"
     assert set(Counter(entry["custom_id"] for entry in lines(tmp_path)).values()) == {1}
-    print(f"{waves}, spent ${spent:.6f} of ${low}\n{printed}\n{more}")
+    print(f"{dict(waves)}, spent ${spent[True]:.6f} of ${cap}\n{printed}")
 
 
 def test_a_judge_of_unknown_price_cannot_be_capped(pools: Path, tmp_path: Path) -> None:
@@ -262,7 +261,7 @@ def test_a_pilot_tells_what_the_rest_will_cost(pools: Path, plain: Plain, tmp_pa
         assert billed(environ)[False] == exactly(plain.dollars)
     rest = plain.dollars - pilot
     assert low <= rest <= high
-    assert expected == about(0.1)(rest)
+    assert expected == pytest.approx(rest, rel=0.1)
     assert crash.outputs(tmp_path / "out") == plain.outputs
     assert crash.paid_twice(tmp_path, []) == (0, 0)
     print(f"pilot ${pilot:.6f}; rest: {together}, paid ${rest:.6f}\n{printed}\n{more}")
@@ -280,6 +279,8 @@ def test_a_run_goes_on_without_a_judge_only_if_it_may(
         *_, last = printed.splitlines()
         assert last.startswith(f"zelo-ray: {GEMINI}: no such model")
         assert sum(GEMINI in line for line in printed.splitlines()[1:]) == 1
+        asked = Counter(entry["provider"] for entry in crash.journal(tmp_path))
+        assert 0 < asked["gemini"] < REQUESTS
         status, more = run(pools, tmp_path / "out", environ, "--allow-missing-judges")
         assert status == 3, more
     assert len(pq.read_table(tmp_path / "out" / "scores.parquet")) == QUERIES * 4
@@ -407,7 +408,8 @@ def test_batches_outlive_an_interrupt_and_can_be_cancelled(
         process = crash.annotate(pools, out, environ, *QUICKLY, own_group=True)
         await_batches(tmp_path, 3, process)
         assert process.poll() is None
-        log = holding(Path(short), KEY)
+        told = holding(Path(short), KEY) + holding(Path(short), TEXT.encode())
+        assert list(Path(short).rglob("gcs_server*")), "these are not Ray's logs"
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does it
         asked = time.time()
         status, printed = crash.finish(process)
@@ -438,7 +440,7 @@ def test_batches_outlive_an_interrupt_and_can_be_cancelled(
     said = printed + listed + cancelled + more + collected
     assert KEY.decode() not in said
     assert TEXT not in said
-    assert holding(out, KEY) == log == []
+    assert holding(out, KEY) == told == []
     print(f"{took:.1f} s\n{printed}\n{listed}\n{cancelled}\n{more}\n{collected}")
 
 
@@ -449,7 +451,7 @@ def test_a_run_killed_among_its_batches_ends_as_one_online(
     with crash.fakes(tmp_path, *USAGE, "--batch-seconds", "3") as environ:
         process = crash.annotate(pools, out, environ, *QUICKLY)
         await_batches(tmp_path, random.randint(1, 3), process)
-        time.sleep(4 * random.random())
+        time.sleep(3.2 * random.random())
         alive = process.poll() is None
         crash.kill_tree(process)
         states = Counter(part.state for part in Parts(str(out)))
