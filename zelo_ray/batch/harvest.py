@@ -29,7 +29,7 @@ class Harvester:
         """Look at the judge's batches until nothing can come of them; harvest what has ended."""
         station, longest = self._station, self._station.options.batch_poll
         wait = first = min(_FIRST_LOOK, longest)
-        while not line.lost or line.open:
+        while not station.stopped and (not line.lost or line.open):
             await station.rest(wait)
             wait = min(1.5 * wait, longest)
             for part in list(line.open.values()):
