@@ -38,10 +38,13 @@ UNHURRIED = 1e6  # requests a minute, where a test is not about them
 
 
 def options_of(limits=(), **fields):
-    """Options of a job; judges have no limit of requests a minute to speak of, unless given one."""
+    """Options of a job; judges have no limit of requests a minute to speak of, unless given one.
+
+    With ``limits`` None they have the cautious ones that users begin with.
+    """
     names = {f"{name}:{model}" for name in THREE for model in module(name).MODELS}
-    given = {name: {"rpm": UNHURRIED} for name in names}
-    for name, limit in dict(limits).items():
+    given = {name: {"rpm": UNHURRIED} for name in names} if limits is not None else {}
+    for name, limit in dict(limits or {}).items():
         given[name] = given.get(name, {}) | limit
     return Options(**{"inputs": ("in.jsonl",), "out": "out", "limits": given, **fields})
 
@@ -101,7 +104,7 @@ def missing(pool, panel, options, replies=None):
     return advance(zelo.rounds(pool, panel, options), replies or Shelf()).missing
 
 
-def ask(pools, out, environ, *, run_id="run", retry=(), panel=None, judges=(), **fields):
+def ask(pools, out, environ, *, run_id="run", retry=(), panel=None, judges=(), till=None, **fields):
     """Let an `Asker` fill the ledger of ``out`` for all pools side by side; return it, at its end.
 
     ``judges`` are the names of the whole panel; what the ledger holds after it is in ``.books``.
@@ -111,7 +114,9 @@ def ask(pools, out, environ, *, run_id="run", retry=(), panel=None, judges=(), *
 
     async def run():
         ledger = Ledger(options.out, run_id, retry)
-        asker = Asker(options, panel, panel, ledger=ledger, environ=environ, run_id=run_id)
+        asker = Asker(
+            *(options, panel, panel), ledger=ledger, environ=environ, run_id=run_id, till=till
+        )
         try:
             await asyncio.gather(*(asker.fill(pool) for pool in pools))
         finally:

@@ -4,6 +4,7 @@ import asyncio
 import errno
 import gc
 import re
+import time
 from collections import Counter
 from types import SimpleNamespace
 
@@ -24,6 +25,7 @@ from tests.fakes import Fakes, Fault
 from zelo_ray import ledger as ledger_module
 from zelo_ray import online, providers
 from zelo_ray.bookkeeping import Tally
+from zelo_ray.budget import Budget
 from zelo_ray.ledger import Ledger, read_rows
 from zelo_ray.online import Asker
 from zelo_ray.protocols import advance, zelo
@@ -503,6 +505,94 @@ def test_tallies_add_up_field_by_field():
     one.add(Tally(known=1, answered=1, dollars=0.25, statuses={"ok": 1, "refused": 3}))
     statuses = {"ok": 3, "failed": 1, "refused": 3}
     assert one == Tally(known=2, answered=4, dollars=0.75, statuses=statuses, limits={"rpm": 60.0})
+
+
+# Within limits
+
+
+class OwnTill:
+    """A budget in this process, that remembers the most that was ever held and spent."""
+
+    def __init__(self, cap):
+        self.budget, self.most = Budget(cap, 0.0), 0.0
+
+    async def reserve(self, spender, settled, held, wants):
+        self.most = max(self.most, settled + held)
+        return self.budget.reserve(spender, settled, held, wants, time.monotonic())
+
+
+def test_a_budget_holds_and_the_next_run_goes_on(fakes, environ, tmp_path):
+    pools = [pool_of(range(8), query_id=f"q{i}", query=f"question {i}?") for i in range(4)]
+    one = ask(pools[:1], tmp_path / "one", key_for(environ, "openai")).books
+    cap = 2.5 * sum(row.dollars for row in one)
+    till = OwnTill(cap)
+    spent = ask(pools, tmp_path, key_for(environ, "openai"), till=till, max_usd=cap)
+    assert spent.stopped == ""  # no fault, and no stop
+    assert spent.lost == {"openai:gpt-6-luna": f"the budget of ${cap:,.2f} is used up"}
+    paid = sum(row.dollars for row in spent.books)
+    assert 0.5 * cap < paid <= cap
+    assert till.most <= cap
+    rest = ask(pools, tmp_path, key_for(environ, "openai"), run_id="again")
+    assert len(rest.books) == len({row.key for row in rest.books}) == 4 * 28
+
+
+def test_what_a_response_without_an_answer_says_it_used_is_in_the_books(fakes, environ, tmp_path):
+    fakes.faults = [Fault("malformed_billed", rate=0.5, times=1)]
+    asker = ask([POOL], tmp_path, environ)
+    billed = [entry["usage"] for entry in fakes.journal if "usage" in entry]
+    assert len(billed) > 3 * REQUESTS
+    for column, name in (("input_tokens", "input"), ("output_tokens", "output")):
+        assert sum(getattr(row, column) for row in asker.books) == sum(u[name] for u in billed)
+    lost = [row for row in asker.books if row.status == "failed"]
+    assert lost
+    assert all(row.dollars > 0 and not row.final for row in lost)
+
+
+def test_the_limits_are_learned_from_the_headers_and_kept(environ, tmp_path, monkeypatch):
+    with Fakes(["openai"], rpm=1200, burst=2) as fakes:
+        monkeypatch.setenv("OPENAI_BASE_URL", fakes.urls["openai"])
+        pools = [pool_of(range(8), query_id=f"q{i}", query=f"question {i}?") for i in range(3)]
+        asker = ask(pools, tmp_path, key_for(environ, "openai"), limits=None)
+        assert fakes.outcomes["throttled"] == 0
+        (tally,) = asker.tallies.values()
+        assert tally.limits["rpm"] == pytest.approx(1200 * 0.99)
+        arrived = sorted(entry["arrived"] for entry in fakes.journal)
+        assert len(arrived) / (arrived[-1] - arrived[0]) < 1200 / 60 * 1.05
+
+
+def test_a_limit_that_is_too_high_is_felt_once_and_for_all(environ, tmp_path, monkeypatch):
+    """Gemini tells no limits: the user's are wrong, and the server says so."""
+    with Fakes(["gemini"], rpm=600, burst=1) as fakes:
+        monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", fakes.urls["gemini"])
+        limits = {"gemini:gemini-3.1-flash-lite": {"rpm": 6000}}
+        asker = ask([pool_of(range(8))], tmp_path, key_for(environ, "gemini"), limits=limits)
+        assert {row.status for row in asker.books} == {"ok"}
+        assert fakes.outcomes["throttled"] > 0
+        assert sum(model["early"] for model in fakes.traffic.models.values()) == 0
+
+
+def test_a_days_requests_that_are_used_up_stop_the_judge(fakes, environ, tmp_path):
+    limits = {"openai:gpt-6-luna": {"rpd": 10}}
+    asker = ask([pool_of(range(8))], tmp_path, key_for(environ, "openai"), limits=limits)
+    assert "rpd" in asker.stopped
+    assert len(fakes.journal) == 10
+
+
+def test_one_judge_may_be_lost(fakes, environ, tmp_path):
+    fakes.faults = [Fault("no_model", provider="gemini")]
+    asker = ask([POOL], tmp_path, environ, allow_missing_judges=True)
+    assert asker.stopped == ""
+    (lost,) = asker.lost
+    assert lost.startswith("gemini:")
+    assert Counter(row.judge.partition(":")[0] for row in asker.books) == {
+        "openai": REQUESTS,
+        "anthropic": REQUESTS,
+    }
+    panel, options = asker.job
+    step = advance(zelo.rounds(POOL, panel, options), Ledger(str(tmp_path)), asker.lost)
+    assert len(step.judgments) == 2 * REQUESTS
+    assert {failure.judge for failure in step.failures} == {lost}
+    assert all(f.reason.startswith("not asked: gemini:") for f in step.failures)
 
 
 # In the eyes of others

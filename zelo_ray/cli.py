@@ -119,6 +119,8 @@ def _annotate(arguments: dict[str, Any]) -> int:
         f"{summary.scored:,} documents of {summary.queries:,} queries scored from "
         f"{summary.judgments:,} judgments in {duration(took)}, {spent}"
     )
+    if summary.std_error is not None:
+        print(f"standard error {summary.std_error:.2f} logits on average")
     if summary.failures:
         print(f"{summary.failures:,} requests gave no judgment: see failures.parquet")
     for reason, times in sorted(summary.reasons.items(), key=lambda item: -item[1])[:3]:

@@ -153,6 +153,8 @@ class Gate:
                 loop.call_later(delay, _answer, granted, True)
             if lease.binding == "rpd" and len(lease.delays) < len(costs):
                 self.spent_day = True
+                for granted in self._soon:  # the last ones of the day go before all others give up
+                    _answer(granted, True)
                 self._empty()
             await asyncio.sleep(lease.again if self._queue else _LINGER)
         self._granting = None

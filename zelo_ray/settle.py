@@ -118,6 +118,7 @@ def _why_unscored(pool: Pool, step: Step, options: Options) -> str:
 def write_results(blocks: Iterable[pa.Table], options: Options) -> Summary:
     """Write settled pools to the files of a run, in their order."""
     summary, protocol = Summary(out=options.out), protocol_module(options.protocol)
+    errors = 0.0
     records = {
         "judgments": (protocol.TABLE, protocol.JUDGMENT),
         "failures": ("failures", Failure),
@@ -131,6 +132,8 @@ def write_results(blocks: Iterable[pa.Table], options: Options) -> Summary:
                 structs = block[column].combine_chunks().flatten()
                 counts[column] = len(structs)
                 results.add(name, pa.Table.from_struct_array(structs).cast(tables[name]))
+            for scores in block["scores"].to_pylist():
+                errors += sum(score["std_error"] for score in scores)
             for line in block["annotated"].to_pylist():
                 results.add_line("annotated.jsonl", line)
             summary.queries += block.num_rows
@@ -145,4 +148,5 @@ def write_results(blocks: Iterable[pa.Table], options: Options) -> Summary:
                         summary.reasons[reason] = summary.reasons.get(reason, 0) + 1
             reasons = zip(block["query_id"].to_pylist(), block["reason"].to_pylist(), strict=True)
             summary.unscored |= {query_id: reason for query_id, reason in reasons if reason}
+    summary.std_error = errors / summary.scored if summary.scored else None
     return summary
