@@ -37,22 +37,23 @@ def list_batches(out: str, environ: Mapping[str, str], *, cancel: bool = False) 
 
 async def _listed(parts: Sequence[Part], environ: Mapping[str, str], *, cancel: bool) -> Table:
     table = Table(box=None, pad_edge=False, header_style="dim")
-    for name in ("judge", "batch", "requests", "created", "here", "at the provider"):
-        table.add_column(name, justify="right" if name == "requests" else "left", overflow="fold")
+    for name in ("judge", "batch", "requests", "created", "state"):
+        table.add_column(name, justify="right" if name == "requests" else "left", no_wrap=True)
     clients: dict[str, Batches] = {}
     try:
         for part in parts:
-            state = ""
+            state = {
+                "intended": "not known; the next run looks for it",
+                "harvested": "collected",
+                "void": "came to nothing",
+            }.get(part.state, "")
             if part.state == "submitted":
                 if part.judge not in clients:
                     variables = {part.judge: part.key_variable} if part.key_variable else {}
                     clients[part.judge] = connect(Judge.parse(part.judge), variables, environ)
                 state = await _standing(clients[part.judge], part, cancel=cancel)
-            elif part.state == "intended":
-                state = "not known; the next run looks for it"
             created = time.strftime("%Y-%m-%d %H:%M", time.localtime(part.intended_at))
-            here = "collected" if part.state == "harvested" else part.state
-            table.add_row(part.judge, part.batch, f"{part.requests:,}", created, here, state)
+            table.add_row(part.judge, part.batch, f"{part.requests:,}", created, state)
     finally:
         for client in clients.values():
             await client.aclose()
@@ -60,12 +61,13 @@ async def _listed(parts: Sequence[Part], environ: Mapping[str, str], *, cancel: 
 
 
 async def _standing(client: Batches, part: Part, *, cancel: bool) -> str:
+    asked = ""
     try:
         batch = await client.look(part.batch)
         if cancel and not batch.ended:
             await client.cancel(part.batch)
-            batch = await client.look(part.batch)
+            batch, asked = await client.look(part.batch), "asked to cancel: "
     except (Retry, Refused, Fatal) as error:
         return str(error)
     done = f", {batch.done:,} done" if batch.done else ""
-    return f"{batch.state}{done}" + (", to be collected" if batch.ended else "")
+    return f"{asked}{batch.state}{done}" + (", to be collected" if batch.ended else "")

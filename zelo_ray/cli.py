@@ -26,6 +26,7 @@ from zelo_ray.providers import PanelError
 from zelo_ray.report import NothingToReport, write_report
 
 COMPLETE, WRONG, BAD_OPTIONS, INCOMPLETE = 0, 1, 2, 3
+_WIDE = 160  # characters of a line that no terminal shows
 _FAILURES = (
     InputError,
     ClaimError,
@@ -150,7 +151,10 @@ def _preview(options: Options) -> str:
 
 def _batches(arguments: dict[str, Any]) -> int:
     place = _place(arguments["dir"])
-    Console(highlight=False).print(list_batches(place, os.environ, cancel=arguments["cancel"]))
+    table = list_batches(place, os.environ, cancel=arguments["cancel"])
+    console = Console(highlight=False)
+    console.width = console.width if console.is_terminal else _WIDE
+    console.print(table)
     return COMPLETE
 
 

@@ -1,0 +1,75 @@
+"""What lies in batches, listed and cancelled."""
+
+import asyncio
+
+import pytest
+from rich.console import Console
+
+from tests import builders
+from tests.builders import pool_of, send_away
+from tests.fakes import Fakes
+from zelo_ray.away import NothingAway, list_batches
+from zelo_ray.batch import Batcher
+from zelo_ray.batch.parts import Part, Parts
+from zelo_ray.cli import main
+
+POOLS = [pool_of(range(6))]
+
+
+@pytest.fixture
+def slow(monkeypatch):
+    """Providers whose batches take long, and runs that are stopped once theirs lie there."""
+    with Fakes(batch_seconds=60) as fakes:
+        names = ("OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "GOOGLE_GEMINI_BASE_URL")
+        for name, url in zip(names, fakes.urls.values(), strict=True):
+            monkeypatch.setenv(name, url)
+        for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"):
+            monkeypatch.setenv(name, fakes.key)
+
+        class Hurried(Batcher):
+            async def run(self, pools):
+                async def stop():
+                    while not any(tally.batched for tally in self.tallies.values()):
+                        await asyncio.sleep(0.05)
+                    self.stop("enough")
+
+                await asyncio.gather(super().run(pools), stop())
+
+        monkeypatch.setattr(builders, "Batcher", Hurried)
+        yield fakes
+
+
+def shown(table):
+    console = Console(width=200, record=True)
+    console.print(table)
+    return console.export_text()
+
+
+def test_batches_are_listed_and_cancelled(slow, environ, tmp_path, capsys):
+    import os
+
+    send_away(POOLS, tmp_path, environ)
+    listed = shown(list_batches(str(tmp_path), os.environ))
+    for part in Parts(str(tmp_path)):
+        assert part.batch in listed
+    assert main(["batches", str(tmp_path), "--cancel"]) == 0
+    printed = capsys.readouterr().out.lower()
+    assert printed.count("asked to cancel") == 3
+    assert slow.key not in listed + printed
+
+
+def test_what_is_known_of_a_batch_is_said(tmp_path):
+    parts = Parts(str(tmp_path))
+    parts.keep(Part("a", "openai:m", "V", ["k"], 1, 1, 0.0, 0.0))
+    done = Part("b", "openai:m", "V", ["k"], 1, 1, 0.0, 0.0, state="harvested", batch="batch_7")
+    parts.keep(done)
+    listed = shown(list_batches(str(tmp_path), {}))
+    assert "the next run looks for it" in listed
+    assert "collected" in listed
+
+
+def test_without_batches_it_says_how_to_make_some(tmp_path, capsys):
+    with pytest.raises(NothingAway):
+        list_batches(str(tmp_path), {})
+    assert main(["batches", str(tmp_path)]) == 1
+    assert "--mode batch" in capsys.readouterr().err

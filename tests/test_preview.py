@@ -1,0 +1,51 @@
+"""The dry run, as a person sees it."""
+
+from tests.builders import line_of, pool_of
+from zelo_ray.cli import main
+
+
+def write(path, pools, *more):
+    path.write_bytes(b"".join([*(line_of(pool) + b"\n" for pool in pools), *more]))
+    return str(path)
+
+
+def test_a_dry_run_needs_no_key_calls_nobody_and_writes_nothing(tmp_path, capsys):
+    pools = [pool_of(range(8), query_id=f"q{i}", query=f"question {i}?") for i in range(10)]
+    inputs = write(tmp_path / "in.jsonl", pools, b"no pool\n")
+    out = tmp_path / "out"
+    judges = ("openai:gpt-6-luna", "gemini", "openai:own@http://127.0.0.1:9/v1", "offline:bm25")
+    status = main(["annotate", inputs, "--out", str(out), "--dry-run", "--judges", *judges])
+    printed = capsys.readouterr().out
+    assert status == 0
+    assert not out.exists()
+    assert "1,120 of 1,120 requests about 10 queries" in printed
+    assert "batch: low" in printed
+    assert "1 bad input lines" in printed
+    for name in judges[2:]:
+        assert name[:30] in printed
+    assert "?" in next(row for row in printed.splitlines()[8:] if row.startswith("openai:own"))
+    assert all(len(line) <= 100 for line in printed.splitlines())
+
+
+def test_a_budget_that_cannot_suffice_is_told_beforehand(tmp_path, capsys):
+    pools = [pool_of(range(8), query_id=f"q{i}") for i in range(200)]
+    inputs = write(tmp_path / "in.jsonl", pools)
+    flags = ["--out", str(tmp_path / "out"), "--dry-run", "--judges", "openai"]
+    main(["annotate", inputs, *flags, "--max-usd", "0.001"])
+    assert "will stop the run before its end" in capsys.readouterr().out
+
+
+def test_a_budget_needs_prices(tmp_path, capsys):
+    inputs = write(tmp_path / "in.jsonl", [pool_of()])
+    judge = "openai:own@http://127.0.0.1:9/v1"
+    flags = ["--out", str(tmp_path / "out"), "--judges", judge, "--max-usd", "5"]
+    assert main(["annotate", inputs, *flags]) == 2
+    said = capsys.readouterr().err
+    assert judge in said
+    assert "prices:" in said
+
+
+def test_an_input_without_a_pool(tmp_path, capsys):
+    inputs = write(tmp_path / "in.jsonl", [], b"nothing\n")
+    assert main(["annotate", inputs, "--out", "o", "--dry-run", "--judges", "offline:bm25"]) == 1
+    assert "no pool" in capsys.readouterr().err
