@@ -1,6 +1,7 @@
 """What lies in batches, listed and cancelled."""
 
 import asyncio
+import os
 
 import pytest
 from rich.console import Console
@@ -45,10 +46,8 @@ def shown(table):
     return console.export_text()
 
 
-def test_batches_are_listed_and_cancelled(slow, environ, tmp_path, capsys):
-    import os
-
-    send_away(POOLS, tmp_path, environ)
+def test_batches_are_listed_and_cancelled(slow, tmp_path, capsys):
+    send_away(POOLS, tmp_path, os.environ)
     listed = shown(list_batches(str(tmp_path), os.environ))
     for part in Parts(str(tmp_path)):
         assert part.batch in listed
