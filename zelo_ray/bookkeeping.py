@@ -158,6 +158,11 @@ def checked(verdict: type[BaseModel] | None, answer: Answer) -> Answer:
     return answer
 
 
+def money(dollars: float) -> str:
+    """An amount of US dollars, small ones to a hundredth of a cent."""
+    return f"${dollars:,.2f}" if dollars >= 1 or dollars == 0 else f"${dollars:,.4f}"
+
+
 def retried(options: Options) -> tuple[str, ...]:
     """How replies of earlier runs ended that are to be asked for again."""
     return ("failed", *(_RETRIED if options.retry_failures else ()))

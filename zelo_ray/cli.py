@@ -134,7 +134,7 @@ def _annotate(arguments: dict[str, Any]) -> int:
         print(f"… and {len(summary.unscored) - 10:,} more queries without scores: see run.json")
     for reason in dict.fromkeys(summary.absent.values()):
         names = ", ".join(judge for judge, why in summary.absent.items() if why == reason)
-        print(f"asked nothing more: {names} ({reason})")
+        print(f"asked nothing more: {names} ({reason.removeprefix(f'{names}: ')})")
     if summary.pilot_of:
         print(f"\nThis was a pilot, of {summary.queries:,} of {summary.pilot_of:,} queries.")
         print(_preview(options))

@@ -9,7 +9,7 @@ from rich.live import Live
 from rich.markup import escape
 from rich.table import Table
 
-from zelo_ray.bookkeeping import Tally
+from zelo_ray.bookkeeping import Tally, money
 
 _SECONDS_BETWEEN_LINES = 10.0
 
@@ -116,7 +116,7 @@ def _line(tallies: Mapping[str, Tally], planned: Mapping[str, int], elapsed: flo
         f"{summed.throttled:,} 429s" if summed.throttled else "",
         dollars(summed.dollars, summed.unpriced),
         f"{summed.in_flight:,} in flight",
-        f"{summed.waiting:,} waiting for limits" if summed.waiting else "",
+        f"{summed.waiting:,} waiting" if summed.waiting else "",
         f"{summed.batched:,} in batches" if summed.batched else "",
         f"left: {', '.join(dict.fromkeys(lefts))}",
     ]
@@ -125,8 +125,7 @@ def _line(tallies: Mapping[str, Tally], planned: Mapping[str, int], elapsed: flo
 
 def dollars(amount: float, unpriced: int = 0) -> str:
     """An amount of money, and whether calls of unknown price come on top of it."""
-    places = 2 if amount >= 1 or amount == 0 else 4
-    return f"${amount:,.{places}f}" + (" + ?" if unpriced else "")
+    return money(amount) + (" + ?" if unpriced else "")
 
 
 def duration(seconds: float) -> str:

@@ -168,6 +168,7 @@ class Purse:
         self._queue = deque[tuple[float, asyncio.Future[bool]]]()
         self._settled = self._held = 0.0
         self._granting: asyncio.Task[None] | None = None
+        self._asking = asyncio.Lock()  # else an older figure could overwrite a newer one
         self.over = False
         """whether there is no money left for what was asked for last"""
 
@@ -179,8 +180,13 @@ class Purse:
     async def hold(self, dollars: float) -> None:
         """Take over money that an earlier run had reserved, whether there is enough or not."""
         if self._till is not None:
-            self._held += dollars
-            await self._till.reserve(self._spender, self._settled, self._held, ())
+            async with self._asking:
+                self._held += dollars
+                await self._till.reserve(self._spender, self._settled, self._held, ())
+
+    async def tell(self) -> None:
+        """Tell what is spent and held, so that others may have what came back."""
+        await self.hold(0.0)
 
     async def take(self, dollars: float) -> bool:
         """Wait until a call may cost so much; false when it never may."""
@@ -206,11 +212,12 @@ class Purse:
         await asyncio.sleep(_LINGER)
         while self._queue:
             wants = [dollars for dollars, _ in list(self._queue)[:_MOST]]
-            grant = await till.reserve(self._spender, self._settled, self._held, wants)
-            for _ in range(min(grant.count, len(self._queue))):
-                dollars, taken = self._queue.popleft()
-                self._held += dollars
-                _answer(taken, True)
+            async with self._asking:
+                grant = await till.reserve(self._spender, self._settled, self._held, wants)
+                for _ in range(min(grant.count, len(self._queue))):
+                    dollars, taken = self._queue.popleft()
+                    self._held += dollars
+                    _answer(taken, True)
             if grant.over:
                 self.over = True
                 self.close()

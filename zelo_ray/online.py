@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from zelo_ray.bookkeeping import Books, Tally, checked, name_of
+from zelo_ray.bookkeeping import Books, Tally, checked, money, name_of
 from zelo_ray.budget import Till
 from zelo_ray.config import Limit, Options
 from zelo_ray.gate import Estimates, Gate, Purse, size_of
@@ -187,7 +187,7 @@ class Asker:
             own = await asyncio.gather(*(self._ask_once(request) for request in mine))
             asked.update(r.judge.name for r, was_asked in zip(mine, own, strict=True) if was_asked)
         if not self.stopped:
-            for name, line in self._lines.items():
+            for name, line in ((n, each) for n, each in self._lines.items() if not each.lost):
                 planned = self._protocol.count(pool, [line.judge], self._options)
                 line.tally.known += max(0, planned - asked[name])
 
@@ -340,7 +340,7 @@ class Asker:
         """Ask nobody anything more, for the budget is used up. This is no fault, and no stop."""
         if self._purse.over:
             for name in self._lines:
-                self.lose(name, f"the budget of ${self._options.max_usd:,.2f} is used up")
+                self.lose(name, f"the budget of {money(self._options.max_usd or 0.0)} is used up")
 
     async def _back_off(
         self, request: Request, line: _Line, trouble: Retry, effort: _Effort
@@ -359,6 +359,10 @@ class Asker:
         line.tally.throttled += 1
         await line.gate.pause(delay)
         return 0.0
+
+    async def tell(self) -> None:
+        """Tell the till what is spent and held."""
+        await self._purse.tell()
 
     async def aclose(self) -> None:
         """Close connections; the ledger is the caller's."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from typing import Any
 
 import pyarrow as pa
 
@@ -115,6 +116,11 @@ def _why_unscored(pool: Pool, step: Step, options: Options) -> str:
     return ""
 
 
+def _told(failure: Mapping[str, Any]) -> str:
+    judge = failure["judge"]
+    return f"{judge}: {failure['status']}, {failure['reason'].removeprefix(f'{judge}: ')}"
+
+
 def write_results(blocks: Iterable[pa.Table], options: Options) -> Summary:
     """Write settled pools to the files of a run, in their order."""
     summary, protocol = Summary(out=options.out), protocol_module(options.protocol)
@@ -143,7 +149,7 @@ def write_results(blocks: Iterable[pa.Table], options: Options) -> Summary:
             summary.failures += counts["failures"]
             summary.scored += counts["scores"]
             for failures in block["failures"].to_pylist():
-                for reason in (f"{f['judge']}: {f['status']}, {f['reason']}" for f in failures):
+                for reason in map(_told, failures):
                     if reason in summary.reasons or len(summary.reasons) < 100:
                         summary.reasons[reason] = summary.reasons.get(reason, 0) + 1
             reasons = zip(block["query_id"].to_pylist(), block["reason"].to_pylist(), strict=True)

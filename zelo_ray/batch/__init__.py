@@ -113,6 +113,10 @@ class Batcher:
         """Ask a judge nothing more. The run stops, unless it may go on without one."""
         self._station.lose(name, reason)
 
+    async def tell(self) -> None:
+        """Tell the till what is spent and held."""
+        await self._station.purse.tell()
+
     async def run(self, pools: Callable[[], Iterable[Pool]]) -> None:
         """Submit and collect until nothing is missing that these judges can answer, or stopped.
 

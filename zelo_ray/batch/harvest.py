@@ -120,12 +120,13 @@ class Harvester:
             answer = Answer("failed", "", outcome.billed or Usage(), reason=str(outcome))
             line.tally.retries += not final
         if final or billed:
-            self._spent[part.batch] += await self._station.books.keep(
+            spent = await self._station.books.keep(
                 *(key, line.judge, answer, line.tally),
                 attempts=line.tries[key],
                 final=final,
                 batch=part.batch,
             )
+            self._spent[part.batch] += spent  # not in one statement: others add while it waits
         if final:
             line.tally.end(answer.status)
 

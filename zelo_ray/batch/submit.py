@@ -9,6 +9,7 @@ from pathlib import Path
 
 from zelo_ray.batch.parts import Part
 from zelo_ray.batch.station import Line, Spool, Station
+from zelo_ray.bookkeeping import money
 from zelo_ray.gate import size_of
 from zelo_ray.ledger import read_rows
 from zelo_ray.pricing import price
@@ -77,7 +78,7 @@ class Sender:
             await self._submit(line, spool)
         self._station.purse.give_back(line.credit, 0.0)
         line.credit = 0.0
-        await self._station.purse.hold(0.0)
+        await self._station.purse.tell()
 
     async def _afford(self, line: Line, dollars: float) -> bool:
         """Take money for a request; while others hold it, submit what is gathered."""
@@ -98,7 +99,7 @@ class Sender:
                 return True
         if not station.stopped:
             for name in station.lines:
-                station.lose(name, f"the budget of ${cap:,.2f} is used up")
+                station.lose(name, f"the budget of {money(cap)} is used up")
         return False
 
     # -- Create ---------------------------------------------------------------------------------

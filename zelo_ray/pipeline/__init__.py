@@ -206,7 +206,7 @@ def _watching(desk: Any, census: Census, watch: Watch, *, batches: bool) -> Iter
         interrupted.set()
         name = signal.Signals(number).name
         watch.say(f"{name}: waiting for the calls in flight; once more to abandon them")
-        if batches:
+        if batches:  # what lies there is not in flight
             watch.say(
                 "batches stay at their providers: the same command collects them, and zelo-ray "
                 "batches DIR lists them, or cancels them with --cancel"

@@ -128,6 +128,7 @@ class Send:
 async def _exchange(desk: Any, name: str, filler: Asker | Batcher) -> None:
     """Exchange news between the desk and what fills the ledger in this actor."""
     with contextlib.suppress(RayError):  # the desk is on its way back
+        await filler.tell()
         reason, lost = await desk.report.remote(name, filler.tallies, filler.stopped, filler.lost)
         if reason:
             filler.stop(reason)

@@ -52,7 +52,7 @@ def _unasked(request: Request, absent: Mapping[str, str]) -> Reply:
         judge=name,
         status="failed",
         text="",
-        reason=f"not asked: {absent[name]}",
+        reason=f"not asked: {absent[name].removeprefix(f'{name}: ')}",
         model="",
         input_tokens=0,
         output_tokens=0,
