@@ -266,3 +266,57 @@ def test_a_creation_of_which_nothing_is_known_when_the_run_stops_stays_open(
     away = send_away(POOLS, tmp_path, mine, run_id="again")["openai"]
     assert len(votes(away.job, tmp_path)[0]) == REQUESTS
     assert len(fakes.store.batches) == 1
+
+
+def test_a_queue_full_of_others_batches_is_waited_for_at_the_same_size(
+    environ, tmp_path, monkeypatch
+):
+    """Whoever halves at each refusal ends with batches of one request, and gives up."""
+    full = Fault("batch_failed", total=3, code="token_limit_exceeded", message="Enqueued token")
+    with Fakes(["openai"], faults=[full]) as fakes:
+        monkeypatch.setenv("OPENAI_BASE_URL", fakes.urls["openai"])
+        away = send_away(POOLS, tmp_path, key_for(environ, "openai"))["openai"]
+        assert away.stopped == ""
+        sizes = [batch.total for batch in fakes.store.batches.values()]
+        assert sizes[:2] == [REQUESTS, REQUESTS]
+        assert len(votes(away.job, tmp_path)[0]) == REQUESTS
+        assert min(sizes) >= REQUESTS // 4
+
+
+def test_a_judge_that_is_lost_while_its_batch_is_created_hangs_nothing(
+    fakes, environ, tmp_path, monkeypatch
+):
+    class Unlucky(Batcher):
+        async def run(self, pools):
+            async def lose():
+                while not fakes.store.batches:
+                    await asyncio.sleep(0.01)
+                self.lose("openai:gpt-6-luna", "because")
+
+            await asyncio.gather(super().run(pools), lose())
+
+    monkeypatch.setattr(builders, "Batcher", Unlucky)
+    away = send_away(POOLS, tmp_path, key_for(environ, "openai"), allow_missing_judges=True)
+    assert away["openai"].stopped == ""
+    assert len(away["openai"].books) == REQUESTS  # what is paid for is collected
+
+
+def test_a_cap_counts_what_an_uncapped_run_sent_away(fakes, environ, tmp_path):
+    fakes.faults = [Fault("create_lost", total=1)]
+    part = Part("m", "openai:gpt-6-luna", "Preference", ["a" * 32], 10, 20, 0.5, 0.0)
+    Parts(str(tmp_path)).keep(part)
+    send_away(POOLS[:1], tmp_path, key_for(environ, "openai"))
+    assert all(part.dollars > 0 for part in Parts(str(tmp_path)))
+
+
+def test_a_batch_of_another_program_without_a_mark_is_passed_over(fakes, environ, tmp_path):
+    """OpenAI keeps marks: a batch of the same size that has none cannot be ours."""
+    mine = key_for(environ, "openai")
+    others = [pool_of(range(6), query_id=f"x{i}", query=f"other {i}?") for i in range(4)]
+    send_away(others, tmp_path / "other", mine)
+    for batch in fakes.store.batches.values():
+        batch.about["metadata"] = {}
+    fakes.faults = [Fault("create_lost", total=1)]
+    away = send_away(POOLS, tmp_path / "mine", mine)["openai"]
+    assert len(votes(away.job, tmp_path / "mine")[0]) == REQUESTS
+    assert len(fakes.store.batches) == 2

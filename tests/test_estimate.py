@@ -385,14 +385,6 @@ def test_unknown_limits_are_guessed_cautiously_but_not_for_servers_of_ones_own(t
     assert (qwen.hours, qwen.guessed) == (offline.hours, offline.guessed) == (None, False)
 
 
-def test_limits_that_a_run_has_found_count_but_the_users_own_win(tmp_path):
-    options, panel = job(tmp_path, LUNA, LITE, limits={LITE: Limit(rpm=3)})
-    found = {LUNA: {"rpm": 6.0}, LITE: {"rpm": 6.0}}
-    luna, lite = estimated([pool_of()], options, panel, limits=found).forecasts
-    assert (luna.hours, luna.guessed) == (pytest.approx(1 / 60), False)
-    assert (lite.hours, lite.guessed) == (pytest.approx(2 / 60), False)
-
-
 # For a person
 
 

@@ -141,12 +141,13 @@ def test_a_purse_that_is_over_sends_everyone_away():
 def test_estimates_learn_bytes_a_token_and_the_length_of_answers():
     estimates = Estimates(Judge("openai", "m", options={"max_output_tokens": 1000}))
     assert estimates.expected(4000) == Usage(1320, 300)
-    assert estimates.most(4000) == Usage(2020, 1000)
+    assert estimates.most(4000) == Usage(4020, 1000)
+    assert estimates.likely_most(4000) == Usage(2020, 1000)
     for _ in range(200):
         estimates.learn(4000, Usage(820, 100))
     assert abs(estimates.expected(4000).input_tokens - 820) < 10
     assert abs(estimates.expected(4000).output_tokens - 100) < 10
-    assert estimates.most(4000) == Usage(2020, 1000)
+    assert estimates.most(4000) == Usage(4020, 1000)
     assert estimates.likely_most(4000).output_tokens == 125
 
 

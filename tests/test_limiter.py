@@ -102,14 +102,28 @@ def test_headers_replace_the_guess_and_the_lower_of_two_words_holds():
 def test_a_guess_is_outgrown_until_the_server_objects():
     limiter = Limiter(Account("a", cautious={"rpm": 60}), now=0.0)
     for second in range(1, 61):
-        limiter.lease([{"rpm": 1}], second)
+        limiter.lease([{"rpm": 1}] * 50, second)
     grown = limiter.rates["rpm"]
     assert 150 < grown < 250
     limiter.pause(1.0, now=61.0)
     assert limiter.rates["rpm"] == pytest.approx(grown * 0.95 * 0.8)
     for second in range(62, 72):
-        limiter.lease([{"rpm": 1}], second)
+        limiter.lease([{"rpm": 1}] * 50, second)
     assert grown * 0.8 < limiter.rates["rpm"] < grown * 0.95
+
+
+def test_a_guess_that_nobody_waits_for_does_not_grow():
+    """Where latency or money sets the pace, that nobody objects says nothing about the limits."""
+    limiter = Limiter(Account("a", cautious={"rpm": 300}), now=0.0)
+    for tick in range(40_000):
+        limiter.lease([{"rpm": 1}], tick / 4)
+    assert limiter.rates["rpm"] < 320
+
+
+def test_a_lease_tells_of_a_pause():
+    limiter = Limiter(RPM, now=0.0)
+    limiter.pause(5.0, now=1.0)
+    assert limiter.lease([{"rpm": 1}], 2.0).paused == pytest.approx(4.0)
 
 
 def test_a_days_requests_can_be_spent_at_once_and_then_none():

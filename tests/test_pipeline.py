@@ -23,6 +23,7 @@ from moto.server import ThreadedMotoServer
 from ray.autoscaler._private.util import prepare_config, validate_config
 
 from tests import crash
+from zelo_ray.batch.parts import Part, Parts
 from zelo_ray.ledger import read_rows
 
 SAMPLE = crash.ROOT / "data" / "sample"
@@ -317,3 +318,17 @@ def test_the_job_runs_under_ray_job_submit(tmp_path: Path) -> None:
     assert said.returncode == 0, said.stdout + said.stderr
     assert "329 documents of 29 queries scored" in said.stdout
     assert len(pq.read_table(tmp_path / "out" / "scores.parquet")) == 329
+
+
+def test_what_lies_in_batches_is_not_asked_online(tmp_path: Path) -> None:
+    """A run of another mode would pay for it again."""
+    pools, out = tmp_path / "pools.jsonl", tmp_path / "out"
+    crash.write_pools(pools, queries=1, documents=4)
+    part = Part("m", "openai:gpt-6-luna", "Preference", ["a" * 32], 10, 20, 0.1, 0.0)
+    Parts(str(out)).keep(part)
+    with crash.fakes(tmp_path) as environ:
+        run = crash.annotate(pools, out, environ, "--judges", "openai")
+        status, printed = crash.finish(run)
+        assert status == 2, printed
+        assert "--mode batch" in printed
+        assert crash.journal(tmp_path) == []

@@ -14,9 +14,11 @@ from pydantic import BaseModel, ValidationError
 from zelo_ray.config import Options, Price
 from zelo_ray.ledger import Ledger
 from zelo_ray.pricing import price
-from zelo_ray.records import Answer, Judge, Reply, first_error
+from zelo_ray.records import Answer, Judge, Reply, Usage, first_error
 
+_OVER = "the budget of "
 _RETRIED = ("refused", "filtered", "truncated", "invalid")
+_UNBILLED = ("failed", "refused", "filtered")  # unless they say what they used
 _LINGER = 0.005  # seconds in which replies gather, to be synced together
 
 
@@ -95,15 +97,17 @@ class Books:
         attempts: int,
         final: bool,
         batch: str = "",
-    ) -> float:
-        """Return when the reply is durable; its price in US dollars, 0 if it is unknown.
+    ) -> float | None:
+        """Return when the reply is durable; its price in US dollars, None if it is unknown.
 
         Raises:
             LedgerError: it could not be kept.
         """
-        usage = answer.usage
-        billed = answer.status != "failed" or usage.input_tokens or usage.output_tokens
-        dollars = price(judge, usage, self._prices, batch=bool(batch)) if billed else 0.0
+        usage, dollars = answer.usage, 0.0 if answer.status in _UNBILLED else None
+        if usage.input_tokens or usage.output_tokens:
+            dollars = price(judge, usage, self._prices, batch=bool(batch))
+        elif dollars is None and price(judge, Usage(1000, 1000), self._prices) == 0:
+            dollars = 0.0  # else an answer that does not say what it used is of unknown price
         reply = Reply(
             key=request_key,
             judge=judge.name,
@@ -128,7 +132,7 @@ class Books:
         tally.output_tokens += usage.output_tokens
         tally.dollars += dollars or 0.0
         tally.unpriced += dollars is None
-        return dollars or 0.0
+        return dollars
 
     async def _write(self) -> None:
         loop = asyncio.get_running_loop()
@@ -139,10 +143,10 @@ class Books:
                 replies = [reply for reply, _ in group]
                 await loop.run_in_executor(self._writer, self._ledger.append, replies)
             except Exception as error:  # noqa: BLE001 - each of those that wait must learn of it
-                for _, kept in group:
+                for kept in (kept for _, kept in group if not kept.done()):
                     kept.set_exception(error)
             else:
-                for _, kept in group:
+                for kept in (kept for _, kept in group if not kept.done()):
                     kept.set_result(None)
         self._writing = None
 
@@ -156,6 +160,16 @@ def checked(verdict: type[BaseModel] | None, answer: Answer) -> Answer:
     except ValidationError as error:
         return dataclasses.replace(answer, status="invalid", reason=first_error(error))
     return answer
+
+
+def over_budget(cap: float) -> str:
+    """Why a judge is asked nothing more when a budget of so many US dollars is used up."""
+    return f"{_OVER}{money(cap)} is used up"
+
+
+def is_over_budget(reason: str) -> bool:
+    """Whether that is the reason; it is no fault, and stops nobody else."""
+    return reason.startswith(_OVER)
 
 
 def money(dollars: float) -> str:

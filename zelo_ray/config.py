@@ -24,7 +24,9 @@ class Limit(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    concurrency: int | None = Field(default=None, ge=1, description="calls in flight")
+    concurrency: int | None = Field(
+        default=None, ge=1, description="calls in flight, at least 1 an actor"
+    )
     rpm: float | None = Field(default=None, gt=0, description="requests a minute")
     tpm: float | None = Field(default=None, gt=0, description="tokens a minute")
     itpm: float | None = Field(default=None, gt=0, description="input tokens a minute")

@@ -5,7 +5,7 @@ their replies used tells what the others will use.
 """
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, fields
 
 import numpy as np
@@ -97,14 +97,12 @@ def estimate(
     survey: Survey,
     *,
     retry: Collection[str] = ("failed",),
-    limits: Mapping[str, Mapping[str, float]] | None = None,
 ) -> Estimate:
     """What is left to ask of the surveyed input, and what it will take.
 
     Args:
         survey: has seen all of the input.
         retry: statuses of replies in the ledger that are to be asked again.
-        limits: by judge, those that a run has found to be in force, by the names of the options.
     """
     sample, options = survey.sample(), survey.options
     books = {judge.name: _Book() for judge in survey.panel}
@@ -118,10 +116,7 @@ def estimate(
                 book.answered.add(bytes.fromhex(row.key))
             if row.key in wanted:
                 book.rows.setdefault(row.key, []).append(row)
-    forecasts = tuple(
-        _forecast(judge, survey, sample, books[judge.name], (limits or {}).get(judge.name, {}))
-        for judge in survey.panel
-    )
+    forecasts = tuple(_forecast(judge, survey, sample, books[judge.name]) for judge in survey.panel)
     return Estimate(
         pools=survey.pools,
         rendered=len(sample),
@@ -167,7 +162,6 @@ def _forecast(
     survey: Survey,
     sample: Sequence[Sampled],
     book: _Book,
-    limits: Mapping[str, float],
 ) -> Forecast:
     mine = [each for each in sample if each.asked.get(judge.name)]
     if mine:
@@ -181,7 +175,7 @@ def _forecast(
     known = provider_module(judge.provider)
     has_batch = known.BATCH is not None and not judge.base_url
     usage = tokens[1].usage
-    hours, guessed = _hours(judge, survey.options, limits, left, usage)
+    hours, guessed = _hours(judge, survey.options, left, usage)
 
     def dollars(*, batch: bool) -> Spread | None:
         prices = survey.options.prices
@@ -304,13 +298,11 @@ def _assumed(judge: Judge, words: float) -> tuple[_Tokens, _Tokens, _Tokens]:
     return low, expected, high
 
 
-def _hours(
-    judge: Judge, options: Options, limits: Mapping[str, float], left: int, usage: Usage
-) -> tuple[float | None, bool]:
+def _hours(judge: Judge, options: Options, left: int, usage: Usage) -> tuple[float | None, bool]:
     """How long the account's limits take, and whether they are a guess. Latency is unknown."""
     known = provider_module(judge.provider)
     own = options.limits.get(judge.name)
-    rates = {**limits, **(own.rates if own else {})}
+    rates = own.rates if own else {}
     guessed = "rpm" not in rates and not judge.base_url and bool(known.RATES)
     if guessed:
         rates = {**known.RATES, **rates}

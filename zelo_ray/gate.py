@@ -42,13 +42,13 @@ class Estimates:
         return Usage(math.ceil(size * self._per_byte) + OVERHEAD, math.ceil(self._output))
 
     def most(self, size: float) -> Usage:
-        """What no call is known to exceed: two bytes a token, and the output limit."""
-        return Usage(math.ceil(size / 2) + OVERHEAD, math.ceil(self._most))
+        """What no call exceeds: a byte a token, and the output limit."""
+        return Usage(math.ceil(size) + OVERHEAD, math.ceil(self._most))
 
     def likely_most(self, size: float) -> Usage:
-        """As `most`, but once many answers are known, a quarter more than the longest of them."""
+        """What few calls exceed: once many answers are known, little more than the longest took."""
         if self._seen < _MANY:
-            return self.most(size)
+            return Usage(math.ceil(size / 2) + OVERHEAD, math.ceil(self._most))
         output = min(self._most, 1.25 * self._longest)
         return Usage(math.ceil(size * self._per_byte * 1.25) + OVERHEAD, math.ceil(output))
 
@@ -147,6 +147,7 @@ class Gate:
             more, self._more = self._more, {}
             lease = await self._quota.lease(self._account, costs, more, self._told)
             self.lease = lease
+            self._open_at = max(self._open_at, time.monotonic() + lease.paused)
             for delay in lease.delays[: len(self._queue)]:
                 _, granted = self._queue.popleft()
                 self._soon.add(granted)
@@ -163,10 +164,10 @@ class Gate:
 class Purse:
     """Holds what the calls of one process may cost. Without a till there is no cap."""
 
-    def __init__(self, spender: str, till: Till | None) -> None:
+    def __init__(self, spender: str, till: Till | None, settled: float = 0.0) -> None:
         self._spender, self._till = spender, till
         self._queue = deque[tuple[float, asyncio.Future[bool]]]()
-        self._settled = self._held = 0.0
+        self._settled, self._held, self._closed = settled, 0.0, False
         self._granting: asyncio.Task[None] | None = None
         self._asking = asyncio.Lock()  # else an older figure could overwrite a newer one
         self.over = False
@@ -192,6 +193,8 @@ class Purse:
         """Wait until a call may cost so much; false when it never may."""
         if self._till is None or not dollars:
             return True
+        if self._closed:
+            return False
         taken = asyncio.get_running_loop().create_future()
         self._queue.append((dollars, taken))
         self._granting = self._granting or asyncio.create_task(self._grant(self._till))
@@ -204,6 +207,10 @@ class Purse:
 
     def close(self) -> None:
         """Let nobody wait for money any more."""
+        self._closed = True
+        self._send_away()
+
+    def _send_away(self) -> None:
         while self._queue:
             _, taken = self._queue.popleft()
             _answer(taken, False)
@@ -220,7 +227,7 @@ class Purse:
                     _answer(taken, True)
             if grant.over:
                 self.over = True
-                self.close()
+                self._send_away()
             elif self._queue and not grant.count:
                 await asyncio.sleep(_DENIED_WAIT)
         self._granting = None

@@ -42,25 +42,28 @@ class Lease:
     """When calls may go: a delay in seconds for each of the first ones asked for.
 
     For the others the caller asks anew after ``again`` seconds; ``binding`` is the limit that they
-    wait for. ``rates`` are the limits in force, and ``guessed`` tells that nobody has said them.
+    wait for. ``paused`` is how long nothing may go at all, and ``rates`` are the limits in force.
     """
 
     delays: tuple[float, ...]
     again: float
     binding: str
     rates: Mapping[str, float]
-    guessed: bool
+    paused: float = 0.0
 
 
 class Limiter:
-    """The limits of one account. It starts with nothing saved up, also after its own death."""
+    """The limits of one account.
+
+    It starts with nothing saved up, also after its own death, but for the requests of a day.
+    """
 
     def __init__(self, account: Account, now: float) -> None:
         self._account, self._told = account, dict[str, float]()
         self._clocks = dict[str, float]()
         self._open_at = self._grown_at = self._cut_at = now
         self._share = self._reach = 1.0
-        self._met = False
+        self._met = self._pressed = False
 
     @property
     def guessed(self) -> bool:
@@ -105,7 +108,9 @@ class Limiter:
             delays.append(self.reserve(cost, now))
         ahead, binding = self._ahead(now)
         again = max(_SOONEST, ahead - _HORIZON / 2)
-        return Lease(tuple(delays), again, binding, self.rates, self.guessed)
+        self._pressed = ahead > _HORIZON / 2 and binding in self._account.cautious
+        paused = max(0.0, self._open_at - now)
+        return Lease(tuple(delays), again, binding, self.rates, paused)
 
     def correct(self, more: Mapping[str, float]) -> None:
         """Settle estimates: so much more was used than reserved; negative: less."""
@@ -138,7 +143,9 @@ class Limiter:
         seconds, self._grown_at = min(1.0, now - self._grown_at), now
         if self._share < 1:
             self._share = min(1.0, self._share * (1 + _GROWTH * seconds))
-        elif self.guessed:
+        elif (
+            self.guessed and self._pressed
+        ):  # else somebody else sets the pace, and nothing is learned
             self._reach *= 1 + (_WARY_GROWTH if self._met else _GROWTH) * seconds
 
 

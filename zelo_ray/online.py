@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from zelo_ray.bookkeeping import Books, Tally, checked, money, name_of
+from zelo_ray.bookkeeping import Books, Tally, checked, is_over_budget, name_of, over_budget
 from zelo_ray.budget import Till
 from zelo_ray.config import Limit, Options
 from zelo_ray.gate import Estimates, Gate, Purse, size_of
@@ -171,7 +171,7 @@ class Asker:
             return
         self._lines[name].lost = reason
         self._lines[name].gate.close()
-        if not (self._options.allow_missing_judges or self._purse.over):
+        if not (self._options.allow_missing_judges or is_over_budget(reason)):
             self.stop(reason)
 
     async def _rest(self, seconds: float) -> None:
@@ -263,7 +263,7 @@ class Asker:
                     or 0
                 )
             if not await self._purse.take(dollars):
-                self._run_dry()
+                self._run_dry(line)
                 return False
             usage = line.estimates.expected(size_of(request))
             effort.cost = {"rpm": 1, "rpd": 1, **line.module.counted(usage)}
@@ -280,7 +280,8 @@ class Asker:
     async def _once(self, request: Request, line: _Line, effort: _Effort) -> float:
         """Make one call; the seconds to wait before another, if it takes one."""
         effort.calls += 1
-        wait, spent, billed = 0.0, 0.0, True
+        wait, billed = 0.0, True
+        spent: float | None = 0.0
         try:
             answer = checked(request.verdict, await line.provider.send(request))
             if answer.status == "invalid" and effort.reasks < self._options.reasks:
@@ -304,10 +305,12 @@ class Asker:
             if billed or (effort.ended and not line.lost):
                 spent = await self._keep(request, line, answer, effort)
         finally:
-            self._purse.give_back(effort.dollars, spent)
+            self._purse.give_back(effort.dollars, effort.dollars if spent is None else spent)
         return wait
 
-    async def _keep(self, request: Request, line: _Line, answer: Answer, effort: _Effort) -> float:
+    async def _keep(
+        self, request: Request, line: _Line, answer: Answer, effort: _Effort
+    ) -> float | None:
         """Keep an answer, and learn from it; what it cost."""
         line.gate.learn(answer.rates)
         if answer.usage.input_tokens:
@@ -336,11 +339,10 @@ class Asker:
             why = f"no answer to {line.silent} requests in a row: {answer.reason}"
             self.lose(line.judge.name, why)
 
-    def _run_dry(self) -> None:
-        """Ask nobody anything more, for the budget is used up. This is no fault, and no stop."""
+    def _run_dry(self, line: _Line) -> None:
+        """Ask a judge nothing more, for the budget is used up. This is no fault, and no stop."""
         if self._purse.over:
-            for name in self._lines:
-                self.lose(name, f"the budget of {money(self._options.max_usd or 0.0)} is used up")
+            self.lose(line.judge.name, over_budget(self._options.max_usd or 0.0))
 
     async def _back_off(
         self, request: Request, line: _Line, trouble: Retry, effort: _Effort

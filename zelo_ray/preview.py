@@ -3,6 +3,7 @@
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 
+from zelo_ray.batch.parts import Parts
 from zelo_ray.bookkeeping import retried
 from zelo_ray.config import Options
 from zelo_ray.estimate import Estimate, Forecast, Spread, estimate
@@ -28,8 +29,10 @@ def preview(options: Options, environ: Mapping[str, str]) -> list[str]:
             survey.add(line.pool)
     if not survey.pools:
         raise InputError("the input holds no pool")
-    told = lines(estimate(survey, retry=retried(options)))
-    return [*told, *([f"{bad:,} bad input lines would be set aside."] if bad else [])]
+    notes = [f"{bad:,} bad input lines would be set aside."] if bad else []
+    if lying := sum(part.requests for part in Parts(options.out) if part.is_open):
+        notes.append(f"{lying:,} of the requests that are left lie in batches already.")
+    return [*lines(estimate(survey, retry=retried(options))), *notes]
 
 
 def lines(estimate: Estimate) -> list[str]:

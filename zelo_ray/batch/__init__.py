@@ -7,7 +7,6 @@ still missing is planned anew.
 """
 
 import asyncio
-import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
@@ -18,7 +17,7 @@ from zelo_ray.bookkeeping import Books, Tally
 from zelo_ray.budget import Till
 from zelo_ray.config import Limit, Options
 from zelo_ray.gate import Estimates, Purse
-from zelo_ray.ledger import Ledger, LedgerError
+from zelo_ray.ledger import Ledger, LedgerError, read_rows
 from zelo_ray.protocols import advance
 from zelo_ray.protocols import module as protocol_module
 from zelo_ray.providers import Batches, Fatal, PanelError, Settings, find_key
@@ -84,7 +83,11 @@ class Batcher:
         self._protocol = protocol_module(options.protocol)
         lines = [_line(judge, options, environ) for judge in judges]
         books = Books(ledger, run_id, options.prices)
-        self._station = Station(options, lines, books, Purse(uuid.uuid4().hex, till))
+        # When this comes back from the dead, it is the same spender, who has spent what it had.
+        spender, names = f"{run_id} {' '.join(j.name for j in judges)}", {j.name for j in judges}
+        rows = read_rows(options.out) if till else ()
+        spent = sum(r.dollars or 0.0 for r in rows if r.run_id == run_id and r.judge in names)
+        self._station = Station(options, lines, books, Purse(spender, till, spent))
         self._sender = Sender(self._station, run_id)
         self._harvester = Harvester(self._station, ledger, self._protocol)
 
@@ -171,10 +174,12 @@ def _line(judge: Judge, options: Options, environ: Mapping[str, str]) -> Line:
     limits = provider_module(judge.provider).BATCH
     if limits is None:
         raise PanelError(f"{judge.name}: its provider has no batches")
+    room = options.limits.get(judge.name, Limit()).enqueued_tokens
     return Line(
         judge=judge,
         client=connect(judge, options.api_key_env, environ, options.timeout),
         limits=limits,
         estimates=Estimates(judge),
-        room=options.limits.get(judge.name, Limit()).enqueued_tokens,
+        given_room=room,
+        room=room,
     )

@@ -1,6 +1,7 @@
 """Collect what batches hold: look ever less often, and keep the results of those that ended."""
 
 import asyncio
+import time
 from collections import defaultdict
 from collections.abc import AsyncIterator
 
@@ -14,6 +15,7 @@ from zelo_ray.records import Answer, Usage
 
 _FIRST_LOOK = 2.0  # seconds; each further wait is half as long again
 AT_ONCE = 500  # results that are kept together
+_FULL_TRIES, _LONGEST_FULL = 2, 600.0  # refusals at one size, and seconds between them
 _BARREN = 3  # batches of a judge in a row that brought nothing: a fourth will not either
 
 
@@ -29,7 +31,7 @@ class Harvester:
         """Look at the judge's batches until nothing can come of them; harvest what has ended."""
         station, longest = self._station, self._station.options.batch_poll
         wait = first = min(_FIRST_LOOK, longest)
-        while not station.stopped and (not line.lost or line.open):
+        while not station.stopped:  # also for a judge that is lost: a batch may be on its way
             await station.rest(wait)
             wait = min(1.5 * wait, longest)
             for part in list(line.open.values()):
@@ -50,7 +52,8 @@ class Harvester:
             line.tally.retries += 1
         except (Refused, Fatal) as error:
             line.open.pop(part.mark)  # its record stays open for a later run
-            self._station.lose(line.judge.name, str(error))
+            way = f"if the batch is gone for good, remove batches/{part.mark}.json and run again"
+            self._station.lose(line.judge.name, f"{error}; {way}")
         except LedgerError as error:
             self._station.stop(str(error))
         except Exception as error:  # noqa: BLE001 - it may hold a key or a prompt: name it only
@@ -77,22 +80,33 @@ class Harvester:
                     return
         except Refused as gone:  # the provider has dropped the results
             why = str(gone)
-        if foreign and not kept:
+        if not kept and (foreign or part.candidates):
             await self._give_up(line, part)
             return
         if batch.full:
-            others = line.enqueued - part.tokens
-            line.room = others or max(1, part.tokens // 2)
-            line.barren += part.requests == 1
+            self._make_room(line, part)
         else:
+            if kept and line.room is not None:
+                line.full, line.room = 0, min(line.given_room or 2 * line.room, 2 * line.room)
             lacking = Retry(f"{why}: {batch.reason}" if batch.reason else why)
             await asyncio.gather(*(self._take(line, part, key, lacking) for key in keys - kept))
             line.barren = 0 if kept else line.barren + 1
         await self._station.close(line, part, "harvested", self._spent.pop(batch.id, 0.0))
         del self._station.kept[batch.id]
         if fatal or line.barren >= _BARREN:
-            fatal = fatal or f"{line.judge.name}: {_BARREN} batches brought nothing; {lacking}"
-            self._station.lose(line.judge.name, fatal)
+            why = f"{line.judge.name}: {_BARREN} batches brought nothing: {batch.reason or why}"
+            self._station.lose(line.judge.name, fatal or why)
+
+    def _make_room(self, line: Line, part: Part) -> None:
+        """A batch was refused because too many tokens are enqueued, be they ours or others'."""
+        if others := line.enqueued - part.tokens:
+            line.room = others
+            return
+        line.full += 1
+        if line.full % _FULL_TRIES == 0:
+            line.room = max(1, part.tokens // 2)
+        wait = min(_LONGEST_FULL, self._station.options.batch_poll * 2.0 ** min(line.full - 1, 10))
+        line.full_until = time.monotonic() + wait
 
     async def _give_up(self, line: Line, part: Part) -> None:
         """The batch that was taken for this part's is another program's: try the next, if any."""
@@ -126,7 +140,9 @@ class Harvester:
                 final=final,
                 batch=part.batch,
             )
-            self._spent[part.batch] += spent  # not in one statement: others add while it waits
+            likely = part.dollars / part.requests
+            # not in one statement with the await: others add to it meanwhile
+            self._spent[part.batch] += likely if spent is None else spent
         if final:
             line.tally.end(answer.status)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import IO
 
 from zelo_ray.batch.parts import Part, Parts, State
-from zelo_ray.bookkeeping import Books, Tally
+from zelo_ray.bookkeeping import Books, Tally, is_over_budget
 from zelo_ray.config import Options
 from zelo_ray.gate import Estimates, Purse
 from zelo_ray.providers import Batches, BatchLimits
@@ -36,8 +36,14 @@ class Line:
     client: Batches
     limits: BatchLimits
     estimates: Estimates
+    given_room: int | None
+    """tokens that may be enqueued at once, in the user's word"""
     room: int | None
-    """tokens that may be enqueued at once; None where that is not known"""
+    """the same as learned; None where nothing is known"""
+    full: int = 0
+    """refusals in a row because the queue is full of others' batches"""
+    full_until: float = 0.0
+    """until when that is waited for, by the monotonic clock"""
     tally: Tally = field(default_factory=Tally)
     spools: dict[str, Spool] = field(default_factory=dict)
     """by the verdict that answers must satisfy"""
@@ -89,7 +95,7 @@ class Station:
         """Ask a judge nothing more. The run stops, unless it may go on without one."""
         if name in self.lines and not self.lines[name].lost:
             self.lines[name].lost = reason
-            if not (self.options.allow_missing_judges or self.purse.over):
+            if not (self.options.allow_missing_judges or is_over_budget(reason)):
                 self.stop(reason)
 
     async def enter(self, line: Line, part: Part, batch: str) -> None:

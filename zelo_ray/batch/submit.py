@@ -9,18 +9,17 @@ from pathlib import Path
 
 from zelo_ray.batch.parts import Part
 from zelo_ray.batch.station import Line, Spool, Station
-from zelo_ray.bookkeeping import money
+from zelo_ray.bookkeeping import over_budget
 from zelo_ray.gate import size_of
 from zelo_ray.ledger import read_rows
 from zelo_ray.pricing import price
 from zelo_ray.providers import Batch, Fatal, Refused, Retry
 from zelo_ray.records import Answer, Request, Usage
 
-GRACE = 30.0  # seconds in which a batch whose creation was cut off may still come to be
+GRACE = 60.0  # seconds in which a batch whose creation was cut off may still come to be
 _SKEW = 120.0  # seconds that a provider's clock may be behind
 _CREATIONS = 6  # tries to create a batch
-_THROTTLED_COST = 0.2  # of a try: the queue may be full of other batches for a while
-_LONGEST_WAIT = 60.0
+_FULL_WAIT, _LONGEST_WAIT = 5.0, 600.0  # seconds, where somebody else's batches fill the queue
 _CREDIT_SHARE = 0.01  # of the budget is taken at a time
 _PATIENCE = 1.0  # seconds to wait for money before what is gathered is sent away
 
@@ -41,6 +40,8 @@ class Sender:
         Returns:
             Whether it will be sent: it may be one that cannot be, or there may be no money.
         """
+        if self._station.stopped:
+            return False
         try:
             data = line.client.line(request)
         except Refused as refusal:
@@ -50,12 +51,11 @@ class Sender:
             )
             line.tally.end(answer.status)
             return False
-        size, name, dollars = size_of(request), request.verdict.__name__, 0.0
-        if self._station.purse.capped:
-            usage = line.estimates.likely_most(size)
-            dollars = price(line.judge, usage, self._station.options.prices, batch=True) or 0.0
-            if not await self._afford(line, dollars):
-                return False
+        size, name = size_of(request), request.verdict.__name__
+        usage, capped = line.estimates.likely_most(size), self._station.purse.capped
+        dollars = price(line.judge, usage, self._station.options.prices, batch=True) or 0.0
+        if capped and not await self._afford(line, dollars):
+            return False
         tokens = line.estimates.expected(size).input_tokens
         if (full := line.spools.get(name)) and _is_full(line, full, len(data), tokens):
             await self._submit(line, full)
@@ -68,7 +68,7 @@ class Sender:
         spool.size += size
         spool.tokens += tokens
         spool.dollars += dollars
-        line.credit -= dollars
+        line.credit -= dollars if capped else 0.0
         line.asked.add(request.key)
         return True
 
@@ -98,8 +98,7 @@ class Sender:
                 line.credit = amount
                 return True
         if not station.stopped:
-            for name in station.lines:
-                station.lose(name, f"the budget of {money(cap)} is used up")
+            station.lose(line.judge.name, over_budget(cap))
         return False
 
     # -- Create ---------------------------------------------------------------------------------
@@ -123,9 +122,10 @@ class Sender:
 
         def has_room() -> bool:
             enough = line.room is None or line.enqueued + part.tokens <= line.room
-            return enough or not line.open
+            return enough or not line.open or bool(line.lost)
 
         with contextlib.closing(spool.file):
+            await self._station.rest(line.full_until - time.monotonic())
             await self._station.wait_until(has_room)
             async with self._submitting:  # of one unfinished intent it can be told what became
                 created = await self._create(line, part, Path(spool.file.name))
@@ -135,7 +135,7 @@ class Sender:
 
     async def _create(self, line: Line, part: Part, lines: Path) -> bool:
         """Create the batch; where it is not sure whether that worked, look for it first."""
-        station, troubles = self._station, 0.0
+        station, troubles, throttled = self._station, 0, 0
         while not station.stopped and not line.lost:
             part.intended_at = time.time()
             await asyncio.to_thread(station.parts.keep, part)
@@ -147,14 +147,15 @@ class Sender:
                         return True
                     if station.stopped or line.lost:  # not known: the next run looks for it
                         return False
-                troubles += _THROTTLED_COST if trouble.throttled else 1
-                if troubles > _CREATIONS:
-                    station.lose(line.judge.name, f"no batch could be created: {trouble}")
-                elif trouble.throttled and line.open:  # they may be what fills the queue
-                    lying = len(line.open)
-                    await station.wait_until(lambda: len(line.open) < lying)  # noqa: B023
-                else:
-                    await station.rest(trouble.delay or min(_LONGEST_WAIT, 2.0**troubles))
+                    troubles += 1
+                    if troubles == _CREATIONS:
+                        station.lose(line.judge.name, f"no batch could be created: {trouble}")
+                    await station.rest(trouble.delay or 2.0**troubles)
+                else:  # a queue that is full will not be so for ever, whosever batches fill it
+                    line.tally.throttled += 1
+                    wait = min(_LONGEST_WAIT, _FULL_WAIT * 2.0 ** min(throttled, 10))
+                    throttled += 1
+                    await station.rest(trouble.delay or wait)
             except (Refused, Fatal) as error:
                 station.lose(line.judge.name, str(error))
             else:
@@ -192,17 +193,20 @@ class Sender:
     async def _find(self, line: Line, part: Part) -> bool:
         """Look for a part's batch at the provider, and adopt it."""
         station = self._station
-        await station.rest(part.intended_at + GRACE - time.time())
+        await station.rest(GRACE)  # from now on: an upload takes long, and so may what follows it
+        wait = _PATIENCE
         while not station.stopped and not line.lost:
             try:
                 found = await line.client.find(part.intended_at - _SKEW)
             except Retry as trouble:
-                await station.rest(trouble.delay or _PATIENCE)
+                await station.rest(trouble.delay or wait)
+                wait = min(2 * wait, _LONGEST_WAIT)
             except (Refused, Fatal) as error:
                 station.lose(line.judge.name, str(error))
             else:
                 known = {each.batch for each in station.parts}
-                batches = [b.id for b in found if b.id not in known and _may_be(b, part)]
+                marks = line.client.KEEPS_MARKS
+                batches = [b.id for b in found if b.id not in known and _may_be(b, part, marks)]
                 if batches:
                     part.candidates = batches[1:]
                     await station.enter(line, part, batches[0])
@@ -210,9 +214,9 @@ class Sender:
         return False
 
 
-def _may_be(batch: Batch, part: Part) -> bool:
+def _may_be(batch: Batch, part: Part, marks: bool) -> bool:
     """By the mark; where a provider keeps none, by the number of requests: results will tell."""
-    return batch.mark == part.mark if batch.mark else batch.requests == part.requests
+    return batch.mark == part.mark if marks else batch.requests == part.requests
 
 
 def _is_full(line: Line, spool: Spool, more_bytes: int, more_tokens: int) -> bool:

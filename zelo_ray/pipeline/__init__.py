@@ -11,6 +11,7 @@ import signal
 import threading
 import time
 import uuid
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from importlib.metadata import version
@@ -28,7 +29,8 @@ import ray.data
 from ray.exceptions import RayError
 
 from zelo_ray.batch import in_batches
-from zelo_ray.bookkeeping import Stopped, Tally
+from zelo_ray.batch.parts import Parts
+from zelo_ray.bookkeeping import Stopped, Tally, is_over_budget
 from zelo_ray.census import Census, take_census
 from zelo_ray.claim import claim
 from zelo_ray.config import Options
@@ -41,8 +43,9 @@ from zelo_ray.pipeline.quota import limits_for
 from zelo_ray.pipeline.rows import Job, dataset_of, parsed
 from zelo_ray.pipeline.session import on_ray
 from zelo_ray.pricing import table_version, unpriced
+from zelo_ray.protocols import module as protocol_module
+from zelo_ray.providers import PanelError, panel_of
 from zelo_ray.providers import module as provider_module
-from zelo_ray.providers import panel_of
 from zelo_ray.records import Judge
 from zelo_ray.settle import Summary, settle, write_results
 from zelo_ray.survey import pilot_lines
@@ -85,6 +88,7 @@ def annotate(options: Options, watch: Watch) -> Summary:
             f"{census.pools:,} queries, {census.documents:,} documents: "
             f"{sum(census.planned.values()):,} requests to {', '.join(j.name for j in panel)}"
         )
+        _look_for_batches(options, panel, watch)
         _warn(options, panel, watch)
         run_id = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()) + f"-{uuid.uuid4().hex[:6]}"
         job = Job(options, panel, run_id, frozenset(census.repeated), only)
@@ -111,6 +115,26 @@ def annotate(options: Options, watch: Watch) -> Summary:
     return summary
 
 
+def _look_for_batches(options: Options, panel: Sequence[Judge], watch: Watch) -> None:
+    """What lies in batches is paid for: nobody may ask it online meanwhile.
+
+    Raises:
+        PanelError: a judge that is to be asked online has open batches.
+    """
+    lying = Counter[str]()
+    for part in Parts(options.out):
+        if part.is_open:
+            lying[part.judge] += part.requests
+    for judge in panel:
+        if lying.pop(judge.name, 0) and not in_batches(judge, options):
+            raise PanelError(
+                f"requests to {judge.name} lie in batches; collect them with --mode batch (to end "
+                f"them first: zelo-ray batches {options.out} --cancel)"
+            )
+    for name, count in lying.items():
+        watch.say(f"{count:,} requests to {name}, who is not on this panel, lie in batches still")
+
+
 def _warn(options: Options, panel: Sequence[Judge], watch: Watch) -> None:
     """Say what will not be as one might think."""
     names = [judge.name for judge in panel]
@@ -118,6 +142,9 @@ def _warn(options: Options, panel: Sequence[Judge], watch: Watch) -> None:
         watch.say(f"limits or prices that are not used, as the panel is another: {strangers}")
     for name in unpriced(panel, options.prices):
         watch.say(f"{name}: its price is unknown and not counted; give it in the options (prices:)")
+    rounds = protocol_module(options.protocol).ROUNDS
+    if rounds > 1 and any(in_batches(judge, options) for judge in panel):
+        watch.say(f"{options.protocol} asks {rounds} rounds of batches, each may take a day")
     for judge in panel:
         given = options.limits.get(judge.name)
         rpm = provider_module(judge.provider).RATES.get("rpm")
@@ -125,8 +152,8 @@ def _warn(options: Options, panel: Sequence[Judge], watch: Watch) -> None:
             watch.say(f"{judge.name}: in batches, which may take a day; Ctrl-C leaves them running")
         elif rpm and not judge.base_url and not (given and given.rpm):
             watch.say(
-                f"{judge.name}: a cautious {rpm:,.0f} requests a minute, until the server tells "
-                "more or does not mind more; or give the account's (limits: rpm, tpm)"
+                f"{judge.name}: its limits are not known; it starts at a cautious {rpm:,.0f} "
+                "requests a minute and goes by what the server says (or give limits: rpm, tpm)"
             )
 
 
@@ -155,9 +182,9 @@ def _ask(
     for _, each in groupby(sorted(job.panel, key=lambda j: j.provider), lambda j: j.provider):
         judges = list(each)
         away = [judge for judge in judges if in_batches(judge, job.options)]
-        if away:
+        for judge in away:  # an actor each, so that no judge's full queue holds up another
             actor: Any = Send
-            sent.append(actor.remote(job, away, desk).run.remote(shards))
+            sent.append(actor.remote(job, [judge], desk).run.remote(shards))
         if here := [judge for judge in judges if judge not in away]:
             online.append(_asking(job, shards, desk, here))
     with _watching(desk, census, watch, batches=bool(sent)):
@@ -172,7 +199,8 @@ def _ask(
     lost: dict[str, str]
     tallies, reason, lost = ray.get(desk.look.remote())
     watch.show(tallies, census.planned)
-    if reason or (len(lost) == len(job.panel) and not job.options.max_usd):
+    nobody = len(lost) == len(job.panel) and not any(map(is_over_budget, lost.values()))
+    if reason or nobody:
         kept = sum(tally.answered for tally in tallies.values())
         why = reason or "; ".join(dict.fromkeys(lost.values()))
         raise Stopped(f"{why} ({kept:,} replies of this run are kept)")

@@ -32,6 +32,8 @@ class Module(Protocol):
     """The record that one judgment is."""
     VERDICTS: tuple[type[BaseModel], ...]
     """The models that answers to its requests must satisfy."""
+    ROUNDS: int
+    """How many rounds of requests a pool takes at most, one after another."""
     MIN_DOCUMENTS: int
     """Smaller pools are reported, and nothing is asked about them."""
 

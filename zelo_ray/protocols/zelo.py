@@ -20,6 +20,7 @@ from zelo_ray.sampling import count_pairs, sample_pairs
 PROMPT = "pairwise-1"
 TABLE = "votes"
 JUDGMENT = Vote
+ROUNDS = 1
 MIN_DOCUMENTS = 2
 
 

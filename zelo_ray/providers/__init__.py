@@ -123,6 +123,9 @@ Outcome = Answer | Retry | Refused | Fatal
 class Batches(Protocol):
     """A provider's batch API. Every method may raise Retry, Refused or Fatal, and nothing else."""
 
+    KEEPS_MARKS: bool
+    """Whether a batch that is found tells the mark that it was created with."""
+
     def line(self, request: Request) -> bytes:
         """The request as one line of a batch file, known by its key, with its end of line."""
 
@@ -271,6 +274,9 @@ def panel_of(
             f"--max-usd needs prices, and that of {', '.join(unknown)} is unknown; give it as "
             f"prices: {{'{unknown[0]}': {{input: X, output: X}}}}, dollars for a million tokens"
         )
+    for judge in panel if options.max_usd is not None else ():
+        if judge.options.get("max_output_tokens", 1) is None:
+            raise PanelError(f"--max-usd needs a limit of output: {judge.name}, max_output_tokens")
     return panel
 
 

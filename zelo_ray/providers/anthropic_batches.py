@@ -48,6 +48,8 @@ _STATUSES = {  # what an error of this type would be as a response
 class AnthropicBatches:
     """The batch API of one key. Its batches keep no mark."""
 
+    KEEPS_MARKS = False
+
     def __init__(self, settings: Settings) -> None:
         import httpx2  # noqa: PLC0415
 

@@ -48,6 +48,8 @@ _STATUSES = dict(  # gRPC's codes, from 1 on, as statuses of HTTP; a line's erro
 class GeminiBatches:
     """The batch API of one key."""
 
+    KEEPS_MARKS = True
+
     def __init__(self, settings: Settings) -> None:
         from google.genai import errors  # noqa: PLC0415
 

@@ -32,6 +32,8 @@ _PAGE = 100
 class OpenAIBatches:
     """The batch API of one key."""
 
+    KEEPS_MARKS = True
+
     def __init__(self, settings: Settings) -> None:
         import httpx2  # noqa: PLC0415
 
