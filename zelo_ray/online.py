@@ -256,17 +256,15 @@ class Asker:
             return False
         line.tally.waiting += 1
         try:
-            dollars = 0.0
+            dollars, size = 0.0, size_of(request)
             if self._purse.capped:
-                dollars = (
-                    price(line.judge, line.estimates.most(size_of(request)), self._options.prices)
-                    or 0
-                )
+                most = line.estimates.most(size)
+                dollars = price(line.judge, most, self._options.prices) or 0.0
             if not await self._purse.take(dollars):
                 self._run_dry(line)
                 return False
-            usage = line.estimates.expected(size_of(request))
-            effort.cost = {"rpm": 1, "rpd": 1, **line.module.counted(usage)}
+            expected = line.module.counted(line.estimates.expected(size))
+            effort.cost = {"rpm": 1, "rpd": 1, **expected}
             effort.dollars = dollars
             if await line.gate.admit(effort.cost):
                 return True

@@ -4,7 +4,7 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 
 from zelo_ray.batch.parts import Parts
-from zelo_ray.bookkeeping import retried
+from zelo_ray.bookkeeping import money, retried
 from zelo_ray.config import Options
 from zelo_ray.estimate import Estimate, Forecast, Spread, estimate
 from zelo_ray.formats.pools import InputError, Limits, find_shards, read_lines
@@ -44,7 +44,7 @@ def lines(estimate: Estimate) -> list[str]:
     more = "+?" if estimate.unpriced else ""
     asked = f"{left:,} of {planned:,} requests about {estimate.pools:,} queries are left to ask"
     return [
-        f"{asked}; {_money(estimate.spent)}{' + ?' if estimate.unknown else ''} spent so far",
+        f"{asked}; {money(estimate.spent)}{' + ?' if estimate.unknown else ''} spent so far",
         "",
         _row("still to ask", "requests", "answered", "tokens in", "tokens out", "online"),
         *(_work(one.judge, [one]) for one in each),
@@ -88,12 +88,7 @@ def _bill(forecast: Forecast, mode: str) -> list[str]:
 
 
 def _amounts(spread: Spread) -> list[str]:
-    return [_money(spread.low), _money(spread.expected), _money(spread.high)]
-
-
-def _money(amount: float) -> str:
-    places = 0 if amount >= 1000 else 2 if amount >= 1 or amount == 0 else 4
-    return f"${amount:,.{places}f}"
+    return [money(spread.low), money(spread.expected), money(spread.high)]
 
 
 def _count(tokens: float) -> str:

@@ -60,7 +60,8 @@ class Desk:
         for actor, tallies in self._tallies.items():
             for name, tally in tallies.items():
                 if time.monotonic() - self._heard[actor] > _SILENT_SECONDS:
-                    tally.in_flight = tally.waiting = 0  # it has died, or has done its work
+                    # it has died, or has done its work
+                    tally.in_flight = tally.waiting = tally.batched = 0
                 summed.setdefault(name, Tally()).add(tally)
         self._gauges.set(summed)
         return summed, self._reason, self._lost

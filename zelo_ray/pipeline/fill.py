@@ -1,4 +1,4 @@
-"""The actors that fill the ledger: one provider's judges each, online or through its batches."""
+"""The actors that fill the ledger: a provider's judges online, or one judge through batches."""
 
 import asyncio
 import contextlib
@@ -66,12 +66,9 @@ class Ask:
         except Exception as error:  # noqa: BLE001 - an actor that cannot start would start for ever
             await self._desk.stop.remote(f"unexpected {name_of(error)}")
         else:
-            self._reporting = asyncio.create_task(self._keep_reporting(self._asker))
-
-    async def _keep_reporting(self, asker: Asker) -> None:
-        while True:
-            await _exchange(self._desk, self._name, asker)
-            await asyncio.sleep(0.5)
+            self._reporting = asyncio.create_task(
+                _keep_exchanging(self._desk, self._name, self._asker)
+            )
 
     async def _fill(self, block: pa.Table) -> None:
         if self._asker is None:
@@ -87,7 +84,7 @@ class Ask:
 
 @ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)
 class Send:
-    """One provider's judges, through its batch API: plan, submit, wait, collect."""
+    """One judge, through its provider's batch API: plan, submit, wait, collect."""
 
     def __init__(self, job: Job, judges: Sequence[Judge], desk: Any) -> None:
         self._job, self._judges, self._desk = job, judges, desk
@@ -110,7 +107,7 @@ class Send:
         except (LedgerError, PanelError) as error:
             await self._desk.stop.remote(str(error))
             return
-        reporting = asyncio.create_task(self._keep_reporting(batcher))
+        reporting = asyncio.create_task(_keep_exchanging(self._desk, self._name, batcher))
         try:
             await batcher.run(lambda: pools_of(self._job, shards))
         except Exception as error:  # noqa: BLE001 - its text may hold a prompt
@@ -119,10 +116,11 @@ class Send:
         await _exchange(self._desk, self._name, batcher)
         ledger.close()
 
-    async def _keep_reporting(self, batcher: Batcher) -> None:
-        while True:
-            await _exchange(self._desk, self._name, batcher)
-            await asyncio.sleep(0.5)
+
+async def _keep_exchanging(desk: Any, name: str, filler: Asker | Batcher) -> None:
+    while True:
+        await _exchange(desk, name, filler)
+        await asyncio.sleep(0.5)
 
 
 async def _exchange(desk: Any, name: str, filler: Asker | Batcher) -> None:
