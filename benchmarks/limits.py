@@ -10,19 +10,23 @@ call, divided by the limit; 429s are a share of all responses. Run: python -m be
 
 import argparse
 import asyncio
+import contextlib
 import json
+import socket
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
 
 from benchmarks.online import MODEL, requests_of
 from tests import crash
+from zelo_ray.ledger import read_rows
 from zelo_ray.providers.openai import body
 
 LIMITS = (("600 rpm", ("--rpm", "600")), ("6,000 rpm", ("--rpm", "6000")))
@@ -162,6 +166,45 @@ def measure(name: str, flags: tuple[str, ...], seconds: float, actors: list[int]
             )
 
 
+def measure_llmock(seconds: float, rpm: int = 600) -> None:
+    """The same against an independent server: by our own ledger, and its verdict on our conduct."""
+    with tempfile.TemporaryDirectory(prefix="zl-") as name, socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port, folder = free.getsockname()[1], Path(name)
+        free.close()
+        llmock = [str(Path(sys.executable).parent / "llmock"), "serve", "--host", "127.0.0.1"]
+        llmock += ["--port", str(port), "--rpm", str(rpm), "--latency-ms", "300"]
+        # Its bucket holds a minute's worth at first, so only a longer run meets the limit.
+        crash.write_pools(folder / "pools.jsonl", int(rpm * seconds / 60 / 48) + 1, 12)
+        with subprocess.Popen(
+            llmock, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        ) as server:
+            url = f"http://127.0.0.1:{port}"
+            while True:
+                with contextlib.suppress(OSError):
+                    urlopen(f"{url}/_llmock/verdict").close()
+                    break
+                time.sleep(0.2)
+            environ = {**crash.bare_environment(), "OPENAI_API_KEY": "a-key-for-tests-only"}
+            environ["OPENAI_BASE_URL"] = f"{url}/v1"
+            began = time.monotonic()
+            judge = ("--judges", f"openai:{MODEL}")
+            run = crash.annotate(folder / "pools.jsonl", folder / "out", environ, *judge)
+            crash.finish(run, timeout=seconds * 5)
+            took, verdict = time.monotonic() - began, json.load(urlopen(f"{url}/_llmock/verdict"))
+            server.terminate()
+        record = json.loads((folder / "out" / "run.json").read_text())
+        (tally,) = record["judges"].values()
+        came = sorted(
+            datetime.fromisoformat(row.received_at).timestamp()
+            for row in read_rows(str(folder / "out"))
+        )
+    use = (len(came) - 1) / (came[-1] - came[0]) * 60 / rpm
+    refused = tally["throttled"] / (len(came) + tally["throttled"])
+    print(f"| {rpm} rpm of llmock | zelo-ray | {use:.3f} | {refused:.2%} | | | {took:.0f} s |")
+    print(f"llmock's verdict: {json.dumps(verdict)}", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=130)
@@ -173,6 +216,8 @@ def main() -> None:
     for name, flags in (*LIMITS, *TOKENS):
         if given.only in name:
             measure(name, flags, given.seconds, given.actors)
+    if given.only in "llmock":
+        measure_llmock(given.seconds)
 
 
 if __name__ == "__main__":
