@@ -21,10 +21,7 @@ EVENTS = (
     "file_received",
     "create_received",
     "created",
-    "looked",
-    "results_begun",
     "results_half",
-    "results_sent",
 )
 REQUESTS = 5 * 15
 
