@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -50,13 +51,14 @@ def test_the_sample_is_scored_whole_and_quietly(sample_run: tuple[Path, str]) ->
     documents = [d for line in lines for d in line["documents"]]
     assert len(lines) == 29
     assert {(d["id"], d["score"]) for d in documents} == {(s["doc_id"], s["score"]) for s in scores}
-    first, *between, last_but_one, last = printed.splitlines()
+    first, *between, scored, error, last = printed.splitlines()
     assert first == (
         "29 queries, 329 documents: 3,948 requests to "
         "offline:bm25, offline:chargram, offline:likelihood"
     )
     assert all("replies ·" in line for line in between)
-    assert last_but_one.startswith("329 documents of 29 queries scored from 3,948 judgments")
+    assert scored.startswith("329 documents of 29 queries scored from 3,948 judgments")
+    assert re.fullmatch(r"standard error 0\.\d\d logits on average", error)
     assert last.startswith("results: ")
 
 
