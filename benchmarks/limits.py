@@ -105,6 +105,8 @@ def figures(folder: Path, limit: float, what: str) -> tuple[float, float]:
     """Use of the limit, and the share of 429s, from the server's own journal."""
     entries = crash.journal(folder)
     accepted = sorted((e for e in entries if e["status"] == 200), key=lambda e: e["arrived"])
+    if len(accepted) < 2:
+        return 0.0, 0.0
     span = accepted[-1]["arrived"] - accepted[0]["arrived"]
     if what == "tokens":
         used = sum(e["input_tokens"] + e["output_tokens"] for e in accepted[1:])
