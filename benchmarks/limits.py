@@ -78,7 +78,7 @@ def two_nodes(environ: dict[str, str]) -> Iterator[str]:
 
 async def semaphore(requests: list[Any], environ: dict[str, str], in_flight: int) -> int:
     """A plain loop over the SDK, which retries by itself; how many calls failed in the end."""
-    from openai import APIError, AsyncOpenAI, DefaultAioHttpClient  # noqa: PLC0415
+    from openai import APIError, AsyncOpenAI, DefaultAioHttpClient  # noqa: PLC0415 - paid where it is used
 
     client = AsyncOpenAI(
         base_url=environ["OPENAI_BASE_URL"],

@@ -37,7 +37,7 @@ def requests_of(pools: Path) -> list[Request]:
 
 
 async def bare_loop(requests: list[Request], environ: dict[str, str], in_flight: int) -> None:
-    from openai import AsyncOpenAI, DefaultAioHttpClient  # noqa: PLC0415
+    from openai import AsyncOpenAI, DefaultAioHttpClient  # noqa: PLC0415 - paid where it is used
 
     client = AsyncOpenAI(
         base_url=environ["OPENAI_BASE_URL"],

@@ -47,7 +47,7 @@ def verdicts(out):
     return {row.key: (row.status, row.text) for row in rows}
 
 
-def check(tmp_path, environ, provider, first, flags=()):
+def check(tmp_path, environ, provider, first):
     """Run on until it ends by itself; no batch was submitted twice, and no result is lost."""
     judge = JUDGES[provider]
     assert first.returncode == -9, first.stderr

@@ -99,8 +99,8 @@ def _listed(provider: str, model: str, span: int, *, batch: bool) -> tuple[_Rate
     once a quarter of an hour, and multiplies itself.
     """
     from genai_prices import Usage as PricedUsage  # noqa: PLC0415 - half a second, paid when needed
-    from genai_prices import calc_price  # noqa: PLC0415
-    from genai_prices.types import ModelPrice  # noqa: PLC0415
+    from genai_prices import calc_price  # noqa: PLC0415 - paid where it is used
+    from genai_prices.types import ModelPrice  # noqa: PLC0415 - paid where it is used
 
     def look(context: dict[str, str] | None) -> Any:
         moment = datetime.fromtimestamp(span * _LISTED_FOR, UTC)

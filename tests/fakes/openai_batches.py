@@ -157,7 +157,7 @@ async def _read(call: Call, file: File) -> tuple[list[Line], list[Error]]:
     return ([], errors[:_ERRORS_SHOWN]) if errors else (lines, [])
 
 
-class _BadLine(Exception):  # noqa: N818
+class _BadLine(Exception):  # noqa: N818 - it names what is the matter
     """Code and message."""
 
 

@@ -60,7 +60,8 @@ class Sender:
         if (full := line.spools.get(name)) and _is_full(line, full, len(data), tokens):
             await self._submit(line, full)
         if name not in line.spools:
-            line.spools[name] = Spool(name, tempfile.NamedTemporaryFile(suffix=".jsonl"))  # noqa: SIM115
+            file = tempfile.NamedTemporaryFile(suffix=".jsonl")  # noqa: SIM115 - `_submit` closes it
+            line.spools[name] = Spool(name, file)
         spool = line.spools[name]
         spool.file.write(data)
         spool.keys.append(request.key)

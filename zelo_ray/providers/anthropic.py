@@ -51,7 +51,7 @@ def connect(settings: Settings) -> Provider:
 
 def connect_batches(settings: Settings) -> Batches:
     """The batch API of Anthropic, or of a gateway at the base URL."""
-    from zelo_ray.providers.anthropic_batches import AnthropicBatches  # noqa: PLC0415
+    from zelo_ray.providers.anthropic_batches import AnthropicBatches  # noqa: PLC0415 - paid where it is used
 
     return AnthropicBatches(_resolved(settings))
 
@@ -133,8 +133,8 @@ def open_client(settings: Settings, timeout: float) -> "anthropic.AsyncAnthropic
 
 def fault(error: Exception) -> Fault | None:
     """An exception of the SDK, or of the HTTP library below it, in no SDK's words."""
-    import anthropic  # noqa: PLC0415
-    import httpx2  # noqa: PLC0415
+    import anthropic  # noqa: PLC0415 - paid where it is used
+    import httpx2  # noqa: PLC0415 - paid where it is used
 
     if isinstance(error, anthropic.APIStatusError):
         said = error.body.get("error") if isinstance(error.body, dict) else error.body
@@ -158,14 +158,14 @@ def uncoded(message: str) -> list[str]:
 @cache
 def _schema(verdict: type[BaseModel]) -> dict[str, Any]:
     """The part of the verdict's schema that Anthropic enforces; ranges become descriptions."""
-    import anthropic  # noqa: PLC0415
+    import anthropic  # noqa: PLC0415 - paid where it is used
 
     return anthropic.transform_schema(verdict_schema(verdict))
 
 
 class _Anthropic:
     def __init__(self, settings: Settings) -> None:
-        import httpx2  # noqa: PLC0415
+        import httpx2  # noqa: PLC0415 - paid where it is used
 
         self._settings, self._response = settings, httpx2.Response
         self._client = open_client(settings, settings.timeout)

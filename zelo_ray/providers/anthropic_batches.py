@@ -51,7 +51,7 @@ class AnthropicBatches:
     KEEPS_MARKS = False
 
     def __init__(self, settings: Settings) -> None:
-        import httpx2  # noqa: PLC0415
+        import httpx2  # noqa: PLC0415 - paid where it is used
 
         self._transfer = max(TRANSFER, settings.timeout)
         self._settings, self._response = settings, httpx2.Response

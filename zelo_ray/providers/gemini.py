@@ -46,7 +46,7 @@ def connect(settings: Settings) -> Provider:
 
 def connect_batches(settings: Settings) -> Batches:
     """The batch API of Gemini, or of a gateway at the base URL."""
-    from zelo_ray.providers.gemini_batches import GeminiBatches  # noqa: PLC0415
+    from zelo_ray.providers.gemini_batches import GeminiBatches  # noqa: PLC0415 - paid where it is used
 
     return GeminiBatches(_resolved(settings))
 
@@ -108,7 +108,7 @@ class Connection:
     """
 
     def __init__(self, settings: Settings, timeout: float) -> None:
-        import aiohttp  # noqa: PLC0415
+        import aiohttp  # noqa: PLC0415 - paid where it is used
         from google import genai  # noqa: PLC0415 - a second of import, paid where it is used
 
         self._aiohttp, self._sdk = aiohttp, genai
@@ -156,8 +156,8 @@ class Connection:
 
 def fault(error: Exception) -> Fault | None:
     """An exception of the SDK, or of the HTTP library below it, in no SDK's words."""
-    import aiohttp  # noqa: PLC0415
-    from google.genai import errors  # noqa: PLC0415
+    import aiohttp  # noqa: PLC0415 - paid where it is used
+    from google.genai import errors  # noqa: PLC0415 - paid where it is used
 
     if isinstance(error, errors.APIError):
         details, message = _details(error.details), str(error.message or "")
@@ -174,7 +174,7 @@ def fault(error: Exception) -> Fault | None:
 
 class _Gemini:
     def __init__(self, settings: Settings) -> None:
-        from google.genai import types  # noqa: PLC0415
+        from google.genai import types  # noqa: PLC0415 - paid where it is used
 
         self._types, self._settings = types, settings
         self._connection = Connection(settings, settings.timeout)

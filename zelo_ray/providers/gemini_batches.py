@@ -51,7 +51,7 @@ class GeminiBatches:
     KEEPS_MARKS = True
 
     def __init__(self, settings: Settings) -> None:
-        from google.genai import errors  # noqa: PLC0415
+        from google.genai import errors  # noqa: PLC0415 - paid where it is used
 
         self._transfer = max(TRANSFER, settings.timeout)
         self._settings, self._error = settings, errors.APIError
@@ -211,7 +211,7 @@ def _schema(verdict: type[BaseModel]) -> dict[str, Any]:
     In batches the JSON schema of single calls is reported to give answers of another form. The
     order of the fields is said as well: reasons come before what follows from them.
     """
-    from google.genai import types  # noqa: PLC0415
+    from google.genai import types  # noqa: PLC0415 - paid where it is used
 
     json_schema = types.JSONSchema.model_validate(verdict_schema(verdict))
     schema = types.Schema.from_json_schema(json_schema=json_schema)

@@ -124,7 +124,7 @@ _JUDGES: dict[str, tuple[Callable[[str, Sequence[str]], list[float]], float]] = 
 @lru_cache(2**16)
 def frequency(word: str) -> float:
     """How large a share of running text a word is, in the language that uses it most."""
-    import wordfreq  # noqa: PLC0415
+    import wordfreq  # noqa: PLC0415 - paid where it is used
 
     found = (wordfreq.word_frequency(word, lang, wordlist="small") for lang in _LANGUAGES)
     return max(_RAREST, *found)
@@ -143,7 +143,7 @@ def _stem(word: str) -> str:
 
 @cache
 def _stemmer() -> Any:
-    import snowballstemmer  # noqa: PLC0415
+    import snowballstemmer  # noqa: PLC0415 - paid where it is used
 
     return snowballstemmer.stemmer("english")
 
@@ -165,7 +165,7 @@ def _query_words(query: str) -> tuple[tuple[str, str], ...]:
 
 @cache
 def _vectorizer() -> Any:
-    from sklearn.feature_extraction.text import HashingVectorizer  # noqa: PLC0415
+    from sklearn.feature_extraction.text import HashingVectorizer  # noqa: PLC0415 - paid where it is used
 
     return HashingVectorizer(analyzer="char_wb", ngram_range=(3, 5), alternate_sign=False)
 

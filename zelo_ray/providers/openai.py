@@ -42,7 +42,7 @@ def connect(settings: Settings) -> Provider:
 
 def connect_batches(settings: Settings) -> Batches:
     """The batch API of OpenAI, or of a gateway at the base URL."""
-    from zelo_ray.providers.openai_batches import OpenAIBatches  # noqa: PLC0415
+    from zelo_ray.providers.openai_batches import OpenAIBatches  # noqa: PLC0415 - paid where it is used
 
     return OpenAIBatches(_resolved(settings))
 
@@ -147,8 +147,8 @@ def open_client(settings: Settings, timeout: float) -> "openai.AsyncOpenAI":
 
 def fault(error: Exception) -> Fault | None:
     """An exception of the SDK, or of the HTTP library below it, in no SDK's words."""
-    import httpx2  # noqa: PLC0415
-    import openai  # noqa: PLC0415
+    import httpx2  # noqa: PLC0415 - paid where it is used
+    import openai  # noqa: PLC0415 - paid where it is used
 
     if isinstance(error, openai.APIStatusError):
         said = error.body.get("message") if isinstance(error.body, dict) else error.body
@@ -165,7 +165,7 @@ def fault(error: Exception) -> Fault | None:
 
 class _OpenAI:
     def __init__(self, settings: Settings) -> None:
-        import httpx2  # noqa: PLC0415
+        import httpx2  # noqa: PLC0415 - paid where it is used
 
         self._settings, self._response = settings, httpx2.Response
         self._client = open_client(settings, settings.timeout)
