@@ -10,7 +10,7 @@ FLAGS = {"inputs": ["a.jsonl"], "out": "out"}
 
 def load(environ=None, config="", **flags):
     variables = {f"ZELO_RAY_{name}": text for name, text in (environ or {}).items()}
-    return load_options({**FLAGS, **flags}, variables, config)
+    return load_options(Options, {**FLAGS, **flags}, variables, config)
 
 
 def test_the_flag_wins_over_the_variable_and_the_variable_over_the_file():
@@ -22,7 +22,7 @@ def test_the_flag_wins_over_the_variable_and_the_variable_over_the_file():
 
 def test_variables_alone_are_enough():
     environ = {"ZELO_RAY_INPUTS": "a.jsonl", "ZELO_RAY_OUT": "s3://bucket/out", "HOME": "/"}
-    options = load_options({}, environ)
+    options = load_options(Options, {}, environ)
     assert (options.inputs, options.out) == (("a.jsonl",), "s3://bucket/out")
 
 
@@ -47,7 +47,7 @@ def test_variables_alone_are_enough():
 def test_a_variable_is_read_as_its_option_takes_it(name, text, value):
     environ = {f"ZELO_RAY_{name}": text}
     flags = {key: value for key, value in FLAGS.items() if key != name.lower() or not text}
-    assert getattr(load_options(flags, environ), name.lower()) == value
+    assert getattr(load_options(Options, flags, environ), name.lower()) == value
 
 
 @pytest.mark.parametrize(
@@ -105,9 +105,9 @@ def test_a_file_that_makes_no_sense_is_one_line_that_says_where(config, says):
 
 def test_what_must_be_given_is_asked_for():
     with pytest.raises(OptionError, match="inputs: Field required"):
-        load_options({"out": "x"}, {})
+        load_options(Options, {"out": "x"}, {})
     with pytest.raises(OptionError, match="out: Field required"):
-        load_options({"inputs": ["x"]}, {})
+        load_options(Options, {"inputs": ["x"]}, {})
     with pytest.raises(OptionError, match="inputs: "):
         load(inputs=[])
 
@@ -117,7 +117,7 @@ def test_options_do_not_change_and_come_back_from_their_record():
     with pytest.raises(ValueError, match="frozen"):
         options.seed = 7
     record = yaml.safe_dump(options.model_dump(mode="json"))
-    assert load_options({}, {}, record) == options
+    assert load_options(Options, {}, {}, record) == options
 
 
 def test_every_option_says_what_it_is():

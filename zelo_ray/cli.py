@@ -103,7 +103,7 @@ def _annotate(arguments: dict[str, Any]) -> int:
         text = Path(config).read_text(encoding="utf-8") if config else ""
     except (OSError, UnicodeDecodeError) as error:
         raise OptionError(f"{config}: cannot be read ({error})") from None
-    options = load_options(flags, os.environ, text)
+    options = load_options(Options, flags, os.environ, text)
     _place(options.out)
     protocol_module(options.protocol)
     if options.dry_run:

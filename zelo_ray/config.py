@@ -5,10 +5,17 @@ A field is the flag ``--field-name``, the YAML key ``field_name`` and the variab
 """
 
 from collections.abc import Mapping
-from typing import Any, Literal, get_origin
+from typing import Any, Literal, TypeVar, get_origin
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
 
 from zelo_ray.records import first_error
 
@@ -57,27 +64,17 @@ class Price(BaseModel):
     batch: float = Field(default=0.5, ge=0, description="factor for what comes in a batch")
 
 
-class Options(BaseModel):
-    """Options of `annotate`. Frozen; unknown keys are refused."""
+class Asking(BaseModel):
+    """What every command that asks models and writes to a directory can be told."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    inputs: tuple[str, ...] = Field(
-        min_length=1, description="JSONL files, directories, globs or URLs (.jsonl, .gz, .zst)"
-    )
     out: str = Field(min_length=1, description="directory or URL for the results and the ledger")
-    protocol: str = Field("zelo", description="way of judging")
-    judges: tuple[str, ...] = Field(
-        (),
-        description="the panel, such as openai:gpt-6-luna or offline; "
-        "without it, the default model of each provider whose key is set",
-    )
-    cycles: int = Field(4, ge=1, description="random cycles of battles for each query")
     document_limit: int | None = Field(
-        None, ge=2, description="judge only the first N documents of each query"
+        None, ge=2, description="take only the first N documents of each query"
     )
-    document_tokens: int = Field(2000, ge=16, description="tokens of a document that a judge sees")
-    show_metadata: tuple[str, ...] = Field((), description="metadata fields that judges see")
+    document_tokens: int = Field(2000, ge=16, description="tokens of a document that a model sees")
+    show_metadata: tuple[str, ...] = Field((), description="metadata fields that models see")
     seed: int = Field(0, description="every random choice follows from it")
     attempts: int = Field(6, ge=1, description="calls for one request before it counts as failed")
     reasks: int = Field(1, ge=0, description="further calls after an answer that cannot be read")
@@ -85,14 +82,52 @@ class Options(BaseModel):
         False,
         description="ask again what earlier runs saw refused, filtered, cut off, unreadable",
     )
+    max_usd: float | None = Field(
+        None, gt=0, description="what all runs on this --out may cost together, in US dollars"
+    )
+    timeout: float = Field(120.0, gt=0, description="seconds that one call may take")
+    actors: int = Field(1, ge=1, description="actors for each provider or reranker")
+    verbose: bool = Field(False, description="show the log of Ray as well")
+    limits: dict[str, Limit] = Field(
+        default_factory=dict,
+        description="by judge or reranker: {concurrency: N} in flight, {rpm: N, tpm: N, itpm: N, "
+        "otpm: N} a minute, {rpd: N} a day, {enqueued_tokens: N} in batches",
+    )
+    prices: dict[str, Price] = Field(
+        default_factory=dict,
+        description="by judge or reranker: {input: X, output: X, cached: X, cache_write: X}, "
+        "dollars for a million tokens, and {batch: X}, a factor",
+    )
+    api_key_env: dict[str, str] = Field(
+        default_factory=dict, description="by judge or reranker: the variable that holds its key"
+    )
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _one_is_a_list(cls, value: Any, info: ValidationInfo) -> Any:
+        field = cls.model_fields[info.field_name or ""]
+        many = get_origin(field.annotation) is tuple
+        return (value,) if many and isinstance(value, str) else value
+
+
+class Options(Asking):
+    """Options of `annotate`. Frozen; unknown keys are refused."""
+
+    inputs: tuple[str, ...] = Field(
+        min_length=1, description="JSONL files, directories, globs or URLs (.jsonl, .gz, .zst)"
+    )
+    protocol: str = Field("zelo", description="way of judging")
+    judges: tuple[str, ...] = Field(
+        (),
+        description="the panel, such as openai:gpt-6-luna or offline; "
+        "without it, the default model of each provider whose key is set",
+    )
+    cycles: int = Field(4, ge=1, description="random cycles of battles for each query")
     mode: Literal["online", "batch"] = Field(
         "online", description="batch: through the batch API of each provider that has one"
     )
     batch_poll: float = Field(
         60.0, gt=0, description="longest seconds between two looks at a batch"
-    )
-    max_usd: float | None = Field(
-        None, gt=0, description="what all runs on this --out may cost together, in US dollars"
     )
     dry_run: bool = Field(False, description="estimate requests, tokens, dollars, hours; then stop")
     pilot: int | None = Field(
@@ -101,40 +136,68 @@ class Options(BaseModel):
     allow_missing_judges: bool = Field(
         False, description="go on without a judge that has to stop (a wrong key, a spent quota)"
     )
-    timeout: float = Field(120.0, gt=0, description="seconds that one call may take")
     prior_sd: float = Field(2.5, gt=0, description="prior standard deviation of a score, in logits")
-    actors: int = Field(1, ge=1, description="actors for each provider")
     min_coverage: float = Field(
         0.5, ge=0, le=1, description="share of a query's requests that must give a judgment"
     )
-    verbose: bool = Field(False, description="show the log of Ray as well")
     judge_options: dict[str, dict[str, Any]] = Field(
         default_factory=dict,
         description="by judge: what changes its answers (temperature, max_output_tokens ...)",
     )
-    limits: dict[str, Limit] = Field(
+
+
+class BakeoffOptions(Asking):
+    """Options of `bakeoff`. Frozen; unknown keys are refused."""
+
+    truth: str = Field(
+        min_length=1,
+        description="what is relevant: the --out of annotate, annotated.jsonl, scores.parquet, "
+        "TREC qrels, or a BEIR directory",
+    )
+    pools: tuple[str, ...] = Field(
+        (),
+        description="JSONL files with the documents that rerankers order; without it, those that "
+        "the truth holds",
+    )
+    rerankers: tuple[str, ...] = Field(
+        (),
+        description="such as original, bm25, cohere:rerank-v4.0-pro, cross-encoder:PATH, "
+        "listwise:openai:gpt-6-luna, my_module:MyClass; NAME=... to name one",
+    )
+    runs: tuple[str, ...] = Field((), description="TREC run files made elsewhere")
+    measures: tuple[str, ...] = Field(
+        (), description="as ir_measures writes them, the first leads; what fits the truth if none"
+    )
+    ties: Literal["trec", "expected"] = Field(
+        "trec",
+        description="equal scores: trec, by document id, descending; expected, the mean over all "
+        "orders",
+    )
+    resamples: int = Field(10_000, ge=100, description="of queries, for intervals and tests")
+    label_draws: int = Field(
+        200, ge=0, description="of the labels, where the truth has standard errors"
+    )
+    confidence: float = Field(0.95, gt=0, lt=1, description="of intervals")
+    slices: tuple[str, ...] = Field((), description="fields of a query to show results by")
+    reranker_options: dict[str, dict[str, Any]] = Field(
         default_factory=dict,
-        description="by judge: {concurrency: N} in flight, {rpm: N, tpm: N, itpm: N, otpm: N} a "
-        "minute, {rpd: N} a day, {enqueued_tokens: N} in batches",
+        description="by reranker: what changes its scores (a constructor's arguments ...)",
     )
-    prices: dict[str, Price] = Field(
-        default_factory=dict,
-        description="by judge: {input: X, output: X, cached: X, cache_write: X}, dollars for a "
-        "million tokens, and {batch: X}, a factor",
-    )
-    api_key_env: dict[str, str] = Field(
-        default_factory=dict, description="by judge: the variable that holds its key"
+    num_gpus: dict[str, float] = Field(
+        default_factory=dict, description="by reranker: GPUs for each of its actors"
     )
 
-    @field_validator("inputs", "judges", "show_metadata", mode="before")
-    @classmethod
-    def _one_is_a_list(cls, value: Any) -> Any:
-        return (value,) if isinstance(value, str) else value
+
+Kind = TypeVar("Kind", bound=Asking)
+_HINTS = {
+    Options: "zelo-ray annotate INPUT... --out DIR [--judges J...], or --help",
+    BakeoffOptions: "zelo-ray bakeoff --truth FILE --rerankers R... --out DIR, or --help",
+}
 
 
-def _from_variable(name: str, text: str) -> Any:
+def _from_variable(kind: type[Asking], name: str, text: str) -> Any:
     """A mapping or a bracketed list is read as YAML; pydantic reads everything else."""
-    many = get_origin(Options.model_fields[name].annotation)
+    many = get_origin(kind.model_fields[name].annotation)
     if many is dict or (many is tuple and text.lstrip().startswith("[")):
         try:
             return yaml.safe_load(text)
@@ -144,8 +207,10 @@ def _from_variable(name: str, text: str) -> Any:
     return text
 
 
-def load_options(flags: Mapping[str, Any], environ: Mapping[str, str], config: str = "") -> Options:
-    """Merge the text of a YAML file, the environment and flags into `Options`.
+def load_options(
+    kind: type[Kind], flags: Mapping[str, Any], environ: Mapping[str, str], config: str = ""
+) -> Kind:
+    """Merge the text of a YAML file, the environment and flags into a command's options.
 
     Raises:
         OptionError: the text is no YAML, or an option is unknown or out of range.
@@ -156,12 +221,11 @@ def load_options(flags: Mapping[str, Any], environ: Mapping[str, str], config: s
         raise OptionError(f"the config file is no YAML: {' '.join(str(error).split())}") from None
     if not isinstance(merged, dict):
         raise OptionError("the config file must hold lines of option: value")
-    for name in Options.model_fields:
+    for name in kind.model_fields:
         if text := environ.get(f"{PREFIX}{name.upper()}"):
-            merged[name] = _from_variable(name, text)
+            merged[name] = _from_variable(kind, name, text)
     merged |= flags
     try:
-        return Options.model_validate(merged)
+        return kind.model_validate(merged)
     except ValidationError as error:
-        hint = "zelo-ray annotate INPUT... --out DIR [--judges J...], or --help"
-        raise OptionError(f"{first_error(error)}; {hint}") from None
+        raise OptionError(f"{first_error(error)}; {_HINTS[kind]}") from None

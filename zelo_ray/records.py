@@ -210,6 +210,77 @@ class Score:
     rank: int
 
 
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """One line of a run: the score that a reranker gave a document; higher is better."""
+
+    query_id: str
+    doc_id: str
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Qrel:
+    """One line of the truth: how relevant a document is, and how sure that is.
+
+    ``relevance`` is a grade or a score in logits; ``std_error`` is NaN where it is not known.
+    """
+
+    query_id: str
+    doc_id: str
+    relevance: float
+    std_error: float
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """The value of a measure for one query of a run; NaN where it is not defined."""
+
+    run: str
+    query_id: str
+    measure: str
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Mean:
+    """The mean of a measure over the queries of the truth, with its interval."""
+
+    run: str
+    measure: str
+    mean: float
+    low: float
+    high: float
+    queries: int
+    """on how many queries it is defined"""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two runs on the queries that both answered: by how much, and how sure, A is above B.
+
+    ``p`` is of the paired randomisation test, two-sided; ``p_holm`` is corrected over the whole
+    table; ``p_better`` is the chance that A's mean over queries of this kind is above B's, given
+    these queries and how sure the labels are.
+    """
+
+    run_a: str
+    run_b: str
+    measure: str
+    mean_a: float
+    mean_b: float
+    difference: float
+    low: float
+    high: float
+    p: float
+    p_holm: float
+    p_better: float
+    queries: int
+    wins: int
+    ties: int
+    losses: int
+
+
 def first_error(error: ValidationError) -> str:
     """The first thing that pydantic found wrong, in one line, without the text it was found in."""
     first = error.errors(include_input=False, include_url=False)[0]
