@@ -18,9 +18,9 @@ class Recorded(OwnQuota):
         super().__init__()
         self.asked = []
 
-    async def lease(self, account, costs, more, told):
-        self.asked.append((len(costs), dict(more), dict(told)))
-        return await super().lease(account, costs, more, told)
+    async def lease(self, want):
+        self.asked.append((len(want.costs), dict(want.more), dict(want.told)))
+        return await super().lease(want)
 
 
 def test_without_limits_nobody_is_asked():

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.fakes.rates import Bucket
-from zelo_ray.limiter import Account, Limiter, Limits
+from zelo_ray.limiter import Account, Limiter, Limits, Want
 
 RPM = Account("a", {"rpm": 600})
 
@@ -137,8 +137,8 @@ def test_a_days_requests_can_be_spent_at_once_and_then_none():
 def test_accounts_do_not_share():
     limits = Limits()
     limits.pause(Account("a", {"rpm": 60}), 100.0)
-    assert limits.lease(Account("a", {"rpm": 60}), [{"rpm": 1}], {}, {}).delays == ()
-    assert limits.lease(Account("b", {"rpm": 60}), [{"rpm": 1}], {}, {}).delays != ()
+    assert limits.lease(Want(Account("a", {"rpm": 60}), [{"rpm": 1}])).delays == ()
+    assert limits.lease(Want(Account("b", {"rpm": 60}), [{"rpm": 1}])).delays != ()
 
 
 @given(

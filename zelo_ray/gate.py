@@ -11,7 +11,7 @@ import orjson
 from pydantic import BaseModel
 
 from zelo_ray.budget import Till
-from zelo_ray.limiter import Account, Lease, Quota
+from zelo_ray.limiter import Account, Lease, Quota, Want
 from zelo_ray.records import Judge, Request, Usage, verdict_schema
 
 _LINGER = 0.005  # seconds in which calls gather, to be leased together
@@ -145,7 +145,8 @@ class Gate:
         while self._queue:
             costs = [cost for cost, _ in list(self._queue)[:_MOST]]
             more, self._more = self._more, {}
-            lease = await self._quota.lease(self._account, costs, more, self._told)
+            want = Want(self._account, costs, more, self._told)
+            lease = await self._quota.lease(want)
             self.lease = lease
             self._open_at = max(self._open_at, time.monotonic() + lease.paused)
             for delay in lease.delays[: len(self._queue)]:

@@ -38,6 +38,20 @@ class Account:
 
 
 @dataclass(frozen=True, slots=True)
+class Want:
+    """What a caller asks an account's limiter for, and tells it on that occasion.
+
+    ``costs`` are of the calls that wait, in their order; ``more`` is what earlier calls used beyond
+    what was reserved for them (negative: less), and ``told`` what the server's headers said last.
+    """
+
+    account: Account
+    costs: Sequence[Mapping[str, float]]
+    more: Mapping[str, float] = field(default_factory=dict)
+    told: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Lease:
     """When calls may go: a delay in seconds for each of the first ones asked for.
 
@@ -152,13 +166,7 @@ class Limiter:
 class Quota(Protocol):
     """Where callers lease, be it in this process or in the cluster."""
 
-    async def lease(
-        self,
-        account: Account,
-        costs: Sequence[Mapping[str, float]],
-        more: Mapping[str, float],
-        told: Mapping[str, float],
-    ) -> Lease:
+    async def lease(self, want: Want) -> Lease:
         """Correct earlier estimates, learn from headers, and reserve; see `Limiter`."""
 
     async def pause(self, account: Account, seconds: float) -> None:
@@ -171,19 +179,13 @@ class Limits:
     def __init__(self) -> None:
         self._limiters = dict[str, Limiter]()
 
-    def lease(
-        self,
-        account: Account,
-        costs: Sequence[Mapping[str, float]],
-        more: Mapping[str, float],
-        told: Mapping[str, float],
-    ) -> Lease:
+    def lease(self, want: Want) -> Lease:
         """As `Quota.lease`, at once."""
         now = time.monotonic()
-        limiter = self._limiter(account, now)
-        limiter.learn(account, told)
-        limiter.correct(more)
-        return limiter.lease(costs, now)
+        limiter = self._limiter(want.account, now)
+        limiter.learn(want.account, want.told)
+        limiter.correct(want.more)
+        return limiter.lease(want.costs, now)
 
     def pause(self, account: Account, seconds: float) -> None:
         """As `Quota.pause`, at once."""
@@ -202,15 +204,9 @@ class OwnQuota:
     def __init__(self) -> None:
         self._limits = Limits()
 
-    async def lease(
-        self,
-        account: Account,
-        costs: Sequence[Mapping[str, float]],
-        more: Mapping[str, float],
-        told: Mapping[str, float],
-    ) -> Lease:
+    async def lease(self, want: Want) -> Lease:
         """See `Quota`."""
-        return self._limits.lease(account, costs, more, told)
+        return self._limits.lease(want)
 
     async def pause(self, account: Account, seconds: float) -> None:
         """See `Quota`."""

@@ -3,14 +3,14 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import ray
 from ray.exceptions import RayError
 
 from zelo_ray import __version__
-from zelo_ray.limiter import Account, Lease, Limits
+from zelo_ray.limiter import Account, Lease, Limits, Want
 
 _NAME, _NAMESPACE = f"limits-{__version__}", "zelo_ray"
 _LEFT_SECONDS = 60.0  # after which a run that leases nothing has gone
@@ -24,10 +24,10 @@ class SharedLimits(Limits):
         super().__init__()
         self._heard = dict[str, float]()
 
-    def lease_for(self, run: str, *request: Any) -> Lease:
+    def lease_for(self, run: str, want: Want) -> Lease:
         """As `Limits.lease`, for a run."""
         self._heard[run] = time.monotonic()
-        return self.lease(*request)
+        return self.lease(want)
 
     def leave(self, run: str) -> bool:
         """A run has ended; whether it was the last one."""
@@ -52,19 +52,11 @@ class ClusterQuota:
             ).remote()
         return self._limits
 
-    async def lease(
-        self,
-        account: Account,
-        costs: Sequence[Mapping[str, float]],
-        more: Mapping[str, float],
-        told: Mapping[str, float],
-    ) -> Lease:
+    async def lease(self, want: Want) -> Lease:
         """See `Quota`. Without an answer nothing is sent."""
         while True:
             try:
-                lease: Lease = await self._find().lease_for.remote(
-                    *(self._run, account, costs, more, told)
-                )
+                lease: Lease = await self._find().lease_for.remote(self._run, want)
             except RayError:
                 self._limits = None
                 await asyncio.sleep(1.0)
