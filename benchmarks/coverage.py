@@ -1,0 +1,144 @@
+"""How often intervals hold the true value, and tests cry wolf, on contests with a known truth.
+
+    OPENBLAS_NUM_THREADS=2 python -m benchmarks.coverage [FOLDER]
+
+Each row is a population of queries and a contest of two arms on a sample of n of them: how many 95%
+intervals hold the true mean of the first arm, and the true difference; how many tests at .05 tell
+equal arms apart, or refuse the true difference where there is one. Last, how often any of the 30
+tests of 5 equal arms by 3 measures does so, as they are and after Holm's correction.
+
+FOLDER holds official_ndcg_cut_10.csv of TREC DL 2019, of which the last population is made: pairs
+of the 37 runs on the 43 topics, blurred a little; by default ../shared/data/trec_dl19 beside the
+checkout. With 4,000 contests a figure has a standard error of .003. About 2 minutes.
+"""
+
+import csv
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+from scipy.special import betaincinv, ndtr
+
+from zelo_ray.significance import Floats, holm, means, sign_flip
+
+FOLDER = Path(__file__).parents[2] / "shared" / "data" / "trec_dl19"
+SIZES = (25, 43, 200)
+CONTESTS, FAMILIES, QUERIES = 4000, 2000, 200_000
+PAIRS = 20  # of runs
+BLUR = 0.05  # standard deviation of what is added to a topic's metric
+OPTIONS = {"resamples": 5000, "seed": 0}
+
+Margin = tuple[float, float, float, float]
+MARGINS: dict[str, Margin] = {
+    "middling: 3% are 0, 5% are 1": (0.03, 0.05, 2.5, 1.6),
+    "easy: 5% are 0, 35% are 1": (0.05, 0.35, 4.0, 1.0),
+    "sparse: 50% are 0, 10% are 1": (0.50, 0.10, 1.5, 2.0),
+    "skewed: 10% are 0, 2% are 1": (0.10, 0.02, 0.6, 2.0),
+}
+"""Shares of 0 and of 1, and the beta distribution of what lies between."""
+SHARED = 0.64  # of the variance of an arm, before its margin: how hard the query is
+
+
+def give(margin: Margin, normal: Floats) -> Floats:
+    """Turn standard normal numbers into metrics, in the same order."""
+    zeros, ones, *shape = margin
+    rank = ndtr(normal)
+    between = betaincinv(*shape, np.clip((rank - zeros) / (1 - zeros - ones), 0, 1))
+    return np.where(rank < zeros, 0.0, np.where(rank > 1 - ones, 1.0, between))
+
+
+def arms(count: int, rng: np.random.Generator) -> Floats:
+    """Standard normal numbers of shape [count, queries], by which arms agree on what is hard."""
+    hard, own = rng.normal(size=QUERIES), rng.normal(size=(count, QUERIES))
+    return np.sqrt(SHARED) * hard + np.sqrt(1 - SHARED) * own
+
+
+def populations(folder: Path) -> Iterable[tuple[str, list[Floats]]]:
+    """Names, and what contests are drawn from by turns: metrics of shape [2, queries]."""
+    rng = np.random.default_rng(0)
+    for name, margin in MARGINS.items():
+        yield name, [give(margin, arms(2, rng))]
+    first = give(MARGINS["middling: 3% are 0, 5% are 1"], rng.normal(size=QUERIES))
+    yield "middling, and all or nothing", [np.stack([first, rng.random(QUERIES) < first])]
+    if (path := folder / "official_ndcg_cut_10.csv").exists():
+        runs = read_topics(path)
+        pairs = [runs[rng.choice(len(runs), 2, replace=False)] for _ in range(PAIRS)]
+        yield "TREC DL 2019, nDCG@10", [blurred(pair, rng) for pair in pairs]
+    else:
+        print(f"{path} is missing: its population is left out")
+
+
+def read_topics(path: Path) -> Floats:
+    """Metrics of shape [runs, topics]."""
+    runs = defaultdict(dict)
+    with path.open() as lines:
+        for row in csv.DictReader(lines):
+            if row["topic"] != "all":
+                runs[row["runid"]][row["topic"]] = float(row["ndcg_cut_10"])
+    topics = sorted(next(iter(runs.values())))
+    return np.array([[run[topic] for topic in topics] for run in runs.values()])
+
+
+def blurred(pair: Floats, rng: np.random.Generator) -> Floats:
+    found = pair[:, rng.integers(0, pair.shape[1], QUERIES // PAIRS)]
+    return np.clip(found + rng.normal(0, BLUR, found.shape), 0, 1)
+
+
+def held(values: Floats, truth: float) -> Floats:
+    """Which rows have an interval that holds the true mean."""
+    _, low, high = means(values, confidence=0.95, **OPTIONS)
+    return (low <= truth) & (truth <= high)
+
+
+def figures(turns: list[Floats], queries: int) -> Floats:
+    """The columns of one row."""
+    rng = np.random.default_rng(queries)
+    found = []
+    for population in turns:
+        size = (CONTESTS // len(turns), queries)
+        sample = population[:, rng.integers(0, population.shape[1], size)]
+        truth = population.mean(axis=1)
+        apart, true_difference = sample[0] - sample[1], truth[0] - truth[1]
+        alarms = sign_flip(apart - true_difference, **OPTIONS) <= 0.05
+        found.append([held(sample[0], truth[0]), held(apart, true_difference), alarms])
+    return np.concatenate(found, axis=1).mean(axis=1)
+
+
+def families(queries: int) -> tuple[float, float]:
+    """How often a contest of equal arms holds a false alarm: without correction, and with it."""
+    rng = np.random.default_rng(queries)
+    normal = arms(5, rng)
+    sample = normal[:, rng.integers(0, QUERIES, (FAMILIES, queries))]
+    measures = [give(margin, sample) for margin in list(MARGINS.values())[:3]]
+    pairs = [*combinations(range(5), 2)]
+    p = np.stack([sign_flip(m[a] - m[b], **OPTIONS) for m in measures for a, b in pairs], axis=1)
+    corrected = np.apply_along_axis(holm, 1, p)
+    return (p <= 0.05).any(axis=1).mean(), (corrected <= 0.05).any(axis=1).mean()
+
+
+def print_table(columns: str, rows: Iterable[tuple[str, Callable[[int], Iterable[float]]]]) -> None:
+    print(f"| population | n | {columns} |\n|---|" + "---:|" * (columns.count("|") + 2))
+    for name, measure in rows:
+        for queries in SIZES:
+            cells = " | ".join(f"{figure:.3f}" for figure in measure(queries))
+            print(f"| {name} | {queries} | {cells} |", flush=True)
+
+
+def main() -> None:
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER
+    print_table(
+        "mean held | difference held | false alarms",
+        (
+            (name, lambda queries, turns=turns: figures(turns, queries))
+            for name, turns in populations(folder)
+        ),
+    )
+    print()
+    print_table("any false alarm | after Holm", [("5 equal arms, 3 measures", families)])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,315 @@
+from itertools import product
+from statistics import fmean
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from zelo_ray.significance import compare, contest, holm, label_draws, means, sign_flip
+
+NAN = float("nan")
+OPTIONS = {"resamples": 2000, "confidence": 0.95, "seed": 0}
+
+
+def metrics(*shape, seed=0):
+    """Values as nDCG has them: many in the middle, some 0, some 1; arms agree on hard queries."""
+    rng = np.random.default_rng(seed)
+    hard = rng.normal(0.5, 0.3, (*shape[:-2], 1, shape[-1]))
+    return np.clip(hard + rng.normal(0, 0.15, shape), 0, 1)
+
+
+def only(rows):
+    (row,) = rows
+    return row
+
+
+def pair(a, b, **options):
+    """The comparison of two arms by one measure."""
+    return only(compare({"m": np.array([a, b], dtype=float)}, ["a", "b"], **{**OPTIONS, **options}))
+
+
+def numbers(row):
+    return [row.difference, row.low, row.high, row.p, row.p_better, row.wins, row.losses]
+
+
+class TestMeans:
+    def test_leave_out_what_is_not_defined(self):
+        values = np.array([[0.2, NAN, 0.4, 0.9], [1.0, 0.0, NAN, NAN]])
+        mean, low, high = means(values, **OPTIONS)
+        assert mean == pytest.approx([0.5, 0.5])
+        assert (low < mean).all()
+        assert (mean < high).all()
+        assert low.min() >= 0
+        assert high.max() <= 1
+
+    def test_without_values_are_not_defined(self):
+        mean, low, high = means(np.array([[NAN, NAN], [0.3, NAN], [0.3, 0.3]]), **OPTIONS)
+        np.testing.assert_array_equal(mean, [NAN, 0.3, 0.3])
+        np.testing.assert_allclose([low, high], [[NAN, NAN, 0.3]] * 2)
+
+    def test_of_no_queries_are_not_defined(self):
+        assert np.isnan(means(np.empty((2, 0)), **OPTIONS)).all()
+
+    @pytest.mark.parametrize("queries", [6, 60])
+    def test_intervals_are_scipys_percentiles_at_student_s_tail(self, queries):
+        values = metrics(2, queries)
+        quantile = stats.t.ppf(0.95, queries - 1) * np.sqrt(queries / (queries - 1))
+        authority = stats.bootstrap(
+            (values,),
+            np.mean,
+            axis=1,
+            confidence_level=1 - 2 * stats.norm.cdf(-quantile),
+            n_resamples=20_000,
+            method="percentile",
+            rng=np.random.default_rng(1),
+        )
+        _, low, high = means(values, resamples=20_000, confidence=0.9, seed=0)
+        tolerance = 0.03 * (high - low).min()
+        np.testing.assert_allclose(low, authority.confidence_interval.low, atol=tolerance)
+        np.testing.assert_allclose(high, authority.confidence_interval.high, atol=tolerance)
+
+    def test_few_values_among_many_queries_have_the_interval_of_few(self):
+        few = metrics(1, 20)
+        many = np.concatenate([few, np.full((1, 180), NAN)], axis=1)
+        widths = [
+            np.subtract(*means(v, resamples=5000, confidence=0.9, seed=0)[:0:-1])
+            for v in (few, many)
+        ]
+        assert widths[1] == pytest.approx(widths[0], rel=0.1)
+
+    def test_chunks_change_nothing(self, monkeypatch):
+        values = metrics(3, 50)
+        whole = means(values, **OPTIONS), sign_flip(values - 0.5, resamples=999, seed=0)
+        monkeypatch.setattr("zelo_ray.significance.CHUNK_CELLS", 400)
+        split = means(values, **OPTIONS), sign_flip(values - 0.5, resamples=999, seed=0)
+        np.testing.assert_allclose(split[0], whole[0])
+        np.testing.assert_allclose(split[1], whole[1])
+
+
+class TestSignFlip:
+    def test_runs_through_all_signs_of_few_differences(self):
+        # Of 8 sign sets, the means of +++ and --- are the only ones as far out.
+        assert sign_flip(np.array([[0.1, 0.2, 0.3]]), resamples=1, seed=0) == pytest.approx([0.25])
+        # |sum| is 0.2 as found, and 0.4, 0.2, 0 twice each under the others: 0.4 0.4 0.2 0.2
+        p = sign_flip(np.array([[0.3, -0.1, 0.0, NAN]]), resamples=1, seed=0)
+        assert p == pytest.approx([1.0])
+
+    def test_counts_signs_that_are_as_far_but_for_rounding(self):
+        # 0.1 + 0.2 - 0.3 is 5.6e-17: all sign sets are counted where the mean found is 0.
+        assert sign_flip(np.array([[0.1, 0.2, -0.3]]), resamples=1, seed=0) == pytest.approx([1.0])
+
+    @pytest.mark.parametrize("count", [2, 5, 10, 13])
+    def test_is_exact_as_scipys(self, count):
+        values = metrics(2, count, seed=count)
+        authority = stats.permutation_test(
+            tuple(values),
+            lambda a, b, axis: np.mean(a - b, axis=axis),
+            permutation_type="samples",
+            vectorized=True,
+            n_resamples=np.inf,
+        )
+        p = sign_flip(values[:1] - values[1:], resamples=1, seed=0)
+        assert p == pytest.approx([authority.pvalue])
+
+    def test_is_as_scipys_where_signs_are_drawn(self):
+        values = metrics(2, 60, seed=3)
+        authority = stats.permutation_test(
+            tuple(values),
+            lambda a, b, axis: np.mean(a - b, axis=axis),
+            permutation_type="samples",
+            vectorized=True,
+            n_resamples=20_000,
+            rng=np.random.default_rng(1),
+        )
+        p = sign_flip(values[:1] - values[1:], resamples=20_000, seed=0)
+        assert 0.05 < authority.pvalue < 0.95
+        assert p == pytest.approx([authority.pvalue], abs=0.02)
+
+    def test_signs_drawn_agree_with_all_signs(self, monkeypatch):
+        differences = np.subtract(*metrics(2, 14, seed=5))[np.newaxis]
+        exact = sign_flip(differences, resamples=1, seed=0)
+        monkeypatch.setattr("zelo_ray.significance.EXACT", 0)
+        drawn = sign_flip(differences, resamples=20_000, seed=0)
+        assert 0.02 < exact[0] < 0.98
+        assert drawn == pytest.approx(exact, abs=0.02)
+
+    def test_is_never_0(self):
+        assert sign_flip(np.full((1, 40), 0.1), resamples=99, seed=0) == pytest.approx([0.01])
+
+
+class TestHolm:
+    def test_by_hand(self):
+        adjusted = holm(np.array([0.01, 0.04, 0.03, 0.005]))
+        assert adjusted == pytest.approx([0.03, 0.06, 0.06, 0.02])
+
+    def test_stays_at_most_1(self):
+        assert holm(np.array([0.9, 0.4, 0.7])) == pytest.approx([1.0, 1.0, 1.0])
+
+    def test_of_one_test_and_of_none(self):
+        assert holm(np.array([0.2])) == pytest.approx([0.2])
+        assert holm(np.array([])).size == 0
+
+    @given(st.lists(st.floats(0, 1), min_size=1, max_size=12), st.floats(0.001, 0.999))
+    def test_rejects_what_the_steps_reject(self, p, alpha):
+        """Holm's own wording: go up while the i-th smallest p is at most alpha / (m - i)."""
+        rejected, left = set(), sorted(range(len(p)), key=p.__getitem__)
+        while left and p[left[0]] * len(left) <= alpha:
+            rejected.add(left.pop(0))
+        assert {i for i, q in enumerate(holm(np.array(p))) if q <= alpha} == rejected
+
+
+class TestCompare:
+    def test_by_hand(self):
+        row = pair([0.9, 0.5, 0.4, NAN, 0.7], [0.5, 0.6, 0.4, 0.9, NAN])
+        assert (row.run_a, row.run_b, row.measure) == ("a", "b", "m")
+        assert (row.queries, row.wins, row.ties, row.losses) == (3, 1, 1, 1)
+        assert (row.mean_a, row.mean_b) == (pytest.approx(0.6), pytest.approx(0.5))
+        assert row.difference == pytest.approx(0.1)
+        assert row.p == row.p_holm == 1.0
+
+    def test_p_better_is_the_share_of_all_samples(self):
+        differences = [0.4, -0.1, -0.2]
+        sums = [sum(sample) for sample in product(differences, repeat=3)]
+        share = fmean(0.5 if abs(s) < 1e-9 else float(s > 0) for s in sums)
+        row = pair(differences, [0, 0, 0], resamples=20_000)
+        assert row.p_better == pytest.approx(share, abs=0.015)
+
+    def test_the_interval_is_that_of_the_differences(self):
+        a, b = metrics(2, 30)
+        row = pair(a, b)
+        _, low, high = means((a - b)[np.newaxis], **OPTIONS)
+        assert (row.low, row.high) == (pytest.approx(low[0]), pytest.approx(high[0]))
+
+    @pytest.mark.parametrize("noise", [0.0, 1e-16])
+    def test_equal_arms(self, noise):
+        a = metrics(1, 30)[0]
+        row = pair(a, a + noise)
+        assert numbers(row) == [0.0, 0.0, 0.0, 1.0, 0.5, 0, 0]
+        assert row.ties == 30
+
+    def test_a_clear_winner(self):
+        row = pair(metrics(1, 40)[0] + 0.1, metrics(1, 40)[0])
+        assert row.low == pytest.approx(0.1)
+        assert row.p_better == 1.0
+        assert row.p == pytest.approx(1 / 2001)
+
+    @pytest.mark.parametrize("b", [[NAN, NAN, 0.5], [NAN, 0.5, 0.7]])
+    def test_too_few_common_queries(self, b):
+        row = pair([0.1, 0.9, NAN], b)
+        assert row.queries == int(b[1] == 0.5)
+        assert row.difference == pytest.approx(0.4 if row.queries else NAN, nan_ok=True)
+        assert np.isnan([row.low, row.high, row.p_better]).all()
+        assert row.p == row.p_holm == 1.0
+
+    def test_swapped_arms_mirror_the_result(self):
+        a, b = metrics(2, 35, seed=2)
+        ab, ba = pair(a, b), pair(b, a)
+        assert (ba.difference, ba.low, ba.high) == pytest.approx(
+            (-ab.difference, -ab.high, -ab.low)
+        )
+        assert (ba.wins, ba.losses, ba.p) == (ab.losses, ab.wins, pytest.approx(ab.p))
+        assert ba.p_better == pytest.approx(1 - ab.p_better)
+
+    def test_other_arms_and_measures_do_not_matter(self):
+        values = metrics(6, 40)
+        alone = pair(values[1], values[4])
+        rows = compare({"x": values * 0.5, "m": values}, [*"zayxbw"], **OPTIONS)
+        found = only(r for r in rows if (r.run_a, r.run_b, r.measure) == ("a", "b", "m"))
+        assert numbers(found) == pytest.approx(numbers(alone))
+        assert found.p_holm > alone.p_holm
+
+    def test_the_seed_decides(self):
+        a, b = metrics(2, 40, seed=1)
+        assert pair(a, b) == pair(a, b)
+        assert pair(a, b).low != pair(a, b, seed=-1).low
+
+
+class TestLabelUncertainty:
+    values = np.array([[0.6, 0.7, 0.8, 0.4, 0.9, 0.7], [0.5, 0.6, 0.8, 0.3, 0.7, 0.8]])
+
+    def p_better(self, deviation, draws=300):
+        noise = np.random.default_rng(0).normal(0, 1, (draws, *self.values.shape))
+        drawn = {"m": self.values + deviation * noise}
+        return pair(*self.values, drawn=drawn).p_better
+
+    def test_moves_p_better_to_a_half(self):
+        shares = [self.p_better(deviation) for deviation in (0.0, 0.2, 1.0, 100.0)]
+        assert shares == sorted(shares, reverse=True)
+        assert shares[0] > 0.9
+        assert shares[-1] == pytest.approx(0.5, abs=0.1)
+
+    def test_none_leaves_p_better_as_it_was(self):
+        assert self.p_better(0.0) == pytest.approx(pair(*self.values).p_better, abs=0.03)
+
+    def test_is_the_share_of_draws_where_queries_do_not_vary(self):
+        a = np.concatenate([np.full((30, 1, 8), 0.7), np.full((10, 1, 8), 0.3)])
+        drawn = {"m": np.concatenate([a, np.full_like(a, 0.5)], axis=1)}
+        assert pair([0.7] * 8, [0.5] * 8, drawn=drawn).p_better == pytest.approx(0.75)
+
+    def test_leaves_out_what_was_not_answered(self):
+        drawn = np.full((10, 2, 4), 0.5)
+        drawn[:, 0, :2] = 0.0  # A would lose by these, which it did not answer
+        drawn[:, 0, 2:] = 0.6
+        values = [NAN, NAN, 0.6, 0.6], [0.5, 0.5, 0.5, 0.5]
+        assert pair(*values, drawn={"m": drawn}).p_better == 1.0
+
+    def test_measures_share_their_samples(self):
+        drawn = np.random.default_rng(0).normal(0.5, 0.3, (40, 3, 12))
+        values = metrics(3, 12)
+        rows = compare(
+            {"m": values, "n": values}, [*"abc"], **OPTIONS, drawn={"n": drawn, "m": drawn}
+        )
+        assert [r.p_better for r in rows[:3]] == [r.p_better for r in rows[3:]]
+
+
+class TestLabelDraws:
+    def test_have_the_mean_and_the_deviation_told(self):
+        found, errors = np.array([-1.0, 0.0, 2.5]), np.array([0.5, 2.0, NAN])
+        drawn = np.stack([*label_draws(found, errors, draws=4000, seed=0)])
+        np.testing.assert_allclose(drawn.mean(axis=0), found, atol=0.15)
+        np.testing.assert_allclose(drawn.std(axis=0), [0.5, 2.0, 0.0], rtol=0.05)
+        assert abs(np.corrcoef(drawn[:, :2].T)[0, 1]) < 0.06
+
+    def test_follow_from_the_seed(self):
+        draws = [np.stack([*label_draws(np.zeros(5), np.ones(5), 3, s)]) for s in (7, 7, 8)]
+        np.testing.assert_array_equal(draws[0], draws[1])
+        assert (draws[0] != draws[2]).all()
+
+
+class TestContest:
+    def test_counts_a_missing_answer_in_means_and_leaves_it_out_of_comparisons(self):
+        values = {"m": np.array([[0.8, 0.6, 0.0, 0.4], [0.5, 0.5, 0.5, 0.5]])}
+        answered = np.array([[True, True, False, True], [True] * 4])
+        averages, comparisons = contest(values, answered, ["a", "b"], **OPTIONS)
+        assert [(m.run, m.measure, m.queries) for m in averages] == [("a", "m", 4), ("b", "m", 4)]
+        assert [m.mean for m in averages] == pytest.approx([0.45, 0.5])
+        row = only(comparisons)
+        assert (row.mean_a, row.queries, row.wins, row.losses) == (pytest.approx(0.6), 3, 2, 1)
+
+    def test_a_measure_that_is_not_defined_for_a_query(self):
+        values = {"m": np.array([[0.8, NAN, 0.4]]), "n": np.array([[0.1, 0.2, 0.3]])}
+        averages, comparisons = contest(values, np.ones((1, 3), dtype=bool), ["a"], **OPTIONS)
+        assert [(m.measure, m.queries) for m in averages] == [("m", 2), ("n", 3)]
+        assert averages[0].mean == pytest.approx(0.6)
+        assert comparisons == []
+
+    def test_rows_come_in_order_and_p_is_corrected_over_all(self):
+        values = {"m": metrics(3, 12, seed=1), "n": metrics(3, 12, seed=2)}
+        averages, rows = contest(values, np.ones((3, 12), dtype=bool), [*"cab"], **OPTIONS)
+        assert [(m.measure, m.run) for m in averages] == [*product("mn", "cab")]
+        pairs = [("c", "a"), ("c", "b"), ("a", "b")]
+        assert [(r.measure, (r.run_a, r.run_b)) for r in rows] == [*product("mn", pairs)]
+        assert [r.p_holm for r in rows] == pytest.approx(holm(np.array([r.p for r in rows])))
+        assert [r.difference for r in rows] == pytest.approx([r.mean_a - r.mean_b for r in rows])
+
+
+def test_measures_that_cannot_tell_arms_apart_cost_the_others_nothing():
+    rng = np.random.default_rng(3)
+    values = {"nDCG@10": rng.random((3, 40)), "Judged@10": np.ones((3, 40))}
+    alone = contest({"nDCG@10": values["nDCG@10"]}, np.ones((3, 40), bool), list("abc"), **OPTIONS)
+    both = contest(values, np.ones((3, 40), bool), list("abc"), **OPTIONS)
+    corrected = [[c.p_holm for c in found if c.measure == "nDCG@10"] for _, found in (alone, both)]
+    assert corrected[0] == corrected[1]
+    assert {c.p_holm for c in both[1] if c.measure == "Judged@10"} == {1.0}
