@@ -24,7 +24,7 @@ from zelo_ray.records import Document, Pool, first_error
 
 SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst")
 _BOM = b"\xef\xbb\xbf"
-_UNREADABLE = (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
+UNREADABLE = (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
 _ODD_NUMBER = re.compile(rb"NaN|Infinity|\d[eE]\+?\d{3}|\d{400}")
 _BUFFER_BYTES = 2**16
 
@@ -102,7 +102,7 @@ def find_shards(patterns: Sequence[str], out: str = "") -> list[str]:
                 names = [path] if fs.exists(path) else fs.glob(path)
             own = fsspec.url_to_fs(out)[1].rstrip("/") + "/"
         except Exception as error:  # noqa: BLE001 - every storage has its own errors
-            raise InputError(f"{pattern}: cannot be reached ({_short(error)})") from None
+            raise InputError(f"{pattern}: cannot be reached ({short(error)})") from None
         if out and names != [path]:
             names = [name for name in names if not name.startswith(own)]
         if not names:
@@ -119,7 +119,7 @@ def read_lines(file: str, limits: Limits) -> Iterator[Line]:
     """
     number = 0
     try:
-        with _open(file) as stream:
+        with open_plain(file) as stream:
             while raw := stream.readline(limits.line + 1):
                 number += 1
                 if number == 1:
@@ -132,14 +132,12 @@ def read_lines(file: str, limits: Limits) -> Iterator[Line]:
                         raw = stream.readline(limits.line)
                 elif raw.strip():
                     yield parse_line(file, number, raw.rstrip(b"\r\n"), limits)
-    except _UNREADABLE as error:
-        yield Line(
-            file, number + 1, b"", reason=f"the file cannot be read further: {_short(error)}"
-        )
+    except UNREADABLE as error:
+        yield Line(file, number + 1, b"", reason=f"the file cannot be read further: {short(error)}")
 
 
 @contextlib.contextmanager
-def _open(file: str) -> Iterator[Any]:
+def open_plain(file: str) -> Iterator[Any]:
     """The decompressed bytes of a file, as a stream that reads lines up to a length."""
     if file.endswith(".zst"):  # Arrow tells a file that was cut short, as fsspec's codec does not
         with fsspec.open(file, "rb") as raw, pa.CompressedInputStream(raw, "zstd") as plain:
@@ -190,5 +188,6 @@ def annotate_line(raw: bytes, scores: Mapping[str, float]) -> bytes:
     return json.dumps(line, ensure_ascii=False).encode("utf-8", "backslashreplace")
 
 
-def _short(error: BaseException) -> str:
+def short(error: BaseException) -> str:
+    """An error in a few words, for a message of one line."""
     return f"{type(error).__name__}: {error}"[:200]

@@ -1,0 +1,241 @@
+"""``convert``: each of its commands, as a user would type it."""
+
+import argparse
+import json
+from collections import Counter
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from zelo_ray import convert
+from zelo_ray.config import OptionError
+from zelo_ray.formats.pools import InputError, Limits, read_lines
+from zelo_ray.formats.tables import table_of
+from zelo_ray.formats.trec import read_qrels, read_run
+from zelo_ray.formats.truth import read_truth
+from zelo_ray.records import Ranked, Score
+
+DATA = Path(__file__).parents[2] / "shared/data"
+needs_data = pytest.mark.skipif(not DATA.exists(), reason=f"{DATA} is not there")
+
+
+def run(*words):
+    parser = argparse.ArgumentParser()
+    convert.add_arguments(parser)
+    return convert.run(vars(parser.parse_args([str(word) for word in words])))
+
+
+def pools(path):
+    """The pools of a file, every line of which `annotate` would take."""
+    lines = list(read_lines(str(path), Limits()))
+    assert not [line.reason for line in lines if line.reason]
+    return {line.pool.query_id: line.pool for line in lines}
+
+
+def ids(path):
+    return {query_id: [d.id for d in pool.documents] for query_id, pool in pools(path).items()}
+
+
+def pool_line(query_id, **scores):
+    documents = [{"id": d, "content": f"text {d}", "score": s} for d, s in scores.items()]
+    line = {
+        "query": {"id": query_id, "query": f"{query_id}?", "lang": "en"},
+        "documents": documents,
+    }
+    return json.dumps(line) + "\n"
+
+
+@pytest.fixture
+def place(tmp_path):
+    """A corpus, queries, two runs and the results of annotate, in the working directory."""
+    corpus = [{"docid": d, "text": f"text {d}"} for d in "abcdefg"] + [{"docid": "z", "text": ""}]
+    (tmp_path / "docs.jsonl").write_text("".join(json.dumps(d) + "\n" for d in corpus))
+    (tmp_path / "queries.tsv").write_text("q1\tone?\nq2\ttwo?\n")
+    one = "q1 Q0 a 1 3 one\nq1 Q0 b 2 2 one\nq1 Q0 c 3 1 one\nq2 Q0 a 1 1 one\nq3 Q0 a 1 1 one\n"
+    (tmp_path / "one.run").write_text(one)
+    (tmp_path / "two.run").write_text("q1 Q0 c 1 9 two\nq1 Q0 d 2 8 two\nq1 Q0 nowhere 3 7 two\n")
+    out = tmp_path / "out"
+    out.mkdir()
+    scores = [Score("q1", "a", 1.5, 0.2, 4, 1), Score("q1", "b", -1.5, 0.3, 4, 2)]
+    scores.append(Score("q2", "a", 0.0, 0.1, 4, 1))
+    pq.write_table(table_of(scores, Score), out / "scores.parquet")
+    (out / "annotated.jsonl").write_text(
+        pool_line("q1", a=1.5, g=None, b=-1.5) + pool_line("q2", a=0)
+    )
+    return tmp_path
+
+
+def test_pool_of_runs(place):
+    runs = (place / "one.run", place / "two.run")
+    texts = ("--corpus", place / "docs.jsonl", "--queries", place / "queries.tsv")
+    said = run("pool", *texts, "--runs", *runs, "--depth", 2, "--out", place / "p.jsonl.gz")
+    assert said.splitlines() == [
+        f"2 pools with 5 documents: {place}/p.jsonl.gz",
+        "left out queries without a text: 1 (q3)",
+    ]
+    found = ids(place / "p.jsonl.gz")
+    assert {q: sorted(d) for q, d in found.items()} == {"q1": ["a", "b", "c", "d"], "q2": ["a"]}
+    assert set(found["q1"][:2]) == {"a", "c"}  # first in a run each
+    document = pools(place / "p.jsonl.gz")["q1"].documents[found["q1"].index("d")]
+    assert document.metadata == {"ranks": {"two": 2}}
+    (place / "more.qrels").write_text("q1 0 z 1\nq2 0 e 0\n")
+    judged = ("--qrels", place / "more.qrels", "--out", place / "p.jsonl")
+    said = run("pool", *texts, "--runs", *runs, "--depth", 1, *judged)
+    assert "left out documents with an empty text: 1 (z)" in said
+    assert ids(place / "p.jsonl")["q2"] == ["a", "e"]
+
+
+def test_pool_needs_texts_and_documents(place):
+    for words in ([], ["--runs", place / "one.run"], ["--corpus", "c", "--queries", "q"]):
+        with pytest.raises(OptionError, match="convert pool wants FROM"):
+            run("pool", *words, "--out", place / "p.jsonl")
+    texts = ("--corpus", place / "docs.jsonl", "--queries", place / "queries.tsv")
+    (place / "odd.run").write_text("q1 Q0 nowhere 1 1 odd\n")
+    with pytest.raises(InputError, match="no pool has a document: left out documents that the cor"):
+        run("pool", *texts, "--runs", place / "odd.run", "--out", place / "p.jsonl")
+    with pytest.raises(InputError, match="another run is called one, too"):
+        run("pool", *texts, "--runs", *[place / "one.run"] * 2, "--out", place / "p.jsonl")
+    with pytest.raises(OptionError, match="--depth is at least 1"):
+        run("pool", *texts, "--runs", place / "one.run", "--depth", 0, "--out", "p.jsonl")
+    with pytest.raises(OptionError, match="nosuch"):
+        run("pool", *texts, "--runs", "nosuch://a", "--out", place / "p.jsonl")
+    assert not (place / "p.jsonl").exists()
+
+
+def test_holes_beside_the_truth(place):
+    runs = ("--runs", place / "one.run", place / "two.run", "--depth", 2)
+    texts = ("--corpus", place / "docs.jsonl")
+    words = ("holes", "--truth", place / "out", *runs, *texts, "--out", place / "work.jsonl")
+    assert run(*words) == (
+        f"holes to depth 2: one 0, two 2; 1 pools to annotate: {place}/work.jsonl"
+    )
+    found = ids(place / "work.jsonl")
+    assert list(found) == ["q1"]
+    assert found["q1"][:2] == ["a", "b"]  # judged ones as they stood, without the unjudged g
+    assert set(found["q1"][2:]) == {"c", "d"}
+    line = json.loads((place / "work.jsonl").read_text())
+    assert line["query"] == {"id": "q1", "query": "q1?", "lang": "en"}
+    run(*words, "--all")
+    everything = (place / "work.jsonl").read_text().splitlines(keepends=True)
+    assert everything[1] == (place / "out/annotated.jsonl").read_text().splitlines(True)[1]
+
+
+def test_holes_in_pools_that_hold_them(place):
+    (place / "pools.jsonl").write_text(pool_line("q1", d=0, a=0, b=0, c=0, e=0))
+    words = ("--runs", place / "two.run", "--depth", 2, "--pools", place / "pools.jsonl")
+    run("holes", "--truth", place / "out", *words, "--out", place / "work.jsonl")
+    assert ids(place / "work.jsonl") == {"q1": ["d", "a", "b", "c"]}
+
+
+def test_holes_without_a_text(place):
+    words = ("holes", "--truth", place / "out", "--runs", place / "two.run")
+    with pytest.raises(InputError, match="holes without a text: 3, such as 'c': give --corpus"):
+        run(*words, "--out", place / "work.jsonl")
+    said = run(*words, "--corpus", place / "docs.jsonl", "--out", place / "work.jsonl")
+    assert said.endswith("\nleft out holes without a text: 1, such as 'nowhere'")
+
+
+def test_holes_in_judgments_without_pools(place):
+    run("qrels", place / "out", "--out", place / "a.qrels")
+    words = ["holes", "--truth", place / "a.qrels", "--runs", place / "two.run", "--depth", 2]
+    words += ["--out", place / "work.jsonl", "--corpus", place / "docs.jsonl"]
+    with pytest.raises(
+        InputError, match="1 queries with holes have no pool, such as 'q1': give --p"
+    ):
+        run(*words)
+    run(*words, "--queries", place / "queries.tsv")
+    (pool,) = pools(place / "work.jsonl").values()
+    assert pool.query == "one?"
+    assert sorted(d.id for d in pool.documents) == ["a", "b", "c", "d"]
+
+
+def test_no_holes_leave_no_old_work_behind(place):
+    (place / "work.jsonl").write_text("old")
+    words = ("--runs", place / "one.run", "--depth", 1, "--out", place / "work.jsonl")
+    assert "one 0; 0 pools" in run("holes", "--truth", place / "out", *words)
+    assert (place / "work.jsonl").read_text() == ""
+
+
+def test_qrels(place):
+    assert (
+        run("qrels", place / "out", "--out", place / "a.qrels") == f"3 judgments: {place}/a.qrels"
+    )
+    assert read_qrels(str(place / "a.qrels"))["relevance"].to_pylist() == [1.5, -1.5, 0]
+    run("qrels", place / "out", "--decimals", 0, "--out", place / "a.qrels")
+    assert (place / "a.qrels").read_text() == "q1 0 a 2\nq1 0 b -2\nq2 0 a 0\n"
+
+
+def test_run(place):
+    table = table_of([Ranked("q", "a", 0.5), Ranked("q", "b", 1.5)], Ranked)
+    pq.write_table(table, place / "dense.parquet")
+    run("run", place / "dense.parquet", "--out", place / "a.run")
+    assert (place / "a.run").read_text() == "q Q0 b 1 1.5 dense\nq Q0 a 2 0.5 dense\n"
+    run("run", place / "a.run", "--name", "other", "--out", place / "b.run")
+    assert read_run(str(place / "b.run"))[0] == "other"
+    run("run", place / "out", "--out", place / "c.run")
+    assert (place / "c.run").read_text().splitlines()[0] == "q1 Q0 a 1 1.5 out"
+
+
+def test_beir_and_back(place):
+    said = run("beir", place / "out", "--out", place / "beir")
+    assert said == f"2 queries with 3 judgments: {place}/beir"
+    run("pool", place / "beir", "--out", place / "p.jsonl")
+    assert ids(place / "p.jsonl") == ids(place / "out/annotated.jsonl")
+    assert read_truth(str(place / "beir")).num_rows == 3
+    runs = ("--runs", place / "two.run", "--depth", 1)  # the runs over the same collection
+    with pytest.raises(InputError, match=r"that the corpus lacks: 1 \(c\)"):
+        run("pool", place / "beir", *runs, "--out", place / "p.jsonl")
+
+
+def test_mteb_and_back(place):
+    said = run("mteb", place / "out", "--out", place / "rows.jsonl")
+    assert said.splitlines() == [
+        f"1 rows: {place}/rows.jsonl",
+        "left out queries without a positive or without a negative document: 1",
+    ]
+    row = {"query": "q1?", "positive": ["text a"], "negative": ["text b"]}
+    assert json.loads((place / "rows.jsonl").read_text()) == row
+    run("beir", place / "rows.jsonl", "--out", place / "beir")
+    run("mteb", place / "beir", "--out", place / "again.jsonl")
+    assert json.loads((place / "again.jsonl").read_text()) == row
+
+
+def test_texts_and_judgments_of_two_places(place):
+    run("qrels", place / "out", "--out", place / "a.qrels")
+    words = (place / "a.qrels", "--pools", place / "out/annotated.jsonl")
+    assert run("beir", *words, "--out", place / "beir").startswith("2 queries with 3")
+    with pytest.raises(InputError, match="hold no texts"):
+        run("beir", place / "a.qrels", "--out", place / "beir")
+
+
+@needs_data
+def test_cranfield(tmp_path):
+    folder = DATA / "cranfield"
+    words = ("--corpus", folder / "docs.jsonl", "--queries", folder / "queries.tsv")
+    qrels = folder / "qrels_graded_0to3.txt"
+    said = run("pool", *words, "--qrels", qrels, "--out", tmp_path / "p.jsonl.zst")
+    assert said.startswith("225 pools with 1,611 documents")
+    judged = Counter(read_qrels(str(qrels))["query_id"].to_pylist())
+    found = {
+        query_id: len(documents) for query_id, documents in ids(tmp_path / "p.jsonl.zst").items()
+    }
+    assert {q: n - found[q] for q, n in judged.items() if n != found[q]} == {"125": 1}
+    run("beir", qrels, "--pools", tmp_path / "p.jsonl.zst", "--out", tmp_path / "beir")
+    run("qrels", tmp_path / "beir", "--out", tmp_path / "again.qrels")
+    again, before = (
+        read_qrels(str(p)).drop("std_error") for p in (tmp_path / "again.qrels", qrels)
+    )
+    assert again.equals(before)
+
+
+@needs_data
+def test_dl19(tmp_path):
+    folder = DATA / "trec_dl19"
+    runs = sorted((folder / "runs_top10").glob("*.run"))
+    words = ("--corpus", folder / "passages.jsonl", "--queries", folder / "queries.tsv")
+    said = run("pool", *words, "--runs", *runs, "--depth", 10, "--out", tmp_path / "p.jsonl")
+    assert said.startswith("43 pools with ")
+    words = ("--runs", *runs, "--pools", tmp_path / "p.jsonl", "--out", tmp_path / "work.jsonl")
+    with pytest.raises(InputError, match="holes without a text"):
+        run("holes", "--truth", folder / "qrels.txt", *words)

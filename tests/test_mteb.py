@@ -1,0 +1,108 @@
+"""MTEB's reranking rows: to pools and their truth, and back."""
+
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from zelo_ray.formats.mteb import read_rows, write_rows
+from zelo_ray.formats.pools import InputError
+
+ROWS = [
+    {"query": "which?", "positive": ["yes", "also yes"], "negative": ["no", "no"]},
+    {"query": ["how?", "in what way?"], "positive": ["so"], "negative": ["hm"], "more": 1},
+]
+
+
+def put(path, rows):
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return str(path)
+
+
+def as_rows(pools, qrels):
+    """Rows of the same content, sorted."""
+    grades = {(r["query_id"], r["doc_id"]): r["relevance"] for r in qrels.to_pylist()}
+    return [
+        (
+            pool.query,
+            sorted(d.content for d in pool.documents if grades[pool.query_id, d.id] == 1),
+            sorted(d.content for d in pool.documents if grades[pool.query_id, d.id] == 0),
+        )
+        for pool in pools
+    ]
+
+
+def test_read(tmp_path):
+    filled, qrels = read_rows(put(tmp_path / "rows.jsonl", ROWS))
+    pools = filled.pools
+    assert filled.notes == []
+    assert as_rows(pools, qrels) == [
+        ("which?", ["also yes", "yes"], ["no", "no"]),
+        ("how?\nin what way?", ["so"], ["hm"]),
+    ]
+    assert {d.id for d in pools[0].documents} == {f"query1-0000{i}" for i in (1, 2, 3, 4)}
+    pq.write_table(pa.Table.from_pylist([ROWS[0]]), tmp_path / "rows.parquet")
+    assert read_rows(str(tmp_path / "rows.parquet"))[0].pools == pools[:1]
+
+
+def test_neither_place_nor_id_tells_the_positives(tmp_path):
+    many = [{"query": "?", "positive": ["p"] * 5, "negative": ["n"] * 5}] * 40
+    pools = read_rows(put(tmp_path / "rows.jsonl", many))[0].pools
+    for place in (0, 9):
+        by_place = [pool.documents[place].content for pool in pools]
+        by_id = [sorted(pool.documents, key=lambda d: d.id)[place].content for pool in pools]
+        assert 8 < by_place.count("p") < 32
+        assert 8 < by_id.count("p") < 32
+    assert read_rows(str(tmp_path / "rows.jsonl"))[0].pools == pools
+
+
+TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1).filter(str.strip)
+TEXTS = st.lists(TEXT, min_size=1)
+
+
+@given(st.lists(st.tuples(TEXT, TEXTS, TEXTS), min_size=1))
+@settings(max_examples=50, deadline=None)
+def test_rows_are_read_as_they_were_written(tmp_path_factory, triples):
+    path = tmp_path_factory.mktemp("mteb") / "rows.jsonl"
+    rows = [dict(zip(("query", "positive", "negative"), triple, strict=True)) for triple in triples]
+    filled, qrels = read_rows(put(path, rows))
+    once = filled.pools, qrels
+    assert write_rows(f"{path}.gz", *once) == len(rows)
+    again, judged = read_rows(f"{path}.gz")
+    assert as_rows(again.pools, judged) == as_rows(*once)
+    assert as_rows(*once) == [(q, sorted(good), sorted(bad)) for q, good, bad in triples]
+
+
+def test_a_row_needs_both_kinds(tmp_path):
+    rows = [ROWS[0], {"query": "?", "positive": [], "negative": ["n"]}]
+    filled, qrels = read_rows(put(tmp_path / "rows.jsonl", rows))
+    assert write_rows(str(tmp_path / "out.jsonl"), filled.pools, qrels) == 1
+    assert write_rows(str(tmp_path / "out.jsonl"), filled.pools, qrels, positive=2) == 0
+
+
+def test_what_is_empty_is_left_out_and_noted(tmp_path):
+    rows = [{"query": " ", "positive": ["p"], "negative": ["n"]}, ROWS[0] | {"negative": ["n", ""]}]
+    filled, qrels = read_rows(put(tmp_path / "rows.jsonl", rows))
+    assert [pool.query_id for pool in filled.pools] == ["query2"]
+    assert len(qrels) == 3
+    assert filled.notes == [
+        "left out rows with an empty query: 1 (query1)",
+        "left out empty documents of rows: 1 (query2)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("row", "why"),
+    [
+        ({"query": "?", "positive": ["p"]}, "negative is no list of texts"),
+        ({"query": "?", "positive": "p", "negative": []}, "positive is no list"),
+        ({"query": 7, "positive": ["p"], "negative": []}, "query is no list"),
+        ({"query": "?", "positive": [["p"]], "negative": []}, "positive is no list"),
+    ],
+)
+def test_what_is_wrong_is_named(tmp_path, row, why):
+    with pytest.raises(InputError, match=rf"rows.jsonl:3: {why}"):
+        read_rows(put(tmp_path / "rows.jsonl", [*ROWS, row]))

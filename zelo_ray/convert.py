@@ -1,0 +1,203 @@
+"""Pools, judgments and runs from one format into another, and holes in judgments as work."""
+
+import argparse
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from zelo_ray.config import OptionError
+from zelo_ray.formats import beir, check_url, mteb, trec
+from zelo_ray.formats.files import stem
+from zelo_ray.formats.pooling import holes, pooled
+from zelo_ray.formats.pools import InputError, find_shards
+from zelo_ray.formats.texts import Filled, fill, pool_line, read_texts, write_lines
+from zelo_ray.formats.truth import look, pools_of_truth, read_pools, read_truth
+from zelo_ray.formats.work import Work, pool_lines
+
+_Given = Mapping[str, Any]
+_TREC_RUN_COLUMNS = 6
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what ``convert`` can make, each with its flags."""
+    kinds = parser.add_subparsers(dest="what", required=True)
+    for name, command in _COMMANDS.items():
+        kind = kinds.add_parser(name, help=command.help, description=command.help)
+        for flag in (*command.flags.split(), "--out"):
+            kind.add_argument(flag, **{**_FLAGS[flag], **command.special.get(flag, {})})
+
+
+def run(arguments: _Given) -> str:
+    """Do what the arguments of `add_arguments` ask for; say what was done.
+
+    Raises:
+        OptionError: flags that do not go together, or a URL of an unknown kind.
+        InputError: what is read is wrong.
+        Unwritable: the format cannot hold what is to be written.
+    """
+    for name in ("source", "out", "truth", "qrels", "corpus", "queries", "runs", "pools"):
+        given = arguments.get(name) or ()
+        for url in [given] if isinstance(given, str) else given:
+            try:
+                check_url(url)
+            except ValueError as error:
+                raise OptionError(str(error)) from None
+    if arguments.get("depth", 1) < 1:
+        raise OptionError("--depth is at least 1")
+    return _COMMANDS[arguments["what"]].make(arguments)
+
+
+def _pool(given: _Given) -> str:
+    filled = _candidates(given)
+    documents = sum(len(pool.documents) for pool in filled.pools)
+    if not documents:
+        raise InputError(f"no pool has a document: {'; '.join(filled.notes) or 'all are empty'}")
+    number = write_lines(given["out"], map(pool_line, filled.pools))
+    return _lines(f"{number:,} pools with {documents:,} documents: {given['out']}", *filled.notes)
+
+
+def _candidates(given: _Given) -> Filled:
+    source = given["source"]
+    if source and not given["runs"]:
+        return read_pools(source)
+    corpus, queries = given["corpus"] or source, given["queries"] or source
+    judged = read_truth(given["qrels"]) if given["qrels"] else None
+    if not (corpus and queries and (given["runs"] or given["qrels"])):
+        raise OptionError(
+            "convert pool wants FROM (a collection), or --corpus, --queries and --runs or --qrels"
+        )
+    found = pooled(_runs(given["runs"]), given["depth"], judged)
+    wanted = {doc_id for ranks in found.values() for doc_id in ranks}
+    return fill(found, beir.read_queries(queries), read_texts(corpus, "corpus", wanted))
+
+
+def _holes(given: _Given) -> str:
+    truth, runs, depth = read_truth(given["truth"]), _runs(given["runs"]), given["depth"]
+    found = pa.concat_tables([holes(truth, name, run, depth) for name, run in runs.items()])
+    work = Work(truth, found)
+    if given["corpus"]:
+        work.know(read_texts(given["corpus"], "corpus", work.wanted))
+    beside = pools_of_truth(given["truth"])
+    shards = find_shards(given["pools"] or ([beside] if beside else []))
+    queries = beir.read_queries(given["queries"]) if given["queries"] else {}
+    number = write_lines(given["out"], work.lines(pool_lines(shards), queries, given["all"]))
+    by_run = Counter(found["run"].to_pylist())
+    counts = ", ".join(f"{name} {by_run[name]:,}" for name in runs)
+    done = f"holes to depth {depth}: {counts}; {number:,} pools to annotate: {given['out']}"
+    return _lines(done, *work.notes)
+
+
+def _qrels(given: _Given) -> str:
+    qrels = read_truth(given["source"])
+    trec.write_qrels(given["out"], qrels, given["decimals"])
+    return f"{len(qrels):,} judgments: {given['out']}"
+
+
+def _run(given: _Given) -> str:
+    source = given["source"]
+    if len(look(source).line.split()) >= _TREC_RUN_COLUMNS:
+        name, table = trec.read_run(source)
+    else:
+        name, table = stem(source), read_truth(source).rename_columns({"relevance": "score"})
+    trec.write_run(given["out"], given["name"] or name, table)
+    return f"{len(table):,} lines of the run {given['name'] or name}: {given['out']}"
+
+
+def _beir(given: _Given) -> str:
+    filled, qrels = _material(given)
+    beir.write(given["out"], filled.pools, qrels, given["decimals"])
+    done = f"{len(filled.pools):,} queries with {len(qrels):,} judgments: {given['out']}"
+    return _lines(done, *filled.notes)
+
+
+def _mteb(given: _Given) -> str:
+    filled, qrels = _material(given)
+    number = mteb.write_rows(given["out"], filled.pools, qrels, given["positive"])
+    without = len(filled.pools) - number
+    note = f"left out queries without a positive or without a negative document: {without:,}"
+    return _lines(f"{number:,} rows: {given['out']}", *filled.notes, *([note] if without else []))
+
+
+def _material(given: _Given) -> tuple[Filled, pa.Table]:
+    """Pools and judgments, from one place or two."""
+    qrels = read_truth(given["source"])
+    if not given["pools"]:
+        return read_pools(given["source"]), qrels
+    return Filled([pool for _, pool in pool_lines(find_shards(given["pools"]))], []), qrels
+
+
+def _runs(urls: Sequence[str]) -> dict[str, pa.Table]:
+    runs: dict[str, pa.Table] = {}
+    for url in urls or ():
+        name, table = trec.read_run(url)
+        if name in runs:
+            raise InputError(f"{url}: another run is called {name}, too: change the tag of one")
+        runs[name] = table
+    return runs
+
+
+def _lines(*lines: str) -> str:
+    return "\n".join(lines)
+
+
+_FROM = "the --out of annotate, annotated.jsonl, or BEIR or MTEB data"
+_FLAGS: dict[str, dict[str, Any]] = {
+    "source": {"metavar": "FROM", "help": _FROM},
+    "--corpus": {"help": "documents: JSON lines, lines id<TAB>text, or a BEIR directory"},
+    "--queries": {"help": "queries, in the same formats"},
+    "--runs": {"nargs": "+", "metavar": "RUN", "help": "TREC run files"},
+    "--depth": {"type": int, "help": "how deep to look into runs (default %(default)s)"},
+    "--qrels": {"help": "judgments: every document judged there is wanted, too"},
+    "--truth": {"required": True, "help": f"judgments: {_FROM}, or TREC qrels"},
+    "--pools": {"nargs": "+", "help": "JSON lines with the texts, if they are elsewhere"},
+    "--all": {"action": "store_true", "help": "the pools without holes, too, as they are"},
+    "--decimals": {"type": int, "help": "round relevance; 0 for tools that know whole grades only"},
+    "--name": {"help": "of the run (default: its tag, or what the file is called)"},
+    "--positive": {
+        "type": float,
+        "default": 1.0,
+        "help": "relevance from which on a document is positive (default %(default)s)",
+    },
+    "--out": {"required": True, "help": "where to, a path or URL; .gz and .zst are packed"},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Command:
+    """What ``convert`` can make: how, what its help says, and its flags with what is special."""
+
+    make: Callable[[_Given], str]
+    help: str
+    flags: str
+    special: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+
+_COMMANDS = {
+    "pool": _Command(
+        _pool,
+        "make pools to annotate: of a collection, or of several runs",
+        "source --corpus --queries --runs --depth --qrels",
+        {
+            "source": {"nargs": "?", "help": "BEIR or MTEB data, or annotated.jsonl"},
+            "--depth": {"default": 100},
+        },
+    ),
+    "holes": _Command(
+        _holes,
+        "find unjudged documents at the top of runs, as pools to annotate",
+        "--truth --runs --depth --pools --corpus --queries --all",
+        {"--runs": {"required": True}, "--depth": {"default": 10}},
+    ),
+    "qrels": _Command(_qrels, "write TREC qrels", "source --decimals"),
+    "run": _Command(
+        _run,
+        "write a TREC run",
+        "source --name",
+        {"source": {"help": f"a Parquet or TREC run, or {_FROM}"}},
+    ),
+    "beir": _Command(_beir, "write a BEIR directory", "source --pools --decimals"),
+    "mteb": _Command(_mteb, "write MTEB reranking rows as JSON lines", "source --pools --positive"),
+}

@@ -1,0 +1,157 @@
+"""Runs cut to a depth: what lies there, what of it nobody judged, and the pool of several."""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from zelo_ray.formats.pools import InputError
+from zelo_ray.formats.tables import table_of
+from zelo_ray.records import Qrel
+
+Candidates = dict[str, dict[str, dict[str, int]]]
+"""By query and by document, in order: the rank that each run gave it."""
+
+_PAIR = ["query_id", "doc_id"]
+_HOLES = pa.schema(
+    [("run", pa.string()), ("query_id", pa.string()), ("doc_id", pa.string()), ("rank", pa.int64())]
+)
+_K = 60
+
+
+def in_order(run: pa.Table) -> pa.Table:
+    """A run by query (as they first appear), score and document id (both descending).
+
+    Scores are compared as 32-bit floats and ids by their bytes, as trec_eval does.
+
+    Args:
+        run: the columns of `records.Ranked`.
+
+    Returns:
+        The same rows, and a column ``rank`` (int64), which starts at 1 in each query.
+    """
+    queries = codes(run["query_id"])
+    with np.errstate(over="ignore"):
+        scores = run["score"].to_numpy().astype(np.float32)
+    keys = pa.table({"query": queries, "score": scores, "doc_id": run["doc_id"]})
+    directions = [("query", "ascending"), ("score", "descending"), ("doc_id", "descending")]
+    order = pc.sort_indices(keys, directions)
+    queries = queries[order.to_numpy()]
+    firsts = np.flatnonzero(np.diff(queries, prepend=-1))
+    starts = np.repeat(firsts, np.diff(firsts, append=len(queries)))
+    return run.take(order).append_column("rank", pa.array(np.arange(len(queries)) - starts + 1))
+
+
+def top(run: pa.Table, depth: int) -> pa.Table:
+    """The first ``depth`` documents of each query, as `in_order` gives them."""
+    return in_order(run).filter(pc.field("rank") <= depth)
+
+
+def holes(truth: pa.Table, run_name: str, run: pa.Table, depth: int) -> pa.Table:
+    """The documents in a run's top that nobody judged, for the queries of the truth.
+
+    Args:
+        truth: the columns of `records.Qrel`.
+        run_name: what the run is called.
+        run: the columns of `records.Ranked`.
+        depth: how many documents of each query count.
+
+    Returns:
+        run, query_id, doc_id and rank (int64), by query and rank.
+    """
+    asked = pc.is_in(run["query_id"], value_set=pc.unique(truth["query_id"]))
+    ranked = top(run.filter(asked), depth)
+    place = pa.array(np.arange(len(ranked)))
+    unjudged = ranked.append_column("place", place).join(
+        truth.select(_PAIR), _PAIR, join_type="left anti"
+    )
+    unjudged = unjudged.sort_by("place")
+    names = pa.array([run_name] * len(unjudged), pa.string())
+    return pa.table([names, *unjudged.select([*_PAIR, "rank"]).columns], schema=_HOLES)
+
+
+def pooled(runs: Mapping[str, pa.Table], depth: int, judged: pa.Table | None = None) -> Candidates:
+    """The union of several runs to a depth, and every judged document.
+
+    The order tells nothing of the truth and favours no run: by reciprocal rank fusion of all runs
+    (Cormack, Clarke and Buettcher 2009, SIGIR; k = 60), and by chance, the same each time, among
+    documents that are equal by it, such as those that no run has.
+    """
+    found: Candidates = {}
+    for name, run in runs.items():
+        ranked = top(run, depth)
+        for query_id, doc_id, rank in columns(ranked, "query_id", "doc_id", "rank"):
+            found.setdefault(query_id, {}).setdefault(doc_id, {})[name] = rank
+    if judged is not None:
+        for query_id, doc_id in columns(judged, *_PAIR):
+            found.setdefault(query_id, {}).setdefault(doc_id, {})
+    return {query_id: fused(query_id, ranks) for query_id, ranks in found.items()}
+
+
+def fused(query_id: str, ranks: Mapping[str, dict[str, int]]) -> dict[str, dict[str, int]]:
+    """One query's documents in the order that `pooled` describes."""
+
+    def key(doc_id: str) -> tuple[float, str]:
+        chance = hashlib.sha256(f"{query_id}:{doc_id}".encode()).hexdigest()
+        return -sum(1 / (_K + rank) for rank in sorted(ranks[doc_id].values())), chance
+
+    return {doc_id: ranks[doc_id] for doc_id in sorted(ranks, key=key)}
+
+
+def repeated(table: pa.Table) -> tuple[str, str] | None:
+    """A query and document that a table of both holds more than once."""
+    queries, documents = (codes(table[name]) for name in _PAIR)
+    pairs = queries * (documents.max(initial=0) + 1) + documents
+    ordered = np.sort(pairs)
+    twice = ordered[1:][ordered[1:] == ordered[:-1]]
+    if not twice.size:
+        return None
+    row = int(np.argmax(pairs == twice[0]))
+    return table["query_id"][row].as_py(), table["doc_id"][row].as_py()
+
+
+def codes(column: pa.ChunkedArray) -> NDArray[np.int64]:
+    """Each text of a column as a number: 0, 1, 2 ... as they first appear."""
+    chunks = column.dictionary_encode().chunks
+    return np.concatenate([np.empty(0, np.int64), *(c.indices.to_numpy() for c in chunks)])
+
+
+def columns(table: pa.Table, *names: str) -> Iterator[tuple[Any, ...]]:
+    """The rows of some columns."""
+    return zip(*(table[name].to_pylist() for name in names), strict=True)
+
+
+def judgments(source: str, rows: Iterable[tuple[str, str, float, float]]) -> pa.Table:
+    """Judgments from anywhere as qrels.
+
+    Args:
+        source: where they come from, for messages.
+        rows: query_id, doc_id, relevance, and its standard error or NaN.
+
+    Returns:
+        The columns of `records.Qrel`.
+
+    Raises:
+        InputError: there are none, one is no finite number, or a document is judged twice.
+    """
+    return checked(source, table_of([Qrel(*row) for row in rows], Qrel))
+
+
+def checked(source: str, table: pa.Table) -> pa.Table:
+    """Qrels themselves, if they are what `judgments` promises."""
+    if not len(table):
+        raise InputError(f"{source}: holds no judged document")
+    odd = table.filter(pc.invert(pc.is_finite(table["relevance"])))
+    if len(odd):
+        query_id, doc_id = odd["query_id"][0], odd["doc_id"][0]
+        raise InputError(
+            f"{source}: the relevance of document {str(doc_id)!r} for query {str(query_id)!r} is "
+            "no finite number"
+        )
+    if pair := repeated(table):
+        raise InputError(f"{source}: document {pair[1]!r} of query {pair[0]!r} is judged twice")
+    return table
