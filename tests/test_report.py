@@ -1,36 +1,99 @@
 """One page that opens from a file: complete, closed, and deaf to what its data say."""
 
+import base64
+import gzip
+import json
 from html.parser import HTMLParser
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from tests.builders import results_of, write_run
-from zelo_ray.records import Document, Pool
+from tests.builders import pool_of, results_of, write_run
+from zelo_ray.formats.tables import table_of
+from zelo_ray.records import Document, Pool, Vote
 from zelo_ray.report import NothingToReport, write_report
+from zelo_ray.report.page import embedded, plain
+from zelo_ray.report.panel import COLUMNS, panel_of
+from zelo_ray.report.source import Source
 
-EVIL = '<script>alert("x")</script><img src=//evil.test/x onerror=alert(1)>&amp;" \' ]]> {{ 7*7 }}'
+EVIL = (
+    '<script>window.pwned=1</script><img src=//evil.test/x onerror=window.pwned=1>&amp;"'
+    'onmouseover="window.pwned=1" \' ]]> <!-- {{ 7*7 }} %{x} <b>bold</b>'
+    '<a href="javascript:window.pwned=1">link</a>'
+)
 
 
 class Page(HTMLParser):
+    """A page by its sections: their text, tables, charts, and what the queries have packed."""
+
     def __init__(self, text):
         super().__init__()
-        self.tags, self.attributes, self.text = [], [], []
+        self.tags, self.attributes, self.scripts = [], [], []
+        self.sections, self.charts, self.tables = {}, {}, {}
+        self.packed, self.sizes = {}, {}
+        self._section, self._kind, self._cell = "", "", False
+        self.sections[""] = []
         self.feed(text)
         self.close()
 
     def handle_starttag(self, tag, attrs):
+        told = dict(attrs)
         self.tags.append(tag)
         self.attributes += attrs
+        if tag == "section":
+            self._section = told["id"]
+            self.sections[self._section] = []
+        if tag == "script":
+            self._kind = told.get("type", "ours")
+            self._query = (int(told.get("data-query", -1)), told.get("class"))
+        if tag == "table":
+            self.tables.setdefault(self._section, []).append([])
+        if tag == "tr":
+            self.tables[self._section][-1].append([])
+        if tag in ("td", "th"):
+            self._cell = True
+            self.tables[self._section][-1][-1].append("")
+
+    def handle_endtag(self, tag):
+        if tag == "script":
+            self._kind = ""
+        if tag in ("td", "th"):
+            self._cell = False
 
     def handle_data(self, data):
-        self.text.append(data)
+        if self._kind == "application/json":
+            self.charts.setdefault(self._section, []).append(json.loads(data))
+        elif self._kind == "text/plain":
+            self.sizes[self._query] = len(data)
+            self.packed[self._query] = json.loads(gzip.decompress(base64.b64decode(data)))
+        elif self._kind:
+            self.scripts.append(data)
+        else:
+            self.sections[self._section].append(data)
+            if self._cell:
+                self.tables[self._section][-1][-1][-1] += data
+
+    def words(self, section=None):
+        chosen = self.sections if section is None else [section]
+        return " ".join(" ".join("".join(self.sections[name]) for name in chosen).split())
+
+    def table(self, section, place=0):
+        return self.tables[section][place]
+
+    def chart(self, section, place):
+        return self.charts[section][place]
+
+
+def page_of(out):
+    return Page((out / "report.html").read_text(encoding="utf-8"))
 
 
 def report(out, pools, **say):
     summary = results_of(out, pools, **say)
     write_run(out, summary, EVIL)
     write_report(str(out))
-    return Page((out / "report.html").read_text(encoding="utf-8"))
+    return page_of(out)
 
 
 def evil_pool():
@@ -42,26 +105,46 @@ def evil_pool():
     return Pool(f"{EVIL}q", f"{EVIL}?", documents)
 
 
+def votes_of(*votes):
+    """A table of votes, each (query, a, b, judge, preference, swapped)."""
+    table = table_of([Vote(*vote, "because", "key") for vote in votes], Vote)
+    return table.select(list(COLUMNS))
+
+
 def test_whatever_comes_from_data_is_shown_and_not_run(tmp_path):
     def say(request):
         return "refused" if request.documents[0].id == "d3" else None
 
     page = report(tmp_path, [evil_pool(), Pool(f"{EVIL}2", EVIL, ())], say=say)
-    assert not {"script", "img", "iframe", "object", "link"} & set(page.tags)
+    assert not {"img", "iframe", "object", "link"} & set(page.tags)
     assert not [name for name, _ in page.attributes if name.startswith("on")]
-    text = "".join(page.text)
-    for shown in (f"{EVIL}?", f"{EVIL}1", f"{EVIL}q", f"openai:{EVIL}", f"{EVIL}2"):
+    assert len(page.scripts) == 2, "Plotly and our own"
+    text = page.words()
+    for shown in (f"{EVIL}?", f"{EVIL}q", f"openai:{EVIL}", f"{EVIL}2"):
         assert shown in text
+    assert page.packed[0, "documents"][0][:2] == [f"{EVIL}1", f"{EVIL} [[worth=0]]"]
+
+
+def test_data_in_scripts_can_neither_end_them_nor_be_markup_for_plotly():
+    text = embedded({"a": f"</script>{EVIL}", "nan": float("nan")})
+    assert "<" not in text
+    assert json.loads(text) == {"a": f"</script>{EVIL}", "nan": None}
+    assert plain('<a href="x">&lt;') == '&lt;a href="x"&gt;&amp;lt;'
 
 
 def test_the_page_needs_no_network(tmp_path):
     page = report(tmp_path, [evil_pool()])
-    assert not [item for item in page.attributes if item[0] in ("src", "href", "srcset", "action")]
+    named = ("src", "href", "srcset", "action")
+    assert not [
+        item for item in page.attributes if item[0] in named and not item[1].startswith("#")
+    ]
     raw = (tmp_path / "report.html").read_text(encoding="utf-8")
     style = raw.partition("<style>")[2].partition("</style>")[0]
     assert "url(" not in style
     assert "@import" not in style
-    assert "http-equiv" not in raw
+    [policy] = [value for _, value in page.attributes if value and "default-src" in value]
+    assert policy.startswith("default-src 'none'; script-src 'sha256-")
+    assert "unsafe-eval" not in policy
 
 
 def test_queries_failures_and_what_was_not_scored_are_there(tmp_path):
@@ -69,44 +152,129 @@ def test_queries_failures_and_what_was_not_scored_are_there(tmp_path):
         return "refused" if request.judge.provider == "openai" else None
 
     pools = [evil_pool(), Pool("small", "one candidate", (Document("d1", "x"),))]
-    text = " ".join("".join(report(tmp_path, pools, say=say).text).split())
+    page = report(tmp_path, pools, say=say)
+    text = page.words()
     assert "Relevance scores of 2 queries" in text
     assert "3 of 4 documents scored from 3 judgments; 3 requests without one" in text
-    assert "Queries without scores" in text
-    assert "of the 2 documents that a comparison takes" in text
-    assert "Requests without a judgment" in text
-    assert "not judged" in text
-    assert "small" in text
+    assert "of the 2 documents that a comparison takes" in page.words("unscored")
+    assert [row[2:4] for row in page.table("failures")[1:]] == [["openai:one", "refused"]] * 3
+    assert page.packed[1, "documents"] == [["d1", "x", None, None, None, 0]]
+    head, *rows = page.table("judges")
+    by_judge = {row[0]: dict(zip(head, row, strict=True)) for row in rows}
+    assert (by_judge["anthropic:two"]["votes"], by_judge["openai:one"]["refused"]) == ("3", "3")
+    assert by_judge[f"openai:{EVIL}"]["$ per 1,000"] == "166.6667"
 
 
-def test_documents_stand_by_rank_and_those_without_a_score_last(tmp_path):
-    documents = tuple(Document(f"d{i}", f"text [[worth={i}]]") for i in range(4))
-    page = report(tmp_path, [Pool("q", "query", documents)], document_limit=3)
-    text = "".join(page.text)
-    places = [text.index(f"\n{rank}{doc}") for rank, doc in ((1, "d2"), (2, "d1"), (3, "d0"))]
-    assert places == sorted(places)
-    assert text.index("\N{EN DASH}d3") > places[-1]
+def test_documents_stand_in_input_order_with_their_scores_and_votes(tmp_path):
+    page = report(tmp_path, [pool_of((1, 3, 2, 0))], document_limit=3)
+    documents = page.packed[0, "documents"]
+    assert [(doc_id, rank) for doc_id, _, _, _, rank, _ in documents] == [
+        *(("d0", 3), ("d1", 1), ("d2", 2), ("d3", None))
+    ]
+    packed = page.packed[0, "votes"]
+    assert sorted(packed["judges"]) == ["anthropic:two", "openai:one"]
+    expected = [
+        (vote["doc_id_a"], vote["doc_id_b"], vote["judge"], vote["preference"], vote["swapped"])
+        for vote in pq.read_table(tmp_path / "votes.parquet").to_pylist()
+    ]
+    assert expected == [
+        (f"d{a}", f"d{b}", packed["judges"][judge], preference, bool(swapped))
+        for a, b, judge, preference, swapped, _ in packed["votes"]
+    ]
+    assert " or " in packed["votes"][0][5]
 
 
-def test_a_query_whose_scores_are_all_equal_is_drawn(tmp_path):
+def test_a_query_whose_scores_are_all_equal_has_a_page(tmp_path):
     documents = (Document("d0", "[[worth=1]]"), Document("d1", "[[worth=1]]"))
     page = report(tmp_path, [Pool("q", "query", documents)])
-    assert "+0.00" in "".join(page.text)
+    assert [document[2] for document in page.packed[0, "documents"]] == [0, 0]
+    assert "scores" in page.sections
 
 
 def test_a_run_of_nothing_has_a_report(tmp_path):
-    text = "".join(report(tmp_path, []).text)
-    assert "Relevance scores of 0 queries" in text
+    page = report(tmp_path, [])
+    assert "Relevance scores of 0 queries" in page.words()
+    assert set(page.sections) == {"", "judges", "queries"}
 
 
-def test_only_the_first_queries_are_shown_and_the_page_says_so(tmp_path, monkeypatch):
-    monkeypatch.setattr("zelo_ray.report._QUERIES", 2)
-    pools = [Pool(f"query-{i}", f"text {i}", ()) for i in range(4)]
-    text = "".join(report(tmp_path, pools).text)
-    assert "The first 2; all of them are in scores.parquet" in text
-    shown = text.partition("The first 2")[2]
-    assert "query-1" in shown
-    assert "query-2" not in shown
+def test_only_the_first_queries_are_listed_and_the_page_says_so(tmp_path, monkeypatch):
+    monkeypatch.setattr("zelo_ray.report.details.QUERIES", 2)
+    page = report(tmp_path, [Pool(f"query-{i}", f"text {i}", ()) for i in range(4)])
+    text = page.words("queries")
+    assert "The first 2 of 4 queries; all of them are in scores.parquet" in text
+    assert "query-1" in text
+    assert "query-2" not in text
+
+
+@pytest.mark.parametrize(("documents", "votes"), [(4, 4), (4, 1), (4, 0), (1, 0)])
+def test_comparisons_are_carried_in_order_as_far_as_there_is_room(
+    tmp_path, monkeypatch, documents, votes
+):
+    pools = [pool_of((0, 1, 2), f"q{i}") for i in range(4)]
+    sizes = report(tmp_path, pools).sizes
+    room = [sizes[q, "documents"] for q in range(documents)]
+    room += [sizes[q, "votes"] for q in range(votes)]
+    monkeypatch.setattr("zelo_ray.report.details.BYTES", sum(room))
+    write_report(str(tmp_path))
+    page = page_of(tmp_path)
+    assert list(page.packed) == [
+        (q, kind)
+        for q in range(documents)
+        for kind in (("documents", "votes") if q < votes else ("documents",))
+    ]
+    text = page.words("queries")
+    assert (f"{votes} of them carry their comparisons" in text) == (0 < votes < 4)
+    assert (f"The first {documents} of 4 queries" in text) == (documents < 4)
+
+
+def test_judges_agree_by_the_sign_on_pairs_that_both_compared():
+    table = votes_of(
+        ("q1", "a", "b", "j1", 0.5, False),
+        ("q1", "a", "b", "j2", 0.1, True),
+        ("q1", "a", "c", "j1", -0.5, False),
+        ("q1", "c", "a", "j2", -0.2, False),  # the same pair, named the other way
+        ("q1", "b", "c", "j1", 0.0, False),
+        ("q1", "b", "c", "j2", -0.2, True),
+        ("q2", "a", "b", "j1", 0.4, False),
+        ("q2", "x", "y", "j2", -0.4, False),  # only one of them compared it
+    )
+    panel = panel_of([table.slice(0, 6), table.slice(6)])
+    assert panel.agreement("j2", "j1") == (0.5, 3)
+    assert panel.by_query == {"q1": 0.5}
+    assert panel.agreement("j1", "j3")[1] == 0
+
+
+def test_the_share_of_the_document_shown_first_minds_what_was_swapped():
+    table = votes_of(
+        ("q", "a", "b", "j", -0.5, False),  # for a, which was first
+        ("q", "a", "c", "j", -0.5, True),  # for a, which was second
+        ("q", "b", "c", "j", 0.5, True),  # for c, which was first
+        ("q", "b", "d", "j", 0.0, True),
+    )
+    panel = panel_of([table])
+    assert (panel.first["j"], panel.votes["j"]) == (2.5, 4)
+
+
+def test_tables_come_in_chunks_that_divide_no_query(tmp_path, monkeypatch):
+    monkeypatch.setattr("zelo_ray.report.source._ROWS", 4)
+    ids = [f"q{i}" for i, size in enumerate((3, 6, 1, 4, 2)) for _ in range(size)]
+    table = pa.table({"query_id": ids, "n": range(len(ids))})
+    pq.write_table(table, tmp_path / "scores.parquet", row_group_size=5)
+    chunks = list(Source(str(tmp_path)).chunks("scores", ["n", "query_id"]))
+    assert pa.concat_tables(chunks)["n"].to_pylist() == list(range(len(ids)))
+    seen = [set(chunk["query_id"].to_pylist()) for chunk in chunks]
+    assert len(seen) > 2
+    assert sum(map(len, seen)) == 5
+
+
+def test_a_section_whose_file_is_absent_is_left_out(tmp_path):
+    report(tmp_path, [pool_of()])
+    for name in ("votes", "failures"):
+        (tmp_path / f"{name}.parquet").unlink()
+    write_report(str(tmp_path))
+    page = page_of(tmp_path)
+    assert set(page.sections) == {"", "scores", "judges", "uncertain", "queries"}
+    assert list(page.packed) == [(0, "documents")]
 
 
 def test_a_directory_without_a_run_is_said_in_one_line(tmp_path):

@@ -1,0 +1,114 @@
+"""What a query holds when a person opens it: packed for the page, as far as there is room."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from zelo_ray.report.page import packed, short
+from zelo_ray.report.source import starts
+
+QUERIES = 1000
+"""How many queries a page lists, so that it stays light to open."""
+BYTES = 13_000_000
+"""Room for what the queries hold; with Plotly's 5 MB a page stays well under 20 MB."""
+COLUMNS = ("query_id", "doc_id_a", "doc_id_b", "judge", "preference", "swapped", "reasoning")
+"""The columns of votes that `pack` reads."""
+
+_QUERY = 400
+_ID = 200
+_TEXT = 600  # characters of one document
+_TEXTS = 6_000  # and of all of a query
+_REASONING = 4_000
+
+
+@dataclass(slots=True)
+class Entry:
+    """One query of the list: its documents (id, text), and what is packed of it."""
+
+    query_id: str
+    query: str
+    documents: list[tuple[str, str]]
+    std_error: float = float("nan")
+    """mean over its documents; NaN if it has no scores"""
+    scores: pa.Table | None = None
+    packed: dict[str, str] = field(default_factory=dict)
+
+
+def entries(lines: Iterable[bytes]) -> list[Entry]:
+    """The queries at the head of ``annotated.jsonl``."""
+    found = []
+    for line, _ in zip(lines, range(QUERIES), strict=False):
+        pool = json.loads(line)
+        room = min(_TEXT, max(80, _TEXTS // max(1, len(pool["documents"]))))
+        documents = [(d["id"], short(d["content"], room)) for d in pool["documents"]]
+        found.append(Entry(pool["query"]["id"], short(pool["query"]["query"], _QUERY), documents))
+    return found
+
+
+def pack(listed: list[Entry], votes: Iterable[pa.Table]) -> int:
+    """Pack documents, and then comparisons in order, until the room is used up.
+
+    Returns:
+        how many queries have room for their documents; the others hold nothing.
+    """
+    room = BYTES
+    for place, entry in enumerate(listed):
+        entry.packed["documents"] = packed(_documents(entry))
+        room -= len(entry.packed["documents"])
+        if room < 0:
+            entry.packed.clear()
+            return place
+    by_id = {entry.query_id: entry for entry in listed}
+    for query_id, table in by_query(votes):
+        if query_id in by_id:
+            entry = by_id[query_id]
+            blob = packed(_votes(entry, table))
+            room -= len(blob)
+            if room < 0:
+                break
+            entry.packed["votes"] = blob
+    return len(listed)
+
+
+def by_query(chunks: Iterable[pa.Table]) -> Iterator[tuple[str, pa.Table]]:
+    """The rows of each query, of chunks that divide none."""
+    for chunk in chunks:
+        first = starts(chunk)
+        for start, end in zip(first, np.append(first[1:], chunk.num_rows), strict=True):
+            yield chunk["query_id"][start].as_py(), chunk.slice(start, end - start)
+
+
+def _documents(entry: Entry) -> list[list[Any]]:
+    rows: Mapping[str, Mapping[str, Any]] = {}
+    if entry.scores is not None:
+        rows = {row["doc_id"]: row for row in entry.scores.to_pylist()}
+    return [
+        [short(doc_id, _ID), text]
+        + (
+            [round(rows[doc_id][name], 4) for name in ("score", "std_error", "rank", "comparisons")]
+            if doc_id in rows
+            else [None, None, None, 0]
+        )
+        for doc_id, text in entry.documents
+    ]
+
+
+def _votes(entry: Entry, table: pa.Table) -> dict[str, Any]:
+    place = {doc_id: i for i, (doc_id, _) in enumerate(entry.documents)}
+    judges: dict[str, int] = {}
+    votes = [
+        (
+            *(place[vote["doc_id_a"]], place[vote["doc_id_b"]]),
+            judges.setdefault(vote["judge"], len(judges)),
+            round(vote["preference"], 4),
+            int(vote["swapped"]),
+            short(vote["reasoning"], _REASONING),
+        )
+        for vote in table.to_pylist()
+        if vote["doc_id_a"] in place and vote["doc_id_b"] in place
+    ]
+    return {"judges": list(judges), "votes": votes}

@@ -1,0 +1,101 @@
+"""Sections of an annotation run on its judges: what they gave, cost, and how far they agree."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from zelo_ray.report.figures import intervals, matrix
+from zelo_ray.report.judged import Annotation
+from zelo_ray.report.page import Cells, Chart, Section, Table, Text, plural
+
+
+def judges_section(annotation: Annotation) -> Section:
+    """What each judge gave, failed and cost."""
+    failed = _failures_by_judge(annotation)
+    statuses = sorted({status for counts in failed.values() for status in counts})
+    asked = annotation.run["judges"]
+    names = list(dict.fromkeys([*asked, *annotation.panel.votes, *failed]))
+    has_votes = annotation.source.has("votes.parquet")
+    columns = ["judge", *(["votes"] if has_votes else []), *statuses]
+    now = ("known", "asked", "ok", "retries", "tokens in", "tokens out", "dollars", "$ per 1,000")
+    rows: list[Cells] = []
+    for name in names:
+        votes = [f"{annotation.panel.votes.get(name, 0):,}"] if has_votes else []
+        lost = [f"{failed.get(name, {}).get(status, 0):,}" for status in statuses]
+        tally = asked.get(name)
+        rows.append([Text(name), *votes, *lost, *(_spent(tally) if tally else [""] * len(now))])
+    table = Table(
+        (*columns, *now),
+        rows,
+        "Votes and failures by kind are of the results as they stand. The others are of this run "
+        "alone: what was known from runs before, asked now, answered well, and what it cost.",
+        frozenset((*columns[1:], *now)),
+    )
+    return Section("judges", "Judges", (table,))
+
+
+def _spent(tally: Mapping[str, Any]) -> list[str]:
+    answered = tally["answered"]
+    each = f"{1000 * tally['dollars'] / answered:.4f}" if answered else "\N{EN DASH}"
+    counts = (answered, tally["statuses"].get("ok", 0), tally["retries"])
+    tokens = (tally["input_tokens"], tally["output_tokens"])
+    numbers = [f"{count:,}" for count in (tally["known"], *counts, *tokens)]
+    return [*numbers, f"{tally['dollars']:.4f}", each]
+
+
+def _failures_by_judge(annotation: Annotation) -> dict[str, dict[str, int]]:
+    if not annotation.source.has("failures.parquet"):
+        return {}
+    counts: dict[str, dict[str, int]] = {}
+    for chunk in annotation.source.chunks("failures", ("query_id", "judge", "status")):
+        for row in chunk.group_by(["judge", "status"]).aggregate([([], "count_all")]).to_pylist():
+            of_judge = counts.setdefault(row["judge"], {})
+            of_judge[row["status"]] = of_judge.get(row["status"], 0) + row["count_all"]
+    return counts
+
+
+def agreement_section(annotation: Annotation) -> Section | None:
+    """How often judges agree, and how far the order of presentation sways them."""
+    names = sorted(annotation.panel.votes)
+    if not names:
+        return None
+    parts: list[Chart] = []
+    if len(names) > 1:
+        values = np.full((len(names), len(names)), np.nan)
+        hover = [[""] * len(names) for _ in names]
+        for i, one in enumerate(names):
+            for j, other in enumerate(names):
+                if i != j:
+                    values[i, j], pairs = annotation.panel.agreement(one, other)
+                    on = plural(pairs, "pair")
+                    hover[i][j] = f"{one} and {other}: {values[i, j]:.1%} of {on}"
+        parts.append(
+            Chart(
+                {"": matrix(names, values, hover, 0.5)},
+                "On which share of pairs two judges prefer the same document; where one of them "
+                "sees a tie it counts half. 50% is what two coins would reach.",
+            )
+        )
+    share = np.array(
+        [annotation.panel.first[name] / annotation.panel.votes[name] for name in names]
+    )
+    low, high = _wilson(share, np.array([annotation.panel.votes[name] for name in names]))
+    figure = intervals(names, {"": (share, low, high)}, "share of what came first", 0.5)
+    parts.append(
+        Chart(
+            {"": figure},
+            "Which share of a judge's votes went to the document it was shown first, with a 95% "
+            "interval. The order is drawn at random, so a judge without bias stands at 0.5.",
+        )
+    )
+    return Section("agreement", "Agreement and bias", parts)
+
+
+def _wilson(share: np.ndarray, count: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The 95% interval of a share (Wilson 1927, doi:10.1080/01621459.1927.10502953)."""
+    z = 1.959964
+    middle = (share + z * z / (2 * count)) / (1 + z * z / count)
+    reach = share * (1 - share) / count + z * z / (4 * count * count)
+    half = z / (1 + z * z / count) * np.sqrt(reach)
+    return middle - half, middle + half

@@ -1,0 +1,266 @@
+"use strict";
+// Draws what stands in the page's data. Text from data becomes text nodes, or goes through plain().
+(() => {
+  const all = (selector, root = document) => [...root.querySelectorAll(selector)];
+  const el = (name, props, ...children) => {
+    const node = document.createElement(name);
+    for (const [key, value] of Object.entries(props || {})) key in node ? (node[key] = value) : node.setAttribute(key, value);
+    node.append(...children.filter((child) => child != null));
+    return node;
+  };
+  const plain = (text) => String(text).replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+  const short = (text, length) => (text.length > length ? `${text.slice(0, length / 2 - 1)}…${text.slice(-length / 2)}` : text);
+  const signed = (value) => (value > 0 ? "+" : value < 0 ? "−" : "") + Math.abs(value).toFixed(2);
+  const by = (key) => (a, b) => key(a) - key(b);
+
+  // Figures name the page's colours; a browser resolves light-dark() only where a colour is used.
+  const probe = document.body.appendChild(el("i", { hidden: true }));
+  const colour = (name) => {
+    probe.style.color = `var(${name})`;
+    return getComputedStyle(probe).color;
+  };
+  const painted = (value, key) => {
+    const coloured = /color(scale)?$/.test(key);
+    if (typeof value === "string") return coloured && value.startsWith("--") ? colour(value) : value;
+    if (value === null || typeof value !== "object") return value;
+    if (Array.isArray(value)) return coloured || value[0]?.constructor === Object ? value.map((item) => painted(item, key)) : value;
+    return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, painted(item, name)]));
+  };
+  const axis = { gridcolor: "--line", zerolinecolor: "--line", linecolor: "--line", automargin: true, fixedrange: true };
+  const paper = {
+    paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", dragmode: false, hovermode: "closest",
+    margin: { l: 44, r: 12, t: 16, b: 44 }, showlegend: false, legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom" },
+    hoverlabel: { bgcolor: "--soft", bordercolor: "--line", font: { color: "--ink" }, align: "left", namelength: 40 },
+  };
+  const drawn = new Map();
+  const draw = (node, figure) => {
+    drawn.set(node, figure);
+    const font = { family: "system-ui, sans-serif", size: 12, color: "--ink" };
+    const layout = { ...paper, font, xaxis: {}, yaxis: {}, ...figure.layout };
+    for (const name of Object.keys(layout)) if (/^[xy]axis/.test(name)) layout[name] = { ...axis, ...layout[name] };
+    if (layout.showlegend && node.clientWidth < 640) layout.height += 20 * figure.data.length; // one under the other
+    node.style.minHeight = `${layout.height}px`;
+    return Plotly.react(node, painted(figure.data, "data"), painted(layout, "layout"), { displayModeBar: false, responsive: true });
+  };
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+    for (const [node, figure] of drawn) node.isConnected ? draw(node, figure) : drawn.delete(node);
+  });
+
+  // A chart is drawn when it comes near the window.
+  const waiting = new Map();
+  const watch = new IntersectionObserver((seen) => {
+    for (const entry of seen) {
+      if (!entry.isIntersecting) continue;
+      watch.unobserve(entry.target);
+      waiting.get(entry.target)();
+    }
+  }, { rootMargin: "600px" });
+  const later = (node, task) => {
+    waiting.set(node, task);
+    watch.observe(node);
+  };
+  const stored = (figure) => JSON.parse(figure.querySelector("script").textContent);
+
+  for (const node of all("figure.chart")) {
+    const figures = new Map(stored(node));
+    const select = node.querySelector("select");
+    const plot = node.querySelector(".plot");
+    plot.style.minHeight = `${[...figures.values()][0].layout.height}px`;
+    const show = () => draw(plot, select ? figures.get(select.value) : [...figures.values()][0]);
+    later(plot, show);
+    if (select) select.addEventListener("change", () => drawn.has(plot) && figures.has(select.value) && show());
+  }
+  const alike = all("select[data-choice]");
+  const choose = (select) => {
+    for (const other of alike) {
+      if (other === select || other.dataset.choice !== select.dataset.choice || other.value === select.value) continue;
+      if (![...other.options].some((option) => option.value === select.value)) continue;
+      other.value = select.value;
+      other.dispatchEvent(new Event("change"));
+    }
+  };
+  for (const select of alike) select.addEventListener("change", (event) => event.isTrusted && choose(select));
+
+  // Two runs against each other.
+  for (const node of all("figure.duel")) {
+    const { measure, arms, queries } = stored(node);
+    const values = new Map(arms);
+    const [up, across] = [node.querySelector(".up"), node.querySelector(".across")];
+    const show = () => {
+      const [x, y] = [values.get(across.value), values.get(up.value)];
+      const top = Math.max(1, ...x, ...y);
+      const both = queries.map((_, i) => i).filter((i) => x[i] !== null && y[i] !== null);
+      const [above, below] = [both.filter((i) => y[i] > x[i]).length, both.filter((i) => y[i] < x[i]).length];
+      const name = (select) => ({ text: `${plain(short(select.value, 30))}, ${plain(measure)}` });
+      node.querySelector(".count").textContent =
+        `${up.value} is better on ${above.toLocaleString("en")}, ${across.value} on ${below.toLocaleString("en")}, and ${(both.length - above - below).toLocaleString("en")} are equal.`;
+      return draw(node.querySelector(".plot"), {
+        data: [{ type: "scatter", mode: "markers", x: both.map((i) => x[i]), y: both.map((i) => y[i]), text: both.map((i) => plain(queries[i])),
+          marker: { color: "--c0", size: 7, opacity: 0.55 }, hovertemplate: "%{text}<br>across %{x:.3f}, upright %{y:.3f}<extra></extra>" }],
+        layout: { height: 460, xaxis: { title: name(across), range: [-0.03, top + 0.03] }, yaxis: { title: name(up), range: [-0.03, top + 0.03] },
+          shapes: [{ type: "line", x0: 0, y0: 0, x1: top, y1: top, line: { color: "--dim", width: 1, dash: "dot" } }] },
+      });
+    };
+    later(node.querySelector(".plot"), show);
+    for (const select of [up, across]) select.addEventListener("change", show);
+  }
+
+  // Queries: unpacked when they are opened.
+  const unpack = async (script) => {
+    const bytes = Uint8Array.from(atob(script.textContent), (letter) => letter.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    return JSON.parse(await new Response(stream).text());
+  };
+  const bar = (value, reach) => {
+    const share = (50 * value) / reach;
+    const inner = el("i");
+    inner.style.cssText = `${share >= 0 ? "left" : "right"}: 50%; width: ${Math.abs(share).toFixed(1)}%; background: var(${share >= 0 ? "--up" : "--down"})`;
+    return el("div", { className: "bar" }, inner);
+  };
+  // What a vote says for one of its two documents: above 0 if that is the better one.
+  const gain = (vote, doc) => (vote.a === doc ? -vote.preference : vote.preference);
+  const mean = (numbers) => numbers.reduce((sum, number) => sum + number, 0) / numbers.length;
+  const outcome = (value) => el("span", { className: value > 0 ? "won" : value < 0 ? "lost" : "dim" }, `${value > 0 ? "won" : value < 0 ? "lost" : "tied"} ${signed(value)}`);
+
+  const comparisons = (query, doc) => {
+    const box = el("div", { className: "comparisons" });
+    for (const [other, votes] of [...query.opponents[doc]].sort(by(([opponent]) => query.documents[opponent].rank ?? Infinity))) {
+      const opponent = query.documents[other];
+      const words = votes.map((vote) => {
+        const [first, second] = vote.swapped ? [vote.b, vote.a] : [vote.a, vote.b];
+        const seen = `saw ${query.documents[first].id} as A, ${query.documents[second].id} as B`;
+        return el("div", {}, query.judges[vote.judge], ": ", outcome(gain(vote, doc)), " ", el("span", { className: "dim" }, seen), el("blockquote", {}, vote.reasoning));
+      });
+      const chips = votes.map((vote) => el("span", { className: "dim" }, ` · ${query.judges[vote.judge]} ${signed(gain(vote, doc))}`));
+      const rank = opponent.rank === null ? "no rank" : `rank ${opponent.rank}`;
+      const summary = el("summary", {}, outcome(mean(votes.map((vote) => gain(vote, doc)))), ` against ${opponent.id} (${rank})`, ...chips);
+      box.append(el("details", {}, summary, ...words));
+    }
+    return box;
+  };
+
+  const table = (query) => {
+    const reach = Math.max(...query.documents.map((doc) => Math.abs(doc.score ?? 0))) || 1;
+    const head = el("tr", {}, ...["rank", "document", "score", "", "text"].map((name) => el("th", {}, name)));
+    const body = el("tbody");
+    for (const place of query.ranked) {
+      const doc = query.documents[place];
+      const opens = query.opponents[place].size > 0;
+      const id = opens ? el("button", { className: "id", title: "show its comparisons", ariaExpanded: "false" }, doc.id) : el("div", { className: "id" }, doc.id);
+      const score = doc.score === null ? "not judged" : `${signed(doc.score)} ± ${doc.error.toFixed(2)}`;
+      const row = el("tr", {}, el("td", {}, doc.rank === null ? "–" : String(doc.rank)), el("td", {}, id), el("td", { className: "n" }, score),
+        el("td", { className: "bars" }, doc.score === null ? null : bar(doc.score, reach)), el("td", { className: "words" }, doc.text));
+      body.append(row);
+      if (!opens) continue;
+      let below = null;
+      id.addEventListener("click", () => {
+        below = below || el("tr", {}, el("td", { colSpan: 5 }, comparisons(query, place)));
+        const open = !below.isConnected;
+        open ? row.after(below) : below.remove();
+        id.ariaExpanded = String(open);
+      });
+    }
+    return el("div", { className: "wide" }, el("table", { className: "ranking" }, el("thead", {}, head), body));
+  };
+
+  const matrix = (query, order) => {
+    const ids = order.map((place) => query.documents[place].id);
+    const cell = (row, column) => query.opponents[row].get(column);
+    const told = (row, column) => {
+      const votes = cell(row, column);
+      return votes ? `${plain(query.documents[row].id)} against ${plain(query.documents[column].id)}: ${signed(mean(votes.map((vote) => gain(vote, row))))}, ${votes.length} votes` : "";
+    };
+    const ticks = { tickvals: ids.length > 40 ? [] : ids.map((_, i) => i), ticktext: ids.map((id) => plain(short(id, 18))), showgrid: false, zeroline: false };
+    return {
+      data: [{ type: "heatmap", zmin: -1, zmax: 1, colorscale: [[0, "--down"], [0.5, "--mid"], [1, "--up"]], showscale: false, xgap: 1, ygap: 1, hoverongaps: false,
+        z: order.map((row) => order.map((column) => (cell(row, column) ? mean(cell(row, column).map((vote) => gain(vote, row))) : null))),
+        text: order.map((row) => order.map((column) => told(row, column))), hovertemplate: "%{text}<extra></extra>" }],
+      layout: { height: 420, xaxis: { ...ticks, tickangle: -50 }, yaxis: { ...ticks, range: [ids.length - 0.5, -0.5] } },
+    };
+  };
+
+  const graph = (query) => {
+    const scored = query.ranked.filter((place) => query.documents[place].score !== null);
+    const x = (place) => query.documents[place].score;
+    const y = (place) => (query.documents[place].rank * 0.618034) % 1;
+    const kinds = { kept: { x: [], y: [] }, upset: { x: [], y: [] } };
+    const middle = { x: [], y: [], text: [] };
+    for (const place of scored) {
+      for (const [other, votes] of query.opponents[place]) {
+        if (other <= place || query.documents[other].score === null) continue;
+        const value = mean(votes.map((vote) => gain(vote, place)));
+        const kind = value * (x(place) - x(other)) < 0 ? kinds.upset : kinds.kept;
+        kind.x.push(x(place), x(other), null);
+        kind.y.push(y(place), y(other), null);
+        middle.x.push((x(place) + x(other)) / 2);
+        middle.y.push((y(place) + y(other)) / 2);
+        middle.text.push(`${plain(query.documents[place].id)} against ${plain(query.documents[other].id)}: ${signed(value)}`);
+      }
+    }
+    const line = (kind, name, width) => ({ type: "scatter", mode: "lines", ...kind, line: { color: name, width }, hoverinfo: "skip" });
+    const text = scored.map((place) => plain(short(query.documents[place].id, 18)));
+    const told = scored.map((place) => `${plain(query.documents[place].id)}: ${signed(x(place))} ± ${query.documents[place].error.toFixed(2)}, ${query.documents[place].votes} votes`);
+    return {
+      data: [line(kinds.kept, "--edge", 1), line(kinds.upset, "--down", 1.2),
+        { type: "scatter", mode: "markers", ...middle, marker: { color: "--dim", size: 9, opacity: 0 }, hovertemplate: "%{text}<extra></extra>" },
+        { type: "scatter", mode: scored.length > 30 ? "markers" : "markers+text", x: scored.map(x), y: scored.map(y), text, textposition: "top center", textfont: { size: 10 },
+          customdata: told, hovertemplate: "%{customdata}<extra></extra>", marker: { color: "--c0", size: 10 }, cliponaxis: false }],
+      layout: { height: 420, xaxis: { title: { text: "score, in logits" } }, yaxis: { visible: false, range: [-0.1, 1.12] } },
+    };
+  };
+
+  const pictured = (title, caption, figure) => {
+    const plot = el("div", { className: "plot" });
+    later(plot, () => draw(plot, figure));
+    return el("figure", { className: "chart" }, el("h3", {}, title), plot, el("figcaption", {}, caption));
+  };
+  const unfold = async (details) => {
+    const scripts = all("script", details);
+    const rows = await unpack(scripts[0]);
+    const documents = rows.map(([id, text, score, error, rank, votes]) => ({ id, text, score, error, rank, votes }));
+    const query = { documents, judges: [], opponents: documents.map(() => new Map()) };
+    query.ranked = documents.map((_, i) => i).sort(by((i) => documents[i].rank ?? Infinity));
+    if (scripts[1]) {
+      const packed = await unpack(scripts[1]);
+      query.judges = packed.judges;
+      for (const [a, b, judge, preference, swapped, reasoning] of packed.votes) {
+        const vote = { a, b, judge, preference, swapped, reasoning };
+        for (const [one, other] of [[a, b], [b, a]]) query.opponents[one].set(other, [...(query.opponents[one].get(other) || []), vote]);
+      }
+    }
+    details.append(table(query));
+    if (!scripts[1]) {
+      details.append(el("p", { className: "dim" }, details.parentNode.dataset.elsewhere));
+      return;
+    }
+    if (!query.opponents.some((others) => others.size)) return;
+    const all_places = documents.map((_, i) => i);
+    details.append(el("div", { className: "pair" },
+      pictured("Preferences, in input order", "The panel's mean preference for the row's document over the column's: green where the row won, orange where it lost, blank where they were not compared.", matrix(query, all_places)),
+      pictured("Preferences, in zELO order", "The same, best document first: green above the diagonal and orange below it is a panel that agrees with its own ranking.", matrix(query, query.ranked)),
+      pictured("Comparisons", "Documents by score; a line is a pair that was compared, in orange where the panel's preference runs against the scores. Heights only keep the documents apart.", graph(query))));
+  };
+  const opened = new WeakSet();
+  for (const details of all(".queries > details")) {
+    details.addEventListener("toggle", () => {
+      if (!details.open || opened.has(details)) return;
+      opened.add(details);
+      unfold(details);
+    });
+  }
+  for (const search of all(".queries > input")) {
+    search.addEventListener("input", () => {
+      const wanted = search.value.toLowerCase();
+      for (const details of all(":scope > details", search.parentNode)) details.hidden = !details.firstElementChild.textContent.toLowerCase().includes(wanted);
+    });
+  }
+  const follow = () => {
+    const target = document.getElementById(location.hash.slice(1));
+    if (target && target.localName === "details") {
+      target.hidden = false;
+      target.open = true;
+    }
+  };
+  addEventListener("hashchange", follow);
+  follow();
+})();
