@@ -38,7 +38,8 @@ ROOT = Path(__file__).parents[1]
 def bare_environment() -> dict[str, str]:
     """The environment without what this project, the SDKs and storage read from it."""
     spoken_for = (
-        *("OPENAI_", "ANTHROPIC_", "GEMINI_", "GOOGLE_", "ZEROENTROPY_", "ZELO_RAY_", "RAY_"),
+        *("OPENAI_", "ANTHROPIC_", "GEMINI_", "GOOGLE_", "ZELO_RAY_", "RAY_"),
+        *("ZEROENTROPY_", "COHERE_", "CO_API_", "VOYAGE_", "JINA_", "HF_"),
         *("AWS_", "FSSPEC_", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"),
     )
     kept = {n: v for n, v in os.environ.items() if not n.upper().startswith(spoken_for)}

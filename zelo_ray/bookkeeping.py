@@ -104,7 +104,7 @@ class Books:
             LedgerError: it could not be kept.
         """
         usage, dollars = answer.usage, 0.0 if answer.status in _UNBILLED else None
-        if usage.input_tokens or usage.output_tokens:
+        if usage != Usage():
             dollars = price(judge, usage, self._prices, batch=bool(batch))
         elif dollars is None and price(judge, Usage(1000, 1000), self._prices) == 0:
             dollars = 0.0  # else an answer that does not say what it used is of unknown price

@@ -11,8 +11,15 @@ from typing import Any
 from zelo_ray.config import Price
 from zelo_ray.records import Judge, Usage
 
-_FREE = {"offline", "simulated"}
+_FREE = {"offline", "simulated", "cross-encoder", "bi-encoder", "custom"}
 _PROVIDER_IDS = {"openai": "openai", "anthropic": "anthropic", "gemini": "google"}
+# What that table does not hold: list prices of rerankers in November 2026, dollars for a million
+# tokens of input. Cohere and Jina publish none for a token.
+_RERANKERS = {
+    "zeroentropy": dict.fromkeys(("zerank-2", "zerank-1", "zerank-1-small"), 0.025),
+    "voyage": dict.fromkeys(("rerank-3", "rerank-2.5", "rerank-2"), 0.05)
+    | dict.fromkeys(("rerank-3-lite", "rerank-2.5-lite", "rerank-2-lite"), 0.02),
+}
 _LISTED_FOR = 900  # seconds that a look into the table is good for: its prices change by the clock
 _BATCH = 0.5  # what all three providers charge where the table has no rate for batches
 _PROBE = Usage(1000, 100)
@@ -20,13 +27,14 @@ _PROBE = Usage(1000, 100)
 
 @dataclass(frozen=True, slots=True)
 class _Rates:
-    """Dollars a token, for prompts of more than ``over`` tokens."""
+    """Dollars a token, for prompts of more than ``over`` tokens, and dollars a search."""
 
     over: int
     input: float
     output: float
     cached: float
     cache_write: float
+    search: float = 0.0
 
 
 def price(
@@ -40,7 +48,8 @@ def price(
     """What one call costs, in US dollars; None where that is unknown.
 
     Judges that run in this process cost nothing, and what a server named by its URL costs is
-    unknown, unless ``prices`` says so. Hidden thinking is part of the output.
+    unknown, unless ``prices`` says so. Hidden thinking is part of the output. Who charges for
+    searches charges for one at least.
 
     Args:
         judge: who was asked.
@@ -57,6 +66,8 @@ def price(
         return None
     if own is not None:
         rates = _own(own, batch=batch)
+    elif listed := _reranker(judge):
+        rates = listed
     elif judge.base_url or judge.provider not in _PROVIDER_IDS:
         return None
     else:
@@ -70,6 +81,7 @@ def price(
         + usage.cached_tokens * rates.cached
         + usage.cache_write_tokens * rates.cache_write
         + usage.output_tokens * rates.output
+        + max(1, usage.searches) * rates.search
     )
 
 
@@ -88,7 +100,15 @@ def _own(own: Price, *, batch: bool) -> _Rates:
     scale = 1e-6 * (own.batch if batch else 1.0)
     cached = own.input if own.cached is None else own.cached
     cache_write = own.input if own.cache_write is None else own.cache_write
-    return _Rates(-1, own.input * scale, own.output * scale, cached * scale, cache_write * scale)
+    tokens = (own.input * scale, own.output * scale, cached * scale, cache_write * scale)
+    return _Rates(-1, *tokens, search=own.search / 1000)
+
+
+def _reranker(judge: Judge) -> _Rates | None:
+    dollars = _RERANKERS.get(judge.provider, {}).get(judge.model)
+    if dollars is None or judge.base_url:
+        return None
+    return _Rates(-1, dollars / 1e6, 0.0, dollars / 1e6, dollars / 1e6)
 
 
 @lru_cache(1024)

@@ -99,10 +99,10 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one call.
+    """What one call used: tokens, and searches where a provider counts those.
 
-    ``input_tokens`` and ``output_tokens`` are inclusive totals; the others say how much of them was
-    read from a cache, written to one, or spent on hidden thinking.
+    ``input_tokens`` and ``output_tokens`` are inclusive totals; the next three say how much of them
+    was read from a cache, written to one, or spent on hidden thinking.
     """
 
     input_tokens: int = 0
@@ -110,6 +110,7 @@ class Usage:
     cached_tokens: int = 0
     cache_write_tokens: int = 0
     thinking_tokens: int = 0
+    searches: int = 0
 
     def __post_init__(self) -> None:
         """A count that is none, as some servers send, is taken as 0: it must not cost an answer."""
@@ -142,7 +143,8 @@ class Reply:
     ``dollars`` is None where the model's price is unknown; ``received_at`` is ISO 8601 in UTC;
     ``attempts`` counts the calls made up to this row; ``run_id`` names the run that paid. A row
     that is not ``final`` was billed, but could not be read, and was to be asked again. ``batch``
-    is the provider's id of the batch that it came in; empty for a call of its own.
+    is the provider's id of the batch that it came in; empty for a call of its own. ``searches``
+    counts what some rerankers charge for instead of tokens.
     """
 
     key: str
@@ -162,6 +164,7 @@ class Reply:
     run_id: str
     final: bool = True
     batch: str = ""
+    searches: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 A protocol is a plain generator: it yields a list of requests (a round), is sent the list of
 replies, and returns its judgments. It imports no client, no event loop, no Ray and no file system,
 so to resume is to run it again. A new one is a module with the names of `Module` and a line in
-``PROTOCOLS``.
+``PROTOCOLS``; or in ``RANKERS``, if it asks one judge for the order of a pool.
 """
 
 from collections.abc import Generator, Mapping, Sequence
@@ -18,6 +18,14 @@ from zelo_ray.rating import Fit
 from zelo_ray.records import Failure, Judge, Pool, Reply, Request
 
 PROTOCOLS = {"zelo": "zelo_ray.protocols.zelo"}
+"""Ways of judging, by a panel."""
+
+RANKERS = {
+    "rerank": "zelo_ray.protocols.rerank",
+    "listwise": "zelo_ray.protocols.listwise",
+    "pointwise": "zelo_ray.protocols.pointwise",
+}
+"""Ways of ordering a pool, by one judge. Its judgments are the lines of a run, or one `Failure`."""
 
 Rounds = Generator[list[Request], list[Reply], list[Any]]
 """Yields requests, is sent their replies in the same order, returns judgments and `Failure`."""
@@ -44,7 +52,7 @@ class Module(Protocol):
         """How many requests a pool is expected to take, without making them."""
 
     def fit(self, judgments: Sequence[Sequence[Any]], options: Options) -> list[Fit]:
-        """Turn the judgments of many pools into scores, a `Fit` for each pool."""
+        """Turn the judgments of many pools into scores, a `Fit` for each. Only in PROTOCOLS."""
 
 
 def _unasked(request: Request, absent: Mapping[str, str]) -> Reply:
@@ -73,14 +81,24 @@ class UnknownProtocol(Exception):  # noqa: N818 - it names what is the matter
 
 
 def module(name: str) -> Module:
-    """A protocol's module, imported when first used.
+    """The module of a protocol or a ranker, imported when first used.
+
+    Raises:
+        UnknownProtocol: there is none of that name.
+    """
+    if name not in RANKERS:
+        refuse_unknown(name)
+    return cast(Module, import_module({**PROTOCOLS, **RANKERS}[name]))
+
+
+def refuse_unknown(name: str) -> None:
+    """Refuse what is no way of judging.
 
     Raises:
         UnknownProtocol: there is none of that name.
     """
     if name not in PROTOCOLS:
         raise UnknownProtocol(f"unknown protocol {name!r}; there are {', '.join(PROTOCOLS)}")
-    return cast(Module, import_module(PROTOCOLS[name]))
 
 
 class Replies(Protocol):

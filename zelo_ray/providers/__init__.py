@@ -1,6 +1,7 @@
 """Providers carry a request to a model and bring the answer back. They know nothing of relevance.
 
-A provider is one line in ``PROVIDERS`` and one module with the names of `Module`. What goes wrong
+A provider is one line in ``PROVIDERS`` and one module with the names of `Module`. So is a provider
+of rerankers, in ``RERANKERS``: judges that answer with scores and nothing else. What goes wrong
 leaves it as one of three errors; `zelo_ray.online` decides what to do about each.
 """
 
@@ -24,6 +25,18 @@ PROVIDERS = {
     "offline": "zelo_ray.providers.offline",
     "simulated": "zelo_ray.providers.simulated",
 }
+
+RERANKERS = {
+    "zeroentropy": "zelo_ray.rerankers.zeroentropy",
+    "cohere": "zelo_ray.rerankers.cohere",
+    "voyage": "zelo_ray.rerankers.voyage",
+    "jina": "zelo_ray.rerankers.jina",
+    "rerank": "zelo_ray.rerankers.server",
+    "cross-encoder": "zelo_ray.rerankers.cross_encoder",
+    "bi-encoder": "zelo_ray.rerankers.bi_encoder",
+    "custom": "zelo_ray.rerankers.custom",
+}
+"""No panel may have one of these."""
 
 
 class PanelError(Exception):
@@ -178,14 +191,15 @@ class Module(Protocol):
 
 
 def module(name: str) -> Module:
-    """A provider's module, imported when first used.
+    """A provider's module, of judges or of rerankers, imported when first used.
 
     Raises:
         PanelError: there is none of that name.
     """
-    if name not in PROVIDERS:
+    known = {**PROVIDERS, **RERANKERS}
+    if name not in known:
         raise PanelError(f"unknown provider {name!r}; there are {', '.join(PROVIDERS)}")
-    return cast(Module, import_module(PROVIDERS[name]))
+    return cast(Module, import_module(known[name]))
 
 
 def find_key(judge: Judge, variables: Mapping[str, str], environ: Mapping[str, str]) -> str:
@@ -233,21 +247,32 @@ def build_panel(
         )
     panel: dict[str, Judge] = {}
     for judge in asked:
+        if judge.provider in RERANKERS:
+            raise PanelError(f"{judge.name} is a reranker, which judges nothing; see bakeoff")
         known = module(judge.provider)
-        _check_url(judge)
         models = [judge.model] if judge.model else known.MODELS
         for each in (replace(judge, model=model) for model in models):
             if each.name in panel:
                 raise PanelError(f"judge {each.name} is named twice")
-            if known.CLOSED and each.model not in known.MODELS:
-                raise PanelError(f"unknown judge {each.name}; there are {', '.join(known.MODELS)}")
-            own = options.get(each.name, {})
-            if unknown := set(own) - set(known.OPTIONS):
-                allowed = ", ".join(sorted(known.OPTIONS)) or "none"
-                raise PanelError(f"{each.name}: unknown option {min(unknown)!r}; known: {allowed}")
-            panel[each.name] = replace(each, options={**known.OPTIONS, **own})
+            panel[each.name] = with_options(each, options.get(each.name, {}))
     refuse_strangers(tuple(panel.values()), options)
     return tuple(panel.values())
+
+
+def with_options(judge: Judge, own: Mapping[str, Any]) -> Judge:
+    """The judge with all its options: its own, and else the defaults of its provider.
+
+    Raises:
+        PanelError: its URL, model or an option cannot be.
+    """
+    known = module(judge.provider)
+    _check_url(judge)
+    if known.CLOSED and judge.model not in known.MODELS:
+        raise PanelError(f"unknown judge {judge.name}; there are {', '.join(known.MODELS)}")
+    if unknown := set(own) - set(known.OPTIONS):
+        allowed = ", ".join(sorted(known.OPTIONS)) or "none"
+        raise PanelError(f"{judge.name}: unknown option {min(unknown)!r}; known: {allowed}")
+    return replace(judge, options={**known.OPTIONS, **own})
 
 
 def panel_of(

@@ -3,7 +3,8 @@
 They are for trying things out, for tests, and as a baseline that a paid judge should beat. Each
 scores both documents against the query by the words or letters that they share, and votes for the
 higher score; none understands a paraphrase. How common a word is they know from the `wordfreq`
-package, as a language model does from its training. They answer pairwise requests only.
+package, as a language model does from its training. They answer pairwise requests, and as rerankers
+give the scores themselves.
 """
 
 import json
@@ -53,9 +54,15 @@ class Offline:
     """Answers from the request's own material."""
 
     async def send(self, request: Request) -> Answer:
-        """Compare two documents."""
+        """Compare two documents, or score some."""
+        if "scores" in request.verdict.model_fields:
+            texts = [document.content for document in request.documents]
+            score, _ = _JUDGES[request.judge.model]
+            # Not in a thread: the stemmer is not made for several.
+            text = json.dumps({"scores": score(request.query, texts)})
+            return Answer("ok", text, Usage(), model=request.judge.model)
         if "preference" not in request.verdict.model_fields or len(request.documents) != 2:
-            raise Refused("offline judges compare two documents and answer nothing else")
+            raise Refused("offline judges compare two documents or score some, and nothing else")
         score, slope = _JUDGES[request.judge.model]
         a, b = score(request.query, [document.content for document in request.documents])
         preference = round(math.tanh((b - a) * slope), 4)

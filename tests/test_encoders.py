@@ -1,0 +1,174 @@
+"""Encoders on this machine: tiny models, made here from nothing and saved to disk."""
+
+import asyncio
+import os
+import warnings
+
+import numpy as np
+import pytest
+
+from tests.fakes.rerank import rank
+from zelo_ray.config import BakeoffOptions
+from zelo_ray.providers import PanelError, Settings, module
+from zelo_ray.records import Document, Pool
+from zelo_ray.rerankers import arms_of, local
+
+WORDS = ("how", "do", "i", "reset", "the", "garage", "door", "opener", "hold", "its", "learn")
+WORDS += ("button", "bread", "is", "sold", "here")
+TEXTS = ["hold its learn button", "", "bread is sold here", "reset the door opener " * 200]
+POOL = Pool(
+    "q1",
+    "how do i reset the opener",
+    tuple(Document(f"d{i}", text) for i, text in enumerate(TEXTS)),
+)
+
+
+@pytest.fixture(autouse=True)
+def _offline(monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setenv("TOKENIZERS_PARALLELISM", "false")
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    """A cross-encoder of one number, one of three, and a bi-encoder, with random weights."""
+    os.environ["HF_HUB_OFFLINE"] = "1"
+    import torch
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
+    from transformers import BertConfig, BertForSequenceClassification, BertModel, BertTokenizerFast
+
+    root = tmp_path_factory.mktemp("models")
+    vocabulary = [
+        "[PAD]",
+        "[UNK]",
+        "[CLS]",
+        "[SEP]",
+        "[MASK]",
+        *WORDS,
+        "button",
+        "bread",
+        "is",
+        "sold",
+    ]
+    (root / "vocab.txt").write_text("\n".join(vocabulary))
+    tokenizer = BertTokenizerFast(str(root / "vocab.txt"), model_max_length=64)
+    shape = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
+    shape |= {"intermediate_size": 64, "max_position_embeddings": 64}
+    torch.manual_seed(7)
+    for name, labels in (("cross", 1), ("three", 3)):
+        config = BertConfig(vocab_size=len(vocabulary), num_labels=labels, **shape)
+        config.initializer_range = 1.0
+        BertForSequenceClassification(config).save_pretrained(root / name)
+        tokenizer.save_pretrained(root / name)
+    config = BertConfig(vocab_size=len(vocabulary), initializer_range=1.0, **shape)
+    BertModel(config).save_pretrained(root / "plain")
+    tokenizer.save_pretrained(root / "plain")
+    plain = Transformer(str(root / "plain"))
+    pooling = Pooling(plain.get_embedding_dimension())
+    SentenceTransformer(modules=[plain, pooling], device="cpu").save(str(root / "bi"))
+    return root
+
+
+def scores_of(kind, folder, out, **options):
+    spec, fields = f"e={kind}:{folder}", {"reranker_options": {"e": {"device": "cpu", **options}}}
+    found = rank([POOL], out, {}, spec, **fields)
+    assert not found.failures, found.failures
+    return np.array(list(found.scores["q1"].values()))
+
+
+def test_a_cross_encoder_gives_its_own_numbers(folders, tmp_path):
+    import torch
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+    scores = scores_of("cross-encoder", folders / "cross", tmp_path)
+    tokenizer = AutoTokenizer.from_pretrained(folders / "cross")
+    model = AutoModelForSequenceClassification.from_pretrained(folders / "cross").eval()
+    expected = []
+    for text in TEXTS:
+        pairs = [(POOL.query, text)]
+        tokens = tokenizer(pairs, truncation=True, max_length=64, return_tensors="pt")
+        with torch.no_grad():
+            expected.append(model(**tokens).logits.item())
+    assert scores == pytest.approx(expected, abs=1e-4)
+    assert len(set(scores)) == 4
+
+
+def test_a_bi_encoder_gives_similarities(folders, tmp_path):
+    scores = scores_of("bi-encoder", folders / "bi", tmp_path)
+    assert len(set(scores)) == 4
+    assert np.all(np.abs(scores) <= 1 + 1e-6)
+
+
+@pytest.mark.parametrize(("kind", "name"), [("cross-encoder", "cross"), ("bi-encoder", "bi")])
+def test_blocks_change_nothing_and_a_limit_of_length_does(folders, tmp_path, kind, name):
+    whole = scores_of(kind, folders / name, tmp_path / "whole")
+    blocks = scores_of(kind, folders / name, tmp_path / "blocks", block_size=1)
+    short = scores_of(kind, folders / name, tmp_path / "short", max_length=10)
+    assert blocks == pytest.approx(whole, abs=1e-5)
+    assert short[3] != pytest.approx(whole[3], abs=1e-3)
+
+
+def test_a_second_run_computes_nothing_until_the_model_changes(folders, tmp_path):
+    spec = f"cross-encoder:{folders / 'cross'}"
+    first = rank([POOL], tmp_path, {}, spec)
+    again = rank([POOL], tmp_path, {}, spec, run_id="again")
+    assert (len(first.books), len(again.books)) == (1, 1)
+    assert first.books[0].dollars == 0
+    os.utime(folders / "cross" / "config.json", (1, 1))
+    assert len(rank([POOL], tmp_path, {}, spec, run_id="third").books) == 2
+
+
+def test_a_model_of_several_numbers_is_no_reranker(folders, tmp_path):
+    found = rank([POOL], tmp_path, {}, f"e=cross-encoder:{folders / 'three'}")
+    assert found.failures["q1"].status == "invalid"
+    assert "no number, but list" in found.failures["q1"].reason
+
+
+def test_a_model_that_cannot_be_loaded_ends_it(tmp_path):
+    (tmp_path / "empty").mkdir()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what the packages think of such a folder is theirs
+        found = rank([POOL], tmp_path, {}, f"e=cross-encoder:{tmp_path / 'empty'}")
+    (reason,) = found.asker.lost.values()
+    assert "cannot be loaded" in reason
+    assert "\n" not in reason
+
+
+def test_a_folder_that_is_not_there_is_told_at_once(tmp_path):
+    options = BakeoffOptions(truth="t", out="o", rerankers=(f"bi-encoder:{tmp_path}/no",))
+    with pytest.raises(PanelError, match="there is no such folder"):
+        arms_of(options, {}, run_id="run")
+
+
+@pytest.mark.parametrize("kind", ["cross-encoder", "bi-encoder"])
+def test_without_the_package_the_error_names_the_extra(monkeypatch, kind):
+    monkeypatch.setattr(local, "find_spec", lambda name: None)
+    with pytest.raises(PanelError, match=r"zelo-ray\[encoders\]"):
+        module(kind).connect(Settings())
+
+
+def test_the_loop_lives_while_a_model_computes(folders):
+    options = BakeoffOptions(
+        truth="t", out="o", rerankers=(f"cross-encoder:{folders / 'cross'}",), document_limit=2
+    )
+    (arm,) = arms_of(options, {}, run_id="run")
+    assert arm.judge.options["version"]
+
+    async def run():
+        from tests.builders import request_of
+        from zelo_ray.protocols.rerank import Scores
+
+        provider = module("cross-encoder").connect(Settings())
+        documents = POOL.documents * 50
+        request = request_of(judge=arm.judge, verdict=Scores, query=POOL.query, documents=documents)
+        sending, beats = asyncio.create_task(provider.send(request)), 0
+        while not sending.done():
+            await asyncio.sleep(0.001)
+            beats += 1
+        await provider.aclose()
+        return beats, await sending
+
+    beats, answer = asyncio.run(run())
+    assert answer.status == "ok"
+    assert beats > 1

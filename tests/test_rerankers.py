@@ -1,0 +1,445 @@
+"""Who takes part in a bake-off: names, options, keys; rerankers of the user's own; lexical ones."""
+
+import asyncio
+import json
+import sys
+import threading
+
+import pytest
+
+import zelo_ray
+from tests.builders import judge_of, request_of
+from tests.fakes.rerank import pool, rank
+from zelo_ray.config import BakeoffOptions, OptionError, Options, load_options
+from zelo_ray.protocols.rerank import Scores
+from zelo_ray.providers import RERANKERS, PanelError, Refused, Settings, build_panel, module
+from zelo_ray.records import Document
+from zelo_ray.rerankers import Arm, arms_of, asking_options
+from zelo_ray.rerankers.answers import answer_of
+
+KEYS = {"CO_API_KEY": "c", "OPENAI_API_KEY": "o", "JINA_API_KEY": "j"}
+POOL = pool()
+WORTHS = {"d0": 0.5, "d1": 3.0, "d2": 1.25, "d3": -2.0}
+
+OWN = """
+import asyncio
+
+import numpy as np
+
+from tests.fakes.rerank import worth
+from zelo_ray import Reranker
+
+
+class Mine(Reranker):
+    def __init__(self, scale=1.0, shift=0):
+        self.scale, self.shift = scale, shift
+
+    async def score(self, query, documents):
+        await asyncio.sleep(0)
+        return [self.scale * worth(text) + self.shift for text in documents]
+
+
+class Versioned(Mine):
+    version = 3
+
+
+class Plain:
+    def score(self, query, documents):
+        return np.array([worth(text) for text in documents], dtype=np.float32)
+
+
+class Called:
+    async def __call__(self, query, documents):
+        return [worth(text) for text in documents]
+
+
+def function(query, documents, scale=1.0):
+    return [scale * worth(text) for text in documents]
+
+
+async def asynchronous(query, documents):
+    return tuple(worth(text) for text in documents)
+
+
+made = Mine()
+calls = []
+
+
+async def raises(query, documents):
+    calls.append(query)
+    if "q2" in query:
+        raise RuntimeError("no idea\\nof it " + "x" * 500)
+    return [0.0] * len(documents)
+
+
+def few(query, documents):
+    return [0.0]
+
+
+def nothing(query, documents):
+    return None
+
+
+def hangs(query, documents):
+    return asyncio.sleep(60)
+
+
+def other(question):
+    return []
+
+
+class Broken:
+    def __init__(self):
+        raise ValueError("no such weights")
+
+    def score(self, query, documents):
+        return []
+
+
+number = 7
+"""
+
+
+@pytest.fixture(autouse=True)
+def _workplace(tmp_path, monkeypatch):
+    """A folder with a module of the user's, where the job is started."""
+    folder = tmp_path / "job"
+    (folder / "deep").mkdir(parents=True)
+    (folder / "own_rerankers.py").write_text(OWN)
+    (folder / "deep" / "more.py").write_text(OWN)
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    yield
+    for name in ("own_rerankers", "reranker_more"):
+        sys.modules.pop(name, None)
+
+
+def options_of(*rerankers, **fields):
+    return BakeoffOptions(**{"truth": "t", "out": "o", "rerankers": rerankers, **fields})
+
+
+def arms(*rerankers, environ=KEYS, **fields):
+    return arms_of(options_of(*rerankers, **fields), environ, run_id="run")
+
+
+def said(*rerankers, **fields):
+    with pytest.raises(PanelError) as caught:
+        arms(*rerankers, **fields)
+    message = str(caught.value)
+    assert "\n" not in message
+    return message
+
+
+# Names
+
+
+@pytest.mark.parametrize(
+    ("spec", "protocol", "judge"),
+    [
+        ("bm25", "rerank", "offline:bm25"),
+        ("offline:likelihood", "rerank", "offline:likelihood"),
+        ("cohere:rerank-v4.0-pro", "rerank", "cohere:rerank-v4.0-pro"),
+        ("cohere", "rerank", "cohere:rerank-v5.0-pro"),
+        ("rerank:m@http://h:8000/v1", "rerank", "rerank:m@http://h:8000/v1"),
+        ("cross-encoder:org/model", "rerank", "cross-encoder:org/model"),
+        ("listwise:openai:gpt-6-luna", "listwise", "openai:gpt-6-luna"),
+        ("pointwise:openai", "pointwise", "openai:gpt-6-luna"),
+        ("listwise:openai:q@http://h/v1", "listwise", "openai:q@http://h/v1"),
+        ("own_rerankers:Mine", "rerank", "custom:own_rerankers:Mine"),
+        ("custom:own_rerankers:Mine", "rerank", "custom:own_rerankers:Mine"),
+        ("deep/more.py:Mine", "rerank", "custom:deep/more.py:Mine"),
+    ],
+)
+def test_a_name_says_who_is_asked_and_how(spec, protocol, judge):
+    (arm,) = arms(spec)
+    assert (arm.name, arm.protocol, arm.judge.name) == (spec, protocol, judge)
+
+
+def test_the_original_order_takes_no_judge():
+    assert arms("original") == (Arm("original", "original", None),)
+    options = options_of("original")
+    assert asking_options(arms("original")[0], options).judges == ()
+
+
+def test_a_label_names_an_arm_and_keeps_two_of_a_kind_apart():
+    specs = ("a=bm25", "b=bm25", "with url=rerank:m@http://h/v1?x=1", "rerank:m@http://h/v1?x=1")
+    found = arms(*specs)
+    assert [arm.name for arm in found] == ["a", "b", "with url", specs[3]]
+    assert found[2].judge == found[3].judge
+
+
+@pytest.mark.parametrize(
+    ("specs", "says"),
+    [
+        (("bm52",), "unknown reranker 'bm52'; there are original, bm25, chargram, likelihood"),
+        (("cohre:rerank-v4",), "No module named 'cohre'; built in are original"),
+        (("bm25", "bm25"), "bm25 is named twice"),
+        (("a=bm25", "a=original"), "a is named twice"),
+        (("openai:gpt-6-luna",), "is a judge; write listwise:openai:gpt-6-luna or pointwise:"),
+        (("listwise:offline:bm25",), "a language model of openai, anthropic, gemini"),
+        (("listwise:cohere:m",), "a language model of openai"),
+        (("offline:tfidf",), "unknown judge offline:tfidf; there are bm25"),
+        (("offline",), "one of bm25, chargram, likelihood"),
+        (("cross-encoder",), "names no model; write cross-encoder:MODEL"),
+        (("rerank:m",), "write rerank:MODEL@http://host"),
+        (("cohere:m@http://key:word@h",), "no key in a URL"),
+        (("zeroentropy",), "set ZEROENTROPY_API_KEY"),
+        (("own_rerankers:No",), "has no attribute 'No'"),
+        (("deep/none.py:Mine",), "deep/none.py:Mine cannot be imported: FileNotFoundError"),
+        (("own_rerankers:Broken",), "cannot be made: ValueError: no such weights"),
+        (("own_rerankers:other",), "does not take (query, documents)"),
+        (("own_rerankers:number",), "is no function, and has no score"),
+    ],
+)
+def test_what_is_no_reranker_is_told_in_one_line(specs, says):
+    assert says in said(*specs)
+
+
+@pytest.mark.parametrize("name", RERANKERS)
+def test_a_reranker_judges_nothing(name):
+    with pytest.raises(PanelError, match="is a reranker, which judges nothing"):
+        build_panel((f"{name}:m",), {}, {})
+
+
+def test_without_names_no_reranker_gets_onto_a_panel():
+    panel = build_panel((), {}, {**KEYS, "VOYAGE_API_KEY": "v"})
+    assert [judge.provider for judge in panel] == ["openai"]
+
+
+@pytest.mark.parametrize("name", RERANKERS)
+def test_the_modules_hold_what_providers_do(name):
+    found = module(name)
+    for part in ("KEY_VARIABLES", "MODELS", "CLOSED", "OPTIONS", "CONCURRENCY", "RATES", "BATCH"):
+        assert hasattr(found, part)
+    assert found.BATCH is None
+
+
+# Options
+
+
+def test_options_are_by_the_name_of_the_arm():
+    fields = {
+        "reranker_options": {"a": {"documents": 10}, "b": {"max_output_tokens": 99}},
+        "limits": {"a": {"rpm": 5}},
+        "prices": {"b": {"input": 1, "output": 2}, "a": {"search": 2.5}},
+        "api_key_env": {"a": "MINE"},
+        "num_gpus": {"b": 0.5},
+        "seed": 7,
+        "document_limit": 9,
+        "max_usd": 3.0,
+    }
+    options = options_of("a=cohere:m", "b=listwise:openai:q", **fields)
+    one, other = arms_of(options, {"MINE": "k", **KEYS}, run_id="run")
+    assert one.judge.options == {**module("cohere").OPTIONS, "documents": 10}
+    assert other.judge.options == {**module("openai").OPTIONS, "max_output_tokens": 99}
+    asked = asking_options(one, options)
+    assert isinstance(asked, Options)
+    assert (asked.protocol, asked.judges, asked.seed) == ("rerank", ("cohere:m",), 7)
+    assert (asked.document_limit, asked.max_usd, asked.out) == (9, 3.0, "o")
+    assert asked.limits["cohere:m"].rpm == 5
+    assert asked.api_key_env == {"cohere:m": "MINE"}
+    assert asked.prices["cohere:m"].search == 2.5
+    assert list(asking_options(other, options).prices) == ["openai:q"]
+    assert asking_options(other, options).limits == {}
+
+
+@pytest.mark.parametrize(
+    "field", ["limits", "prices", "api_key_env", "reranker_options", "num_gpus"]
+)
+def test_options_for_a_stranger_are_refused(field):
+    given = {
+        "limits": {},
+        "prices": {"search": 1},
+        "api_key_env": "X",
+        "reranker_options": {},
+        "num_gpus": 1,
+    }
+    says = said("a=bm25", **{field: {"offline:bm25": given[field]}})
+    assert says == f"{field} for 'offline:bm25', but the rerankers are a"
+
+
+@pytest.mark.parametrize(
+    ("spec", "own", "says"),
+    [
+        ("cohere", {"documnets": 5}, "unknown option 'documnets'; known: documents"),
+        ("cohere", {"documents": 0}, "documents must be a whole number from 1 on"),
+        ("cohere", {"documents": "many"}, "documents must be a whole number"),
+        ("listwise:openai", {"temprature": 0}, "unknown option 'temprature'"),
+        ("bm25", {"k1": 1.2}, "unknown option 'k1'; known: none"),
+        ("original", {"any": 1}, "takes no option"),
+        ("own_rerankers:Mine", {"scael": 2}, "unexpected keyword argument 'scael'"),
+        ("own_rerankers:Mine", {"scale": {1, 2}}, "not JSON serializable"),
+        ("own_rerankers:function", {"scael": 2}, "unexpected keyword argument 'scael'"),
+        ("own_rerankers:function", {"query": "q"}, "multiple values for argument 'query'"),
+    ],
+)
+def test_options_that_cannot_be_are_refused(spec, own, says):
+    assert says in said(f"a={spec}", reranker_options={"a": own})
+
+
+def test_a_budget_needs_prices():
+    says = said("a=jina:m", "bm25", max_usd=1.0)
+    assert "--max-usd needs prices, and that of a is unknown" in says
+    assert "'a': {input: X, output: X}" in says
+    assert arms("a=jina:m", max_usd=1.0, prices={"a": {"search": 1.0}})
+    assert arms("bm25", "original", "own_rerankers:Mine", max_usd=1.0)
+    own = {"a": {"max_output_tokens": None}}
+    assert "limit of output" in said("a=listwise:openai", max_usd=1.0, reranker_options=own)
+
+
+def test_a_price_says_what_it_is_of():
+    for bad in ({"input": 1}, {"output": 1}, {}, {"batch": 1}):
+        with pytest.raises(OptionError, match="Field required"):
+            load_options(BakeoffOptions, {"truth": "t", "out": "o", "prices": {"a": bad}}, {})
+
+
+def test_a_class_with_a_gpu_is_left_to_its_actor():
+    assert arms("own_rerankers:Broken", num_gpus={"own_rerankers:Broken": 1})
+
+
+# Of the user's own
+
+
+@pytest.mark.parametrize("name", ["Mine", "Plain", "Called", "function", "asynchronous", "made"])
+def test_every_way_to_write_one_works(tmp_path, name):
+    found = rank([POOL], tmp_path, {}, f"own_rerankers:{name}")
+    assert found.scores == {"q1": WORTHS}
+    (row,) = found.books
+    assert row.dollars == 0
+
+
+def test_a_file_may_hold_it_too(tmp_path):
+    assert rank([POOL], tmp_path, {}, "deep/more.py:Mine").scores == {"q1": WORTHS}
+
+
+@pytest.mark.parametrize("name", ["Mine", "function"])
+def test_its_options_are_arguments(tmp_path, name):
+    spec, own = f"a=own_rerankers:{name}", {"a": {"scale": -2.0}}
+    found = rank([POOL], tmp_path, {}, spec, reranker_options=own)
+    assert found.scores["q1"] == {doc_id: -2 * value for doc_id, value in WORTHS.items()}
+
+
+def test_what_it_raises_is_a_failure_of_that_query_alone(tmp_path):
+    pools = [pool(query_id=f"q{i}") for i in range(4)]
+    found = rank(pools, tmp_path, {}, "own_rerankers:raises")
+    assert sorted(found.scores) == ["q0", "q1", "q3"]
+    failure = found.failures["q2"]
+    assert failure.status == "failed"
+    assert failure.reason.startswith("RuntimeError: no idea of it xxx")
+    assert len(failure.reason) == 200
+    assert found.asker.lost == {}
+    assert len(sys.modules["own_rerankers"].calls) == 4
+
+
+@pytest.mark.parametrize(
+    ("name", "says"), [("few", "1 scores for 4 documents"), ("nothing", "NoneType instead of")]
+)
+def test_what_it_returns_must_be_scores(tmp_path, name, says):
+    failure = rank([POOL], tmp_path, {}, f"own_rerankers:{name}").failures["q1"]
+    assert failure.status == "invalid"
+    assert says in failure.reason
+
+
+def test_one_that_hangs_is_left(tmp_path):
+    failure = rank([POOL], tmp_path, {}, "own_rerankers:hangs", timeout=0.1).failures["q1"]
+    assert (failure.status, failure.reason) == ("failed", "TimeoutError")
+
+
+def test_a_class_that_only_its_actor_can_make_ends_the_arm(tmp_path):
+    name = "own_rerankers:Broken"
+    found = rank([POOL], tmp_path, {}, name, num_gpus={name: 1})
+    assert "cannot be made: ValueError: no such weights" in found.asker.lost[f"custom:{name}"]
+
+
+def test_scores_are_kept_only_for_one_that_tells_its_version(tmp_path):
+    for name, rows in (("Mine", 2), ("Versioned", 1)):
+        out = tmp_path / name
+        rank([POOL], out, {}, f"own_rerankers:{name}")
+        rank([POOL], out, {}, f"own_rerankers:{name}")  # within a run nothing is asked twice
+        again = rank([POOL], out, {}, f"own_rerankers:{name}", run_id="again")
+        assert len(again.books) == rows
+        assert again.scores == {"q1": WORTHS}
+
+
+def test_many_queries_are_in_one_at_once():
+    """Each waits until three are in it."""
+    from zelo_ray.rerankers import custom
+
+    barrier, met = threading.Barrier(3, timeout=20), []
+
+    def meets(query, documents):
+        barrier.wait()
+        met.append(query)
+        return [0.0]
+
+    async def run():
+        provider = custom.connect(Settings())
+        judge = judge_of("custom:m:f", arguments={})
+        provider._made[judge.name] = meets
+        sent = []
+        for i in range(3):
+            fields = {"verdict": Scores, "query": str(i), "documents": (Document("d", "t"),)}
+            sent.append(provider.send(request_of(judge=judge, **fields)))
+        answers = await asyncio.gather(*sent)
+        await provider.aclose()
+        return answers
+
+    assert [answer.status for answer in asyncio.run(run())] == ["ok"] * 3
+    assert sorted(met) == ["0", "1", "2"]
+
+
+def test_the_contract_is_for_all_to_see():
+    class Mine(zelo_ray.Reranker):
+        async def score(self, query, documents):
+            return [float(len(text)) for text in documents]
+
+    assert asyncio.run(Mine().score("q", ["a", "bb"])) == [1.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("scores", "says"),
+    [
+        ([1, 2.5], ""),
+        ((1, 2), ""),
+        ([1], "1 scores for 2 documents"),
+        ([1, None], "1 of 2 documents without a score"),
+        ([1, float("inf")], "a score of inf"),
+        ([1, "2"], "no number, but str"),
+        ([[1], [2]], "no number, but list"),
+        (7, "int instead of scores"),
+        ("12", "no number, but str"),
+    ],
+)
+def test_scores_are_numbers_one_for_each_document(scores, says):
+    answer = answer_of(scores, 2)
+    assert answer.status == ("invalid" if says else "ok")
+    assert says in answer.reason
+    if not says:
+        assert json.loads(answer.text)["scores"] == [float(score) for score in scores]
+
+
+# Lexical
+
+
+def test_lexical_rerankers_score_a_whole_pool(tmp_path):
+    texts = (
+        "Our bakery opens at seven.",
+        "To reset the garage door opener, hold its learn button.",
+        "The garage door is red.",
+        "",
+    )
+    documents = tuple(Document(f"d{i}", text) for i, text in enumerate(texts))
+    question = type(POOL)("q1", "How do I reset my garage door opener?", documents)
+    for name in ("bm25", "chargram", "likelihood"):
+        found = rank([question], tmp_path / name, {}, name)
+        best = sorted(found.scores["q1"], key=lambda doc_id: -found.scores["q1"][doc_id])
+        assert best[:2] == ["d1", "d2"]
+        assert found.books[0].dollars == 0
+
+
+def test_lexical_judges_answer_nothing_else():
+    from zelo_ray.protocols.listwise import Order
+
+    request = request_of(judge=judge_of("offline:bm25"), verdict=Order)
+    with pytest.raises(Refused):
+        asyncio.run(module("offline").connect(Settings()).send(request))

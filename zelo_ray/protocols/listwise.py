@@ -1,0 +1,102 @@
+"""A language model orders a pool, window by window (Sun et al. 2023, arXiv 2304.09542).
+
+A window of documents slides from the back of the list to its front; the model orders what stands in
+it, and the better half moves on with it. So the best documents can come from anywhere, and others
+move by at most a window: the result depends on the pool's own order, which is the first stage's.
+Each window needs the one before it: as many rounds as windows.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+
+from pydantic import BaseModel, ConfigDict, Field, create_model, field_validator
+
+from zelo_ray.config import Options
+from zelo_ray.protocols import Rounds
+from zelo_ray.protocols.rerank import failure_of, verdict_in
+from zelo_ray.protocols.texts import code_for, cut, load_prompt
+from zelo_ray.records import Document, Judge, Pool, Ranked, Request
+
+PROMPT = "listwise-1"
+TABLE = "runs"
+JUDGMENT = Ranked
+ROUNDS = 1000  # a window each: more than a pool of ten thousand documents takes
+MIN_DOCUMENTS = 1
+
+_WINDOW, _STEP = 20, 10  # the paper's, section 4.2
+
+
+class Order(BaseModel):
+    """A judge's verdict on the documents of a window."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    order: list[int] = Field(
+        description="the numbers of all documents, each once, the most relevant first"
+    )
+
+
+VERDICTS = (Order,)
+
+
+def rounds(pool: Pool, panel: Sequence[Judge], options: Options) -> Rounds:
+    """Let one judge order the pool; a window that it does not order fails the whole pool."""
+    (judge,) = panel
+    limited = pool.documents[: options.document_limit]
+    ranked = [cut(d, options.document_tokens, options.show_metadata) for d in limited]
+    for start, end in _windows(len(ranked)):
+        window = ranked[start:end]
+        (reply,) = yield [_request(pool.query, window, judge)]
+        found = verdict_in(reply, order_of(len(window)))
+        if isinstance(found, str):
+            return [failure_of(pool, window, reply, found)]
+        ranked[start:end] = [window[number - 1] for number in found.order]
+    scores = {document.id: float(len(ranked) - rank) for rank, document in enumerate(ranked, 1)}
+    return [Ranked(pool.query_id, d.id, scores[d.id]) for d in limited]
+
+
+def count(pool: Pool, panel: Sequence[Judge], options: Options) -> int:
+    """One request a window."""
+    documents = len(pool.documents[: options.document_limit])
+    return sum(1 for _ in _windows(documents)) * len(panel)
+
+
+def _windows(documents: int) -> Iterator[tuple[int, int]]:
+    """The places of each window, from the back; none where there is nothing to order."""
+    end = documents if documents > 1 else 0
+    while end:
+        start = max(0, end - _WINDOW)
+        yield start, end
+        end = end - _STEP if start else 0
+
+
+@cache
+def order_of(documents: int) -> type[Order]:
+    """The verdict on so many documents: nothing but a permutation of their numbers will do."""
+
+    def complete(order: list[int]) -> list[int]:
+        if sorted(order) != list(range(1, documents + 1)):
+            raise ValueError(f"not each number from 1 to {documents} once")
+        return order
+
+    check = {"complete": field_validator("order")(complete)}
+    return create_model("Order", __base__=Order, __doc__=Order.__doc__, __validators__=check)
+
+
+def _request(query: str, documents: Sequence[Document], judge: Judge) -> Request:
+    system, user = load_prompt(PROMPT)
+    texts = [document.content for document in documents]
+    code = code_for(query, *texts)
+    blocks = [
+        f"[document {number} {code}]\n{text}\n[end of document {number} {code}]"
+        for number, text in enumerate(texts, 1)
+    ]
+    prompt = {"code": code, "query": query, "documents": "\n\n".join(blocks), "count": len(texts)}
+    return Request(
+        judge=judge,
+        system=system.template,
+        user=user.substitute(prompt),
+        verdict=order_of(len(texts)),
+        query=query,
+        documents=tuple(documents),
+    )

@@ -1,0 +1,68 @@
+"""A language model scores each document of a pool by itself, from 0 to 100.
+
+One round, and a request for each document: no document is seen beside another, and their order does
+not matter. Whole numbers make ties likely; a measure says how it treats them.
+"""
+
+from collections.abc import Sequence
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from zelo_ray.config import Options
+from zelo_ray.protocols import Rounds
+from zelo_ray.protocols.rerank import failure_of, verdict_in
+from zelo_ray.protocols.texts import code_for, cut, load_prompt
+from zelo_ray.records import Document, Judge, Pool, Ranked, Request
+
+PROMPT = "pointwise-1"
+TABLE = "runs"
+JUDGMENT = Ranked
+ROUNDS = 1
+MIN_DOCUMENTS = 1
+
+
+class Relevance(BaseModel):
+    """A judge's verdict on one document."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    reasoning: str = Field(description="what the document answers, and what is missing")
+    relevance: int = Field(ge=0, le=100, description="0: not at all ... 100: fully")
+
+
+VERDICTS = (Relevance,)
+
+
+def rounds(pool: Pool, panel: Sequence[Judge], options: Options) -> Rounds:
+    """Let one judge score every document; one that it does not score fails the whole pool."""
+    (judge,) = panel
+    limited = pool.documents[: options.document_limit]
+    shown = [cut(d, options.document_tokens, options.show_metadata) for d in limited]
+    if not shown:
+        return []
+    replies = yield [_request(pool.query, document, judge) for document in shown]
+    ranked = []
+    for document, reply in zip(limited, replies, strict=True):
+        found = verdict_in(reply, Relevance)
+        if isinstance(found, str):
+            return [failure_of(pool, (document,), reply, found)]
+        ranked.append(Ranked(pool.query_id, document.id, float(found.relevance)))
+    return ranked
+
+
+def count(pool: Pool, panel: Sequence[Judge], options: Options) -> int:
+    """One request a document."""
+    return len(pool.documents[: options.document_limit]) * len(panel)
+
+
+def _request(query: str, document: Document, judge: Judge) -> Request:
+    system, user = load_prompt(PROMPT)
+    code = code_for(query, document.content)
+    return Request(
+        judge=judge,
+        system=system.template,
+        user=user.substitute({"code": code, "query": query, "document": document.content}),
+        verdict=Relevance,
+        query=query,
+        documents=(document,),
+    )

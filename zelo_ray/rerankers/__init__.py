@@ -1,0 +1,200 @@
+"""Rerankers: who takes part in a bake-off, and how each is asked.
+
+A reranker is a judge that answers with scores, so that limits, retries, budget, ledger and failures
+are a judge's. Its provider is one line in `zelo_ray.providers.RERANKERS` and a module here.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from typing import Any
+
+from zelo_ray.config import Asking, BakeoffOptions, Options
+from zelo_ray.pricing import unpriced
+from zelo_ray.protocols import RANKERS
+from zelo_ray.providers import (
+    PROVIDERS,
+    RERANKERS,
+    Fatal,
+    PanelError,
+    Settings,
+    find_key,
+    module,
+    with_options,
+)
+from zelo_ray.records import Judge
+from zelo_ray.rerankers import custom, local
+
+_ORIGINAL = "original"
+_LEXICAL = ("bm25", "chargram", "likelihood")
+_ENCODERS = ("cross-encoder", "bi-encoder")
+_HOSTED = ("zeroentropy", "cohere", "voyage", "jina")
+_BY_MODEL = tuple(name for name in RANKERS if name != "rerank")
+_LABEL = re.compile(r"[^:/=@]+")
+_KNOWN = ", ".join(
+    [
+        *(_ORIGINAL, *_LEXICAL),
+        *(f"{name}:PATH" for name in _ENCODERS),
+        *(f"{name}:MODEL" for name in _HOSTED),
+        "rerank:MODEL@URL",
+        *(f"{name}:JUDGE" for name in _BY_MODEL),
+        "module:Class",
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """One who takes part: its name, the protocol that asks, and the judge that is asked.
+
+    ``judge`` is None for the protocol "original", the pool's own order, which takes no asking.
+    """
+
+    name: str
+    protocol: str
+    judge: Judge | None
+
+
+def arms_of(options: BakeoffOptions, environ: Mapping[str, str], *, run_id: str) -> tuple[Arm, ...]:
+    """The arms that a job's rerankers call for, checked as far as that goes without any call.
+
+    Args:
+        options: the job's.
+        environ: where keys are found.
+        run_id: this run, whose scores of a reranker without a version serve no other.
+
+    Raises:
+        PanelError: a reranker or an option is unknown, one is named twice, cannot be made, has no
+            key, or no price for a budget.
+    """
+    specs: dict[str, str] = {}
+    for text in options.rerankers:
+        label, is_named, spec = text.partition("=")
+        if not (is_named and _LABEL.fullmatch(label)):
+            label, spec = text, text
+        if label in specs:
+            raise PanelError(
+                f"reranker {label} is named twice; write NAME={spec} to tell them apart"
+            )
+        specs[label] = spec
+    _refuse_strangers(options, specs)
+    arms = []
+    for name, spec in specs.items():
+        arm = _arm(name, spec, options.reranker_options.get(name, {}))
+        if arm.judge is not None:
+            arm = replace(arm, judge=_ready(arm, arm.judge, options, environ, run_id))
+        arms.append(arm)
+    _refuse_unpriced(arms, options)
+    return tuple(arms)
+
+
+def asking_options(arm: Arm, options: BakeoffOptions) -> Options:
+    """How one arm is asked: what users wrote by the arm's name, by its judge's name."""
+    judge = arm.judge.name if arm.judge else ""
+    own = {
+        name: {judge: by_arm[arm.name]} if arm.name in by_arm else {}
+        for name, by_arm in _by_arm(options).items()
+    }
+    shared = {name: getattr(options, name) for name in Asking.model_fields}
+    judges = (judge,) if judge else ()
+    return Options(**{**shared, **own}, inputs=("-",), protocol=arm.protocol, judges=judges)
+
+
+def _by_arm(options: BakeoffOptions) -> dict[str, Mapping[str, Any]]:
+    """The options of an asking that name arms."""
+    names = ("limits", "prices", "api_key_env")
+    return {name: getattr(options, name) for name in names}
+
+
+def _arm(name: str, spec: str, own: Mapping[str, Any]) -> Arm:
+    """What one specification stands for, with its options."""
+    if spec == _ORIGINAL:
+        if own:
+            raise PanelError(f"{name}: the original order takes no option")
+        return Arm(name, _ORIGINAL, None)
+    head, _, rest = spec.partition(":")
+    judge = Judge.parse(f"offline:{spec}" if spec in _LEXICAL else spec)
+    if head in _BY_MODEL:
+        judge = Judge.parse(rest)
+        if judge.provider not in PROVIDERS or judge.provider in ("offline", "simulated"):
+            judges = ", ".join(name for name in PROVIDERS if name not in ("offline", "simulated"))
+            raise PanelError(f"{spec}: write {head}:JUDGE, a language model of {judges}")
+        return Arm(name, head, with_options(_with_model(judge), own))
+    if judge.provider == "custom" or (rest and judge.provider not in {**PROVIDERS, **RERANKERS}):
+        target = rest if judge.provider == "custom" else spec
+        return Arm(name, "rerank", Judge("custom", target, options={"arguments": dict(own)}))
+    if judge.provider in RERANKERS or judge.provider == "offline":
+        return Arm(name, "rerank", with_options(_with_model(judge), own))
+    if judge.provider in PROVIDERS:
+        raise PanelError(
+            f"{spec} is a judge; write {' or '.join(f'{n}:{spec}' for n in _BY_MODEL)}"
+        )
+    raise PanelError(f"unknown reranker {spec!r}; there are {_KNOWN}")
+
+
+def _with_model(judge: Judge) -> Judge:
+    """The judge with a model, which may be its provider's only default."""
+    models = module(judge.provider).MODELS
+    if judge.provider == "rerank" and not judge.base_url:
+        raise PanelError(f"{judge.name}: write rerank:MODEL@http://host:port/path")
+    if judge.model or judge.provider == "rerank":
+        return judge
+    if len(models) != 1:
+        more = f", one of {', '.join(models)}" if models else ""
+        raise PanelError(f"{judge.name} names no model; write {judge.provider}:MODEL{more}")
+    return replace(judge, model=models[0])
+
+
+def _ready(
+    arm: Arm, judge: Judge, options: BakeoffOptions, environ: Mapping[str, str], run_id: str
+) -> Judge:
+    """The judge with its version, if it can be asked."""
+    if judge.provider == "custom":
+        try:
+            found = custom.found_at(judge)
+        except PanelError as error:
+            raise PanelError(f"{error}; built in are {_KNOWN}") from None
+        if arm.name not in options.num_gpus:  # else only its actor can make it
+            custom.scorer(judge, found)
+        return custom.versioned(judge, found, run_id)
+    most = judge.options.get("documents", 1)
+    if not isinstance(most, int) or most < 1:
+        raise PanelError(f"{arm.name}: documents must be a whole number from 1 on")
+    key = find_key(judge, asking_options(arm, options).api_key_env, environ)
+    if not module(judge.provider).KEY_VARIABLES:
+        try:
+            module(judge.provider).connect(Settings(key, judge.base_url))
+        except Fatal as fatal:
+            raise PanelError(str(fatal)) from None
+    if judge.provider == "offline":  # what it computes may change with the package
+        return replace(judge, options={**judge.options, "version": version("zelo-ray")})
+    if judge.provider in _ENCODERS and judge.options["version"] is None:
+        own = {"version": local.fingerprint_of(judge)}
+        return replace(judge, options={**judge.options, **own})
+    return judge
+
+
+def _refuse_strangers(options: BakeoffOptions, names: Mapping[str, str]) -> None:
+    given = {**_by_arm(options)}
+    given |= {"reranker_options": options.reranker_options, "num_gpus": options.num_gpus}
+    for option, by_arm in given.items():
+        for stranger in (name for name in by_arm if name not in names):
+            there = ", ".join(names) or "none"
+            raise PanelError(f"{option} for {stranger!r}, but the rerankers are {there}")
+
+
+def _refuse_unpriced(arms: list[Arm], options: BakeoffOptions) -> None:
+    if options.max_usd is None:
+        return
+    for arm in arms:
+        if arm.judge is None:
+            continue
+        if unpriced([arm.judge], asking_options(arm, options).prices):
+            raise PanelError(
+                f"--max-usd needs prices, and that of {arm.name} is unknown; give it as prices: "
+                f"{{'{arm.name}': {{input: X, output: X}}}}, dollars for a million tokens, or "
+                "{search: X}, for a thousand searches"
+            )
+        if arm.judge.options.get("max_output_tokens", 1) is None:
+            raise PanelError(f"--max-usd needs a limit of output: {arm.name}, max_output_tokens")

@@ -1,0 +1,74 @@
+"""Scores as a reranker gave them, made into an answer, or into the reason why they are none."""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from numbers import Real
+from typing import Any
+
+from zelo_ray.records import Answer, Usage
+
+_REASON_LENGTH = 200
+
+
+def answer_of(scores: Any, count: int, usage: Usage | None = None, model: str = "") -> Answer:
+    """An answer from scores in the documents' order.
+
+    Args:
+        scores: a sequence, an array or a tensor of ``count`` numbers; None where one is missing.
+        count: how many documents were sent.
+        usage: what the call used.
+        model: who answered.
+
+    Returns:
+        The scores as JSON; an invalid answer unless there is a finite number for each document.
+    """
+    used = usage or Usage()
+    try:
+        found = list(scores.tolist() if hasattr(scores, "tolist") else scores)
+    except TypeError:
+        return Answer("invalid", "", used, model, f"{type(scores).__name__} instead of scores")
+    if why := _fault(found, count):
+        return Answer("invalid", "", used, model, why)
+    text = json.dumps({"scores": [float(score) for score in found]})
+    return Answer("ok", text, used, model)
+
+
+def _fault(scores: Sequence[Any], count: int) -> str:
+    if len(scores) != count:
+        return f"{len(scores)} scores for {count} documents"
+    if missing := sum(score is None for score in scores):
+        return f"{missing} of {count} documents without a score"
+    bad = [s for s in scores if isinstance(s, bool) or not isinstance(s, Real)]
+    if bad:
+        return f"a score that is no number, but {type(bad[0]).__name__}"
+    infinite = [score for score in scores if not math.isfinite(score)]
+    return f"a score of {infinite[0]}" if infinite else ""
+
+
+def placed(rows: Sequence[Mapping[str, Any]], key: str, count: int) -> list[Any] | str:
+    """Scores put back where their documents stood: servers sort them.
+
+    Args:
+        rows: one for each document, with its ``index`` and, under ``key``, its score.
+        key: the name of the score.
+        count: how many documents were sent.
+
+    Returns:
+        The scores, with None for a document that got none; or why they cannot be placed.
+    """
+    scores: dict[int, Any] = {}
+    for row in rows:
+        index = row["index"]
+        if type(index) is not int or not 0 <= index < count:
+            return f"a score for document {index!r} of {count}"
+        if index in scores:
+            return f"two scores for document {index}"
+        scores[index] = row[key]
+    return [scores.get(index) for index in range(count)]
+
+
+def failed(error: BaseException) -> Answer:
+    """What a reranker that runs here answers when it raises: its error, in one short line."""
+    said = " ".join(f"{type(error).__name__}: {error}".split())
+    return Answer("failed", "", Usage(), reason=said.removesuffix(":")[:_REASON_LENGTH])

@@ -1,0 +1,48 @@
+"""Bi-encoders: a model reads the query and each document apart; their similarity is the score."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from zelo_ray.providers import Provider, Settings
+from zelo_ray.records import Judge
+from zelo_ray.rerankers import local
+
+KEY_VARIABLES: tuple[str, ...] = ()
+MODELS: tuple[str, ...] = ()
+CLOSED = False
+OPTIONS: Mapping[str, Any] = local.OPTIONS
+CONCURRENCY = 2  # one is computed, one waits
+RATES: Mapping[str, float] = {}
+BATCH = None
+
+counted = local.nothing_counted
+
+
+def connect(settings: Settings) -> Provider:
+    """A thread for models that are loaded when they are first asked."""
+    del settings
+    local.need_package()
+    return local.Local(_load)
+
+
+def _load(judge: Judge) -> local.Scorer:
+    from sentence_transformers import SentenceTransformer  # noqa: PLC0415 - seconds, paid where used
+
+    options = judge.options
+    model = SentenceTransformer(
+        str(Path(judge.model).expanduser()),
+        device=options["device"],
+        revision=options["revision"],
+        trust_remote_code=options["trust_remote_code"],
+    )
+    if options["max_length"]:
+        model.max_seq_length = options["max_length"]
+    how = {"batch_size": options["block_size"], "show_progress_bar": False}
+
+    def score(query: str, documents: list[str]) -> Any:
+        # Both methods use the prompts that the model was trained with, if it has any.
+        wanted, held = model.encode_query([query], **how), model.encode_document(documents, **how)
+        return model.similarity(wanted, held)[0]
+
+    return score

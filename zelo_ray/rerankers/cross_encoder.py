@@ -1,0 +1,50 @@
+"""Cross-encoders: a model reads the query and a document together, and gives one number.
+
+The number is the model's own, before any sigmoid, which would make equals of very good documents.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from zelo_ray.providers import Provider, Settings
+from zelo_ray.records import Judge
+from zelo_ray.rerankers import local
+
+KEY_VARIABLES: tuple[str, ...] = ()
+MODELS: tuple[str, ...] = ()
+CLOSED = False
+OPTIONS: Mapping[str, Any] = local.OPTIONS
+CONCURRENCY = 2  # one is computed, one waits
+RATES: Mapping[str, float] = {}
+BATCH = None
+
+counted = local.nothing_counted
+
+
+def connect(settings: Settings) -> Provider:
+    """A thread for models that are loaded when they are first asked."""
+    del settings
+    local.need_package()
+    return local.Local(_load)
+
+
+def _load(judge: Judge) -> local.Scorer:
+    from sentence_transformers import CrossEncoder  # noqa: PLC0415 - seconds, paid where it is used
+    from torch.nn import Identity  # noqa: PLC0415 - paid where it is used
+
+    options = judge.options
+    model = CrossEncoder(
+        str(Path(judge.model).expanduser()),
+        max_length=options["max_length"],
+        device=options["device"],
+        revision=options["revision"],
+        trust_remote_code=options["trust_remote_code"],
+        activation_fn=Identity(),
+    )
+
+    def score(query: str, documents: list[str]) -> Any:
+        pairs = [(query, document) for document in documents]
+        return model.predict(pairs, batch_size=options["block_size"], show_progress_bar=False)
+
+    return score

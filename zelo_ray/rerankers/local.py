@@ -1,0 +1,93 @@
+"""Models that score on this machine, through sentence-transformers: one thread, one at a time."""
+
+import asyncio
+import hashlib
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from zelo_ray.providers import Fatal, PanelError
+from zelo_ray.records import Answer, Judge, Request, Usage
+from zelo_ray.rerankers.answers import answer_of, failed
+
+Scorer = Callable[[str, list[str]], Any]
+"""From a query and documents to their scores, as a list, an array or a tensor."""
+
+OPTIONS: Mapping[str, Any] = {
+    "max_length": None,  # tokens that the model reads; None: all that it can
+    "block_size": 32,  # documents that it computes together
+    "device": None,  # such as cuda:1; None: the best that there is
+    "revision": None,  # of a model on the Hugging Face Hub
+    "trust_remote_code": False,
+    "version": None,  # None: a fingerprint of the model's folder, if it has one
+}
+
+
+def need_package() -> None:
+    """Refuse to go on without the package.
+
+    Raises:
+        PanelError: it is not installed.
+    """
+    if find_spec("sentence_transformers") is None:
+        raise PanelError("encoders need the extra: pip install 'zelo-ray[encoders]'")
+
+
+def nothing_counted(usage: Usage) -> Mapping[str, float]:
+    """No limit counts tokens here."""
+    del usage
+    return {}
+
+
+def fingerprint_of(judge: Judge) -> str | None:
+    """What changes when the files of a model change: names, sizes, times; None without a folder.
+
+    Raises:
+        PanelError: the model is written as a path, and there is none.
+    """
+    folder = Path(judge.model).expanduser()
+    if folder.is_dir():
+        files = sorted(path for path in folder.rglob("*") if path.is_file())
+        facts = [(path, path.stat()) for path in files]
+        lines = [f"{p.relative_to(folder)} {s.st_size} {s.st_mtime_ns}" for p, s in facts]
+        return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
+    if judge.model.startswith(("/", ".", "~")):
+        raise PanelError(f"{judge.name}: there is no such folder")
+    return None
+
+
+class Local:
+    """Computes in a thread of its own, so that the loop lives.
+
+    Args:
+        load: makes a judge's model ready. It is called there, once for each judge.
+    """
+
+    def __init__(self, load: Callable[[Judge], Scorer]) -> None:
+        self._load, self._thread = load, ThreadPoolExecutor(1, "encoder")
+        self._loaded: dict[str, Scorer] = {}
+
+    async def send(self, request: Request) -> Answer:
+        """Score the documents of a request."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._thread, self._score, request)
+
+    async def aclose(self) -> None:
+        """Let the thread end."""
+        self._thread.shutdown(wait=False)
+
+    def _score(self, request: Request) -> Answer:
+        judge = request.judge
+        try:
+            if judge.name not in self._loaded:
+                self._loaded[judge.name] = self._load(judge)
+        except Exception as error:  # noqa: BLE001 - whatever it is, no query can be answered
+            raise Fatal(f"{judge.name}: cannot be loaded: {failed(error).reason}") from None
+        texts = [document.content for document in request.documents]
+        try:
+            scores = self._loaded[judge.name](request.query, texts)
+        except Exception as error:  # noqa: BLE001 - a failure of this query, whatever it is
+            return failed(error)
+        return answer_of(scores, len(texts), model=judge.model)

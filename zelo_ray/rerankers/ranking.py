@@ -1,0 +1,101 @@
+"""Replies to rankings: what every arm made of every pool. It costs no call."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from zelo_ray.config import Options
+from zelo_ray.formats.pools import Line
+from zelo_ray.protocols import Replies, advance
+from zelo_ray.protocols import module as protocol_module
+from zelo_ray.records import Failure, Pool, Ranked
+from zelo_ray.rerankers import Arm
+
+SCHEMA = pa.schema(
+    [
+        ("run", pa.string()),
+        ("query_id", pa.string()),
+        ("query", pa.string()),
+        ("fields", pa.string()),
+        ("doc_ids", pa.list_(pa.string())),
+        ("scores", pa.list_(pa.float64())),
+        ("status", pa.string()),
+        ("reason", pa.string()),
+        ("attempts", pa.int64()),
+        ("missing", pa.int64()),
+    ]
+)
+"""One row for each arm and pool: its scores in the pool's order, or why there are none.
+
+``fields`` is a JSON object: what is known of the query beside its text, for slices. ``missing``
+counts requests that are not answered yet.
+"""
+
+
+def rank_lines(
+    lines: Sequence[Line],
+    arms: Mapping[str, tuple[Arm, Options]],
+    ledger: Replies,
+    absent: Mapping[str, str],
+) -> pa.Table:
+    """Let every arm order the pools of good lines, from what the ledger holds.
+
+    Args:
+        lines: good lines.
+        arms: by name, each with the options that it was asked with.
+        ledger: where replies are found.
+        absent: arms that are asked nothing more, with the reason.
+
+    Returns:
+        A table of `SCHEMA`, by line and arm.
+    """
+    rows = []
+    for line in lines:
+        if line.pool is None:
+            continue
+        known = {"query_id": line.pool.query_id, "query": line.pool.query}
+        known["fields"] = json.dumps(fields_of(line), ensure_ascii=False)
+        for name, (arm, options) in arms.items():
+            ranked = _rank(line.pool, arm, options, ledger, absent.get(name, ""))
+            rows.append({"run": name, **known, **ranked})
+    return pa.Table.from_pylist(rows, schema=SCHEMA)
+
+
+def _rank(pool: Pool, arm: Arm, options: Options, ledger: Replies, lost: str) -> Mapping[str, Any]:
+    documents = pool.documents[: options.document_limit]
+    if arm.judge is None:
+        scores = [float(-position) for position in range(len(documents))]
+        return _row([document.id for document in documents], scores)
+    rounds = protocol_module(arm.protocol).rounds(pool, (arm.judge,), options)
+    step = advance(rounds, ledger, {arm.judge.name: lost} if lost else {})
+    failure: Failure
+    for failure in step.failures:
+        why = failure.reason.removeprefix(f"{arm.judge.name}: ")
+        return _row(status=failure.status, reason=why, attempts=failure.attempts)
+    ranked: Sequence[Ranked] = step.judgments
+    return _row([r.doc_id for r in ranked], [r.score for r in ranked], missing=len(step.missing))
+
+
+def _row(
+    doc_ids: Sequence[str] = (), scores: Sequence[float] = (), **more: Any
+) -> Mapping[str, Any]:
+    plain = {"status": "ok", "reason": "", "attempts": 0, "missing": 0}
+    return {"doc_ids": doc_ids, "scores": scores, **plain, **more}
+
+
+def fields_of(line: Line) -> dict[str, str]:
+    """What a line says about its query: plain fields of it, of its metadata, of all its documents.
+
+    A field of the documents' metadata counts as the query's if all documents agree on it.
+    """
+    query = json.loads(line.raw)["query"]
+    own = {**(query.get("metadata") or {}), **query}
+    found = {name: value for name, value in own.items() if name not in ("id", "query")}
+    documents = line.pool.documents if line.pool else ()
+    for name in documents[0].metadata if documents else ():
+        values = [document.metadata.get(name) for document in documents]
+        if all(value == values[0] for value in values):
+            found.setdefault(name, values[0])
+    return {n: str(value) for n, value in found.items() if isinstance(value, str | int | float)}

@@ -1,0 +1,60 @@
+"""Any server with the common ``/rerank``, named by its URL: vLLM, text-embeddings-inference.
+
+``rerank:MODEL@http://host:8000/v1`` posts to ``http://host:8000/v1/rerank``. For
+text-embeddings-inference say ``{documents_field: texts, documents: 32}``: its field has another
+name, and it takes 32 documents at once unless it was started otherwise.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from zelo_ray.providers import Provider, Settings
+from zelo_ray.records import Judge, Usage
+from zelo_ray.rerankers.wire import Hosted, Shape, by_tokens, total_tokens
+
+KEY_VARIABLES: tuple[str, ...] = ()
+MODELS: tuple[str, ...] = ()
+CLOSED = False
+OPTIONS: Mapping[str, Any] = {
+    "documents": 1000,  # in one request
+    "documents_field": "documents",
+    "extra_body": {},  # more fields of the request, such as raw_scores or truncate
+}
+CONCURRENCY = 32
+RATES: Mapping[str, float] = {}
+BATCH = None
+
+counted = by_tokens
+
+
+def connect(settings: Settings) -> Provider:
+    """A connection to the server at the base URL."""
+    return Hosted(settings, _SHAPE)
+
+
+def _body(judge: Judge, query: str, documents: list[str]) -> dict[str, Any]:
+    fields = {"model": judge.model, "query": query, "top_n": len(documents)}
+    return {**fields, judge.options["documents_field"]: documents, **judge.options["extra_body"]}
+
+
+def _rows(found: Any) -> Any:
+    """The rows, which may be all that there is, with their scores under one name."""
+    rows = found if isinstance(found, list) else found["results"]
+    return [{"score": row.get("relevance_score", row.get("score")), **row} for row in rows]
+
+
+def _used(found: Any) -> Usage:
+    return Usage() if isinstance(found, list) else total_tokens(found)
+
+
+_SHAPE = Shape(
+    provider="rerank",
+    keys=KEY_VARIABLES,
+    base_url="",
+    variable="",
+    path="/rerank",
+    body=_body,
+    rows=_rows,
+    score="score",
+    used=_used,
+)

@@ -1,0 +1,149 @@
+"""Rerankers behind HTTP: one POST with a query and documents, and scores by index come back.
+
+They differ in little, and a `Shape` says in what. There is no SDK between, so nothing retries here,
+and nothing gives up in silence.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from zelo_ray.providers import Settings
+from zelo_ray.providers.headers import server_delay
+from zelo_ray.providers.outcome import Caller, Fault, Reading, attempt, resolved
+from zelo_ray.records import Answer, Judge, Request, Usage
+from zelo_ray.rerankers.answers import answer_of, placed
+
+if TYPE_CHECKING:
+    import aiohttp
+
+_KEYLESS = "none"  # the word for a server that needs no key
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What is a server's own: where it is, what it takes, and what it answers."""
+
+    provider: str
+    keys: tuple[str, ...]
+    """environment variables that hold its key"""
+    base_url: str
+    variable: str
+    """the environment variable that holds another base URL"""
+    path: str
+    body: Callable[[Judge, str, list[str]], dict[str, Any]]
+    """the fields of a request for a query and its documents"""
+    rows: Callable[[Any], Any]
+    """the part of a response that has a row for each document"""
+    score: str
+    """the name of the score in a row"""
+    used: Callable[[Any], Usage]
+    """what a response says that it used"""
+
+
+class Hosted:
+    """The connection to one server.
+
+    Args:
+        settings: its key and base URL.
+        shape: what it speaks.
+
+    Raises:
+        Fatal: there is no key, or it cannot be one.
+    """
+
+    def __init__(self, settings: Settings, shape: Shape) -> None:
+        at = (shape.provider, shape.keys, shape.base_url, shape.variable)
+        self._settings, self._shape = resolved(settings, *at), shape
+        self._session: aiohttp.ClientSession | None = None
+
+    async def send(self, request: Request) -> Answer:
+        """Have the documents of a request scored; what is sent is what its key has hashed."""
+        asked = json.loads(request.user)
+        query, documents = asked["query"], asked["documents"]
+        texts = (query, *documents)
+        shape = self._shape
+        caller = Caller(request.judge.name, self._settings, shape.keys, _fault, texts)
+        reading = Reading(partial(_read, shape, len(documents)), shape.used)
+        call = self._post(shape.body(request.judge, query, documents))
+        return await attempt(call, caller, reading)
+
+    async def aclose(self) -> None:
+        """Let go of sockets."""
+        if self._session is not None:
+            await self._session.close()
+
+    async def _post(self, body: dict[str, Any]) -> tuple[str, Mapping[str, str]]:
+        import aiohttp  # noqa: PLC0415 - paid where it is used
+
+        if self._session is None:
+            key = self._settings.key
+            self._session = aiohttp.ClientSession(
+                headers={} if key == _KEYLESS else {"Authorization": f"Bearer {key}"},
+                timeout=aiohttp.ClientTimeout(total=None),  # whoever awaits the call has one
+                connector=aiohttp.TCPConnector(limit=0),
+            )
+        async with self._session.post(
+            f"{(self._settings.base_url or '').rstrip('/')}{self._shape.path}",
+            data=json.dumps(body, ensure_ascii=False).encode(),
+            headers={"Content-Type": "application/json"},
+            allow_redirects=False,  # the key is for this server
+        ) as response:
+            text = await response.text(errors="replace")
+            if response.status // 100 != 2:
+                raise _Unsuccessful(response.status, text, response.headers)
+            return text, response.headers
+
+
+def by_results(found: Any) -> Any:
+    """The rows of the response that most servers give."""
+    return found["results"]
+
+
+def total_tokens(found: Any) -> Usage:
+    """Tokens where most servers tell them; rerankers write none."""
+    return Usage(input_tokens=(found.get("usage") or {}).get("total_tokens") or 0)
+
+
+def by_tokens(usage: Usage) -> Mapping[str, float]:
+    """How a call counts against limits by token."""
+    return {"tpm": usage.input_tokens}
+
+
+class _Unsuccessful(Exception):  # noqa: N818 - it goes no further than to `_fault`
+    def __init__(self, status: int, text: str, headers: Mapping[str, str]) -> None:
+        super().__init__(status)
+        self.status, self.text, self.headers = status, text, headers
+
+
+def _fault(error: Exception) -> Fault | None:
+    """An unsuccessful response, or an exception of the HTTP library."""
+    import aiohttp  # noqa: PLC0415 - paid where it is used
+
+    if isinstance(error, _Unsuccessful):
+        try:
+            said = json.loads(error.text)
+        except ValueError:
+            said = None
+        inner = said.get("error") if isinstance(said, dict) else None
+        fields = {**said, **(inner if isinstance(inner, dict) else {})} if inner or said else {}
+        messages = [fields.get(name) for name in ("message", "detail", "error")]
+        message = next((text for text in messages if isinstance(text, str)), "")
+        codes = [str(fields.get(name) or "") for name in ("code", "error_type", "type")]
+        return Fault(error.status, message, codes, server_delay(error.headers))
+    if isinstance(error, aiohttp.ClientError):
+        return Fault(0, codes=(type(error).__name__,))
+    return None
+
+
+def _read(shape: Shape, count: int, found: Any) -> Answer:
+    """The answer in a response's JSON; raises what it stumbles over."""
+    usage = shape.used(found)
+    model = found.get("model") if isinstance(found, dict) else ""
+    name = model if isinstance(model, str) else ""
+    scores = placed(shape.rows(found), shape.score, count)
+    if isinstance(scores, str):
+        return Answer("invalid", "", usage, name, scores)
+    return answer_of(scores, count, usage, name)
