@@ -1,0 +1,492 @@
+"""Measures against their definitions, written out by hand and averaged over all orders of ties."""
+
+import math
+import pickle
+from itertools import combinations, groupby, permutations, product
+from operator import eq, gt
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import kendalltau
+
+from zelo_ray import measures
+from zelo_ray.formats.tables import schema_of
+from zelo_ray.measures import (
+    MEASURES,
+    MeasureError,
+    QrelsError,
+    RunError,
+    Truth,
+    default_measures,
+    evaluate,
+    parse_measure,
+    parse_measures,
+    rank,
+    ranking,
+)
+from zelo_ray.records import Qrel, Ranked
+
+EVERY = (
+    *("nDCG", "nDCG@3", "nDCG(dcg='exp-log2')@3", "nDCG(dcg='zelo')@2", "AP", "AP(rel=2)@3", "RR"),
+    *("RR(rel=2)@2", "R@2", "R(rel=2)@3", "R(k_gt=2)@2", "R(k_gt=3)@4", "P@3", "P(rel=2)@2"),
+    *("Judged", "Judged@3", "RBO(p=0.9)", "RBO(p=0.5)", "Tau", "Pairs"),
+)
+
+
+def qrels_of(truth):
+    """Qrels from {query: {document: relevance}}."""
+    rows = [(q, d, float(r), math.nan) for q, docs in truth.items() for d, r in docs.items()]
+    columns = zip(*rows, strict=True) if rows else [[]] * 4
+    return pa.table([list(column) for column in columns], schema=schema_of(Qrel))
+
+
+def run_of(run):
+    """A run from {query: {document: score}}."""
+    rows = [(q, d, float(s)) for q, docs in run.items() for d, s in docs.items()]
+    columns = zip(*rows, strict=True) if rows else [[]] * 3
+    return pa.table([list(column) for column in columns], schema=schema_of(Ranked))
+
+
+def metrics_of(texts, truth, run, ties="trec"):
+    """By measure and query."""
+    truth = Truth(qrels_of(truth))
+    values = evaluate([parse_measure(text) for text in texts], rank(truth, run_of(run), ties=ties))
+    return {
+        text: dict(zip(truth.query_ids, row.tolist(), strict=True))
+        for text, row in zip(texts, values, strict=True)
+    }
+
+
+def metric_of(text, grades, scores, ties="trec"):
+    return metrics_of([text], {"q": grades}, {"q": scores}, ties)[text]["q"]
+
+
+# --- the definitions, one query at a time, for one order of the documents
+
+
+def gain(dcg, relevance):
+    relevance = max(0, relevance)
+    if dcg == "zelo":
+        win = 1 / (1 + math.exp(-relevance))
+        return win - (1 - win)
+    return relevance if dcg == "log2" else 2**relevance - 1
+
+
+def ndcg(order, grades, cutoff, dcg="log2"):
+    def dcg_of(gains):
+        return sum(g / math.log2(i + 2) for i, g in enumerate(gains[:cutoff]))
+
+    best = dcg_of(sorted((gain(dcg, r) for r in grades.values()), reverse=True))
+    return dcg_of([gain(dcg, grades.get(d, 0)) for d in order]) / best if best else 0.0
+
+
+def relevant(grades, rel):
+    return {d for d, r in grades.items() if r >= rel}
+
+
+def average_precision(order, grades, cutoff, rel=1):
+    good, total = relevant(grades, rel), 0.0
+    for i, d in enumerate(order[:cutoff]):
+        if d in good:
+            total += len(good & set(order[: i + 1])) / (i + 1)
+    return total / len(good) if good else 0.0
+
+
+def reciprocal_rank(order, grades, cutoff, rel=1):
+    return next((1 / i for i, d in enumerate(order[:cutoff], 1) if d in relevant(grades, rel)), 0.0)
+
+
+def precision(order, grades, cutoff, rel=1):
+    return len(relevant(grades, rel) & set(order[:cutoff])) / cutoff
+
+
+def recall(order, grades, cutoff, rel=1, k_gt=None):
+    found = set(order[:cutoff])
+    if k_gt is None:
+        good = relevant(grades, rel)
+        return len(good & found) / len(good) if good else 0.0
+    # The most favourable of all ways in which the truth can put its best k.
+    k = min(k_gt, len(grades))
+    border = sorted(grades.values(), reverse=True)[k - 1]
+    above, tied = ({d for d, r in grades.items() if op(r, border)} for op in (gt, eq))
+    best = (above | set(chosen) for chosen in combinations(tied, k - len(above)))
+    return max(len(found & chosen) for chosen in best) / k
+
+
+def judged(order, grades, cutoff):
+    top = order[:cutoff]
+    return sum(d in grades for d in top) / len(top) if top else 0.0
+
+
+def orders(scores):
+    """All orders of documents by score, descending, and within ties in every way."""
+    by_score = sorted(scores, key=lambda d: -scores[d])
+    groups = [list(group) for _, group in groupby(by_score, key=lambda d: scores[d])]
+    for parts in product(*(permutations(group) for group in groups)):
+        yield [d for part in parts for d in part]
+
+
+def rbo_ext(a, b, p):
+    """Webber, Moffat & Zobel 2010, equation 32, as it stands there."""
+    short, long = sorted((a, b), key=len)
+    s, n = len(short), len(long)
+    if not s:
+        return 0.0
+    x = [len(set(short[:d]) & set(long[:d])) for d in range(n + 1)]
+    first = sum(x[d] / d * p**d for d in range(1, n + 1))
+    second = sum(x[s] * (d - s) / (s * d) * p**d for d in range(s + 1, n + 1))
+    return (1 - p) / p * (first + second) + ((x[n] - x[s]) / n + x[s] / s) * p**n
+
+
+def rbo(order, grades, _cutoff, p):
+    values = [rbo_ext(order, other, p) for other in orders(grades)]
+    return sum(values) / len(values)
+
+
+def tau(scores, grades):
+    both = sorted(scores.keys() & grades.keys())
+    if not scores:
+        return 0.0 if len(set(grades.values())) > 1 else math.nan
+    if len({scores[d] for d in both}) < 2 or len({grades[d] for d in both}) < 2:
+        return math.nan
+    return kendalltau([scores[d] for d in both], [grades[d] for d in both]).statistic
+
+
+def pairs(scores, grades):
+    right = []
+    for a, b in combinations(grades, 2):
+        if grades[a] != grades[b]:
+            better, worse = (a, b) if grades[a] > grades[b] else (b, a)
+            x, y = scores.get(better, -math.inf), scores.get(worse, -math.inf)
+            right.append(1.0 if x > y else 0.5 if x == y else 0.0)
+    if not right:
+        return math.nan
+    return sum(right) / len(right) if scores else 0.0
+
+
+OF_ORDER = {
+    "nDCG": ndcg,
+    "AP": average_precision,
+    "RR": reciprocal_rank,
+    "P": precision,
+    "R": recall,
+    "Judged": judged,
+    "RBO": rbo,
+}
+OF_SCORES = {"Tau": tau, "Pairs": pairs}
+
+
+def by_hand(text, grades, scores, ties):
+    measure = parse_measure(text)
+    if measure.name in OF_SCORES:
+        return OF_SCORES[measure.name](scores, grades)
+    name, parameters = measure.name, dict(measure.parameters)
+    if ties == "trec":
+        each = [sorted(scores, key=lambda d: (scores[d], d.encode()), reverse=True)]
+    else:
+        each = list(orders(scores))
+    values = [OF_ORDER[name](order, grades, measure.cutoff, **parameters) for order in each]
+    return sum(values) / len(values)
+
+
+DOCUMENTS = st.sampled_from(["a", "b", "c", "é", "z", "𝄞", "10"])
+GRADES = st.sampled_from([-2, -1, 0, 0, 1, 2, 3, 0.5, 1.7])
+SCORES = st.sampled_from([-1.5, 0.0, -0.0, 0.25, 3.0])
+TRUTHS = st.dictionaries(
+    st.sampled_from(["q1", "q2", "q3", "q4"]),
+    st.dictionaries(DOCUMENTS, GRADES, min_size=1, max_size=5),
+    min_size=1,
+)
+RUNS = st.dictionaries(
+    st.sampled_from(["q1", "q2", "q3", "other"]),
+    st.dictionaries(DOCUMENTS, SCORES, min_size=1, max_size=5),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(TRUTHS, RUNS, st.sampled_from(["trec", "expected"]))
+def test_every_measure_is_what_its_definition_says(truth, run, ties):
+    """With ties: for one order of them, and for the mean over all orders."""
+    found = metrics_of(EVERY, truth, run, ties)
+    for text, by_query in found.items():
+        for query_id, value in by_query.items():
+            expected = by_hand(text, truth[query_id], run.get(query_id, {}), ties)
+            assert value == pytest.approx(expected, abs=1e-10, nan_ok=True), (text, query_id)
+
+
+@pytest.mark.parametrize("text", EVERY)
+@pytest.mark.parametrize("ties", ["trec", "expected"])
+def test_long_lists_keep_their_digits(text, ties):
+    """Many documents, few of them tied, so that all orders can be tried."""
+    rng = np.random.default_rng(7)
+    names = [f"d{i:03}" for i in range(120)]
+    scores = dict(zip(names[:100], rng.permutation(100).astype(float), strict=True))
+    scores |= {names[0]: -1.0, names[50]: -1.0, names[60]: 97.5, names[61]: 97.5}
+    grades = {name: float(rng.normal()) for name in names[30:]} | dict.fromkeys(names[:2], 2.5)
+    value = metric_of(text, grades, scores, ties)
+    assert value == pytest.approx(by_hand(text, grades, scores, ties), abs=1e-10)
+
+
+def test_a_query_is_measured_alike_whatever_stands_beside_it(monkeypatch):
+    rng = np.random.default_rng(3)
+    truth, run = {}, {}
+    for q in range(60):
+        judged_ids = rng.permutation(30)[: rng.integers(1, 30)]
+        truth[f"q{q}"] = {f"d{i}": float(rng.integers(-1, 4)) for i in judged_ids}
+        found = rng.permutation(60)[: rng.integers(0, 40)]
+        run[f"q{q}"] = {f"d{i}": float(rng.integers(0, 9)) for i in found}
+    together = metrics_of(EVERY, truth, run, "expected")
+    monkeypatch.setattr(ranking, "BLOCK_CELLS", 64)
+    monkeypatch.setattr(measures, "CHUNK_CELLS", 16)
+    apart = metrics_of(EVERY, truth, run, "expected")
+    for text, by_query in together.items():
+        assert apart[text] == pytest.approx(by_query, abs=1e-12, nan_ok=True)
+        for query_id in ("q0", "q31", "q59"):
+            one = ({query_id: of[query_id]} for of in (truth, run))
+            alone = metrics_of([text], *one, "expected")[text]
+            assert alone[query_id] == pytest.approx(by_query[query_id], abs=1e-12, nan_ok=True)
+
+
+def test_draws_of_the_labels_are_measured_as_truths_of_their_own(monkeypatch):
+    monkeypatch.setattr(measures, "CHUNK_CELLS", 100)
+    rng = np.random.default_rng(5)
+    truth = {f"q{q}": {f"d{i}": rng.normal() for i in range(3 + q)} for q in range(5)}
+    run = {f"q{q}": {f"d{i}": round(rng.normal()) for i in range(9)} for q in range(4)}
+    shuffled = qrels_of(truth).take(rng.permutation(25))  # rows of a query need not lie together
+    own = Truth(shuffled)
+    each = [parse_measure(text) for text in EVERY]
+    for ties in ("trec", "expected"):
+        ranked = rank(own, run_of(run), ties=ties)
+        draws = own.relevance + rng.normal(size=(40, 25))
+        drawn = evaluate(each, ranked, draws)
+        assert drawn.shape == (40, len(EVERY), 5)
+        np.testing.assert_allclose(drawn[3], evaluate(each, ranked, draws[3]), atol=1e-12)
+        column = shuffled.schema.get_field_index("relevance")
+        other = Truth(shuffled.set_column(column, "relevance", pa.array(draws[3])))
+        again = evaluate(each, rank(other, run_of(run), ties=ties))
+        np.testing.assert_allclose(drawn[3], again, atol=1e-12)
+
+
+@pytest.mark.parametrize("bad", [[1.0], [[1.0]], [np.nan, 1.0], [[[1.0, 2.0]]]])
+def test_other_labels_must_fit_the_truth(bad):
+    ranked = rank(Truth(qrels_of({"q": {"a": 1, "b": 0}})), run_of({"q": {"a": 1}}))
+    with pytest.raises(ValueError, match="relevance must be finite, of shape"):
+        evaluate(parse_measures(["AP"]), ranked, bad)
+
+
+# --- ties
+
+
+def test_ties_go_by_the_bytes_of_the_doc_id_and_scores_by_their_32_bits():
+    close = {"b": 1.0, "a": 1.0 + 1e-9, "é": 0.5, "z": 0.5, "𝄞": 0.5, "￿": 0.5}
+    ranked = rank(Truth(qrels_of({"q": {"x": 1}})), run_of({"q": close}))
+    assert ranked.documents(0) == ["b", "a", "𝄞", "￿", "é", "z"]
+
+
+def test_a_score_beyond_32_bits_is_still_ordered_by_its_sign():
+    ranked = rank(
+        Truth(qrels_of({"q": {"x": 1}})), run_of({"q": {"a": -1e300, "b": 1e300, "c": 1e30}})
+    )
+    assert ranked.documents(0) == ["b", "c", "a"]
+
+
+@pytest.mark.parametrize("text", ["nDCG@2", "AP", "RR", "R@2", "P@2", "Pairs"])
+def test_a_constant_scorer_is_worth_a_random_order(text):
+    """By doc_id it would win here."""
+    grades = {"a": 0, "b": 0, "c": 0, "d": 1, "e": 1}
+    constant = dict.fromkeys(grades, 1.0)
+    worth = [
+        metric_of(text, grades, {d: -i for i, d in enumerate(order)})
+        for order in permutations(grades)
+    ]
+    assert metric_of(text, grades, constant, "expected") == pytest.approx(sum(worth) / len(worth))
+    if text != "Pairs":
+        assert metric_of(text, grades, constant) == max(worth)
+
+
+# --- conventions
+
+
+def test_what_the_run_lacks_and_what_it_has_beyond():
+    truth = Truth(qrels_of({"q1": {"a": 1, "b": 0}, "q2": {"a": 1}, "q3": {"c": 2, "d": 1}}))
+    run = {"q9": {"a": 1}, "q3": {"x": 3, "c": 1}, "q8": {"a": 1, "b": 2}, "q1": {"b": 1}}
+    ranked = rank(truth, run_of(run))
+    assert ranked.missing == ("q2",)
+    assert ranked.answered.tolist() == [True, False, True]
+    assert ranked.strangers == 2
+    assert ranked.documents(0) == ["b"]
+    assert ranked.documents(1) == []
+    assert ranked.unjudged(1) == [("q3", "x", 1)]
+    assert truth.labels(2) == {"c": 2.0, "d": 1.0}
+
+
+def test_a_missing_query_is_worth_nothing_under_every_measure():
+    values = metrics_of(EVERY, {"q": {"a": 2, "b": 0}}, {})
+    assert {text: by_query["q"] for text, by_query in values.items()} == dict.fromkeys(EVERY, 0.0)
+
+
+def test_what_the_truth_leaves_undefined_is_undefined_for_every_run():
+    for run in ({}, {"q": {"a": 1.0, "b": 2.0}}):
+        values = metrics_of(["Tau", "Pairs", "nDCG", "AP"], {"q": {"a": 0, "b": 0}}, run)
+        assert math.isnan(values["Tau"]["q"])
+        assert math.isnan(values["Pairs"]["q"])
+        assert values["nDCG"]["q"] == values["AP"]["q"] == 0.0
+
+
+def test_nothing_to_measure():
+    empty = Truth(qrels_of({}))
+    assert empty.query_ids == []
+    ranked = rank(empty, run_of({"q": {"a": 1}}))
+    assert (ranked.missing, ranked.strangers) == ((), 1)
+    assert evaluate(parse_measures(EVERY), ranked).shape == (len(EVERY), 0)
+
+
+def test_qrels_that_contradict_themselves_are_refused():
+    twice = pa.concat_tables([qrels_of({"q": {"a": 1, "b": 0}}), qrels_of({"q": {"a": 0}})])
+    with pytest.raises(QrelsError, match="document 'a' of query 'q' is judged twice"):
+        Truth(twice)
+    with pytest.raises(QrelsError, match="document 'b' of query 'q' has the relevance nan"):
+        Truth(qrels_of({"q": {"a": 1, "b": math.nan}}))
+    with pytest.raises(QrelsError, match="there is no column 'doc_id', only query_id"):
+        Truth(pa.table({"query_id": ["q"]}))
+    with pytest.raises(QrelsError, match="1 of 2 rows have no relevance"):
+        Truth(pa.table({"query_id": ["q", "q"], "doc_id": ["a", "b"], "relevance": [1.0, None]}))
+
+
+def test_runs_that_contradict_themselves_are_refused():
+    truth = Truth(qrels_of({"q": {"a": 1}}))
+    twice = pa.concat_tables([run_of({"p": {"a": 1}, "q": {"a": 1, "b": 0}})] * 2)
+    with pytest.raises(RunError, match="document 'a' of query 'q' is ranked twice"):
+        rank(truth, twice)
+    for score in (math.nan, math.inf):
+        with pytest.raises(RunError, match=f"document 'b' of query 'q' has the score {score}"):
+            rank(truth, run_of({"q": {"a": 1, "b": score}}))
+    with pytest.raises(RunError, match="there is no column 'score'"):
+        rank(truth, qrels_of({"q": {"a": 1}}))
+    with pytest.raises(ValueError, match="ties are trec or expected, not 'random'"):
+        rank(truth, run_of({"q": {"a": 1}}), ties="random")
+
+
+def test_columns_may_come_in_other_types_and_pieces():
+    truth = pa.table(
+        {
+            "query_id": pa.chunked_array([["q"], ["q"]]).dictionary_encode(),
+            "doc_id": pa.array(["a", "b"], pa.large_string()),
+            "relevance": pa.array([1, 0], pa.int32()),
+        }
+    )
+    run = pa.table({"query_id": ["q"], "doc_id": ["a"], "score": pa.array([1.0], pa.float32())})
+    assert evaluate(parse_measures(["AP"]), rank(Truth(truth), run)).tolist() == [[1.0]]
+
+
+# --- gains
+
+
+def test_exponential_gains_do_not_overflow():
+    """2^10000 is no float; the ratio of two such gains is."""
+    grades = {"a": 10_000.0, "b": 9_999.0, "c": 0.0}
+    value = metric_of("nDCG(dcg='exp-log2')", grades, {"a": 1, "b": 2, "c": 3})
+    assert value == pytest.approx(
+        (0.5 / math.log2(3) + 1 / math.log2(4)) / (1 + 0.5 / math.log2(3))
+    )
+    assert metric_of("nDCG(dcg='zelo')", grades, {"a": 1, "b": 2, "c": 3}) < 1
+
+
+def test_tiny_exponential_gains_keep_their_digits():
+    grades = {"a": 1e-12, "b": 3e-12}
+    value = metric_of("nDCG(dcg='exp-log2')@1", grades, {"a": 2, "b": 1})
+    assert value == pytest.approx(1 / 3, rel=1e-9)
+
+
+# --- words
+
+
+@pytest.mark.parametrize(
+    ("written", "canonical"),
+    [
+        *((text, text) for text in EVERY),
+        ("nDCG(dcg='log2')@10", "nDCG@10"),
+        ('nDCG( dcg = "exp-log2" ) @ 10', "nDCG(dcg='exp-log2')@10"),
+        ("NDCG@10", "nDCG@10"),
+        ("MAP", "AP"),
+        ("MRR@10", "RR@10"),
+        ("AP(rel=1)", "AP"),
+        ("AP(rel=2.0)@100", "AP(rel=2)@100"),
+        ("P(cutoff=10,rel=0.5)", "P(rel=0.5)@10"),
+        ("R(rel=1,k_gt=5)@10", "R(k_gt=5)@10"),
+    ],
+)
+def test_a_measure_is_read_and_written(written, canonical):
+    measure = parse_measure(written)
+    assert str(measure) == canonical
+    assert parse_measure(canonical) == measure
+    assert pickle.loads(pickle.dumps(measure)) == measure
+
+
+@pytest.mark.parametrize(
+    ("written", "complaint"),
+    [
+        ("ndcg@10", "there are nDCG, AP, RR, R, P, Judged, RBO, Tau, Pairs"),
+        ("", "is no measure; write such as nDCG@10"),
+        ("nDCG@", "is no measure"),
+        ("nDCG@10@20", "is no measure"),
+        ("nDCG(10)", "is no measure"),
+        ("AP(**{})", "is no measure"),
+        ("AP(rel=2)(rel=3)", "is no measure"),
+        ("P(cutoff=10)@10", "is no measure"),
+        ("AP(rel=__import__('os'))", "is no measure"),
+        ("(" * 5000, "is no measure"),
+        ("nDCG\0", "is no measure"),
+        ("nDCG@0", "a cutoff is a whole number from 1, not 0"),
+        ("nDCG@-1", "a cutoff is a whole number from 1, not -1"),
+        ("nDCG@1.5", "a cutoff is a whole number from 1, not 1.5"),
+        ("nDCG@True", "a cutoff is a whole number from 1, not True"),
+        ("P", "P needs a cutoff, such as P@10"),
+        ("Tau@10", "Tau has no cutoff"),
+        ("nDCG(rel=2)@10", "nDCG has no parameter 'rel'; it has dcg"),
+        ("Tau(x=1)", "Tau has no parameter 'x'; it has none"),
+        ("nDCG(dcg='exp')", "dcg is log2 or exp-log2 or zelo, not 'exp'"),
+        ("nDCG(dcg=[])", "dcg is log2 or exp-log2 or zelo"),
+        ("AP(rel='2')", "rel is the least relevance that counts as relevant, a number, not '2'"),
+        ("AP(rel=True)", "not True"),
+        ("AP(rel=1e999)", "not inf"),
+        ("R(k_gt=0)@10", "k_gt is a whole number from 1, not 0"),
+        ("R(k_gt=5,rel=2)@10", "rel and k_gt exclude each other"),
+        ("RBO", "RBO needs p, a number between 0 and 1"),
+        ("RBO(p=1)", "p is a number between 0 and 1, not 1"),
+    ],
+)
+def test_what_is_no_measure_is_told_in_one_line(written, complaint):
+    with pytest.raises(MeasureError) as told:
+        parse_measure(written)
+    assert complaint in str(told.value)
+    assert "\n" not in str(told.value)
+
+
+def test_a_measure_named_twice_counts_once():
+    assert [str(m) for m in parse_measures(["AP", "MAP", "P@3", "AP(rel=1)"])] == ["AP", "P@3"]
+
+
+def test_every_measure_is_tried_here():
+    assert {parse_measure(text).name for text in EVERY} == set(MEASURES)
+
+
+@pytest.mark.parametrize(
+    ("relevance", "kind", "measured"),
+    [
+        ([1.5, 0], "scores", "nDCG(dcg='zelo')@10 Pairs R(k_gt=5)@10 Judged@10"),
+        ([-5, 3], "scores", "nDCG(dcg='zelo')@10 Pairs R(k_gt=5)@10 Judged@10"),
+        ([0, 3], "grades", "nDCG@10 AP(rel=2) RR(rel=2)@10 R(rel=2)@20 Judged@10"),
+        ([-2, 4], "grades", "nDCG@10 AP(rel=2) RR(rel=2)@10 R(rel=2)@20 Judged@10"),
+        ([0, 2], "grades", "nDCG@10 AP RR@10 R@20 Judged@10"),
+        ([0, 1], "binary", "nDCG@10 AP RR@10 R@20 Judged@10"),
+        ([0, 0], "binary", "nDCG@10 AP RR@10 R@20 Judged@10"),
+    ],
+)
+def test_the_measures_fit_the_truth(relevance, kind, measured):
+    truth = Truth(qrels_of({"q": dict(zip("ab", relevance, strict=True))}))
+    assert truth.kind == kind
+    assert " ".join(str(m) for m in default_measures(truth)) == measured

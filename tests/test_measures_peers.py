@@ -1,0 +1,244 @@
+"""Measures against independent libraries, on random runs of every awkward kind."""
+
+import ir_measures
+import numba
+import numpy as np
+import pytest
+import pytrec_eval
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import kendalltau
+from sklearn.metrics import ndcg_score, roc_auc_score
+
+from tests.test_measures import metrics_of
+from zelo_ray.measures import parse_measure
+
+# Compiled, ranx takes two minutes to begin; interpreted, it computes the same at once.
+numba.config.DISABLE_JIT = True
+import ranx  # noqa: E402 - it reads the setting as it is imported
+
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+def contest(seed, *, low=0, high=4, levels=6, complete=False):
+    """A truth and a run: ties, missing queries, unjudged documents, strangers.
+
+    Args:
+        seed: of everything.
+        low: the least grade.
+        high: one above the greatest.
+        levels: how many different scores there are; fewer make more ties.
+        complete: whether the run ranks just the judged documents of every query.
+    """
+    rng = np.random.default_rng(seed)
+    truth, run = {}, {}
+    for q in range(int(rng.integers(1, 8))):
+        names = [f"d{i}" for i in rng.permutation(40)]
+        known = names[: rng.integers(2, 25)]
+        truth[f"q{q}"] = {d: int(rng.integers(low, high)) for d in known}
+        found = known if complete else [f"d{i}" for i in rng.permutation(60)[: rng.integers(1, 40)]]
+        if complete or rng.random() < 0.8:
+            # Steps of 1/8 are exact as 32-bit floats, so that all peers see the same ties.
+            run[f"q{q}"] = {d: float(rng.integers(-levels, levels)) / 8 for d in found}
+    run["stranger"] = {"d1": 1.0}
+    return truth, run
+
+
+def agree(ours, theirs, *, queries, abs=1e-9):  # noqa: A002 - as pytest.approx has it
+    for query_id in queries:
+        assert ours[query_id] == pytest.approx(theirs[query_id], abs=abs, nan_ok=True), query_id
+
+
+@settings(max_examples=60, deadline=None)
+@given(SEEDS, st.sampled_from([1, 2]))
+def test_pytrec_eval(seed, rel):
+    """The C code of trec_eval. It leaves out missing queries, which are 0 here."""
+    truth, run = contest(seed, levels=rel * 4)
+    at = {"P": (1, 5, 30), "recall": (1, 5, 30), "map_cut": (3, 30), "ndcg_cut": (1, 5, 10, 100)}
+    names = {
+        f"{name}_{k}": f"{written}@{k}"
+        for name, written in [
+            ("P", f"P(rel={rel})"),
+            ("recall", f"R(rel={rel})"),
+            ("map_cut", f"AP(rel={rel})"),
+            ("ndcg_cut", "nDCG"),
+        ]
+        for k in at[name]
+    } | {"map": f"AP(rel={rel})", "recip_rank": f"RR(rel={rel})", "ndcg": "nDCG"}
+    wanted = {f"{name}.{','.join(map(str, ks))}" for name, ks in at.items()}
+    wanted |= {"map", "recip_rank", "ndcg"}
+    judge = pytrec_eval.RelevanceEvaluator(truth, wanted, relevance_level=rel)
+    theirs = judge.evaluate({q: docs for q, docs in run.items() if q in truth})
+    ours = metrics_of(names.values(), truth, run)
+    for name, text in names.items():
+        found = {q: theirs[q][name] if q in theirs else 0.0 for q in truth}
+        agree(ours[text], found, queries=truth)
+
+
+@settings(max_examples=40, deadline=None)
+@given(SEEDS)
+def test_trec_eval_compares_scores_as_32_bit_floats_and_ids_as_bytes(seed):
+    rng = np.random.default_rng(seed)
+    names = ["a", "B", "é", "ß", "￿", "𝄞", "10", "9", "aa", "a-"]
+    truth = {"q": {name: int(rng.integers(0, 4)) for name in names}}
+    steps = rng.integers(0, 3, len(names)) * 1e-8  # below and above half a step of 32 bits at 0.3
+    run = {"q": {name: float(0.3 + step) for name, step in zip(names, steps, strict=True)}}
+    theirs = pytrec_eval.RelevanceEvaluator(truth, {"ndcg", "map"}).evaluate(run)["q"]
+    ours = metrics_of(["nDCG", "AP"], truth, run)
+    assert ours["nDCG"]["q"] == pytest.approx(theirs["ndcg"], abs=1e-9)
+    assert ours["AP"]["q"] == pytest.approx(theirs["map"], abs=1e-9)
+
+
+@settings(max_examples=40, deadline=None)
+@given(SEEDS)
+def test_ir_measures(seed):
+    """Every measure and query, the missing ones too: what is written alike is worth alike.
+
+    Of its providers, pytrec_eval orders ties as trec_eval does. Those of Judged and of RR with a
+    cut-off take the lesser doc_id first, so that their runs are without ties here; so does that of
+    nDCG with exponential gains, which is a Perl script and left to scikit-learn.
+    """
+    tied = ["nDCG@5", "nDCG", "AP", "AP(rel=2)@7", "RR", "RR(rel=3)", "P(rel=2)@4", "R@3"]
+    untied = ["Judged@3", "Judged@50", "Judged", "RR@5", "RR(rel=2)@3"]
+    truth, run = contest(seed, low=-1)
+    # trec_eval knows no negative grades; they are irrelevant for it once they are 0.
+    lifted = {q: {d: max(0, r) for d, r in docs.items()} for q, docs in truth.items()}
+    ours = metrics_of(tied, truth, run)
+    for text, theirs in of_ir_measures(tied, lifted, run).items():
+        agree(ours[text], theirs, queries=truth)
+    distinct = {q: {d: s + i * 1e-3 for i, (d, s) in enumerate(r.items())} for q, r in run.items()}
+    ours = metrics_of(untied, truth, distinct)
+    for text, theirs in of_ir_measures(untied, truth, distinct).items():
+        agree(ours[text], theirs, queries=truth)
+
+
+def of_ir_measures(texts, truth, run):
+    by_text = {text: {} for text in texts}
+    parsed = {str(ir_measures.parse_measure(text)): text for text in texts}
+    for found in ir_measures.iter_calc(map(ir_measures.parse_measure, texts), truth, run):
+        by_text[parsed[str(found.measure)]][found.query_id] = found.value
+    return by_text
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["nDCG@10", "nDCG(dcg='exp-log2')@10", "AP(rel=2)@100", "RR", "P(rel=2)@10", "Judged@10"],
+)
+def test_ir_measures_writes_measures_alike(text):
+    assert str(ir_measures.parse_measure(text)) == str(parse_measure(text)) == text
+
+
+@settings(max_examples=10, deadline=None)
+@given(SEEDS)
+def test_ranx(seed):
+    """On runs without ties, which it breaks by their place in its input.
+
+    It refuses runs with other queries than the truth, so that all are there and no more. Its nDCG
+    leaves out a query's grades below its level, 1, which gain nothing anyway.
+    """
+    truth, run = contest(seed, complete=True)
+    del run["stranger"]
+    rng = np.random.default_rng(seed)
+    run = {
+        q: dict(zip(r, rng.permutation(99)[: len(r)] / 8.0, strict=True)) for q, r in run.items()
+    }
+    run = {q: {**docs, "unjudged": 3.03} for q, docs in run.items()}
+    names = {
+        "ndcg@5": "nDCG@5",
+        "ndcg": "nDCG",
+        "ndcg_burges@5": "nDCG(dcg='exp-log2')@5",
+        "map": "AP",
+        "map@4-l2": "AP(rel=2)@4",
+        "mrr@3": "RR@3",
+        "precision@3-l2": "P(rel=2)@3",
+        "recall@6": "R@6",
+    }
+    theirs = ranx.evaluate(
+        ranx.Qrels(truth),
+        ranx.Run(run),
+        list(names),
+        return_mean=False,
+        make_comparable=False,
+        threads=1,
+    )
+    ours = metrics_of(names.values(), truth, run)
+    for name, text in names.items():
+        # ranx orders queries by their ids.
+        for query_id, value in zip(sorted(truth), theirs[name], strict=True):
+            assert ours[text][query_id] == pytest.approx(value, abs=1e-9), (text, query_id)
+
+
+@settings(max_examples=40, deadline=None)
+@given(SEEDS, st.sampled_from([None, 1, 3, 10]))
+def test_scikit_learn(seed, cutoff):
+    """It averages over ties as ``expected`` does; it knows only complete rankings."""
+    truth, run = contest(seed, complete=True, levels=2)
+    at = "" if cutoff is None else f"@{cutoff}"
+    written = [f"nDCG{at}", f"nDCG(dcg='exp-log2'){at}", f"nDCG(dcg='zelo'){at}"]
+    ours = metrics_of(written, truth, run, "expected")
+    for query_id, grades in truth.items():
+        relevance = np.array(list(grades.values()), float)
+        scores = [[run[query_id][d] for d in grades]]
+        gains = (relevance, 2**relevance - 1, np.tanh(relevance / 2))
+        for text, gain in zip(written, gains, strict=True):
+            value = ndcg_score([gain], scores, k=cutoff)
+            assert ours[text][query_id] == pytest.approx(value, abs=1e-9)
+
+
+@settings(max_examples=40, deadline=None)
+@given(SEEDS)
+def test_pairs_of_a_binary_truth_is_the_area_under_the_roc_curve(seed):
+    truth, run = contest(seed, complete=True, high=2, levels=3)
+    ours = metrics_of(["Pairs"], truth, run)["Pairs"]
+    for query_id, grades in truth.items():
+        scores = [run[query_id][d] for d in grades]
+        if len(set(grades.values())) == 2:
+            value = roc_auc_score(list(grades.values()), scores)
+            assert ours[query_id] == pytest.approx(value, abs=1e-9)
+
+
+@settings(max_examples=40, deadline=None)
+@given(SEEDS, st.sampled_from([1, 3, 50]))
+def test_scipys_kendall_tau(seed, levels):
+    truth, run = contest(seed, low=-1, levels=levels)
+    ours = metrics_of(["Tau"], truth, run)["Tau"]
+    for query_id in truth.keys() & run.keys():
+        both = sorted(truth[query_id].keys() & run[query_id].keys())
+        columns = [[of[query_id][d] for d in both] for of in (truth, run)]
+        value = kendalltau(*columns).statistic if len(both) > 1 else np.nan
+        assert ours[query_id] == pytest.approx(value, abs=1e-9, nan_ok=True)
+
+
+@settings(max_examples=25, deadline=None)
+@given(SEEDS, st.sampled_from([0.5, 0.9, 0.98]))
+def test_rbo_by_chance(seed, p):
+    """Corsi and Urbano's RBO^a, from its words: the mean over random orders of the tied."""
+    truth, run = contest(seed, levels=40)
+    ours = metrics_of([f"RBO(p={p})"], truth, run, "expected")[f"RBO(p={p})"]
+    query_id = next(iter(truth.keys() & run.keys()), None)
+    if query_id is None:
+        return
+    rng = np.random.default_rng(seed)
+    drawn = [overlap(*(shuffled(of[query_id], rng) for of in (truth, run)), p) for _ in range(400)]
+    spread = np.std(drawn) / len(drawn) ** 0.5
+    assert ours[query_id] == pytest.approx(np.mean(drawn), abs=5 * spread + 1e-9)
+
+
+def shuffled(scores, rng):
+    names = [list(scores)[i] for i in rng.permutation(len(scores))]
+    return sorted(names, key=lambda d: -scores[d])
+
+
+def overlap(a, b, p):
+    """Webber et al.'s extrapolation in its other form, through agreement (their equation 30).
+
+    Beyond the end of the shorter list, as many of its documents are assumed to be found in the
+    other as before; beyond the end of both, agreement stays what it was.
+    """
+    short, long = sorted((a, b), key=len)
+    s, n = len(short), len(long)
+    known = [len(set(short[:d]) & set(long[:d])) for d in range(1, n + 1)]
+    at_end = known[s - 1] / s
+    agreement = [x / d + at_end * max(0, d - s) / d for d, x in enumerate(known, 1)]
+    weights = p ** np.arange(n)
+    return float((1 - p) * np.dot(weights, agreement) + agreement[-1] * p**n)
