@@ -3,12 +3,11 @@
 import pyarrow.parquet as pq
 import pytest
 
-from tests.builders import line_of, options_of, pool_of
+from tests.builders import line_of, pool_of
 from zelo_ray.census import take_census
 from zelo_ray.formats.pools import InputError
-from zelo_ray.providers import build_panel
 
-PANEL = build_panel(["offline"], {})
+COUNTS = {"one": lambda pool: 6, "two": lambda pool: len(pool.documents)}
 
 
 def census_of(tmp_path, *shards):
@@ -16,7 +15,7 @@ def census_of(tmp_path, *shards):
     for i, lines in enumerate(shards):
         names.append(str(tmp_path / f"{i}.jsonl"))
         (tmp_path / f"{i}.jsonl").write_bytes(b"\n".join(lines))
-    return take_census(names, PANEL, options_of(out=str(tmp_path / "out")))
+    return take_census(names, COUNTS, str(tmp_path / "out"))
 
 
 def test_a_query_id_is_taken_once_over_all_shards(tmp_path):
@@ -24,7 +23,7 @@ def test_a_query_id_is_taken_once_over_all_shards(tmp_path):
     census = census_of(tmp_path, [good], [b"{", good])
     assert (census.pools, census.documents, census.rejected) == (1, 4, 2)
     assert census.repeated == {(str(tmp_path / "1.jsonl"), 2)}
-    assert census.planned == dict.fromkeys((judge.name for judge in PANEL), 6)
+    assert census.planned == {"one": 6, "two": 4}
     rejected = pq.read_table(tmp_path / "out" / "rejected.parquet").to_pylist()
     assert [(row["line"], row["raw"]) for row in rejected] == [(1, "{"), (2, good.decode())]
 

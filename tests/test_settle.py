@@ -20,6 +20,7 @@ from tests.builders import (
 from zelo_ray.census import take_census
 from zelo_ray.formats import results as results_module
 from zelo_ray.formats.pools import Limits, parse_line
+from zelo_ray.protocols import zelo
 from zelo_ray.records import Pool
 from zelo_ray.settle import Summary, settle, write_results
 
@@ -207,11 +208,15 @@ def test_blocks_may_come_in_chunks(tmp_path):
 # The census
 
 
+def counts(options):
+    return {j.name: lambda pool, j=j: zelo.count(pool, [j], options) for j in PANEL}
+
+
 def census(tmp_path, *lines, **fields):
     shard = tmp_path / "in.jsonl"
     shard.write_bytes(b"\n".join(lines))
     options = options_of(out=str(tmp_path / "out"), **fields)
-    return take_census([str(shard)], PANEL, options), str(shard)
+    return take_census([str(shard)], counts(options), options.out), str(shard)
 
 
 def test_the_census_counts_what_will_be_asked(tmp_path):
@@ -249,7 +254,7 @@ def test_one_id_in_two_shards_is_one_query(tmp_path):
     for name in ("a", "b"):
         (tmp_path / f"{name}.jsonl").write_bytes(line_of(pool_of()))
     shards = [str(tmp_path / f"{name}.jsonl") for name in ("a", "b")]
-    counted = take_census(shards, PANEL, options_of(out=str(tmp_path / "out")))
+    counted = take_census(shards, counts(options_of()), str(tmp_path / "out"))
     assert counted.repeated == {(shards[1], 1)}
 
 

@@ -1,4 +1,4 @@
-"""The command line: ``zelo-ray annotate``, ``batches``, ``explain``, ``report``."""
+"""The command line: ``zelo-ray annotate``, ``bakeoff``, ``convert``, ``explain`` and others."""
 
 import argparse
 import os
@@ -10,20 +10,22 @@ from typing import Any, get_origin
 from dotenv import find_dotenv, load_dotenv
 from rich.console import Console
 
-from zelo_ray import __version__
+from zelo_ray import __version__, convert
 from zelo_ray.away import NothingAway, list_batches
 from zelo_ray.bookkeeping import Stopped
 from zelo_ray.claim import ClaimError
-from zelo_ray.config import OptionError, Options, load_options
+from zelo_ray.config import Asking, BakeoffOptions, Kind, OptionError, Options, load_options
 from zelo_ray.display import Display, dollars, duration
 from zelo_ray.explain import NothingToExplain, explain
 from zelo_ray.formats import check_url
+from zelo_ray.formats.files import Unwritable
 from zelo_ray.formats.pools import InputError
 from zelo_ray.ledger import LedgerError
-from zelo_ray.protocols import UnknownProtocol
-from zelo_ray.protocols import module as protocol_module
+from zelo_ray.measures import MeasureError, QrelsError, RunError
+from zelo_ray.protocols import UnknownProtocol, refuse_unknown
 from zelo_ray.providers import PanelError
 from zelo_ray.report import NothingToReport, write_report
+from zelo_ray.standings import standings
 
 COMPLETE, WRONG, BAD_OPTIONS, INCOMPLETE = 0, 1, 2, 3
 _WIDE = 160  # characters of a line that no terminal shows
@@ -34,7 +36,10 @@ _FAILURES = (
     NothingAway,
     NothingToExplain,
     NothingToReport,
+    QrelsError,
+    RunError,
     Stopped,
+    Unwritable,
 )
 
 
@@ -45,26 +50,32 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--version", action="version", version=f"zelo-ray {__version__}")
     commands = parser.add_subparsers(dest="command", required=True)
     annotating = commands.add_parser("annotate", help="judge pools, write relevance scores")
-    annotating.add_argument("--config", help="YAML file of options; flags win over it")
-    _add_options(annotating)
+    contesting = commands.add_parser("bakeoff", help="compare rerankers, with what is sure of it")
+    for each, kind in ((annotating, Options), (contesting, BakeoffOptions)):
+        each.add_argument("--config", help="YAML file of options; flags win over it")
+        _add_options(each, kind)
     explaining = commands.add_parser("explain", help="show the comparisons behind a score")
     explaining.add_argument("--query", required=True, help="query id")
     explaining.add_argument("--doc", required=True, help="document id")
     reporting = commands.add_parser("report", help="write report.html of a finished run anew")
     listing = commands.add_parser("batches", help="list what lies in batches at providers")
     listing.add_argument("--cancel", action="store_true", help="cancel those that have not ended")
+    converting = commands.add_parser("convert", help="pools, judgments and runs, to other formats")
+    convert.add_arguments(converting)
     for each in (explaining, reporting, listing):
         each.add_argument("dir", help="output directory or URL of annotate")
     arguments = vars(parser.parse_args(argv))
     command = {
         "annotate": _annotate,
+        "bakeoff": _bakeoff,
         "batches": _batches,
+        "convert": _convert,
         "explain": _explain,
         "report": _report,
     }[arguments.pop("command")]
     try:
         return command(arguments)
-    except (OptionError, PanelError, UnknownProtocol) as error:
+    except (OptionError, PanelError, UnknownProtocol, MeasureError) as error:
         return _complain(error, BAD_OPTIONS)
     except _FAILURES as error:
         return _complain(error, WRONG)
@@ -74,9 +85,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _complain("interrupted; calls in flight were lost, all else is kept", WRONG)
 
 
-def _add_options(parser: argparse.ArgumentParser) -> None:
+def _add_options(parser: argparse.ArgumentParser, kind: type[Asking]) -> None:
     """A flag for each option that a flag can hold; pydantic does the rest."""
-    for name, field in Options.model_fields.items():
+    for name, field in kind.model_fields.items():
         many = get_origin(field.annotation) is tuple
         if get_origin(field.annotation) is dict:
             continue
@@ -96,16 +107,22 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         )
 
 
-def _annotate(arguments: dict[str, Any]) -> int:
+def _options(kind: type[Kind], arguments: dict[str, Any]) -> Kind:
+    """What flags, variables and the config file say together."""
     flags = {name: value for name, value in arguments.items() if value not in (None, [])}
     config = flags.pop("config", None)
     try:
         text = Path(config).read_text(encoding="utf-8") if config else ""
     except (OSError, UnicodeDecodeError) as error:
         raise OptionError(f"{config}: cannot be read ({error})") from None
-    options = load_options(Options, flags, os.environ, text)
+    options = load_options(kind, flags, os.environ, text)
     _place(options.out)
-    protocol_module(options.protocol)
+    return options
+
+
+def _annotate(arguments: dict[str, Any]) -> int:
+    options = _options(Options, arguments)
+    refuse_unknown(options.protocol)
     if options.dry_run:
         print(_preview(options))
         return COMPLETE
@@ -143,6 +160,26 @@ def _annotate(arguments: dict[str, Any]) -> int:
     return COMPLETE if summary.complete else INCOMPLETE
 
 
+def _bakeoff(arguments: dict[str, Any]) -> int:
+    options = _options(BakeoffOptions, arguments)
+    from zelo_ray.pipeline.bakeoff import bakeoff  # noqa: PLC0415 - Ray takes seconds to import
+
+    with Display() as display:
+        outcome = bakeoff(options, display)
+    write_report(options.out)
+    console = _console()
+    for part in standings(outcome):
+        console.print(part, soft_wrap=isinstance(part, str), markup=False)
+    print(f"results: {options.out}/metrics.parquet, comparisons.parquet, report.html")
+    return COMPLETE if outcome.complete else INCOMPLETE
+
+
+def _console() -> Console:
+    console = Console(highlight=False)
+    console.width = console.width if console.is_terminal else _WIDE
+    return console
+
+
 def _preview(options: Options) -> str:
     from zelo_ray.preview import preview  # noqa: PLC0415 - scipy takes a second to import
 
@@ -152,9 +189,12 @@ def _preview(options: Options) -> str:
 def _batches(arguments: dict[str, Any]) -> int:
     place = _place(arguments["dir"])
     table = list_batches(place, os.environ, cancel=arguments["cancel"])
-    console = Console(highlight=False)
-    console.width = console.width if console.is_terminal else _WIDE
-    console.print(table)
+    _console().print(table)
+    return COMPLETE
+
+
+def _convert(arguments: dict[str, Any]) -> int:
+    print(convert.run(arguments))
     return COMPLETE
 
 

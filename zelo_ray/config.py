@@ -15,6 +15,7 @@ from pydantic import (
     ValidationError,
     ValidationInfo,
     field_validator,
+    model_validator,
 )
 
 from zelo_ray.records import first_error
@@ -51,17 +52,25 @@ class Limit(BaseModel):
 
 
 class Price(BaseModel):
-    """What a model costs, in US dollars for a million tokens."""
+    """What a model costs, in US dollars for a million tokens, or a thousand searches."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    input: float = Field(ge=0)
-    output: float = Field(ge=0, description="with hidden thinking")
+    input: float = Field(default=0.0, ge=0)
+    output: float = Field(default=0.0, ge=0, description="with hidden thinking")
     cached: float | None = Field(
         None, ge=0, description="input read from a cache; as input if None"
     )
     cache_write: float | None = Field(default=None, ge=0, description="as input if None")
     batch: float = Field(default=0.5, ge=0, description="factor for what comes in a batch")
+    search: float = Field(default=0.0, ge=0, description="of a reranker, for 1,000 search units")
+
+    @model_validator(mode="after")
+    def _says_what_it_costs(self) -> "Price":
+        missing = {"input", "output"} - self.model_fields_set
+        if missing and "search" not in self.model_fields_set:
+            raise ValueError(f"{min(missing)}: Field required (or search, for a reranker)")
+        return self
 
 
 class Asking(BaseModel):
@@ -96,7 +105,8 @@ class Asking(BaseModel):
     prices: dict[str, Price] = Field(
         default_factory=dict,
         description="by judge or reranker: {input: X, output: X, cached: X, cache_write: X}, "
-        "dollars for a million tokens, and {batch: X}, a factor",
+        "dollars for a million tokens, {search: X}, dollars for a thousand searches, and "
+        "{batch: X}, a factor",
     )
     api_key_env: dict[str, str] = Field(
         default_factory=dict, description="by judge or reranker: the variable that holds its key"
@@ -164,7 +174,7 @@ class BakeoffOptions(Asking):
         description="such as original, bm25, cohere:rerank-v4.0-pro, cross-encoder:PATH, "
         "listwise:openai:gpt-6-luna, my_module:MyClass; NAME=... to name one",
     )
-    runs: tuple[str, ...] = Field((), description="TREC run files made elsewhere")
+    runs: tuple[str, ...] = Field((), description="runs made elsewhere: TREC, or runs.parquet")
     measures: tuple[str, ...] = Field(
         (), description="as ir_measures writes them, the first leads; what fits the truth if none"
     )

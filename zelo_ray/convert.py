@@ -2,7 +2,7 @@
 
 import argparse
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +13,7 @@ from zelo_ray.formats import beir, check_url, mteb, trec
 from zelo_ray.formats.files import stem
 from zelo_ray.formats.pooling import holes, pooled
 from zelo_ray.formats.pools import InputError, find_shards
+from zelo_ray.formats.runs import read_runs
 from zelo_ray.formats.texts import Filled, fill, pool_line, read_texts, write_lines
 from zelo_ray.formats.truth import look, pools_of_truth, read_pools, read_truth
 from zelo_ray.formats.work import Work, pool_lines
@@ -69,13 +70,13 @@ def _candidates(given: _Given) -> Filled:
         raise OptionError(
             "convert pool wants FROM (a collection), or --corpus, --queries and --runs or --qrels"
         )
-    found = pooled(_runs(given["runs"]), given["depth"], judged)
+    found = pooled(read_runs(given["runs"] or ()), given["depth"], judged)
     wanted = {doc_id for ranks in found.values() for doc_id in ranks}
     return fill(found, beir.read_queries(queries), read_texts(corpus, "corpus", wanted))
 
 
 def _holes(given: _Given) -> str:
-    truth, runs, depth = read_truth(given["truth"]), _runs(given["runs"]), given["depth"]
+    truth, runs, depth = read_truth(given["truth"]), read_runs(given["runs"] or ()), given["depth"]
     found = pa.concat_tables([holes(truth, name, run, depth) for name, run in runs.items()])
     work = Work(truth, found)
     if given["corpus"]:
@@ -97,13 +98,17 @@ def _qrels(given: _Given) -> str:
 
 
 def _run(given: _Given) -> str:
-    source = given["source"]
-    if len(look(source).line.split()) >= _TREC_RUN_COLUMNS:
-        name, table = trec.read_run(source)
+    source, name = given["source"], given["name"]
+    sight = look(source)
+    if len(sight.line.split()) >= _TREC_RUN_COLUMNS or "run" in sight.columns:
+        runs = read_runs([source])
     else:
-        name, table = stem(source), read_truth(source).rename_columns({"relevance": "score"})
-    trec.write_run(given["out"], given["name"] or name, table)
-    return f"{len(table):,} lines of the run {given['name'] or name}: {given['out']}"
+        runs = {stem(source): read_truth(source).rename_columns({"relevance": "score"})}
+    if len(runs) > 1 and name not in runs:
+        raise OptionError(f"{source} holds several runs; --name one of them: {', '.join(runs)}")
+    own, table = (name, runs[name]) if name in runs else next(iter(runs.items()))
+    trec.write_run(given["out"], name or own, table)
+    return f"{len(table):,} lines of the run {name or own}: {given['out']}"
 
 
 def _beir(given: _Given) -> str:
@@ -129,16 +134,6 @@ def _material(given: _Given) -> tuple[Filled, pa.Table]:
     return Filled([pool for _, pool in pool_lines(find_shards(given["pools"]))], []), qrels
 
 
-def _runs(urls: Sequence[str]) -> dict[str, pa.Table]:
-    runs: dict[str, pa.Table] = {}
-    for url in urls or ():
-        name, table = trec.read_run(url)
-        if name in runs:
-            raise InputError(f"{url}: another run is called {name}, too: change the tag of one")
-        runs[name] = table
-    return runs
-
-
 def _lines(*lines: str) -> str:
     return "\n".join(lines)
 
@@ -148,14 +143,14 @@ _FLAGS: dict[str, dict[str, Any]] = {
     "source": {"metavar": "FROM", "help": _FROM},
     "--corpus": {"help": "documents: JSON lines, lines id<TAB>text, or a BEIR directory"},
     "--queries": {"help": "queries, in the same formats"},
-    "--runs": {"nargs": "+", "metavar": "RUN", "help": "TREC run files"},
+    "--runs": {"nargs": "+", "metavar": "RUN", "help": "TREC runs, or runs.parquet of a bake-off"},
     "--depth": {"type": int, "help": "how deep to look into runs (default %(default)s)"},
     "--qrels": {"help": "judgments: every document judged there is wanted, too"},
     "--truth": {"required": True, "help": f"judgments: {_FROM}, or TREC qrels"},
     "--pools": {"nargs": "+", "help": "JSON lines with the texts, if they are elsewhere"},
     "--all": {"action": "store_true", "help": "the pools without holes, too, as they are"},
     "--decimals": {"type": int, "help": "round relevance; 0 for tools that know whole grades only"},
-    "--name": {"help": "of the run (default: its tag, or what the file is called)"},
+    "--name": {"help": "of the run, where a file holds several; else what to call it"},
     "--positive": {
         "type": float,
         "default": 1.0,

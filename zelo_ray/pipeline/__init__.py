@@ -5,19 +5,13 @@ row from the line it was read from to its scores, so every stage sees all of a q
 to be shuffled together again.
 """
 
-import contextlib
 import os
-import signal
-import threading
-import time
-import uuid
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from importlib.metadata import version
 from itertools import groupby
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 
@@ -26,19 +20,27 @@ os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
 import ray
 import ray.data
-from ray.exceptions import RayError
 
 from zelo_ray.batch import in_batches
 from zelo_ray.batch.parts import Parts
 from zelo_ray.bookkeeping import Stopped, Tally, is_over_budget
-from zelo_ray.census import Census, take_census
+from zelo_ray.census import Census, Count, take_census
 from zelo_ray.claim import claim
 from zelo_ray.config import Options
 from zelo_ray.formats.pools import find_shards
 from zelo_ray.formats.results import write_json
-from zelo_ray.ledger import Ledger, LedgerError, drop_reserves, read_rows
+from zelo_ray.ledger import Ledger, drop_reserves, read_rows
+from zelo_ray.pipeline.asking import (
+    POOLS_AT_ONCE,
+    Timer,
+    Watch,
+    absolute,
+    ask_all,
+    asking,
+    new_run_id,
+)
 from zelo_ray.pipeline.desk import open_desk
-from zelo_ray.pipeline.fill import Ask, Send
+from zelo_ray.pipeline.fill import Send
 from zelo_ray.pipeline.quota import limits_for
 from zelo_ray.pipeline.rows import Job, dataset_of, parsed
 from zelo_ray.pipeline.session import on_ray
@@ -50,19 +52,7 @@ from zelo_ray.records import Judge
 from zelo_ray.settle import Summary, settle, write_results
 from zelo_ray.survey import pilot_lines
 
-_POOLS_AT_ONCE = 32
-_BLOCKS_AT_ONCE = 4
 _SETTLERS = 4  # each holds the ledger's index
-
-
-class Watch(Protocol):
-    """Who is told how the run goes."""
-
-    def say(self, line: str) -> None:
-        """One line for the user."""
-
-    def show(self, tallies: Mapping[str, Tally], planned: Mapping[str, int]) -> None:
-        """Figures by judge, about twice a second while judges are asked."""
 
 
 def annotate(options: Options, watch: Watch) -> Summary:
@@ -72,17 +62,19 @@ def annotate(options: Options, watch: Watch) -> Summary:
         InputError, PanelError, ClaimError, LedgerError: before anything was asked.
         Stopped: while asking; nothing that was paid for is lost.
     """
-    timer = _Timer()
+    timer = Timer()
     panel = panel_of(options, os.environ)
-    options = options.model_copy(update={"out": _absolute(options.out)})
+    options = options.model_copy(update={"out": absolute(options.out)})
     shards = find_shards(options.inputs, options.out)
     with claim(options.out, watch.say):
         drop_reserves(options.out)
-        census = take_census(shards, panel, options)
+        counts = {judge.name: _count(judge, options) for judge in panel}
+        census = take_census(shards, counts, options.out)
         in_all, only = census, None
         if options.pilot is not None and options.pilot < census.pools:
             only = frozenset(pilot_lines(census.places, options.pilot, options.seed))
-            census = take_census(shards, panel, options, only=only)
+            job = Job(options, panel, "", frozenset(), only)
+            census = take_census(shards, counts, options.out, only=job.takes)
         timer.lap("read")
         watch.say(
             f"{census.pools:,} queries, {census.documents:,} documents: "
@@ -90,7 +82,7 @@ def annotate(options: Options, watch: Watch) -> Summary:
         )
         _look_for_batches(options, panel, watch)
         _warn(options, panel, watch)
-        run_id = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()) + f"-{uuid.uuid4().hex[:6]}"
+        run_id = new_run_id()
         job = Job(options, panel, run_id, frozenset(census.repeated), only)
         with on_ray(options), limits_for(run_id):
             timer.lap("start Ray")
@@ -113,6 +105,12 @@ def annotate(options: Options, watch: Watch) -> Summary:
         summary.seconds = timer.laps
         _write_run(job, summary, tallies)
     return summary
+
+
+def _count(judge: Judge, options: Options) -> Count:
+    """How many requests a pool takes from one judge."""
+    protocol = protocol_module(options.protocol)
+    return lambda pool: protocol.count(pool, [judge], options)
 
 
 def _look_for_batches(options: Options, panel: Sequence[Judge], watch: Watch) -> None:
@@ -157,19 +155,6 @@ def _warn(options: Options, panel: Sequence[Judge], watch: Watch) -> None:
             )
 
 
-def _absolute(out: str) -> str:
-    """The one place that every process means by ``out``, wherever it runs.
-
-    Raises:
-        LedgerError: on a cluster, where a relative path means another place on each node.
-    """
-    if "://" in out or Path(out).is_absolute():
-        return out
-    if os.environ.get("RAY_ADDRESS"):
-        raise LedgerError(f"--out {out}: on a cluster give a URL, or an absolute path")
-    return str(Path(out).resolve())
-
-
 def _ask(
     job: Job, shards: Sequence[str], desk: Any, census: Census, watch: Watch
 ) -> tuple[dict[str, Tally], dict[str, str]]:
@@ -186,79 +171,14 @@ def _ask(
             actor: Any = Send
             sent.append(actor.remote(job, [judge], desk).run.remote(shards))
         if here := [judge for judge in judges if judge not in away]:
-            online.append(_asking(job, shards, desk, here))
-    with _watching(desk, census, watch, batches=bool(sent)):
-        if online:
-            dataset = online[0].union(*online[1:]) if len(online) > 1 else online[0]
-            for _ in dataset.iter_batches(batch_size=None, batch_format="pyarrow"):
-                pass
-        while sent:
-            ended, sent = ray.wait(sent, timeout=0.5)
-            ray.get(ended)
-    tallies: dict[str, Tally]
-    lost: dict[str, str]
-    tallies, reason, lost = ray.get(desk.look.remote())
-    watch.show(tallies, census.planned)
+            online.append(asking(job, shards, desk, here))
+    tallies, reason, lost = ask_all(online, sent, desk, census.planned, watch)
     nobody = len(lost) == len(job.panel) and not any(map(is_over_budget, lost.values()))
     if reason or nobody:
         kept = sum(tally.answered for tally in tallies.values())
         why = reason or "; ".join(dict.fromkeys(lost.values()))
         raise Stopped(f"{why} ({kept:,} replies of this run are kept)")
     return tallies, lost
-
-
-def _asking(job: Job, shards: Sequence[str], desk: Any, judges: Sequence[Judge]) -> Any:
-    """The branch of one provider's judges that are asked online."""
-    return dataset_of(job, shards).map_batches(
-        Ask,
-        fn_constructor_args=(job, judges, desk),
-        batch_size=_POOLS_AT_ONCE,
-        batch_format="pyarrow",
-        num_cpus=0,
-        compute=ray.data.ActorPoolStrategy(
-            size=job.options.actors,
-            max_concurrent_calls_per_actor=_BLOCKS_AT_ONCE,
-            enable_true_multi_threading=True,
-        ),
-    )
-
-
-@contextlib.contextmanager
-def _watching(desk: Any, census: Census, watch: Watch, *, batches: bool) -> Iterator[None]:
-    """Show how it goes; turn an interrupt into a stop that lets calls in flight come home."""
-    ended, interrupted = threading.Event(), threading.Event()
-
-    def on_signal(number: int, _frame: object) -> None:
-        if interrupted.is_set():
-            raise KeyboardInterrupt
-        interrupted.set()
-        name = signal.Signals(number).name
-        watch.say(f"{name}: waiting for the calls in flight; once more to abandon them")
-        if batches:  # what lies there is not in flight
-            watch.say(
-                "batches stay at their providers: the same command collects them, and zelo-ray "
-                "batches DIR lists them, or cancels them with --cancel"
-            )
-
-    def look() -> None:
-        while not ended.wait(0.5):
-            if interrupted.is_set():
-                desk.stop.remote("interrupted; the same command goes on from here")
-            with contextlib.suppress(RayError):
-                watch.show(ray.get(desk.look.remote())[0], census.planned)
-
-    main = threading.current_thread() is threading.main_thread()
-    signals = (signal.SIGINT, signal.SIGTERM) if main else ()
-    before = {number: signal.signal(number, on_signal) for number in signals}
-    looking = threading.Thread(target=look, daemon=True)
-    looking.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        looking.join()
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 class Settle:
@@ -277,7 +197,7 @@ def _settle(job: Job, shards: Sequence[str], absent: Mapping[str, str]) -> Summa
     dataset = dataset_of(job, shards).map_batches(
         Settle,
         fn_constructor_args=(job, absent),
-        batch_size=_POOLS_AT_ONCE,
+        batch_size=POOLS_AT_ONCE,
         batch_format="pyarrow",
         num_cpus=0,
         compute=ray.data.ActorPoolStrategy(min_size=1, max_size=_SETTLERS),
@@ -312,14 +232,3 @@ def _write_run(job: Job, summary: Summary, tallies: Mapping[str, Tally]) -> None
             "judges": {name: asdict(tally) for name, tally in tallies.items()},
         },
     )
-
-
-class _Timer:
-    def __init__(self) -> None:
-        self.laps: dict[str, float] = {}
-        self._last = time.monotonic()
-
-    def lap(self, name: str) -> None:
-        now = time.monotonic()
-        self.laps[name] = round(self.laps.get(name, 0.0) + now - self._last, 3)
-        self._last = now

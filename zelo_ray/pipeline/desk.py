@@ -13,7 +13,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from zelo_ray.bookkeeping import Tally
 from zelo_ray.budget import Budget, Grant
-from zelo_ray.config import Options
+from zelo_ray.config import Asking
 from zelo_ray.ledger import read_rows
 
 _REJOINING_SECONDS = 2.0  # in which spenders tell a desk that died what they have spent
@@ -90,7 +90,7 @@ class _Gauges:
                 self._limits.set(rate, {"judge": judge, "limit": limit})
 
 
-def open_desk(options: Options) -> Any:
+def open_desk(options: Asking) -> Any:
     """The desk of a run, on the node of its driver; it comes back if it dies."""
     spent = 0.0
     if options.max_usd is not None:

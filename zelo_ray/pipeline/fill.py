@@ -67,7 +67,7 @@ class Ask:
             await self._desk.stop.remote(f"unexpected {name_of(error)}")
         else:
             self._reporting = asyncio.create_task(
-                _keep_exchanging(self._desk, self._name, self._asker)
+                _keep_exchanging(self._desk, self._name, self._asker, self._job)
             )
 
     async def _fill(self, block: pa.Table) -> None:
@@ -79,7 +79,7 @@ class Ask:
             await asyncio.gather(*(self._asker.fill(pool) for pool in pools))
         except Exception as error:  # noqa: BLE001 - its text may hold a prompt
             self._asker.stop(f"unexpected {name_of(error)}")
-        await _exchange(self._desk, self._name, self._asker)
+        await _exchange(self._desk, self._name, self._asker, self._job)
 
 
 @ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)
@@ -107,28 +107,33 @@ class Send:
         except (LedgerError, PanelError) as error:
             await self._desk.stop.remote(str(error))
             return
-        reporting = asyncio.create_task(_keep_exchanging(self._desk, self._name, batcher))
+        reporting = asyncio.create_task(
+            _keep_exchanging(self._desk, self._name, batcher, self._job)
+        )
         try:
             await batcher.run(lambda: pools_of(self._job, shards))
         except Exception as error:  # noqa: BLE001 - its text may hold a prompt
             batcher.stop(f"unexpected {name_of(error)}")
         reporting.cancel()
-        await _exchange(self._desk, self._name, batcher)
+        await _exchange(self._desk, self._name, batcher, self._job)
         ledger.close()
 
 
-async def _keep_exchanging(desk: Any, name: str, filler: Asker | Batcher) -> None:
+async def _keep_exchanging(desk: Any, name: str, filler: Asker | Batcher, job: Job) -> None:
     while True:
-        await _exchange(desk, name, filler)
+        await _exchange(desk, name, filler, job)
         await asyncio.sleep(0.5)
 
 
-async def _exchange(desk: Any, name: str, filler: Asker | Batcher) -> None:
+async def _exchange(desk: Any, name: str, filler: Asker | Batcher, job: Job) -> None:
     """Exchange news between the desk and what fills the ledger in this actor."""
     with contextlib.suppress(RayError):  # the desk is on its way back
         await filler.tell()
-        reason, lost = await desk.report.remote(name, filler.tallies, filler.stopped, filler.lost)
+        tallies = {job.called(judge): tally for judge, tally in filler.tallies.items()}
+        mine = {job.called(judge): why for judge, why in filler.lost.items()}
+        reason, lost = await desk.report.remote(name, tallies, filler.stopped, mine)
         if reason:
             filler.stop(reason)
-        for judge, why in lost.items():
-            filler.lose(judge, why)
+        for judge in filler.tallies:
+            if job.called(judge) in lost:
+                filler.lose(judge, lost[job.called(judge)])

@@ -25,7 +25,13 @@ class Job:
     run_id: str
     repeated: frozenset[tuple[str, int]]
     only: frozenset[tuple[str, int]] | None = None
-    """the lines of a pilot; None: all"""
+    """the lines to take, such as a pilot's; None: all"""
+    label: str = ""
+    """what its one judge is called where figures are told; empty: by the judge's own name"""
+
+    def called(self, judge: str) -> str:
+        """What a judge is called where figures are told."""
+        return self.label or judge
 
     def takes(self, line: Line) -> bool:
         """Whether a line is to be judged."""

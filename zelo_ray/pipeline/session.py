@@ -14,14 +14,14 @@ import ray
 import ray.data
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from zelo_ray.config import Options
+from zelo_ray.config import Asking
 from zelo_ray.ledger import LedgerError
 
 _OBJECT_STORE_BYTES = 512 * 2**20
 
 
 @contextlib.contextmanager
-def on_ray(options: Options) -> Iterator[None]:
+def on_ray(options: Asking) -> Iterator[None]:
     """Join the cluster that ``RAY_ADDRESS`` names, else start a private one on this machine."""
     folder = ""
     where: dict[str, Any] = {}

@@ -1,0 +1,139 @@
+"""What a contest comes to, from runs and a truth, without asking anybody."""
+
+import math
+
+import pyarrow as pa
+import pytest
+
+from zelo_ray.bakeoff import Entry, Unranked, contrasting, contrasts, describe, measure
+from zelo_ray.bookkeeping import Stopped
+from zelo_ray.config import BakeoffOptions
+from zelo_ray.formats.tables import schema_of
+from zelo_ray.measures import Truth
+from zelo_ray.records import Document, Pool, Qrel, Ranked
+
+QUERIES = [f"q{n}" for n in range(12)]
+GRADES = {"a": 3.0, "b": 2.0, "c": 1.0, "d": 0.0}
+
+
+def options_of(**fields):
+    plain = {"truth": "t", "out": "o", "measures": ("nDCG@10", "R@2"), "resamples": 500}
+    return BakeoffOptions(**plain | fields)
+
+
+def truth_of(std_error=math.nan, queries=QUERIES, grades=GRADES):
+    rows = [(q, d, g, std_error) for q in queries for d, g in grades.items()]
+    columns = [list(column) for column in zip(*rows, strict=True)]
+    return Truth(pa.table(columns, schema=schema_of(Qrel)))
+
+
+def entry_of(name, orders, **fields):
+    """An arm from the order of its documents for each query, such as {"q0": "abcd"}."""
+    rows = [(q, d, -float(n)) for q, order in orders.items() for n, d in enumerate(order)]
+    columns = [list(column) for column in zip(*rows, strict=True)] or [[], [], []]
+    return Entry(name, pa.table(columns, schema=schema_of(Ranked)), **fields)
+
+
+def all_like(order):
+    return dict.fromkeys(QUERIES, order)
+
+
+def contest_of(*entries, truth=None, fields=None, **options):
+    return measure(truth or truth_of(), list(entries), options_of(**options), fields or {})
+
+
+def mean_of(outcome, arm, name="nDCG@10"):
+    (found,) = [m.mean for m in outcome.means if (m.run, m.measure) == (arm, name)]
+    return found
+
+
+def test_the_better_arm_wins_and_it_is_sure():
+    outcome = contest_of(entry_of("worst", all_like("dcba")), entry_of("best", all_like("abcd")))
+    assert outcome.standing == ["best", "worst"]
+    assert mean_of(outcome, "best") == 1.0
+    (one,) = [c for c in outcome.comparisons if c.measure == "nDCG@10"]
+    assert (one.run_a, one.run_b, one.queries) == ("worst", "best", 12)
+    assert (one.wins, one.ties, one.losses, one.p_better) == (0, 0, 12, 0.0)
+    assert one.p_holm < 0.01
+    assert outcome.complete
+
+
+def test_a_query_that_an_arm_did_not_rank_counts_0_and_is_not_compared():
+    some = dict.fromkeys(QUERIES[:9], "abcd")
+    lost = [Unranked("some", q, "failed", "it broke", 6) for q in QUERIES[9:]]
+    outcome = contest_of(entry_of("some", some, failures=lost), entry_of("all", all_like("abcd")))
+    assert mean_of(outcome, "some") == pytest.approx(9 / 12)
+    one = outcome.comparisons[0]
+    assert (one.queries, one.difference, one.p) == (9, 0.0, 1.0)
+    assert not outcome.complete
+    told = describe(outcome, [], {})["summary"]["arms"][0]
+    assert (told["answered"], told["missing"], told["failed"]) == (9, 3, 3)
+
+
+def test_an_arm_that_never_ran_is_told_of_and_takes_no_part():
+    outcome = contest_of(entry_of("ran", all_like("abcd")), entry_of("never", {}))
+    assert outcome.arms == ["ran"]
+    assert not outcome.comparisons
+    assert not outcome.complete
+    assert "takes no part" in outcome.entries[1].note
+
+
+def test_a_contest_of_nobody_is_none():
+    why = [Unranked("never", "q0", "failed", "no connection", 6)]
+    with pytest.raises(Stopped, match=r"never: failed, no connection"):
+        contest_of(entry_of("never", {}, failures=why))
+
+
+def test_what_is_uncertain_about_labels_makes_a_winner_less_sure():
+    close = (entry_of("one", all_like("abcd")), entry_of("other", all_like("abdc")))
+    grades = {"a": 2.0, "b": 1.0, "c": 0.3, "d": 0.1}
+    plain = {"measures": ("nDCG(dcg='zelo')@10",)}
+    sure = contest_of(*close, truth=truth_of(0.001, grades=grades), **plain)
+    unsure = contest_of(*close, truth=truth_of(2.0, grades=grades), **plain)
+    assert sure.draws == 200
+    assert sure.comparisons[0].p_better > 0.99
+    assert 0.4 < unsure.comparisons[0].p_better < 0.99
+    assert unsure.comparisons[0].difference == sure.comparisons[0].difference
+
+
+def test_draws_of_labels_are_the_same_in_one_piece_and_in_many(monkeypatch):
+    import zelo_ray.bakeoff
+
+    arms = (entry_of("one", all_like("abcd")), entry_of("other", all_like("bacd")))
+    whole = contest_of(*arms, truth=truth_of(1.0))
+    monkeypatch.setattr(zelo_ray.bakeoff, "_LABEL_CELLS", 100)
+    assert contest_of(*arms, truth=truth_of(1.0)).comparisons == whole.comparisons
+
+
+def test_results_by_a_field_and_by_difficulty():
+    orders = {q: "abcd" if n % 2 else "dcba" for n, q in enumerate(QUERIES)}
+    fields = {q: {"language": "en" if n % 2 else "de"} for n, q in enumerate(QUERIES)}
+    outcome = contest_of(entry_of("arm", orders), fields=fields, slices=("language",))
+    found = {(s.slice, s.value): s for s in outcome.slices if s.measure == "nDCG@10"}
+    assert found["language", "en"].mean == 1.0
+    assert found["language", "de"].mean < 0.7
+    assert found["language", "de"].queries == 6
+    easy, hard = found["difficulty", "easy"], found["difficulty", "hard"]
+    assert (easy.mean, easy.queries, hard.queries) == (1.0, 4, 4)
+
+
+def test_the_widest_differences_are_shown_with_their_documents():
+    good, bad = all_like("abcd"), all_like("abcd") | {"q7": "dcba"}
+    outcome = contest_of(entry_of("good", good), entry_of("bad", bad))
+    assert contrasting(outcome) == {"q7"}
+    documents = tuple(Document(d, f"text of {d}") for d in "abcd")
+    (one,) = contrasts(outcome, {"q7": Pool("q7", "why?", documents)})
+    assert (one["query"], one["run_a"], one["run_b"]) == ("why?", "good", "bad")
+    assert one["value_a"] == 1.0
+    first = one["documents"][0]
+    assert first == {
+        "doc_id": "a", "text": "text of a", "relevance": 3.0, "rank_a": 1, "rank_b": 4
+    }  # fmt: skip
+
+
+def test_documents_that_nobody_judged_are_holes():
+    outcome = contest_of(entry_of("arm", {"q3": "xaby"}), entry_of("other", all_like("abcd")))
+    assert [(h.run, h.query_id, h.doc_id, h.rank) for h in outcome.holes] == [
+        ("arm", "q3", "x", 1),
+        ("arm", "q3", "y", 4),
+    ]

@@ -1,0 +1,177 @@
+"""A bake-off as a user runs it: the command, on Ray, with arms that fail in every way."""
+
+import json
+import subprocess
+import time
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from tests.crash import COMMAND, ROOT, bare_environment, kill_tree
+from tests.fakes.rerank import Rerankers
+from zelo_ray.cli import main
+
+DATA = Path(__file__).parents[2] / "shared" / "data"
+SAMPLE, GRADES = str(ROOT / "data" / "sample"), str(ROOT / "data" / "qrels.txt")
+CUSTOM = '''
+"""Rerankers of a user's own."""
+
+
+class Overlap:
+    version = 1
+
+    def __init__(self, power=1.0):
+        self.power = power
+
+    async def score(self, query, documents):
+        words = set(query.lower().split())
+        return [len(words & set(text.lower().split())) ** self.power for text in documents]
+
+
+def moody(query, documents):
+    """Answers well, too little, with what is no number, or not at all."""
+    if len(query) % 4 == 0:
+        return [1.0]
+    if len(query) % 4 == 1:
+        return [float("nan")] * len(documents)
+    if len(query) % 4 == 2:
+        raise RuntimeError("no mood for it")
+    return list(range(len(documents)))
+'''
+
+
+@pytest.fixture(scope="module")
+def server():
+    with Rerankers() as server:
+        yield server
+
+
+def environment(server, **more):
+    keys = ("CO_API_KEY", "VOYAGE_API_KEY")
+    urls = {"CO_API_URL": server.url + "/cohere", "VOYAGE_BASE_URL": server.url + "/voyage/v1"}
+    return {**bare_environment(), **urls, **dict.fromkeys(keys, server.key), **more}
+
+
+def start(folder, environ, config):
+    path = folder / "contest.yaml"
+    path.write_text(yaml.safe_dump(config))
+    command = [*COMMAND, "bakeoff", "--config", str(path)]
+    return subprocess.Popen(
+        command,
+        cwd=folder,
+        env={**environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def table(out, name):
+    return pq.read_table(out / f"{name}.parquet").to_pylist()
+
+
+def test_arms_of_all_kinds_and_every_failure_is_seen(tmp_path, server):
+    """Six arms: two fail on some queries or on all, and no one else is the worse for it."""
+    (tmp_path / "mine.py").write_text(CUSTOM)
+    out = tmp_path / "out"
+    config = {
+        "truth": GRADES,
+        "pools": SAMPLE,
+        "out": str(out),
+        "rerankers": [
+            *("original", "bm25", "squared=mine:Overlap", "mine:moody"),
+            *("cohere:rerank-v5.0-pro", "voyage:rerank-2.5"),
+        ],
+        "reranker_options": {"squared": {"power": 2.0}},
+        "limits": {"cohere:rerank-v5.0-pro": {"rpm": 1e6}},
+        "slices": ["domain"],
+        "resamples": 1000,
+    }
+    server.journal.clear()
+    run = start(tmp_path, environment(server, VOYAGE_API_KEY="a-wrong-key"), config)
+    printed, _ = run.communicate(timeout=240)
+    assert run.returncode == 3, printed
+    assert "Traceback" not in printed
+    assert "a-wrong-key" not in printed
+    told = {
+        arm["name"]: arm for arm in json.loads((out / "run.json").read_text())["summary"]["arms"]
+    }
+    assert [told[name]["answered"] for name in ("original", "bm25", "squared")] == [29, 29, 29]
+    assert told["cohere:rerank-v5.0-pro"]["answered"] == 29
+    assert told["voyage:rerank-2.5"]["answered"] == 0
+    assert "VOYAGE_API_KEY" in told["voyage:rerank-2.5"]["note"]
+    failures = table(out, "failures")
+    moody = {row["query_id"]: row for row in failures if row["run"] == "mine:moody"}
+    assert told["mine:moody"]["answered"] == 29 - len(moody)
+    reasons = " ".join(row["reason"] for row in moody.values())
+    assert "no mood for it" in reasons
+    assert "1 scores for" in reasons
+    assert "nan" in reasons.lower()
+    metrics = {(m["run"], m["query_id"], m["measure"]): m["value"] for m in table(out, "metrics")}
+    assert all(metrics["mine:moody", query, "nDCG@10"] == 0.0 for query in moody)
+    compared = [c for c in table(out, "comparisons") if "mine:moody" in (c["run_a"], c["run_b"])]
+    assert {c["queries"] for c in compared} == {29 - len(moody)}
+    assert not any("voyage" in c["run_a"] + c["run_b"] for c in table(out, "comparisons"))
+    assert sum(row["slice"] == "domain" for row in table(out, "slices")) >= 12 * 5  # values, arms
+    asked = [entry for entry in server.journal if entry["name"] == "cohere"]
+    assert len(asked) == 29
+    assert (out / "report.html").exists()
+
+
+def test_a_run_that_is_killed_pays_for_nothing_twice(tmp_path, server):
+    config = {
+        "truth": GRADES,
+        "pools": SAMPLE,
+        "out": str(tmp_path / "out"),
+        "rerankers": ["cohere:rerank-v5.0-pro"],
+        "limits": {"cohere:rerank-v5.0-pro": {"rpm": 200, "concurrency": 1}},
+        "resamples": 1000,
+    }
+    server.journal.clear()
+    run = start(tmp_path, environment(server), config)
+    while run.poll() is None and len(server.journal) < 6:
+        time.sleep(0.02)
+    assert run.poll() is None
+    kill_tree(run)
+    again = start(tmp_path, environment(server), config)
+    printed, _ = again.communicate(timeout=240)
+    assert again.returncode == 0, printed
+    queries = [entry["body"]["query"] for entry in server.journal]
+    assert len(set(queries)) == 29
+    assert len(queries) <= 30  # one call was in flight
+
+
+def test_run_files_take_no_ray(tmp_path, capsys, monkeypatch):
+    if not DATA.exists():
+        pytest.skip("needs the shared data beside the checkout")
+    monkeypatch.setattr("ray.init", lambda **_: pytest.fail("Ray was started"))
+    folder = DATA / "trec_dl19"
+    runs = [str(folder / "runs_top100" / f"{name}.run") for name in ("idst_bert_p1", "bm25base_p")]
+    flags = ["--truth", str(folder / "qrels.txt"), "--runs", *runs, "--out", str(tmp_path)]
+    assert main(["bakeoff", *flags, "--measures", "nDCG@10", "R@100"]) == 0
+    printed = capsys.readouterr().out
+    assert "0.7645" in printed
+    assert "0.5058" in printed
+    assert "idst_bert_p1 is above bm25base_p: +0.258" in printed
+
+
+@pytest.mark.parametrize(
+    ("flags", "says"),
+    [
+        ((), "no arm: name --rerankers"),
+        (("--rerankers", "bm26"), "bm25, chargram, likelihood"),
+        (("--rerankers", "bm25"), "--pools: name the documents to rank"),
+        (("--rerankers", "bm25", "--measures", "nDGC@10"), "unknown measure 'nDGC@10'"),
+        (("--runs", "nothing.run"), "nothing.run"),
+        (("--rerankers", "nowhere:Nobody"), "nowhere:Nobody cannot be imported"),
+        (("--rerankers", "cohere:rerank-v5.0-pro"), "set CO_API_KEY"),
+    ],
+)
+def test_wrong_options_are_told_in_a_line(tmp_path, capsys, flags, says):
+    status = main(["bakeoff", "--truth", GRADES, "--out", str(tmp_path), *flags])
+    printed = capsys.readouterr().err
+    assert status in {1, 2}
+    assert says in printed
+    assert printed.count("\n") == 1

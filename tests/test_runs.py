@@ -1,0 +1,50 @@
+"""Runs are read from whatever holds them."""
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from zelo_ray import convert
+from zelo_ray.config import OptionError
+from zelo_ray.formats.pools import InputError
+from zelo_ray.formats.runs import read_runs
+
+COLUMNS = {"run": ["a", "b", "a"], "query_id": ["q"] * 3, "doc_id": ["x", "x", "y"]}
+TABLE = pa.table({**COLUMNS, "score": [1.0, 2.0, 0.5]})
+
+
+def test_a_table_of_many_runs_and_a_file_of_one(tmp_path):
+    pq.write_table(TABLE, tmp_path / "runs.parquet")
+    pq.write_table(TABLE.slice(0, 1).drop_columns("run"), tmp_path / "mine.parquet")
+    (tmp_path / "c.run").write_text("q Q0 z 1 3.5 c\n")
+    runs = read_runs([str(tmp_path / name) for name in ("runs.parquet", "mine.parquet", "c.run")])
+    assert {name: table["doc_id"].to_pylist() for name, table in runs.items()} == {
+        "a": ["x", "y"],
+        "b": ["x"],
+        "mine": ["x"],
+        "c": ["z"],
+    }
+    assert all(table.column_names == ["query_id", "doc_id", "score"] for table in runs.values())
+
+
+def test_two_runs_of_one_name_are_refused(tmp_path):
+    pq.write_table(TABLE, tmp_path / "runs.parquet")
+    (tmp_path / "other.run").write_text("q Q0 z 1 3.5 a\n")
+    with pytest.raises(InputError, match="another run is called a, too"):
+        read_runs([str(tmp_path / "runs.parquet"), str(tmp_path / "other.run")])
+
+
+def test_a_table_that_is_no_run_is_told(tmp_path):
+    pq.write_table(TABLE.drop_columns("score"), tmp_path / "runs.parquet")
+    with pytest.raises(InputError, match="a run has a column score"):
+        read_runs([str(tmp_path / "runs.parquet")])
+
+
+def test_one_of_several_runs_becomes_a_trec_run(tmp_path):
+    source, out = str(tmp_path / "runs.parquet"), str(tmp_path / "b.run")
+    pq.write_table(TABLE, source)
+    given = {"what": "run", "source": source, "out": out, "name": None}
+    with pytest.raises(OptionError, match="--name one of them: a, b"):
+        convert.run(given)
+    convert.run({**given, "name": "b"})
+    assert (tmp_path / "b.run").read_text() == "q Q0 x 1 2 b\n"

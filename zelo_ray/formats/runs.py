@@ -1,0 +1,47 @@
+"""Runs from files: TREC runs, and tables of one run or many, as a bake-off writes them."""
+
+from collections.abc import Iterable
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from zelo_ray.formats import trec
+from zelo_ray.formats.files import parquet, reading, stem
+from zelo_ray.formats.pools import InputError
+from zelo_ray.formats.tables import schema_of
+from zelo_ray.records import Ranked
+
+
+def read_runs(urls: Iterable[str]) -> dict[str, pa.Table]:
+    """Each run by its name, in the order given: tables with the columns of `Ranked`.
+
+    A Parquet table may hold several, told apart by a column ``run``; without it the run is called
+    what the file is.
+
+    Raises:
+        InputError: a file is no run, or two runs have one name.
+    """
+    runs: dict[str, pa.Table] = {}
+    for url in urls:
+        for name, table in _read(url):
+            if name in runs:
+                raise InputError(f"{url}: another run is called {name}, too: change the tag of one")
+            runs[name] = table
+    return runs
+
+
+def _read(url: str) -> Iterable[tuple[str, pa.Table]]:
+    if not url.endswith(".parquet"):
+        return [trec.read_run(url)]
+    schema = schema_of(Ranked)
+    with reading(url) as file:
+        table = parquet(url, file).read()
+    if missing := set(schema.names) - set(table.column_names):
+        raise InputError(f"{url}: a run has a column {min(missing)}")
+    if "run" not in table.column_names:
+        return [(stem(url), table.select(schema.names).cast(schema))]
+    names = pc.unique(table["run"]).to_pylist()
+    return [
+        (name, table.filter(pc.equal(table["run"], name)).select(schema.names).cast(schema))
+        for name in names
+    ]
