@@ -34,7 +34,9 @@ def write_pools(folder: Path, path: Path, depth: int = 25) -> None:
     stemmer = snowballstemmer.stemmer("english")
 
     def tokens(strings: list[str]) -> object:
-        stem = lambda words: [stemmer.stemWord(word) for word in words]  # noqa: E731
+        def stem(words: list[str]) -> list[str]:
+            return [stemmer.stemWord(word) for word in words]
+
         return bm25s.tokenize(strings, stopwords="en", stemmer=stem, show_progress=False)
 
     index = bm25s.BM25()

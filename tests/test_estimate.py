@@ -271,7 +271,10 @@ def test_failures_count_as_missing_and_others_when_they_are_to_be_asked_again(tm
     options, panel = job(tmp_path, LUNA)
     statuses = iter(("failed", "refused", "ok", "ok", "ok", "ok"))
     used = {"input_tokens": 1000, "output_tokens": 100}
-    change = lambda row: [replace(row, status=next(statuses))]  # noqa: E731
+
+    def change(row):
+        return [replace(row, status=next(statuses))]
+
     answer_all(tmp_path, [pool_of()], options, panel, change, **used)
     assert estimated([pool_of()], options, panel).forecasts[0].left == 1
     retry = ("failed", "refused")
@@ -280,7 +283,10 @@ def test_failures_count_as_missing_and_others_when_they_are_to_be_asked_again(tm
 
 def test_a_row_that_is_not_final_answers_nothing(tmp_path):
     options, panel = job(tmp_path, LUNA)
-    change = lambda row: [replace(row, status="invalid", final=False)]  # noqa: E731
+
+    def change(row):
+        return [replace(row, status="invalid", final=False)]
+
     answer_all(tmp_path, [pool_of()], options, panel, change, input_tokens=1000)
     (forecast,) = estimated([pool_of()], options, panel).forecasts
     assert (forecast.left, forecast.replies) == (6, 0)

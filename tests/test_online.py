@@ -452,7 +452,10 @@ def odd(monkeypatch, tmp_path):
         )
         monkeypatch.setitem(providers.PROVIDERS, "odd", "odd")
         known = providers.module
-        patched = lambda name: module if name == "odd" else known(name)  # noqa: E731
+
+        def patched(name):
+            return module if name == "odd" else known(name)
+
         monkeypatch.setattr(online, "provider_module", patched)
         monkeypatch.setattr(providers, "module", patched)
         judge = (judge_of("odd:m"),)
