@@ -209,3 +209,15 @@ def test_in_a_store_a_run_that_lost_its_claim_leaves_that_of_the_other(s3, monke
     with claim(out):
         fs.pipe_file(path, other)
     assert fs.cat_file(path) == other
+
+
+def test_the_results_of_another_command_are_left_alone(tmp_path):
+    (tmp_path / "run.json").write_text('{"kind": "bakeoff"}')
+    says = "holds the results of bakeoff; name another --out"
+    with pytest.raises(ClaimError, match=says), claim(str(tmp_path)):
+        pass
+    with claim(str(tmp_path), kind="bakeoff"):
+        pass
+    (tmp_path / "run.json").write_text("{}")
+    with claim(str(tmp_path)):
+        pass

@@ -29,18 +29,27 @@ class ClaimError(Exception):
     """Another run is at work on this directory."""
 
 
+def _refuse_others(fs: fsspec.AbstractFileSystem, path: str, out: str, kind: str) -> None:
+    if fs.exists(f"{path}/run.json"):
+        found = json.loads(fs.cat_file(f"{path}/run.json")).get("kind", "annotate")
+        if found != kind:
+            raise ClaimError(f"{out} holds the results of {found}; name another --out")
+
+
 @contextlib.contextmanager
-def claim(out: str, say: Callable[[str], None] = print) -> Iterator[None]:
+def claim(out: str, say: Callable[[str], None] = print, kind: str = "annotate") -> Iterator[None]:
     """Hold the only right to run on ``out``.
 
     Args:
         out: output directory (made if missing) or URL.
         say: told, in one line, when there is something to wait for.
+        kind: the command that runs; results of another are left alone.
 
     Raises:
-        ClaimError: another run holds it.
+        ClaimError: another run holds it, or another command has left its results there.
     """
     fs, path = fsspec.url_to_fs(out)
+    _refuse_others(fs, path, out, kind)
     if "file" not in fs.protocol:
         with _claim_object(fs, f"{path}/{RUN_LOCK}", out, say):
             yield

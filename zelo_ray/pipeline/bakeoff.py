@@ -97,7 +97,7 @@ def bakeoff(options: BakeoffOptions, watch: Watch) -> Outcome:
     arms = {arm.name: arm for arm in arms_of(options, os.environ, run_id=run_id)}
     if not arms and not options.runs:
         raise OptionError("no arm: name --rerankers, such as original bm25, or --runs FILE")
-    with claim(options.out, watch.say):
+    with claim(options.out, watch.say, "bakeoff"):
         drop_reserves(options.out)
         table = read_truth(options.truth)
         runs = [Entry(name, run) for name, run in read_runs(options.runs).items()]
