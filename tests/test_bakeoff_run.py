@@ -18,6 +18,8 @@ SAMPLE, GRADES = str(ROOT / "data" / "sample"), str(ROOT / "data" / "qrels.txt")
 CUSTOM = '''
 """Rerankers of a user's own."""
 
+import os
+
 
 class Overlap:
     version = 1
@@ -28,6 +30,11 @@ class Overlap:
     async def score(self, query, documents):
         words = set(query.lower().split())
         return [len(words & set(text.lower().split())) ** self.power for text in documents]
+
+
+def deadly(query, documents):
+    """Takes its process with it."""
+    os._exit(1)
 
 
 def moody(query, documents):
@@ -54,6 +61,15 @@ def environment(server, **more):
     return {**bare_environment(), **urls, **dict.fromkeys(keys, server.key), **more}
 
 
+def test_gpus_that_are_not_there_are_not_waited_for(tmp_path):
+    config = {"truth": GRADES, "pools": SAMPLE, "out": str(tmp_path / "out")}
+    config |= {"rerankers": ["bm25"], "num_gpus": {"bm25": 1}}
+    run = start(tmp_path, bare_environment(), config)
+    printed, _ = run.communicate(timeout=240)
+    assert run.returncode == 2
+    assert "num_gpus: the arms take 1 GPUs, and there are 0" in printed
+
+
 def start(folder, environ, config):
     path = folder / "contest.yaml"
     path.write_text(yaml.safe_dump(config))
@@ -73,7 +89,7 @@ def table(out, name):
 
 
 def test_arms_of_all_kinds_and_every_failure_is_seen(tmp_path, server):
-    """Six arms: two fail on some queries or on all, and no one else is the worse for it."""
+    """Seven arms: three fail on some queries or on all, and no other is the worse for it."""
     (tmp_path / "mine.py").write_text(CUSTOM)
     out = tmp_path / "out"
     config = {
@@ -82,7 +98,7 @@ def test_arms_of_all_kinds_and_every_failure_is_seen(tmp_path, server):
         "out": str(out),
         "rerankers": [
             *("original", "bm25", "squared=mine:Overlap", "mine:moody"),
-            *("cohere:rerank-v5.0-pro", "voyage:rerank-2.5"),
+            *("mine:deadly", "cohere:rerank-v5.0-pro", "voyage:rerank-2.5"),
         ],
         "reranker_options": {"squared": {"power": 2.0}},
         "limits": {"cohere:rerank-v5.0-pro": {"rpm": 1e6}},
@@ -102,6 +118,7 @@ def test_arms_of_all_kinds_and_every_failure_is_seen(tmp_path, server):
     assert told["cohere:rerank-v5.0-pro"]["answered"] == 29
     assert told["voyage:rerank-2.5"]["answered"] == 0
     assert "VOYAGE_API_KEY" in told["voyage:rerank-2.5"]["note"]
+    assert told["mine:deadly"]["note"] == "its process died again and again"
     failures = table(out, "failures")
     moody = {row["query_id"]: row for row in failures if row["run"] == "mine:moody"}
     assert told["mine:moody"]["answered"] == 29 - len(moody)
@@ -160,6 +177,7 @@ def test_run_files_take_no_ray(tmp_path, capsys, monkeypatch):
 @pytest.mark.parametrize(
     ("flags", "says"),
     [
+        (("--rerankers", "bm25", "x=bm25"), "bm25 and x are one reranker with the same options"),
         ((), "no arm: name --rerankers"),
         (("--rerankers", "bm26"), "bm25, chargram, likelihood"),
         (("--rerankers", "bm25"), "--pools: name the documents to rank"),

@@ -236,7 +236,7 @@ class Asker:
             except LedgerError as error:
                 self.stop(str(error))
             except Exception as error:  # noqa: BLE001 - it may hold a key or a prompt: name it only
-                self.stop(f"{line.judge.name}: unexpected {name_of(error)}")
+                self.lose(line.judge.name, f"{line.judge.name}: unexpected {name_of(error)}")
 
     async def _call(self, request: Request, line: _Line) -> None:
         """Call until there is a last answer; keep it, and every billed one before it."""

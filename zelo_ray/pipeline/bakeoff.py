@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import ray
 import ray.data
 
 from zelo_ray.bakeoff import (
@@ -189,6 +190,7 @@ def _rank_all(
     """Ask every arm, then gather what each made of every pool."""
     with on_ray(options), limits_for(field.run_id):
         timer.lap("start Ray")
+        _look_for_gpus(options, watch)
         desk = open_desk(options)
         online = [
             asking(field.job(name), field.shards, desk, [arm.judge], options.num_gpus.get(name, 0))
@@ -208,6 +210,21 @@ def _rank_all(
         entry.note = lost.get(entry.name, "")
     ranked.tallies = tallies
     return ranked
+
+
+def _look_for_gpus(options: BakeoffOptions, watch: Watch) -> None:
+    """Ray would wait for them without a word.
+
+    Raises:
+        OptionError: this machine has too few; a cluster may still grow.
+    """
+    wanted = options.actors * sum(options.num_gpus.values())
+    held = ray.cluster_resources().get("GPU", 0)  # type: ignore[no-untyped-call]
+    if wanted > held:
+        says = f"num_gpus: the arms take {wanted:g} GPUs, and there are {held:g}"
+        if not os.environ.get("RAY_ADDRESS"):
+            raise OptionError(says)
+        watch.say(f"{says}; the run waits until the cluster has grown")
 
 
 class Rank:

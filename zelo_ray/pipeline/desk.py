@@ -17,6 +17,7 @@ from zelo_ray.config import Asking
 from zelo_ray.ledger import read_rows
 
 _REJOINING_SECONDS = 2.0  # in which spenders tell a desk that died what they have spent
+_REBIRTHS = 4  # of an actor in a row without an answer: what kills it will kill it again
 _SILENT_SECONDS = 5.0  # after which an actor that reports twice a second is not there any more
 
 
@@ -27,6 +28,7 @@ class Desk:
     def __init__(self, cap: float | None, spent: float) -> None:
         self._tallies: dict[str, dict[str, Tally]] = {}
         self._heard: dict[str, float] = {}
+        self._births: dict[tuple[str, ...], tuple[int, int]] = {}
         self._reason, self._lost = "", dict[str, str]()
         self._budget = Budget(cap, spent) if cap is not None else None
         self._born, self._gauges = time.monotonic(), _Gauges()
@@ -40,6 +42,19 @@ class Desk:
         self._lost |= lost
         self.stop(stopped)
         return self._reason, self._lost
+
+    def born(self, judges: Sequence[str], actors: int) -> bool:
+        """An actor for these judges begins; false if too many did without an answer between."""
+        answered = sum(
+            tally.answered
+            for tallies in self._tallies.values()
+            for name, tally in tallies.items()
+            if name in judges
+        )
+        births, before = self._births.get(tuple(judges), (0, answered))
+        births = births + 1 if answered == before else 1
+        self._births[tuple(judges)] = (births, answered)
+        return births <= actors + _REBIRTHS
 
     def reserve(self, spender: str, settled: float, held: float, wants: Sequence[float]) -> Grant:
         """See `Budget.reserve`."""

@@ -49,6 +49,9 @@ class Ask:
 
     async def _open(self) -> None:
         options = self._job.options
+        if not await self._desk.born.remote(self._names(), options.actors):
+            await self._give_up("its process died again and again")
+            return
         try:
             self._ledger = Ledger(options.out, self._job.run_id, retried(options))
             self._asker = Asker(
@@ -61,14 +64,27 @@ class Ask:
                 quota=ClusterQuota(self._job.run_id),
                 till=DeskTill(self._desk) if options.max_usd is not None else None,
             )
-        except (LedgerError, PanelError) as error:
+        except LedgerError as error:
             await self._desk.stop.remote(str(error))
+        except PanelError as error:
+            await self._give_up(str(error))
         except Exception as error:  # noqa: BLE001 - an actor that cannot start would start for ever
-            await self._desk.stop.remote(f"unexpected {name_of(error)}")
+            await self._give_up(f"unexpected {name_of(error)}")
         else:
             self._reporting = asyncio.create_task(
                 _keep_exchanging(self._desk, self._name, self._asker, self._job)
             )
+
+    def _names(self) -> list[str]:
+        return [self._job.called(judge.name) for judge in self._judges]
+
+    async def _give_up(self, reason: str) -> None:
+        """Nothing will come of these judges; the run stops, unless it may go on without them."""
+        names = self._names()
+        if self._job.options.allow_missing_judges:
+            await self._desk.report.remote(self._name, {}, "", dict.fromkeys(names, reason))
+        else:
+            await self._desk.stop.remote(f"{', '.join(names)}: {reason}")
 
     async def _fill(self, block: pa.Table) -> None:
         if self._asker is None:
@@ -78,7 +94,8 @@ class Ask:
             pools = [line.pool for line in parsed(block) if line.pool]
             await asyncio.gather(*(self._asker.fill(pool) for pool in pools))
         except Exception as error:  # noqa: BLE001 - its text may hold a prompt
-            self._asker.stop(f"unexpected {name_of(error)}")
+            for judge in self._judges:
+                self._asker.lose(judge.name, f"unexpected {name_of(error)}")
         await _exchange(self._desk, self._name, self._asker, self._job)
 
 
