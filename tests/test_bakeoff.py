@@ -1,18 +1,23 @@
 """What a contest comes to, from runs and a truth, without asking anybody."""
 
 import math
+import random
 
 import pyarrow as pa
 import pytest
 
 from zelo_ray.bakeoff import Entry, Unranked, contrasting, contrasts, describe, measure
+from zelo_ray.bakeoff.slices import DIFFICULTY
+from zelo_ray.bakeoff.verdicts import turned, verdict
 from zelo_ray.bookkeeping import Stopped
 from zelo_ray.config import BakeoffOptions
 from zelo_ray.formats.tables import schema_of
 from zelo_ray.measures import Truth
 from zelo_ray.records import Document, Pool, Qrel, Ranked
+from zelo_ray.standings import standings
 
 QUERIES = [f"q{n}" for n in range(12)]
+BROAD = [f"q{n}" for n in range(40)]
 GRADES = {"a": 3.0, "b": 2.0, "c": 1.0, "d": 0.0}
 
 
@@ -38,6 +43,11 @@ def all_like(order):
     return dict.fromkeys(QUERIES, order)
 
 
+def shuffled(chance):
+    """Mostly right."""
+    return "".join(sorted("abcd", key=lambda d: -GRADES[d] + chance.gauss(0, 0.8)))
+
+
 def contest_of(*entries, truth=None, fields=None, **options):
     return measure(truth or truth_of(), list(entries), options_of(**options), fields or {})
 
@@ -53,7 +63,8 @@ def test_the_better_arm_wins_and_it_is_sure():
     assert mean_of(outcome, "best") == 1.0
     (one,) = [c for c in outcome.comparisons if c.measure == "nDCG@10"]
     assert (one.run_a, one.run_b, one.queries) == ("worst", "best", 12)
-    assert (one.wins, one.ties, one.losses, one.p_better) == (0, 0, 12, 0.0)
+    assert (one.wins, one.ties, one.losses) == (0, 0, 12)
+    assert one.p_better < 1e-9
     assert one.p_holm < 0.01
     assert outcome.complete
 
@@ -91,9 +102,11 @@ def test_what_is_uncertain_about_labels_makes_a_winner_less_sure():
     sure = contest_of(*close, truth=truth_of(0.001, grades=grades), **plain)
     unsure = contest_of(*close, truth=truth_of(2.0, grades=grades), **plain)
     assert sure.draws == 200
-    assert sure.comparisons[0].p_better > 0.99
-    assert 0.4 < unsure.comparisons[0].p_better < 0.99
-    assert unsure.comparisons[0].difference == sure.comparisons[0].difference
+    (one,), (other,) = sure.comparisons, unsure.comparisons
+    assert (one.p_labels, verdict(one)) == (1.0, "above")
+    assert 0.4 < other.p_labels < 0.9
+    assert (other.p_holm, other.difference) == (one.p_holm, one.difference)
+    assert verdict(other) == "labels"
 
 
 def test_draws_of_labels_are_the_same_in_one_piece_and_in_many(monkeypatch):
@@ -113,7 +126,7 @@ def test_results_by_a_field_and_by_difficulty():
     assert found["language", "en"].mean == 1.0
     assert found["language", "de"].mean < 0.7
     assert found["language", "de"].queries == 6
-    easy, hard = found["difficulty", "easy"], found["difficulty", "hard"]
+    easy, hard = found[DIFFICULTY, "easy"], found[DIFFICULTY, "hard"]
     assert (easy.mean, easy.queries, hard.queries) == (1.0, 4, 4)
 
 
@@ -137,3 +150,54 @@ def test_documents_that_nobody_judged_are_holes():
         ("arm", "q3", "x", 1),
         ("arm", "q3", "y", 4),
     ]
+
+
+def test_the_better_mean_may_belong_to_the_arm_that_loses_where_both_ranked():
+    """A mean counts 0 for what was not ranked; the verdict is about what both did."""
+    half = dict.fromkeys(QUERIES[:8], "abcd")
+    outcome = contest_of(entry_of("all", all_like("badc")), entry_of("half", half))
+    assert outcome.standing == ["all", "half"]
+    one = outcome.comparisons[0]
+    assert (one.run_a, one.queries, verdict(one), verdict(turned(one))) == (
+        "all",
+        8,
+        "below",
+        "above",
+    )
+    assert any("where both ranked half is above it" in str(line) for line in standings(outcome))
+
+
+def test_what_a_run_file_lacks_is_listed():
+    outcome = contest_of(entry_of("half", dict.fromkeys(QUERIES[:11], "abcd")))
+    (failure,) = outcome.entries[0].failures
+    assert (failure.query_id, failure.status) == ("q11", "missing")
+
+
+def test_a_query_that_one_arm_did_not_rank_is_not_hard():
+    outcome = contest_of(
+        entry_of("all", {q: "abcd" if q == "q0" else "bacd" for q in QUERIES}),
+        entry_of("some", dict.fromkeys(QUERIES[1:], "bacd")),
+    )
+    easy = [s for s in outcome.slices if (s.value, s.run, s.measure) == ("easy", "all", "nDCG@10")]
+    assert easy[0].mean > mean_of(outcome, "all")
+
+
+def test_among_many_arms_a_plain_difference_is_found():
+    """Drawn signs have a smallest p, which the correction for hundreds of tests multiplies."""
+    orders = {f"arm{n:02}": all_like("abcd") for n in range(30)}
+    chance = random.Random(1)
+    arms = [entry_of(name, {q: shuffled(chance) for q in BROAD}) for name in orders]
+    arms.append(entry_of("reversed", dict.fromkeys(BROAD, "dcba")))
+    outcome = contest_of(*arms, truth=truth_of(queries=BROAD), measures=("nDCG@10",))
+    against = [c for c in outcome.comparisons if c.run_b == "reversed"]
+    assert len(outcome.comparisons) == 31 * 30 / 2
+    assert all(verdict(c) == "above" for c in against)
+
+
+def test_an_arm_without_a_mean_comes_last_whatever_its_name():
+    alike = truth_of(queries=QUERIES[:1], grades=dict.fromkeys("abcd", 1.0))
+    arms = [entry_of(name, {"q0": "abcd"}) for name in "zya"]
+    outcome = contest_of(*arms, truth=alike, measures=("Tau",))
+    assert outcome.standing == ["a", "y", "z"]
+    shown, *_ = standings(outcome)
+    assert [*shown.columns[1].cells] == ["-", "-", "-"]

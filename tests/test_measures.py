@@ -148,10 +148,10 @@ def rbo(order, grades, _cutoff, p):
 
 def tau(scores, grades):
     both = sorted(scores.keys() & grades.keys())
-    if not scores:
-        return 0.0 if len(set(grades.values())) > 1 else math.nan
-    if len({scores[d] for d in both}) < 2 or len({grades[d] for d in both}) < 2:
+    if len(set(grades.values())) < 2:
         return math.nan
+    if len({scores[d] for d in both}) < 2 or len({grades[d] for d in both}) < 2:
+        return 0.0
     return kendalltau([scores[d] for d in both], [grades[d] for d in both]).statistic
 
 
@@ -477,7 +477,8 @@ def test_every_measure_is_tried_here():
 @pytest.mark.parametrize(
     ("relevance", "kind", "measured"),
     [
-        ([1.5, 0], "scores", "nDCG(dcg='zelo')@10 Pairs R(k_gt=5)@10 Judged@10"),
+        ([1.5, -0.5], "scores", "nDCG(dcg='zelo')@10 Pairs R(k_gt=5)@10 Judged@10"),
+        ([1.5, 0], "grades", "nDCG@10 AP(rel=0.75) RR(rel=0.75)@10 R(rel=0.75)@20 Judged@10"),
         ([-5, 3], "scores", "nDCG(dcg='zelo')@10 Pairs R(k_gt=5)@10 Judged@10"),
         ([0, 3], "grades", "nDCG@10 AP(rel=2) RR(rel=2)@10 R(rel=2)@20 Judged@10"),
         ([-2, 4], "grades", "nDCG@10 AP(rel=2) RR(rel=2)@10 R(rel=2)@20 Judged@10"),

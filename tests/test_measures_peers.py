@@ -206,6 +206,8 @@ def test_scipys_kendall_tau(seed, levels):
         both = sorted(truth[query_id].keys() & run[query_id].keys())
         columns = [[of[query_id][d] for d in both] for of in (truth, run)]
         value = kendalltau(*columns).statistic if len(both) > 1 else np.nan
+        if np.isnan(value) and len(set(truth[query_id].values())) > 1:
+            value = 0.0  # the run tells nothing apart, where there is something to tell
         assert ours[query_id] == pytest.approx(value, abs=1e-9, nan_ok=True)
 
 

@@ -1,5 +1,4 @@
 from itertools import product
-from statistics import fmean
 
 import numpy as np
 import pytest
@@ -36,7 +35,7 @@ def numbers(row):
 
 class TestMeans:
     def test_leave_out_what_is_not_defined(self):
-        values = np.array([[0.2, NAN, 0.4, 0.9], [1.0, 0.0, NAN, NAN]])
+        values = np.array([[0.2, NAN, 0.4, 0.9, 0.1, 0.9], [1.0, 0.0, NAN, 0.5, 1.0, 0.0]])
         mean, low, high = means(values, **OPTIONS)
         assert mean == pytest.approx([0.5, 0.5])
         assert (low < mean).all()
@@ -45,7 +44,8 @@ class TestMeans:
         assert high.max() <= 1
 
     def test_without_values_are_not_defined(self):
-        mean, low, high = means(np.array([[NAN, NAN], [0.3, NAN], [0.3, 0.3]]), **OPTIONS)
+        values = np.array([[NAN] * 5, [0.3] * 4 + [NAN], [0.3] * 5])
+        mean, low, high = means(values, **OPTIONS)
         np.testing.assert_array_equal(mean, [NAN, 0.3, 0.3])
         np.testing.assert_allclose([low, high], [[NAN, NAN, 0.3]] * 2)
 
@@ -169,12 +169,15 @@ class TestCompare:
         assert row.difference == pytest.approx(0.1)
         assert row.p == row.p_holm == 1.0
 
-    def test_p_better_is_the_share_of_all_samples(self):
-        differences = [0.4, -0.1, -0.2]
-        sums = [sum(sample) for sample in product(differences, repeat=3)]
-        share = fmean(0.5 if abs(s) < 1e-9 else float(s > 0) for s in sums)
-        row = pair(differences, [0, 0, 0], resamples=20_000)
-        assert row.p_better == pytest.approx(share, abs=0.015)
+    def test_p_better_is_that_of_students_t(self):
+        a, b = metrics(2, 12)
+        authority = stats.ttest_rel(a, b, alternative="greater").pvalue
+        assert pair(a, b).p_better == pytest.approx(1 - authority)
+
+    def test_few_queries_tell_too_little(self):
+        row = pair([0.4, 0.5, 0.6, 0.9], [0.3, 0.1, 0.2, 0.1])
+        assert np.isnan([row.low, row.high, row.p_better]).all()
+        assert row.p == 0.125
 
     def test_the_interval_is_that_of_the_differences(self):
         a, b = metrics(2, 30)
@@ -222,46 +225,41 @@ class TestCompare:
 
     def test_the_seed_decides(self):
         a, b = metrics(2, 40, seed=1)
-        assert pair(a, b) == pair(a, b)
+        assert numbers(pair(a, b)) == numbers(pair(a, b))
         assert pair(a, b).low != pair(a, b, seed=-1).low
 
 
 class TestLabelUncertainty:
     values = np.array([[0.6, 0.7, 0.8, 0.4, 0.9, 0.7], [0.5, 0.6, 0.8, 0.3, 0.7, 0.8]])
 
-    def p_better(self, deviation, draws=300):
+    def p_labels(self, deviation, draws=300):
         noise = np.random.default_rng(0).normal(0, 1, (draws, *self.values.shape))
         drawn = {"m": self.values + deviation * noise}
-        return pair(*self.values, drawn=drawn).p_better
+        return pair(*self.values, drawn=drawn).p_labels
 
-    def test_moves_p_better_to_a_half(self):
-        shares = [self.p_better(deviation) for deviation in (0.0, 0.2, 1.0, 100.0)]
+    def test_moves_p_labels_to_a_half(self):
+        shares = [self.p_labels(deviation) for deviation in (0.0, 0.2, 1.0, 100.0)]
         assert shares == sorted(shares, reverse=True)
-        assert shares[0] > 0.9
+        assert shares[0] == 1.0
         assert shares[-1] == pytest.approx(0.5, abs=0.1)
 
-    def test_none_leaves_p_better_as_it_was(self):
-        assert self.p_better(0.0) == pytest.approx(pair(*self.values).p_better, abs=0.03)
+    def test_leaves_all_else_as_it_was(self):
+        drawn = {"m": np.random.default_rng(0).random((9, *self.values.shape))}
+        with_draws, without = pair(*self.values, drawn=drawn), pair(*self.values)
+        assert np.isnan(without.p_labels)
+        assert numbers(with_draws) == numbers(without)
 
-    def test_is_the_share_of_draws_where_queries_do_not_vary(self):
+    def test_is_the_share_of_draws(self):
         a = np.concatenate([np.full((30, 1, 8), 0.7), np.full((10, 1, 8), 0.3)])
         drawn = {"m": np.concatenate([a, np.full_like(a, 0.5)], axis=1)}
-        assert pair([0.7] * 8, [0.5] * 8, drawn=drawn).p_better == pytest.approx(0.75)
+        assert pair([0.7] * 8, [0.5] * 8, drawn=drawn).p_labels == pytest.approx(0.75)
 
     def test_leaves_out_what_was_not_answered(self):
         drawn = np.full((10, 2, 4), 0.5)
         drawn[:, 0, :2] = 0.0  # A would lose by these, which it did not answer
         drawn[:, 0, 2:] = 0.6
         values = [NAN, NAN, 0.6, 0.6], [0.5, 0.5, 0.5, 0.5]
-        assert pair(*values, drawn={"m": drawn}).p_better == 1.0
-
-    def test_measures_share_their_samples(self):
-        drawn = np.random.default_rng(0).normal(0.5, 0.3, (40, 3, 12))
-        values = metrics(3, 12)
-        rows = compare(
-            {"m": values, "n": values}, [*"abc"], **OPTIONS, drawn={"n": drawn, "m": drawn}
-        )
-        assert [r.p_better for r in rows[:3]] == [r.p_better for r in rows[3:]]
+        assert pair(*values, drawn={"m": drawn}).p_labels == 1.0
 
 
 class TestLabelDraws:
@@ -303,6 +301,14 @@ class TestContest:
         assert [(r.measure, (r.run_a, r.run_b)) for r in rows] == [*product("mn", pairs)]
         assert [r.p_holm for r in rows] == pytest.approx(holm(np.array([r.p for r in rows])))
         assert [r.difference for r in rows] == pytest.approx([r.mean_a - r.mean_b for r in rows])
+
+
+def test_a_measure_of_the_labels_has_means_alone():
+    values = {name: metrics(2, 9) for name in ("nDCG@10", "Judged@10")}
+    found = contest(values, np.ones((2, 9), bool), [*"ab"], **OPTIONS, uncompared={"Judged@10"})
+    averages, comparisons = found
+    assert {mean.measure for mean in averages} == {"nDCG@10", "Judged@10"}
+    assert {row.measure for row in comparisons} == {"nDCG@10"}
 
 
 def test_measures_that_cannot_tell_arms_apart_cost_the_others_nothing():

@@ -160,6 +160,6 @@ def test_25_the_documented_call_runs():
 
 
 def test_25_scores_may_be_missing_and_pools_may_be_empty_of_them():
-    truth = Truth(pa.table({"query_id": ["q"], "doc_id": ["a"], "relevance": [1.5]}))
+    truth = Truth(pa.table({"query_id": ["q"], "doc_id": ["a"], "relevance": [-1.5]}))
     ranking = rank(truth, run_of({}))
     assert evaluate(default_measures(truth), ranking).shape == (4, 1)

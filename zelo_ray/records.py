@@ -263,8 +263,9 @@ class Comparison:
     """Two runs on the queries that both answered: by how much, and how sure, A is above B.
 
     ``p`` is of the paired randomisation test, two-sided; ``p_holm`` is corrected over the whole
-    table; ``p_better`` is the chance that A's mean over queries of this kind is above B's, given
-    these queries and how sure the labels are.
+    table; ``p_better`` is the chance that A's mean over all queries of this kind is above B's,
+    given these; ``p_labels`` the share of draws of the labels in which it is so for these queries,
+    NaN where labels have no errors.
     """
 
     run_a: str
@@ -278,6 +279,7 @@ class Comparison:
     p: float
     p_holm: float
     p_better: float
+    p_labels: float
     queries: int
     wins: int
     ties: int

@@ -2,14 +2,15 @@
 
 from collections.abc import Iterator
 from itertools import islice, pairwise
+from math import isnan
 
 from rich.table import Table
 
 from zelo_ray.bakeoff import Outcome
+from zelo_ray.bakeoff.verdicts import turned, verdict
 from zelo_ray.display import dollars
-from zelo_ray.records import Comparison
+from zelo_ray.records import Comparison, Mean
 
-_SURE = 0.05
 _SENTENCES = 8
 
 
@@ -17,7 +18,7 @@ def standings(outcome: Outcome) -> Iterator[Table | str]:
     """The arms by the leading measure, then in words which differences are real."""
     queries = len(outcome.truth.query_ids)
     yield _table(outcome)
-    sure = f"{outcome.confidence:.0%} intervals"
+    sure = f"{100 * outcome.confidence:g}% intervals"
     yield f"Means over {queries:,} queries with {sure}. {_labels(outcome)}"
     yield ""
     yield from _differences(outcome)
@@ -45,56 +46,66 @@ def _table(outcome: Outcome) -> Table:
     means = {(each.run, each.measure): each for each in outcome.means}
     spent = {entry.name: dollars(entry.dollars, entry.unpriced) for entry in outcome.entries}
     for arm in outcome.standing:
-        cells = []
-        for each in outcome.measures:
-            mean = means[arm, str(each)]
-            cells.append(f"{mean.mean:.4f} [{mean.low:.3f}, {mean.high:.3f}]")
+        queries = len(outcome.truth.query_ids)
+        cells = [_cell(means[arm, str(each)], queries) for each in outcome.measures]
         table.add_row(arm, *cells, *([spent[arm]] if paid else []))
     return table
 
 
+def _cell(mean: Mean, queries: int) -> str:
+    """A mean with its interval, and over how many queries, if not over all."""
+    if isnan(mean.mean):
+        return "-"
+    ends = "" if isnan(mean.low) else f" [{mean.low:.3f}, {mean.high:.3f}]"
+    over = f" over {mean.queries:,}" if mean.queries < queries else ""
+    return f"{mean.mean:.4f}{ends}{over}"
+
+
 def _labels(outcome: Outcome) -> str:
     if outcome.draws:
-        return f"P counts in how sure the labels are ({outcome.draws:,} draws)."
+        return f"The labels have errors and were drawn {outcome.draws:,} times."
     return "The labels are taken as they are."
 
 
 def _differences(outcome: Outcome) -> Iterator[str]:
     """Each arm against the one below it, by the leading measure."""
     found = {(c.run_a, c.run_b): c for c in outcome.comparisons if c.measure == outcome.leading}
-    order = outcome.standing
+    order, queries = outcome.standing, len(outcome.truth.query_ids)
     for above, below in islice(pairwise(order), _SENTENCES):
-        one = found.get((above, below)) or _turned(found[below, above])
-        if one.queries < 2:
-            yield f"{above} and {below} share too few queries to be compared"
-            continue
-        word = "is above" if one.p_holm < _SURE else "cannot be told from"
-        yield (
-            f"{above} {word} {below}: {one.difference:+.4f} "
-            f"({one.low:+.4f} to {one.high:+.4f}), p {one.p:.3g}, {one.p_holm:.3g} after Holm, "
-            f"P({above} is better) {one.p_better:.3f}; wins {one.wins:,}, ties {one.ties:,}, "
-            f"losses {one.losses:,}"
-        )
+        one = found.get((above, below)) or turned(found[below, above])
+        yield f"{_sentence(one)} {_figures(one, queries)}"
     if len(order) > 2:
         yield "All pairs and measures are in comparisons.parquet and in the report."
 
 
-def _turned(one: Comparison) -> Comparison:
-    """The same comparison, seen from the other arm."""
-    return Comparison(
-        run_a=one.run_b,
-        run_b=one.run_a,
-        measure=one.measure,
-        mean_a=one.mean_b,
-        mean_b=one.mean_a,
-        difference=-one.difference,
-        low=-one.high,
-        high=-one.low,
-        p=one.p,
-        p_holm=one.p_holm,
-        p_better=1 - one.p_better,
-        queries=one.queries,
-        wins=one.losses,
-        ties=one.ties,
-        losses=one.wins,
+def _sentence(one: Comparison) -> str:
+    above, below = one.run_a, one.run_b
+    match verdict(one):
+        case "above":
+            return f"{above} is above {below}:"
+        case "below":
+            return f"{above} has the higher mean, but where both ranked {below} is above it:"
+        case "open":
+            return f"{above} cannot be told from {below}:"
+        case "labels":
+            return f"{above} cannot be told from {below}, as the labels are too unsure:"
+        case "few":
+            return f"{above} and {below} share too few queries to be compared:"
+
+
+def _figures(one: Comparison, queries: int) -> str:
+    """The figures behind a sentence."""
+    sure = [f"p {one.p:.2g}, {one.p_holm:.2g} after Holm"]
+    if not isnan(one.p_better):
+        sure.append(f"P({one.run_a} is better) {one.p_better:.3f}")
+    if not isnan(one.p_labels):
+        sure.append(f"above in {one.p_labels:.0%} of the draws of the labels")
+    common = f" on {one.queries:,} common queries" if one.queries < queries else ""
+    return (
+        f"{one.difference:+.4f} ({_end(one.low)} to {_end(one.high)}){common}; {'; '.join(sure)}; "
+        f"wins {one.wins:,}, ties {one.ties:,}, losses {one.losses:,}"
     )
+
+
+def _end(value: float) -> str:
+    return "?" if isnan(value) else f"{value:+.4f}"

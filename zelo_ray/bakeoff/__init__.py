@@ -18,7 +18,6 @@ from zelo_ray.measures import (
     Truth,
     default_measures,
     evaluate,
-    parse_measure,
     parse_measures,
     rank,
 )
@@ -70,6 +69,12 @@ def measure(
     rankings = {entry.name: rank(truth, entry.run, ties=options.ties) for entry in entries}
     arms = [name for name, ranking in rankings.items() if ranking.answered.any()]
     for entry in entries:
+        told = {failure.query_id for failure in entry.failures}
+        entry.failures.extend(
+            Unranked(entry.name, query_id, "missing", "it is not in the run", 0)
+            for query_id in rankings[entry.name].missing
+            if query_id not in told
+        )
         if entry.name not in arms:
             entry.note = entry.note or "it ranked no query of the truth, and takes no part"
     if not arms:
@@ -87,6 +92,7 @@ def measure(
         confidence=options.confidence,
         seed=options.seed,
         drawn=drawn or None,
+        uncompared={str(each) for each in measures if each.of_labels},
     )
     outcome = Outcome(
         measures=measures,
@@ -100,7 +106,7 @@ def measure(
         comparisons=comparisons,
         slices=[],
         holes=[hole for name in arms for hole in _holes(name, rankings[name], _HOLES_TO)],
-        curves=_curves(measures, rankings),
+        curves=_curves(truth, measures, rankings),
         draws=len(next(iter(drawn.values()))) if drawn else 0,
         confidence=options.confidence,
     )
@@ -146,10 +152,10 @@ def _drawn(
 
 
 def _curves(
-    measures: Sequence[Measure], rankings: Mapping[str, Ranking]
+    truth: Truth, measures: Sequence[Measure], rankings: Mapping[str, Ranking]
 ) -> dict[str, dict[str, list[tuple[int, float]]]]:
     """Recall at several depths: by measure without its cut-off, by arm, pairs of depth and mean."""
-    recall = next((each for each in measures if each.name == "R"), parse_measure("R@10"))
+    recall = next(each for each in (*measures, *default_measures(truth)) if each.name == "R")
     at = [replace(recall, cutoff=depth) for depth in _CURVE]
     curves = {
         arm: list(zip(_CURVE, evaluate(at, ranking).mean(axis=1).tolist(), strict=True))

@@ -1,6 +1,7 @@
 """The queries where two arms differ most, with their documents side by side."""
 
 from collections.abc import Mapping
+from textwrap import shorten
 from typing import Any
 
 import numpy as np
@@ -8,11 +9,11 @@ import numpy as np
 from zelo_ray.bakeoff.outcome import Outcome
 from zelo_ray.records import Pool
 
-_CONTRASTS, _SHOWN, _SNIPPET = 5, 10, 280
+_RIVALS, _CONTRASTS, _SHOWN, _SNIPPET = 5, 5, 10, 280
 
 
 def contrasts(outcome: Outcome, pools: Mapping[str, Pool]) -> list[dict[str, Any]]:
-    """The queries where the best arm and each other differ most, with their documents.
+    """The queries where the best arm and its rivals differ most, with their documents.
 
     Args:
         outcome: of the contest.
@@ -39,7 +40,7 @@ def contrasts(outcome: Outcome, pools: Mapping[str, Pool]) -> list[dict[str, Any
                 "documents": [
                     {
                         "doc_id": doc_id,
-                        "text": texts.get(doc_id, "")[:_SNIPPET],
+                        "text": shorten(texts.get(doc_id, ""), _SNIPPET, placeholder=" …"),
                         "relevance": relevance.get(doc_id),
                         "rank_a": places[0].get(doc_id),
                         "rank_b": places[1].get(doc_id),
@@ -59,7 +60,7 @@ def contrasting(outcome: Outcome) -> set[str]:
 def _contrasting(outcome: Outcome) -> list[tuple[str, str, int]]:
     best, *others = outcome.standing
     values, found = outcome.values[outcome.leading], list[tuple[str, str, int]]()
-    for other in others:
+    for other in others[:_RIVALS]:
         a, b = outcome.arms.index(best), outcome.arms.index(other)
         both = outcome.answered[a] & outcome.answered[b]
         apart = np.where(both, np.abs(np.nan_to_num(values[a] - values[b])), 0.0)

@@ -2,6 +2,8 @@
 
 from collections import Counter
 from dataclasses import dataclass, field
+from math import inf, isnan
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -15,11 +17,11 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Unranked:
-    """One query that an arm did not answer, and why."""
+    """One query that an arm did not answer, and why; ``missing``: a run file does not hold it."""
 
     run: str
     query_id: str
-    status: Status
+    status: Status | Literal["missing"]
     reason: str
     attempts: int
 
@@ -98,9 +100,10 @@ class Outcome:
 
     @property
     def standing(self) -> list[str]:
-        """The arms by their mean of the leading measure, best first."""
+        """The arms by their mean of the leading measure, best first; by name where it is equal."""
         means = {each.run: each.mean for each in self.means if each.measure == self.leading}
-        return sorted(self.arms, key=lambda arm: -means[arm])
+        known = {arm: -inf if isnan(mean) else mean for arm, mean in means.items()}
+        return sorted(self.arms, key=lambda arm: (-known[arm], arm))
 
     def answered_by(self, arm: str) -> int:
         """How many queries of the truth an arm ranked."""

@@ -4,10 +4,11 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from zelo_ray.bakeoff.outcome import Floats, Outcome, Slice
+from zelo_ray.bakeoff.outcome import Outcome, Slice
 from zelo_ray.config import BakeoffOptions
 from zelo_ray.significance import means
 
+DIFFICULTY = "difficulty (by result)"
 _DIFFICULTY = ("hard", "medium", "easy")
 
 
@@ -18,9 +19,9 @@ def slices_of(
     ids = outcome.truth.query_ids
     groups = {name: [fields.get(q, {}).get(name, "") for q in ids] for name in options.slices}
     if len(ids) >= len(_DIFFICULTY) * 2:
-        groups["difficulty"] = _difficulty(outcome.values[outcome.leading])
+        groups[DIFFICULTY] = _difficulty(outcome)
     for name, labels in groups.items():
-        for value in sorted(set(labels), key=_order):
+        for value in sorted({label for label in labels if label}, key=_order):
             chosen = np.array([label == value for label in labels])
             for one, values in outcome.values.items():
                 mean, low, high = means(
@@ -30,16 +31,23 @@ def slices_of(
                     seed=options.seed,
                 )
                 ends = zip(mean.tolist(), low.tolist(), high.tolist(), strict=True)
-                for arm, three in zip(outcome.arms, ends, strict=True):
-                    yield Slice(name, value, arm, one, *three, int(chosen.sum()))
+                counts = (~np.isnan(values[:, chosen])).sum(axis=1).tolist()
+                for arm, three, count in zip(outcome.arms, ends, counts, strict=True):
+                    yield Slice(name, value, arm, one, *three, count)
 
 
 def _order(value: str) -> tuple[int, str]:
     return (_DIFFICULTY.index(value) if value in _DIFFICULTY else -1, value)
 
 
-def _difficulty(values: Floats) -> list[str]:
-    """Thirds of the queries by the mean of all arms."""
-    mean = np.nan_to_num(values).mean(axis=0)
-    thirds = np.argsort(np.argsort(mean, kind="stable"), kind="stable") * 3 // len(mean)
-    return [_DIFFICULTY[third] for third in thirds]
+def _difficulty(outcome: Outcome) -> list[str]:
+    """Thirds of the queries by the mean of the arms that ranked them; empty where none has one."""
+    values = np.where(outcome.answered, outcome.values[outcome.leading], np.nan)
+    counts = (~np.isnan(values)).sum(axis=0)
+    known = np.flatnonzero(counts)
+    means_of = np.nansum(values, axis=0)[known] / counts[known]
+    thirds = np.argsort(np.argsort(means_of, kind="stable"), kind="stable") * 3 // len(known)
+    labels = [""] * len(counts)
+    for query, third in zip(known, thirds, strict=True):
+        labels[query] = _DIFFICULTY[third]
+    return labels

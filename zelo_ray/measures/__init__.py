@@ -21,8 +21,8 @@ Conventions, for every measure:
   ``ties="expected"`` a metric is its mean over all orders of the tied documents, exactly, so that
   a constant scorer is worth what a random order is. Tau and Pairs know ties themselves and are
   the same either way.
-* A metric is NaN where it is not defined: Tau and Pairs of a query without two documents that
-  differ in relevance, and Tau of a run that does not tell any two judged documents apart.
+* A metric is NaN where the truth leaves it undefined: Tau and Pairs of a query without two
+  documents that differ in relevance. Tau of a run that tells nothing apart is 0.
 """
 
 import ast
@@ -79,6 +79,11 @@ class Measure:
     cutoff: int | None = None
     parameters: tuple[tuple[str, Value], ...] = ()
     """Those that are not at their default, in the order of the module."""
+
+    @property
+    def of_labels(self) -> bool:
+        """Whether it tells more of the labels than of the run."""
+        return _module(self.name).OF_LABELS
 
     def __str__(self) -> str:
         inside = ",".join(f"{name}={value!r}" for name, value in self.parameters)
@@ -207,6 +212,8 @@ def default_measures(truth: Truth) -> tuple[Measure, ...]:
     """
     if truth.kind == "scores":
         return parse_measures(["nDCG(dcg='zelo')@10", "Pairs", "R(k_gt=5)@10", "Judged@10"])
-    rel = max(1, int(np.ceil(truth.relevance.max(initial=0) / 2)))
+    half = float(truth.relevance.max(initial=0)) / 2
+    whole = (truth.relevance == np.floor(truth.relevance)).all()
+    rel = max(1, int(np.ceil(half))) if whole else half
     of_relevant = [f"AP(rel={rel})", f"RR(rel={rel})@10", f"R(rel={rel})@20"]
     return parse_measures(["nDCG@10", *of_relevant, "Judged@10"])

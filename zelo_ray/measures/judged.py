@@ -10,6 +10,7 @@ from zelo_ray.measures.spec import Parameter
 CUTOFF = "optional"
 PARAMETERS: Mapping[str, Parameter] = {}
 EXCLUSIVE = False
+OF_LABELS = True
 
 
 def metrics(lists: Lists, cutoff: int | None) -> Floats:

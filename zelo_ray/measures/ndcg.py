@@ -41,6 +41,7 @@ PARAMETERS = {
     "dcg": Parameter("log2", lambda v: isinstance(v, str) and v in _GAINS, " or ".join(_GAINS))
 }
 EXCLUSIVE = False
+OF_LABELS = False
 
 
 def metrics(lists: Lists, cutoff: int | None, dcg: str) -> Floats:

@@ -11,6 +11,7 @@ from zelo_ray.measures.spec import Parameter
 CUTOFF = "none"
 PARAMETERS: Mapping[str, Parameter] = {}
 EXCLUSIVE = False
+OF_LABELS = False
 
 
 def metrics(lists: Lists, cutoff: None) -> Floats:  # noqa: ARG001 - a measure may have a cutoff

@@ -8,6 +8,7 @@ from zelo_ray.measures.spec import REL
 CUTOFF = "required"
 PARAMETERS = {"rel": REL}
 EXCLUSIVE = False
+OF_LABELS = False
 
 
 def metrics(lists: Lists, cutoff: int, rel: float) -> Floats:

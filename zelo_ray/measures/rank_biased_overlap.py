@@ -11,6 +11,7 @@ PARAMETERS = {
     "p": Parameter(REQUIRED, lambda v: is_number(v) and 0 < v < 1, "a number between 0 and 1")
 }
 EXCLUSIVE = False
+OF_LABELS = False
 
 
 def metrics(lists: Lists, cutoff: None, p: float) -> Floats:  # noqa: ARG001 - others have one

@@ -13,6 +13,7 @@ PARAMETERS = {
     "k_gt": Parameter(None, lambda v: type(v) is int and v >= 1, "a whole number from 1"),
 }
 EXCLUSIVE = True
+OF_LABELS = False
 
 
 def metrics(lists: Lists, cutoff: int, rel: float, k_gt: int | None) -> Floats:

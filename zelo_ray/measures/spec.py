@@ -34,6 +34,8 @@ class Module(Protocol):
     PARAMETERS: Mapping[str, Parameter]
     EXCLUSIVE: bool
     """Whether at most one parameter may be given."""
+    OF_LABELS: bool
+    """Whether it tells more of the labels than of the run, so that runs are not compared by it."""
 
     def metrics(self, lists: Lists, cutoff: int | None, **parameters: Any) -> Floats:
         """The metric of each query, [draws, queries]."""

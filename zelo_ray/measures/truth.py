@@ -54,11 +54,12 @@ class Truth:
 
     @cached_property
     def kind(self) -> Literal["scores", "grades", "binary"]:
-        """Scores: any relevance is no whole number, or below -2, the least that TREC gives."""
-        relevance = self.relevance
-        if (relevance != np.floor(relevance)).any() or relevance.min(initial=0) < -2:
+        """Scores have fractions below 0, or go below -2, the least that TREC gives."""
+        below = self.relevance[self.relevance < 0]
+        if (below != np.floor(below)).any() or (below < -2).any():
             return "scores"
-        return "grades" if relevance.max(initial=0) > 1 else "binary"
+        whole = (self.relevance == np.floor(self.relevance)).all()
+        return "binary" if whole and self.relevance.max(initial=0) <= 1 else "grades"
 
     def labels(self, query: int) -> dict[str, float]:
         """The relevance of the judged documents of a query, which is named by its place."""

@@ -91,7 +91,8 @@ def fields_of(line: Line) -> dict[str, str]:
     A field of the documents' metadata counts as the query's if all documents agree on it.
     """
     query = json.loads(line.raw)["query"]
-    own = {**(query.get("metadata") or {}), **query}
+    metadata = query.get("metadata")
+    own = {**(metadata if isinstance(metadata, dict) else {}), **query}
     found = {name: value for name, value in own.items() if name not in ("id", "query")}
     documents = line.pool.documents if line.pool else ()
     for name in documents[0].metadata if documents else ():
