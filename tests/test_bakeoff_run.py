@@ -183,6 +183,10 @@ def test_run_files_take_no_ray(tmp_path, capsys, monkeypatch):
         (("--rerankers", "bm25"), "--pools: name the documents to rank"),
         (("--rerankers", "bm25", "--measures", "nDGC@10"), "unknown measure 'nDGC@10'"),
         (("--runs", "nothing.run"), "nothing.run"),
+        (
+            ("--rerankers", "original", "--pools", SAMPLE, "--slices", "lnaguage"),
+            "--slices lnaguage: no query has this field; they have domain",
+        ),
         (("--rerankers", "nowhere:Nobody"), "nowhere:Nobody cannot be imported"),
         (("--rerankers", "cohere:rerank-v5.0-pro"), "set CO_API_KEY"),
     ],

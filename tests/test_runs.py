@@ -48,3 +48,20 @@ def test_one_of_several_runs_becomes_a_trec_run(tmp_path):
         convert.run(given)
     convert.run({**given, "name": "b"})
     assert (tmp_path / "b.run").read_text() == "q Q0 x 1 2 b\n"
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "says"),
+    [
+        ("score", [1.0, float("nan"), 2.0], "a score is no finite number"),
+        ("score", ["high", "low", "no"], "Failed to parse"),
+        ("doc_id", ["x", None, "y"], "no empty field"),
+        ("doc_id", ["x", "x", "x"], "document 'x' of query 'q' is ranked twice"),
+    ],
+)
+def test_a_table_with_what_no_run_holds_is_told(tmp_path, column, values, says):
+    at = TABLE.column_names.index(column)
+    table = TABLE.set_column(at, column, pa.array(values))
+    pq.write_table(table, tmp_path / "runs.parquet")
+    with pytest.raises(InputError, match=says):
+        read_runs([str(tmp_path / "runs.parquet")])

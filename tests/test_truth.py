@@ -209,3 +209,20 @@ def test_iterables_of_the_package_itself():
             yield formats.GenericScoredDoc("q1", "d3", 0.5)
 
     assert pools_of(Theirs()).pools[0].documents[0].content == "three"
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "says"),
+    [
+        ("std_error", [0.1, float("inf")], "a std_error is below 0, or infinite"),
+        ("std_error", [0.1, -0.1], "a std_error is below 0, or infinite"),
+        ("doc_id", ["a", None], "no query_id or no doc_id"),
+        ("score", [[1.0], [2.0]], "scores.parquet"),
+    ],
+)
+def test_a_table_with_what_no_judgments_hold_is_told(tmp_path, column, values, says):
+    columns = {"query_id": ["q", "q"], "doc_id": ["a", "b"], "score": [1.0, 2.0]}
+    columns |= {"std_error": [0.1, 0.2], column: values}
+    pq.write_table(pa.table(columns), tmp_path / "scores.parquet")
+    with pytest.raises(InputError, match=says):
+        read_truth(str(tmp_path / "scores.parquet"))

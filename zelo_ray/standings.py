@@ -1,7 +1,6 @@
 """What a person reads on the terminal after a bake-off: the table, and what it allows to say."""
 
 from collections.abc import Iterator
-from itertools import islice, pairwise
 from math import isnan
 
 from rich.table import Table
@@ -68,13 +67,16 @@ def _labels(outcome: Outcome) -> str:
 
 
 def _differences(outcome: Outcome) -> Iterator[str]:
-    """Each arm against the one below it, by the leading measure."""
+    """The best arm against each other, by the leading measure; the nearest first."""
     found = {(c.run_a, c.run_b): c for c in outcome.comparisons if c.measure == outcome.leading}
-    order, queries = outcome.standing, len(outcome.truth.query_ids)
-    for above, below in islice(pairwise(order), _SENTENCES):
-        one = found.get((above, below)) or turned(found[below, above])
-        yield f"{_sentence(one)} {_figures(one, queries)}"
-    if len(order) > 2:
+    best, *others = outcome.standing
+    against = [found.get((best, other)) or turned(found[other, best]) for other in others if found]
+    for one in against[:_SENTENCES]:
+        yield f"{_sentence(one)} {_figures(one, len(outcome.truth.query_ids))}"
+    if rest := against[_SENTENCES:]:
+        above = sum(verdict(one) == "above" for one in rest)
+        yield f"Of the {len(rest):,} others, {best} is above {above:,}."
+    if len(others) > 1:
         yield "All pairs and measures are in comparisons.parquet and in the report."
 
 

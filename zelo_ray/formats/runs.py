@@ -7,7 +7,8 @@ import pyarrow.compute as pc
 
 from zelo_ray.formats import trec
 from zelo_ray.formats.files import parquet, reading, stem
-from zelo_ray.formats.pools import InputError
+from zelo_ray.formats.pooling import repeated
+from zelo_ray.formats.pools import InputError, short
 from zelo_ray.formats.tables import schema_of
 from zelo_ray.records import Ranked
 
@@ -39,9 +40,22 @@ def _read(url: str) -> Iterable[tuple[str, pa.Table]]:
     if missing := set(schema.names) - set(table.column_names):
         raise InputError(f"{url}: a run has a column {min(missing)}")
     if "run" not in table.column_names:
-        return [(stem(url), table.select(schema.names).cast(schema))]
-    names = pc.unique(table["run"]).to_pylist()
-    return [
-        (name, table.filter(pc.equal(table["run"], name)).select(schema.names).cast(schema))
-        for name in names
-    ]
+        return [(stem(url), _checked(url, table.select(schema.names)))]
+    names = pc.unique(table["run"].drop_null()).to_pylist()
+    parts = {name: table.filter(pc.equal(table["run"], name)) for name in names}
+    return [(name, _checked(url, part.select(schema.names))) for name, part in parts.items()]
+
+
+def _checked(url: str, table: pa.Table) -> pa.Table:
+    """A run itself, if it is one."""
+    try:
+        run = table.cast(schema_of(Ranked))
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise InputError(f"{url}: {short(error)}") from None
+    if any(column.null_count for column in run.columns):
+        raise InputError(f"{url}: a row of a run has no empty field")
+    if not pc.all(pc.is_finite(run["score"])).as_py():
+        raise InputError(f"{url}: a score is no finite number")
+    if pair := repeated(run):
+        raise InputError(f"{url}: document {pair[1]!r} of query {pair[0]!r} is ranked twice")
+    return run

@@ -121,13 +121,17 @@ def _scores(url: str) -> pa.Table:
     value = "relevance" if "relevance" in table.schema.names else "score"
     if "std_error" not in table.schema.names:
         table = table.append_column("std_error", pa.nulls(len(table), pa.float64()))
-    table = table.filter(pc.is_valid(table[value]))
-    table = table.select(["query_id", "doc_id", value, "std_error"])
     try:
+        table = table.select(["query_id", "doc_id", value, "std_error"])
+        table = table.filter(pc.is_valid(table[value]))
         table = table.rename_columns(schema_of(Qrel).names).cast(schema_of(Qrel))
-    except pa.ArrowInvalid as error:
+    except (KeyError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise InputError(f"{url}: {short(error)}") from None
+    if table["query_id"].null_count or table["doc_id"].null_count:
+        raise InputError(f"{url}: a row has no query_id or no doc_id")
     known = pc.fill_null(table["std_error"], math.nan)
+    if pc.any(pc.or_(pc.is_inf(known), pc.less(known, 0))).as_py():
+        raise InputError(f"{url}: a std_error is below 0, or infinite")
     return checked(url, table.set_column(3, "std_error", known))
 
 

@@ -4,7 +4,6 @@ Each arm has an actor pool of its own, and its answers go through the ledger as 
 files alone take no Ray at all.
 """
 
-import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -30,7 +29,7 @@ from zelo_ray.bookkeeping import Stopped, Tally
 from zelo_ray.census import Census, Count, take_census
 from zelo_ray.claim import claim
 from zelo_ray.config import BakeoffOptions, OptionError, Options
-from zelo_ray.formats.pools import InputError, Limits, find_shards, read_lines
+from zelo_ray.formats.pools import InputError, Limits, Line, find_shards, read_lines
 from zelo_ray.formats.results import write_json
 from zelo_ray.formats.runs import read_runs
 from zelo_ray.formats.tables import schema_of
@@ -54,7 +53,7 @@ from zelo_ray.pricing import table_version
 from zelo_ray.protocols import module as protocol_module
 from zelo_ray.records import Pool, Ranked
 from zelo_ray.rerankers import Arm, arms_of, asking_options
-from zelo_ray.rerankers.ranking import rank_lines
+from zelo_ray.rerankers.ranking import fields_of, rank_lines
 
 _RANKERS = 4  # each holds the ledger's index
 
@@ -80,8 +79,6 @@ class _Ranked:
     """What came of asking."""
 
     entries: list[Entry]
-    fields: dict[str, dict[str, str]] = field(default_factory=dict)
-    """by query id, what is known of it"""
     tallies: dict[str, Tally] = field(default_factory=dict)
 
 
@@ -103,19 +100,21 @@ def bakeoff(options: BakeoffOptions, watch: Watch) -> Outcome:
         table = read_truth(options.truth)
         runs = [Entry(name, run) for name, run in read_runs(options.runs).items()]
         _refuse_twins([*arms, *(entry.name for entry in runs)])
-        shards = _shards(options) if arms else []
+        shards = _shards(options) if arms or options.pools or options.slices else []
         asked = {name: (arm, _asked(arm, options)) for name, arm in arms.items()}
-        census = _census(table, shards, asked, options.out) if arms else Census()
+        fields: dict[str, dict[str, str]] = {}
+        census = _census(table, shards, asked, options, fields) if shards else Census()
         timer.lap("read")
-        if arms:
+        if shards:
             table = _among(table, census, watch)
+        if arms:
             places = frozenset((file, number) for file, number, _ in census.places)
             contestants = _Field(asked, shards, places, run_id)
             ranked = _rank_all(contestants, options, census.planned, watch, timer)
         else:
             ranked = _Ranked([])
         ranked.entries.extend(runs)
-        outcome = measure(Truth(table), ranked.entries, options, ranked.fields)
+        outcome = measure(Truth(table), ranked.entries, options, fields)
         timer.lap("measure")
         write_outcome(options.out, outcome)
         pools = _pools(options, shards, contrasting(outcome))
@@ -144,20 +143,35 @@ def _refuse_twins(names: Sequence[str]) -> None:
 
 
 def _census(
-    table: pa.Table, shards: Sequence[str], arms: Mapping[str, tuple[Arm, Options]], out: str
+    table: pa.Table,
+    shards: Sequence[str],
+    arms: Mapping[str, tuple[Arm, Options]],
+    options: BakeoffOptions,
+    fields: dict[str, dict[str, str]],
 ) -> Census:
-    """The pools whose query the truth knows; nothing is asked about others."""
+    """The pools whose query the truth knows; nothing is asked about others.
+
+    For slices, ``fields`` gets what is known of each query.
+    """
     known = set(pc.unique(table["query_id"]).to_pylist())
     counts = {name: _count(*arm) for name, arm in arms.items() if arm[0].judge}
+
+    def wanted(line: Line) -> bool:
+        if line.pool is None or line.pool.query_id not in known:
+            return False
+        if options.slices:
+            fields[line.pool.query_id] = fields_of(line)
+        return True
+
     try:
-        return take_census(
-            shards,
-            counts,
-            out,
-            only=lambda line: line.pool is not None and line.pool.query_id in known,
-        )
+        census = take_census(shards, counts, options.out, only=wanted)
     except InputError as error:
         raise InputError(f"{error} (of the {len(known):,} queries that the truth knows)") from None
+    there = sorted({name for each in fields.values() for name in each})
+    if unknown := [name for name in options.slices if name not in there]:
+        has = f"they have {', '.join(there)}" if there else "they have none"
+        raise OptionError(f"--slices {unknown[0]}: no query has this field; {has}")
+    return census
 
 
 def _count(arm: Arm, options: Options) -> Count:
@@ -260,8 +274,6 @@ def _gather(field: _Field, absent: Mapping[str, str]) -> _Ranked:
             rows = block.filter(pc.equal(block["run"], name))
             parts[name].append(_lines_of(rows))
             failures[name].extend(_failures_of(rows))
-        for query_id, fields in zip(block["query_id"], block["fields"], strict=True):
-            ranked.fields.setdefault(query_id.as_py(), json.loads(fields.as_py()))
     for name in field.arms:
         ranked.entries.append(Entry(name, pa.concat_tables(parts[name]), failures[name]))
     return ranked

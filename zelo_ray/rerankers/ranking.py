@@ -17,8 +17,6 @@ SCHEMA = pa.schema(
     [
         ("run", pa.string()),
         ("query_id", pa.string()),
-        ("query", pa.string()),
-        ("fields", pa.string()),
         ("doc_ids", pa.list_(pa.string())),
         ("scores", pa.list_(pa.float64())),
         ("status", pa.string()),
@@ -29,8 +27,7 @@ SCHEMA = pa.schema(
 )
 """One row for each arm and pool: its scores in the pool's order, or why there are none.
 
-``fields`` is a JSON object: what is known of the query beside its text, for slices. ``missing``
-counts requests that are not answered yet.
+``missing`` counts requests that are not answered yet.
 """
 
 
@@ -55,11 +52,9 @@ def rank_lines(
     for line in lines:
         if line.pool is None:
             continue
-        known = {"query_id": line.pool.query_id, "query": line.pool.query}
-        known["fields"] = json.dumps(fields_of(line), ensure_ascii=False)
         for name, (arm, options) in arms.items():
             ranked = _rank(line.pool, arm, options, ledger, absent.get(name, ""))
-            rows.append({"run": name, **known, **ranked})
+            rows.append({"run": name, "query_id": line.pool.query_id, **ranked})
     return pa.Table.from_pylist(rows, schema=SCHEMA)
 
 
