@@ -4,7 +4,8 @@
 
 Each row is a population of queries and a contest of two arms on a sample of n of them: how many 95%
 intervals hold the true mean of the first arm, and the true difference; how many tests at .05 tell
-equal arms apart, or refuse the true difference where there is one. Last, how often any of the 30
+equal arms apart, or refuse the true difference where there is one; and how often P(A is better)
+lies beyond .05 and .95 where there is none, which is to be .10. Last, how often any of the 30
 tests of 5 equal arms by 3 measures does so, as they are and after Holm's correction.
 
 FOLDER holds official_ndcg_cut_10.csv of TREC DL 2019, of which the last population is made: pairs
@@ -22,7 +23,7 @@ from pathlib import Path
 import numpy as np
 from scipy.special import betaincinv, ndtr
 
-from zelo_ray.significance import Floats, holm, means, sign_flip
+from zelo_ray.significance import Floats, chance_above, holm, means, sign_flip
 
 FOLDER = Path(__file__).parents[2] / "shared" / "data" / "trec_dl19"
 SIZES = (25, 43, 200)
@@ -103,7 +104,9 @@ def figures(turns: list[Floats], queries: int) -> Floats:
         truth = population.mean(axis=1)
         apart, true_difference = sample[0] - sample[1], truth[0] - truth[1]
         alarms = sign_flip(apart - true_difference, **OPTIONS) <= 0.05
-        found.append([held(sample[0], truth[0]), held(apart, true_difference), alarms])
+        chance = chance_above(apart - true_difference)
+        beyond = (chance < 0.05) | (chance > 0.95)
+        found.append([held(sample[0], truth[0]), held(apart, true_difference), alarms, beyond])
     return np.concatenate(found, axis=1).mean(axis=1)
 
 
@@ -130,7 +133,7 @@ def print_table(columns: str, rows: Iterable[tuple[str, Callable[[int], Iterable
 def main() -> None:
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER
     print_table(
-        "mean held | difference held | false alarms",
+        "mean held | difference held | false alarms | P beyond .05 and .95",
         (
             (name, lambda queries, turns=turns: figures(turns, queries))
             for name, turns in populations(folder)

@@ -135,7 +135,7 @@ def compare(
     rows = zip(
         *(_mean(np.where(missing, np.nan, side)) for side in sides),
         *(_mean(differences), low, high, p, corrected),
-        *(_chance_above(differences), _share_above(redrawn, len(p)), count),
+        *(chance_above(differences), _share_above(redrawn, len(p)), count),
         *(sign.sum(axis=1) for sign in (differences > 0, differences == 0, differences < 0)),
         strict=True,
     )
@@ -280,8 +280,15 @@ def _interval(resampled: Floats, count: Counts, confidence: float) -> tuple[Floa
     return low, high
 
 
-def _chance_above(differences: Floats) -> Floats:
-    """The chance that each row's true mean is above 0, by Student's t with a flat prior."""
+def chance_above(differences: Floats) -> Floats:
+    """The chance that each row's true mean is above 0, by Student's t with a flat prior.
+
+    Args:
+        differences: of shape [rows, queries]; NaN is left out.
+
+    Returns:
+        Of shape [rows]; NaN with fewer than 5 queries.
+    """
     count, mean = _count(differences), _mean(differences)
     with np.errstate(invalid="ignore", divide="ignore"):
         spread = np.nansum((differences - mean[:, np.newaxis]) ** 2, axis=1) / (count - 1)
