@@ -111,6 +111,7 @@ def test_arms_of_all_kinds_and_every_failure_is_seen(tmp_path, server):
     assert run.returncode == 3, printed
     assert "Traceback" not in printed
     assert "a-wrong-key" not in printed
+    assert "raylet" not in printed
     told = {
         arm["name"]: arm for arm in json.loads((out / "run.json").read_text())["summary"]["arms"]
     }
@@ -126,6 +127,7 @@ def test_arms_of_all_kinds_and_every_failure_is_seen(tmp_path, server):
     assert "no mood for it" in reasons
     assert "1 scores for" in reasons
     assert "nan" in reasons.lower()
+    assert "mine:deadly takes no part: its process died again and again" in printed
     metrics = {(m["run"], m["query_id"], m["measure"]): m["value"] for m in table(out, "metrics")}
     assert all(metrics["mine:moody", query, "nDCG@10"] == 0.0 for query in moody)
     compared = [c for c in table(out, "comparisons") if "mine:moody" in (c["run_a"], c["run_b"])]

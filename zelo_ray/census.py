@@ -47,7 +47,7 @@ def take_census(
         keep: whether to write anything.
 
     Raises:
-        InputError: there is no good line in it.
+        InputError: there is no good line in it, or none to count.
     """
     census, seen = Census(planned=dict.fromkeys(counts, 0)), set[str]()
     tables = {"rejected": schema_of(Rejected)}
@@ -75,5 +75,6 @@ def take_census(
             for name, count in counts.items():
                 census.planned[name] += count(line.pool)
     if not census.pools:
-        raise InputError(f"the input holds no pool; {census.first_rejection or 'it is empty'}")
+        held = f"it holds {len(seen):,} others, such as {min(seen)!r}" if seen else "it is empty"
+        raise InputError(f"the input holds no pool; {census.first_rejection or held}")
     return census

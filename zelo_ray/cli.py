@@ -116,7 +116,11 @@ def _options(kind: type[Kind], arguments: dict[str, Any]) -> Kind:
     except (OSError, UnicodeDecodeError) as error:
         raise OptionError(f"{config}: cannot be read ({error})") from None
     options = load_options(kind, flags, os.environ, text)
-    _place(options.out)
+    places = [options.out]
+    if isinstance(options, BakeoffOptions):
+        places += [options.truth, *options.pools, *options.runs]
+    for place in places:
+        _place(place)
     return options
 
 
@@ -168,7 +172,7 @@ def _bakeoff(arguments: dict[str, Any]) -> int:
         outcome = bakeoff(options, display)
     write_report(options.out)
     console = _console()
-    for part in standings(outcome):
+    for part in standings(outcome, console.width):
         console.print(part, soft_wrap=isinstance(part, str), markup=False)
     print(f"results: {options.out}/metrics.parquet, comparisons.parquet, report.html")
     return COMPLETE if outcome.complete else INCOMPLETE

@@ -121,6 +121,9 @@ def _beir(given: _Given) -> str:
 def _mteb(given: _Given) -> str:
     filled, qrels = _material(given)
     number = mteb.write_rows(given["out"], filled.pools, qrels, given["positive"])
+    if not number:
+        least = f"a document of at least {given['positive']:g} and one below"
+        raise InputError(f"{given['source']}: no query has both {least}")
     without = len(filled.pools) - number
     note = f"left out queries without a positive or without a negative document: {without:,}"
     return _lines(f"{number:,} rows: {given['out']}", *filled.notes, *([note] if without else []))

@@ -89,7 +89,12 @@ def write_text(out: str, name: str, text: str) -> None:
     fs, root = fsspec.url_to_fs(out)
     local = "file" in fs.protocol
     path = f"{root}/{name}"
-    fs.pipe_file(path + _PARTIAL if local else path, text.encode())
+    try:
+        fs.pipe_file(path + _PARTIAL if local else path, text.encode())
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            fs.rm_file(path + _PARTIAL)
+        raise OSError(error.errno, error.strerror, path) from None
     if local:
         fs.mv(path + _PARTIAL, path)
 

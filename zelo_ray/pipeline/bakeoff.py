@@ -166,7 +166,8 @@ def _census(
     try:
         census = take_census(shards, counts, options.out, only=wanted)
     except InputError as error:
-        raise InputError(f"{error} (of the {len(known):,} queries that the truth knows)") from None
+        example = f"{len(known):,} queries, such as {min(known)!r}"
+        raise InputError(f"{error}; none that the truth knows: it has {example}") from None
     there = sorted({name for each in fields.values() for name in each})
     if unknown := [name for name in options.slices if name not in there]:
         has = f"they have {', '.join(there)}" if there else "they have none"

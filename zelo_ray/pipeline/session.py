@@ -12,6 +12,7 @@ from typing import Any
 
 import ray
 import ray.data
+from ray._private import worker as ray_worker
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from zelo_ray.config import Asking
@@ -39,6 +40,9 @@ def on_ray(options: Asking) -> Iterator[None]:
     else:
         with _hushed():
             ray.init(**where, log_to_driver=False, logging_level=logging.ERROR)
+        # What the raylet says of dead processes comes in spite of log_to_driver; Ray's own debugger
+        # silences it so. Where there is no such flag any more, this does nothing.
+        ray_worker._worker_logs_enabled = False
     context = ray.data.DataContext.get_current()
     context.execution_options.preserve_order = True
     context.execution_options.verbose_progress = False
