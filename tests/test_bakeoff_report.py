@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from dataclasses import replace
 
 import numpy as np
 import orjson
@@ -11,10 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.test_report import Page
+from zelo_ray.bakeoff.slices import DIFFICULTY
 from zelo_ray.formats.results import write_json
 from zelo_ray.formats.tables import table_of
 from zelo_ray.records import Comparison, Mean, Metric
 from zelo_ray.report import write_report
+from zelo_ray.report.labels import labels
 
 MEASURES = ("nDCG@10", "AP")
 ARMS = ("bm25", "original", "cross-encoder", "my.module:Custom", "run-file")
@@ -33,24 +36,34 @@ def _values(arms, queries, seed=3):
     return np.round(values, 4)
 
 
-def _comparisons(arms, values):
+def _comparisons(arms, values, answered, say):
     for measure in MEASURES:
         for (i, one), (j, other) in itertools.combinations(enumerate(arms), 2):
-            apart = values[i] - values[j]
+            apart = (values[i] - values[j])[answered[i] & answered[j]]
             reach = 1.96 * apart.std() / np.sqrt(len(apart))
             p = 0.4 if j == i + 1 else 0.001
-            yield Comparison(
+            row = Comparison(
                 *(one, other, measure, values[i].mean(), values[j].mean(), apart.mean()),
-                *(apart.mean() - reach, apart.mean() + reach, p, p, 1 - p / 2, len(apart)),
+                *(apart.mean() - reach, apart.mean() + reach, p, p, 1 - p / 2, np.nan, len(apart)),
                 *(int((apart > 0).sum()), int((apart == 0).sum()), int((apart < 0).sum())),
             )
+            yield replace(row, **say.get((i, j), {}))
 
 
-def write_bakeoff(out, arms=ARMS, queries=60, say=""):
-    """The files of a contest; ``say`` is a text that every field of data begins with."""
+def write_bakeoff(out, arms=ARMS, queries=60, say="", pairs=None, **summed):
+    """The files of a contest, in which the last arm did not answer the last query.
+
+    Args:
+        say: a text that every field of data begins with.
+        pairs: by the places of two arms, fields of their comparisons that are to differ.
+        summed: fields of the summary that are to differ.
+    """
     arms = [f"{say}{arm}" for arm in arms]
     ids = [f"{say}q{i}" for i in range(queries)]
     values = _values(arms, queries)
+    answered = np.ones(values.shape, dtype=bool)
+    answered[-1, -1] = False
+    values[-1, -1] = 0.0
     write = {
         "metrics": table_of(
             [
@@ -69,11 +82,13 @@ def write_bakeoff(out, arms=ARMS, queries=60, say=""):
             ],
             Mean,
         ),
-        "comparisons": table_of(list(_comparisons(arms, values)), Comparison),
+        "comparisons": table_of(
+            list(_comparisons(arms, values, answered, pairs or {})), Comparison
+        ),
         "failures": pa.table(
             {
-                "run": arms[:1],
-                "query_id": ids[:1],
+                "run": arms[-1:],
+                "query_id": ids[-1:],
                 "status": ["failed"],
                 "reason": [f"{say}too few scores"],
                 "attempts": [3],
@@ -91,7 +106,7 @@ def write_bakeoff(out, arms=ARMS, queries=60, say=""):
                     "high": 0.7,
                     "queries": 20,
                 }
-                for name, value in (("domain", "law"), ("domain", "faq"), ("difficulty", "hard"))
+                for name, value in (("domain", "law"), ("domain", "faq"), (DIFFICULTY, "hard"))
                 for arm in arms
             ]
         ),
@@ -120,20 +135,40 @@ def write_bakeoff(out, arms=ARMS, queries=60, say=""):
         "value_b": 0.2,
         "documents": documents,
     }
-    counts = {"answered": queries, "missing": 0, "failed": 0, "dollars": 0.0, "unpriced": 0}
+    missing = [int(np.sum(~row)) for row in answered]
     summary = {
         "truth": {"queries": queries, "documents": 1234, "kind": "grades"},
-        "arms": [{"name": arm, **counts, "note": f"{say}as it came"} for arm in arms],
+        "arms": [
+            {
+                "name": arm,
+                "answered": queries - lost,
+                "missing": lost,
+                "failed": lost,
+                "dollars": 0.0,
+                "unpriced": 0,
+                "note": f"{say}a note" if say else "",
+            }
+            for arm, lost in zip(arms, missing, strict=True)
+        ],
+        "standing": arms,
+        "label_draws": 0,
         "measures": list(MEASURES),
         "leading": MEASURES[0],
         "seconds": {"measure": 0.5},
+        **summed,
     }
     curve = {arm: [[k, (i + k) / 130] for k in (1, 5, 10, 100)] for i, arm in enumerate(arms)}
     run = {
         "kind": "bakeoff",
         "run_id": "20261101T000000Z-abc",
-        "versions": {},
-        "options": {"confidence": 0.95},
+        "versions": {"zelo-ray": "1.2.3"},
+        "options": {
+            "confidence": 0.95,
+            "truth": f"s3://name:secret@host/{say}qrels.txt?token=secret",
+            "ties": "trec",
+            "seed": 7,
+            "resamples": 10_000,
+        },
         "summary": summary,
         "curves": {"R": curve},
         "contrasts": [contrast],
@@ -155,14 +190,105 @@ def test_the_leaderboard_stands_by_the_leading_measure(written):
     rows = page.table("leaderboard")
     assert [row[0] for row in rows[1:]] == list(arms)
     mean = values[0].mean()
-    assert rows[1][1] == f"{mean:.3f} [{mean - 0.05:.3f}, {mean + 0.04:.3f}]"
-    assert rows[0][1:3] == list(MEASURES)
+    figure = f"{mean:.3f} [{mean - 0.05:.3f}, {mean + 0.04:.3f}]"
+    assert rows[1][1:3] == ["60 of 60", figure]
+    assert rows[-1][1] == "59 of 60"
+    assert rows[0][1:] == ["answered", *MEASURES]
+    assert f"nDCG@10 of bm25{figure}" in page.words()
+
+
+def head(out, **written):
+    write_bakeoff(out, **written)
+    write_report(str(out))
+    page = Page((out / "report.html").read_text(encoding="utf-8"))
+    return page.words("").partition("Leaderboard")[0]
 
 
 def test_the_head_says_from_which_arms_the_best_cannot_be_told(written):
-    text = written[2].words()
-    assert "bm25 has the highest nDCG@10. It cannot be told apart from original on" in text
+    _, values, page = written
+    text, apart = page.words(), (values[0] - values[1]).mean()
+    assert "bm25 has the highest nDCG@10, 0." in text
+    assert f"It cannot be told from the next, original: {apart:+.3f} [" in text
+    assert "P(bm25 is better) 80.0%, p 0.4 corrected for all comparisons. It is above" in text
+    assert "It is above cross-encoder, my.module:Custom and run-file (on 59 common" in text
+    assert "run-file ranked 59 of 60 queries; the others count as 0 in its means." in text
     assert "6 of 10 differences would be a surprise" in text
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "told"),
+    [
+        ({"p_holm": 0.01}, {}, "It is above the next, original: +0."),
+        (
+            {"p_holm": 0.01, "p_labels": 0.8},
+            {},
+            (
+                "It is above the next, original, on these labels, but other answers of the judges "
+                "could turn that (it is above in 80% of the draws of the labels): +0."
+            ),
+        ),
+        (
+            {"p_holm": 0.01, "difference": -0.2, "queries": 9},
+            {"difference": -0.3, "queries": 8},
+            "On the 9 queries that both ranked, original is above it: -0.200 [",
+        ),
+        ({}, {"difference": -0.3}, "It is below cross-encoder where both ranked; it is above"),
+        ({}, {"p_labels": 0.9}, "It cannot be told from cross-encoder, as the labels are too"),
+        ({"queries": 9}, {}, "It cannot be told from the next, original (on 9 common queries): +0"),
+        (
+            {"queries": 3, "low": np.nan, "high": np.nan, "p_better": np.nan},
+            {},
+            "It cannot be compared with the next, original (on 3 common queries): that takes 5.",
+        ),
+        (
+            {},
+            {"queries": 4},
+            "It cannot be compared with cross-encoder (on 4 common queries); it is above",
+        ),
+        ({"p_better": 0.9996}, {}, "P(bm25 is better) >99.9%"),
+    ],
+)
+def test_the_head_says_no_more_than_the_comparisons_allow(tmp_path, first, second, told):
+    assert told in head(tmp_path, pairs={(0, 1): first, (0, 2): second})
+
+
+def test_too_few_queries_are_said_once(tmp_path):
+    undefined = dict.fromkeys(("low", "high", "p_better"), np.nan) | {"queries": 3}
+    pairs = dict.fromkeys(itertools.combinations(range(len(ARMS)), 2), undefined)
+    text = head(tmp_path, pairs=pairs)
+    assert "A comparison takes 5 queries that both arms ranked; here are 3 queries." in text
+    assert "P(" not in text
+    page = Page((tmp_path / "report.html").read_text())
+    assert len(page.charts["differences"]) == 1, "no matrix without a chance"
+    assert page.table("differences")[1][2:5:2] == ["too few queries", "\N{EN DASH}"]
+    assert "nan" not in page.words("differences")
+
+
+def test_arms_that_share_the_lead_are_both_named(tmp_path):
+    write_bakeoff(tmp_path)
+    means = pq.read_table(tmp_path / "means.parquet").to_pylist()
+    for row in means:
+        row["mean"] = means[0]["mean"] if row["run"] == "original" else row["mean"]
+    _save(tmp_path, "means", pa.Table.from_pylist(means))
+    write_report(str(tmp_path))
+    text = Page((tmp_path / "report.html").read_text()).words()
+    assert "bm25 and original share the highest nDCG@10, 0." in text
+    assert "bm25 is above the next, cross-encoder: +0." in text
+
+
+def test_the_foot_says_how_the_numbers_were_made(written, tmp_path):
+    text = (
+        "Run 20261101T000000Z-abc of zelo-ray 1.2.3: truth s3://host/qrels.txt, ties trec, seed 7, "
+        "10,000 resamples, "
+    )
+    assert text + "labels taken as they are." in written[2].words()
+    assert "secret" not in written[2].words()
+    write_bakeoff(tmp_path, label_draws=200, pairs={(0, 1): {"p_labels": 0.8}})
+    write_report(str(tmp_path))
+    page = Page((tmp_path / "report.html").read_text())
+    assert text + "200 draws of the labels." in page.words()
+    found = dict(zip(*page.table("differences")[:2], strict=True))
+    assert found["above in draws"] == "80%"
 
 
 def test_differences_are_told_from_the_side_of_the_row(written):
@@ -171,21 +297,29 @@ def test_differences_are_told_from_the_side_of_the_row(written):
     assert chances["z"][0] == [None, 0.8, *[0.9995] * 3]
     assert chances["z"][1][0] == pytest.approx(0.2)
     apart = values[1].mean() - values[0].mean()
-    assert chances["text"][1][0].startswith(f"original minus bm25: {apart:+.4f} [")
+    assert chances["hovertext"][1][0].startswith(f"original minus bm25: {apart:+.4f} [")
+    assert chances["text"][1][:3] == ["20.0%", "", "80.0%"]
     forest = dict(page.chart("differences", 0))["AP"]
     assert forest["layout"]["yaxis"]["ticktext"][0] == "original"
-    assert forest["data"][0]["x"] == pytest.approx(
-        [-(v.mean() - values[0].mean()) for v in values[1:]]
-    )
+    assert forest["layout"]["yaxis"]["ticktext"][-1] == "run-file (on 59 common queries)"
+    both = [values[0] - row for row in values[1:-1]] + [(values[0] - values[-1])[:-1]]
+    assert forest["data"][0]["x"] == pytest.approx([apart.mean() for apart in both])
+    assert forest["data"][0]["marker"]["symbol"] == ["circle-open", *["circle"] * 3]
+    for row in page.table("differences")[1:]:
+        assert row[3].startswith("+"), "the better arm is A"
 
 
-def test_every_query_is_in_every_histogram_and_in_the_scatter(written):
+def test_every_query_that_was_answered_is_in_the_histograms_and_in_the_scatter(written):
     arms, values, page = written
     [(_, ridges)] = page.chart("distribution", 0)
-    assert [sum(trace["y"]) for trace in ridges["data"]] == [values.shape[1]] * len(arms)
+    assert [sum(trace["y"]) for trace in ridges["data"]] == [60, 60, 60, 60, 59]
+    named = [note["text"] for note in ridges["layout"]["annotations"]]
+    assert named == [*arms[:-1], "run-file, 1 not answered"]
+    assert len({str(ridges["layout"][f"yaxis{i}"]["range"]) for i in ("", 2, 3, 4, 5)}) == 1
     duel = page.chart("distribution", 1)
-    assert [name for name, _ in duel["arms"]] == list(arms)
-    assert duel["arms"][1][1] == pytest.approx(values[1])
+    assert [name for name, _, _ in duel["arms"]] == list(arms)
+    assert duel["arms"][1][2] == pytest.approx(values[1])
+    assert duel["arms"][-1][2][-1] is None
     assert duel["queries"][0] == "q0: which one?"
 
 
@@ -193,20 +327,23 @@ def test_the_hardest_queries_come_first(written):
     _, values, page = written
     [(_, figure)] = page.chart("difficulty", 0)
     middle = figure["data"][1]["y"]
+    means = values.mean(axis=0)
+    means[-1] = values[:-1, -1].mean()  # of those that answered
     assert middle == sorted(middle)
-    assert middle == pytest.approx(sorted(values.mean(axis=0)))
-    assert page.table("difficulty")[1][0].partition(":")[0] == f"q{values.mean(axis=0).argmin()}"
+    assert middle == pytest.approx(sorted(means))
+    assert page.table("difficulty")[1][0].partition(":")[0] == f"q{means.argmin()}"
 
 
 def test_slices_curves_contrasts_failures_and_holes_are_there(written):
     arms, _, page = written
     slices = dict(page.chart("slices", 0))
-    assert list(slices) == ["domain", "difficulty"]
+    assert list(slices) == ["domain", DIFFICULTY]
     assert slices["domain"]["layout"]["yaxis"]["ticktext"] == ["law (20)", "faq (20)"]
     [(_, curves)] = page.chart("curves", 0)
     assert [trace["name"] for trace in curves["data"]] == list(arms)
     text = page.words("contrasts")
     assert text.index("d0 Text 0") < text.index("d1 Text 1")
+    assert "bm25 and run-file which one? q0 · 0.900 and 0.200 bm25 0.900" in text
     right = text.rpartition("run-file")[2]
     assert right.index("? d1") < right.index("0 d2") < right.index("3 d0")
     assert "too few scores" in page.words("failures")
@@ -253,17 +390,94 @@ def test_undefined_values_and_an_arm_that_never_ran_are_shown_as_such(tmp_path):
     write_report(str(tmp_path))
     page = Page((tmp_path / "report.html").read_text())
     assert page.table("leaderboard")[-1] == (
-        ["absent", *["\N{EN DASH}"] * 2, "0", "8", "8", "0.5000 + ?", "no key"]
+        ["absent", "0 of 8", "no key", *["\N{EN DASH}"] * 2, "0.5000 + ?"]
     )
+    assert "absent ranked 0 of 8 queries. absent: no key." in page.words()
     [(_, ridges)] = page.chart("distribution", 0)
-    assert {sum(trace["y"]) for trace in ridges["data"]} == {7}
+    assert [sum(trace["y"]) for trace in ridges["data"]] == [7, 7, 7, 7, 6]
     assert len(page.chart("difficulty", 0)[0][1]["data"][1]["y"]) == 7
 
 
 def test_a_contest_of_one_arm_has_a_page(tmp_path):
-    write_bakeoff(tmp_path, arms=("alone",), queries=3)
-    (tmp_path / "comparisons.parquet").unlink()
+    write_bakeoff(tmp_path, arms=("alone",), queries=9)
     write_report(str(tmp_path))
     page = Page((tmp_path / "report.html").read_text())
-    assert "alone has the highest nDCG@10." in page.words()
+    text = page.words()
+    assert "A measurement of 1 arm on 9 queries" in text
+    assert "alone reaches nDCG@10 0." in text
+    assert "It is the only arm: nothing to compare." in text
+    assert "differences" not in page.sections
     assert len(page.charts["distribution"]) == 1
+    assert page.table("difficulty")[0] == ["query", "nDCG@10"]
+
+
+def test_of_many_arms_the_best_are_drawn_and_the_surplus_is_folded(tmp_path):
+    arms, _ = write_bakeoff(tmp_path, arms=[f"arm-{i:02}" for i in range(12)])
+    write_report(str(tmp_path))
+    page = Page((tmp_path / "report.html").read_text())
+    [(_, curves)] = page.chart("curves", 0)
+    assert [trace["name"] for trace in curves["data"]] == arms[:8]
+    assert len({trace["marker"]["symbol"] for trace in curves["data"]}) == 8
+    [(_, slices)] = [item for item in page.chart("slices", 0) if item[0] == "domain"]
+    assert len({trace["marker"]["symbol"][0] for trace in slices["data"]}) == 8
+    assert [len(table) for table in page.tables["differences"]] == [31, 37]
+    assert "36 more" in page.words("differences")
+    matrix = dict(page.chart("differences", 1))["AP"]["data"][0]
+    assert matrix["showscale"]
+    assert "It is above all 10 others." in page.words()
+
+
+def test_a_curve_ends_where_the_ranking_does(tmp_path):
+    write_bakeoff(tmp_path)
+    ranked = [("bm25", "q1")] * 7 + [("bm25", "q2")] + [("original", "q1")] * 10
+    rows = [{"run": run, "query_id": query_id} for run, query_id in ranked]
+    _save(tmp_path, "runs", pa.Table.from_pylist(rows))
+    write_report(str(tmp_path))
+    [(_, curves)] = Page((tmp_path / "report.html").read_text()).chart("curves", 0)
+    x = {trace["name"]: trace["x"] for trace in curves["data"]}
+    assert (x["bm25"], x["original"], x["run-file"]) == ([1, 5, 7], [1, 5, 10], [1, 5, 10, 100])
+    assert curves["data"][0]["y"][2] == pytest.approx(10 / 130)
+
+
+def test_relevance_is_marked_only_where_it_has_a_threshold(tmp_path):
+    truth = {"queries": 60, "documents": 1234, "kind": "scores"}
+    for marks, summed in ((2, {}), (0, {"truth": truth})):
+        write_bakeoff(tmp_path, **summed)
+        write_report(str(tmp_path))
+        page = Page((tmp_path / "report.html").read_text())
+        assert page.attributes.count(("class", "relevance relevant")) == marks
+
+
+def test_values_of_a_slice_beyond_the_first_are_counted(tmp_path):
+    write_bakeoff(tmp_path)
+    [row, *_] = pq.read_table(tmp_path / "slices.parquet").to_pylist()
+    rows = [row | {"slice": "tenant", "value": f"t{i:02}"} for i in range(31)]
+    _save(tmp_path, "slices", pa.Table.from_pylist(rows))
+    write_report(str(tmp_path))
+    page = Page((tmp_path / "report.html").read_text())
+    assert "Of tenant the first 30 of 31 values." in page.words("slices")
+    [(name, figure)] = page.chart("slices", 0)
+    assert (name, len(figure["layout"]["yaxis"]["ticktext"])) == ("tenant", 30)
+
+
+@pytest.mark.parametrize(
+    ("names", "shown"),
+    [
+        (["short", "<b>"], ["short", "&lt;b&gt;"]),
+        (["a" * 20 + "x" + "b" * 20, "c"], ["a" * 17 + "…" + "b" * 18, "c"]),
+        (
+            [f"rerank:some/very-long-{i}@http://localhost:8000/rerank" for i in "12"],
+            ["…very-long-1@http://lo…", "…very-long-2@http://lo…"],
+        ),
+        (
+            [f"{'a' * 60}{middle}{'b' * 60}" for middle in "12"],
+            ["…aaaaaaaaaa1bbbbbbbbbb…", "…aaaaaaaaaa2bbbbbbbbbb…"],
+        ),
+        (
+            ["1" + "a" * 30 + i + "b" * 30 + "1" for i in "23"] + ["2" + "a" * 60],
+            ["1" + "a" * 30 + i + "b" * 30 + "1" for i in "23"] + ["2" + "a" * 60],
+        ),
+    ],
+)
+def test_labels_are_short_and_as_different_as_the_names(names, shown):
+    assert labels(names) == shown

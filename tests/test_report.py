@@ -13,9 +13,9 @@ from tests.builders import pool_of, results_of, write_run
 from zelo_ray.formats.tables import table_of
 from zelo_ray.records import Document, Pool, Vote
 from zelo_ray.report import NothingToReport, write_report
-from zelo_ray.report.page import embedded, plain
+from zelo_ray.report.page import chance, embedded, plain
 from zelo_ray.report.panel import COLUMNS, panel_of
-from zelo_ray.report.source import Source
+from zelo_ray.report.source import Source, bare
 
 EVIL = (
     '<script>window.pwned=1</script><img src=//evil.test/x onerror=window.pwned=1>&amp;"'
@@ -280,6 +280,30 @@ def test_a_section_whose_file_is_absent_is_left_out(tmp_path):
 def test_a_directory_without_a_run_is_said_in_one_line(tmp_path):
     with pytest.raises(NothingToReport, match=r"no run\.json: is it the --out"):
         write_report(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("/data/a@b?.txt", "/data/a@b?.txt"),
+        ("s3://bucket/a@b/c", "s3://bucket/a@b/c"),
+        ("sftp://me:pass@host:22/path", "sftp://host:22/path"),
+        ("https://host/run?token=secret", "https://host/run"),
+    ],
+)
+def test_a_url_is_shown_without_what_is_secret_in_it(url, shown):
+    assert bare(url) == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        *((0.0, "0.0%"), (0.0004, "<0.1%"), (0.5, "50.0%"), (0.9996, ">99.9%"), (1.0, "100.0%")),
+        (float("nan"), "\N{EN DASH}"),
+    ],
+)
+def test_a_chance_is_not_rounded_to_certainty(value, shown):
+    assert chance(value) == shown
 
 
 def test_the_report_can_be_written_anew(tmp_path):

@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-from zelo_ray.report import breakdown, standings
-from zelo_ray.report.contest import Contest, turned
-from zelo_ray.report.page import Page, plural
-from zelo_ray.report.source import Source
+from zelo_ray.report import breakdown, gaps, standings
+from zelo_ray.report.contest import Contest
+from zelo_ray.report.headline import absences, outcome
+from zelo_ray.report.page import Page, estimate, plural, short
+from zelo_ray.report.source import Source, bare
 
 SECTIONS = (
     standings.leaderboard_section,
@@ -16,10 +17,9 @@ SECTIONS = (
     breakdown.slices_section,
     breakdown.difficulty_section,
     breakdown.contrasts_section,
-    breakdown.failures_section,
-    breakdown.holes_section,
+    gaps.failures_section,
+    gaps.holes_section,
 )
-
 
 _KINDS = {
     "scores": "real-valued scores",
@@ -31,50 +31,48 @@ _KINDS = {
 def bakeoff_page(source: Source, run: Mapping[str, Any]) -> Page:
     """The page of a contest between rerankers."""
     contest = Contest(source, run)
-    summary = run["summary"]
-    truth, leading, arms = summary["truth"], summary["leading"], summary["arms"]
-    best = contest.means.get(leading, {}).get(contest.arms[0]) if contest.arms else None
+    truth, arms = contest.summary["truth"], contest.summary["arms"]
     queries = plural(truth["queries"], "query", "queries")
-    spent = sum(arm["dollars"] or 0.0 for arm in arms)
-    unpriced = any(arm["unpriced"] for arm in arms)
-    tiles = [
-        ("arms", f"{len(arms):,}"),
-        ("queries of the truth", f"{truth['queries']:,}"),
-        ("judged documents", f"{truth['documents']:,}"),
-        ("spent", f"${spent:,.4f}" + (" + ?" if unpriced else "")),
-    ]
-    if best:
-        tiles.insert(0, (f"best {leading}", f"{best['mean']:.3f}"))
+    kind = "contest of" if len(arms) > 1 else "measurement of"
+    reading = (
+        f"The truth consists of {_KINDS.get(truth['kind'], truth['kind'])}. Intervals are of "
+        f"{run['options']['confidence']:.0%}, over queries. A document that nobody judged counts "
+        "as not relevant."
+    )
+    sentences = (" ".join(outcome(contest)), " ".join(absences(contest)), reading)
     return Page(
-        title=f"A contest of {plural(len(arms), 'arm')} on {queries}",
-        tiles=tiles,
-        lead=(
-            _verdict(contest),
-            (
-                f"The truth consists of {_KINDS.get(truth['kind'], truth['kind'])}. Intervals "
-                f"are of {run['options']['confidence']:.0%}, over queries. A document that nobody "
-                "judged counts as not relevant, and a query that an arm did not answer as 0; two "
-                "arms are compared on the queries that both answered."
-            ),
-        ),
-        notes=(f"Run {run['run_id']}.",),
+        title=f"A {kind} {plural(len(arms), 'arm')} on {queries}",
+        tiles=_tiles(contest),
+        lead=[sentence for sentence in sentences if sentence],
+        notes=(_made(run),),
         sections=[make(contest) for make in SECTIONS],
     )
 
 
-def _verdict(contest: Contest) -> str:
-    """Which arms cannot be told apart from the best, in words."""
-    leading = contest.summary["leading"]
-    if not contest.arms:
-        return "No arm has a result."
-    best = contest.arms[0]
-    head = f"{best} has the highest {leading}."
-    rivals = [turned(row, best) for row in contest.comparisons.get(leading, ())]
-    against = [row for row in rivals if row]
-    if not against:
-        return head
-    near = [row["run_b"] for row in against if not row["p_holm"] < standings.REAL]
-    if not near:
-        return f"{head} All other arms are below it by more than chance explains."
-    named = ", ".join(near[:5]) + (f" and {len(near) - 5} more" if len(near) > 5 else "")
-    return f"{head} It cannot be told apart from {named} on these queries."
+def _tiles(contest: Contest) -> list[tuple[str, str]]:
+    truth, arms = contest.summary["truth"], contest.summary["arms"]
+    tiles = [
+        ("arms", f"{len(arms):,}"),
+        ("queries of the truth", f"{truth['queries']:,}"),
+        ("judged documents", f"{truth['documents']:,}"),
+    ]
+    spent, unpriced = sum(arm["dollars"] or 0.0 for arm in arms), any(a["unpriced"] for a in arms)
+    if spent or unpriced:
+        tiles.append(("spent", f"${spent:,.4f}" + (" + ?" if unpriced else "")))
+    if contest.arms:
+        leading, best = contest.summary["leading"], contest.arms[0]
+        row = contest.means[leading][best]
+        figure = estimate(row["mean"], row["low"], row["high"])
+        tiles.insert(0, (f"{leading} of {short(best, 40)}", figure))
+    return tiles
+
+
+def _made(run: Mapping[str, Any]) -> str:
+    """How the page's numbers can be made again."""
+    options, draws = run["options"], run["summary"]["label_draws"]
+    labels = f"{draws:,} draws of the labels" if draws else "labels taken as they are"
+    return (
+        f"Run {run['run_id']} of zelo-ray {run['versions']['zelo-ray']}: truth "
+        f"{bare(options['truth'])}, ties {options['ties']}, seed {options['seed']}, "
+        f"{options['resamples']:,} resamples, {labels}."
+    )

@@ -1,4 +1,4 @@
-"""Sections of a bake-off on its parts: queries, depths, slices, failures and holes."""
+"""Sections of a bake-off on its parts: queries, depths, slices, and where two arms differ."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -6,16 +6,19 @@ from typing import Any
 import numpy as np
 import pyarrow.compute as pc
 
+from zelo_ray.bakeoff.slices import DIFFICULTY
 from zelo_ray.report.contest import Contest, spans
-from zelo_ray.report.figures import band, curves, intervals, ridges
+from zelo_ray.report.figures import PALETTE, band, curves, intervals, ridges
+from zelo_ray.report.labels import labels
 from zelo_ray.report.page import Cells, Chart, Contrasts, Duel, Section, Table, Text, short
 
-_ROWS = 200
 _POINTS = 3000
 """How many queries the scatter and the line of difficulty show."""
 _ARMS = 12
 """How many arms a chart with a panel for each shows."""
 _HARDEST = 10
+_SLICES = 30
+"""How many values of a field are shown."""
 
 
 def distribution_section(contest: Contest) -> Section | None:
@@ -24,18 +27,22 @@ def distribution_section(contest: Contest) -> Section | None:
     leading = contest.summary["leading"]
     if not query_ids:
         return None
+    names = [
+        arm + (f", {contest.unanswered[arm]:,} not answered" if contest.unanswered[arm] else "")
+        for arm in contest.arms[:_ARMS]
+    ]
     chart = Chart(
-        {"": ridges(contest.arms[:_ARMS], values[:, :_ARMS], leading)},
+        {"": ridges(names, values[:, :_ARMS], leading)},
         f"On how many queries an arm reached which {leading}. A mean hides whether an arm is "
         "middling everywhere, or perfect on most queries and lost on some."
         + (f" The best {_ARMS} arms." if len(contest.arms) > _ARMS else ""),
     )
     parts: list[Chart | Duel] = [chart]
     if len(contest.arms) > 1:
-        arms = {name: np.round(values[:_POINTS, i], 4) for i, name in enumerate(contest.arms)}
+        columns = np.round(values[:_POINTS], 4).T.tolist()
         data = {
             "measure": leading,
-            "arms": [[name, column] for name, column in arms.items()],
+            "arms": list(zip(contest.arms, labels(contest.arms), columns, strict=True)),
             "queries": [contest.named(query_id) for query_id in query_ids[:_POINTS]],
         }
         caption = "Each point is a query: above the line the arm on the upright axis is better."
@@ -48,22 +55,32 @@ def distribution_section(contest: Contest) -> Section | None:
 def curves_section(contest: Contest) -> Section | None:
     """Recall and its like against depth."""
     found = contest.run.get("curves") or {}
-    charts = []
+    arms, charts = contest.arms[: len(PALETTE)], []
     for name, lines in found.items():
-        shown = {arm: lines[arm] for arm in contest.arms if arm in lines} or lines
+        shown = {arm: _to_depth(lines[arm], contest.depths.get(arm)) for arm in arms}
         title = "recall" if name == "R" else name
         charts.append(
             Chart(
                 {"": curves(shown, "depth k", f"mean {title} at k")},
-                f"Mean {title} of the first k documents. A first stage is chosen by the depth at "
-                "which its line has risen high enough; a reranker by how steeply it rises.",
+                f"Mean {title} of the first k documents, as deep as an arm ranks. A first stage is "
+                "chosen by the depth at which its line has risen high enough; a reranker by how "
+                f"steeply it rises.{_best(contest)}",
             )
         )
-    return (
-        Section("curves", "Recall by depth" if list(found) == ["R"] else "By depth", charts)
-        if charts
-        else None
-    )
+    title = "Recall by depth" if list(found) == ["R"] else "By depth"
+    return Section("curves", title, charts) if charts and arms else None
+
+
+def _to_depth(points: Sequence[Sequence[float]], depth: int | None) -> list[Sequence[float]]:
+    """The points of a curve up to the end of a ranking, from where it has nothing to add."""
+    if depth is None or depth >= points[-1][0]:
+        return list(points)
+    beyond = next(value for k, value in points if k >= depth)
+    return [*(point for point in points if point[0] < depth), (depth, beyond)]
+
+
+def _best(contest: Contest) -> str:
+    return f" The best {len(PALETTE)} arms." if len(contest.arms) > len(PALETTE) else ""
 
 
 def slices_section(contest: Contest) -> Section | None:
@@ -74,26 +91,26 @@ def slices_section(contest: Contest) -> Section | None:
     grouped: dict[str, dict[str, dict[str, dict[str, Any]]]] = {}
     for row in contest.source.table("slices", pc.field("measure") == leading).to_pylist():
         grouped.setdefault(row["slice"], {}).setdefault(row["value"], {})[row["run"]] = row
-    figures = {}
-    for name, by_value in grouped.items():
-        values = list(by_value)[:30]
-        counted = [
-            f"{short(value or 'none', 15)} ({max(row['queries'] for row in rows.values()):,})"
-            for value, rows in list(by_value.items())[:30]
-        ]
-        series = {
-            arm: spans([by_value[value].get(arm, {}) for value in values])
-            for arm in contest.arms[:8]
-        }
-        figures[name] = intervals(counted, series, leading)
-    if not figures:
+    if not grouped:
         return None
-    caption = (
-        f"Mean {leading} and its interval on parts of the queries, with their number. An arm that "
-        "leads in all may trail in the part that matters to you."
-        + (" The best 8 arms." if len(contest.arms) > 8 else "")
-    )
-    return Section("slices", "Slices", (Chart(figures, caption, "slice"),))
+    figures, more = {}, ""
+    for name, by_value in grouped.items():
+        parts = list(by_value.items())[:_SLICES]
+        counts = [f" ({max(row['queries'] for row in rows.values()):,})" for _, rows in parts]
+        series = {
+            arm: spans([rows.get(arm, {}) for _, rows in parts])
+            for arm in contest.arms[: len(PALETTE)]
+        }
+        figures[name] = intervals([value for value, _ in parts], series, leading, notes=counts)
+        if len(by_value) > _SLICES:
+            more += f" Of {name} the first {_SLICES} of {len(by_value):,} values."
+    caption = f"Mean {leading} and its interval on parts of the queries, with their number."
+    if DIFFICULTY in grouped:
+        caption += " Difficulty is the arms' own: thirds of the queries by their mean."
+    if len(contest.arms) > 1:
+        caption += " An arm that leads in all may trail in the part that matters to you."
+    chart = Chart(figures, caption + _best(contest) + more, "slice")
+    return Section("slices", "Slices", (chart,))
 
 
 def difficulty_section(contest: Contest) -> Section | None:
@@ -110,10 +127,16 @@ def difficulty_section(contest: Contest) -> Section | None:
         *(low[shown], middle[shown], high[shown], [names[i] for i in shown]),
         contest.summary["leading"],
     )
+    several = len(contest.arms) > 1
     chart = Chart(
         {"": figure},
-        "Queries from the hardest to the easiest: the line is the mean over the arms, the band "
-        "goes from the worst arm to the best. Where it is thin, any arm will do.",
+        "Queries from the hardest to the easiest."
+        + (
+            " The line is the mean over the arms that answered, the band goes from the worst of "
+            "them to the best. Where it is thin, any arm will do."
+            if several
+            else ""
+        ),
     )
     best = np.nanargmax(values, axis=1)
     rows: list[Cells] = [
@@ -123,101 +146,49 @@ def difficulty_section(contest: Contest) -> Section | None:
         ]
         for i in order[:_HARDEST]
     ]
-    columns = ("query", "mean of arms", "best", "by")
+    columns: tuple[str, ...] = ("query", "mean of arms", "best", "by")
+    if not several:
+        columns, rows = ("query", contest.summary["leading"]), [row[:2] for row in rows]
     table = Table(columns, rows, "The hardest queries.", frozenset(columns[1:3]))
     return Section("difficulty", "Difficulty", (chart, table))
 
 
 def contrasts_section(contest: Contest) -> Section | None:
     """Where two arms differ most, with their documents side by side."""
-    items = [
-        {
-            **each,
-            "sides": [
-                (
-                    each[f"run_{side}"],
-                    each[f"value_{side}"],
-                    _by_rank(each["documents"], f"rank_{side}"),
-                )
-                for side in ("a", "b")
-            ],
-        }
-        for each in contest.run.get("contrasts") or []
-    ]
+    pairs: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    # Scores know no threshold: where their 0 is depends on the query's other documents.
+    marked = contest.summary["truth"]["kind"] != "scores"
+    for each in contest.run.get("contrasts") or []:
+        sides = [
+            (
+                each[f"run_{side}"],
+                each[f"value_{side}"],
+                _by_rank(each["documents"], f"rank_{side}", marked),
+            )
+            for side in ("a", "b")
+        ]
+        pairs.setdefault((each["run_a"], each["run_b"]), []).append({**each, "sides": sides})
     caption = (
-        "The queries on which two arms differ most. Each side is in the order of its arm; the "
-        "number is the truth's relevance, and “?” a document that the truth does not know."
+        "The queries on which the best arm and its nearest rivals differ most. Each side is in the "
+        "order of its arm; the number is the truth's relevance, and “?” a document that the truth "
+        "does not know."
     )
-    parts = (Contrasts(items, caption),)
-    return Section("contrasts", "Where two arms differ most", parts) if items else None
+    section = Section("contrasts", "Where two arms differ most", (Contrasts(pairs, caption),))
+    return section if pairs else None
 
 
-def _by_rank(documents: Sequence[Mapping[str, Any]], rank: str) -> list[dict[str, Any]]:
+def _by_rank(
+    documents: Sequence[Mapping[str, Any]], rank: str, marked: bool
+) -> list[dict[str, Any]]:
     ranked = [document for document in documents if document[rank] is not None]
     ranked.sort(key=lambda document: document[rank])
-    known = {d["doc_id"]: d["relevance"] for d in ranked}
     return [
         {
             "rank": d[rank],
             "doc_id": short(d["doc_id"], 60),
             "text": short(d["text"], 300),
-            "relevance": "?" if known[d["doc_id"]] is None else f"{known[d['doc_id']]:.3g}",
-            "relevant": known[d["doc_id"]] is not None and known[d["doc_id"]] > 0,
+            "relevance": "?" if d["relevance"] is None else f"{d['relevance']:.3g}",
+            "relevant": marked and (d["relevance"] or 0) > 0,
         }
         for d in ranked
     ]
-
-
-def failures_section(contest: Contest) -> Section | None:
-    """The queries that an arm did not answer, and why."""
-    if not contest.source.has("failures.parquet"):
-        return None
-    failures, in_all = contest.source.head("failures", _ROWS)
-    if not failures:
-        return None
-    rows = [
-        [
-            *(Text(row["run"]), Text(row["query_id"]), row["status"]),
-            *(Text(short(row["reason"], 400)), f"{row['attempts']:,}"),
-        ]
-        for row in failures
-    ]
-    caption = (
-        f"The first {_ROWS} of {in_all:,}; failures.parquet has all." if in_all > _ROWS else ""
-    )
-    columns = ("arm", "query", "status", "reason", "attempts")
-    table = Table(columns, rows, caption, frozenset({"attempts"}))
-    return Section("failures", "Queries without an answer", (table,))
-
-
-def holes_section(contest: Contest) -> Section | None:
-    """Documents that arms rank high and nobody has judged."""
-    if not contest.source.has("holes.parquet"):
-        return None
-    holes = contest.source.table("holes")
-    if not holes.num_rows:
-        return None
-    counts = holes.group_by("run").aggregate([([], "count_all"), ("query_id", "count_distinct")])
-    by_arm = sorted(counts.to_pylist(), key=lambda row: (-row["count_all"], row["run"]))
-    columns = ("arm", "unjudged documents", "queries")
-    rows: list[Cells] = [
-        [Text(row["run"]), f"{row['count_all']:,}", f"{row['query_id_count_distinct']:,}"]
-        for row in by_arm
-    ]
-    parts = [
-        Table(
-            columns,
-            rows,
-            "Documents high in an arm's ranking that the truth does not know. They count as not "
-            "relevant, which is unfair to the arms that have many: have them judged.",
-            frozenset(columns[1:]),
-        )
-    ]
-    first = holes.sort_by([("rank", "ascending"), ("run", "ascending")]).slice(0, 20).to_pylist()
-    cells: list[Cells] = [
-        [Text(row["run"]), Text(row["query_id"]), Text(row["doc_id"]), f"{row['rank']:,}"]
-        for row in first
-    ]
-    caption = "The highest of them; holes.parquet has all."
-    parts.append(Table(("arm", "query", "document", "rank"), cells, caption, frozenset({"rank"})))
-    return Section("holes", "Holes", parts)

@@ -2,11 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from math import isnan
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
+from zelo_ray.bakeoff.verdicts import turned
+from zelo_ray.records import Comparison
 from zelo_ray.report.page import short
 from zelo_ray.report.source import Source, codes_of
 
@@ -33,23 +37,51 @@ class Contest:
     @cached_property
     def arms(self) -> list[str]:
         """The arms that have a mean, best first by the leading measure."""
-        first = next(iter(self.means.values()), {})
-        worst = float("-inf")
-        return sorted(first, key=lambda arm: (-or_else(first[arm]["mean"], worst), arm))
+        means = self.means.get(self.summary["leading"], {})
+        return [arm for arm in self.summary["standing"] if arm in means]
+
+    def best(self, measure: str) -> str:
+        """The arm with the highest mean; the first of the standing where it is shared."""
+        means = {arm: self.means[measure][arm]["mean"] for arm in self.arms}
+        return max(self.arms, key=lambda arm: -np.inf if isnan(means[arm]) else means[arm])
 
     @cached_property
-    def comparisons(self) -> dict[str, list[dict[str, Any]]]:
-        """Rows of comparisons by measure, the leading measure first."""
+    def comparisons(self) -> dict[str, list[Comparison]]:
+        """By measure, the leading one first; A has the higher mean where both answered.
+
+        Where they are equal, A is the first of the standing.
+        """
         if not self.source.has("comparisons.parquet"):
             return {}
-        found: dict[str, list[dict[str, Any]]] = {measure: [] for measure in self.means}
+        place = {arm: i for i, arm in enumerate(self.summary["standing"])}
+        found: dict[str, list[Comparison]] = {measure: [] for measure in self.means}
         for row in self.source.table("comparisons").to_pylist():
-            found.setdefault(row["measure"], []).append(row)
+            one = Comparison(**row)
+            level = one.difference == 0 and place[one.run_a] > place[one.run_b]
+            one = turned(one) if one.difference < 0 or level else one
+            found.setdefault(one.measure, []).append(one)
         return {measure: rows for measure, rows in found.items() if rows}
+
+    def rivals(self, measure: str, arm: str) -> list[Comparison]:
+        """An arm, as A, against each other one in the order of the standing."""
+        rows = self.comparisons.get(measure, ())
+        seen = {one.run_b: one for one in rows if one.run_a == arm}
+        seen |= {one.run_a: turned(one) for one in rows if one.run_b == arm}
+        return [seen[name] for name in self.arms if name in seen]
+
+    def common(self, one: Comparison) -> str:
+        """On how many queries two arms are compared, in words, if not on all; else nothing."""
+        whole = self.means[one.measure][one.run_a]["queries"]
+        return f" (on {one.queries:,} common queries)" if one.queries < whole else ""
+
+    @cached_property
+    def unanswered(self) -> dict[str, int]:
+        """How many queries of the truth each arm did not answer."""
+        return {arm["name"]: arm["missing"] for arm in self.summary["arms"]}
 
     @cached_property
     def values(self) -> tuple[list[str], np.ndarray]:
-        """Query ids, and the leading measure [queries, arms], NaN where it is not there."""
+        """Query ids, and the leading measure [queries, arms]: NaN if undefined or not answered."""
         if not (self.source.has("metrics.parquet") and self.arms):
             return [], np.empty((0, 0))
         where = (pc.field("measure") == self.summary["leading"]) & pc.field("run").isin(self.arms)
@@ -57,9 +89,32 @@ class Contest:
         query, query_ids = codes_of(table["query_id"])
         run, runs = codes_of(table["run"])
         values = np.full((len(query_ids), len(self.arms)), np.nan)
-        places = np.array([self.arms.index(name) for name in runs], dtype=np.int64)
-        values[query, places[run]] = table["value"].to_numpy()
+        column = {arm: i for i, arm in enumerate(self.arms)}
+        values[query, np.array([column[name] for name in runs], dtype=np.int64)[run]] = table[
+            "value"
+        ].to_numpy()
+        if self.source.has("failures.parquet"):
+            row = {query_id: i for i, query_id in enumerate(query_ids)}
+            for failure in self.source.table("failures").to_pylist():
+                if failure["run"] in column and failure["query_id"] in row:
+                    values[row[failure["query_id"]], column[failure["run"]]] = np.nan
         return query_ids, values
+
+    @cached_property
+    def depths(self) -> dict[str, int]:
+        """How many documents each arm ranks for a query, at most."""
+        if not self.source.has("runs.parquet"):
+            return {}
+        keys = ["run", "query_id"]
+        counts = [
+            chunk.group_by(keys).aggregate([([], "count_all")])
+            for chunk in self.source.chunks("runs", keys)
+        ]
+        if not counts:
+            return {}
+        whole = pa.concat_tables(counts).group_by(keys).aggregate([("count_all", "sum")])
+        deepest = whole.group_by("run").aggregate([("count_all_sum", "max")])
+        return {row["run"]: row["count_all_sum_max"] for row in deepest.to_pylist()}
 
     @cached_property
     def texts(self) -> dict[str, str]:
@@ -72,31 +127,7 @@ class Contest:
         return short(f"{query_id}: {text}" if text else query_id, 110)
 
 
-def or_else(value: float, other: float) -> float:
-    """A value, or another one if it is NaN."""
-    return other if np.isnan(value) else value
-
-
-def turned(row: Mapping[str, Any], best: str) -> dict[str, Any] | None:
-    """A comparison as seen from one arm; None if that has no part in it."""
-    if row["run_a"] == best:
-        return dict(row)
-    if row["run_b"] != best:
-        return None
-    return {
-        **row,
-        "run_a": best,
-        "run_b": row["run_a"],
-        "difference": -row["difference"],
-        "low": -row["high"],
-        "high": -row["low"],
-        "p_better": 1 - row["p_better"],
-    }
-
-
-def spans(
-    rows: Sequence[Mapping[str, Any]], names: Sequence[str] = _SPAN
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """A value and the ends of its interval, each [rows]; NaN where a row has none."""
-    value, low, high = (np.array([row.get(n, np.nan) for row in rows], dtype=float) for n in names)
-    return value, low, high
+def spans(rows: Sequence[Mapping[str, Any]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Means and the ends of their intervals, each [rows]; NaN where a row has none."""
+    mean, low, high = (np.array([row.get(n, np.nan) for row in rows], dtype=float) for n in _SPAN)
+    return mean, low, high

@@ -1,35 +1,32 @@
 """Figures as Plotly's JSON: plain functions from numbers to ``data`` and ``layout``."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
 
-from zelo_ray.report.page import Figure, plain
+from zelo_ray.report.labels import labels
+from zelo_ray.report.page import Figure, chance, estimate, plain
 
 PALETTE = tuple(f"--c{i}" for i in range(8))
 _ROW, _NARROW = 34, 22  # pixels of a point with its label, and where there are many
-_LABEL = 24
+_NUMBERED = 10  # a matrix of so many names has its numbers in it
+_SYMBOLS = ("circle", "square", "diamond", "cross", "x", "triangle-up", "star", "triangle-down")
 
 
-def label(name: str, length: int = _LABEL) -> str:
-    """A name as a chart has it: cut in its middle, and nothing that Plotly takes for markup."""
-    half = length // 2
-    return plain(name if len(name) <= length else f"{name[: half - 1]}…{name[-half:]}")
-
-
-def categories(names: Sequence[str], **more: Any) -> dict[str, Any]:
+def categories(names: Sequence[str], notes: Sequence[str] = (), **more: Any) -> dict[str, Any]:
     """An axis with one place a name, by number, as names may look like numbers or dates."""
     return {
         "tickvals": list(range(len(names))),
-        "ticktext": [label(name) for name in names],
+        "ticktext": [*map("".join, zip_longest(labels(names), notes, fillvalue=""))],
         "zeroline": False,
         **more,
     }
 
 
-def histogram(values: np.ndarray, title: str, bins: int = 40) -> Figure:
-    """How many values lie where."""
+def histogram(values: np.ndarray, title: str, of: str, bins: int = 40) -> Figure:
+    """How many values lie where; ``of`` names what is counted."""
     counts, edges = np.histogram(values, bins=bins)
     bars = {
         "type": "bar",
@@ -41,7 +38,12 @@ def histogram(values: np.ndarray, title: str, bins: int = 40) -> Figure:
     }
     return {
         "data": [bars],
-        "layout": {"height": 260, "bargap": 0, "xaxis": {"title": {"text": title}}},
+        "layout": {
+            "height": 260,
+            "bargap": 0,
+            "xaxis": {"title": {"text": title}},
+            "yaxis": {"title": {"text": of}},
+        },
     }
 
 
@@ -50,17 +52,25 @@ def intervals(
     series: Mapping[str, tuple[np.ndarray, np.ndarray, np.ndarray]],
     title: str,
     line_at: float | None = None,
+    *,
+    notes: Sequence[str] = (),
+    hollow: Collection[int] = (),
 ) -> Figure:
-    """Points with intervals, one row a name, one colour a series of (value, low, high)."""
+    """Points with intervals, one row a name, one colour a series of (value, low, high).
+
+    ``notes`` follow the names; ``hollow`` are the places of those whose points are rings.
+    """
     data: list[dict[str, Any]] = []
-    for place, (series_name, (value, low, high)) in enumerate(series.items()):
+    called = labels(list(series))
+    for place, (value, low, high) in enumerate(series.values()):
         shift = (place - (len(series) - 1) / 2) * (0.7 / max(1, len(series)))
-        hover = np.stack([low, high], axis=1)
+        symbol = _SYMBOLS[place % len(_SYMBOLS)]
+        figures = [estimate(*three, ".4f") for three in zip(value, low, high, strict=True)]
         data.append(
             {
                 "type": "scatter",
                 "mode": "markers",
-                "name": label(series_name),
+                "name": called[place],
                 "x": value,
                 "y": np.arange(len(names)) + shift,
                 "error_x": {
@@ -71,21 +81,24 @@ def intervals(
                     "thickness": 1.5,
                     "width": 0,
                 },
-                "customdata": hover,
-                "text": [plain(name) for name in names],
-                "marker": {"color": PALETTE[place % len(PALETTE)], "size": 8},
-                "hovertemplate": "%{text}<br>%{x:.4f} [%{customdata[0]:.4f}, %{customdata[1]:.4f}]",
+                "text": [f"{plain(n)}<br>{f}" for n, f in zip(names, figures, strict=True)],
+                "marker": {
+                    "color": PALETTE[place % len(PALETTE)],
+                    "size": 8,
+                    "symbol": [
+                        f"{symbol}-open" if i in hollow else symbol for i in range(len(names))
+                    ],
+                },
+                "hovertemplate": "%{text}" + ("<extra></extra>" if len(series) == 1 else ""),
             }
         )
     row = (_ROW if len(names) < 16 else _NARROW) * (1 if len(series) < 3 else 0.35 * len(series))
     layout: dict[str, Any] = {
         "height": int(110 + row * max(1, len(names))),
         "xaxis": {"title": {"text": title}, "zeroline": False},
-        "yaxis": categories(names, range=[len(names) - 0.4, -0.6], showgrid=False),
+        "yaxis": categories(names, notes, range=[len(names) - 0.4, -0.6], showgrid=False),
         "showlegend": len(series) > 1,
     }
-    if len(series) == 1:
-        data[0]["hovertemplate"] += "<extra></extra>"
     if line_at is not None:
         edge = {"type": "line", "x0": line_at, "x1": line_at, "yref": "paper", "y0": 0, "y1": 1}
         layout["shapes"] = [{**edge, "line": {"color": "--dim", "width": 1, "dash": "dot"}}]
@@ -103,15 +116,19 @@ def matrix(
         "zmid": middle,
         "zmax": 1,
         "colorscale": [[0, "--down"], [0.5, "--mid"], [1, "--up"]],
-        "showscale": False,
+        "showscale": len(names) > _NUMBERED,
+        "colorbar": {"thickness": 10, "tickformat": ".0%", "outlinewidth": 0},
         "xgap": 1,
         "ygap": 1,
         "hoverongaps": False,
-        "text": [[plain(cell) for cell in row] for row in hover],
-        "hovertemplate": "%{text}<extra></extra>",
+        "hovertext": [[plain(cell) for cell in row] for row in hover],
+        "hovertemplate": "%{hovertext}<extra></extra>",
     }
-    if len(names) <= 10:
-        heat["texttemplate"] = "%{z:.0%}"
+    if len(names) <= _NUMBERED:
+        text = [
+            ["" if np.isnan(value) else plain(chance(value)) for value in row] for row in values
+        ]
+        heat |= {"text": text, "texttemplate": "%{text}", "textfont": {"color": "--ink"}}
     side = min(640, 150 + 38 * len(names))
     return {
         "data": [heat],
@@ -131,17 +148,18 @@ def ridges(names: Sequence[str], values: np.ndarray, title: str, bins: int = 20)
     notes: list[dict[str, Any]] = []
     highest = max(1.0, float(np.nanmax(values, initial=0)))
     edges = np.linspace(0, highest, bins + 1)
+    counts = [np.histogram(column[~np.isnan(column)], bins=edges)[0] for column in values.T]
+    most = max(4, *(int(count.max()) for count in counts))
+    called = labels(names, 50)
     layout: dict[str, Any] = {"height": 70 + 84 * len(names), "bargap": 0, "showlegend": False}
     each = 1 / max(1, len(names))
-    for place, name in enumerate(names):
-        column = values[:, place]
-        counts, _ = np.histogram(column[~np.isnan(column)], bins=edges)
+    for place, count in enumerate(counts):
         axis = "" if place == 0 else str(place + 1)
         data.append(
             {
                 "type": "bar",
                 "x": (edges[:-1] + edges[1:]) / 2,
-                "y": counts,
+                "y": count,
                 "width": np.diff(edges),
                 "yaxis": f"y{axis}",
                 "marker": {"color": "--c0", "line": {"width": 0}},
@@ -152,31 +170,33 @@ def ridges(names: Sequence[str], values: np.ndarray, title: str, bins: int = 20)
         layout[f"yaxis{axis}"] = {
             "domain": [top - each * 0.68, top - each * 0.22],
             "nticks": 3,
-            "rangemode": "tozero",
+            "range": [0, most],
         }
         where = {"xref": "paper", "yref": "paper", "x": 0, "y": top, "yanchor": "top"}
-        text = label(name, 40)
-        notes.append({**where, "xanchor": "left", "showarrow": False, "text": text})
+        notes.append({**where, "xanchor": "left", "showarrow": False, "text": called[place]})
     layout["annotations"] = notes
     last = "y" if len(names) == 1 else f"y{len(names)}"
     layout["xaxis"] = {"title": {"text": title}, "anchor": last, "range": [0, highest]}
+    middle = len(names) // 2
+    layout[f"yaxis{middle + 1 if middle else ''}"]["title"] = {"text": "queries"}
     return {"data": data, "layout": layout}
 
 
-def curves(lines: Mapping[str, Sequence[tuple[float, float]]], x: str, y: str) -> Figure:
+def curves(lines: Mapping[str, Sequence[Sequence[float]]], x: str, y: str) -> Figure:
     """One line a name through its points (x, y), where x counts on a logarithmic scale."""
+    called = labels(list(lines))
     data = [
         {
             "type": "scatter",
             "mode": "lines+markers",
-            "name": label(name),
+            "name": called[i],
             "x": [point[0] for point in points],
             "y": [point[1] for point in points],
-            "line": {"color": PALETTE[i % len(PALETTE)], "width": 2, "dash": _dash(i)},
-            "marker": {"size": 5},
+            "line": {"color": PALETTE[i % len(PALETTE)], "width": 2},
+            "marker": {"size": 8, "symbol": _SYMBOLS[i % len(_SYMBOLS)]},
             "hovertemplate": "%{y:.3f} at %{x}",
         }
-        for i, (name, points) in enumerate(lines.items())
+        for i, points in enumerate(lines.values())
     ]
     ticks = sorted({point[0] for points in lines.values() for point in points if point[0] > 0})
     across = {"title": {"text": x}, "type": "log", "tickvals": ticks, "ticktext": ticks}
@@ -210,7 +230,3 @@ def band(low: np.ndarray, middle: np.ndarray, high: np.ndarray, hover: list[str]
     across = {"title": {"text": "queries, the hardest first"}}
     layout = {"height": 320, "showlegend": False, "xaxis": across, "yaxis": {"title": {"text": y}}}
     return {"data": [around, line], "layout": layout}
-
-
-def _dash(place: int) -> str:
-    return ("solid", "dash", "dot", "dashdot")[place // len(PALETTE) % 4]

@@ -9,6 +9,7 @@ import gzip
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import isnan
 from typing import Any, ClassVar
 
 import orjson
@@ -63,13 +64,17 @@ class Duel:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows of cells; the columns whose names stand in ``numbers`` are set to the right."""
+    """Rows of cells; the columns whose names stand in ``numbers`` are set to the right.
+
+    Rows past the first ``open_rows`` are folded away.
+    """
 
     form: ClassVar[str] = "table"
     columns: Sequence[str]
     rows: Sequence[Cells]
     caption: str = ""
     numbers: frozenset[str] = frozenset()
+    open_rows: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +89,10 @@ class Queries:
 
 @dataclass(frozen=True, slots=True)
 class Contrasts:
-    """Queries on which two runs differ, with the documents of both side by side."""
+    """By pair of runs: queries on which they differ, with the documents of both side by side."""
 
     form: ClassVar[str] = "contrasts"
-    items: Sequence[Mapping[str, Any]]
+    pairs: Mapping[tuple[str, str], Sequence[Mapping[str, Any]]]
     caption: str
 
 
@@ -98,7 +103,6 @@ class Section:
     name: str
     title: str
     parts: Sequence[Chart | Duel | Table | Queries | Contrasts]
-    lead: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +166,28 @@ def short(text: str, length: int) -> str:
     return text if len(text) <= length else f"{text[: length - 1]}…"
 
 
-def plural(number: int, noun: str, nouns: str = "") -> str:
+def number(value: float, form: str = ".3f") -> str:
+    """A number as a format has it; an en dash for NaN."""
+    return "\N{EN DASH}" if isnan(value) else f"{value:{form}}"
+
+
+def interval(low: float, high: float, form: str = ".3f") -> str:
+    """An interval: [0.700, 0.812]; an en dash where there is none."""
+    return "\N{EN DASH}" if isnan(low) else f"[{low:{form}}, {high:{form}}]"
+
+
+def estimate(value: float, low: float, high: float, form: str = ".3f") -> str:
+    """A number and its interval, as far as they are known."""
+    return number(value, form) + ("" if isnan(low) else f" {interval(low, high, form)}")
+
+
+def chance(value: float) -> str:
+    """A chance in percent, which is never rounded to none or to all."""
+    if 0 < value < 0.001:
+        return "<0.1%"
+    return ">99.9%" if 0.999 < value < 1 else number(value, ".1%")
+
+
+def plural(count: int, noun: str, nouns: str = "") -> str:
     """A number with its noun: 1 query, 2,000 queries."""
-    return f"{number:,} {noun if number == 1 else nouns or noun + 's'}"
+    return f"{count:,} {noun if count == 1 else nouns or noun + 's'}"

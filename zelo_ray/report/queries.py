@@ -8,6 +8,7 @@ from zelo_ray.report import details
 from zelo_ray.report.figures import histogram
 from zelo_ray.report.judged import Annotation
 from zelo_ray.report.page import Chart, Link, Queries, Section, Table, Text, plural, short
+from zelo_ray.report.source import bare
 
 _ROWS = 200
 """How many rows a table of failures or unscored queries shows."""
@@ -25,12 +26,12 @@ def scores_section(annotation: Annotation) -> Section | None:
         "Scores",
         (
             Chart(
-                {"": histogram(scores, "score, in logits")},
+                {"": histogram(scores, "score, in logits", "documents")},
                 "How many documents have which score. Two humps speak of documents that are either "
                 "relevant or not; one hump around 0 of documents that are hard to tell apart.",
             ),
             Chart(
-                {"": histogram(errors, "standard error, in logits")},
+                {"": histogram(errors, "standard error, in logits", "documents")},
                 "How sure the scores are: two documents of a query are told apart when their "
                 "scores differ by some two of these. More cycles or judges move it to the left.",
             ),
@@ -125,6 +126,6 @@ def queries_section(annotation: Annotation) -> Section:
         caption += f" {carried:,} of them carry their comparisons here."
     elsewhere = (
         "This page had no room for the comparisons of this query, if there are any. They are in "
-        f"votes.parquet; zelo-ray explain {source.out} --query … --doc … shows a document's."
+        f"votes.parquet; zelo-ray explain {bare(source.out)} --query … --doc … shows a document's."
     )
     return Section("queries", "Queries", (Queries(items, caption, elsewhere),))

@@ -87,3 +87,12 @@ def codes_of(column: pa.ChunkedArray) -> tuple[np.ndarray, list[str]]:
     if isinstance(encoded, pa.ChunkedArray):
         encoded = encoded.combine_chunks()
     return encoded.indices.to_numpy(zero_copy_only=False), encoded.dictionary.to_pylist()
+
+
+def bare(url: str) -> str:
+    """A path or URL as a page may show it: without a name, a password or a token."""
+    scheme, found, rest = url.partition("://")
+    if not found:
+        return url
+    host, slash, path = rest.partition("?")[0].partition("/")
+    return f"{scheme}://{host.rpartition('@')[2]}{slash}{path}"

@@ -5,13 +5,35 @@ from typing import Any
 
 import numpy as np
 
-from zelo_ray.report.contest import Contest, or_else, spans, turned
-from zelo_ray.report.figures import intervals, label, matrix
-from zelo_ray.report.page import Cells, Chart, Figure, Section, Table, Text, plural
+from zelo_ray.bakeoff.verdicts import SURE, Verdict, turned, verdict
+from zelo_ray.records import Comparison
+from zelo_ray.report.contest import Contest, spans
+from zelo_ray.report.figures import intervals, matrix
+from zelo_ray.report.labels import label
+from zelo_ray.report.page import (
+    Cells,
+    Chart,
+    Figure,
+    Section,
+    Table,
+    Text,
+    chance,
+    estimate,
+    interval,
+    number,
+    plural,
+)
 
-REAL = 0.05
-"""Below this corrected p a difference counts as real."""
-_ROWS = 200
+_ROWS, _OPEN = 1000, 30
+"""How many comparisons the table shows, and how many of them at once."""
+_SURE: tuple[Verdict, ...] = ("above", "below")
+_SAID: dict[Verdict, str] = {
+    "above": "different",
+    "below": "different",
+    "open": "not told apart",
+    "labels": "not told apart by these labels",
+    "few": "too few queries",
+}
 
 
 def leaderboard_section(contest: Contest) -> Section | None:
@@ -20,129 +42,148 @@ def leaderboard_section(contest: Contest) -> Section | None:
         return None
     figures = {}
     for measure, rows in contest.means.items():
-        names = [arm for arm in contest.arms if arm in rows]
-        figures[measure] = intervals(names, {"": spans([rows[n] for n in names])}, measure)
+        figures[measure] = intervals(
+            contest.arms, {"": spans([rows[arm] for arm in contest.arms])}, measure
+        )
     chart = Chart(
         figures,
-        "Each arm's mean over queries, with its interval, best first. Two intervals may well "
-        "overlap and the difference be real: that is asked of the same queries below.",
+        "Each arm's mean over queries, with its interval, in the order of "
+        f"{contest.summary['leading']}."
+        + (
+            " Two intervals may well overlap and the difference be real: see the differences below."
+            if contest.comparisons
+            else ""
+        ),
         "measure",
     )
-    about = {arm["name"]: arm for arm in contest.summary["arms"]}
+    about = contest.summary["arms"]
+    queries = contest.summary["truth"]["queries"]
+    notes = any(arm["note"] for arm in about)
+    paid = any(arm["dollars"] or arm["unpriced"] for arm in about)
+    place = {arm: i for i, arm in enumerate(contest.arms)}
     cells: list[Cells] = [
         [
-            Text(arm),
-            *(_mean(contest, measure, arm) for measure in contest.means),
-            *_about(about.get(arm)),
+            Text(arm["name"]),
+            f"{arm['answered']:,} of {queries:,}",
+            *([Text(arm["note"])] if notes else []),
+            *(_mean(contest, measure, arm["name"]) for measure in contest.means),
+            *([_dollars(arm)] if paid else []),
         ]
-        for arm in (*contest.arms, *(name for name in about if name not in contest.arms))
+        for arm in sorted(about, key=lambda arm: place.get(arm["name"], len(place)))
     ]
-    numbers = (*contest.means, "answered", "missing", "failed", "dollars")
+    numbers = ("answered", *contest.means, *(["dollars"] if paid else []))
+    columns = ("arm", "answered", *(["note"] if notes else []), *numbers[1:])
     caption = (
-        "Means and intervals. Answered and missing count the queries of the truth that an arm has "
-        "and has not ranked; failed are those on which its reranker gave no valid answer."
+        "Means and intervals over the queries of the truth, of which those that an arm did not "
+        "answer count as 0."
     )
-    table = Table(("arm", *numbers, "note"), cells, caption, frozenset(numbers))
+    table = Table(columns, cells, caption, frozenset(numbers))
     return Section("leaderboard", "Leaderboard", (chart, table))
 
 
 def _mean(contest: Contest, measure: str, arm: str) -> str:
     row = contest.means[measure].get(arm)
-    return f"{row['mean']:.3f} [{row['low']:.3f}, {row['high']:.3f}]" if row else "\N{EN DASH}"
+    return estimate(row["mean"], row["low"], row["high"]) if row else number(np.nan)
 
 
-def _about(arm: Mapping[str, Any] | None) -> Cells:
-    if arm is None:
-        return ["", "", "", "", ""]
-    unknown = arm["dollars"] is None or (arm["unpriced"] and not arm["dollars"])
-    dollars = "?" if unknown else f"{arm['dollars']:.4f}" + (" + ?" if arm["unpriced"] else "")
-    counts = (f"{arm[name]:,}" for name in ("answered", "missing", "failed"))
-    return [*counts, dollars, Text(arm["note"] or "")]
+def _dollars(arm: Mapping[str, Any]) -> str:
+    if arm["unpriced"] and not arm["dollars"]:
+        return "?"
+    return f"{arm['dollars']:.4f}" + (" + ?" if arm["unpriced"] else "")
 
 
 def differences_section(contest: Contest) -> Section | None:
     """Which differences are real."""
     if not (contest.comparisons and contest.arms):
         return None
-    chances, forests = {}, {}
-    for measure, rows in contest.comparisons.items():
-        chances[measure] = _chances(contest.arms, rows)
-        best = max(contest.means[measure].values(), key=lambda row: or_else(row["mean"], -1))["run"]
-        against = [row for row in (turned(row, best) for row in rows) if row]
-        against.sort(key=lambda row: row["difference"])
-        title = f"{label(best, 14)} minus the other"
-        forests[measure] = intervals(
-            [row["run_b"] for row in against],
-            {"": spans(against, ("difference", "low", "high"))},
-            title,
-            0.0,
-        )
-    parts = (
+    forests = {measure: _forest(contest, measure) for measure in contest.comparisons}
+    chances = {
+        measure: _chances(contest.arms, rows)
+        for measure, rows in contest.comparisons.items()
+        if not all(np.isnan(one.p_better) for one in rows)
+    }
+    draws = contest.summary["label_draws"]
+    labels = (
+        f"How sure the labels are is another question: the table has the share of {draws:,} draws "
+        "of the labels in which A is above B on these very queries."
+        if draws
+        else "The labels are taken as they are."
+    )
+    parts = [
         Chart(
             forests,
-            "By how much the best arm is above each other one, on the queries that both answered, "
-            "with an interval. One that crosses 0 leaves open which of the two is better.",
+            "By how much the arm with the highest mean is above each other one, on the queries "
+            "that both answered. The intervals are of each pair by itself; a point is filled where "
+            "the difference is real after correction for all comparisons, and a ring where not.",
             "measure",
         ),
         Chart(
             chances,
-            "P(the row's arm beats the column's): the chance that its mean is the higher one on "
-            "queries of this kind, given these queries and how sure the labels are.",
+            "P(the row's arm beats the column's): the chance that its mean over all queries of "
+            f"this kind is the higher one, by Student's t over these queries. {labels}",
             "measure",
         ),
-        _table_of(contest),
+    ]
+    shown = [part for part in parts if part.figures]
+    return Section("differences", "Which differences are real", [*shown, _table_of(contest)])
+
+
+def _forest(contest: Contest, measure: str) -> Figure:
+    best = contest.best(measure)
+    rows = sorted(contest.rivals(measure, best), key=lambda one: one.difference)
+    ends = ([getattr(one, name) for one in rows] for name in ("difference", "low", "high"))
+    difference, low, high = (np.array(end, dtype=float) for end in ends)
+    return intervals(
+        [one.run_b for one in rows],
+        {"": (difference, low, high)},
+        f"{label(best, 16)} minus the other",
+        0.0,
+        notes=[contest.common(one) for one in rows],
+        hollow={i for i, one in enumerate(rows) if verdict(one) not in _SURE},
     )
-    return Section("differences", "Which differences are real", parts)
 
 
-def _chances(arms: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> Figure:
+def _chances(arms: Sequence[str], rows: Sequence[Comparison]) -> Figure:
     place = {arm: i for i, arm in enumerate(arms)}
     values = np.full((len(arms), len(arms)), np.nan)
     hover = [[""] * len(arms) for _ in arms]
-    for row in rows:
-        for one in (row["run_a"], row["run_b"]):
-            seen = turned(row, one)
-            if seen and seen["run_a"] in place and seen["run_b"] in place:
-                i, j = place[seen["run_a"]], place[seen["run_b"]]
-                values[i, j] = seen["p_better"]
-                hover[i][j] = (
-                    f"{one} minus {seen['run_b']}: {seen['difference']:+.4f} "
-                    f"[{seen['low']:+.4f}, {seen['high']:+.4f}], p (Holm) {seen['p_holm']:.3g}"
-                )
+    for one in (seen for row in rows for seen in (row, turned(row))):
+        i, j = place[one.run_a], place[one.run_b]
+        values[i, j] = one.p_better
+        hover[i][j] = (
+            f"{one.run_a} minus {one.run_b}: "
+            f"{estimate(one.difference, one.low, one.high, '+.4f')}, p (Holm) {one.p_holm:.3g}"
+        )
     return matrix(arms, values, hover, 0.5)
 
 
 def _table_of(contest: Contest) -> Table:
     leading, rows = next(iter(contest.comparisons.items()))
-    real = sum(row["p_holm"] < REAL for row in rows)
-    shown = sorted(
-        rows, key=lambda row: (or_else(row["p_holm"], 2), -abs(or_else(row["difference"], 0)))
-    )
+    place = {arm: i for i, arm in enumerate(contest.arms)}
+    shown = sorted(rows, key=lambda one: sorted((place[one.run_a], place[one.run_b])))
+    draws = contest.summary["label_draws"]
     cells: list[Cells] = [
         [
-            *(Text(row["run_a"]), Text(row["run_b"]), f"{row['difference']:+.4f}"),
-            f"[{row['low']:+.4f}, {row['high']:+.4f}]",
-            *(f"{row['p']:.3g}", f"{row['p_holm']:.3g}", f"{row['p_better']:.1%}"),
-            f"{row['wins']:,} / {row['ties']:,} / {row['losses']:,}",
-            f"{row['queries']:,}",
-            "different" if row["p_holm"] < REAL else "not told apart",
+            *(Text(one.run_a), Text(one.run_b), _SAID[verdict(one)]),
+            *(number(one.difference, "+.4f"), interval(one.low, one.high, "+.4f")),
+            *(f"{one.p:.3g}", f"{one.p_holm:.3g}", chance(one.p_better)),
+            *([number(one.p_labels, ".0%")] if draws else []),
+            *(f"{one.wins:,} / {one.ties:,} / {one.losses:,}", f"{one.queries:,}"),
         ]
-        for row in shown[:_ROWS]
+        for one in shown[:_ROWS]
     ]
     numbers = (
-        "A minus B",
-        "interval",
-        "p",
-        "p (Holm)",
-        "P(A beats B)",
-        "A wins / ties / loses",
-        "queries",
+        *("A minus B", "interval", "p", "p (Holm)", "P(A beats B)"),
+        *(["above in draws"] if draws else []),
+        *("A wins / ties / loses", "queries"),
     )
+    real = sum(one.p_holm < SURE for one in rows)
     caption = (
-        f"{leading}: {real:,} of {plural(len(rows), 'difference')} would be a surprise if "
-        "the two arms were equal (paired randomisation test over queries, p < 0.05 after Holm's "
-        "correction for all comparisons of the contest)."
+        f"{leading}, in the order of the leaderboard: {real:,} of "
+        f"{plural(len(rows), 'difference')} would be a surprise if the two arms were equal (paired "
+        f"randomisation test over queries, p < {SURE} after Holm's correction for all comparisons "
+        "of the contest)."
     )
     if len(rows) > _ROWS:
-        caption += f" The surest {_ROWS}; comparisons.parquet has all."
-    return Table(("A", "B", *numbers, "they are"), cells, caption, frozenset(numbers))
+        caption += f" The first {_ROWS:,}; comparisons.parquet has all."
+    return Table(("A", "B", "they are", *numbers), cells, caption, frozenset(numbers), _OPEN)

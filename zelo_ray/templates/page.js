@@ -32,13 +32,27 @@
     margin: { l: 44, r: 12, t: 16, b: 44 }, showlegend: false, legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom" },
     hoverlabel: { bgcolor: "--soft", bordercolor: "--line", font: { color: "--ink" }, align: "left", namelength: 40 },
   };
+  // A label in two lines, cut between letters (an entity is one), after the middle and at a gap if there is one.
+  const WIDE = 24;
+  const folded = (text) => {
+    const letters = text.match(/&\w+;|./gsu) || [];
+    const half = Math.ceil(letters.length / 2);
+    const gap = letters.slice(half, half + 8).findIndex((letter) => /\W/.test(letter));
+    const cut = half + Math.max(0, gap);
+    return letters.length > WIDE ? `${letters.slice(0, cut).join("")}<br>${letters.slice(cut).join("")}` : text;
+  };
   const drawn = new Map();
   const draw = (node, figure) => {
     drawn.set(node, figure);
     const font = { family: "system-ui, sans-serif", size: 12, color: "--ink" };
     const layout = { ...paper, font, xaxis: {}, yaxis: {}, ...figure.layout };
     for (const name of Object.keys(layout)) if (/^[xy]axis/.test(name)) layout[name] = { ...axis, ...layout[name] };
-    if (layout.showlegend && node.clientWidth < 640) layout.height += 20 * figure.data.length; // one under the other
+    const [narrow, names] = [node.clientWidth < 640, layout.yaxis.ticktext || []];
+    if (layout.showlegend && narrow) layout.height += 20 * figure.data.length; // one under the other
+    if (narrow && names.some((name) => name.length > WIDE)) {
+      layout.yaxis.ticktext = names.map(folded);
+      layout.height += 12 * names.length;
+    }
     node.style.minHeight = `${layout.height}px`;
     return Plotly.react(node, painted(figure.data, "data"), painted(layout, "layout"), { displayModeBar: false, responsive: true });
   };
@@ -84,21 +98,24 @@
   // Two runs against each other.
   for (const node of all("figure.duel")) {
     const { measure, arms, queries } = stored(node);
-    const values = new Map(arms);
+    const told = new Map(arms.map(([name, label, values]) => [name, { label, values }]));
     const [up, across] = [node.querySelector(".up"), node.querySelector(".across")];
     const show = () => {
-      const [x, y] = [values.get(across.value), values.get(up.value)];
-      const top = Math.max(1, ...x, ...y);
+      const [x, y] = [told.get(across.value).values, told.get(up.value).values];
       const both = queries.map((_, i) => i).filter((i) => x[i] !== null && y[i] !== null);
+      const known = both.flatMap((i) => [x[i], y[i]]);
+      const [low, high] = [Math.min(...known), Math.max(...known)];
+      const room = 0.04 * (high - low || 1);
       const [above, below] = [both.filter((i) => y[i] > x[i]).length, both.filter((i) => y[i] < x[i]).length];
-      const name = (select) => ({ text: `${plain(short(select.value, 30))}, ${plain(measure)}` });
+      const axis = (select) => ({ title: { text: `${told.get(select.value).label}, ${plain(measure)}` }, range: [low - room, high + room] });
+      const [wins, losses, ties, all] = [above, below, both.length - above - below, both.length].map((count) => count.toLocaleString("en"));
       node.querySelector(".count").textContent =
-        `${up.value} is better on ${above.toLocaleString("en")}, ${across.value} on ${below.toLocaleString("en")}, and ${(both.length - above - below).toLocaleString("en")} are equal.`;
+        `Of ${all} that both answered ${up.value} is better on ${wins}, ${across.value} on ${losses}, and ${ties} are equal.`;
       return draw(node.querySelector(".plot"), {
         data: [{ type: "scatter", mode: "markers", x: both.map((i) => x[i]), y: both.map((i) => y[i]), text: both.map((i) => plain(queries[i])),
           marker: { color: "--c0", size: 7, opacity: 0.55 }, hovertemplate: "%{text}<br>across %{x:.3f}, upright %{y:.3f}<extra></extra>" }],
-        layout: { height: 460, xaxis: { title: name(across), range: [-0.03, top + 0.03] }, yaxis: { title: name(up), range: [-0.03, top + 0.03] },
-          shapes: [{ type: "line", x0: 0, y0: 0, x1: top, y1: top, line: { color: "--dim", width: 1, dash: "dot" } }] },
+        layout: { height: 460, xaxis: axis(across), yaxis: axis(up),
+          shapes: [{ type: "line", x0: low, y0: low, x1: high, y1: high, line: { color: "--dim", width: 1, dash: "dot" } }] },
       });
     };
     later(node.querySelector(".plot"), show);
@@ -114,7 +131,7 @@
   const bar = (value, reach) => {
     const share = (50 * value) / reach;
     const inner = el("i");
-    inner.style.cssText = `${share >= 0 ? "left" : "right"}: 50%; width: ${Math.abs(share).toFixed(1)}%; background: var(${share >= 0 ? "--up" : "--down"})`;
+    inner.style.cssText = `${share >= 0 ? "left" : "right"}: 50%; width: ${Math.abs(share).toFixed(1)}%; background: var(${share >= 0 ? "--won" : "--lost"})`;
     return el("div", { className: "bar" }, inner);
   };
   // What a vote says for one of its two documents: above 0 if that is the better one.
@@ -201,7 +218,7 @@
     const text = scored.map((place) => plain(short(query.documents[place].id, 18)));
     const told = scored.map((place) => `${plain(query.documents[place].id)}: ${signed(x(place))} ± ${query.documents[place].error.toFixed(2)}, ${query.documents[place].votes} votes`);
     return {
-      data: [line(kinds.kept, "--edge", 1), line(kinds.upset, "--down", 1.2),
+      data: [line(kinds.kept, "--edge", 1), line(kinds.upset, "--lost", 1.2),
         { type: "scatter", mode: "markers", ...middle, marker: { color: "--dim", size: 9, opacity: 0 }, hovertemplate: "%{text}<extra></extra>" },
         { type: "scatter", mode: scored.length > 30 ? "markers" : "markers+text", x: scored.map(x), y: scored.map(y), text, textposition: "top center", textfont: { size: 10 },
           customdata: told, hovertemplate: "%{customdata}<extra></extra>", marker: { color: "--c0", size: 10 }, cliponaxis: false }],
@@ -236,8 +253,8 @@
     if (!query.opponents.some((others) => others.size)) return;
     const all_places = documents.map((_, i) => i);
     details.append(el("div", { className: "pair" },
-      pictured("Preferences, in input order", "The panel's mean preference for the row's document over the column's: green where the row won, orange where it lost, blank where they were not compared.", matrix(query, all_places)),
-      pictured("Preferences, in zELO order", "The same, best document first: green above the diagonal and orange below it is a panel that agrees with its own ranking.", matrix(query, query.ranked)),
+      pictured("Preferences, in input order", "The panel's mean preference for the row's document over the column's: blue where the row won, orange where it lost, blank where they were not compared.", matrix(query, all_places)),
+      pictured("Preferences, in zELO order", "The same, best document first: blue above the diagonal and orange below it is a panel that agrees with its own ranking.", matrix(query, query.ranked)),
       pictured("Comparisons", "Documents by score; a line is a pair that was compared, in orange where the panel's preference runs against the scores. Heights only keep the documents apart.", graph(query))));
   };
   const opened = new WeakSet();
