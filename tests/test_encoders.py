@@ -109,6 +109,22 @@ def test_blocks_change_nothing_and_a_limit_of_length_does(folders, tmp_path, kin
     assert short[3] != pytest.approx(whole[3], abs=1e-3)
 
 
+@pytest.mark.parametrize(("kind", "name"), [("cross-encoder", "cross"), ("bi-encoder", "bi")])
+def test_all_cores_compute(folders, kind, name):
+    """Ray's actors begin with one thread each; torch counts for each thread of ours apart."""
+    import torch
+
+    spec, own = f"e={kind}:{folders / name}", {"reranker_options": {"e": {"device": "cpu"}}}
+    (arm,) = arms_of(BakeoffOptions(truth="t", out="o", rerankers=(spec,), **own), {}, run_id="run")
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(1)
+        module(kind)._load(arm.judge)
+        assert torch.get_num_threads() == os.cpu_count()
+    finally:
+        torch.set_num_threads(before)
+
+
 def test_a_second_run_computes_nothing_until_the_model_changes(folders, tmp_path):
     spec = f"cross-encoder:{folders / 'cross'}"
     first = rank([POOL], tmp_path, {}, spec)

@@ -5,10 +5,11 @@ import time
 
 import pytest
 
+from tests.builders import judge_of, request_of
 from zelo_ray.budget import Grant
-from zelo_ray.gate import Estimates, Gate, Purse
+from zelo_ray.gate import Estimates, Gate, Purse, size_of
 from zelo_ray.limiter import Account, Lease, OwnQuota
-from zelo_ray.records import Judge, Usage
+from zelo_ray.records import Document, Judge, Usage
 
 
 class Recorded(OwnQuota):
@@ -149,6 +150,54 @@ def test_estimates_learn_bytes_a_token_and_the_length_of_answers():
     assert abs(estimates.expected(4000).output_tokens - 100) < 10
     assert estimates.most(4000) == Usage(4020, 1000)
     assert estimates.likely_most(4000).output_tokens == 125
+
+
+def reranking(query, *texts, judge="cohere:m"):
+    """What a reranker is asked; an empty prompt, so that all else can be counted."""
+    documents = tuple(Document(str(i), text) for i, text in enumerate(texts))
+    return request_of("", judge_of(judge), system="", query=query, documents=documents)
+
+
+def test_a_reranker_may_charge_the_query_with_every_document():
+    one, three = size_of(reranking("héllo", "a")), size_of(reranking("héllo", "a", "b", "c"))
+    assert three - one == 2 * (6 + 20)
+    assert size_of(reranking("q", "a", "b", judge="openai:m")) == size_of(
+        reranking("q", "a", judge="openai:m")
+    )
+
+
+@pytest.mark.parametrize(
+    ("query", "texts", "searches"),
+    [
+        ("q", ["t"], 1),
+        ("q", [""] * 100, 1),
+        ("q", ["t"] * 101, 2),
+        ("q", ["t"] * 1000, 10),
+        ("q", ["t" * 499] * 100, 1),
+        ("q", ["t" * 500] * 100, 2),  # each is two parts: the query takes one byte of them
+        ("q" * 9999, ["t" * 250] * 100, 1),  # the query takes half of a part at most
+        ("q" * 9999, ["t" * 251] * 100, 2),
+    ],
+)
+def test_no_reranker_charges_more_searches(query, texts, searches):
+    estimates, size = Estimates(Judge("cohere", "m")), size_of(reranking(query, *texts))
+    assert estimates.most(size).searches == searches
+    assert estimates.most(size).input_tokens >= size
+    assert Estimates(Judge("openai", "m")).most(9).searches == 0
+
+
+def test_a_reranker_writes_nothing_and_teaches_how_it_counts_input():
+    estimates = Estimates(Judge("voyage", "m"))
+    assert (estimates.expected(4000).output_tokens, estimates.most(4000).output_tokens) == (0, 0)
+    for _ in range(200):
+        estimates.learn(4000, Usage(620))
+    assert abs(estimates.expected(4000).input_tokens - 620) < 10
+
+
+def test_an_answer_without_output_says_nothing_of_the_length_of_answers():
+    estimates = Estimates(Judge("openai", "m"))
+    estimates.learn(4000, Usage(820))
+    assert estimates.expected(4000).output_tokens == 300
 
 
 def test_a_lease_is_kept_for_those_who_want_to_see_the_limits():

@@ -10,7 +10,7 @@ from zelo_ray import online
 from zelo_ray.budget import Budget
 from zelo_ray.config import Price
 from zelo_ray.pricing import price
-from zelo_ray.records import Judge, Usage
+from zelo_ray.records import Document, Judge, Pool, Usage
 
 POOL = pool()
 WORTHS = {"d0": 0.5, "d1": 3.0, "d2": 1.25, "d3": -2.0}
@@ -108,6 +108,30 @@ def test_what_a_429_asks_to_wait_is_read(server, environ, tmp_path):
     assert "asks to wait 10 minutes" in found.asker.lost["jina:m"]
 
 
+@pytest.mark.parametrize("body", ['"slow down"', '["slow down"]', "7", "null", "no JSON"])
+def test_an_error_is_known_by_its_status_whatever_its_body_is(server, environ, tmp_path, body):
+    server.faults = [(429, body), (503, body), (424, body)]
+    found = rank([POOL], tmp_path, environ, "jina:m")
+    assert found.scores == {"q1": WORTHS}
+    (tally,) = found.asker.tallies.values()
+    assert (tally.throttled, tally.retries) == (1, 3)
+    server.faults = [(401, body)]
+    found = rank([POOL], tmp_path / "other", environ, "jina:m")
+    assert "set JINA_API_KEY" in found.asker.lost["jina:m"]
+
+
+def test_a_string_may_be_the_message(server, environ, tmp_path):
+    server.faults = [(422, '"too long for it"')]
+    failure = rank([POOL], tmp_path, environ, "jina:m").failures["q1"]
+    assert failure.reason == "jina:m: 422: too long for it"
+
+
+def test_a_word_that_a_server_takes_none_of_is_filtered(server, environ, tmp_path):
+    server.faults = [498]
+    found = rank([POOL], tmp_path, environ, "cohere:m")
+    assert (found.failures["q1"].status, found.asker.lost) == ("filtered", {})
+
+
 @pytest.mark.parametrize("status", [400, 413, 422])
 def test_what_a_server_refuses_is_a_failure_of_that_query(server, environ, tmp_path, status):
     server.faults = [status]
@@ -199,6 +223,14 @@ def test_a_large_pool_is_asked_in_parts_and_stands_or_falls_together(server, env
     assert len(found.failures["q1"].doc_ids) == 2500
 
 
+def test_no_document_is_cut_unless_it_is_asked_for(server, environ, tmp_path):
+    long = Pool("q1", "what?", (Document("d0", "word " * 5000), Document("d1", "short")))
+    rank([long], tmp_path, environ, "cohere:m")
+    assert server.journal[0]["body"]["documents"] == [d.content for d in long.documents]
+    rank([long], tmp_path / "cut", environ, "cohere:m", document_tokens=100)
+    assert [len(text) for text in server.journal[1]["body"]["documents"]] == [393, 5]
+
+
 # Money
 
 
@@ -244,6 +276,62 @@ def test_a_budget_holds(server, environ, tmp_path):
     assert 0 < len(found.scores) < 40
     assert len(found.scores) + len(found.failures) == 40
     assert "budget" in found.asker.lost["jina:m"]
+
+
+WIDE = [
+    Pool(f"q{i}", f"query {i} " + "word " * 400, tuple(Document(f"d{j}", "text") for j in range(n)))
+    for i, n in enumerate([1000, 1, 350, 20, 100, 101] * 3)
+]
+LONG = [
+    Pool(f"q{i}", "query", tuple(Document(f"d{j}", f"{i} " + "x" * 3000) for j in range(n)))
+    for i, n in enumerate([150, 1, 40] * 4)
+]
+
+
+@pytest.mark.parametrize("token_bytes", [1, 4])
+@pytest.mark.parametrize("pools", [WIDE, LONG], ids=["wide", "long"])
+@pytest.mark.parametrize(
+    ("spec", "price", "cap"),
+    [
+        ("cohere:m", {"search": 2.0}, 0.05),
+        ("voyage:m", {"input": 0.05, "output": 0}, 0.2),
+    ],
+)
+def test_a_budget_holds_for_large_pools(
+    server, environ, tmp_path, spec, price, cap, pools, token_bytes
+):
+    server.token_bytes = token_bytes
+    fields = {"max_usd": cap, "prices": {spec: price}}
+    found = rank(pools, tmp_path, environ, spec, till=OwnTill(cap), **fields)
+    assert 0 < sum(row.dollars for row in found.books) <= cap + 1e-9
+    assert len(found.scores) + len(found.failures) == len(pools)
+
+
+def test_a_search_that_a_server_does_not_tell_of_has_its_price(server, environ, tmp_path):
+    server.told = lambda fields: {}
+    pools, prices = [pool([1.0] * 101)], {"cohere:m": {"search": 2.0}}
+    (row,) = rank(pools, tmp_path, environ, "cohere:m", prices=prices).books
+    assert (row.dollars, row.searches) == (pytest.approx(0.004), 2)
+    prices = {"jina:m": {"input": 1.0, "output": 0.0}}
+    (row,) = rank([POOL], tmp_path / "jina", environ, "jina:m", prices=prices).books
+    assert row.dollars is None  # tokens have a price, and nobody knows how many they are
+
+
+@pytest.mark.parametrize(
+    ("told", "searches"),
+    [
+        ({"meta": {"billed_units": {"search_units": 3}}}, 3),
+        ({"meta": {"billed_units": {"search_units": 2.5}}}, 3),
+        ({"meta": {"billed_units": {"search_units": float("inf")}}}, 1),
+        ({"meta": [], "usage": "none"}, 1),
+    ],
+)
+def test_gateways_may_bill_as_cohere_does(server, tmp_path, told, searches):
+    server.told = lambda fields: told
+    spec, fields = f"v=rerank:m@{server.url}/vllm/v1", {"prices": {"v": {"search": 2.0}}}
+    found = rank([POOL], tmp_path, {}, spec, **fields)
+    assert found.scores == {"q1": WORTHS}
+    assert [row.dollars for row in found.books] == [pytest.approx(searches * 0.002)]
 
 
 def test_replies_of_older_ledgers_open(server, environ, tmp_path):

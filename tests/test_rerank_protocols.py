@@ -158,6 +158,13 @@ def test_a_judge_that_takes_few_documents_at_once_gets_several_requests():
     assert [ranked.score for ranked in step.judgments] == [float(i) for i in range(7)]
 
 
+@pytest.mark.parametrize("judge", [judge_of("custom:m:f", arguments={"documents": 3}), JUDGE])
+def test_only_who_takes_few_documents_at_once_gets_parts_of_a_pool(judge):
+    step, (request,) = drive(rerank, large(2500), scores, judge=judge)
+    assert len(request.documents) == len(step.judgments) == 2500
+    assert rerank.count(large(2500), [judge], OPTIONS) == 1
+
+
 # Windows
 
 

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import sys
-import threading
 
 import pytest
 
@@ -23,7 +22,12 @@ WORTHS = {"d0": 0.5, "d1": 3.0, "d2": 1.25, "d3": -2.0}
 
 OWN = """
 import asyncio
+import os
+import sys
+import threading
+import time
 
+import aiohttp
 import numpy as np
 
 from tests.fakes.rerank import worth
@@ -88,6 +92,89 @@ def other(question):
     return []
 
 
+class Client:
+    def __init__(self):
+        self.session = aiohttp.ClientSession()
+
+    async def score(self, query, documents):
+        await self.session.close()
+        return [worth(text) for text in documents]
+
+
+class Scoreless:
+    pass
+
+
+class Odd:
+    def score(self, question):
+        return []
+
+
+busy = threading.Lock()
+
+
+def alone(query, documents):
+    if not busy.acquire(blocking=False):
+        raise RuntimeError("two at once")
+    time.sleep(0.05)
+    busy.release()
+    return [0.0] * len(documents)
+
+
+def decorated(query, documents):
+    return asynchronous(query, documents)
+
+
+def stuck(query, documents):
+    calls.append(query)
+    time.sleep(0.6 if len(calls) == 1 else 0)
+    return [0.0] * len(documents)
+
+
+def lazily(query, documents):
+    return (1 / 0 for text in documents)
+
+
+def in_order(query, documents):
+    return (worth(text) for text in documents)
+
+
+def huge(query, documents):
+    return [10**400] * len(documents)
+
+
+def mapping(query, documents):
+    return {i: worth(text) for i, text in enumerate(documents)}
+
+
+def exits(query, documents):
+    sys.exit("cannot go on")
+
+
+async def exits_too(query, documents):
+    sys.exit("cannot go on")
+
+
+async def cancels(query, documents):
+    raise asyncio.CancelledError("by no one")
+
+
+def stops(query, documents):
+    return [next(iter(()))]
+
+
+def interrupts(query, documents):
+    raise KeyboardInterrupt
+
+
+def leaks(query, documents):
+    raise RuntimeError("401 for https://h/v1?key=" + os.environ["SOME_API_KEY"])
+
+
+def repeats(query, documents):
+    raise ValueError("cannot read " + documents[0])
+
+
 class Broken:
     def __init__(self):
         raise ValueError("no such weights")
@@ -107,10 +194,12 @@ def _workplace(tmp_path, monkeypatch):
     (folder / "deep").mkdir(parents=True)
     (folder / "own_rerankers.py").write_text(OWN)
     (folder / "deep" / "more.py").write_text(OWN)
+    (folder / "script.py").write_text("import sys\nsys.exit('a usage line')")
+    (folder / "wave.py").write_text("score = 7")
     monkeypatch.chdir(folder)
     monkeypatch.setattr(sys, "path", list(sys.path))
     yield
-    for name in ("own_rerankers", "reranker_more"):
+    for name in ("own_rerankers", "reranker_more", "wave"):
         sys.modules.pop(name, None)
 
 
@@ -162,10 +251,10 @@ def test_the_original_order_takes_no_judge():
 
 
 def test_a_label_names_an_arm_and_keeps_two_of_a_kind_apart():
-    specs = ("a=bm25", "b=bm25", "with url=rerank:m@http://h/v1?x=1", "rerank:m@http://h/v1?x=1")
-    found = arms(*specs)
+    specs = ("a=cohere:m", "b=cohere:m", "with url=rerank:m@http://h/v1", "rerank:n@http://h/v1")
+    found = arms(*specs, reranker_options={"b": {"documents": 9}})
     assert [arm.name for arm in found] == ["a", "b", "with url", specs[3]]
-    assert found[2].judge == found[3].judge
+    assert found[0].judge.name == found[1].judge.name
 
 
 @pytest.mark.parametrize(
@@ -183,10 +272,14 @@ def test_a_label_names_an_arm_and_keeps_two_of_a_kind_apart():
         (("cross-encoder",), "names no model; write cross-encoder:MODEL"),
         (("rerank:m",), "write rerank:MODEL@http://host"),
         (("cohere:m@http://key:word@h",), "no key in a URL"),
+        (("rerank:m@http://h/v1?api-key=1",), "rerank:m: a base URL ends before any ? or #"),
+        (("listwise:openai:m@http://h/v1#x",), "openai:m: a base URL ends before any ? or #"),
         (("zeroentropy",), "set ZEROENTROPY_API_KEY"),
         (("own_rerankers:No",), "has no attribute 'No'"),
         (("deep/none.py:Mine",), "deep/none.py:Mine cannot be imported: FileNotFoundError"),
-        (("own_rerankers:Broken",), "cannot be made: ValueError: no such weights"),
+        (("own_rerankers:Scoreless",), "is no function, and has no score"),
+        (("own_rerankers:Odd",), "does not take (query, documents)"),
+        (("script:score",), "script:score cannot be imported: SystemExit: a usage line"),
         (("own_rerankers:other",), "does not take (query, documents)"),
         (("own_rerankers:number",), "is no function, and has no score"),
     ],
@@ -262,8 +355,15 @@ def test_options_for_a_stranger_are_refused(field):
     ("spec", "own", "says"),
     [
         ("cohere", {"documnets": 5}, "unknown option 'documnets'; known: documents"),
-        ("cohere", {"documents": 0}, "documents must be a whole number from 1 on"),
-        ("cohere", {"documents": "many"}, "documents must be a whole number"),
+        ("cohere", {"documents": 0}, "a: reranker_options: documents: Input should be greater"),
+        ("cohere", {"documents": "many"}, "documents: Input should be a valid integer"),
+        ("cohere", {"documents": True}, "documents: Input should be a valid integer"),
+        ("cohere", {"max_tokens_per_doc": "many"}, "max_tokens_per_doc: Input should be"),
+        ("voyage", {"truncation": "no"}, "truncation: Input should be a valid boolean"),
+        ("zeroentropy", {"latency": "quick"}, "latency: Input should be 'fast' or 'slow'"),
+        ("rerank:m@http://h", {"extra_body": 7}, "extra_body: Input should be a valid dict"),
+        ("cross-encoder:org/m", {"block_size": 0}, "block_size: Input should be greater"),
+        ("cross-encoder:org/m", {"max_length": "x"}, "max_length: Input should be a valid int"),
         ("listwise:openai", {"temprature": 0}, "unknown option 'temprature'"),
         ("bm25", {"k1": 1.2}, "unknown option 'k1'; known: none"),
         ("original", {"any": 1}, "takes no option"),
@@ -274,7 +374,26 @@ def test_options_for_a_stranger_are_refused(field):
     ],
 )
 def test_options_that_cannot_be_are_refused(spec, own, says):
-    assert says in said(f"a={spec}", reranker_options={"a": own})
+    keys = {**KEYS, "VOYAGE_API_KEY": "v", "ZEROENTROPY_API_KEY": "z"}
+    assert says in said(f"a={spec}", reranker_options={"a": own}, environ=keys)
+
+
+@pytest.mark.parametrize("spec", ["cohere:m", "listwise:openai:m"])
+def test_a_key_that_cannot_be_one_is_told_at_once(spec):
+    keys = {"CO_API_KEY": "two words", "OPENAI_API_KEY": "two words"}
+    assert "the key holds characters that no key has" in said(spec, environ=keys)
+
+
+def test_documents_are_whole_but_in_prompts():
+    def shown(spec, **fields):
+        options = options_of(spec, **fields)
+        (arm,) = arms_of(options, KEYS, run_id="run")
+        return asking_options(arm, options).document_tokens
+
+    assert shown("cohere:m") > 2**32
+    assert shown("listwise:openai:m") == shown("pointwise:openai:m") == 2000
+    for spec in ("cohere:m", "bm25", "listwise:openai:m"):
+        assert shown(spec, document_tokens=99) == 99
 
 
 def test_a_budget_needs_prices():
@@ -293,14 +412,25 @@ def test_a_price_says_what_it_is_of():
             load_options(BakeoffOptions, {"truth": "t", "out": "o", "prices": {"a": bad}}, {})
 
 
-def test_a_class_with_a_gpu_is_left_to_its_actor():
-    assert arms("own_rerankers:Broken", num_gpus={"own_rerankers:Broken": 1})
+def test_a_class_is_made_only_where_it_is_asked(tmp_path):
+    """It may load weights, or open a client on the event loop."""
+    assert arms("own_rerankers:Broken")
+    assert arms("own_rerankers:Client")
+    assert rank([POOL], tmp_path, {}, "own_rerankers:Client").scores == {"q1": WORTHS}
+
+
+def test_a_file_of_the_users_does_not_stand_in_for_the_librarys():
+    with pytest.raises(PanelError, match="has no attribute 'score'"):
+        arms("wave:score")
 
 
 # Of the user's own
 
 
-@pytest.mark.parametrize("name", ["Mine", "Plain", "Called", "function", "asynchronous", "made"])
+NAMES = ["Mine", "Plain", "Called", "function", "asynchronous", "made", "decorated", "in_order"]
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_every_way_to_write_one_works(tmp_path, name):
     found = rank([POOL], tmp_path, {}, f"own_rerankers:{name}")
     assert found.scores == {"q1": WORTHS}
@@ -332,7 +462,13 @@ def test_what_it_raises_is_a_failure_of_that_query_alone(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "says"), [("few", "1 scores for 4 documents"), ("nothing", "NoneType instead of")]
+    ("name", "says"),
+    [
+        ("few", "1 scores for 4 documents"),
+        ("nothing", "NoneType instead of"),
+        ("mapping", "dict instead of scores"),
+        ("huge", "a score that no floating-point number holds"),
+    ],
 )
 def test_what_it_returns_must_be_scores(tmp_path, name, says):
     failure = rank([POOL], tmp_path, {}, f"own_rerankers:{name}").failures["q1"]
@@ -345,9 +481,50 @@ def test_one_that_hangs_is_left(tmp_path):
     assert (failure.status, failure.reason) == ("failed", "TimeoutError")
 
 
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("lazily", "ZeroDivisionError: division by zero"),
+        ("exits", "SystemExit: cannot go on"),
+        ("exits_too", "SystemExit: cannot go on"),
+        ("cancels", "CancelledError: by no one"),
+        ("stops", "RuntimeError: StopIteration"),
+        ("interrupts", "RuntimeError: KeyboardInterrupt"),
+    ],
+)
+def test_whatever_it_does_is_a_failure_and_the_loop_lives(tmp_path, name, says):
+    pools = [pool(query_id=f"q{i}") for i in range(3)]
+    found = rank(pools, tmp_path, {}, f"own_rerankers:{name}", timeout=20)
+    assert {failure.reason for failure in found.failures.values()} == {says}
+    assert {failure.status for failure in found.failures.values()} == {"failed"}
+    assert (len(found.failures), found.asker.lost, found.asker.stopped) == (3, {}, "")
+
+
+def test_what_it_raises_tells_no_key_and_no_document(tmp_path, monkeypatch):
+    monkeypatch.setenv("SOME_API_KEY", "sk-a-secret-for-tests")
+    failure = rank([POOL], tmp_path / "key", {}, "own_rerankers:leaks").failures["q1"]
+    assert failure.reason == "RuntimeError: 401 for https://h/v1?key=[key]"
+    failure = rank([POOL], tmp_path / "text", {}, "own_rerankers:repeats").failures["q1"]
+    assert failure.reason == "ValueError"
+
+
+def test_plain_functions_are_called_one_at_a_time_whatever_waits(tmp_path):
+    name, pools = "own_rerankers:alone", [pool(query_id=f"q{i}") for i in range(12)]
+    fields = {"limits": {name: {"concurrency": 64}}, "timeout": 0.4}  # twelve take 0.6 s
+    found = rank(pools, tmp_path, {}, name, **fields)
+    assert (len(found.scores), found.failures) == (12, {})
+
+
+def test_one_that_is_stuck_does_not_hold_up_the_others(tmp_path):
+    pools = [pool(query_id=f"q{i}") for i in range(3)]
+    found = rank(pools, tmp_path, {}, "own_rerankers:stuck", timeout=0.2)
+    assert [failure.reason for failure in found.failures.values()] == ["TimeoutError"]
+    assert len(found.scores) == 2
+
+
 def test_a_class_that_only_its_actor_can_make_ends_the_arm(tmp_path):
     name = "own_rerankers:Broken"
-    found = rank([POOL], tmp_path, {}, name, num_gpus={name: 1})
+    found = rank([POOL], tmp_path, {}, name)
     assert "cannot be made: ValueError: no such weights" in found.asker.lost[f"custom:{name}"]
 
 
@@ -365,15 +542,16 @@ def test_many_queries_are_in_one_at_once():
     """Each waits until three are in it."""
     from zelo_ray.rerankers import custom
 
-    barrier, met = threading.Barrier(3, timeout=20), []
+    met = []
 
-    def meets(query, documents):
-        barrier.wait()
+    async def meets(query, documents):
         met.append(query)
+        while len(met) < 3:
+            await asyncio.sleep(0.01)
         return [0.0]
 
     async def run():
-        provider = custom.connect(Settings())
+        provider = custom.connect(Settings(timeout=10))
         judge = judge_of("custom:m:f", arguments={})
         provider._made[judge.name] = meets
         sent = []
@@ -407,7 +585,12 @@ def test_the_contract_is_for_all_to_see():
         ([1, "2"], "no number, but str"),
         ([[1], [2]], "no number, but list"),
         (7, "int instead of scores"),
-        ("12", "no number, but str"),
+        ("12", "str instead of scores"),
+        (b"12", "bytes instead of scores"),
+        ({0: 1.0, 1: 2.0}, "dict instead of scores"),
+        ({1.0, 2.0}, "set instead of scores"),
+        ({0: 1.0, 1: 2.0}.values(), ""),
+        ([1, 10**400], "no floating-point number"),
     ],
 )
 def test_scores_are_numbers_one_for_each_document(scores, says):

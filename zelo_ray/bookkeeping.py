@@ -103,11 +103,10 @@ class Books:
         Raises:
             LedgerError: it could not be kept.
         """
-        usage, dollars = answer.usage, 0.0 if answer.status in _UNBILLED else None
-        if usage != Usage():
-            dollars = price(judge, usage, self._prices, batch=bool(batch))
-        elif dollars is None and price(judge, Usage(1000, 1000), self._prices) == 0:
-            dollars = 0.0  # else an answer that does not say what it used is of unknown price
+        usage = answer.usage
+        dollars: float | None = 0.0
+        if usage != Usage() or answer.status not in _UNBILLED:
+            dollars = self._price(judge, usage, batch=bool(batch))
         reply = Reply(
             key=request_key,
             judge=judge.name,
@@ -133,6 +132,14 @@ class Books:
         tally.dollars += dollars or 0.0
         tally.unpriced += dollars is None
         return dollars
+
+    def _price(self, judge: Judge, usage: Usage, *, batch: bool) -> float | None:
+        """What an answer costs; unknown where that is a matter of tokens, and it tells none."""
+        dollars = price(judge, usage, self._prices, batch=batch)
+        if usage.input_tokens or usage.output_tokens:
+            return dollars
+        some = dataclasses.replace(usage, input_tokens=1000, output_tokens=1000)
+        return dollars if price(judge, some, self._prices, batch=batch) == dollars else None
 
     async def _write(self) -> None:
         loop = asyncio.get_running_loop()

@@ -82,7 +82,6 @@ class Asking(BaseModel):
     document_limit: int | None = Field(
         None, ge=2, description="take only the first N documents of each query"
     )
-    document_tokens: int = Field(2000, ge=16, description="tokens of a document that a model sees")
     show_metadata: tuple[str, ...] = Field((), description="metadata fields that models see")
     seed: int = Field(0, description="every random choice follows from it")
     attempts: int = Field(6, ge=1, description="calls for one request before it counts as failed")
@@ -127,6 +126,7 @@ class Options(Asking):
         min_length=1, description="JSONL files, directories, globs or URLs (.jsonl, .gz, .zst)"
     )
     protocol: str = Field("zelo", description="way of judging")
+    document_tokens: int = Field(2000, ge=16, description="tokens of a document that a model sees")
     judges: tuple[str, ...] = Field(
         (),
         description="the panel, such as openai:gpt-6-luna or offline; "
@@ -173,6 +173,12 @@ class BakeoffOptions(Asking):
         (),
         description="such as original, bm25, cohere:rerank-v4.0-pro, cross-encoder:PATH, "
         "listwise:openai:gpt-6-luna, my_module:MyClass; NAME=... to name one",
+    )
+    document_tokens: int | None = Field(
+        None,
+        ge=16,
+        description="tokens of a document that a reranker sees; all, but 2,000 for listwise and "
+        "pointwise",
     )
     runs: tuple[str, ...] = Field((), description="runs made elsewhere: TREC, or runs.parquet")
     measures: tuple[str, ...] = Field(

@@ -12,6 +12,7 @@ from pydantic import BaseModel
 
 from zelo_ray.budget import Till
 from zelo_ray.limiter import Account, Lease, Quota, Want
+from zelo_ray.providers import RERANKERS
 from zelo_ray.records import Judge, Request, Usage, verdict_schema
 
 _LINGER = 0.005  # seconds in which calls gather, to be leased together
@@ -21,6 +22,16 @@ _LEARNING = 0.05  # weight of a new reply in what the estimates learn
 OVERHEAD = 20  # tokens of a request beside its texts
 _MANY = 50  # answers that tell how long answers get
 _FIRST_OUTPUT = 300.0  # tokens of an answer, before the first has come
+# Cohere charges a search for a query with up to 100 documents, and has counted each part of a long
+# one as a document: parts of 500 tokens, query included, of which it may take half.
+_SEARCH, _PART = 100, 500
+
+
+class Size(int):
+    """Bytes of a request, as they are charged."""
+
+    searches = 0
+    """the most that a reranker may charge for it"""
 
 
 class Estimates:
@@ -33,6 +44,8 @@ class Estimates:
     def __init__(self, judge: Judge) -> None:
         limit = judge.options.get("max_output_tokens")
         self._most = float(limit or judge.options.get("output_tokens") or 4096)
+        if judge.provider in RERANKERS:  # they write nothing
+            self._most = 0.0
         self._per_byte = 1.3 / 4
         self._output = min(_FIRST_OUTPUT, self._most)
         self._longest, self._seen = 0.0, 0
@@ -42,8 +55,9 @@ class Estimates:
         return Usage(math.ceil(size * self._per_byte) + OVERHEAD, math.ceil(self._output))
 
     def most(self, size: float) -> Usage:
-        """What no call exceeds: a byte a token, and the output limit."""
-        return Usage(math.ceil(size) + OVERHEAD, math.ceil(self._most))
+        """What no call exceeds: a byte a token, the output limit, and the searches of a `Size`."""
+        searches = size.searches if isinstance(size, Size) else 0
+        return Usage(math.ceil(size) + OVERHEAD, math.ceil(self._most), searches=searches)
 
     def likely_most(self, size: float) -> Usage:
         """What few calls exceed: once many answers are known, little more than the longest took."""
@@ -53,20 +67,30 @@ class Estimates:
         return Usage(math.ceil(size * self._per_byte * 1.25) + OVERHEAD, math.ceil(output))
 
     def learn(self, size: float, usage: Usage) -> None:
-        """Take in what a call of so many bytes has used."""
-        if usage.input_tokens and usage.output_tokens:
+        """Take in what a call of so many bytes has used; rerankers tell of input alone."""
+        if usage.input_tokens:
             per_byte = (usage.input_tokens - OVERHEAD) / size
             self._per_byte += _LEARNING * (max(0.05, per_byte) - self._per_byte)
+        if usage.output_tokens:
             self._output += _LEARNING * (usage.output_tokens - self._output)
             self._longest, self._seen = max(self._longest, usage.output_tokens), self._seen + 1
 
 
-def size_of(request: Request) -> int:
-    """Bytes of a request's texts and schema."""
-    texts = len(request.system.encode(errors="replace")) + len(
-        request.user.encode(errors="replace")
-    )
-    return texts + _schema_size(request.verdict)
+def size_of(request: Request) -> Size:
+    """Bytes of a request's texts and schema; rerankers charge the query with every document."""
+    size = _bytes(request.system) + _bytes(request.user) + _schema_size(request.verdict)
+    if request.judge.provider not in RERANKERS:
+        return Size(size)
+    query = _bytes(request.query)
+    charged = Size(size + (query + OVERHEAD) * (len(request.documents) - 1))
+    room = max(_PART // 2, _PART - query)
+    parts = sum(max(1, -(-_bytes(each.content) // room)) for each in request.documents)
+    charged.searches = max(1, -(-parts // _SEARCH))
+    return charged
+
+
+def _bytes(text: str) -> int:
+    return len(text.encode(errors="replace"))
 
 
 @cache

@@ -1,7 +1,6 @@
 """A loopback server that speaks as the hosted rerankers do, and what asks one arm of a bake-off."""
 
 import asyncio
-import json
 import re
 import threading
 from dataclasses import dataclass
@@ -43,13 +42,16 @@ class Rerankers:
     """Serves between ``with`` and its end.
 
     ``faults`` are struck by one request each, in their order: a status, a pair of status and
-    headers, "drop", or text to answer with. ``spoil`` gets the rows of each response, sorted by
-    score as servers sort them, and returns others. ``said`` is the message of each error.
+    headers or text, "drop", or text to answer with. ``spoil`` gets the rows of each response,
+    sorted by score as servers sort them, and returns others. ``said`` is the message of each
+    error. A text has a token for so many ``token_bytes``. What else a response has beside its rows,
+    its usage above all, ``told`` takes and returns.
     """
 
     def __init__(self):
         self.key, self.faults, self.journal = "a-key-for-tests-only", [], []
-        self.spoil, self.said, self.least = lambda rows: rows, "something is wrong", 0
+        self.spoil, self.said = lambda rows: rows, "something is wrong"
+        self.token_bytes, self.told = 4, lambda fields: fields
 
     def point(self, monkeypatch):
         """Let the hosted rerankers be found here; return an environment with keys."""
@@ -110,6 +112,8 @@ class Rerankers:
             return web.Response(text=fault, content_type="application/json")
         if fault is not None:
             status, headers = fault if isinstance(fault, tuple) else (fault, {})
+            if isinstance(headers, str):
+                return web.Response(status=status, text=headers, content_type="application/json")
             return _error(status, self.said, headers)
         texts = body["texts" if name == "tei" else "documents"]
         if name == "tei" and len(texts) > 32:
@@ -117,25 +121,31 @@ class Rerankers:
         score = "score" if name == "tei" else "relevance_score"
         rows = [{"index": i, score: worth(text)} for i, text in enumerate(texts)]
         rows.sort(key=lambda row: -row[score])
-        return web.json_response(_shaped(name, self.spoil(rows), body))
+        return web.json_response(self._shaped(name, self.spoil(rows), body, texts))
+
+    def _shaped(self, name, rows, body, texts):
+        """Rows as each server sends them, and its way to say what it used, as each counts it."""
+        query = self._tokens(body["query"])
+        tokens = sum(query + self._tokens(text) for text in texts)
+        room = 500 - min(query, 250)
+        units = -(-sum(max(1, -(-self._tokens(text) // room)) for text in texts) // 100)
+        usage = {"usage": {"total_tokens": tokens}, "model": body.get("model")}
+        key, told = {
+            "zeroentropy": ("results", {"total_tokens": tokens}),
+            "cohere": ("results", {"meta": {"billed_units": {"search_units": units}}}),
+            "voyage": ("data", {"object": "list", **usage}),
+            "jina": ("results", usage),
+            "vllm": ("results", {"id": "rerank-1", **usage}),
+            "tei": ("", {}),
+        }[name]
+        return {key: rows, **self.told(told)} if key else rows
+
+    def _tokens(self, text):
+        return -(-len(text.encode()) // self.token_bytes)
 
 
 def _error(status, message, headers=None):
     return web.json_response({"message": message}, status=status, headers=headers)
-
-
-def _shaped(name, rows, body):
-    """Rows as each server sends them, and its way to say what it used."""
-    tokens = len(json.dumps(body)) // 4
-    usage = {"usage": {"total_tokens": tokens}, "model": body.get("model")}
-    return {
-        "zeroentropy": {"results": rows, "total_tokens": tokens, "total_bytes": 4 * tokens},
-        "cohere": {"results": rows, "meta": {"billed_units": {"search_units": 1}}},
-        "voyage": {"object": "list", "data": rows, **usage},
-        "jina": {"results": rows, **usage},
-        "vllm": {"id": "rerank-1", "results": rows, **usage},
-        "tei": rows,
-    }[name]
 
 
 def pool(worths=(0.5, 3.0, 1.25, -2.0), query_id="q1"):

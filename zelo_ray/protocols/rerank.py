@@ -1,6 +1,8 @@
 """A reranker's scores for a pool: it answers with one number a document, higher is better.
 
-One round, and one request for each pool, or several for a pool that is too large for one.
+One round, and one request for each pool; several where a server takes only so many documents at
+once. Such parts are ordered as one by their scores. Where a model sees the documents of a request
+side by side, scores of different parts are not strictly comparable.
 """
 
 import json
@@ -29,8 +31,6 @@ ROUNDS = 1
 MIN_DOCUMENTS = 1
 
 V = TypeVar("V", bound=BaseModel)
-_MOST = 1000
-"""Documents in one request: what the hosted rerankers take, unless an option of the judge says."""
 
 
 class Scores(BaseModel):
@@ -70,8 +70,11 @@ def count(pool: Pool, panel: Sequence[Judge], options: Options) -> int:
 
 
 def _chunks(documents: Sequence[Document], judge: Judge) -> list[Sequence[Document]]:
-    """Documents that go together. Servers refuse longer lists, or worse, cut them in silence."""
-    most = judge.options.get("documents") or _MOST
+    """Documents that go together: all, for who computes here and may compare them.
+
+    Servers have the option `documents`: they refuse longer lists, or worse, cut them in silence.
+    """
+    most = judge.options.get("documents") or max(1, len(documents))
     return [documents[start : start + most] for start in range(0, len(documents), most)]
 
 

@@ -322,6 +322,8 @@ def _check_url(judge: Judge) -> None:
         raise PanelError(f"{judge.provider}:{judge.model}: no key in a URL; use api_key_env")
     if url.scheme not in ("http", "https") or not url.hostname:
         raise PanelError(f"{judge.name}: write provider:model@http://host:port/path")
+    if url.query or url.fragment:  # which may hold a key, and stands where the path goes on
+        raise PanelError(f"{judge.provider}:{judge.model}: a base URL ends before any ? or #")
 
 
 def _with_keys(environ: Mapping[str, str]) -> list[Judge]:

@@ -9,7 +9,7 @@ import json
 import os
 import re
 import traceback
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -89,6 +89,10 @@ class Caller:
     """whether it is about batches that exist: then there is nothing to refuse"""
     gone: Mapping[int, str] = field(default_factory=dict)
     """statuses that mean that what is asked for is there no more, with what to say"""
+    passing: Collection[int] = ()
+    """statuses of this kind of server that pass, beside those that do so everywhere"""
+    filtered: Collection[int] = ()
+    """statuses by which it refuses what a text says"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,11 +194,12 @@ def judged(fault: Fault, caller: Caller) -> Retry | Refused | Fatal:
     """What a fault means for the call: one of the three errors, not raised."""
     words = [str(code) for code in fault.codes if code]
     codes = " ".join(dict.fromkeys(word for word in words if _CODE.fullmatch(word)))
-    known_codes = _sayable(codes, caller.prompts or (), caller.settings.key)
+    keys = (caller.settings.key,)
+    known_codes = sayable(codes, caller.prompts or (), keys)
     detail = " ".join(word for word in (str(fault.status or ""), known_codes) if word)
     said = ""
     if caller.prompts is not None:
-        said = _sayable(fault.message, caller.prompts, caller.settings.key)
+        said = sayable(fault.message, caller.prompts, keys)
     detail = f"{detail}: {said}" if said else detail
     name, status, marks = caller.name, fault.status, codes.lower()
     if status in caller.gone:
@@ -204,14 +209,15 @@ def judged(fault: Fault, caller: Caller) -> Retry | Refused | Fatal:
     if advice := next(known, absent if status == 404 else _STATUS_ADVICE.get(status)):
         text = advice.format(variables=" or ".join(caller.variables))
         return Fatal(f"{name}: {text} ({detail})")
-    if status == 0 or status in _RETRY or status >= 500:
+    if status == 0 or status in _RETRY or status in caller.passing or status >= 500:
         told = detail if status else f"no answer ({detail})" if detail else "no answer"
         return Retry(f"{name}: {told}", fault.delay, throttled=status == 429)
-    if status not in _REFUSED:
+    refused = status in _REFUSED or status in caller.filtered
+    if not refused:
         detail = f"a response that no such server gives; check the base URL ({detail})"
-    if status not in _REFUSED or caller.existing:
+    if not refused or caller.existing:
         return Fatal(f"{name}: {detail}")
-    filtered = any(code in marks for code in _FILTERED)
+    filtered = status in caller.filtered or any(code in marks for code in _FILTERED)
     return Refused(f"{name}: {detail}", "filtered" if filtered else "failed")
 
 
@@ -227,11 +233,12 @@ def _failure(error: Exception, caller: Caller) -> Retry | Refused | Fatal:
     return Fatal(told) if caller.existing else Refused(told)
 
 
-def _sayable(message: str, prompts: Iterable[str], key: str) -> str:
-    """A server's message in one short line: nothing of the key, the prompt, or a page of HTML."""
-    if len(key) < _ECHO_LENGTH // 2:  # a word for servers that need none
-        key = "\0"
-    line = " ".join(message.replace(key, "[key]").split())[:_MESSAGE_LENGTH]
+def sayable(message: str, prompts: Iterable[str], keys: Iterable[str]) -> str:
+    """A message in one short line: nothing of the keys, the prompts, or a page of HTML."""
+    for key in keys:
+        if len(key) >= _ECHO_LENGTH // 2:  # shorter is a word for servers that need none
+            message = message.replace(key, "[key]")
+    line = " ".join(message.split())[:_MESSAGE_LENGTH]
     starts = range(max(1, len(line) - _ECHO_LENGTH + 1))
     windows = [line[start : start + _ECHO_LENGTH] for start in starts] if line else []
     if line.startswith("<") or any(each in prompt for prompt in prompts for each in windows):

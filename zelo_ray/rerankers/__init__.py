@@ -25,12 +25,15 @@ from zelo_ray.providers import (
 )
 from zelo_ray.records import Judge
 from zelo_ray.rerankers import custom, local
+from zelo_ray.rerankers.options import refuse_wrong_options
 
 _ORIGINAL = "original"
 _LEXICAL = ("bm25", "chargram", "likelihood")
 _ENCODERS = ("cross-encoder", "bi-encoder")
 _HOSTED = ("zeroentropy", "cohere", "voyage", "jina")
 _BY_MODEL = tuple(name for name in RANKERS if name != "rerank")
+_WHOLE = 2**40  # tokens: no document has more
+_PROMPTED = 2000  # tokens of a document in a prompt, where the user says nothing
 _LABEL = re.compile(r"[^:/=@]+")
 _KNOWN = ", ".join(
     [
@@ -85,6 +88,7 @@ def arms_of(options: BakeoffOptions, environ: Mapping[str, str], *, run_id: str)
         if arm.judge is not None:
             arm = replace(arm, judge=_ready(arm, arm.judge, options, environ, run_id))
         arms.append(arm)
+    _refuse_equals(arms)
     _refuse_unpriced(arms, options)
     return tuple(arms)
 
@@ -97,8 +101,14 @@ def asking_options(arm: Arm, options: BakeoffOptions) -> Options:
         for name, by_arm in _by_arm(options).items()
     }
     shared = {name: getattr(options, name) for name in Asking.model_fields}
-    judges = (judge,) if judge else ()
-    return Options(**{**shared, **own}, inputs=("-",), protocol=arm.protocol, judges=judges)
+    shown = options.document_tokens or (_PROMPTED if arm.protocol in _BY_MODEL else _WHOLE)
+    return Options(
+        **{**shared, **own},
+        inputs=("-",),
+        protocol=arm.protocol,
+        judges=(judge,) if judge else (),
+        document_tokens=shown,
+    )
 
 
 def _by_arm(options: BakeoffOptions) -> dict[str, Mapping[str, Any]]:
@@ -155,18 +165,15 @@ def _ready(
             found = custom.found_at(judge)
         except PanelError as error:
             raise PanelError(f"{error}; built in are {_KNOWN}") from None
-        if arm.name not in options.num_gpus:  # else only its actor can make it
-            custom.scorer(judge, found)
+        custom.refuse_unfit(judge, found)
         return custom.versioned(judge, found, run_id)
-    most = judge.options.get("documents", 1)
-    if not isinstance(most, int) or most < 1:
-        raise PanelError(f"{arm.name}: documents must be a whole number from 1 on")
+    if arm.protocol == "rerank":
+        refuse_wrong_options(arm.name, judge)
     key = find_key(judge, asking_options(arm, options).api_key_env, environ)
-    if not module(judge.provider).KEY_VARIABLES:
-        try:
-            module(judge.provider).connect(Settings(key, judge.base_url))
-        except Fatal as fatal:
-            raise PanelError(str(fatal)) from None
+    try:
+        module(judge.provider).connect(Settings(key, judge.base_url))
+    except Fatal as fatal:
+        raise PanelError(str(fatal)) from None
     if judge.provider == "offline":  # what it computes may change with the package
         return replace(judge, options={**judge.options, "version": version("zelo-ray")})
     if judge.provider in _ENCODERS and judge.options["version"] is None:
@@ -182,6 +189,15 @@ def _refuse_strangers(options: BakeoffOptions, names: Mapping[str, str]) -> None
         for stranger in (name for name in by_arm if name not in names):
             there = ", ".join(names) or "none"
             raise PanelError(f"{option} for {stranger!r}, but the rerankers are {there}")
+
+
+def _refuse_equals(arms: list[Arm]) -> None:
+    """Two arms that ask the same would pay twice, and tell nothing."""
+    seen: dict[str, str] = {}
+    for arm in arms:
+        same = seen.setdefault(repr((arm.protocol, arm.judge)), arm.name)
+        if same != arm.name:
+            raise PanelError(f"{same} and {arm.name} are one reranker with the same options")
 
 
 def _refuse_unpriced(arms: list[Arm], options: BakeoffOptions) -> None:

@@ -2,20 +2,25 @@
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterable, Mapping, Sequence, Set
 from numbers import Real
 from typing import Any
 
+from zelo_ray.providers.outcome import sayable
 from zelo_ray.records import Answer, Usage
 
 _REASON_LENGTH = 200
+_SECRETS = ("KEY", "TOKEN", "SECRET", "PASSWORD")
+"""What the names of environment variables hold whose values nobody is to read."""
 
 
 def answer_of(scores: Any, count: int, usage: Usage | None = None, model: str = "") -> Answer:
     """An answer from scores in the documents' order.
 
     Args:
-        scores: a sequence, an array or a tensor of ``count`` numbers; None where one is missing.
+        scores: an array, a tensor, or whatever gives ``count`` numbers in the documents' order;
+            None where one is missing. A mapping or a set has no such order.
         count: how many documents were sent.
         usage: what the call used.
         model: who answered.
@@ -24,10 +29,10 @@ def answer_of(scores: Any, count: int, usage: Usage | None = None, model: str = 
         The scores as JSON; an invalid answer unless there is a finite number for each document.
     """
     used = usage or Usage()
-    try:
-        found = list(scores.tolist() if hasattr(scores, "tolist") else scores)
-    except TypeError:
+    plain = scores.tolist() if hasattr(scores, "tolist") else scores
+    if isinstance(plain, Mapping | Set | str | bytes) or not isinstance(plain, Iterable):
         return Answer("invalid", "", used, model, f"{type(scores).__name__} instead of scores")
+    found = list(plain)
     if why := _fault(found, count):
         return Answer("invalid", "", used, model, why)
     text = json.dumps({"scores": [float(score) for score in found]})
@@ -42,7 +47,10 @@ def _fault(scores: Sequence[Any], count: int) -> str:
     bad = [s for s in scores if isinstance(s, bool) or not isinstance(s, Real)]
     if bad:
         return f"a score that is no number, but {type(bad[0]).__name__}"
-    infinite = [score for score in scores if not math.isfinite(score)]
+    try:
+        infinite = [score for score in scores if not math.isfinite(score)]
+    except OverflowError:
+        return "a score that no floating-point number holds"
     return f"a score of {infinite[0]}" if infinite else ""
 
 
@@ -68,7 +76,13 @@ def placed(rows: Sequence[Mapping[str, Any]], key: str, count: int) -> list[Any]
     return [scores.get(index) for index in range(count)]
 
 
-def failed(error: BaseException) -> Answer:
-    """What a reranker that runs here answers when it raises: its error, in one short line."""
-    said = " ".join(f"{type(error).__name__}: {error}".split())
-    return Answer("failed", "", Usage(), reason=said.removesuffix(":")[:_REASON_LENGTH])
+def failed(error: BaseException, texts: Iterable[str] = ()) -> Answer:
+    """What a reranker that runs here answers when it raises: its error, in one short line.
+
+    Args:
+        error: what it raised. HTTP libraries put whole URLs into theirs, and so keys.
+        texts: the query and the documents; a message that repeats one is left out.
+    """
+    keys = [v for name, v in os.environ.items() if any(s in name.upper() for s in _SECRETS)]
+    said = f"{type(error).__name__}: {sayable(str(error), texts, keys)}"
+    return Answer("failed", "", Usage(), reason=said.removesuffix(": ")[:_REASON_LENGTH])

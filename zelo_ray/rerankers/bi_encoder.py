@@ -39,6 +39,7 @@ def _load(judge: Judge) -> local.Scorer:
     if options["max_length"]:
         model.max_seq_length = options["max_length"]
     how = {"batch_size": options["block_size"], "show_progress_bar": False}
+    local.use_all_cores(model.device)
 
     def score(query: str, documents: list[str]) -> Any:
         # Both methods use the prompts that the model was trained with, if it has any.

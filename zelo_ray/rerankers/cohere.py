@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from zelo_ray.providers import Provider, Settings
-from zelo_ray.records import Judge, Usage
-from zelo_ray.rerankers.wire import Hosted, Shape, by_results, by_tokens
+from zelo_ray.records import Judge
+from zelo_ray.rerankers.wire import Hosted, Shape, billed_units, by_results, by_tokens
 
 KEY_VARIABLES = ("CO_API_KEY", "COHERE_API_KEY")
 MODELS = ("rerank-v5.0-pro",)
@@ -32,18 +32,6 @@ def _body(judge: Judge, query: str, documents: list[str]) -> dict[str, Any]:
     return fields | {"top_n": len(documents)} | ({"max_tokens_per_doc": most} if most else {})
 
 
-def _used(found: Any) -> Usage:
-    billed = (found.get("meta") or {}).get("billed_units") or {}
-    return Usage(
-        input_tokens=billed.get("input_tokens") or 0, searches=_whole(billed.get("search_units"))
-    )
-
-
-def _whole(units: Any) -> int:
-    """Search units as a count; the API's own schema has them as a decimal number."""
-    return int(units) if isinstance(units, int | float) and units == units // 1 else 0
-
-
 _SHAPE = Shape(
     provider="cohere",
     keys=KEY_VARIABLES,
@@ -53,5 +41,5 @@ _SHAPE = Shape(
     body=_body,
     rows=by_results,
     score="relevance_score",
-    used=_used,
+    used=billed_units,
 )

@@ -42,6 +42,7 @@ def _load(judge: Judge) -> local.Scorer:
         trust_remote_code=options["trust_remote_code"],
         activation_fn=Identity(),
     )
+    local.use_all_cores(model.device)
 
     def score(query: str, documents: list[str]) -> Any:
         pairs = [(query, document) for document in documents]

@@ -1,8 +1,9 @@
 """A reranker of the user's own: ``module:Class``, ``module:function``, ``path/to/file.py:Class``.
 
-See `zelo_ray.Reranker`. A class is made with the arm's options; a function gets them as keyword
-arguments. ``score`` may be asynchronous, and then many queries are in it at once; a plain one runs
-in threads. What it raises is a failure of that query.
+See `zelo_ray.Reranker`. A class is made with the arm's options, where it is asked; a function gets
+them as keyword arguments. ``score`` may be asynchronous, and then many queries are in it at once; a
+plain one runs in a thread and gets one after another, since few models and tokenizers are made for
+several threads. What it raises is a failure of that query.
 """
 
 import asyncio
@@ -15,6 +16,7 @@ from functools import partial
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 from zelo_ray.providers import Fatal, PanelError, Provider, Settings
@@ -32,6 +34,8 @@ BATCH = None
 
 counted = nothing_counted
 
+_UNFIT = "is no function, and has no score(query, documents)"
+
 
 def connect(settings: Settings) -> Provider:
     """Where rerankers are made when they are first asked."""
@@ -48,7 +52,8 @@ class Custom:
     def __init__(self, settings: Settings) -> None:
         self._seconds = settings.timeout
         self._made: dict[str, Callable[..., Any]] = {}
-        self._threads = ThreadPoolExecutor(CONCURRENCY, "reranker")
+        self._thread = ThreadPoolExecutor(1, "reranker")
+        self._turn = asyncio.Lock()
 
     async def send(self, request: Request) -> Answer:
         """Have the documents of a request scored."""
@@ -60,22 +65,42 @@ class Custom:
             raise Fatal(str(error)) from None
         texts = [document.content for document in request.documents]
         try:
-            async with asyncio.timeout(self._seconds):
-                scores = await self._call(self._made[judge.name], request.query, texts)
-        except Exception as error:  # noqa: BLE001 - a failure of this query, whatever it is
+            return await self._call(self._made[judge.name], request.query, texts, judge.model)
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise  # it is we who are called off
             return failed(error)
-        return answer_of(scores, len(texts), model=judge.model)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - a failure of this query
+            return failed(error, (request.query, *texts))
 
     async def aclose(self) -> None:
-        """Let the threads end."""
-        self._threads.shutdown(wait=False)
+        """Let the thread end."""
+        self._thread.shutdown(wait=False)
 
-    async def _call(self, score: Callable[..., Any], query: str, texts: list[str]) -> Any:
-        if inspect.iscoroutinefunction(score):
-            return await score(query, texts)
-        loop = asyncio.get_running_loop()
-        found = await loop.run_in_executor(self._threads, score, query, texts)
-        return await found if inspect.isawaitable(found) else found
+    async def _call(
+        self, score: Callable[..., Any], query: str, texts: list[str], model: str
+    ) -> Answer:
+        plain = not inspect.iscoroutinefunction(score)
+        found = await self._in_thread(score, query, texts) if plain else score(query, texts)
+        if inspect.isawaitable(found):
+            async with asyncio.timeout(self._seconds):
+                found = await found
+        # It may be computed only as it is read.
+        answer: Answer = await self._in_thread(partial(answer_of, model=model), found, len(texts))
+        return answer
+
+    async def _in_thread(self, call: Callable[..., Any], *arguments: Any) -> Any:
+        """Call in the one thread; its time begins with its turn, and ends with a new thread."""
+        async with self._turn:
+            loop = asyncio.get_running_loop()
+            try:
+                async with asyncio.timeout(self._seconds):
+                    return await loop.run_in_executor(self._thread, _contained, call, *arguments)
+            except TimeoutError:
+                self._thread.shutdown(wait=False)
+                self._thread = ThreadPoolExecutor(1, "reranker")
+                raise
 
 
 def scorer(judge: Judge, found: Any) -> Callable[..., Any]:
@@ -87,19 +112,55 @@ def scorer(judge: Judge, found: Any) -> Callable[..., Any]:
     arguments = judge.options["arguments"]
     try:
         made = found(**arguments) if inspect.isclass(found) else found
-    except Exception as error:  # noqa: BLE001 - the user's own code
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - the user's own code
         raise PanelError(f"{judge.model} cannot be made: {failed(error).reason}") from None
     score = getattr(made, "score", made)
     if not callable(score):
-        raise PanelError(f"{judge.model} is no function, and has no score(query, documents)")
+        raise PanelError(f"{judge.model} {_UNFIT}")
     if not inspect.isroutine(score):
         score = score.__call__  # so that an asynchronous one is seen to be
     given = {} if inspect.isclass(found) else arguments
-    try:
-        inspect.signature(score).bind("query", ["document"], **given)
-    except (TypeError, ValueError) as error:
-        raise PanelError(f"{judge.model} does not take (query, documents): {error}") from None
+    _bind(judge, score, "query", ["document"], **given)
     return partial(score, **given)
+
+
+def refuse_unfit(judge: Judge, found: Any) -> None:
+    """Check what was found for a judge as far as that goes without making it.
+
+    A class may load weights that only its actor has room for, or open a client, which takes an
+    event loop.
+
+    Raises:
+        PanelError: it takes other arguments, or has no ``score``.
+    """
+    if not inspect.isclass(found):
+        scorer(judge, found)
+        return
+    _bind(judge, found, **judge.options["arguments"])
+    held = {name: value for each in reversed(found.__mro__) for name, value in vars(each).items()}
+    method = held.get("score", held.get("__call__"))
+    if method is None:
+        raise PanelError(f"{judge.model} {_UNFIT}")
+    if isinstance(method, FunctionType):
+        _bind(judge, method, found, "query", ["document"])
+
+
+def _bind(judge: Judge, call: Callable[..., Any], *arguments: Any, **named: Any) -> None:
+    what = "reranker_options" if inspect.isclass(call) else "(query, documents)"
+    try:
+        inspect.signature(call).bind(*arguments, **named)
+    except TypeError as error:
+        raise PanelError(f"{judge.model} does not take {what}: {error}") from None
+    except ValueError:  # some that are not written in Python tell no signature
+        pass
+
+
+def _contained(call: Callable[..., Any], *arguments: Any) -> Any:
+    """Call it in a thread. What no future can hold, or would end the loop, becomes an error."""
+    try:
+        return call(*arguments)
+    except (StopIteration, KeyboardInterrupt, GeneratorExit) as error:
+        raise RuntimeError(failed(error).reason) from None
 
 
 def found_at(judge: Judge) -> Any:
@@ -110,12 +171,12 @@ def found_at(judge: Judge) -> Any:
     """
     where, _, name = judge.model.rpartition(":")
     if (here := str(Path.cwd())) not in sys.path:
-        sys.path.insert(0, here)
+        sys.path.append(here)  # last: a file named queue.py must not stand in for the library's
     try:
         found = _run(Path(where).expanduser()) if where.endswith(".py") else import_module(where)
         for part in name.split("."):
             found = getattr(found, part)
-    except Exception as error:  # noqa: BLE001 - an import runs the user's own code
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - an import runs the user's own code
         raise PanelError(f"{judge.model} cannot be imported: {failed(error).reason}") from None
     return found
 

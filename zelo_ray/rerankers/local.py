@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import os
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
@@ -33,6 +34,17 @@ def need_package() -> None:
     """
     if find_spec("sentence_transformers") is None:
         raise PanelError("encoders need the extra: pip install 'zelo-ray[encoders]'")
+
+
+def use_all_cores(device: Any) -> None:
+    """Compute with all of the machine's cores, if it is they that do; called where it computes.
+
+    Actors reserve no CPU, as most of them only wait; so Ray tells them to use one thread each.
+    """
+    if device.type == "cpu":
+        import torch  # noqa: PLC0415 - seconds, paid where it is used
+
+        torch.set_num_threads(os.cpu_count() or 1)
 
 
 def nothing_counted(usage: Usage) -> Mapping[str, float]:
@@ -88,6 +100,6 @@ class Local:
         texts = [document.content for document in request.documents]
         try:
             scores = self._loaded[judge.name](request.query, texts)
+            return answer_of(scores, len(texts), model=judge.model)
         except Exception as error:  # noqa: BLE001 - a failure of this query, whatever it is
-            return failed(error)
-        return answer_of(scores, len(texts), model=judge.model)
+            return failed(error, (request.query, *texts))

@@ -10,7 +10,7 @@ from typing import Any
 
 from zelo_ray.providers import Provider, Settings
 from zelo_ray.records import Judge, Usage
-from zelo_ray.rerankers.wire import Hosted, Shape, by_tokens, total_tokens
+from zelo_ray.rerankers.wire import Hosted, Shape, billed_units, by_tokens, total_tokens
 
 KEY_VARIABLES: tuple[str, ...] = ()
 MODELS: tuple[str, ...] = ()
@@ -44,7 +44,9 @@ def _rows(found: Any) -> Any:
 
 
 def _used(found: Any) -> Usage:
-    return Usage() if isinstance(found, list) else total_tokens(found)
+    """What most servers tell, or what gateways to Cohere do."""
+    told = billed_units(found)
+    return told if told != Usage() else total_tokens(found)
 
 
 _SHAPE = Shape(

@@ -5,8 +5,9 @@ and nothing gives up in silence.
 """
 
 import json
+import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     import aiohttp
 
 _KEYLESS = "none"  # the word for a server that needs no key
+_PASSING = (424,)  # of text-embeddings-inference: the model stumbled
+_FILTERED = (498,)  # of Cohere: a text holds a word that it takes none of
+_SEARCH = 100  # documents that Cohere counts as one search
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,19 +69,25 @@ class Hosted:
         query, documents = asked["query"], asked["documents"]
         texts = (query, *documents)
         shape = self._shape
-        caller = Caller(request.judge.name, self._settings, shape.keys, _fault, texts)
+        caller = Caller(
+            *(request.judge.name, self._settings, shape.keys, _fault, texts),
+            passing=_PASSING,
+            filtered=_FILTERED,
+        )
         reading = Reading(partial(_read, shape, len(documents)), shape.used)
-        call = self._post(shape.body(request.judge, query, documents))
-        return await attempt(call, caller, reading)
+        return await attempt(self._post(request.judge, query, documents), caller, reading)
 
     async def aclose(self) -> None:
         """Let go of sockets."""
         if self._session is not None:
             await self._session.close()
 
-    async def _post(self, body: dict[str, Any]) -> tuple[str, Mapping[str, str]]:
+    async def _post(
+        self, judge: Judge, query: str, documents: list[str]
+    ) -> tuple[str, Mapping[str, str]]:
         import aiohttp  # noqa: PLC0415 - paid where it is used
 
+        body = self._shape.body(judge, query, documents)
         if self._session is None:
             key = self._settings.key
             self._session = aiohttp.ClientSession(
@@ -102,9 +112,24 @@ def by_results(found: Any) -> Any:
     return found["results"]
 
 
+def part_of(found: Any, *names: str) -> Mapping[str, Any]:
+    """An object within a response; empty where there is none, which must not cost an answer."""
+    for name in names:
+        found = found.get(name) if isinstance(found, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
 def total_tokens(found: Any) -> Usage:
     """Tokens where most servers tell them; rerankers write none."""
-    return Usage(input_tokens=(found.get("usage") or {}).get("total_tokens") or 0)
+    return Usage(input_tokens=part_of(found, "usage").get("total_tokens") or 0)
+
+
+def billed_units(found: Any) -> Usage:
+    """What Cohere bills; its schema has search units as a decimal number."""
+    billed = part_of(found, "meta", "billed_units")
+    units = billed.get("search_units")
+    whole = math.ceil(units) if isinstance(units, int | float) and math.isfinite(units) else 0
+    return Usage(input_tokens=billed.get("input_tokens") or 0, searches=whole)
 
 
 def by_tokens(usage: Usage) -> Mapping[str, float]:
@@ -127,8 +152,9 @@ def _fault(error: Exception) -> Fault | None:
             said = json.loads(error.text)
         except ValueError:
             said = None
-        inner = said.get("error") if isinstance(said, dict) else None
-        fields = {**said, **(inner if isinstance(inner, dict) else {})} if inner or said else {}
+        if isinstance(said, str):
+            said = {"message": said}
+        fields = {**part_of(said), **part_of(said, "error")}
         messages = [fields.get(name) for name in ("message", "detail", "error")]
         message = next((text for text in messages if isinstance(text, str)), "")
         codes = [str(fields.get(name) or "") for name in ("code", "error_type", "type")]
@@ -139,8 +165,13 @@ def _fault(error: Exception) -> Fault | None:
 
 
 def _read(shape: Shape, count: int, found: Any) -> Answer:
-    """The answer in a response's JSON; raises what it stumbles over."""
+    """The answer in a response's JSON; raises what it stumbles over.
+
+    Where nothing is told of its use, it counts as so many searches as Cohere would bill.
+    """
     usage = shape.used(found)
+    if usage == Usage():
+        usage = replace(usage, searches=math.ceil(count / _SEARCH))
     model = found.get("model") if isinstance(found, dict) else ""
     name = model if isinstance(model, str) else ""
     scores = placed(shape.rows(found), shape.score, count)

@@ -5,7 +5,7 @@ from typing import Any
 
 from zelo_ray.providers import Provider, Settings
 from zelo_ray.records import Judge, Usage
-from zelo_ray.rerankers.wire import Hosted, Shape, by_results, by_tokens
+from zelo_ray.rerankers.wire import Hosted, Shape, by_results, by_tokens, part_of
 
 KEY_VARIABLES = ("ZEROENTROPY_API_KEY",)
 MODELS = ("zerank-2",)
@@ -33,7 +33,7 @@ def _body(judge: Judge, query: str, documents: list[str]) -> dict[str, Any]:
 
 
 def _used(found: Any) -> Usage:
-    return Usage(input_tokens=found.get("total_tokens") or 0)
+    return Usage(input_tokens=part_of(found).get("total_tokens") or 0)
 
 
 _SHAPE = Shape(
