@@ -3,7 +3,7 @@
 The arms: the original order, BM25, query likelihood, a tiny cross-encoder with random weights
 (which has nothing to say), a class of its own, and a run file. Prints each table as a
 user sees it, then wall time, where it went, rows a second and peak memory.
-Run: python -m benchmarks.bakeoff [--queries 2000]
+Run: python -m benchmarks.bakeoff [--queries 2000] [--only many]
 """
 
 import argparse
@@ -119,10 +119,24 @@ def contest(
     )
 
 
+def contest_cranfield(folder: Path, arms: list[str]) -> None:
+    """BM25's first 25 of each query, and a run of them backwards."""
+    pools, run = folder / "cranfield.jsonl", folder / "reversed.run"
+    write_pools(DATA / "cranfield", pools)
+    with run.open("w") as file:
+        for line in pools.open():
+            pool = json.loads(line)
+            for rank, document in enumerate(reversed(pool["documents"]), start=1):
+                row = (pool["query"]["id"], "Q0", document["id"], rank, -rank, "reversed")
+                file.write(" ".join(map(str, row)) + "\n")
+    contest(folder, "cranfield", DATA / "cranfield" / "qrels_graded_0to3.txt", pools, arms, run)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--queries", type=int, default=2000, help="of the contest for speed")
     parser.add_argument("--documents", type=int, default=100, help="of each of these queries")
+    parser.add_argument("--only", choices=("cranfield", "dl19", "many"), help="one of the three")
     given = parser.parse_args()
     cranfield, dl19 = DATA / "cranfield", DATA / "trec_dl19"
     with tempfile.TemporaryDirectory() as name:
@@ -131,23 +145,17 @@ def main() -> None:
         texts = [json.loads(line)["text"] for line in (cranfield / "docs.jsonl").open()]
         write_encoder(folder / "tiny", texts)
         arms = ["original", "bm25", "likelihood", "tiny=cross-encoder:tiny", "mine:Overlap"]
-        write_pools(cranfield, folder / "cranfield.jsonl")
-        run = folder / "reversed.run"
-        with run.open("w") as file:
-            for line in (folder / "cranfield.jsonl").open():
-                pool = json.loads(line)
-                for rank, document in enumerate(reversed(pool["documents"]), start=1):
-                    row = (pool["query"]["id"], "Q0", document["id"], rank, -rank, "reversed")
-                    file.write(" ".join(map(str, row)) + "\n")
-        truth = cranfield / "qrels_graded_0to3.txt"
-        contest(folder, "cranfield", truth, folder / "cranfield.jsonl", arms, run)
-        write_dl19(folder / "dl19.jsonl")
-        best = dl19 / "runs_top100" / "idst_bert_p1.run"
-        contest(folder, "dl19", dl19 / "qrels.txt", folder / "dl19.jsonl", arms, best)
-        many, grades = folder / "many.jsonl", folder / "many.qrels"
-        write_many(many, grades, given.queries, given.documents)
-        quick = ["original", "bm25", "likelihood", "chargram", "mine:Overlap"]
-        contest(folder, "many", grades, many, quick)
+        if given.only in {None, "cranfield"}:
+            contest_cranfield(folder, arms)
+        if given.only in {None, "dl19"}:
+            write_dl19(folder / "dl19.jsonl")
+            best = dl19 / "runs_top100" / "idst_bert_p1.run"
+            contest(folder, "dl19", dl19 / "qrels.txt", folder / "dl19.jsonl", arms, best)
+        if given.only in {None, "many"}:
+            many, grades = folder / "many.jsonl", folder / "many.qrels"
+            write_many(many, grades, given.queries, given.documents)
+            quick = ["original", "bm25", "likelihood", "chargram", "mine:Overlap"]
+            contest(folder, "many", grades, many, quick)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from zelo_ray.protocols.rerank import Scores
 from zelo_ray.providers import RERANKERS, PanelError, Refused, Settings, build_panel, module
 from zelo_ray.records import Document
 from zelo_ray.rerankers import Arm, arms_of, asking_options
-from zelo_ray.rerankers.answers import answer_of
+from zelo_ray.rerankers.answers import answer_of, failed
 
 KEYS = {"CO_API_KEY": "c", "OPENAI_API_KEY": "o", "JINA_API_KEY": "j"}
 POOL = pool()
@@ -626,3 +626,16 @@ def test_lexical_judges_answer_nothing_else():
     request = request_of(judge=judge_of("offline:bm25"), verdict=Order)
     with pytest.raises(Refused):
         asyncio.run(module("offline").connect(Settings()).send(request))
+
+
+@pytest.mark.parametrize(
+    ("message", "told"),
+    [
+        ("500", "ValueError: 500"),
+        ("call 1 failed for how do I reset my password", "ValueError: call 1 failed for [text]"),
+        ("it begins: how do I reset my passw", "ValueError"),
+    ],
+)
+def test_an_error_tells_what_it_can_without_the_texts(message, told):
+    texts = ("how do I reset my password", "Error 500 is shown.")
+    assert failed(ValueError(message), texts).reason == told

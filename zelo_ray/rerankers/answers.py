@@ -11,6 +11,8 @@ from zelo_ray.providers.outcome import sayable
 from zelo_ray.records import Answer, Usage
 
 _REASON_LENGTH = 200
+_TELLING = 16
+"""Characters of a text that tell something of it."""
 _SECRETS = ("KEY", "TOKEN", "SECRET", "PASSWORD")
 """What the names of environment variables hold whose values nobody is to read."""
 
@@ -76,13 +78,19 @@ def placed(rows: Sequence[Mapping[str, Any]], key: str, count: int) -> list[Any]
     return [scores.get(index) for index in range(count)]
 
 
-def failed(error: BaseException, texts: Iterable[str] = ()) -> Answer:
+def failed(error: BaseException, texts: Sequence[str] = ()) -> Answer:
     """What a reranker that runs here answers when it raises: its error, in one short line.
 
     Args:
         error: what it raised. HTTP libraries put whole URLs into theirs, and so keys.
-        texts: the query and the documents; a message that repeats one is left out.
+        texts: the query and the documents: where a message repeats one, it says [text] instead,
+            and where it repeats part of one, it is left out.
     """
     keys = [v for name, v in os.environ.items() if any(s in name.upper() for s in _SECRETS)]
-    said = f"{type(error).__name__}: {sayable(str(error), texts, keys)}"
+    message = str(error)
+    for text in sorted(texts, key=len, reverse=True):
+        if len(text) >= _TELLING:
+            message = message.replace(text, "[text]")
+    echoes = texts if len(message) >= _TELLING else ()  # a word or a number is no echo
+    said = f"{type(error).__name__}: {sayable(message, echoes, keys)}"
     return Answer("failed", "", Usage(), reason=said.removesuffix(": ")[:_REASON_LENGTH])
