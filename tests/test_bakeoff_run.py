@@ -20,6 +20,8 @@ CUSTOM = '''
 
 import os
 
+pytestmark = pytest.mark.xdist_group("ray")  # one Ray at a time
+
 
 class Overlap:
     version = 1

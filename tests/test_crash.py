@@ -11,6 +11,8 @@ import pytest
 
 from tests import crash
 
+pytestmark = pytest.mark.xdist_group("ray")  # one Ray at a time
+
 
 def _undisturbed(folder: Path, pools: Path) -> dict[str, bytes]:
     folder.mkdir()

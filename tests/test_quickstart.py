@@ -6,9 +6,12 @@ import sys
 from pathlib import Path
 
 import nbformat
+import pytest
 from nbclient import NotebookClient
 
 from tests.crash import ROOT
+
+pytestmark = pytest.mark.xdist_group("ray")  # one Ray at a time
 
 
 def test_the_walk_through_runs_as_it_stands(tmp_path, monkeypatch):

@@ -25,6 +25,8 @@ from tests import crash
 from zelo_ray.batch.parts import Parts
 from zelo_ray.ledger import read_rows
 
+pytestmark = pytest.mark.xdist_group("ray")  # one Ray at a time
+
 QUERIES, PAIRS = 30, 6  # of four documents each
 REQUESTS = QUERIES * PAIRS
 OPENAI, ANTHROPIC, GEMINI = crash.DEFAULT_JUDGES
@@ -402,7 +404,7 @@ def test_batches_outlive_an_interrupt_and_can_be_cancelled(
     out = tmp_path / "out"
     with (
         tempfile.TemporaryDirectory(prefix="zs-", dir="/tmp") as short,
-        crash.fakes(tmp_path, *USAGE, "--batch-seconds", "15") as environ,
+        crash.fakes(tmp_path, *USAGE, "--batch-seconds", "25") as environ,
     ):
         environ["TMPDIR"] = short  # where Ray's own files lie
         process = crash.annotate(pools, out, environ, *QUICKLY, own_group=True)
