@@ -13,14 +13,14 @@ from tests.crash import COMMAND, ROOT, bare_environment, kill_tree
 from tests.fakes.rerank import Rerankers
 from zelo_ray.cli import main
 
+pytestmark = pytest.mark.xdist_group("ray")  # one Ray at a time
+
 DATA = Path(__file__).parents[2] / "shared" / "data"
 SAMPLE, GRADES = str(ROOT / "data" / "sample"), str(ROOT / "data" / "qrels.txt")
 CUSTOM = '''
 """Rerankers of a user's own."""
 
 import os
-
-pytestmark = pytest.mark.xdist_group("ray")  # one Ray at a time
 
 
 class Overlap:

@@ -368,13 +368,15 @@ def test_a_node_that_is_killed_costs_only_its_calls_in_flight(
         two_nodes(environ) as (address, raylet),
     ):
         environ["RAY_ADDRESS"] = address
-        limits = {judge: {"rpm": 1e6, "concurrency": 8} for judge in crash.DEFAULT_JUDGES}
+        limits = {judge: {"rpm": 1e6, "concurrency": 18} for judge in crash.DEFAULT_JUDGES}
         environ["ZELO_RAY_LIMITS"] = json.dumps(limits)
-        flags = ("--actors", "2")
+        flags = ("--actors", "3")  # nine, which Ray places as it likes
         process = crash.annotate(tmp_path / "shards", tmp_path / "out", environ, *flags)
         crash.await_requests(tmp_path, 150, process)
-        node = raylet.children(recursive=True)
-        asking = [each for each in node if "Ask" in " ".join(each.cmdline())]
+        asking: list[psutil.Process] = []
+        while not asking and process.poll() is None:
+            node = raylet.children(recursive=True)
+            asking = [each for each in node if "Ask" in " ".join(each.cmdline())]
         began = time.time()
         for each in (raylet, *node):
             each.kill()
