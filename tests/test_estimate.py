@@ -325,9 +325,11 @@ def test_replies_to_other_prompts_tell_nothing(tmp_path):
 def test_further_rounds_are_taken_to_be_like_the_first(tmp_path, monkeypatch):
     options, panel = job(tmp_path, LUNA)
     one = estimated([pool_of()], options, panel).forecasts[0]
-    twice = SimpleNamespace(
-        rounds=zelo.rounds, count=lambda pool, panel, options: 2 * zelo.count(pool, panel, options)
-    )
+
+    def count(*job):
+        return {name: 2 * number for name, number in zelo.count(*job).items()}
+
+    twice = SimpleNamespace(rounds=zelo.rounds, count=count)
     monkeypatch.setattr(survey_module, "protocol_module", lambda name: twice)
     two = estimated([pool_of()], options, panel).forecasts[0]
     assert two.planned == 12

@@ -266,15 +266,21 @@ def test_the_format_of_zbench_is_read_as_it_stands():
     assert pool.documents == (Document("a", "Hold it.", {"n": 1}), Document("b", "Drop it."))
 
 
+SCORED = {"a": {"score": -1.25}, "b": {"score": 1.25}}
+
+
 def test_scores_are_written_beside_everything_the_line_held():
-    kept, out = json.loads(ZBENCH), json.loads(annotate_line(ZBENCH, {"a": -1.25, "b": 1.25}))
+    kept, out = (
+        json.loads(ZBENCH),
+        json.loads(annotate_line(ZBENCH, SCORED, "score")),
+    )
     assert [document.pop("score") for document in out["documents"]] == [-1.25, 1.25]
     assert out["documents"][0].pop("input_score") == kept["documents"][0].pop("score")
     assert out == kept
 
 
 def test_a_document_without_a_score_gets_none_and_keeps_what_it_came_with():
-    out = json.loads(annotate_line(ZBENCH, {"b": 0.0}))
+    out = json.loads(annotate_line(ZBENCH, {"b": {"score": 0.0}}, "score"))
     assert "score" not in out["documents"][0]
     assert out["documents"][0]["input_score"] == 0.5
     assert out["documents"][1]["score"] == 0.0
@@ -285,8 +291,10 @@ def test_keys_keep_their_order_and_numbers_their_digits():
         '{"z": 12345678901234567890123, "y": 0.1, "x": 1e-07, "w": -0.0, "v": "é\u2028", '
         '"documents": [{"id": "a", "u": null}], "a": true}'
     ).encode()
-    assert annotate_line(raw, {}) == raw
-    assert annotate_line(raw, {"a": 0.1}) == raw.replace(b"null", b'null, "score": 0.1')
+    assert annotate_line(raw, {}, "score") == raw
+    assert annotate_line(raw, {"a": {"score": 0.1}}, "score") == raw.replace(
+        b"null", b'null, "score": 0.1'
+    )
 
 
 def test_an_annotated_line_is_one_line_and_strict_json():
@@ -298,7 +306,7 @@ def test_an_annotated_line_is_one_line_and_strict_json():
         def refuse(word):
             raise AssertionError(f"{word} is no JSON")
 
-        out = annotate_line(good.raw, {"d0": 1.0})
+        out = annotate_line(good.raw, {"d0": {"score": 1.0}}, "score")
         assert b"\n" not in out
         json.loads(out, parse_constant=refuse)
 
@@ -334,5 +342,5 @@ def test_what_is_written_is_what_is_read(pool, ensure_ascii):
     good = parse_line("f", 1, raw, Limits())
     assert good.reason == ""
     assert good.pool == pool
-    assert json.loads(annotate_line(raw, {})) == value
-    assert parse_line("f", 1, annotate_line(raw, {}), Limits()).pool == pool
+    assert json.loads(annotate_line(raw, {}, "score")) == value
+    assert parse_line("f", 1, annotate_line(raw, {}, "score"), Limits()).pool == pool

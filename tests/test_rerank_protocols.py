@@ -54,7 +54,7 @@ ASKED = {"rerank": scores, "listwise": order, "pointwise": relevance}
 def test_rankers_are_found_but_judge_nothing():
     for name in protocols.RANKERS:
         found = protocols.module(name)
-        assert found.JUDGMENT is Ranked
+        assert {"runs": Ranked} == found.TABLES
         assert found.MIN_DOCUMENTS == 1
         assert found.VERDICTS
         with pytest.raises(UnknownProtocol, match="there are zelo"):
@@ -68,7 +68,7 @@ def test_every_document_has_its_place_in_the_order_of_the_pool(name):
     step, asked = drive(protocols.module(name), SMALL, ASKED[name])
     assert [ranked.doc_id for ranked in step.judgments] == ["d0", "d1", "d2", "d3"]
     assert sorted(step.judgments, key=lambda r: -r.score)[0].doc_id == "d1"
-    assert len(asked) == protocols.module(name).count(SMALL, [JUDGE], OPTIONS)
+    assert len(asked) == protocols.module(name).count(SMALL, [JUDGE], OPTIONS)[JUDGE.name]
 
 
 @pytest.mark.parametrize("name", ASKED)
@@ -154,7 +154,7 @@ def test_a_judge_that_takes_few_documents_at_once_gets_several_requests():
     few = judge_of("cohere:m", documents=3)
     step, asked = drive(rerank, large(7), scores, judge=few)
     assert [len(request.documents) for request in asked] == [3, 3, 1]
-    assert rerank.count(large(7), [few], OPTIONS) == 3
+    assert rerank.count(large(7), [few], OPTIONS) == {few.name: 3}
     assert [ranked.score for ranked in step.judgments] == [float(i) for i in range(7)]
 
 
@@ -162,7 +162,7 @@ def test_a_judge_that_takes_few_documents_at_once_gets_several_requests():
 def test_only_who_takes_few_documents_at_once_gets_parts_of_a_pool(judge):
     step, (request,) = drive(rerank, large(2500), scores, judge=judge)
     assert len(request.documents) == len(step.judgments) == 2500
-    assert rerank.count(large(2500), [judge], OPTIONS) == 1
+    assert rerank.count(large(2500), [judge], OPTIONS) == {judge.name: 1}
 
 
 # Windows
@@ -176,7 +176,8 @@ def test_the_best_documents_come_from_anywhere(count):
     assert [ranked.doc_id for ranked in found[:10]] == best
     assert sorted(ranked.score for ranked in found) == [float(i) for i in range(count)]
     windows = 0 if count == 1 else 1 + max(0, math.ceil((count - 20) / 10))
-    assert len(asked) == windows == listwise.count(large(count), [JUDGE], OPTIONS)
+    assert len(asked) == windows
+    assert listwise.count(large(count), [JUDGE], OPTIONS) == {JUDGE.name: windows}
     assert windows <= listwise.ROUNDS
 
 

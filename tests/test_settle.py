@@ -209,7 +209,7 @@ def test_blocks_may_come_in_chunks(tmp_path):
 
 
 def counts(options):
-    return {j.name: lambda pool, j=j: zelo.count(pool, [j], options) for j in PANEL}
+    return {j.name: lambda pool, j=j: zelo.count(pool, [j], options)[j.name] for j in PANEL}
 
 
 def census(tmp_path, *lines, **fields):

@@ -133,6 +133,22 @@ class Options(Asking):
         "without it, the default model of each provider whose key is set",
     )
     cycles: int = Field(4, ge=1, description="random cycles of battles for each query")
+    repeats: int = Field(
+        1, ge=1, description="ask every question N times (pairs in both orders), to see who wavers"
+    )
+    anchors: str = Field(
+        "web", description="worked examples for grades: a domain of the built-in ones, or a file"
+    )
+    pooling: Literal["thurstone", "beta", "median", "majority"] = Field(
+        "thurstone", description="how a panel's grades become one"
+    )
+    human: str | None = Field(
+        None, description="a few human grades (qrels) that anchor the panel's scale"
+    )
+    ambiguous: float = Field(
+        1.5, gt=0, description="mean difference of two judges' grades that marks a split panel"
+    )
+    grades: int = Field(5, ge=1, description="grades for each query in zelo+graded")
     mode: Literal["online", "batch"] = Field(
         "online", description="batch: through the batch API of each provider that has one"
     )

@@ -187,9 +187,9 @@ class Asker:
             own = await asyncio.gather(*(self._ask_once(request) for request in mine))
             asked.update(r.judge.name for r, was_asked in zip(mine, own, strict=True) if was_asked)
         if not self.stopped:
+            planned = self._protocol.count(pool, self._panel, self._options)
             for name, line in ((n, each) for n, each in self._lines.items() if not each.lost):
-                planned = self._protocol.count(pool, [line.judge], self._options)
-                line.tally.known += max(0, planned - asked[name])
+                line.tally.known += max(0, planned[name] - asked[name])
 
     async def _plan(self, pool: Pool, seen: set[str]) -> list[Request]:
         """What these judges have to answer now, and have not yet been asked.

@@ -185,6 +185,23 @@ class Vote:
 
 
 @dataclass(frozen=True, slots=True)
+class Grade:
+    """One judge's word on one document: 0 irrelevant, 1 marginal, 2 relevant, 3 highly relevant.
+
+    The facets are parts of what the query asks for, as the judge sees them.
+    """
+
+    query_id: str
+    doc_id: str
+    judge: str
+    grade: int
+    facets_covered: tuple[str, ...]
+    facets_missing: tuple[str, ...]
+    rationale: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
 class Failure:
     """One request that gave no judgment, and why."""
 
@@ -211,6 +228,71 @@ class Score:
     std_error: float
     comparisons: int
     rank: int
+
+
+@dataclass(frozen=True, slots=True)
+class GradedScore(Score):
+    """What a panel's grades come to on one document.
+
+    ``score`` and ``std_error`` are the mean and standard deviation of the document's grade, given
+    what the judges said and how each of them grades; ``comparisons`` counts the grades. ``median``
+    may lie between two grades; ``disagreement`` is the mean difference of two judges' grades, NaN
+    with fewer than two, and ``ambiguous`` says that it is too wide to be trusted.
+    """
+
+    grade: int
+    """the calibrated one, 0 to 3"""
+    median: float
+    majority: int
+    disagreement: float
+    ambiguous: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AbsoluteScore(Score):
+    """A score of pairwise battles, and the same on one scale for all queries, by a few grades.
+
+    Both are in logits; NaN where the query has no grades.
+    """
+
+    absolute_score: float
+    absolute_error: float
+
+
+@dataclass(frozen=True, slots=True)
+class Rater:
+    """How one judge grades beside its panel.
+
+    ``severity`` is how much higher than for the panel a document's relevance must be for the same
+    grade, in standard deviations of relevance, positive: harsher. ``spread`` is the standard
+    deviation of its error on the same scale, so infinite for a judge that grades at random.
+    ``weight`` is its share of what the panel's grades tell, summing to 1.
+    """
+
+    judge: str
+    severity: float
+    severity_error: float
+    spread: float
+    spread_error: float
+    weight: float
+    grades: int
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A mean over all judged documents: by the panel alone, and set right by human labels.
+
+    ``measure`` is ``grade`` for the mean grade, or ``>=1``, ``>=2``, ``>=3`` for the share of
+    documents of at least that grade. ``mean``, ``low`` and ``high`` are the corrected ones.
+    """
+
+    measure: str
+    panel: float
+    mean: float
+    low: float
+    high: float
+    documents: int
+    humans: int
 
 
 @dataclass(frozen=True, slots=True)

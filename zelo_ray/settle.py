@@ -1,8 +1,10 @@
 """Replies to judgments, judgments to scores, scores to files. It costs no call."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from math import fsum
+from typing import Any, cast
 
 import pyarrow as pa
 
@@ -10,9 +12,12 @@ from zelo_ray.config import Options
 from zelo_ray.formats.pools import Line, annotate_line
 from zelo_ray.formats.results import Results
 from zelo_ray.formats.tables import schema_of
-from zelo_ray.protocols import Replies, Step, advance
+from zelo_ray.protocols import Learned, Replies, Step, advance
 from zelo_ray.protocols import module as protocol_module
-from zelo_ray.records import Failure, Judge, Pool, Score
+from zelo_ray.records import Failure, Judge, Pool
+
+_SHOWN = ("score", "grade", "absolute_score")
+"""What of a score stands on the document in the annotated line."""
 
 
 @dataclass(slots=True)
@@ -58,14 +63,15 @@ def settled_schema(options: Options) -> pa.Schema:
     def many(record: type) -> pa.DataType:
         return pa.list_(pa.struct(list(schema_of(record))))
 
+    protocol = protocol_module(options.protocol)
     return pa.schema(
         [
             ("query_id", pa.string()),
             ("documents", pa.int64()),
             ("annotated", pa.large_binary()),
-            ("judgments", many(protocol_module(options.protocol).JUDGMENT)),
+            *((name, many(record)) for name, record in protocol.TABLES.items()),
             ("failures", many(Failure)),
-            ("scores", many(Score)),
+            ("scores", many(protocol.SCORE)),
             ("reason", pa.string()),
             ("missing", pa.int64()),
         ]
@@ -77,32 +83,44 @@ def settle(
     panel: Sequence[Judge],
     options: Options,
     ledger: Replies,
+    *,
     absent: Mapping[str, str] | None = None,
+    learned: Learned | None = None,
 ) -> pa.Table:
     """Judge and fit good lines from what the ledger holds.
 
-    What judges that are ``absent`` (with the reason) have not answered counts as failed.
+    Args:
+        lines: good lines.
+        panel: all judges.
+        options: of the job.
+        ledger: where replies are found.
+        absent: judges, with the reason, whose missing answers count as failed.
+        learned: what the protocol has learned from all judgments; None while some are missing.
     """
     protocol = protocol_module(options.protocol)
     pools = [line.pool for line in lines if line.pool]
     steps = [advance(protocol.rounds(pool, panel, options), ledger, absent) for pool in pools]
-    fits = protocol.fit([step.judgments for step in steps], options)
+    fits = protocol.fit([step.judgments for step in steps], options, learned)
+    shown = [name for name in _SHOWN if name in schema_of(protocol.SCORE).names]
     rows = []
     for line, pool, step, fit in zip(lines, pools, steps, fits, strict=True):
         why = _why_unscored(pool, step, options) or fit.reason
         scores = () if why else fit.scores
-        rows.append(
-            {
-                "query_id": pool.query_id,
-                "documents": len(pool.documents),
-                "annotated": annotate_line(line.raw, {s.doc_id: s.score for s in scores}),
-                "judgments": [asdict(judgment) for judgment in step.judgments],
-                "failures": [asdict(failure) for failure in step.failures],
-                "scores": [asdict(score) for score in scores],
-                "reason": why,
-                "missing": len(step.missing),
-            }
-        )
+        told = {s.doc_id: {name: getattr(s, name) for name in shown} for s in scores}
+        row = {
+            "query_id": pool.query_id,
+            "documents": len(pool.documents),
+            "annotated": annotate_line(line.raw, told, *shown),
+            "failures": [asdict(failure) for failure in step.failures],
+            "scores": [asdict(score) for score in scores],
+            "reason": why,
+            "missing": len(step.missing),
+        }
+        for name, record in protocol.TABLES.items():
+            row[name] = [
+                asdict(cast(Any, one)) for one in step.judgments if isinstance(one, record)
+            ]
+        rows.append(row)
     return pa.Table.from_pylist(rows, schema=settled_schema(options))
 
 
@@ -124,28 +142,24 @@ def _told(failure: Mapping[str, Any]) -> str:
 def write_results(blocks: Iterable[pa.Table], options: Options) -> Summary:
     """Write settled pools to the files of a run, in their order."""
     summary, protocol = Summary(out=options.out), protocol_module(options.protocol)
-    errors = 0.0
-    records = {
-        "judgments": (protocol.TABLE, protocol.JUDGMENT),
-        "failures": ("failures", Failure),
-        "scores": ("scores", Score),
-    }
-    tables = {name: schema_of(record) for name, record in records.values()}
+    errors = list[float]()
+    records = {**protocol.TABLES, "failures": Failure, "scores": protocol.SCORE}
+    tables = {name: schema_of(record) for name, record in records.items()}
     with Results(options.out, tables, ["annotated.jsonl"]) as results:
         for block in blocks:
             counts = {}
-            for column, (name, _) in records.items():
-                structs = block[column].combine_chunks().flatten()
-                counts[column] = len(structs)
-                results.add(name, pa.Table.from_struct_array(structs).cast(tables[name]))
+            for name, schema in tables.items():
+                structs = block[name].combine_chunks().flatten()
+                counts[name] = len(structs)
+                results.add(name, pa.Table.from_struct_array(structs).cast(schema))
             for scores in block["scores"].to_pylist():
-                errors += sum(score["std_error"] for score in scores)
+                errors += [e for score in scores if math.isfinite(e := score["std_error"])]
             for line in block["annotated"].to_pylist():
                 results.add_line("annotated.jsonl", line)
             summary.queries += block.num_rows
             summary.documents += sum(block["documents"].to_pylist())
             summary.missing += sum(block["missing"].to_pylist())
-            summary.judgments += counts["judgments"]
+            summary.judgments += sum(counts[name] for name in protocol.TABLES)
             summary.failures += counts["failures"]
             summary.scored += counts["scores"]
             for failures in block["failures"].to_pylist():
@@ -154,5 +168,5 @@ def write_results(blocks: Iterable[pa.Table], options: Options) -> Summary:
                         summary.reasons[reason] = summary.reasons.get(reason, 0) + 1
             reasons = zip(block["query_id"].to_pylist(), block["reason"].to_pylist(), strict=True)
             summary.unscored |= {query_id: reason for query_id, reason in reasons if reason}
-    summary.std_error = errors / summary.scored if summary.scored else None
+    summary.std_error = fsum(errors) / len(errors) if errors else None
     return summary

@@ -106,7 +106,7 @@ class Survey:
         return rendered
 
     def _counts(self, pool: Pool) -> dict[str, int]:
-        return {j.name: self._protocol.count(pool, [j], self.options) for j in self.panel}
+        return self._protocol.count(pool, self.panel, self.options)
 
 
 class _Nothing:

@@ -162,9 +162,9 @@ class Batcher:
                 line = lines.get(request.judge.name)
                 if line and not line.lost and request.key not in line.asked:
                     submitted += await self._sender.spool(line, request)
+            planned = self._protocol.count(pool, self._panel, self._options)
             for name, line in lines.items() if first else ():
-                planned = self._protocol.count(pool, [line.judge], self._options)
-                line.tally.known += max(0, planned - missing[name])
+                line.tally.known += max(0, planned[name] - missing[name])
         for line in lines.values():
             await self._sender.flush(line)
         return submitted

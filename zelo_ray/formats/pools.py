@@ -9,6 +9,7 @@ import gzip
 import io
 import json
 import lzma
+import math
 import re
 import zipfile
 import zlib
@@ -174,17 +175,22 @@ def parse_line(file: str, number: int, raw: bytes, limits: Limits) -> Line:
     return Line(file, number, raw, Pool(parsed.query.id, parsed.query.query, documents))
 
 
-def annotate_line(raw: bytes, scores: Mapping[str, float]) -> bytes:
-    """The input line with ``score`` on each document that has one, and nothing lost.
+def annotate_line(raw: bytes, found: Mapping[str, Mapping[str, float]], *names: str) -> bytes:
+    """The input line with what was found on each document, such as ``score``, and nothing lost.
 
-    A ``score`` that the line came with is kept as ``input_score``.
+    Args:
+        raw: the line.
+        found: by document, values by name; what is not finite is left out.
+        names: all names that there may be. What the line came with under one of them is kept, with
+            ``input_`` before it.
     """
     line = cast(dict[str, Any], json.loads(raw))
     for document in line.get("documents", []):
-        if "score" in document:
-            document.setdefault("input_score", document.pop("score"))
-        if document["id"] in scores:
-            document["score"] = scores[document["id"]]
+        for name in names:
+            if name in document:
+                document.setdefault(f"input_{name}", document.pop(name))
+        told = found.get(document["id"], {})
+        document.update({name: value for name, value in told.items() if math.isfinite(value)})
     return json.dumps(line, ensure_ascii=False).encode("utf-8", "backslashreplace")
 
 

@@ -2,7 +2,7 @@
 
 import contextlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
 
 import fsspec
@@ -82,6 +82,17 @@ class Results:
             else:
                 file.discard()
                 file.closed = True  # else fsspec would upload what there is when it is collected
+
+
+def read_table(out: str, name: str, columns: Sequence[str]) -> pa.Table:
+    """Those of the columns that a table has; strings as dictionaries, since most repeat."""
+    fs, root = fsspec.url_to_fs(out)
+    with fs.open(f"{root}/{name}.parquet", "rb") as file:
+        schema = pq.read_schema(file)
+        strings = [field.name for field in schema if field.type == pa.string()]
+        file.seek(0)
+        wanted = [column for column in columns if column in schema.names]
+        return pq.read_table(file, columns=wanted, read_dictionary=strings)
 
 
 def write_text(out: str, name: str, text: str) -> None:

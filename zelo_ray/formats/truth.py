@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -53,6 +54,24 @@ def read_truth(url: str) -> pa.Table:
         InputError: it is of no known kind, or something in it is wrong.
     """
     return kind_of(url)[1].truth(url)
+
+
+def read_grades(url: str, levels: int = 4) -> pa.Table:
+    """Judgments that are whole grades from 0 to ``levels`` - 1; those below 0 count as 0.
+
+    Raises:
+        InputError: as `read_truth`, or a judgment is no such grade.
+    """
+    table = read_truth(url)
+    grades = np.maximum(table["relevance"].to_numpy(), 0)
+    bad = (grades != np.floor(grades)) | (grades >= levels)
+    if bad.any():
+        row = table.slice(int(bad.argmax()), 1).to_pylist()[0]
+        raise InputError(
+            f"{url}: query {row['query_id']!r}, document {row['doc_id']!r}: "
+            f"{row['relevance']:g} is no grade from 0 to {levels - 1}"
+        )
+    return table.set_column(2, "relevance", pa.array(grades))
 
 
 def read_pools(url: str) -> Filled:

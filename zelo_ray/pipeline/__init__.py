@@ -41,10 +41,12 @@ from zelo_ray.pipeline.asking import (
 )
 from zelo_ray.pipeline.desk import open_desk
 from zelo_ray.pipeline.fill import Send
+from zelo_ray.pipeline.learning import human_grades, learn
 from zelo_ray.pipeline.quota import limits_for
 from zelo_ray.pipeline.rows import Job, dataset_of, parsed
 from zelo_ray.pipeline.session import on_ray
 from zelo_ray.pricing import table_version, unpriced
+from zelo_ray.protocols import Learned
 from zelo_ray.protocols import module as protocol_module
 from zelo_ray.providers import PanelError, panel_of
 from zelo_ray.providers import module as provider_module
@@ -59,16 +61,17 @@ def annotate(options: Options, watch: Watch) -> Summary:
     """Run the whole job: census, ask, fit, write.
 
     Raises:
-        InputError, PanelError, ClaimError, LedgerError: before anything was asked.
+        InputError, OptionError, PanelError, ClaimError, LedgerError: before anything was asked.
         Stopped: while asking; nothing that was paid for is lost.
     """
     timer = Timer()
     panel = panel_of(options, os.environ)
     options = options.model_copy(update={"out": absolute(options.out)})
     shards = find_shards(options.inputs, options.out)
+    human = human_grades(options)
     with claim(options.out, watch.say):
         drop_reserves(options.out)
-        counts = {judge.name: _count(judge, options) for judge in panel}
+        counts = {judge.name: _count(judge, panel, options) for judge in panel}
         census = take_census(shards, counts, options.out)
         in_all, only = census, None
         if options.pilot is not None and options.pilot < census.pools:
@@ -98,6 +101,9 @@ def annotate(options: Options, watch: Watch) -> Summary:
                 if summary.missing == missing:
                     raise Stopped(f"{missing:,} replies are missing and no judge will give them")
                 missing = summary.missing
+            if protocol_module(options.protocol).LEARNS:
+                summary = _settle(job, shards, absent, learn(options, human))
+                timer.lap("learn and score")
         drop_reserves(options.out)
         summary.rejected, summary.absent = census.rejected, absent
         summary.pilot_of = in_all.pools if only else 0
@@ -107,10 +113,10 @@ def annotate(options: Options, watch: Watch) -> Summary:
     return summary
 
 
-def _count(judge: Judge, options: Options) -> Count:
+def _count(judge: Judge, panel: Sequence[Judge], options: Options) -> Count:
     """How many requests a pool takes from one judge."""
     protocol = protocol_module(options.protocol)
-    return lambda pool: protocol.count(pool, [judge], options)
+    return lambda pool: protocol.count(pool, panel, options)[judge.name]
 
 
 def _look_for_batches(options: Options, panel: Sequence[Judge], watch: Watch) -> None:
@@ -184,19 +190,30 @@ def _ask(
 class Settle:
     """Turns replies into judgments and scores, for whole pools."""
 
-    def __init__(self, job: Job, absent: Mapping[str, str]) -> None:
-        self._job, self._absent, self._ledger = job, absent, Ledger(job.options.out)
+    def __init__(self, job: Job, absent: Mapping[str, str], learned: Learned | None) -> None:
+        self._job, self._absent, self._learned = job, absent, learned
+        self._ledger = Ledger(job.options.out)
 
     def __call__(self, block: pa.Table) -> pa.Table:
         """Settle the pools of a block."""
         job = self._job
-        return settle(parsed(block), job.panel, job.options, self._ledger, self._absent)
+        lines = parsed(block)
+        return settle(
+            *(lines, job.panel, job.options, self._ledger),
+            absent=self._absent,
+            learned=self._learned,
+        )
 
 
-def _settle(job: Job, shards: Sequence[str], absent: Mapping[str, str]) -> Summary:
+def _settle(
+    job: Job,
+    shards: Sequence[str],
+    absent: Mapping[str, str],
+    learned: Learned | None = None,
+) -> Summary:
     dataset = dataset_of(job, shards).map_batches(
         Settle,
-        fn_constructor_args=(job, absent),
+        fn_constructor_args=(job, absent, learned),
         batch_size=POOLS_AT_ONCE,
         batch_format="pyarrow",
         num_cpus=0,

@@ -177,7 +177,7 @@ def _census(
 
 def _count(arm: Arm, options: Options) -> Count:
     protocol, panel = protocol_module(arm.protocol), (arm.judge,) if arm.judge else ()
-    return lambda pool: protocol.count(pool, panel, options)
+    return lambda pool: sum(protocol.count(pool, panel, options).values())
 
 
 def _among(table: pa.Table, census: Census, watch: Watch) -> pa.Table:

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Protocol, cast
 
+import pyarrow as pa
 from pydantic import BaseModel
 
 from zelo_ray.config import Options
 from zelo_ray.rating import Fit
-from zelo_ray.records import Failure, Judge, Pool, Reply, Request
+from zelo_ray.records import Failure, Judge, Pool, Rater, Reply, Request, Share
 
 PROTOCOLS = {"zelo": "zelo_ray.protocols.zelo"}
 """Ways of judging, by a panel."""
@@ -34,10 +35,12 @@ Rounds = Generator[list[Request], list[Reply], list[Any]]
 class Module(Protocol):
     """What a protocol's module holds."""
 
-    TABLE: str
-    """Name of the file that holds its judgments."""
-    JUDGMENT: type
-    """The record that one judgment is."""
+    TABLES: Mapping[str, type]
+    """By the name of the file that holds them, the record that one judgment is."""
+    SCORE: type
+    """The record of one score. Only in PROTOCOLS."""
+    LEARNS: tuple[str, ...]
+    """The tables of a whole run from which `learn` learns; () if scores need none."""
     VERDICTS: tuple[type[BaseModel], ...]
     """The models that answers to its requests must satisfy."""
     ROUNDS: int
@@ -48,11 +51,32 @@ class Module(Protocol):
     def rounds(self, pool: Pool, panel: Sequence[Judge], options: Options) -> Rounds:
         """Ask the panel about one pool."""
 
-    def count(self, pool: Pool, panel: Sequence[Judge], options: Options) -> int:
-        """How many requests a pool is expected to take, without making them."""
+    def count(self, pool: Pool, panel: Sequence[Judge], options: Options) -> dict[str, int]:
+        """How many requests a pool is expected to take of each judge, without making them."""
 
-    def fit(self, judgments: Sequence[Sequence[Any]], options: Options) -> list[Fit]:
-        """Turn the judgments of many pools into scores, a `Fit` for each. Only in PROTOCOLS."""
+    def fit(
+        self, judgments: Sequence[Sequence[Any]], options: Options, learned: Any = None
+    ) -> list[Fit]:
+        """Turn the judgments of many pools into scores, a `Fit` for each. Only in PROTOCOLS.
+
+        What was ``learned`` is None while judgments are still missing.
+        """
+
+    def learn(self, tables: Mapping[str, pa.Table], options: Options) -> "Learned":
+        """What all judgments of a run say of its judges. Only where `LEARNS` is not empty.
+
+        Besides the tables of `LEARNS` there is ``human``, if the user gave human grades: the
+        columns query_id, doc_id, relevance.
+        """
+
+
+class Learned(Protocol):
+    """What `Module.learn` returns: small, since it travels to every actor that fits."""
+
+    raters: tuple[Rater, ...]
+    """each judge as measured beside the others"""
+    shares: tuple[Share, ...]
+    """means over all documents"""
 
 
 def _unasked(request: Request, absent: Mapping[str, str]) -> Reply:

@@ -13,13 +13,11 @@ from pydantic import BaseModel, ConfigDict, Field, create_model, field_validator
 
 from zelo_ray.config import Options
 from zelo_ray.protocols import Rounds
-from zelo_ray.protocols.rerank import failure_of, verdict_in
-from zelo_ray.protocols.texts import code_for, cut, load_prompt
+from zelo_ray.protocols.texts import code_for, cut, failure_of, load_prompt, verdict_in
 from zelo_ray.records import Document, Judge, Pool, Ranked, Request
 
 PROMPT = "listwise-1"
-TABLE = "runs"
-JUDGMENT = Ranked
+TABLES = {"runs": Ranked}
 ROUNDS = 1000  # a window each: more than a pool of ten thousand documents takes
 MIN_DOCUMENTS = 1
 
@@ -49,16 +47,16 @@ def rounds(pool: Pool, panel: Sequence[Judge], options: Options) -> Rounds:
         (reply,) = yield [_request(pool.query, window, judge)]
         found = verdict_in(reply, order_of(len(window)))
         if isinstance(found, str):
-            return [failure_of(pool, window, reply, found)]
+            return [failure_of(pool.query_id, [d.id for d in window], judge.name, reply, found)]
         ranked[start:end] = [window[number - 1] for number in found.order]
     scores = {document.id: float(len(ranked) - rank) for rank, document in enumerate(ranked, 1)}
     return [Ranked(pool.query_id, d.id, scores[d.id]) for d in limited]
 
 
-def count(pool: Pool, panel: Sequence[Judge], options: Options) -> int:
+def count(pool: Pool, panel: Sequence[Judge], options: Options) -> dict[str, int]:
     """One request a window."""
-    documents = len(pool.documents[: options.document_limit])
-    return sum(1 for _ in _windows(documents)) * len(panel)
+    windows = sum(1 for _ in _windows(len(pool.documents[: options.document_limit])))
+    return {judge.name: windows for judge in panel}
 
 
 def _windows(documents: int) -> Iterator[tuple[int, int]]:

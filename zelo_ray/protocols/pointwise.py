@@ -10,13 +10,11 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from zelo_ray.config import Options
 from zelo_ray.protocols import Rounds
-from zelo_ray.protocols.rerank import failure_of, verdict_in
-from zelo_ray.protocols.texts import code_for, cut, load_prompt
+from zelo_ray.protocols.texts import code_for, cut, failure_of, load_prompt, verdict_in
 from zelo_ray.records import Document, Judge, Pool, Ranked, Request
 
 PROMPT = "pointwise-1"
-TABLE = "runs"
-JUDGMENT = Ranked
+TABLES = {"runs": Ranked}
 ROUNDS = 1
 MIN_DOCUMENTS = 1
 
@@ -45,14 +43,14 @@ def rounds(pool: Pool, panel: Sequence[Judge], options: Options) -> Rounds:
     for document, reply in zip(limited, replies, strict=True):
         found = verdict_in(reply, Relevance)
         if isinstance(found, str):
-            return [failure_of(pool, (document,), reply, found)]
+            return [failure_of(pool.query_id, [document.id], judge.name, reply, found)]
         ranked.append(Ranked(pool.query_id, document.id, float(found.relevance)))
     return ranked
 
 
-def count(pool: Pool, panel: Sequence[Judge], options: Options) -> int:
+def count(pool: Pool, panel: Sequence[Judge], options: Options) -> dict[str, int]:
     """One request a document."""
-    return len(pool.documents[: options.document_limit]) * len(panel)
+    return {judge.name: len(pool.documents[: options.document_limit]) for judge in panel}
 
 
 def _request(query: str, document: Document, judge: Judge) -> Request:

@@ -7,30 +7,18 @@ side by side, scores of different parts are not strictly comparable.
 
 import json
 from collections.abc import Sequence
-from typing import Annotated, TypeVar
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from zelo_ray.config import Options
 from zelo_ray.protocols import Rounds
-from zelo_ray.protocols.texts import cut
-from zelo_ray.records import (
-    Document,
-    Failure,
-    Judge,
-    Pool,
-    Ranked,
-    Reply,
-    Request,
-    first_error,
-)
+from zelo_ray.protocols.texts import cut, failure_of, verdict_in
+from zelo_ray.records import Document, Judge, Pool, Ranked, Request
 
-TABLE = "runs"
-JUDGMENT = Ranked
+TABLES = {"runs": Ranked}
 ROUNDS = 1
 MIN_DOCUMENTS = 1
-
-V = TypeVar("V", bound=BaseModel)
 
 
 class Scores(BaseModel):
@@ -59,14 +47,15 @@ def rounds(pool: Pool, panel: Sequence[Judge], options: Options) -> Rounds:
         if isinstance(found, Scores) and len(found.scores) != len(chunk):
             found = f"{len(found.scores)} scores for {len(chunk)} documents"
         if isinstance(found, str):
-            return [failure_of(pool, limited, reply, found)]
+            return [failure_of(pool.query_id, [d.id for d in limited], judge.name, reply, found)]
         scores += found.scores
     return [Ranked(pool.query_id, d.id, s) for d, s in zip(limited, scores, strict=True)]
 
 
-def count(pool: Pool, panel: Sequence[Judge], options: Options) -> int:
+def count(pool: Pool, panel: Sequence[Judge], options: Options) -> dict[str, int]:
     """One request a chunk."""
-    return sum(len(_chunks(pool.documents[: options.document_limit], judge)) for judge in panel)
+    limited = pool.documents[: options.document_limit]
+    return {judge.name: len(_chunks(limited, judge)) for judge in panel}
 
 
 def _chunks(documents: Sequence[Document], judge: Judge) -> list[Sequence[Document]]:
@@ -89,20 +78,3 @@ def _request(query: str, documents: Sequence[Document], judge: Judge) -> Request
         query=query,
         documents=tuple(documents),
     )
-
-
-def verdict_in(reply: Reply, verdict: type[V]) -> V | str:
-    """The verdict that a reply holds, or why it holds none."""
-    if reply.status != "ok":
-        return reply.reason
-    try:
-        return verdict.model_validate_json(reply.text)
-    except ValidationError as error:
-        return first_error(error)
-
-
-def failure_of(pool: Pool, documents: Sequence[Document], reply: Reply, why: str) -> Failure:
-    """What a pool comes to when this reply to a question about these documents is no good."""
-    status = "invalid" if reply.status == "ok" else reply.status
-    ids = tuple(document.id for document in documents)
-    return Failure(pool.query_id, ids, reply.judge, status, why, reply.attempts, reply.key)

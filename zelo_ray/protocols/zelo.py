@@ -1,25 +1,26 @@
 """The pairwise protocol: battles between documents, Bradley-Terry scores.
 
 Random cycles decide which pairs meet; every judge votes once on each pair, and sees it in an order
-of its own. One round.
+of its own. Where it is asked again, it sees the pair in the other order. One round.
 """
 
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from zelo_ray.config import Options
 from zelo_ray.protocols import Rounds
-from zelo_ray.protocols.texts import code_for, cut, load_prompt
+from zelo_ray.protocols.texts import code_for, cut, failure_of, load_prompt, verdict_in
 from zelo_ray.rating import Fit, score_votes
-from zelo_ray.records import Document, Failure, Judge, Pool, Reply, Request, Vote, first_error
+from zelo_ray.records import Document, Failure, Judge, Pool, Reply, Request, Score, Vote
 from zelo_ray.sampling import count_pairs, sample_pairs
 
 PROMPT = "pairwise-1"
-TABLE = "votes"
-JUDGMENT = Vote
+TABLES = {"votes": Vote}
+SCORE = Score
+LEARNS: tuple[str, ...] = ()
 ROUNDS = 1
 MIN_DOCUMENTS = 2
 
@@ -52,21 +53,14 @@ class Ballot:
 
     def read(self, reply: Reply) -> Vote | Failure:
         """Turn a reply into a vote, or say why it is none."""
-        judge = self.request.judge.name
-        status, reason = reply.status, reply.reason
-        if status == "ok":
-            try:
-                verdict = Preference.model_validate_json(reply.text)
-            except ValidationError as error:
-                status, reason = "invalid", first_error(error)
-            else:
-                preference = -verdict.preference if self.swapped else verdict.preference
-                a, b = self.pair
-                return Vote(
-                    *(self.query_id, a, b, judge),
-                    *(preference, self.swapped, verdict.reasoning, reply.key),
-                )
-        return Failure(self.query_id, self.pair, judge, status, reason, reply.attempts, reply.key)
+        judge, verdict = self.request.judge.name, verdict_in(reply, Preference)
+        if isinstance(verdict, str):
+            return failure_of(self.query_id, self.pair, judge, reply, verdict)
+        preference = -verdict.preference if self.swapped else verdict.preference
+        return Vote(
+            *(self.query_id, *self.pair, judge),
+            *(preference, self.swapped, verdict.reasoning, reply.key),
+        )
 
 
 def rounds(pool: Pool, panel: Sequence[Judge], options: Options) -> Rounds:
@@ -76,9 +70,10 @@ def rounds(pool: Pool, panel: Sequence[Judge], options: Options) -> Rounds:
     rng = random.Random(f"{options.seed}:{pool.query_id}")
     pairs = sample_pairs(list(shown), options.cycles, rng)
     ballots = [
-        _ballot(pool, (shown[a], shown[b]), judge, options.seed)
+        _ballot(pool, (shown[a], shown[b]), judge, options.seed, repeat)
         for a, b in pairs
         for judge in panel
+        for repeat in range(options.repeats)
     ]
     if not ballots:
         return []
@@ -86,21 +81,24 @@ def rounds(pool: Pool, panel: Sequence[Judge], options: Options) -> Rounds:
     return [ballot.read(reply) for ballot, reply in zip(ballots, replies, strict=True)]
 
 
-def count(pool: Pool, panel: Sequence[Judge], options: Options) -> int:
-    """One request for each pair and judge."""
-    documents = len(pool.documents[: options.document_limit])
-    return count_pairs(documents, options.cycles) * len(panel)
+def count(pool: Pool, panel: Sequence[Judge], options: Options) -> dict[str, int]:
+    """One request for each pair and repeat."""
+    pairs = count_pairs(len(pool.documents[: options.document_limit]), options.cycles)
+    return {judge.name: pairs * options.repeats for judge in panel}
 
 
-def fit(judgments: Sequence[Sequence[Vote]], options: Options) -> list[Fit]:
+def fit(judgments: Sequence[Sequence[Vote]], options: Options, learned: None = None) -> list[Fit]:
     """Bradley-Terry scores, many queries at once."""
+    del learned
     return score_votes(judgments, options.prior_sd)
 
 
-def _ballot(pool: Pool, pair: tuple[Document, Document], judge: Judge, seed: int) -> Ballot:
+def _ballot(
+    pool: Pool, pair: tuple[Document, Document], judge: Judge, seed: int, repeat: int
+) -> Ballot:
     ids = (pair[0].id, pair[1].id)
     order = random.Random(f"{seed}:{pool.query_id}:{ids[0]}:{ids[1]}:{judge.name}")
-    swapped = order.random() < 0.5
+    swapped = (order.random() < 0.5) != (repeat % 2 == 1)
     first, second = (pair[1], pair[0]) if swapped else pair
     system, user = load_prompt(PROMPT)
     code = code_for(pool.query, first.content, second.content)
@@ -112,5 +110,6 @@ def _ballot(pool: Pool, pair: tuple[Document, Document], judge: Judge, seed: int
         verdict=Preference,
         query=pool.query,
         documents=(first, second),
+        repeat=repeat // 2,  # two repeats show the two orders; after them the same prompts return
     )
     return Ballot(pool.query_id, ids, swapped, request)

@@ -1,0 +1,38 @@
+"""What can only be learned from all of a run's judgments, between two passes over them."""
+
+import pyarrow as pa
+
+from zelo_ray.config import OptionError, Options
+from zelo_ray.formats.results import Results, read_table
+from zelo_ray.formats.tables import schema_of, table_of
+from zelo_ray.formats.truth import read_grades
+from zelo_ray.protocols import Learned
+from zelo_ray.protocols import module as protocol_module
+from zelo_ray.records import Rater, Share
+
+_NARROW = ("query_id", "doc_id", "judge", "grade", "score")  # columns to learn from
+
+
+def human_grades(options: Options) -> pa.Table | None:
+    """The human grades that the user gave.
+
+    Raises:
+        InputError, OptionError: they cannot be read, or are not for this protocol.
+    """
+    if options.human is None:
+        return None
+    if "grades" not in protocol_module(options.protocol).LEARNS:
+        raise OptionError("--human anchors a panel's grades: it goes with --protocol graded")
+    return read_grades(options.human)
+
+
+def learn(options: Options, human: pa.Table | None) -> Learned:
+    """What the judgments just written say of the judges; kept in files of its own."""
+    protocol = protocol_module(options.protocol)
+    tables = {name: read_table(options.out, name, _NARROW) for name in protocol.LEARNS}
+    learned = protocol.learn(tables | ({} if human is None else {"human": human}), options)
+    found = {"raters": (learned.raters, Rater), "shares": (learned.shares, Share)}
+    with Results(options.out, {n: schema_of(record) for n, (_, record) in found.items()}) as files:
+        for name, (rows, record) in found.items():
+            files.add(name, table_of(rows, record))
+    return learned
