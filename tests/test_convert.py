@@ -1,7 +1,9 @@
 """``convert``: each of its commands, as a user would type it."""
 
 import argparse
+import gzip
 import json
+import math
 from collections import Counter
 from pathlib import Path
 
@@ -14,7 +16,7 @@ from zelo_ray.formats.pools import InputError, Limits, read_lines
 from zelo_ray.formats.tables import table_of
 from zelo_ray.formats.trec import read_qrels, read_run
 from zelo_ray.formats.truth import read_truth
-from zelo_ray.records import Ranked, Score
+from zelo_ray.records import AbsoluteScore, GradedScore, Ranked, Score
 
 DATA = Path(__file__).parents[2] / "shared/data"
 needs_data = pytest.mark.skipif(not DATA.exists(), reason=f"{DATA} is not there")
@@ -239,3 +241,84 @@ def test_dl19(tmp_path):
     words = ("--runs", *runs, "--pools", tmp_path / "p.jsonl", "--out", tmp_path / "work.jsonl")
     with pytest.raises(InputError, match="holes without a text"):
         run("holes", "--truth", folder / "qrels.txt", *words)
+
+
+@pytest.fixture
+def graded(place):
+    """The results of a graded run, whose panel is split over one document."""
+    rows = [
+        GradedScore("q1", "b", 2.75, 0.2, 3, 1, 3, 3.0, 3, 0.0, False),
+        GradedScore("q1", "g", 1.5, 0.9, 3, 2, 1, 2.0, 3, 2.0, True),
+        GradedScore("q1", "a", 0.125, 0.1, 3, 3, 0, 0.0, 0, 0.0, False),
+        GradedScore("q2", "gone", 1.0, 0.1, 3, 1, 1, 1.0, 1, 0.0, False),
+    ]
+    pq.write_table(table_of(rows, GradedScore), place / "out/scores.parquet")
+    return place
+
+
+def test_grades_of_a_panel(graded):
+    words = ("qrels", graded / "out", "--out", graded / "a.qrels")
+    run(*words)
+    assert (graded / "a.qrels").read_text().splitlines()[0] == "q1 0 b 2.75"
+    run(*words, "--grades")
+    assert (graded / "a.qrels").read_text() == "q1 0 b 3\nq1 0 g 1\nq1 0 a 0\nq2 0 gone 1\n"
+    said = run(*words, "--grades", "--without-ambiguous")
+    assert said == f"3 judgments: {graded}/a.qrels\nleft out ambiguous documents: 1"
+    assert (graded / "a.qrels").read_text() == "q1 0 b 3\nq1 0 a 0\nq2 0 gone 1\n"
+    run("qrels", graded / "out/scores.parquet", "--grades", "--out", graded / "b.qrels")
+    assert len(read_qrels(str(graded / "b.qrels"))) == 4
+
+
+def test_grades_where_there_are_none(place):
+    for flag in ("--grades", "--without-ambiguous"):
+        with pytest.raises(InputError, match="holds no grades of a panel"):
+            run("qrels", place / "out", flag, "--out", place / "a.qrels")
+
+
+def test_rows_to_train_on(graded):
+    said = run("train", graded / "out", "--out", graded / "train.jsonl.gz")
+    assert said.splitlines() == [
+        f"3 rows: {graded}/train.jsonl.gz",
+        "left out judged documents without a text: 1",
+    ]
+    with gzip.open(graded / "train.jsonl.gz", "rt") as file:
+        rows = [json.loads(line) for line in file]
+    assert [(row["doc_id"], row["score"]) for row in rows] == [
+        ("a", 0.125),
+        ("g", 1.5),
+        ("b", 2.75),
+    ]
+    assert rows[1] == {
+        "query_id": "q1",
+        "doc_id": "g",
+        "query": "q1?",
+        "document": "text g",
+        "score": 1.5,
+    }
+    said = run("train", graded / "out", "--without-ambiguous", "--out", graded / "t.jsonl")
+    assert "left out ambiguous documents: 1" in said
+    assert [
+        json.loads(line)["doc_id"] for line in (graded / "t.jsonl").read_text().splitlines()
+    ] == ["a", "b"]
+
+
+def test_rows_to_train_on_are_on_one_scale_where_there_is_one(place):
+    rows = [
+        AbsoluteScore("q1", "a", 1.0, 0.2, 4, 1, 3.5, 0.4),
+        AbsoluteScore("q1", "b", -1.0, 0.2, 4, 2, 1.5, 0.4),
+        AbsoluteScore("q2", "a", 0.0, 0.2, 4, 1, math.nan, math.nan),
+    ]
+    pq.write_table(table_of(rows, AbsoluteScore), place / "out/scores.parquet")
+    run("train", place / "out", "--out", place / "t.jsonl")
+    found = [json.loads(line) for line in (place / "t.jsonl").read_text().splitlines()]
+    assert [(row["doc_id"], row["score"]) for row in found] == [("a", 3.5), ("b", 1.5)]
+
+
+def test_rows_to_train_on_from_two_places(place):
+    run("qrels", place / "out", "--out", place / "a.qrels")
+    words = ("--pools", place / "out/annotated.jsonl", "--out", place / "t.jsonl")
+    run("train", place / "a.qrels", *words)
+    scores = [json.loads(line)["score"] for line in (place / "t.jsonl").read_text().splitlines()]
+    assert scores == [1.5, -1.5, 0]
+    with pytest.raises(InputError, match="hold no texts"):
+        run("train", place / "a.qrels", "--out", place / "t.jsonl")

@@ -31,7 +31,7 @@ def test_a_score_is_explained_by_its_battles_the_hardest_opponent_first(out):
     assert [found[1] for found in opponents] == ["d3", "d2", "d0"]
     assert battles[0].count("lost -0.20") == 2
     assert battles[2].count("won  +0.10") == 1
-    assert "no vote from anthropic:two on d0 and d1: refused (because)" in text
+    assert "no judgment from anthropic:two on d0 and d1: refused (because)" in text
 
 
 def test_each_vote_says_which_document_the_judge_saw_as_which(out):

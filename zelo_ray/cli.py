@@ -10,12 +10,13 @@ from typing import Any, get_origin
 from dotenv import find_dotenv, load_dotenv
 from rich.console import Console
 
-from zelo_ray import __version__, convert
+from zelo_ray import __version__, agree, compare, convert
 from zelo_ray.away import NothingAway, list_batches
 from zelo_ray.bookkeeping import Stopped
 from zelo_ray.claim import ClaimError
+from zelo_ray.closing import closing
 from zelo_ray.config import Asking, BakeoffOptions, Kind, OptionError, Options, load_options
-from zelo_ray.display import Display, dollars, duration
+from zelo_ray.display import Display
 from zelo_ray.explain import NothingToExplain, explain
 from zelo_ray.formats import check_url
 from zelo_ray.formats.files import Unwritable
@@ -62,13 +63,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     listing.add_argument("--cancel", action="store_true", help="cancel those that have not ended")
     converting = commands.add_parser("convert", help="pools, judgments and runs, to other formats")
     convert.add_arguments(converting)
+    agreeing = commands.add_parser("agree", help="measure judges, against people and each other")
+    agree.add_arguments(agreeing)
+    relabelled = commands.add_parser("compare-labels", help="show what new labels change")
+    compare.add_arguments(relabelled)
     for each in (explaining, reporting, listing):
         each.add_argument("dir", help="output directory or URL of annotate")
     arguments = vars(parser.parse_args(argv))
     command = {
+        "agree": _agree,
         "annotate": _annotate,
         "bakeoff": _bakeoff,
         "batches": _batches,
+        "compare-labels": _compare,
         "convert": _convert,
         "explain": _explain,
         "report": _report,
@@ -135,27 +142,7 @@ def _annotate(arguments: dict[str, Any]) -> int:
     with Display() as display:
         summary = annotate(options, display)
     write_report(options.out)
-    took = sum(summary.seconds.values())
-    spent = dollars(summary.dollars, summary.unpriced)
-    print(
-        f"{summary.scored:,} documents of {summary.queries:,} queries scored from "
-        f"{summary.judgments:,} judgments in {duration(took)}, {spent}"
-    )
-    if summary.std_error is not None:
-        print(f"standard error {summary.std_error:.2f} logits on average")
-    if summary.failures:
-        print(f"{summary.failures:,} requests gave no judgment: see failures.parquet")
-    for reason, times in sorted(summary.reasons.items(), key=lambda item: -item[1])[:3]:
-        print(f"  {times:,} times {reason}")
-    if summary.rejected:
-        print(f"{summary.rejected:,} bad input lines were set aside: see rejected.parquet")
-    for query_id, reason in list(summary.unscored.items())[:10]:
-        print(f"query {query_id} has no scores: {reason}")
-    if len(summary.unscored) > 10:
-        print(f"… and {len(summary.unscored) - 10:,} more queries without scores: see run.json")
-    for reason in dict.fromkeys(summary.absent.values()):
-        names = ", ".join(judge for judge, why in summary.absent.items() if why == reason)
-        print(f"asked nothing more: {names} ({reason.removeprefix(f'{names}: ')})")
+    print("\n".join(closing(summary, options)))
     if summary.pilot_of:
         print(f"\nThis was a pilot, of {summary.queries:,} of {summary.pilot_of:,} queries.")
         print(_preview(options))
@@ -195,6 +182,22 @@ def _batches(arguments: dict[str, Any]) -> int:
     table = list_batches(place, os.environ, cancel=arguments["cancel"])
     _console().print(table)
     return COMPLETE
+
+
+def _agree(arguments: dict[str, Any]) -> int:
+    told = agree.run(arguments)
+    if arguments["out"]:
+        write_report(arguments["out"])
+    print(told.text)
+    return COMPLETE if told.complete else INCOMPLETE
+
+
+def _compare(arguments: dict[str, Any]) -> int:
+    told = compare.run(arguments)
+    if arguments["out"]:
+        write_report(arguments["out"])
+    print(told.text)
+    return COMPLETE if told.complete else INCOMPLETE
 
 
 def _convert(arguments: dict[str, Any]) -> int:

@@ -9,9 +9,10 @@ from typing import Any
 import pyarrow as pa
 
 from zelo_ray.config import OptionError
-from zelo_ray.formats import beir, check_url, mteb, trec
+from zelo_ray.formats import beir, check_url, mteb, train, trec
 from zelo_ray.formats.files import stem
-from zelo_ray.formats.pooling import holes, pooled
+from zelo_ray.formats.graded import read_absolute, read_graded
+from zelo_ray.formats.pooling import columns, holes, pooled
 from zelo_ray.formats.pools import InputError, find_shards
 from zelo_ray.formats.runs import read_runs
 from zelo_ray.formats.texts import Filled, fill, pool_line, read_texts, write_lines
@@ -92,9 +93,30 @@ def _holes(given: _Given) -> str:
 
 
 def _qrels(given: _Given) -> str:
-    qrels = read_truth(given["source"])
+    read = read_graded if given["grades"] else read_truth
+    qrels, note = _sure(given, read(given["source"]))
     trec.write_qrels(given["out"], qrels, given["decimals"])
-    return f"{len(qrels):,} judgments: {given['out']}"
+    return _lines(f"{len(qrels):,} judgments: {given['out']}", *note)
+
+
+def _train(given: _Given) -> str:
+    filled, scores = _material(given)
+    absolute = read_absolute(given["source"])
+    scores, note = _sure(given, scores if absolute is None else absolute)
+    rows, lacking = train.rows(filled.pools, scores)
+    number = write_lines(given["out"], rows)
+    note += [f"left out judged documents without a text: {lacking:,}"] if lacking else []
+    return _lines(f"{number:,} rows: {given['out']}", *filled.notes, *note)
+
+
+def _sure(given: _Given, qrels: pa.Table) -> tuple[pa.Table, list[str]]:
+    """Judgments without those that split the panel, where these are not wanted."""
+    if not given["without_ambiguous"]:
+        return qrels, []
+    graded = read_graded(given["source"])
+    split = set(columns(graded.filter(graded["ambiguous"]), "query_id", "doc_id"))
+    kept = [pair not in split for pair in columns(qrels, "query_id", "doc_id")]
+    return qrels.filter(pa.array(kept)), [f"left out ambiguous documents: {len(split):,}"]
 
 
 def _run(given: _Given) -> str:
@@ -153,6 +175,14 @@ _FLAGS: dict[str, dict[str, Any]] = {
     "--pools": {"nargs": "+", "help": "JSON lines with the texts, if they are elsewhere"},
     "--all": {"action": "store_true", "help": "the pools without holes, too, as they are"},
     "--decimals": {"type": int, "help": "round relevance; 0 for tools that know whole grades only"},
+    "--grades": {
+        "action": "store_true",
+        "help": "the whole grade that a panel gave, rather than its mean",
+    },
+    "--without-ambiguous": {
+        "action": "store_true",
+        "help": "leave out documents over which the panel is split",
+    },
     "--name": {"help": "of the run, where a file holds several; else what to call it"},
     "--positive": {
         "type": float,
@@ -189,7 +219,12 @@ _COMMANDS = {
         "--truth --runs --depth --pools --corpus --queries --all",
         {"--runs": {"required": True}, "--depth": {"default": 10}},
     ),
-    "qrels": _Command(_qrels, "write TREC qrels", "source --decimals"),
+    "qrels": _Command(_qrels, "write TREC qrels", "source --grades --without-ambiguous --decimals"),
+    "train": _Command(
+        _train,
+        "write query, document and score as JSON lines, to train a model on",
+        "source --pools --without-ambiguous",
+    ),
     "run": _Command(
         _run,
         "write a TREC run",

@@ -14,7 +14,7 @@ from zelo_ray.formats.results import Results
 from zelo_ray.formats.tables import schema_of
 from zelo_ray.protocols import Learned, Replies, Step, advance
 from zelo_ray.protocols import module as protocol_module
-from zelo_ray.records import Failure, Judge, Pool
+from zelo_ray.records import Failure, Judge, Pool, Rater, Share
 
 _SHOWN = ("score", "grade", "absolute_score")
 """What of a score stands on the document in the annotated line."""
@@ -49,6 +49,12 @@ class Summary:
     """how many queries the input holds, if only some were judged as a pilot; else 0"""
     std_error: float | None = None
     """mean standard error of the scores"""
+    ambiguous: int = 0
+    """graded documents on which the panel is split"""
+    raters: list[Rater] = field(default_factory=list)
+    """how each judge grades, if the protocol measures that"""
+    shares: list[Share] = field(default_factory=list)
+    """means of the grades"""
     seconds: dict[str, float] = field(default_factory=dict)
 
     @property
@@ -153,6 +159,7 @@ def write_results(blocks: Iterable[pa.Table], options: Options) -> Summary:
                 counts[name] = len(structs)
                 results.add(name, pa.Table.from_struct_array(structs).cast(schema))
             for scores in block["scores"].to_pylist():
+                summary.ambiguous += sum(score.get("ambiguous", False) for score in scores)
                 errors += [e for score in scores if math.isfinite(e := score["std_error"])]
             for line in block["annotated"].to_pylist():
                 results.add_line("annotated.jsonl", line)

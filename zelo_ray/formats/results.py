@@ -85,14 +85,11 @@ class Results:
 
 
 def read_table(out: str, name: str, columns: Sequence[str]) -> pa.Table:
-    """Those of the columns that a table has; strings as dictionaries, since most repeat."""
+    """Those of the columns that a table has."""
     fs, root = fsspec.url_to_fs(out)
     with fs.open(f"{root}/{name}.parquet", "rb") as file:
-        schema = pq.read_schema(file)
-        strings = [field.name for field in schema if field.type == pa.string()]
-        file.seek(0)
-        wanted = [column for column in columns if column in schema.names]
-        return pq.read_table(file, columns=wanted, read_dictionary=strings)
+        parquet = pq.ParquetFile(file)
+        return parquet.read([name for name in columns if name in parquet.schema_arrow.names])
 
 
 def write_text(out: str, name: str, text: str) -> None:

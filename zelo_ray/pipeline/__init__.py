@@ -102,7 +102,9 @@ def annotate(options: Options, watch: Watch) -> Summary:
                     raise Stopped(f"{missing:,} replies are missing and no judge will give them")
                 missing = summary.missing
             if protocol_module(options.protocol).LEARNS:
-                summary = _settle(job, shards, absent, learn(options, human))
+                learned = learn(options, human)
+                summary = _settle(job, shards, absent, learned)
+                summary.raters, summary.shares = list(learned.raters), list(learned.shares)
                 timer.lap("learn and score")
         drop_reserves(options.out)
         summary.rejected, summary.absent = census.rejected, absent

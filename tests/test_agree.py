@@ -1,0 +1,262 @@
+"""``agree``: as a user would type it, and against what others have published."""
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from zelo_ray import cli
+from zelo_ray.formats.tables import table_of
+from zelo_ray.records import Grade
+
+DATA = Path(__file__).parents[2] / "shared/data"
+needs_data = pytest.mark.skipif(not DATA.exists(), reason=f"{DATA} is not there")
+SCALES = {"4pt": "0-3", "0v123": ">=1", "01v23": ">=2", "012v3": ">=3"}
+
+
+def write_qrels(path, grades, queries=6):
+    """Grades of documents d0, d1 ... spread over some queries; None: not judged."""
+    lines = [f"q{i % queries} 0 d{i} {g}\n" for i, g in enumerate(grades) if g is not None]
+    path.write_text("".join(lines))
+    return path
+
+
+def rows_of(out, name="agreement"):
+    return pq.read_table(out / f"{name}.parquet").to_pylist()
+
+
+def values(out):
+    return {
+        (r["rater_a"], r["rater_b"], r["scale"], r["coefficient"]): r["value"] for r in rows_of(out)
+    }
+
+
+@pytest.fixture
+def say(capsys):
+    """Run the command line: the exit status, and the lines on the terminal."""
+
+    def run(*words):
+        status = cli.main(["agree", *map(str, words)])
+        told = capsys.readouterr()
+        return status, (told.out + told.err).splitlines()
+
+    return run
+
+
+@pytest.fixture
+def three(tmp_path):
+    """Two judges and people on 60 documents of six queries; ``good`` is nearer to the people."""
+    rng = np.random.default_rng(2)
+    human = rng.integers(0, 4, 60)
+    for name, noise in (("good", 0.2), ("poor", 0.7)):
+        grades = np.where(rng.random(60) < noise, rng.integers(0, 4, 60), human)
+        write_qrels(tmp_path / f"{name}.txt", grades)
+    return tmp_path, write_qrels(tmp_path / "people.qrels", human)
+
+
+@needs_data
+def test_published_kappas_and_alphas_of_33_judges(say, tmp_path):
+    """All 264, to the 4 decimals that are published; grades above 3 are clipped there, too."""
+    folder = DATA / "llmjudge2024"
+    human = folder / "llmjudge_test_qrel_idx.txt"
+    words = [folder / "submissions", "--human", human, "--clip", "--out", tmp_path]
+    status, lines = say(*words, "--coefficients", "kappa", "alpha-ordinal", "--resamples", 20)
+    assert status == 0
+    found = values(tmp_path)
+    with (folder / "published_agreement.csv").open() as file:
+        published = list(csv.DictReader(file))
+    wrong = []
+    for row in published:
+        for column, scale in SCALES.items():
+            for short, name in (("kappa", "kappa"), ("alpha", "alpha-ordinal")):
+                expected = float(row[f"{short}_{column}"])
+                value = found["human", row["submission"], scale, name]
+                if abs(round(value, 4) - expected) > 1e-9:
+                    wrong.append((row["submission"], scale, name, value, expected))
+    assert not wrong
+    assert len(published) * len(SCALES) * 2 == 264
+    assert sum("clipped to 0 to 3" in line for line in lines) == 2
+    assert max(len(line) for line in lines if "/" not in line) <= 100  # paths may be long
+    notes = json.loads((tmp_path / "agree.json").read_text())["notes"]
+    assert [note.split("/")[-1] for note in notes] == [
+        "RMITIR-llama70B.txt: 2 of 4,423 grades clipped to 0 to 3 (5)",
+        "h2oloo-zeroshot2.txt: 1 of 4,423 grades clipped to 0 to 3 (10)",
+    ]
+
+
+@needs_data
+def test_without_clip_the_first_bad_line_is_named(say):
+    folder = DATA / "llmjudge2024"
+    status, lines = say(folder / "submissions", "--human", folder / "llmjudge_test_qrel_idx.txt")
+    assert status == 1
+    assert len(lines) == 1
+    assert "RMITIR-llama70B.txt:" in lines[0]
+    assert "the grade 5 is not in 0 to 3 (and 1 more): --clip" in lines[0]
+
+
+@needs_data
+def test_krippendorffs_example(say, tmp_path):
+    """Four observers, twelve units, five codes, and gaps (Krippendorff 2011): .743, .815, .849."""
+    with (DATA / "evalica_fixtures/codings.csv").open() as file:
+        coders = list(csv.reader(file))
+    lines = [
+        {"query_id": "units", "doc_id": f"u{i}", "judge": f"coder {c}", "grade": int(code)}
+        for c, codes in enumerate(coders)
+        for i, code in enumerate(codes)
+        if code
+    ]
+    source = tmp_path / "codings.jsonl"
+    source.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert say(source, "--levels", 6, "--out", tmp_path)[0] == 0
+    found = values(tmp_path)
+    assert found["all judges", "", "0-5", "alpha-nominal"] == pytest.approx(904 / 1216, abs=1e-12)
+    assert found["all judges", "", "0-5", "alpha-ordinal"] == pytest.approx(0.815, abs=5e-4)
+    assert found["all judges", "", "0-5", "alpha-interval"] == pytest.approx(0.849, abs=5e-4)
+    items = {r["items"] for r in rows_of(tmp_path) if r["rater_a"] == "all judges"}
+    assert items == {11}  # the twelfth unit has one code
+
+
+def test_judges_are_ranked_by_their_agreement_with_people(say, three):
+    folder, human = three
+    status, lines = say(folder / "poor.txt", folder / "good.txt", "--human", human)
+    assert status == 0
+    assert lines[0] == "Judges and human on the scale 0-3, by kappa (60 items of 6 queries)"
+    assert [line.split()[0] for line in lines[1:4]] == ["judge", "good", "poor"]
+    text = "\n".join(lines)
+    assert "kappa with human, binarised" in text
+    assert "2 judges together" in text
+    assert "Items by the grades of human (rows) and good" in text
+    assert max(map(len, lines)) <= 100
+
+
+def test_the_files_hold_everything(say, three, tmp_path):
+    folder, human = three
+    out = tmp_path / "out"
+    say(folder / "poor.txt", folder / "good.txt", "--human", human, "--out", out)
+    rows = rows_of(out)
+    pairs = {(r["rater_a"], r["rater_b"]) for r in rows}
+    assert pairs == {
+        ("human", "poor"),
+        ("human", "good"),
+        ("poor", "good"),
+        ("all judges and human", ""),
+    }
+    assert {r["scale"] for r in rows} == {"0-3", ">=1", ">=2", ">=3"}
+    assert len(rows) == 4 * (3 * 12 + 8)
+    assert all(r["low"] <= r["value"] <= r["high"] for r in rows if r["coefficient"] == "kappa")
+    cells = rows_of(out, "confusion")
+    assert sum(c["items"] for c in cells) == 3 * 4 * 60
+    record = json.loads((out / "agree.json").read_text())
+    assert record["counts"]["grades"] == {"judgments": 120, "queries": 6}
+    assert record["counts"]["human"] == {"judgments": 60, "queries": 6}
+    assert record["judges"] == ["poor", "good"]
+    assert record["options"]["resamples"] == 1000
+    assert record["options"]["thresholds"] == [1, 2, 3]
+    assert "zelo-ray" in record["versions"]
+
+
+def test_only_what_is_asked(say, three, tmp_path):
+    folder, human = three
+    words = [
+        "--human",
+        human,
+        "--thresholds",
+        2,
+        "--coefficients",
+        "mcc",
+        "fleiss",
+        "--resamples",
+        0,
+    ]
+    status, lines = say(folder / "poor.txt", folder / "good.txt", *words, "--out", tmp_path)
+    assert status == 0
+    assert lines[1].split() == ["judge", "mcc"]
+    rows = rows_of(tmp_path)
+    assert {(r["coefficient"], r["scale"]) for r in rows} == {
+        (name, scale) for name in ("mcc", "fleiss") for scale in ("0-3", ">=2")
+    }
+    assert all(np.isnan(r["low"]) for r in rows)
+    assert say(folder / "poor.txt", folder / "good.txt", "--thresholds", "--out", tmp_path)[0] == 0
+    assert {r["scale"] for r in rows_of(tmp_path)} == {"0-3"}
+
+
+def test_two_judges_without_people_have_one_line_and_a_confusion(say, three):
+    folder, _ = three
+    status, lines = say(folder / "poor.txt", f"the other={folder / 'good.txt'}")
+    assert status == 0
+    assert lines[0] == "Judges with each other on the scale 0-3 (60 items of 6 queries)"
+    assert lines[2].startswith("poor, the other")
+    assert "Items by the grades of poor (rows) and the other" in lines
+
+
+@pytest.mark.parametrize(("number", "title"), [(4, "0-3: kappa"), (12, "0-3: the closest of 66")])
+def test_a_few_judges_are_a_matrix_and_many_are_their_extremes(say, tmp_path, number, title):
+    rng = np.random.default_rng(0)
+    human = rng.integers(0, 4, 40)
+    for n in range(number):
+        grades = np.where(rng.random(40) < n / number, rng.integers(0, 4, 40), human)
+        write_qrels(tmp_path / f"judge{n:02}.txt", grades)
+    status, lines = say(tmp_path, "--resamples", 50)
+    assert status == 0
+    assert any(line.startswith(f"Judges with each other on the scale {title}") for line in lines)
+    assert any(line.startswith(f"{number} judges together") for line in lines)
+    assert max(map(len, lines)) <= 100
+
+
+def test_a_judge_of_other_documents_is_missing(say, tmp_path):
+    for name, grades in (
+        ("a", [1, 2, 3, 0, None, None]),
+        ("b", [None] * 4 + [1, 2]),
+        ("human", [1, 2, 2, 0, None, None]),
+    ):
+        write_qrels(tmp_path / f"{name}.txt", grades)
+    words = [tmp_path / "a.txt", tmp_path / "b.txt", "--human", tmp_path / "human.txt"]
+    status, lines = say(*words)
+    assert status == 3
+    assert "b and human judged no document in common" in lines
+    assert "Of fewer than 5 queries there is no interval." in lines
+    assert any(line.startswith("b ") and line.split()[1] == "-" for line in lines)
+
+
+def test_the_out_of_annotate_is_a_source(say, tmp_path):
+    grades = [
+        Grade(f"q{i % 5}", f"d{i}", judge, (i * factor) % 4, (), (), "", f"{judge}{i}")
+        for judge, factor in (("openai:m", 1), ("gemini:n", 3))
+        for i in range(20)
+    ]
+    pq.write_table(table_of(grades, Grade), tmp_path / "grades.parquet")
+    status, lines = say(tmp_path, "--resamples", 20)
+    assert status == 0
+    assert any(line.startswith("openai:m, gemini:n") for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--levels", "1"], "--levels is from 2 to 100"),
+        (["--thresholds", "4"], "--thresholds are from 1 to 3"),
+        (["--coefficients", "kapa"], "unknown coefficient 'kapa'; there are kappa, "),
+        (["--resamples", "-1"], "--resamples is at least 0"),
+        (["--human", "nowhere://x"], "nowhere://x"),
+    ],
+)
+def test_bad_options_are_one_line(say, three, words, message):
+    status, lines = say(three[0] / "good.txt", *words)
+    assert status == 2
+    assert len(lines) == 1
+    assert message in lines[0]
+
+
+def test_tables_do_not_go_where_judgments_lie(say, three):
+    folder, _ = three
+    status, lines = say(folder, "--out", f"{folder}/")
+    assert status == 2
+    assert lines[0].endswith("holds judgments or results already; name another --out")
+    (folder / "run").mkdir()
+    (folder / "run/run.json").write_text("{}")
+    words = [folder / "good.txt", folder / "poor.txt", "--out", folder / "run"]
+    assert say(*words)[0] == 2
+    assert [path.name for path in (folder / "run").iterdir()] == ["run.json"]

@@ -1,0 +1,247 @@
+"""``compare-labels``: leaderboards, gaps and contradictions, as a user would ask for them."""
+
+import argparse
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from scipy.stats import kendalltau
+
+from zelo_ray import compare, convert
+from zelo_ray.cli import main
+from zelo_ray.compare.contradictions import contradictions
+from zelo_ray.compare.siblings import cohens_d
+from zelo_ray.config import OptionError
+from zelo_ray.formats.pooling import judgments
+from zelo_ray.formats.pools import InputError
+from zelo_ray.formats.tables import table_of
+from zelo_ray.measures import MeasureError
+from zelo_ray.records import GradedScore, Ranked
+
+DATA = Path(__file__).parents[2] / "shared/data"
+needs_data = pytest.mark.skipif(not DATA.exists(), reason=f"{DATA} is not there")
+
+
+def run(*words):
+    parser = argparse.ArgumentParser()
+    compare.add_arguments(parser)
+    return compare.run(vars(parser.parse_args([str(word) for word in words])))
+
+
+def qrels_of(truth):
+    rows = [(q, d, float(r), math.nan) for q, docs in truth.items() for d, r in docs.items()]
+    return judgments("test", rows)
+
+
+def graded(query_id, doc_id, score, grade, *, ambiguous=False):
+    """A document of a graded run."""
+    return GradedScore(query_id, doc_id, score, 0.2, 3, 1, grade, grade, grade, 0.3, ambiguous)
+
+
+QUERIES, DOCUMENTS = 12, 6
+
+
+@pytest.fixture
+def place(tmp_path):
+    """MTEB rows, their pools, a graded run over them that loves what is last, and three runs."""
+    rows = [
+        {
+            "query": f"question {q}?",
+            "positive": [f"positive {q}"],
+            "negative": [f"negative {q} {n} of many words " * 9 for n in range(DOCUMENTS - 1)],
+        }
+        for q in range(QUERIES)
+    ]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    parser = argparse.ArgumentParser()
+    convert.add_arguments(parser)
+    words = ["pool", str(tmp_path / "rows.jsonl"), "--out", str(tmp_path / "pools.jsonl")]
+    convert.run(vars(parser.parse_args(words)))
+    out = tmp_path / "out"
+    out.mkdir()
+    scores, lines = [], []
+    for line in map(json.loads, (tmp_path / "pools.jsonl").read_text().splitlines()):
+        query_id = line["query"]["id"]
+        for document in line["documents"]:
+            # By the panel, what the rows call positive is marginal, and one negative is the best.
+            name = document["content"].split()
+            grade = 1 if name[0] == "positive" else 3 if name[2] == "4" else 0
+            scores.append(graded(query_id, document["id"], grade * 0.9 + 0.1, grade))
+            document["score"] = grade * 0.9 + 0.1
+        lines.append(json.dumps(line) + "\n")
+    pq.write_table(table_of(scores, GradedScore), out / "scores.parquet")
+    (out / "annotated.jsonl").write_text("".join(lines))
+    rng = np.random.default_rng(0)
+    for name in ("old-lover", "new-lover", "noise"):
+        ranked = []
+        for line in map(json.loads, lines):
+            for document in line["documents"]:
+                first = document["content"].startswith("positive")
+                likes = {"old-lover": first, "new-lover": document["score"] > 2, "noise": 0}[name]
+                score = float(likes) + 0.1 * rng.random()
+                ranked.append(Ranked(line["query"]["id"], document["id"], score))
+        pq.write_table(table_of(ranked, Ranked), tmp_path / f"{name}.parquet")
+    return tmp_path
+
+
+def words_of(place):
+    runs = [place / f"{name}.parquet" for name in ("old-lover", "new-lover", "noise")]
+    return ["--old", place / "rows.jsonl", "--new", place / "out", "--runs", *runs]
+
+
+def test_a_benchmark_that_is_graded_anew(place):
+    out = place / "compared"
+    compared = run(*words_of(place), "--out", out)
+    assert compared.complete
+    board = {line["run"]: line for line in pq.read_table(out / "leaderboards.parquet").to_pylist()}
+    assert list(board) == ["new-lover", "old-lover", "noise"]
+    assert board["old-lover"]["old"] == 1.0
+    assert board["old-lover"]["old_rank"] == 1
+    assert board["new-lover"]["new"] == pytest.approx(1, abs=0.05)
+    assert [line["moved"] for line in board.values()][:1] == [board["new-lover"]["old_rank"] - 1]
+    assert board["new-lover"]["moved"] > 0 > board["old-lover"]["moved"]
+    siblings = pq.read_table(out / "siblings.parquet").to_pylist()
+    first = next(s for s in siblings if {s["run_a"], s["run_b"]} == {"new-lover", "old-lover"})
+    assert first["new_apart"]
+    assert first["new_d"] * first["new"] > 0
+    assert (first["run_a"] == "new-lover") == (first["new"] > 0)
+    rows = pq.read_table(out / "contradictions.parquet").to_pylist()
+    assert len({row["query_id"] for row in rows}) == QUERIES
+    assert [row["kind"] for row in rows] == ["negative", "positive"] * QUERIES
+    assert [row["best"] for row in rows] == [True, False] * QUERIES
+    assert all(len(row["text"]) <= 80 and row["text"].startswith(row["kind"]) for row in rows)
+    told = json.loads((out / "compare.json").read_text())
+    assert told["counts"]["queries_contradicted"] == QUERIES
+    assert told["counts"]["negative"] == told["counts"]["positive"] == QUERIES
+    assert told["options"]["measure"] == "nDCG@10"
+    assert max(len(line) for line in compared.lines[:-1]) <= 100  # the last one has paths
+    assert "1 pairs are told apart by both, and stand the other way round." in compared.lines
+    assert f"{QUERIES} of {QUERIES} queries are contradicted" in compared.text
+    assert ": the best was no positive" in compared.text
+
+
+def test_ends_of_the_command(place, capsys):
+    words = ["compare-labels", *map(str, words_of(place))]
+    assert main(words) == 0
+    assert "new-lover" in capsys.readouterr().out
+    run_file = place / "short.parquet"
+    table = pq.read_table(place / "noise.parquet")
+    pq.write_table(table.slice(0, 2 * DOCUMENTS), run_file)
+    assert main([*words, str(run_file)]) == 3
+    assert f"short did not rank {QUERIES - 2} of the queries" in capsys.readouterr().out
+    assert main([*words, "--measure", "nDCG@x"]) == 2
+    assert main([*words[:2], "nosuch", *words[3:]]) == 1
+
+
+def test_bakeoff_and_no_runs(place):
+    tables = [
+        pq.read_table(place / f"{name}.parquet").add_column(
+            0, "run", pa.array([name] * (QUERIES * DOCUMENTS))
+        )
+        for name in ("old-lover", "noise")
+    ]
+    (place / "contest").mkdir()
+    pq.write_table(pa.concat_tables(tables), place / "contest/runs.parquet")
+    labels = words_of(place)[:4]
+    assert len(run(*labels, "--bakeoff", place / "contest").boards.standings) == 2
+    alone = run(*labels)
+    assert alone.boards is None
+    assert len(alone.contradictions) == 2 * QUERIES
+
+
+def test_wrong_requests(place):
+    (place / "other.qrels").write_text("elsewhere 0 d 1\n")
+    with pytest.raises(InputError, match=r"no query has both labels: .*elsewhere"):
+        run("--old", place / "rows.jsonl", "--new", place / "other.qrels")
+    with pytest.raises(OptionError, match="nosuch"):
+        run("--old", "nosuch://a", "--new", place / "out")
+    with pytest.raises(OptionError, match="--resamples"):
+        run(*words_of(place), "--resamples", 5)
+    (place / "out/run.json").write_text("{}")
+    with pytest.raises(OptionError, match="holds the results of a run"):
+        run(*words_of(place), "--out", place / "out")
+    with pytest.raises(MeasureError):
+        run(*words_of(place), "--measure", "nothing")
+
+
+def test_what_contradicts():
+    old = qrels_of(
+        {
+            "fine": {"a": 1, "b": 0},
+            "lost": {"a": 1, "b": 0, "gone": 1},
+            "won": {"a": 1, "b": 0},
+            "shared": {"a": 1, "b": 0},
+            "none": {"a": 1, "b": 0},
+            "only-old": {"a": 1},
+        }
+    )
+    new = qrels_of(
+        {
+            "fine": {"a": 2, "b": 1},
+            "lost": {"a": 1, "b": 0},  # the best is still the positive
+            "won": {"a": 2, "b": 3, "c": 2},
+            "shared": {"a": 3, "b": 3},
+            "none": {"a": 0, "b": 1},  # the best is a negative, but none is relevant
+            "only-new": {"a": 3},
+        }
+    )
+    found = contradictions(old, new, 1, 2)
+    told = [(c.query_id, c.doc_id, c.kind, c.new, c.best) for c in found]
+    assert told == [
+        ("won", "b", "negative", 3, True),
+        ("won", "c", "unjudged", 2, False),
+        ("none", "a", "positive", 0, False),
+        ("shared", "b", "negative", 3, False),
+        ("lost", "a", "positive", 1, False),
+    ]
+    assert math.isnan(found[1].old)
+    split = new.append_column("ambiguous", pa.array([d == "b" for d in new["doc_id"].to_pylist()]))
+    assert [c.ambiguous for c in contradictions(old, split, 1, 2)][:2] == [True, False]
+
+
+def test_notes_say_what_is_left_out(place):
+    (place / "old.qrels").write_text("query1 0 query1-00001 1\nquery1 0 x 1\nq0 0 a 1\n")
+    notes = run("--old", place / "old.qrels", "--new", place / "out").notes
+    assert notes == (
+        "1 queries have old labels only, left out: q0",
+        "11 queries have new labels only, left out: query10, query11, query12 …",
+        "1 documents have old labels only: not relevant by the new",
+    )
+    (place / "logits.qrels").write_text("query1 0 query1-00001 -1.5\n")
+    (note,) = run("--old", place / "old.qrels", "--new", place / "logits.qrels").notes[2:]
+    assert "the new labels are scores in logits" in note
+
+
+def test_cohens_d():
+    assert cohens_d(np.array([0.1, 0.3, np.nan, 0.2])) == pytest.approx(0.2 / 0.1)
+    assert cohens_d(np.zeros(4)) == 0
+    assert cohens_d(np.full(4, -0.5)) == -math.inf
+    assert math.isnan(cohens_d(np.array([1.0, np.nan])))
+
+
+@needs_data
+def test_dl19_under_gpt4s_labels(tmp_path):
+    folder = DATA / "trec_dl19"
+    runs = sorted((folder / "runs_top10").glob("*.run"))
+    labels = ("--old", folder / "qrels.txt", "--new", folder / "judges/gpt-4_umbrela_graded.txt")
+    compared = run(*labels, "--positive", 2, "--runs", *runs, "--resamples", 500)
+    board = compared.boards
+    assert board.queries == 43
+    means = {each.run: each for each in board.standings}
+    assert round(means["idst_bert_p1"].old, 4) == 0.7645
+    assert round(means["bm25base_p"].old, 4) == 0.5058
+    old, new = ([getattr(each, side) for each in board.standings] for side in ("old", "new"))
+    assert board.taus[0].value == pytest.approx(kendalltau(old, new).statistic)
+    assert board.taus[0].low < board.taus[0].value < board.taus[0].high
+    assert len([s for s in board.siblings if s.board != "old"]) == 36
+    for each in board.siblings:
+        a, b = means[each.run_a], means[each.run_b]
+        assert each.old == pytest.approx(a.old - b.old)
+        assert each.new == pytest.approx(a.new - b.new)
+        assert (each.old >= 0) if each.board != "new" else (each.new >= 0)
+    kinds = [each.kind for each in compared.contradictions]
+    assert (kinds.count("positive"), kinds.count("negative")) == (734, 1137)

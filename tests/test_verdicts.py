@@ -1,0 +1,273 @@
+"""Judgments of judges from any mixture of places."""
+
+import json
+import math
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from zelo_ray.formats.pools import InputError
+from zelo_ray.formats.tables import table_of
+from zelo_ray.formats.verdicts import GRADES, VOTES, place_of, read_verdicts
+from zelo_ray.records import Grade, GradedScore, Vote
+
+
+def grade(query_id, doc_id, judge, value, key="k"):
+    return Grade(query_id, doc_id, judge, value, ("a facet",), (), "because", key)
+
+
+def vote(query_id, a, b, judge, preference, swapped=False):
+    return Vote(query_id, a, b, judge, preference, swapped, "because", "k")
+
+
+def write(path, records, record):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(table_of(records, record), path)
+    return str(path)
+
+
+def qrels(path, **grades):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"q1 0 {d} {g}\n" for d, g in grades.items()))
+    return str(path)
+
+
+def jsonl(path, *rows):
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return str(path)
+
+
+def rows(table):
+    return [tuple(row.values()) for row in table.to_pylist()]
+
+
+def test_an_out_of_annotate_gives_grades_and_votes(tmp_path):
+    write(tmp_path / "out/grades.parquet", [grade("q1", "d1", "openai:m", 2)], Grade)
+    write(tmp_path / "out/votes.parquet", [vote("q1", "d1", "d2", "openai:m", -0.5, True)], Vote)
+    found = read_verdicts([str(tmp_path / "out")])
+    assert rows(found.grades) == [("q1", "d1", "openai:m", 2)]
+    assert rows(found.votes) == [("q1", "d1", "d2", "openai:m", -0.5, True)]
+    assert found.grades.schema == GRADES
+    assert found.votes.schema == VOTES
+    assert (found.judges, found.notes, found.levels) == (("openai:m",), (), 4)
+
+
+def test_a_mixture_of_everything(tmp_path):
+    one = write(tmp_path / "g.parquet", [grade("q1", "d1", "m", 0)], Grade)
+    two = qrels(tmp_path / "judge.v2.qrels", d1=1, d2="3.0")
+    three = jsonl(
+        tmp_path / "three.jsonl",
+        {"query_id": "q1", "doc_id": "d1", "judge": "j", "grade": 2},
+        {"query_id": "q1", "doc_id": "d2", "judge": "j", "grade": None},
+        {
+            "query_id": "q1",
+            "doc_id": 7,
+            "judge": "j",
+            "grade": 3.0,
+            "why": "a fraction that is none",
+        },
+    )
+    four = jsonl(
+        tmp_path / "votes.jsonl",
+        {"query_id": "q1", "doc_id_a": "a", "doc_id_b": "b", "judge": "j", "preference": 1},
+        {
+            "query_id": "q1",
+            "doc_id_a": "a",
+            "doc_id_b": "b",
+            "preference": 0,
+            "swapped": False,
+            "judge": "k",
+        },
+    )
+    human = qrels(tmp_path / "human.txt", d1=3)
+    found = read_verdicts([one, two, three, four], human=human)
+    assert rows(found.grades) == [
+        ("q1", "d1", "m", 0),
+        ("q1", "d1", "judge.v2", 1),
+        ("q1", "d2", "judge.v2", 3),
+        ("q1", "d1", "j", 2),
+        ("q1", "7", "j", 3),
+    ]
+    assert rows(found.votes) == [
+        ("q1", "a", "b", "j", 1.0, None),
+        ("q1", "a", "b", "k", 0.0, False),
+    ]
+    assert rows(found.human) == [("q1", "d1", "human", 3)]
+    assert found.judges == ("m", "judge.v2", "j")
+
+
+def test_a_directory_of_qrels_is_a_judge_a_file(tmp_path):
+    qrels(tmp_path / "all/b.txt", d1=1)
+    qrels(tmp_path / "all/a.txt", d1=2)
+    (tmp_path / "all/.hidden").write_text("nothing to read")
+    assert rows(read_verdicts([str(tmp_path / "all")]).grades) == [
+        ("q1", "d1", "a", 2),
+        ("q1", "d1", "b", 1),
+    ]
+
+
+def test_name_path_names_the_judge(tmp_path):
+    path = qrels(tmp_path / "a=b/x.txt", d1=1)
+    assert read_verdicts([f"openai:m={path}"]).judges == ("openai:m",)
+    assert read_verdicts([path]).judges == ("x",)  # a name has no slash
+    assert place_of("openai:m=s3://b/x=1/f.txt") == "s3://b/x=1/f.txt"
+    assert place_of("s3://b/x=1/f.txt") == "s3://b/x=1/f.txt"
+
+
+def test_scores_of_a_graded_run_are_a_judge_by_their_grades(tmp_path):
+    score = GradedScore("q1", "d1", 1.7, 0.4, 3, 1, 2, 2.0, 2, 0.3, False)
+    path = write(tmp_path / "scores.parquet", [score], GradedScore)
+    assert rows(read_verdicts([f"panel={path}"]).grades) == [("q1", "d1", "panel", 2)]
+
+
+def test_repeats_of_a_judge_are_kept_in_their_order(tmp_path):
+    grades = [grade("q1", "d1", "m", g, key=str(g)) for g in (3, 1, 2)]
+    path = write(tmp_path / "grades.parquet", grades, Grade)
+    assert read_verdicts([path]).grades["grade"].to_pylist() == [3, 1, 2]
+
+
+def test_beir_qrels_and_negative_grades(tmp_path):
+    path = tmp_path / "b.tsv"
+    path.write_text("query-id\tcorpus-id\tscore\nq1\td1\t-1\nq1\td2\t1\n")
+    with pytest.raises(InputError, match=r"b.tsv:2: the grade -1 is not in 0 to 3: --clip"):
+        read_verdicts([str(path)])
+    found = read_verdicts([str(path)], clip=True)
+    assert rows(found.grades) == [("q1", "d1", "b", 0), ("q1", "d2", "b", 1)]
+    assert found.notes == (f"{path}: 1 of 2 grades clipped to 0 to 3 (-1)",)
+
+
+def test_a_grade_outside_the_scale_is_named(tmp_path):
+    with pytest.raises(InputError, match=r"a.txt:2: the grade 5 is not in 0 to 3 \(and 1 more\)"):
+        read_verdicts([qrels(tmp_path / "a.txt", d1=1, d2=5, d3=4)])
+    table = write(tmp_path / "g.parquet", [grade("q", "d", "m", 1), grade("q", "e", "m", 9)], Grade)
+    with pytest.raises(InputError, match=r"g.parquet: row 2: the grade 9 is not in 0 to 3"):
+        read_verdicts([table])
+    assert read_verdicts([table], levels=10).grades["grade"].to_pylist() == [1, 9]
+    assert read_verdicts([table], clip=True).grades["grade"].to_pylist() == [1, 3]
+
+
+def test_a_null_grade_is_a_missing_answer_and_rows_keep_their_numbers(tmp_path):
+    table = pa.table({"query_id": ["q"] * 3, "doc_id": list("abc"), "grade": [None, 1, 7]})
+    pq.write_table(table, tmp_path / "x.parquet")
+    with pytest.raises(InputError, match="row 3: the grade 7"):
+        read_verdicts([str(tmp_path / "x.parquet")])
+    assert len(read_verdicts([str(tmp_path / "x.parquet")], clip=True).grades) == 2
+
+
+@pytest.mark.parametrize("value", [1.5, math.nan])
+def test_no_whole_number_is_refused_even_with_clip(tmp_path, value):
+    table = pa.table({"query_id": ["q"], "doc_id": ["d"], "relevance": [value]})
+    pq.write_table(table, tmp_path / "x.parquet")
+    with pytest.raises(InputError, match=f"row 1: the grade {value} is no whole number"):
+        read_verdicts([str(tmp_path / "x.parquet")], clip=True)
+    if value == 1.5:
+        with pytest.raises(InputError, match=r"a.txt:1: the grade 1.5 is no whole number"):
+            read_verdicts([qrels(tmp_path / "a.txt", d1=1.5)])
+
+
+ONE = {"query_id": "q", "doc_id": "d", "judge": "j", "grade": 1}
+VOTE = {"query_id": "q", "doc_id_a": "a", "doc_id_b": "b", "judge": "j", "preference": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        (ONE | {"grade": "2"}, r"x.jsonl:2: grade cannot be '2'"),
+        (ONE | {"grade": True}, r"x.jsonl:2: grade cannot be True"),
+        (ONE | {"doc_id": None}, r"x.jsonl:2: has no doc_id"),
+        (ONE | {"judge": None}, r"x.jsonl:2: has no judge"),
+        (ONE | {"query_id": ["q"]}, r"x.jsonl:2: query_id cannot be \['q'\]"),
+    ],
+)
+def test_a_bad_row_of_grades_is_named(tmp_path, row, message):
+    with pytest.raises(InputError, match=message):
+        read_verdicts([jsonl(tmp_path / "x.jsonl", ONE, row)])
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        (VOTE | {"preference": 1.1}, r"x.jsonl:2: the preference 1.1 is not in -1 to 1"),
+        (VOTE | {"preference": "A"}, r"x.jsonl:2: preference cannot be 'A'"),
+        (VOTE | {"swapped": 1}, r"x.jsonl:2: swapped cannot be 1"),
+        (VOTE | {"doc_id_b": None}, r"x.jsonl:2: has no doc_id_b"),
+    ],
+)
+def test_a_bad_row_of_votes_is_named(tmp_path, row, message):
+    with pytest.raises(InputError, match=message):
+        read_verdicts([jsonl(tmp_path / "x.jsonl", VOTE, row)])
+
+
+def test_a_document_that_one_qrels_file_judges_twice_is_an_error(tmp_path):
+    (tmp_path / "a.txt").write_text("q1 0 d1 1\nq1 0 d1 2\n")
+    with pytest.raises(InputError, match=r"a.txt:2: document 'd1' of query 'q1' again"):
+        read_verdicts([str(tmp_path / "a.txt")])
+    rows = [{k: v for k, v in ONE.items() if k != "judge"}] * 2
+    with pytest.raises(InputError, match=r"x.jsonl:2: document d of query q is judged again"):
+        read_verdicts([jsonl(tmp_path / "x.jsonl", *rows)])
+
+
+def test_two_files_of_one_name_are_an_error(tmp_path):
+    one, two = qrels(tmp_path / "a/x.txt", d1=1), qrels(tmp_path / "b/x.txt", d1=1)
+    with pytest.raises(InputError, match=r"has a judge x, as has .*a/x.txt: give .* NAME=path"):
+        read_verdicts([one, two])
+    assert read_verdicts([one, f"y={two}"]).judges == ("x", "y")
+    table = jsonl(tmp_path / "t.jsonl", ONE | {"judge": "x"})
+    with pytest.raises(InputError, match="has a judge x"):
+        read_verdicts([one, table])
+    with pytest.raises(InputError, match=r"x.txt: is named twice"):
+        read_verdicts([one, one])
+
+
+def test_a_judge_in_two_tables_is_one_judge(tmp_path):
+    one = write(tmp_path / "1/grades.parquet", [grade("q1", "d1", "m", 1)], Grade)
+    two = write(tmp_path / "2/grades.parquet", [grade("q1", "d2", "m", 2)], Grade)
+    assert read_verdicts([one, two]).judges == ("m",)
+
+
+def test_no_judge_is_called_human_beside_people(tmp_path):
+    path = qrels(tmp_path / "human.txt", d1=1)
+    assert read_verdicts([path]).judges == ("human",)
+    with pytest.raises(InputError, match="has a judge human, as has --human"):
+        read_verdicts([path], human=path)
+
+
+def test_a_name_for_rows_that_name_their_judges_is_an_error(tmp_path):
+    path = jsonl(tmp_path / "x.jsonl", ONE)
+    with pytest.raises(InputError, match="leave me= away"):
+        read_verdicts([f"me={path}"])
+    with pytest.raises(InputError, match="a directory has no one judge"):
+        read_verdicts([f"me={tmp_path}"])
+
+
+def test_queries_that_no_other_source_knows_are_noted(tmp_path):
+    one = qrels(tmp_path / "a.txt", d1=1)
+    other = tmp_path / "b.txt"
+    other.write_text("q1 0 d1 1\nq9 0 d1 1\nq8 0 d1 1\n")
+    assert read_verdicts([one, str(other)]).notes == (
+        f"{other}: 2 queries are in no other source (q8, q9)",
+    )
+    assert read_verdicts([str(other)]).notes == ()
+    assert read_verdicts([one], human=str(other)).notes == (
+        "--human: 2 queries are in no other source (q8, q9)",
+    )
+
+
+def test_what_is_nothing_of_the_kind_is_refused(tmp_path):
+    (tmp_path / "x.txt").write_text("hello there\n")
+    with pytest.raises(InputError, match="no judgments of a known kind"):
+        read_verdicts([str(tmp_path / "x.txt")])
+    with pytest.raises(InputError, match="no such file"):
+        read_verdicts([str(tmp_path / "nowhere.txt")])
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match="neither grades nor votes"):
+        read_verdicts([str(tmp_path / "empty")])
+    (tmp_path / "empty/run.json").write_text("{}")  # such as a run of another protocol
+    with pytest.raises(InputError, match="neither grades nor votes"):
+        read_verdicts([str(tmp_path / "empty")])
+    pq.write_table(
+        pa.table({"query_id": [[1]], "doc_id": ["d"], "grade": [1]}), tmp_path / "l.parquet"
+    )
+    with pytest.raises(InputError, match="the column query_id"):
+        read_verdicts([str(tmp_path / "l.parquet")])

@@ -1,0 +1,47 @@
+"""What a section of the answer is, and how it lays out a table."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import isnan
+from typing import Any
+
+import pyarrow as pa
+
+Given = Mapping[str, Any]
+"""The flags of the command, by name."""
+
+WIDTH = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of the answer; without lines where there is nothing to tell.
+
+    ``lines`` are for a terminal of 100 characters. ``tables`` become NAME.parquet of ``--out``, the
+    same names and columns whatever the judgments. ``missing`` names what could not be told: the
+    exit status is 3 if there is any.
+    """
+
+    lines: Sequence[str] = ()
+    tables: Mapping[str, pa.Table] = field(default_factory=dict)
+    missing: Sequence[str] = ()
+
+
+def laid_out(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Lines of a table: the first column to the left, and cut where there is no room for it."""
+    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+    widths[0] = max(8, min(widths[0], WIDTH - sum(2 + width for width in widths[1:])))
+    lines = []
+    for first, *others in [heads, *rows]:
+        name = first if len(first) <= widths[0] else first[: widths[0] - 1] + "…"
+        cells = [f"{cell:>{width}}" for cell, width in zip(others, widths[1:], strict=True)]
+        lines.append("  ".join([f"{name:<{widths[0]}}", *cells]).rstrip())
+    return lines
+
+
+def with_interval(value: float, low: float, high: float) -> str:
+    """``0.277 [0.24, 0.31]``; ``-`` for NaN, and no brackets where there is no interval."""
+    if isnan(value):
+        return "-"
+    value, low, high = round(value, 3) + 0.0, round(low, 2) + 0.0, round(high, 2) + 0.0  # no -0
+    return f"{value:.3f}" if isnan(low) else f"{value:.3f} [{low:.2f}, {high:.2f}]"

@@ -1,0 +1,155 @@
+"""The section on how judges vote on pairs: by order, in circles, and beside each other."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+
+import numpy as np
+
+from zelo_ray.agree.estimates import Bias, Floats, estimate, share
+from zelo_ray.agree.section import Given, Section, laid_out, with_interval
+from zelo_ray.agreement import Agreement, kappa
+from zelo_ray.agreement.votes import (
+    CHANCE,
+    Ballots,
+    ballots,
+    both_orders,
+    circles,
+    confusion,
+    crossed,
+    first_shown,
+    majority,
+    words,
+)
+from zelo_ray.formats.tables import table_of
+from zelo_ray.formats.verdicts import Verdicts
+
+PANEL = "panel"
+"""The majority of the judges."""
+
+_HEADS = {
+    "first": "first wins",
+    "flips": "flips",
+    "one-tie": "one tie",
+    "circles": "circles",
+}
+_JUDGES, _PAIRS = 40, 10  # for which there is room
+
+
+def voting(verdicts: Verdicts, given: Given) -> Section:
+    """Position bias, flips, circles of every judge that voted, and agreement on pairs."""
+    found: list[Bias] = []
+    agreed: list[Agreement] = []
+    if len(verdicts.votes):
+        cast = ballots(verdicts.votes)
+        said = words(cast)
+        found = [*_biases(cast, said, given)]
+        agreed = [*_agreements(cast, said, given)]
+    tables = {"voting": table_of(found, Bias), "pairs": table_of(agreed, Agreement)}
+    return Section([*_lines(found, agreed)] if found else [], tables)
+
+
+def _biases(cast: Ballots, said: Floats, given: Given) -> Iterator[Bias]:
+    first, orders = first_shown(cast), both_orders(cast)
+    for i, judge in enumerate(cast.judges):
+        lost, _, won = first[i].T
+        yield _share(judge, "first", won, won + lost, given)
+        same, flipped, tied = orders[i].T
+        yield _share(judge, "flips", flipped, same + flipped + tied, given)
+        yield _share(judge, "one-tie", tied, same + flipped + tied, given)
+        yield _circles(judge, cast, said[i], given)
+    if len(cast.judges) > 2:
+        yield _circles(PANEL, cast, majority(said), given)
+
+
+def _circles(judge: str, cast: Ballots, said: Floats, given: Given) -> Bias:
+    circular, clear, _ = circles(cast, said).T
+    return _share(judge, "circles", circular, circular + clear, given)
+
+
+def _share(judge: str, name: str, part: Floats, whole: Floats, given: Given) -> Bias:
+    found = share(part, whole, given)
+    ends = (found.value, found.low, found.high)
+    return Bias(judge, name, "", *ends, int(whole.sum()), found.queries)
+
+
+def _agreements(cast: Ballots, said: Floats, given: Given) -> Iterator[Agreement]:
+    """Every two judges, and each with the majority of the others, by words and vote by vote."""
+    judges = range(len(cast.judges))
+    for a, b in combinations(judges, 2):
+        names = (cast.judges[a], cast.judges[b])
+        yield from _agreement(*names, "pairs", confusion(cast, said[a], said[b]), given)
+        yield from _agreement(*names, "votes", crossed(cast, a, b), given)
+    for a in judges if len(cast.judges) > 2 else ():
+        others = majority(said[[b for b in judges if b != a]])
+        table = confusion(cast, said[a], others)
+        yield from _agreement(cast.judges[a], "others", "pairs", table, given)
+
+
+def _agreement(a: str, b: str, scale: str, table: np.ndarray, given: Given) -> Iterator[Agreement]:
+    """Percent agreement and kappa, with ties and on what both decided."""
+    # Which document of a pair is the first is chance, and must not be an opinion: both ways round.
+    whole = (table + table[:, ::-1, ::-1]) / 2
+    for name, counts in ((scale, whole), (f"{scale} decided", whole[:, ::2, ::2])):
+        items = counts.sum(axis=(1, 2))
+        for coefficient in ("agreement", "kappa"):
+            of = _equal if coefficient == "agreement" else _kappa
+            found = estimate(counts, items > 0, of, given)
+            ends = (found.value, found.low, found.high)
+            total = round(float(items.sum()))
+            yield Agreement(a, b, name, coefficient, *ends, total, found.queries)
+
+
+def _equal(tables: Floats) -> Floats:
+    whole = tables.sum(axis=(-2, -1))
+    same = np.trace(tables, axis1=-2, axis2=-1)
+    equal: Floats = np.divide(same, whole, out=np.full_like(same, np.nan), where=whole > 0)
+    return equal
+
+
+def _kappa(tables: Floats) -> Floats:
+    return kappa.values(tables, "nominal")
+
+
+def _lines(found: Sequence[Bias], agreed: Sequence[Agreement]) -> Iterator[str]:
+    known: Mapping[tuple[str, str], Bias] = {(b.judge, b.bias): b for b in found}
+    judges = [*dict.fromkeys(b.judge for b in found)]
+    shown = {n: head for n, head in _HEADS.items() if any(b.items for b in found if b.bias == n)}
+    rows = [
+        [judge, *(_cell(known.get((judge, name))) for name in shown)] for judge in judges[:_JUDGES]
+    ]
+    yield "How judges vote on pairs"
+    yield from laid_out(["judge", *shown.values()], rows)
+    if len(judges) > _JUDGES:
+        yield f"… and {len(judges) - _JUDGES:,} more judges"
+    if "first" in shown:
+        yield "first wins: of decided votes, those for the document that was shown first; fair: 0.5"
+    if "flips" in shown:
+        yield "flips, one tie: of pairs seen in both orders, another winner; a tie in one of them"
+    if "circles" in shown:
+        yield (
+            "circles: of decided triples, those in which each document beats another; by chance "
+            f"{CHANCE:g}"
+        )
+    yield from _together(agreed)
+
+
+def _together(agreed: Sequence[Agreement]) -> Iterator[str]:
+    of = {(a.rater_a, a.rater_b, a.scale, a.coefficient): a for a in agreed}
+    pairs = [*dict.fromkeys((a.rater_a, a.rater_b) for a in agreed if a.items)]
+    if not pairs:
+        return
+    rows = []
+    for a, b in pairs[:_PAIRS]:
+        kinds = [("pairs", "agreement"), ("pairs decided", "agreement"), ("pairs", "kappa")]
+        each = [of[a, b, *kind] for kind in kinds]
+        cells = [with_interval(one.value, one.low, one.high) for one in each]
+        rows.append([f"{a}, {b}", *cells, f"{each[0].items:,}"])
+    yield ""
+    yield "Judges on the same pairs (a word of each: most of its votes)"
+    yield from laid_out(["judges", "same", "both decided", "kappa", "pairs"], rows)
+    if len(pairs) > _PAIRS:
+        yield f"… and {len(pairs) - _PAIRS:,} more pairs of judges"
+
+
+def _cell(one: Bias | None) -> str:
+    return with_interval(one.value, one.low, one.high) if one else "-"

@@ -1,0 +1,141 @@
+"""Judgments as counts by query: confusions of two raters, coincidences of many."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+Kind = Literal["confusion", "by_items", "by_ratings"]
+"""What a table [..., levels, levels] counts.
+
+* ``confusion``: items, by the grade of rater A (rows) and of rater B; for two raters only.
+* ``by_items``: ordered pairs of judgments of one item, those of each item summing to 1.
+* ``by_ratings``: the same, those of an item with r judgments summing to r (Krippendorff's
+  coincidences), so that the whole sums to the number of judgments.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Ratings:
+    """Who judged what how: ``grades`` is [raters, items], -1 where a rater did not judge.
+
+    ``queries`` is [items], numbers that count up with the query ids.
+    """
+
+    raters: tuple[str, ...]
+    grades: NDArray[np.int16]
+    queries: Ints
+    levels: int
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Tables by query, [queries, levels, levels] each, of the queries that have any."""
+
+    tables: dict[Kind, Floats]
+    items: int
+
+    @property
+    def queries(self) -> int:
+        """How many queries have items."""
+        return len(next(iter(self.tables.values())))
+
+
+def ratings_of(grades: pa.Table, levels: int) -> Ratings:
+    """Grades as a matrix; of several grades of one rater for an item the lower median.
+
+    Args:
+        grades: query_id, doc_id, judge and grade, from 0 to ``levels`` - 1.
+        levels: how many grades there are.
+
+    Returns:
+        Raters in the order in which they first appear; items by query_id and doc_id.
+    """
+    raters, of_rater = _codes(grades["judge"])
+    queries, documents = (_ranks(grades[name]) for name in ("query_id", "doc_id"))
+    width = int(documents.max(initial=0)) + 1
+    pairs, of_item = np.unique(queries * width + documents, return_inverse=True)
+    values = grades["grade"].to_numpy().astype(np.int64)
+    cells = of_rater * len(pairs) + of_item
+    at = np.lexsort((values, cells))
+    starts = np.flatnonzero(np.diff(cells[at], prepend=-1))
+    sizes = np.diff(starts, append=len(at))
+    medians = at[starts + (sizes - 1) // 2]
+    matrix = np.full(len(raters) * len(pairs), -1, np.int16)
+    matrix[cells[medians]] = values[medians]
+    return Ratings(
+        tuple(raters.tolist()),
+        matrix.reshape(len(raters), len(pairs)),
+        pairs // width,
+        levels,
+    )
+
+
+def of_pair(ratings: Ratings, a: int, b: int) -> Counts:
+    """The confusion of two raters, by their rows, on the items that both judged."""
+    both = np.flatnonzero((ratings.grades[a] >= 0) & (ratings.grades[b] >= 0))
+    names, queries = np.unique(ratings.queries[both], return_inverse=True)
+    levels = ratings.levels
+    cells = (queries * levels + ratings.grades[a, both]) * levels + ratings.grades[b, both]
+    counted = np.bincount(cells, minlength=len(names) * levels**2).astype(np.float64)
+    return Counts({"confusion": counted.reshape(len(names), levels, levels)}, len(both))
+
+
+def of_panel(ratings: Ratings, rows: Ints) -> Counts:
+    """The coincidences of several raters, by their rows, on the items that two of them judged."""
+    grades = ratings.grades[rows]
+    several = np.flatnonzero((grades >= 0).sum(axis=0) >= 2)
+    names, queries = np.unique(ratings.queries[several], return_inverse=True)
+    levels = ratings.levels
+    counted = np.stack([(grades[:, several] == level).sum(axis=0) for level in range(levels)], 1)
+    many = counted.sum(axis=1)
+    by_items = np.zeros((len(names), levels, levels))
+    by_ratings = np.zeros_like(by_items)
+    for k in range(levels):
+        for m in range(levels):
+            pairs = counted[:, k] * (counted[:, m] - (k == m))
+            by_items[:, k, m] = np.bincount(queries, pairs / (many * (many - 1)), len(names))
+            by_ratings[:, k, m] = np.bincount(queries, pairs / (many - 1), len(names))
+    return Counts({"by_items": by_items, "by_ratings": by_ratings}, len(several))
+
+
+def binarised(counts: Counts, threshold: int) -> Counts:
+    """The counts as if every grade from the threshold on were 1, and every other 0.
+
+    The weight of an item does not depend on its grades, so that sums of cells are exact.
+    """
+    split = [0, threshold]
+    return Counts(
+        {
+            kind: np.add.reduceat(np.add.reduceat(table, split, axis=1), split, axis=2)
+            for kind, table in counts.tables.items()
+        },
+        counts.items,
+    )
+
+
+def views(tables: dict[Kind, Floats]) -> dict[Kind, Floats]:
+    """All tables that follow from some: a confusion tells the coincidences of its two raters."""
+    if "confusion" not in tables:
+        return tables
+    confusion = tables["confusion"]
+    both = confusion + np.swapaxes(confusion, -1, -2)
+    return {"confusion": confusion, "by_items": both / 2, "by_ratings": both}
+
+
+def _codes(column: pa.ChunkedArray) -> tuple[NDArray[np.object_], Ints]:
+    """The texts of a column as they first appear, and each row's place among them."""
+    encoded = pa.concat_arrays(column.chunks or [pa.array([], pa.string())]).dictionary_encode()
+    texts = encoded.dictionary.to_numpy(zero_copy_only=False)
+    return texts, encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+
+
+def _ranks(column: pa.ChunkedArray) -> Ints:
+    """Each row's place among the texts of a column in their own order."""
+    texts, codes = _codes(column)
+    return np.argsort(np.argsort(texts))[codes]

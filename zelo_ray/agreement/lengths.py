@@ -1,0 +1,61 @@
+"""Whether a judge grades long documents higher than their content deserves."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+def length_terms(
+    query: Ints, length: Floats, grade: Floats, queries: int, level: Ints | None = None
+) -> Floats:
+    """What `length_slope` needs to know of each query: sums that samples of queries add up.
+
+    Within a query everything is seen as its distance from the query's mean (a fixed effect of the
+    query), so that it does not matter which queries have long documents.
+
+    Args:
+        query: place of the query of each document, [documents].
+        length: of the documents, in any unit, above 0, [documents].
+        grade: the judge's, or how much it is above another, [documents].
+        queries: how many there are.
+        level: what the content is worth by another's word, such as a human grade, as numbers from
+            0: documents of one level are compared, [documents]; None: all are.
+
+    Returns:
+        Of shape [queries, k + 1, k + 1]: sums of products of k regressors (log2 of the length, then
+        a column for each level but the first) and the grade, in this order.
+    """
+    columns = [np.log2(length)]
+    if level is not None:
+        columns += [(level == each).astype(np.float64) for each in np.unique(level)[1:]]
+    table = np.stack([*columns, grade], axis=1)
+    count = np.bincount(query, minlength=queries)[:, np.newaxis]
+    sums = np.zeros((queries, table.shape[1]))
+    np.add.at(sums, query, table)
+    centred = table - (sums / np.maximum(count, 1))[query]
+    found = np.zeros((queries, table.shape[1], table.shape[1]))
+    np.add.at(found, query, centred[:, :, np.newaxis] * centred[:, np.newaxis, :])
+    return found
+
+
+def length_slope(terms: Floats) -> Floats:
+    """Grades per doubling of the length, by ordinary least squares.
+
+    Args:
+        terms: sums over queries of what `length_terms` gives, [..., k + 1, k + 1].
+
+    Returns:
+        Of shape [...]; NaN where lengths do not differ within queries and levels.
+    """
+    products = terms[..., :-1, :-1]
+    # What is left of the length when the levels are taken out (Frisch & Waugh 1933): a level that a
+    # sample lacks is a column of zeros, which the pseudo-inverse passes over.
+    levels = np.linalg.pinv(products[..., 1:, 1:], rcond=1e-10, hermitian=True)
+    across = products[..., :1, 1:] @ levels
+    rest = products[..., 0, 0] - (across @ products[..., 1:, :1])[..., 0, 0]
+    with_grade = terms[..., 0, -1] - (across @ terms[..., 1:-1, -1:])[..., 0, 0]
+    told = rest > 1e-9 * np.maximum(products[..., 0, 0], 1e-9)
+    slope: Floats = np.where(told, with_grade / np.where(told, rest, 1.0), np.nan)
+    return slope

@@ -1,0 +1,38 @@
+"""Whether a judge that is asked the same again says the same again."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+def repeats(query: Ints, item: Ints, grade: Floats, queries: int) -> Floats:
+    """How far one judge's repeated grades of the same documents lie apart, by query.
+
+    Of each document all pairs of its grades are compared, and their mean taken, so that each
+    counts the same, however often it was graded. Documents that were graded once tell nothing.
+
+    Args:
+        query: place of the query of each grade, [grades].
+        item: place of the (query_id, doc_id) of each grade, [grades].
+        grade: [grades].
+        queries: how many there are.
+
+    Returns:
+        Of shape [queries, 3]: documents graded more than once; the sum over them of the share of
+        pairs of grades that are equal; and of their mean absolute difference.
+    """
+    found = np.zeros((queries, 3))
+    order = np.lexsort((grade, item))
+    query, item, grade = query[order], item[order], grade[order]
+    starts = np.flatnonzero(np.diff(item, prepend=-1))
+    sizes = np.diff(starts, append=len(item))
+    for size in np.unique(sizes[sizes > 1]):
+        rows = starts[sizes == size]
+        table = grade[rows[:, np.newaxis] + np.arange(size)]
+        i, j = np.triu_indices(size, 1)
+        apart = np.abs(table[:, i] - table[:, j])
+        sums = [np.ones(len(rows)), (apart == 0).mean(axis=1), apart.mean(axis=1)]
+        np.add.at(found, query[rows], np.stack(sums, axis=1))
+    return found

@@ -1,0 +1,219 @@
+"""How judges vote on pairs: by the order that they see, in circles, and as other judges do.
+
+Only the sign of a vote counts here: which document is the better one, or a tie. All counts are by
+query, so that those of a sample of queries are sums of them.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+CHANCE = 0.25
+"""The share of circular triples where every pair is decided by the toss of a coin: of the eight
+ways in which three pairs can end, two are circles (Kendall & Babington Smith 1940, Biometrika
+31:324)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ballots:
+    """Votes as numbers. A pair is two documents of a query, by id, whichever of them was A."""
+
+    query_ids: list[str]
+    judges: list[str]
+    pairs: Ints
+    """Places of the query and of its two documents, [pairs, 3]."""
+    judge: Ints
+    """Whose vote it is, [votes]."""
+    pair: Ints
+    """On which pair, [votes]."""
+    sign: Ints
+    """1: the first document of the pair is better, -1: the second, 0: a tie, [votes]."""
+    shown: Ints
+    """1: the first document of the pair was shown first, -1: the second, 0: unknown, [votes]."""
+
+
+def ballots(votes: pa.Table, query_ids: list[str] | None = None) -> Ballots:
+    """Votes as numbers.
+
+    Args:
+        votes: columns of `records.Vote`: query_id, doc_id_a, doc_id_b, judge, preference, swapped;
+            the last may be null where the order is not known.
+        query_ids: the queries in the order wanted, all of them; as they appear if None.
+    """
+    queries = votes["query_id"].combine_chunks().dictionary_encode()
+    names: list[str] = queries.dictionary.to_pylist()
+    query = queries.indices.to_numpy().astype(np.int64)
+    if query_ids is not None:
+        place = {name: i for i, name in enumerate(query_ids)}
+        query = np.array([place[name] for name in names], dtype=np.int64)[query]
+    sides = pa.concat_arrays([votes[n].combine_chunks() for n in ("doc_id_a", "doc_id_b")])
+    # by their ids, so that the same votes in another order are the same pairs
+    a, b = np.split(pc.rank(sides, tiebreaker="dense").to_numpy().astype(np.int64), 2)
+    turn = np.where(a < b, 1, -1)
+    triples = np.stack([query, np.minimum(a, b), np.maximum(a, b)], axis=1)
+    pairs, pair = np.unique(triples, axis=0, return_inverse=True)
+    judge = votes["judge"].combine_chunks().dictionary_encode()
+    swapped = pc.cast(votes["swapped"], pa.int64()).fill_null(-1).to_numpy()
+    return Ballots(
+        query_ids=names if query_ids is None else query_ids,
+        judges=judge.dictionary.to_pylist(),
+        pairs=pairs,
+        judge=judge.indices.to_numpy().astype(np.int64),
+        pair=pair.reshape(-1),
+        # A preference below 0 is for A.
+        sign=(-turn * np.sign(votes["preference"].to_numpy())).astype(np.int64),
+        shown=turn * np.array([1, -1, 0])[swapped],
+    )
+
+
+def first_shown(cast: Ballots) -> Ints:
+    """Votes by what the document that was shown first came to: lost, tied, won.
+
+    Returns:
+        Of shape [judges, queries, 3]; votes whose order is unknown are left out.
+    """
+    known = cast.shown != 0
+    outcome = (cast.sign * cast.shown)[known] + 1
+    return _counts(cast, cast.judge[known], cast.pairs[cast.pair[known], 0], outcome)
+
+
+def both_orders(cast: Ballots) -> Ints:
+    """Pairs that a judge saw in both orders: with one winner, with another one, with one tie.
+
+    Of several votes in one order what most of them say counts, as in `words`. A tie in both orders
+    counts as one winner: the judge said the same.
+
+    Returns:
+        Of shape [judges, queries, 3].
+    """
+    cells = cast.judge * len(cast.pairs) + cast.pair
+    seen = []
+    for order in (1, -1):
+        mine = cast.shown == order
+        cell, place = np.unique(cells[mine], return_inverse=True)
+        each = np.bincount(3 * place.reshape(-1) + cast.sign[mine] + 1, minlength=3 * len(cell))
+        seen.append((cell, _majority(each.reshape(-1, 3)).astype(np.int64)))
+    (one, first), (other, second) = seen
+    cell, i, j = np.intersect1d(one, other, assume_unique=True, return_indices=True)
+    apart = np.abs(first[i] - second[j])  # 0 the same, 2 another winner, 1 one tie
+    judge, pair = np.divmod(cell, max(1, len(cast.pairs)))
+    return _counts(cast, judge, cast.pairs[pair, 0], np.array([0, 2, 1])[apart])
+
+
+def tally(cast: Ballots, judge: int) -> Ints:
+    """One judge's votes on each pair: for its second document, ties, for its first, [pairs, 3]."""
+    mine = cast.judge == judge
+    cells = cast.pair[mine] * 3 + cast.sign[mine] + 1
+    return np.bincount(cells, minlength=3 * len(cast.pairs)).reshape(-1, 3)
+
+
+def words(cast: Ballots) -> Floats:
+    """What each judge says of each pair, all its votes together: 1, 0, -1 as in `Ballots.sign`.
+
+    It is what most of its votes say; where no outcome has more votes than each other one, as where
+    the winner changes with the order, it is a tie.
+
+    Returns:
+        Of shape [judges, pairs]; NaN where a judge gave no vote.
+    """
+    return np.stack([_majority(tally(cast, judge)) for judge in range(len(cast.judges))])
+
+
+def majority(said: Floats) -> Floats:
+    """The panel's word on each pair: what most of its judges say, [pairs]; see `words`."""
+    each = np.stack([(said == sign).sum(axis=0) for sign in (-1, 0, 1)], axis=1)
+    return _majority(each)
+
+
+def circles(cast: Ballots, said: Floats) -> Ints:
+    """Triples of documents with all three pairs judged: in a circle, in order, with a tie.
+
+    A triple is in a circle where each document beats one of the others. One in which any pair is a
+    tie could be read either way, and is counted apart.
+
+    Args:
+        cast: the votes.
+        said: one judge's word on each pair, [pairs], NaN where there is none.
+
+    Returns:
+        Of shape [queries, 3].
+    """
+    found = np.zeros((len(cast.query_ids), 3), np.int64)
+    known = np.flatnonzero(~np.isnan(said))
+    query = cast.pairs[known, 0]  # ascending, for pairs are sorted
+    starts = np.flatnonzero(np.diff(query, prepend=-1))
+    for rows in np.split(known, starts[1:]):
+        if len(rows) >= 3:
+            found[cast.pairs[rows[0], 0]] = _circles(cast.pairs[rows, 1:], said[rows])
+    return found
+
+
+def crossed(cast: Ballots, one: int, other: int) -> Ints:
+    """How the votes of two judges on the same pairs go together, every one with every one.
+
+    With several votes of a judge on a pair this is how FastChat counts the agreement of a judge
+    with many people (Zheng et al. 2023, NeurIPS, "Judging LLM-as-a-judge", appendix D): for people
+    are one judge there. For one word a judge see `confusion`.
+
+    Returns:
+        Of shape [queries, 3, 3]: by the sign (-1, 0, 1) of the one and of the other.
+    """
+    products = tally(cast, one)[:, :, np.newaxis] * tally(cast, other)[:, np.newaxis, :]
+    found = np.zeros((len(cast.query_ids), 3, 3), np.int64)
+    np.add.at(found, cast.pairs[:, 0], products)
+    return found
+
+
+def confusion(cast: Ballots, one: Floats, other: Floats) -> Ints:
+    """How two judges' words on the same pairs go together.
+
+    Args:
+        cast: the votes.
+        one: a row of `words`, or of `majority`, [pairs].
+        other: another.
+
+    Returns:
+        Of shape [queries, 3, 3]: by the sign (-1, 0, 1) of the one and of the other.
+    """
+    both = ~np.isnan(one) & ~np.isnan(other)
+    at = [cast.pairs[both, 0], *((side[both] + 1).astype(np.int64) for side in (one, other))]
+    shape = (len(cast.query_ids), 3, 3)
+    cells = np.ravel_multi_index(at, shape)
+    return np.bincount(cells, minlength=int(np.prod(shape))).reshape(shape)
+
+
+def _counts(cast: Ballots, judge: Ints, query: Ints, outcome: Ints) -> Ints:
+    shape = (len(cast.judges), len(cast.query_ids), 3)
+    cells = np.ravel_multi_index([judge, query, outcome], shape)
+    return np.bincount(cells, minlength=int(np.prod(shape))).reshape(shape)
+
+
+def _majority(each: Ints) -> Floats:
+    """The sign whose column is the greatest, 0 if none is; NaN where there is nothing, [rows]."""
+    most = each.max(axis=1, keepdims=True)
+    word: Floats = np.where((each == most).sum(axis=1) == 1, each.argmax(axis=1) - 1.0, 0.0)
+    word[most[:, 0] == 0] = np.nan
+    return word
+
+
+def _circles(pairs: Ints, said: Floats) -> tuple[int, int, int]:
+    """The triples of one query."""
+    documents, places = np.unique(pairs, return_inverse=True)
+    first, second = places.reshape(-1, 2).T
+    beats = np.zeros((len(documents), len(documents)))
+    beats[first, second] = said > 0
+    beats[second, first] = said < 0
+    judged = np.zeros_like(beats)
+    judged[first, second] = judged[second, first] = 1.0
+    decided = beats + beats.T
+    # A closed walk of three steps is a triple: a circle has three beginnings, an undirected triple
+    # two directions, too.
+    circular = round(float(np.sum(beats @ beats * beats.T)) / 3)
+    clear, whole = (round(float(np.sum(m @ m * m)) / 6) for m in (decided, judged))
+    return circular, clear - circular, whole - clear
