@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from tests.builders import ask, judge_of, pool_of, request_of
-from zelo_ray.protocols import zelo
+from zelo_ray.protocols import sheets, zelo
 from zelo_ray.providers import Refused, Settings, module, offline
 from zelo_ray.records import Document
 
@@ -112,9 +112,74 @@ def test_a_rare_word_weighs_more_than_a_common_one():
     assert offline.frequency("straße") > 1e-5  # known from its own language
 
 
+def grading(model, document, query=QUERY):
+    documents = (Document("a", document),)
+    request = request_of(
+        judge=judge_of(f"offline:{model}"),
+        query=query,
+        documents=documents,
+        verdict=sheets.Grading,
+    )
+    answer = asyncio.run(module("offline").connect(Settings()).send(request))
+    assert answer.status == "ok"
+    return sheets.Grading.model_validate_json(answer.text)
+
+
+@pytest.mark.parametrize("model", offline.MODELS)
+def test_the_more_of_a_query_a_document_covers_the_higher_its_grade(model):
+    texts = [BAD, "The garage is cold.", "A garage door", "Reset the door of the garage", GOOD]
+    grades = [grading(model, text).grade for text in texts]
+    assert grades == sorted(grades)
+    assert (grades[0], grades[-1]) == (0, 3)
+    assert len(set(grades)) >= 3
+    assert grading(model, QUERY).grade == 3
+
+
+@pytest.mark.parametrize("model", offline.MODELS)
+def test_facets_are_words_of_the_query_found_or_missing(model):
+    found = grading(model, "Resetting garage doors")
+    assert {"reset", "garage", "door"} <= set(found.facets_covered)
+    assert "opener" in found.facets_missing
+    assert not set(found.facets_covered) & set(found.facets_missing)
+    assert model in found.rationale
+    assert grading(model, "Resetting garage doors") == found
+
+
+@pytest.mark.parametrize("model", offline.MODELS)
+@pytest.mark.parametrize("query", ["?!", "的", "\N{GRINNING FACE}", "of the"])
+@pytest.mark.parametrize("document", ["", "?!", GOOD])
+def test_nothing_to_find_is_no_error(model, query, document):
+    assert 0 <= grading(model, document, query).grade <= 3
+
+
+def test_each_judge_grades_in_a_way_of_its_own():
+    texts = ["A door", "The garage", "To reset it, open it", "garages and doorways", GOOD, BAD] * 2
+    said = [
+        [grading(model, t).rationale.split(" ", 1)[1] for t in texts] for model in offline.MODELS
+    ]
+    assert len({tuple(each) for each in said}) == 3
+
+
+def test_shares_by_hand():
+    """Of "reset", "garage" and "door" the document has two."""
+    query, document = "reset garage door", "reset the door"
+    rare = {word: offline.rarity(word) for word in ("reset", "garage", "door")}
+    expected = (rare["reset"] + rare["door"]) / sum(rare.values())
+    assert offline.bm25_share(query, document) == pytest.approx(expected)
+    grams = {
+        f" {word} "[i : i + n] for word in rare for n in (3, 4, 5) for i in range(len(word) + 3 - n)
+    }
+    text = " reset the door "
+    share = sum(gram in text for gram in grams) / len(grams)
+    assert offline.chargram_share(query, document) == pytest.approx(share)
+    gain = [offline.likelihood(query, [text])[0] for text in (document, "", query)]
+    share = (gain[0] - gain[1]) / (gain[2] - gain[1])
+    assert offline.likelihood_share(query, document) == pytest.approx(share)
+
+
 def test_what_compares_nothing_is_refused():
     class Other(BaseModel):
-        grade: int
+        colour: str
 
     two = (Document("a", GOOD), Document("b", BAD))
     for fields in ({"verdict": Other, "documents": two}, {"documents": two[:1]}):

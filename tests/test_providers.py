@@ -14,6 +14,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
 from tests.fakes import Fakes, Fault
+from zelo_ray.protocols import sheets
 from zelo_ray.providers import Fatal, Refused, Retry, Settings, module, outcome
 from zelo_ray.providers.headers import duration, server_delay
 from zelo_ray.providers.outcome import Caller, Reading, attempt
@@ -94,6 +95,23 @@ def ask(fakes, provider, *faults, timeout=5.0, key=KEY):
     result = send(request_for(provider), Settings(key, fakes.urls[provider], timeout))
     assert len(fakes.journal) == 1
     return result
+
+
+@pytest.mark.parametrize("provider", NAMES)
+@pytest.mark.parametrize("grade", [0, 2, 3])
+def test_a_document_is_graded_in_the_form_that_was_asked_for(fakes, provider, grade):
+    known = module(provider)
+    judge = Judge(provider, known.MODELS[0], options=dict(known.OPTIONS))
+    text = f"{SECRET} [[worth={grade}]]"
+    request = Request(judge, "You grade.", text, sheets.Grading, query="", documents=())
+    answer = send(request, Settings(KEY, fakes.urls[provider], 5.0))
+    assert answer.status == "ok"
+    verdict = sheets.Grading.model_validate_json(answer.text)
+    assert verdict.grade == grade
+    assert verdict.facets_covered
+    (sent,) = fakes.journal
+    places = [sent["body"].index(f'"{name}"') for name in sheets.Grading.model_fields]
+    assert places == sorted(places)  # reasons before the grade, also in the schema that is sent
 
 
 # What each fault becomes: an answer's status, or an error with the words or the status it has.

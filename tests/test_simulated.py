@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from tests.builders import ask, missing, options_of, pool_of, request_of, stored
 from zelo_ray import online
 from zelo_ray.ledger import Ledger
-from zelo_ray.protocols import advance, zelo
+from zelo_ray.protocols import advance, sheets, zelo
 from zelo_ray.providers import Fatal, PanelError, Refused, Retry, Settings, build_panel, module
 from zelo_ray.rating import bradley_terry
 from zelo_ray.records import Document, Pool, Usage
@@ -191,6 +191,59 @@ def test_two_documents_that_are_alike_have_no_shared_error():
     judge = judge_of(noise=0, shared_noise=5.0)
     documents = tuple(Document(name, "the same", {"grade": 1}) for name in "ab")
     assert preferences([pair_of(0, 0, judge=judge, documents=documents)]) == [0.0]
+
+
+# What they grade
+
+
+def single(truth, number=0, judge=None, **fields):
+    """A request about one document; another number is another document."""
+    document = Document("a", f"text {number}", {"grade": truth})
+    fields = {"query": "q", "documents": (document,), "user": document.content, **fields}
+    return request_of(judge=judge or judge_of(), verdict=sheets.Grading, **fields)
+
+
+def grades(requests):
+    return [sheets.Grading.model_validate_json(a.text).grade for a in answers_to(requests)]
+
+
+def test_without_noise_the_nearest_grade_is_given():
+    judge = judge_of(noise=0)
+    truths = (-4, 0.4, 0.5, 1, 1.6, 2.4, 2.5, 3, 9)
+    assert grades(single(truth, judge=judge) for truth in truths) == [0, 0, 1, 1, 2, 2, 3, 3, 3]
+    assert grades([single(1, judge=judge_of(noise=0, slope=2.0))]) == [2]
+
+
+@pytest.mark.parametrize(("severity", "expected"), [(1.0, [0, 0, 1, 2]), (-0.6, [1, 2, 3, 3])])
+def test_a_severe_judge_grades_lower(severity, expected):
+    judge = judge_of(noise=0, severity=severity)
+    assert grades(single(truth, judge=judge) for truth in range(4)) == expected
+
+
+@pytest.mark.parametrize("noise", [0.3, 1.0])
+def test_a_grade_is_reached_as_often_as_the_model_says(noise):
+    """P(grade >= k) is logistic in (truth - severity - k + 1/2) / noise."""
+    judge = judge_of(noise=noise, severity=0.3)
+    seen = np.array(grades(single(1.5, i, judge) for i in range(3000)))
+    for k in (1, 2, 3):
+        chance = 1 / (1 + math.exp(-(1.5 - 0.3 - k + 0.5) / noise))
+        assert is_near_share((seen >= k).sum(), 3000, chance)
+
+
+def test_an_error_on_a_document_is_shared_and_survives_repeats_its_own_do_not():
+    a, b = (judge_of(name, noise=0, shared_noise=1.0) for name in ("simulated:a", "simulated:b"))
+    seen, other = (grades(single(1.5, i, judge) for i in range(300)) for judge in (a, b))
+    assert seen == other == grades(single(1.5, i, a, repeat=1) for i in range(300))
+    assert set(seen) == {0, 1, 2, 3}
+    own = judge_of()
+    assert grades(single(1.5, i, own) for i in range(300)) != grades(
+        single(1.5, i, own, repeat=1) for i in range(300)
+    )
+
+
+def test_no_severity_leaves_the_keys_as_they_were():
+    assert pair_of(1, 2).key == pair_of(1, 2, judge=judge_of(severity=None)).key
+    assert pair_of(1, 2).key != pair_of(1, 2, judge=judge_of(severity=0.5)).key
 
 
 # The same question has the same answer

@@ -23,7 +23,7 @@ from zelo_ray.formats.files import Unwritable
 from zelo_ray.formats.pools import InputError
 from zelo_ray.ledger import LedgerError
 from zelo_ray.measures import MeasureError, QrelsError, RunError
-from zelo_ray.protocols import UnknownProtocol, refuse_unknown
+from zelo_ray.protocols import UnknownProtocol, anchors, refuse_unknown
 from zelo_ray.providers import PanelError
 from zelo_ray.report import NothingToReport, write_report
 from zelo_ray.standings import standings
@@ -131,8 +131,20 @@ def _options(kind: type[Kind], arguments: dict[str, Any]) -> Kind:
     return options
 
 
+def _with_anchors(options: Options) -> Options:
+    """With the examples of a file of the user's, if they are in one."""
+    given = options.anchors
+    try:
+        if given not in anchors.DOMAINS and "\n" not in given and Path(given).is_file():
+            options = options.model_copy(update={"anchors": Path(given).read_text("utf-8")})
+        anchors.load(options.anchors)
+    except (anchors.AnchorError, OSError, UnicodeDecodeError) as error:
+        raise OptionError(f"--anchors: {error}") from None
+    return options
+
+
 def _annotate(arguments: dict[str, Any]) -> int:
-    options = _options(Options, arguments)
+    options = _with_anchors(_options(Options, arguments))
     refuse_unknown(options.protocol)
     if options.dry_run:
         print(_preview(options))

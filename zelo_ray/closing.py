@@ -29,6 +29,8 @@ def closing(summary: Summary, options: Options) -> Iterator[str]:
         )
     yield from _raters(summary.raters)
     yield from _shares(summary.shares)
+    if options.human and not any(share.humans for share in summary.shares):
+        yield f"{options.human} holds no grade of a document that was graded: it changed nothing"
     if summary.failures:
         yield f"{summary.failures:,} requests gave no judgment: see failures.parquet"
     for reason, times in sorted(summary.reasons.items(), key=lambda item: -item[1])[:3]:

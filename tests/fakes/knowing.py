@@ -1,7 +1,8 @@
 """A judge that knows the right answer, as documents carry it: ``[[grade=2]]``, ``[[worth=1.37]]``.
 
-With two documents it votes ``tanh((worth of B - worth of A) / scale)``, with noise that follows
-from the seed, the model and the prompt. Other verdicts it fills from their schema.
+With two documents it votes ``tanh((worth of B - worth of A) / scale)``; one it grades with its
+worth, rounded to 0, 1, 2 or 3. Noise follows from the seed, the model and the prompt. Other
+verdicts it fills from their schema.
 """
 
 import math
@@ -31,7 +32,7 @@ def judge(
         schema: Names the fields of the verdict.
         model: Models of other names have other noise.
         scale: Difference of worth that is a clear preference.
-        noise: Standard deviation of the noise on the difference.
+        noise: Standard deviation of the noise on the difference, or on the grade.
         bias: What the document shown second is worth beside its content.
         seed: Of the noise.
     """
@@ -39,7 +40,8 @@ def judge(
     first, second = [*worths, 0.0, 0.0][:2]
     gap = second - first + bias if len(worths) == 2 else 0.0
     if noise:
-        gap += random.Random(f"{seed}:{model}:{user}").gauss(0.0, noise)
+        error = random.Random(f"{seed}:{model}:{user}").gauss(0.0, noise)
+        gap, first = gap + error, first + error
     fields = schema.get("properties") or {"reasoning": {"type": "string"}, "preference": {}}
     return {
         name: _fill(name, _resolve(field, schema), schema, first, gap, scale)
@@ -63,6 +65,10 @@ def _fill(
 ) -> Any:
     if name == "preference":
         return round(math.tanh(gap / scale), 4)
+    if name.startswith("facets_"):
+        return ["one of them"]
+    if name == "grade":  # also where a provider's schema knows no range
+        return min(max(round(worth), 0), 3)
     kind, choices = field.get("type", "string").lower(), field.get("enum") or []
     if choices:
         better = "B" if gap > 0 else "A"

@@ -8,7 +8,7 @@ from zelo_ray.formats.tables import schema_of, table_of
 from zelo_ray.formats.truth import read_grades
 from zelo_ray.protocols import Learned
 from zelo_ray.protocols import module as protocol_module
-from zelo_ray.records import Rater, Share
+from zelo_ray.records import GradedScore, Rater, Share
 
 _NARROW = ("query_id", "doc_id", "judge", "grade", "score")  # columns to learn from
 
@@ -21,7 +21,7 @@ def human_grades(options: Options) -> pa.Table | None:
     """
     if options.human is None:
         return None
-    if "grades" not in protocol_module(options.protocol).LEARNS:
+    if protocol_module(options.protocol).SCORE is not GradedScore:
         raise OptionError("--human anchors a panel's grades: it goes with --protocol graded")
     return read_grades(options.human)
 

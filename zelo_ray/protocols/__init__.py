@@ -18,7 +18,11 @@ from zelo_ray.config import Options
 from zelo_ray.rating import Fit
 from zelo_ray.records import Failure, Judge, Pool, Rater, Reply, Request, Share
 
-PROTOCOLS = {"zelo": "zelo_ray.protocols.zelo"}
+PROTOCOLS = {
+    "zelo": "zelo_ray.protocols.zelo",
+    "graded": "zelo_ray.protocols.graded",
+    "zelo+graded": "zelo_ray.protocols.zelo_graded",
+}
 """Ways of judging, by a panel."""
 
 RANKERS = {

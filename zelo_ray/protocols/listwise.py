@@ -47,7 +47,7 @@ def rounds(pool: Pool, panel: Sequence[Judge], options: Options) -> Rounds:
         (reply,) = yield [_request(pool.query, window, judge)]
         found = verdict_in(reply, order_of(len(window)))
         if isinstance(found, str):
-            return [failure_of(pool.query_id, [d.id for d in window], judge.name, reply, found)]
+            return [failure_of(pool.query_id, [d.id for d in window], reply.judge, reply, found)]
         ranked[start:end] = [window[number - 1] for number in found.order]
     scores = {document.id: float(len(ranked) - rank) for rank, document in enumerate(ranked, 1)}
     return [Ranked(pool.query_id, d.id, scores[d.id]) for d in limited]

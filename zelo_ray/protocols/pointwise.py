@@ -43,7 +43,7 @@ def rounds(pool: Pool, panel: Sequence[Judge], options: Options) -> Rounds:
     for document, reply in zip(limited, replies, strict=True):
         found = verdict_in(reply, Relevance)
         if isinstance(found, str):
-            return [failure_of(pool.query_id, [document.id], judge.name, reply, found)]
+            return [failure_of(pool.query_id, [document.id], reply.judge, reply, found)]
         ranked.append(Ranked(pool.query_id, document.id, float(found.relevance)))
     return ranked
 

@@ -47,7 +47,7 @@ def rounds(pool: Pool, panel: Sequence[Judge], options: Options) -> Rounds:
         if isinstance(found, Scores) and len(found.scores) != len(chunk):
             found = f"{len(found.scores)} scores for {len(chunk)} documents"
         if isinstance(found, str):
-            return [failure_of(pool.query_id, [d.id for d in limited], judge.name, reply, found)]
+            return [failure_of(pool.query_id, [d.id for d in limited], reply.judge, reply, found)]
         scores += found.scores
     return [Ranked(pool.query_id, d.id, s) for d, s in zip(limited, scores, strict=True)]
 

@@ -1,4 +1,7 @@
-"""What every prompt needs: a template from a file, documents cut to size, delimiters to trust."""
+"""What every protocol needs: prompts from files, documents cut to size, delimiters to trust.
+
+And, when the replies are there, verdicts out of them.
+"""
 
 import hashlib
 import math
@@ -7,8 +10,13 @@ from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from string import Template
+from typing import TypeVar
 
-from zelo_ray.records import Document
+from pydantic import BaseModel, ValidationError
+
+from zelo_ray.records import Document, Failure, Reply, first_error
+
+V = TypeVar("V", bound=BaseModel)
 
 BYTES_PER_TOKEN = 4
 """UTF-8 bytes a token: near enough for English, Chinese and Japanese, and cautious elsewhere."""
@@ -43,3 +51,25 @@ def code_for(*texts: str) -> str:
     """A code for delimiters that none of the texts holds: it follows from them, by a hash."""
     digest = hashlib.sha256("\0".join(texts).encode()).hexdigest()
     return digest[:12]
+
+
+def verdict_in(reply: Reply, verdict: type[V]) -> V | str:
+    """The verdict that a reply holds, or why it holds none.
+
+    Of a field that is given twice the last counts, as for every reader of JSON; the order of the
+    fields does not.
+    """
+    if reply.status != "ok":
+        return reply.reason
+    try:
+        return verdict.model_validate_json(reply.text)
+    except ValidationError as error:
+        return first_error(error)
+
+
+def failure_of(
+    query_id: str, doc_ids: Sequence[str], judge: str, reply: Reply, why: str
+) -> Failure:
+    """What a judge's question about these documents comes to when its reply is no good."""
+    status = "invalid" if reply.status == "ok" else reply.status
+    return Failure(query_id, tuple(doc_ids), judge, status, why, reply.attempts, reply.key)

@@ -4,12 +4,14 @@ They are for trying things out, for tests, and as a baseline that a paid judge s
 scores both documents against the query by the words or letters that they share, and votes for the
 higher score; none understands a paraphrase. How common a word is they know from the `wordfreq`
 package, as a language model does from its training. They answer pairwise requests, and as rerankers
-give the scores themselves.
+give the scores themselves. A document by itself they grade by how much of the query it covers: the
+more of its words and the rarer these are, whatever is said about them.
 """
 
 import json
 import math
 import re
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache
@@ -54,24 +56,45 @@ class Offline:
     """Answers from the request's own material."""
 
     async def send(self, request: Request) -> Answer:
-        """Compare two documents, or score some."""
-        if "scores" in request.verdict.model_fields:
-            texts = [document.content for document in request.documents]
-            score, _ = _JUDGES[request.judge.model]
-            # Not in a thread: the stemmer is not made for several.
-            text = json.dumps({"scores": score(request.query, texts)})
-            return Answer("ok", text, Usage(), model=request.judge.model)
-        if "preference" not in request.verdict.model_fields or len(request.documents) != 2:
-            raise Refused("offline judges compare two documents or score some, and nothing else")
-        score, slope = _JUDGES[request.judge.model]
-        a, b = score(request.query, [document.content for document in request.documents])
-        preference = round(math.tanh((b - a) * slope), 4)
-        said = f"{request.judge.model} scores A {a:.3f} and B {b:.3f}"
-        text = json.dumps({"reasoning": said, "preference": preference})
-        return Answer("ok", text, Usage(), model=request.judge.model)
+        """Compare two documents, grade one, or score some."""
+        judge = request.judge.model
+        texts = [document.content for document in request.documents]
+        # Not in a thread: the stemmer is not made for several.
+        match (
+            sorted({"scores", "grade", "preference"} & request.verdict.model_fields.keys()),
+            texts,
+        ):
+            case ["scores"], _:
+                verdict = {"scores": _JUDGES[judge][0](request.query, texts)}
+            case ["grade"], [text]:
+                verdict = _grading(judge, request.query, text)
+            case ["preference"], [first, second]:
+                verdict = _preference(judge, request.query, first, second)
+            case _:
+                raise Refused("offline judges compare two documents, grade one or score some")
+        return Answer("ok", json.dumps(verdict), Usage(), model=judge)
 
     async def aclose(self) -> None:
         """Nothing is held."""
+
+
+def _preference(judge: str, query: str, first: str, second: str) -> dict[str, Any]:
+    score, slope = _JUDGES[judge]
+    a, b = score(query, [first, second])
+    said = f"{judge} scores A {a:.3f} and B {b:.3f}"
+    return {"reasoning": said, "preference": round(math.tanh((b - a) * slope), 4)}
+
+
+def _grading(judge: str, query: str, document: str) -> dict[str, Any]:
+    share, stems = _SHARES[judge](query, document), set(_stems(document))
+    telling = set(_telling(query))
+    facets = [(word, stem in stems) for stem, word in _query_words(query) if word in telling]
+    return {
+        "facets_covered": [word for word, covered in facets if covered],
+        "facets_missing": [word for word, covered in facets if not covered],
+        "rationale": f"{judge} finds {share:.0%} of the query covered",
+        "grade": bisect_right(_STEPS, share),
+    }
 
 
 def bm25(query: str, documents: Sequence[str], k1: float = 1.2, b: float = 0.75) -> list[float]:
@@ -128,6 +151,34 @@ _JUDGES: dict[str, tuple[Callable[[str, Sequence[str]], list[float]], float]] = 
 """Each scorer with the slope that turns a difference of its scores into a preference."""
 
 
+def bm25_share(query: str, document: str) -> float:
+    """How much of its words' rarity a query finds in the document."""
+    stems, words = set(_stems(document)), _query_words(query)
+    found = sum(rarity(word) for stem, word in words if stem in stems)
+    return found / max(sum(rarity(word) for _, word in words), 1e-9)
+
+
+def chargram_share(query: str, document: str) -> float:
+    """How many of the query's character 3- to 5-grams, within words, the document has."""
+    grams, text = _grams(query), f" {' '.join(_words(document))} "
+    return sum(gram in text for gram in grams) / max(1, len(grams))
+
+
+def likelihood_share(query: str, document: str) -> float:
+    """What the query's likelihood gains by the document, of what it would by the query itself."""
+    found, least, most = likelihood(query, [document, "", query])
+    return min(1.0, max(0.0, (found - least) / (most - least))) if most > least else 0.0
+
+
+_SHARES: dict[str, Callable[[str, str], float]] = {
+    "bm25": bm25_share,
+    "chargram": chargram_share,
+    "likelihood": likelihood_share,
+}
+_STEPS = (0.4, 0.6, 0.8)
+"""Shares of the query from which on a document is marginal, relevant, highly relevant."""
+
+
 @lru_cache(2**16)
 def frequency(word: str) -> float:
     """How large a share of running text a word is, in the language that uses it most."""
@@ -170,6 +221,20 @@ def _query_words(query: str) -> tuple[tuple[str, str], ...]:
     return tuple({_stem(word): word for word in reversed(_words(query))}.items())[::-1]
 
 
+def _telling(text: str) -> list[str]:
+    """The words that say something, or all where none does."""
+    words = _words(text)
+    return [word for word in words if rarity(word) > 1] or words
+
+
+@lru_cache(1024)
+def _grams(text: str) -> frozenset[str]:
+    padded = [f" {word} " for word in _telling(text)]
+    return frozenset(
+        word[i : i + n] for word in padded for n in (3, 4, 5) for i in range(len(word) - n + 1)
+    )
+
+
 @cache
 def _vectorizer() -> Any:
     from sklearn.feature_extraction.text import HashingVectorizer  # noqa: PLC0415 - paid where it is used
@@ -179,5 +244,4 @@ def _vectorizer() -> Any:
 
 @lru_cache(4096)
 def _chargrams(text: str) -> Any:
-    telling = [word for word in _words(text) if rarity(word) > 1]
-    return _vectorizer().transform([" ".join(telling or _words(text))])
+    return _vectorizer().transform([" ".join(_telling(text))])

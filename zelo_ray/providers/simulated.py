@@ -10,7 +10,12 @@ where e is standard logistic, drawn for each request, and z standard normal, dra
 and the same for all simulated judges, since real ones err together. Its preference is the tanh of
 half of that. So with noise 1 and nothing else the second document wins with probability
 1 / (1 + exp(-slope (difference of truths))): the model of Bradley & Terry (1952, Biometrika
-39:324), whose scores then estimate slope times truth.
+39:324), whose scores then estimate slope times truth. A single document it sees as
+
+    slope (truth) - severity + shared_noise z + noise e
+
+and grades that as the nearest of 0, 1, 2 and 3: the graded response model of Samejima (1969,
+Psychometrika Monograph 17), with logistic errors.
 
 Every draw follows from the request's key, so the same question has the same answer, and judges of
 other names err on their own. Whatever is drawn follows from what the key covers, and from no id.
@@ -46,9 +51,14 @@ class Traits(BaseModel):
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
 
     truth: str = Field("grade", min_length=1, description="the field of the metadata")
-    slope: _Logits = Field(1.0, description="logits for each step of truth")
-    noise: _Scale = Field(1.0, description="scale of the logistic error of a vote; 0 never errs")
-    shared_noise: _Scale = Field(0.0, description="sd of the error on a pair that all judges share")
+    slope: _Logits = Field(1.0, description="logits, or grades, for each step of truth")
+    noise: _Scale = Field(1.0, description="scale of the logistic error of a vote or a grade")
+    shared_noise: _Scale = Field(
+        0.0, description="sd of the error on a pair or document that all judges share"
+    )
+    severity: _Logits | None = Field(
+        None, description="grades by which what is seen is marked down; 0 if None"
+    )
     position_bias: _Logits = Field(0.0, description="logits in favour of what is shown first")
     refusals: _Chance = Field(0.0, description="chance of an answer that refuses")
     truncated: _Chance = Field(0.0, description="chance of an answer that breaks off")
@@ -92,7 +102,7 @@ class Simulated:
         self._calls = Counter[str]()
 
     async def send(self, request: Request) -> Answer:
-        """Compare two documents, badly or well."""
+        """Compare two documents or grade one, badly or well."""
         judge = request.judge
         traits = _traits(judge)
         text = json.dumps(_verdict(request, traits))
@@ -150,7 +160,7 @@ def _verdict(request: Request, traits: Traits) -> dict[str, Any]:
     for field, (documents, write) in _VERDICTS.items():
         if field in request.verdict.model_fields and len(request.documents) == documents:
             return write(request, traits, [_truth(request, each) for each in request.documents])
-    raise Refused("simulated judges compare two documents and answer nothing else")
+    raise Refused("simulated judges compare two documents or grade one, and answer nothing else")
 
 
 def _truth(request: Request, document: Document) -> float:
@@ -175,6 +185,24 @@ def _preference(request: Request, traits: Traits, truths: Sequence[float]) -> di
     return {"reasoning": said, "preference": math.tanh(seen / 2)}
 
 
+def _grading(request: Request, traits: Traits, truths: Sequence[float]) -> dict[str, Any]:
+    """The verdict on one document."""
+    (document,), (truth,) = request.documents, truths
+    shared = random.Random(json.dumps([request.query, document.content])).gauss(0.0, 1.0)
+    seen = (
+        traits.slope * truth
+        - (traits.severity or 0.0)
+        + traits.shared_noise * shared
+        + traits.noise * _logistic(random.Random(request.key))
+    )
+    return {
+        "facets_covered": [],
+        "facets_missing": [],
+        "rationale": f"It is worth {truth:g}; seen as {seen:.2f}",
+        "grade": min(max(math.floor(seen + 0.5), 0), 3),
+    }
+
+
 def _logistic(rng: random.Random) -> float:
     """A draw from the standard logistic distribution."""
     chance = rng.random() or 2**-54
@@ -196,5 +224,8 @@ def _shared_error(request: Request, truths: Sequence[float]) -> float:
 
 _Writer = Callable[[Request, Traits, Sequence[float]], dict[str, Any]]
 
-_VERDICTS: Mapping[str, tuple[int, _Writer]] = {"preference": (2, _preference)}
+_VERDICTS: Mapping[str, tuple[int, _Writer]] = {
+    "preference": (2, _preference),
+    "grade": (1, _grading),
+}
 """By the field that tells a verdict: how many documents it is about, and what writes it."""

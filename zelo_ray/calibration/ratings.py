@@ -1,0 +1,131 @@
+"""Grades as the fit takes them, and how often a unit got which."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Ratings:
+    """Grades, one entry an observation.
+
+    A unit is what one latent number belongs to: an item, or a query whose documents' scores are
+    known but for a shift, which stand in ``offset``. Repeats, of the same judge on the same unit
+    at the same offset, share the weight of one, since a judge repeats its errors.
+    """
+
+    unit: Ints
+    """0 to units - 1"""
+    judge: Ints
+    """place in judges"""
+    grade: Ints
+    """0 to levels - 1"""
+    units: int
+    judges: tuple[str, ...]
+    offset: Floats | None = None
+    """known part of the latent; None: 0 for all"""
+    weight: Floats | None = None
+    """how often an observation counts; None: once each"""
+    levels: int = 4
+
+    def __post_init__(self) -> None:
+        """Raises ValueError where entries are of unequal length, out of range or not finite."""
+        columns: list[NDArray[Any]] = [self.unit, self.judge, self.grade]
+        columns += [c for c in (self.offset, self.weight) if c is not None]
+        if len({np.shape(column) for column in columns}) > 1 or self.unit.ndim != 1:
+            raise ValueError("unit, judge, grade, offset and weight must be of one length")
+        for what, column, end in (
+            ("unit", self.unit, self.units),
+            ("judge", self.judge, len(self.judges)),
+            ("grade", self.grade, self.levels),
+        ):
+            if column.size and not 0 <= column.min() <= column.max() < end:
+                raise ValueError(f"{what} must lie in 0 to {end - 1}")
+        if self.offset is not None and not np.isfinite(self.offset).all():
+            raise ValueError("offset must be finite")
+        if self.weight is not None and not (
+            np.isfinite(self.weight).all() and (self.weight >= 0).all()
+        ):
+            raise ValueError("weight must be finite and not negative")
+
+
+def shared_weights(ratings: Ratings) -> Floats:
+    """Weight of each observation, after repeats have shared theirs."""
+    weight = np.ones(len(ratings.unit)) if ratings.weight is None else ratings.weight
+    vote = ratings.unit * len(ratings.judges) + ratings.judge
+    if ratings.offset is not None:
+        vote = _codes(vote, np.unique(ratings.offset, return_inverse=True)[1])
+    _, place, repeats = np.unique(vote, return_inverse=True, return_counts=True)
+    shared: Floats = weight / repeats[place]
+    return shared
+
+
+def graded(ratings: Ratings) -> NDArray[np.bool_]:
+    """Which units have a grade, of shape [units]."""
+    return np.bincount(ratings.unit, minlength=ratings.units) > 0
+
+
+def counted(ratings: Ratings, shifts: Floats | None, low: int, span: int) -> csr_array:
+    """How much weight each unit gave to each feature: a judge's grade, at a shift on the lattice.
+
+    An observation between two places of the lattice is shared by both, in proportion.
+
+    Args:
+        ratings: the grades.
+        shifts: offsets in steps of the lattice; None: all 0.
+        low: lowest place that a feature stands for.
+        span: how many places there are.
+
+    Returns:
+        Weights of shape [units, judges * levels * span], in canonical order.
+    """
+    weight = shared_weights(ratings)
+    kind = (ratings.judge * ratings.levels + ratings.grade) * span
+    if shifts is None:
+        rows, columns, values = ratings.unit, kind, weight
+    else:
+        floor = np.floor(shifts).astype(np.int64)
+        part = shifts - floor
+        rows = np.concatenate([ratings.unit, ratings.unit])
+        columns = np.concatenate([kind + floor - low, kind + floor + 1 - low])
+        values = np.concatenate([weight * (1 - part), weight * part])
+    # Sorted with the values, so that the order in which grades came cannot matter.
+    order = np.lexsort((values, columns, rows))
+    shape = (ratings.units, len(ratings.judges) * ratings.levels * span)
+    counts = csr_array((values[order], (rows[order], columns[order])), shape=shape)
+    counts.sum_duplicates()
+    return counts
+
+
+def distinct(counts: csr_array) -> tuple[Ints, Ints]:
+    """Find equal rows.
+
+    Returns:
+        For each distinct row the place of one that is so, and for each row its place among these.
+    """
+    lengths = np.diff(counts.indptr)
+    entries = _codes(
+        counts.indices.astype(np.int64), np.unique(counts.data, return_inverse=True)[1]
+    )
+    code = lengths.astype(np.int64)
+    for position in range(int(lengths.max(initial=0))):
+        long = np.flatnonzero(lengths > position)
+        entry = entries[counts.indptr[long] + position]
+        # Rows of other lengths differ from these in their code since the start.
+        code[long] = _codes(code[long], entry)
+        code = _codes(code, lengths)
+    _, first, place = np.unique(code, return_index=True, return_inverse=True)
+    return first, place
+
+
+def _codes(first: Ints, second: Ints) -> Ints:
+    """Small whole numbers that are equal where both are."""
+    both = np.unique(first, return_inverse=True)[1] * (int(second.max(initial=0)) + 1) + second
+    codes: Ints = np.unique(both, return_inverse=True)[1].astype(np.int64)
+    return codes

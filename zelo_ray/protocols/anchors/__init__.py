@@ -1,0 +1,117 @@
+"""Anchors: worked examples that pin the grades, one document for each grade of a query.
+
+Those in this folder were written for the project, one file a domain. A file of the same form may
+take their place; several sets in it, parted by ``---``, are drawn from.
+"""
+
+from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
+from random import Random
+from typing import Annotated, Any
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from zelo_ray.records import first_error
+
+GRADES = (0, 1, 2, 3)
+DOMAINS = tuple(
+    sorted(
+        file.name.removesuffix(".yaml")
+        for file in files(__package__).iterdir()
+        if file.name.endswith(".yaml")
+    )
+)
+"""Of the examples that come with the project."""
+
+_Text = Annotated[str, Field(min_length=1)]
+
+
+class AnchorError(Exception):
+    """The anchors cannot be used; the message is one line that says why, and what to do."""
+
+
+class Example(BaseModel):
+    """A document, and why it has its grade."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", str_strip_whitespace=True)
+
+    document: _Text
+    reason: _Text
+
+
+class Anchor(BaseModel):
+    """A query with an example of each grade."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", str_strip_whitespace=True)
+
+    query: _Text
+    grades: dict[int, Example]
+
+    @field_validator("grades")
+    @classmethod
+    def _each_grade_once(cls, grades: dict[int, Example]) -> dict[int, Example]:
+        if missing := [grade for grade in GRADES if grade not in grades]:
+            raise ValueError(f"no example of grade {', '.join(map(str, missing))}")
+        if strange := [grade for grade in grades if grade not in GRADES]:
+            raise ValueError(f"grade {strange[0]} is none of 0, 1, 2, 3")
+        return grades
+
+
+@cache
+def load(anchors: str) -> tuple[Anchor, ...]:
+    """The examples of a domain, or those that a text holds.
+
+    Args:
+        anchors: one of `DOMAINS`, or the text of a file of the same form.
+
+    Raises:
+        AnchorError: it is neither.
+    """
+    if anchors not in DOMAINS:
+        return parse(anchors)
+    return parse(files(__package__).joinpath(f"{anchors}.yaml").read_text(encoding="utf-8"))
+
+
+def parse(text: str) -> tuple[Anchor, ...]:
+    """Read one or more sets of examples.
+
+    Raises:
+        AnchorError: the text is no YAML, or a set lacks a grade or anything else.
+    """
+    try:
+        found = [each for each in yaml.safe_load_all(text) if each is not None]
+    except yaml.YAMLError as error:
+        raise AnchorError(f"the anchors are no YAML: {' '.join(str(error).split())}") from None
+    if not found:
+        raise AnchorError("the anchors are empty: give a query, and an example of each grade")
+    return tuple(_anchor(number, each) for number, each in enumerate(found, 1))
+
+
+def draw(anchors: Sequence[Anchor], rng: Random) -> str:
+    """One of the sets, as a prompt shows it: its examples in an order of chance.
+
+    Texts are quoted line by line, so that no example looks like the document to be graded.
+    """
+    anchor = rng.choice(anchors)
+    lines = [f"Query of the examples: {_on_one_line(anchor.query)}"]
+    for name, grade in zip("ABCD", rng.sample(GRADES, len(GRADES)), strict=True):
+        example = anchor.grades[grade]
+        quoted = (f"> {line}" for line in example.document.splitlines())
+        lines += ["", f"Example {name}:", *quoted, f"Grade {grade}: {_on_one_line(example.reason)}"]
+    return "\n".join(lines)
+
+
+def _on_one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _anchor(number: int, found: Any) -> Anchor:
+    if isinstance(found, str):  # a name, or a file of prose
+        known = ", ".join(DOMAINS)
+        raise AnchorError(f"unknown anchors {found[:60]!r}; there are {known}, or give a file")
+    try:
+        return Anchor.model_validate(found)
+    except ValidationError as error:
+        raise AnchorError(f"the anchors, set {number}: {first_error(error)}") from None

@@ -1,0 +1,226 @@
+"""The graded protocol: every judge grades every document from 0 to 3, by itself.
+
+The grades are pinned to worked examples (see `anchors`), shown in another order each time. What the
+panel's grades come to is learned from all of a run at once: how severe and how steady each judge
+is. One round.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from zelo_ray import calibration
+from zelo_ray.config import Options
+from zelo_ray.protocols import Rounds
+from zelo_ray.protocols.sheets import Grading, sheets
+from zelo_ray.rating import Fit
+from zelo_ray.records import Grade, GradedScore, Judge, Pool, Rater, Share
+
+TABLES = {"grades": Grade}
+SCORE = GradedScore
+LEARNS = ("grades",)
+ROUNDS = 1
+MIN_DOCUMENTS = 1
+VERDICTS = (Grading,)
+
+HUMAN = "human"
+"""Human grades take part under this name."""
+_UNGRADED = "it has no grades"
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+def rounds(pool: Pool, panel: Sequence[Judge], options: Options) -> Rounds:
+    """Let every judge grade every document."""
+    documents = pool.documents[: options.document_limit]
+    asked = [
+        sheet
+        for document in documents
+        for judge in panel
+        for sheet in sheets(pool, document, judge, options)
+    ]
+    if not asked:
+        return []
+    replies = yield [sheet.request for sheet in asked]
+    return [sheet.read(reply) for sheet, reply in zip(asked, replies, strict=True)]
+
+
+def count(pool: Pool, panel: Sequence[Judge], options: Options) -> dict[str, int]:
+    """One request for each document and repeat."""
+    documents = len(pool.documents[: options.document_limit])
+    return {judge.name: documents * options.repeats for judge in panel}
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """What all grades of a run say of its judges; ``model`` is None if there are none."""
+
+    model: calibration.Model | None = None
+    raters: tuple[Rater, ...] = ()
+    shares: tuple[Share, ...] = ()
+
+
+def learn(tables: Mapping[str, pa.Table], options: Options) -> Learned:
+    """Measure the judges, and with human grades the scale that they share.
+
+    Human grades are rounded, and what lies below 0 or above 3 counts as 0 or 3; those of documents
+    without a grade by a judge are left out. They anchor the scale, and correct the shares.
+
+    Args:
+        tables: ``grades``, with query_id, doc_id, judge and grade; perhaps ``human``, with
+            query_id, doc_id and relevance.
+        options: of the job.
+
+    Raises:
+        ArithmeticError: the fit did not converge.
+    """
+    grades = tables["grades"]
+    if not len(grades):
+        return Learned()
+    judges = sorted(pc.unique(grades["judge"]).to_pylist())
+    unit, query, human = _units(grades, tables.get("human"))
+    ratings = calibration.Ratings(
+        unit=unit,
+        judge=pc.index_in(grades["judge"], pa.array(judges)).to_numpy().astype(np.int64),
+        grade=grades["grade"].to_numpy(),
+        units=len(human),
+        judges=tuple(judges),
+    )
+    anchor = HUMAN if np.isfinite(human).any() else None
+    anchored = _with_human(ratings, human) if anchor else ratings
+    model = calibration.learn(anchored, family_of(options), anchor, clusters=query)
+    score, _, grade = _pooled(model, ratings, options)
+    panel = grade.astype(np.float64) if options.pooling == "median" else score  # 1.5 is grade 1
+    return Learned(model, model.raters, calibration.shares(panel, human, ratings.levels))
+
+
+def family_of(options: Options) -> str:
+    """How judges are taken to err. They are measured even where pooling needs no model."""
+    return "beta" if options.pooling == "beta" else "thurstone"
+
+
+def _units(grades: pa.Table, human: pa.Table | None) -> tuple[Ints, Ints, Floats]:
+    """Number the documents that have grades.
+
+    Returns:
+        The number of each row's document; for each document a number of its query, and its human
+        grade, NaN where there is none.
+    """
+    tables = [grades] if human is None else [grades, human]
+    ids = pa.concat_tables([table.select(["query_id", "doc_id"]) for table in tables])
+    query, doc = (_codes(column) for column in ids.columns)
+    width = int(doc.max()) + 1
+    code = query * width + doc
+    known, unit = np.unique(code[: len(grades)], return_inverse=True)
+    labels = np.full(len(known), np.nan)
+    if human is not None:
+        place = np.searchsorted(known, code[len(grades) :]).clip(max=len(known) - 1)
+        found = known[place] == code[len(grades) :]
+        relevance = human["relevance"].to_numpy()[found]
+        labels[place[found]] = np.rint(relevance).clip(0, 3)
+    return unit, known // width, labels
+
+
+def _codes(column: pa.ChunkedArray) -> Ints:
+    """Numbers that sort as the texts do, so that the order of rows cannot matter."""
+    encoded = column.dictionary_encode().combine_chunks()
+    ranks = pc.rank(encoded.dictionary).to_numpy().astype(np.int64)
+    codes: Ints = ranks[encoded.indices.to_numpy()]
+    return codes
+
+
+def _with_human(ratings: calibration.Ratings, human: Floats) -> calibration.Ratings:
+    """The panel's grades, and those of a judge that is the human."""
+    (graded,) = np.isfinite(human).nonzero()
+    judge = np.full(len(graded), len(ratings.judges))
+    return calibration.Ratings(
+        unit=np.concatenate([ratings.unit, graded]),
+        judge=np.concatenate([ratings.judge, judge]),
+        grade=np.concatenate([ratings.grade, human[graded].astype(np.int64)]),
+        units=ratings.units,
+        judges=(*ratings.judges, HUMAN),
+    )
+
+
+def fit(
+    judgments: Sequence[Sequence[Grade]], options: Options, learned: Learned | None = None
+) -> list[Fit]:
+    """What the panel says of each document; human grades shape the scale only.
+
+    A document without a grade gets no score, and nothing has one before the judges are measured.
+    A fit depends, bit for bit, on the grades of its pool and what was learned alone.
+    """
+    if learned is None:
+        return [Fit() for _ in judgments]
+    if learned.model is None or not any(judgments):
+        return [Fit(reason=_UNGRADED) for _ in judgments]
+    model, judges = learned.model, {name: i for i, name in enumerate(learned.model.judges)}
+    items = dict[tuple[int, str], int]()  # number of a pool, and document: the unit
+    rows = [
+        (items.setdefault((number, each.doc_id), len(items)), judges[each.judge], each.grade)
+        for number, grades in enumerate(judgments)
+        for each in grades
+    ]
+    unit, judge, grade = np.array(rows, dtype=np.int64).reshape(-1, 3).T
+    ratings = calibration.Ratings(unit, judge, grade, len(items), model.judges)
+    columns = (
+        *_pooled(model, ratings, options),
+        np.bincount(unit, minlength=len(items)),
+        calibration.median(ratings),
+        calibration.majority(ratings),
+        calibration.disagreement(ratings),
+    )
+    words = list[list[_Word]]([] for _ in judgments)
+    for (number, doc_id), *word in zip(
+        items, *(column.tolist() for column in columns), strict=True
+    ):
+        words[number].append(_Word(doc_id, *word))
+    return [
+        Fit(_ranked(grades[0].query_id, said, options)) if grades else Fit(reason=_UNGRADED)
+        for grades, said in zip(judgments, words, strict=True)
+    ]
+
+
+class _Word(NamedTuple):
+    """What a panel says of one document."""
+
+    doc_id: str
+    score: float
+    std_error: float
+    grade: int
+    comparisons: int
+    median: float
+    majority: int
+    disagreement: float
+
+
+def _pooled(
+    model: calibration.Model, ratings: calibration.Ratings, options: Options
+) -> tuple[Floats, Floats, Ints]:
+    """Score, standard error and grade of each document; a median of 1.5 is grade 1."""
+    if options.pooling in ("thurstone", "beta"):
+        posterior = calibration.judge(model, ratings)
+        return posterior.grade_mean, posterior.grade_sd, posterior.grade
+    plain = {"median": calibration.median, "majority": calibration.majority}[options.pooling]
+    score = plain(ratings).astype(np.float64)
+    return score, np.full(len(score), np.nan), np.floor(score).astype(np.int64)
+
+
+def _ranked(query_id: str, words: Sequence[_Word], options: Options) -> tuple[GradedScore, ...]:
+    """The best first; equal scores by document id."""
+    ordered = sorted(words, key=lambda word: (-word.score, word.doc_id))
+    return tuple(
+        GradedScore(
+            query_id=query_id,
+            rank=rank,
+            ambiguous=word.disagreement >= options.ambiguous,
+            **word._asdict(),
+        )
+        for rank, word in enumerate(ordered, 1)
+    )

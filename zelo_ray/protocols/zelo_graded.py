@@ -1,0 +1,150 @@
+"""Battles within queries, and a few grades that put the scores of all queries on one scale.
+
+Scores of battles say nothing across queries, since each query's are centred on its own documents.
+So, after the battles, some documents of each query are graded, spread over the ranks that the
+battles gave; a query's grades tell how far its scores are shifted. Two rounds.
+"""
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from math import hypot, nan
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from zelo_ray import calibration
+from zelo_ray.config import Options
+from zelo_ray.protocols import Rounds, graded, zelo
+from zelo_ray.protocols.graded import Learned
+from zelo_ray.protocols.sheets import sheets
+from zelo_ray.rating import Fit
+from zelo_ray.records import AbsoluteScore, Grade, Judge, Pool, Score, Vote
+
+TABLES = {"votes": Vote, "grades": Grade}
+SCORE = AbsoluteScore
+LEARNS = ("grades", "scores")
+VERDICTS = (*zelo.VERDICTS, *graded.VERDICTS)
+ROUNDS = 2
+MIN_DOCUMENTS = 2
+
+
+def rounds(pool: Pool, panel: Sequence[Judge], options: Options) -> Rounds:
+    """Let every judge vote on every pair, then take turns in grading some of the documents."""
+    votes = yield from zelo.rounds(pool, panel, options)
+    (ranked,) = zelo.fit([[vote for vote in votes if isinstance(vote, Vote)]], options)
+    documents = {document.id: document for document in pool.documents}
+    judges = _turns(pool, panel, options)
+    chosen = [ranked.scores[place] for place in _spread(len(ranked.scores), options.grades)]
+    asked = [
+        sheet
+        for score, judge in zip(chosen, judges, strict=False)
+        for sheet in sheets(pool, documents[score.doc_id], judge, options)
+    ]
+    if not asked:
+        return votes
+    replies = yield [sheet.request for sheet in asked]
+    return [*votes, *(sheet.read(reply) for sheet, reply in zip(asked, replies, strict=True))]
+
+
+def count(pool: Pool, panel: Sequence[Judge], options: Options) -> dict[str, int]:
+    """As many as votes take, and a judge's share of the grades."""
+    votes = zelo.count(pool, panel, options)
+    documents = len(pool.documents[: options.document_limit])
+    chosen = len(_spread(documents, options.grades)) if any(votes.values()) else 0
+    for judge in _turns(pool, panel, options)[:chosen]:
+        votes[judge.name] += options.repeats
+    return votes
+
+
+def _turns(pool: Pool, panel: Sequence[Judge], options: Options) -> list[Judge]:
+    """Who grades the first, second ... of the chosen documents."""
+    rng = random.Random(f"{options.seed}:{pool.query_id}:grades")
+    start = rng.randrange(len(panel))
+    return [panel[(start + turn) % len(panel)] for turn in range(options.grades)]
+
+
+def _spread(documents: int, grades: int) -> list[int]:
+    """So many places of a ranking, evenly from the first to the last; one alone is the first."""
+    grades = min(grades, documents)
+    return [turn * (documents - 1) // max(1, grades - 1) for turn in range(grades)]
+
+
+def learn(tables: Mapping[str, pa.Table], options: Options) -> Learned:
+    """Measure the judges, where a query's scores say all but its shift.
+
+    In the fit's terms a query is a unit, and the score of the graded document its offset.
+
+    Args:
+        tables: ``grades``, with query_id, doc_id, judge and grade; ``scores``, with query_id,
+            doc_id and score.
+        options: of the job.
+
+    Raises:
+        ArithmeticError: the fit did not converge.
+    """
+    ids = ["query_id", "doc_id"]
+    scores, grades = (
+        tables[name].select([*ids, *more])
+        for name, more in (("scores", ["score"]), ("grades", ["judge", "grade"]))
+    )
+    found = grades.join(scores, ids, join_type="inner", use_threads=False).sort_by("query_id")
+    if not len(found):
+        return Learned()
+    judges = tuple(sorted(pc.unique(found["judge"]).to_pylist()))
+    unit = pc.rank(found["query_id"], tiebreaker="dense").to_numpy().astype(np.int64) - 1
+    ratings = calibration.Ratings(
+        unit=unit,
+        judge=pc.index_in(found["judge"], pa.array(judges)).to_numpy().astype(np.int64),
+        grade=found["grade"].to_numpy(),
+        units=int(unit.max()) + 1,
+        judges=judges,
+        offset=found["score"].to_numpy(),
+    )
+    model = calibration.learn(ratings, graded.family_of(options))
+    return Learned(model, model.raters)
+
+
+def fit(
+    judgments: Sequence[Sequence[Vote | Grade]], options: Options, learned: Learned | None = None
+) -> list[Fit]:
+    """Bradley-Terry scores, and the same moved by what the grades say of each query.
+
+    A query without grades has no absolute scores, and none has before the judges are measured.
+    """
+    votes = [[one for one in pool if isinstance(one, Vote)] for pool in judgments]
+    grades = [[one for one in pool if isinstance(one, Grade)] for pool in judgments]
+    fits = zelo.fit(votes, options)
+    shifts = _shifts(grades, fits, learned)
+    return [
+        Fit(tuple(_absolute(score, *shift) for score in fitted.scores), fitted.reason)
+        for fitted, shift in zip(fits, shifts, strict=True)
+    ]
+
+
+def _absolute(score: Score, shift: float, error: float) -> AbsoluteScore:
+    moved, errors = score.score + shift, hypot(score.std_error, error)
+    return AbsoluteScore(**asdict(score), absolute_score=moved, absolute_error=errors)
+
+
+def _shifts(
+    grades: Sequence[Sequence[Grade]], fits: Sequence[Fit], learned: Learned | None
+) -> list[tuple[float, float]]:
+    """How far each query's scores are to be moved, and the standard error; NaN if unknown."""
+    model = learned.model if learned else None
+    if model is None or not any(grades):
+        return [(nan, nan)] * len(fits)
+    judges = {name: place for place, name in enumerate(model.judges)}
+    scores = [{score.doc_id: score.score for score in fitted.scores} for fitted in fits]
+    found = [
+        ((number, judges[one.judge], one.grade), scores[number][one.doc_id])
+        for number, pool in enumerate(grades)
+        for one in pool
+        if one.judge in judges and one.doc_id in scores[number]
+    ]
+    unit, judge, grade = np.array([row for row, _ in found], dtype=np.int64).reshape(-1, 3).T
+    offset = np.array([score for _, score in found], dtype=np.float64)
+    ratings = calibration.Ratings(unit, judge, grade, len(fits), model.judges, offset)
+    posterior = calibration.judge(model, ratings)
+    return list(zip(posterior.mean.tolist(), posterior.sd.tolist(), strict=True))
