@@ -15,6 +15,9 @@ import pytest
 from tests.builders import results_of, write_run
 from tests.test_bakeoff_report import write_bakeoff
 from tests.test_report import EVIL, evil_pool
+from tests.test_report_agreement import agree, write_runs
+from tests.test_report_graded import write_both, write_graded
+from tests.test_report_relabelling import compare_labels
 from zelo_ray.records import Document, Pool
 from zelo_ray.report import write_report
 
@@ -239,6 +242,118 @@ def test_the_page_of_a_bakeoff_draws_and_runs_nothing(tmp_path):
         better = int((values[0] > values[1]).sum())
         assert f" is better on {better}, " in await tab.run(shows(".duel .count"))
         assert "<b>bold</b>" in await tab.run(shows(".contrasts"))
+        await deaf(tab, page)
+        await fits(tab)
+
+    in_browser(tmp_path, visit)
+
+
+def test_grades_open_at_a_click_and_run_nothing(tmp_path):
+    write_graded(tmp_path, queries=7, say=EVIL, repeats=2, humans=5)
+    write_report(str(tmp_path))
+    page = tmp_path / "report.html"
+
+    async def visit(tab):
+        await tab.open(page, height=12000)
+        await tab.until(DRAWN.format("figure.chart .plot"))
+        assert "<script>" in await tab.run(shows("#grades .ytick"))
+        assert "<script>" in await tab.run(shows("#ambiguous td"))
+        await tab.run("document.querySelector('#q1 summary').click()")
+        await tab.until("document.querySelector('#q1 .plot .heatmaplayer .hm image')")
+        assert await tab.run("document.querySelectorAll('#q1 .plot').length") == 1
+        await tab.run("document.querySelector('#q1 button').click()")
+        told = await tab.run(shows("#q1 .comparisons"))
+        assert f"covers: {EVIL[:100]}" in told
+        assert "; more" in told
+        assert f"misses: {EVIL[:100]}" in told
+        assert told.count(f"{EVIL}because") == 6
+        chips = await tab.run(shows("#q1 .comparisons .grade"))
+        assert len(chips.split()) == 6
+        assert "±" in await tab.run(shows("#q1 .ranking .n"))
+        assert "judges split" in await tab.run(shows("#q1 .ranking .n"))
+        await deaf(tab, page)
+        await fits(tab)
+
+    in_browser(tmp_path, visit)
+
+
+def test_a_document_shows_its_grades_before_its_comparisons(tmp_path):
+    write_both(tmp_path, EVIL)
+    page = tmp_path / "report.html"
+
+    async def visit(tab):
+        await tab.open(page, height=12000)
+        await tab.run("document.querySelectorAll('.queries summary').forEach((s) => s.click())")
+        await tab.until("document.querySelectorAll('.ranking').length === 2")
+        scores = await tab.run(shows("#q0 .ranking .n"))
+        assert scores.count("absolute") == 3
+        assert "absolute" not in await tab.run(shows("#q1 .ranking .n"))
+        await tab.run("document.querySelectorAll('#q0 button').forEach((b) => b.click())")
+        assert await tab.run("document.querySelectorAll('#q0 .graded').length") == 2
+        assert await tab.run("document.querySelectorAll('#q0 .comparisons details').length") > 0
+        await tab.until(DRAWN.format(".plot"))
+        await deaf(tab, page)
+        await fits(tab)
+
+    in_browser(tmp_path, visit)
+
+
+def spoil(out, *columns):
+    """Let every text of some columns begin with what wants to be run; "" stays."""
+    for path in out.glob("*.parquet"):
+        table = pq.read_table(path)
+        for place, name in enumerate(table.schema.names):
+            if name in columns:
+                said = [v and (v if v == "human" else EVIL + v) for v in table[name].to_pylist()]
+                table = table.set_column(place, name, pa.array(said, pa.string()))
+        pq.write_table(table, path)
+
+
+def test_the_page_of_measured_judges_draws_and_runs_nothing(tmp_path):
+    agree(tmp_path, "--runs", *write_runs(tmp_path))
+    out = tmp_path / "out"
+    spoil(out, "rater_a", "rater_b", "rater", "judge", "run")
+    record = json.loads((out / "agree.json").read_text())
+    record["judges"] = [EVIL + judge for judge in record["judges"]]
+    record["notes"] = [EVIL]
+    (out / "agree.json").write_text(json.dumps(record))
+    write_report(str(out))
+    page = out / "report.html"
+
+    async def visit(tab):
+        await tab.open(page, height=12000)
+        await tab.until(DRAWN.format("figure.chart .plot"))
+        assert "<script>" in await tab.run(shows("#people .ytick"))
+        assert "kappa-quadratic, 0-3" in await tab.run(shows("#people .g-xtitle"))
+        choose = (
+            "{ const s = document.querySelectorAll('#people select')[1]; s.value = '>=2';"
+            "s.dispatchEvent(new Event('change')) }"
+        )
+        await tab.run(choose)
+        await tab.until(f"({shows('#people .g-xtitle')}) === 'kappa-quadratic, >=2'")
+        spots = await tab.run(
+            "document.querySelectorAll('#between .heatmaplayer .hm image').length"
+        )
+        assert spots == 1
+        await deaf(tab, page)
+        await fits(tab)
+
+    in_browser(tmp_path, visit)
+
+
+def test_the_page_of_compared_labels_draws_and_runs_nothing(tmp_path):
+    compare_labels(tmp_path)
+    out = tmp_path / "out"
+    spoil(out, "run", "run_a", "run_b", "query_id", "doc_id", "text")
+    write_report(str(out))
+    page = out / "report.html"
+
+    async def visit(tab):
+        await tab.open(page, height=12000)
+        await tab.until(DRAWN.format("figure.chart .plot"))
+        ticks = await tab.run(shows("#leaderboards .ytick, #leaderboards .y2tick"))
+        assert ticks.count("<script>") >= 6
+        assert "old" in await tab.run(shows("#leaderboards .xtick"))
         await deaf(tab, page)
         await fits(tab)
 

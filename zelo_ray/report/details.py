@@ -15,14 +15,17 @@ QUERIES = 1000
 """How many queries a page lists, so that it stays light to open."""
 BYTES = 13_000_000
 """Room for what the queries hold; with Plotly's 5 MB a page stays well under 20 MB."""
-COLUMNS = ("query_id", "doc_id_a", "doc_id_b", "judge", "preference", "swapped", "reasoning")
-"""The columns of votes that `pack` reads."""
+VOTES = ("query_id", "doc_id_a", "doc_id_b", "judge", "preference", "swapped", "reasoning")
+GRADES = ("query_id", "doc_id", "judge", "grade", "facets_covered", "facets_missing", "rationale")
+"""The columns of votes and of grades that `pack` reads."""
 
 _QUERY = 400
 _ID = 200
 _TEXT = 600  # characters of one document
 _TEXTS = 6_000  # and of all of a query
 _REASONING = 4_000
+_RATIONALE = 1_000
+_FACETS, _FACET = 12, 120  # how many facets, and characters of one
 
 
 @dataclass(slots=True)
@@ -32,8 +35,6 @@ class Entry:
     query_id: str
     query: str
     documents: list[tuple[str, str]]
-    std_error: float = float("nan")
-    """mean over its documents; NaN if it has no scores"""
     scores: pa.Table | None = None
     packed: dict[str, str] = field(default_factory=dict)
 
@@ -49,8 +50,12 @@ def entries(lines: Iterable[bytes]) -> list[Entry]:
     return found
 
 
-def pack(listed: list[Entry], votes: Iterable[pa.Table]) -> int:
-    """Pack documents, and then comparisons in order, until the room is used up.
+def pack(listed: list[Entry], judgments: Mapping[str, Iterable[pa.Table]]) -> int:
+    """Pack documents, and then judgments in order, until the room is used up.
+
+    Args:
+        listed: the queries, in order.
+        judgments: chunks of ``grades`` and of ``votes``, in the order in which they are packed.
 
     Returns:
         how many queries have room for their documents; the others hold nothing.
@@ -63,14 +68,15 @@ def pack(listed: list[Entry], votes: Iterable[pa.Table]) -> int:
             entry.packed.clear()
             return place
     by_id = {entry.query_id: entry for entry in listed}
-    for query_id, table in by_query(votes):
-        if query_id in by_id:
-            entry = by_id[query_id]
-            blob = packed(_votes(entry, table))
-            room -= len(blob)
-            if room < 0:
-                break
-            entry.packed["votes"] = blob
+    for kind, chunks in judgments.items():
+        told = {"votes": _votes, "grades": _grades}[kind]
+        for query_id, table in by_query(chunks):
+            if query_id in by_id:
+                blob = packed(told(by_id[query_id], table))
+                room -= len(blob)
+                if room < 0:
+                    return len(listed)
+                by_id[query_id].packed[kind] = blob
     return len(listed)
 
 
@@ -82,19 +88,28 @@ def by_query(chunks: Iterable[pa.Table]) -> Iterator[tuple[str, pa.Table]]:
             yield chunk["query_id"][start].as_py(), chunk.slice(start, end - start)
 
 
+_FITTED = ("score", "std_error", "rank", "comparisons")
+_ADDED = ("grade", "median", "majority", "ambiguous", "absolute_score", "absolute_error")
+"""What of a score a query shows, and what if there is more to it."""
+
+
 def _documents(entry: Entry) -> list[list[Any]]:
+    """By document: id, text, what is fitted, and if there is more to its score, that by name."""
     rows: Mapping[str, Mapping[str, Any]] = {}
     if entry.scores is not None:
         rows = {row["doc_id"]: row for row in entry.scores.to_pylist()}
-    return [
-        [short(doc_id, _ID), text]
-        + (
-            [round(rows[doc_id][name], 4) for name in ("score", "std_error", "rank", "comparisons")]
-            if doc_id in rows
-            else [None, None, None, 0]
-        )
-        for doc_id, text in entry.documents
-    ]
+    found = []
+    for doc_id, text in entry.documents:
+        row = rows.get(doc_id)
+        fitted = [None, None, None, 0] if row is None else [_plain(row[name]) for name in _FITTED]
+        added = {name: _plain(row[name]) for name in _ADDED if row and name in row}
+        found.append([short(doc_id, _ID), text, *fitted, *([added] if added else [])])
+    return found
+
+
+def _plain(value: float) -> float | None:
+    """A number with as many digits as are shown; None for NaN."""
+    return round(value, 4) if np.isfinite(value) else None
 
 
 def _votes(entry: Entry, table: pa.Table) -> dict[str, Any]:
@@ -112,3 +127,21 @@ def _votes(entry: Entry, table: pa.Table) -> dict[str, Any]:
         if vote["doc_id_a"] in place and vote["doc_id_b"] in place
     ]
     return {"judges": list(judges), "votes": votes}
+
+
+def _grades(entry: Entry, table: pa.Table) -> dict[str, Any]:
+    place = {doc_id: i for i, (doc_id, _) in enumerate(entry.documents)}
+    judges: dict[str, int] = {}
+    grades = [
+        (
+            place[grade["doc_id"]],
+            judges.setdefault(grade["judge"], len(judges)),
+            grade["grade"],
+            [short(facet, _FACET) for facet in grade["facets_covered"][:_FACETS]],
+            [short(facet, _FACET) for facet in grade["facets_missing"][:_FACETS]],
+            short(grade["rationale"], _RATIONALE),
+        )
+        for grade in table.to_pylist()
+        if grade["doc_id"] in place
+    ]
+    return {"judges": list(judges), "grades": grades}

@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 
 from zelo_ray.report.labels import labels
-from zelo_ray.report.page import Figure, chance, estimate, plain
+from zelo_ray.report.page import Figure, estimate, plain
 
 PALETTE = tuple(f"--c{i}" for i in range(8))
 _ROW, _NARROW = 34, 22  # pixels of a point with its label, and where there are many
-_NUMBERED = 10  # a matrix of so many names has its numbers in it
 _SYMBOLS = ("circle", "square", "diamond", "cross", "x", "triangle-up", "star", "triangle-down")
 
 
@@ -103,43 +102,6 @@ def intervals(
         edge = {"type": "line", "x0": line_at, "x1": line_at, "yref": "paper", "y0": 0, "y1": 1}
         layout["shapes"] = [{**edge, "line": {"color": "--dim", "width": 1, "dash": "dot"}}]
     return {"data": data, "layout": layout}
-
-
-def matrix(
-    names: Sequence[str], values: np.ndarray, hover: Sequence[Sequence[str]], middle: float
-) -> Figure:
-    """A square of values between 0 and 1, blank where NaN, with the numbers if there is room."""
-    heat: dict[str, Any] = {
-        "type": "heatmap",
-        "z": values,
-        "zmin": 0,
-        "zmid": middle,
-        "zmax": 1,
-        "colorscale": [[0, "--down"], [0.5, "--mid"], [1, "--up"]],
-        "showscale": len(names) > _NUMBERED,
-        "colorbar": {"thickness": 10, "tickformat": ".0%", "outlinewidth": 0},
-        "xgap": 1,
-        "ygap": 1,
-        "hoverongaps": False,
-        "hovertext": [[plain(cell) for cell in row] for row in hover],
-        "hovertemplate": "%{hovertext}<extra></extra>",
-    }
-    if len(names) <= _NUMBERED:
-        text = [
-            ["" if np.isnan(value) else plain(chance(value)) for value in row] for row in values
-        ]
-        heat |= {"text": text, "texttemplate": "%{text}", "textfont": {"color": "--ink"}}
-    side = min(640, 150 + 38 * len(names))
-    return {
-        "data": [heat],
-        "layout": {
-            "height": side,
-            "xaxis": categories(
-                names, showgrid=False, tickangle=-40, showticklabels=len(names) <= 20
-            ),
-            "yaxis": categories(names, showgrid=False, range=[len(names) - 0.5, -0.5]),
-        },
-    }
 
 
 def ridges(names: Sequence[str], values: np.ndarray, title: str, bins: int = 20) -> Figure:

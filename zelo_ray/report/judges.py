@@ -5,9 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from zelo_ray.report.figures import intervals, matrix
+from zelo_ray.report.figures import intervals
+from zelo_ray.report.grids import matrix
 from zelo_ray.report.judged import Annotation
 from zelo_ray.report.page import Cells, Chart, Section, Table, Text, plural
+from zelo_ray.report.raters import wilson
 
 
 def judges_section(annotation: Annotation) -> Section:
@@ -15,20 +17,27 @@ def judges_section(annotation: Annotation) -> Section:
     failed = _failures_by_judge(annotation)
     statuses = sorted({status for counts in failed.values() for status in counts})
     asked = annotation.run["judges"]
-    names = list(dict.fromkeys([*asked, *annotation.panel.votes, *failed]))
-    has_votes = annotation.source.has("votes.parquet")
-    columns = ["judge", *(["votes"] if has_votes else []), *statuses]
+    given: dict[str, Mapping[str, int]] = {}
+    if "votes" in annotation.kinds:
+        given["votes"] = annotation.panel.votes
+    if "grades" in annotation.kinds:
+        counts = annotation.gradings.counts
+        given["grades"] = {name: int(each.sum()) for name, each in counts.items()}
+    judging = (name for counts in given.values() for name in counts)
+    names = list(dict.fromkeys([*asked, *judging, *failed]))
+    columns = ["judge", *given, *statuses]
     now = ("known", "asked", "ok", "retries", "tokens in", "tokens out", "dollars", "$ per 1,000")
     rows: list[Cells] = []
     for name in names:
-        votes = [f"{annotation.panel.votes.get(name, 0):,}"] if has_votes else []
+        gave = [f"{counts.get(name, 0):,}" for counts in given.values()]
         lost = [f"{failed.get(name, {}).get(status, 0):,}" for status in statuses]
         tally = asked.get(name)
-        rows.append([Text(name), *votes, *lost, *(_spent(tally) if tally else [""] * len(now))])
+        rows.append([Text(name), *gave, *lost, *(_spent(tally) if tally else [""] * len(now))])
+    what = f"{', '.join(given)} and failures" if given else "failures"
     table = Table(
         (*columns, *now),
         rows,
-        "Votes and failures by kind are of the results as they stand. The others are of this run "
+        f"{what.capitalize()} by kind are of the results as they stand. The others are of this run "
         "alone: what was known from runs before, asked now, answered well, and what it cost.",
         frozenset((*columns[1:], *now)),
     )
@@ -80,7 +89,7 @@ def agreement_section(annotation: Annotation) -> Section | None:
     share = np.array(
         [annotation.panel.first[name] / annotation.panel.votes[name] for name in names]
     )
-    low, high = _wilson(share, np.array([annotation.panel.votes[name] for name in names]))
+    low, high = wilson(share, np.array([annotation.panel.votes[name] for name in names]))
     figure = intervals(names, {"": (share, low, high)}, "share of what came first", 0.5)
     parts.append(
         Chart(
@@ -90,12 +99,3 @@ def agreement_section(annotation: Annotation) -> Section | None:
         )
     )
     return Section("agreement", "Agreement and bias", parts)
-
-
-def _wilson(share: np.ndarray, count: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The 95% interval of a share (Wilson 1927, doi:10.1080/01621459.1927.10502953)."""
-    z = 1.959964
-    middle = (share + z * z / (2 * count)) / (1 + z * z / count)
-    reach = share * (1 - share) / count + z * z / (4 * count * count)
-    half = z / (1 + z * z / count) * np.sqrt(reach)
-    return middle - half, middle + half

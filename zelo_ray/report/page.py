@@ -44,13 +44,22 @@ Cells = list[str | Link | Text]
 class Chart:
     """A figure, or several by name of which a person selects one, and a sentence on how to read it.
 
-    Charts whose ``choice`` is the same word change together.
+    With several choices a figure is named by a tuple, of one name for each of them. Charts with a
+    choice of the same word change together.
     """
 
     form: ClassVar[str] = "chart"
-    figures: Mapping[str, Figure]
+    figures: Mapping[str, Figure] | Mapping[tuple[str, ...], Figure]
     caption: str
-    choice: str = ""
+    choice: str | tuple[str, ...] = ""
+
+    @property
+    def selects(self) -> list[tuple[str, list[str]]]:
+        """Each choice, with the names that it has."""
+        choices = (self.choice,) if isinstance(self.choice, str) else self.choice
+        keys = [(key,) if isinstance(key, str) else key for key in self.figures]
+        names = [[*dict.fromkeys(column)] for column in zip(*keys, strict=True)]
+        return [*zip(choices, names, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +88,16 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Queries:
-    """The queries, whose documents and comparisons are unpacked in the browser when opened."""
+    """The queries, whose documents and judgments are unpacked in the browser when opened.
+
+    ``unit`` is what scores are in: ``logits``, or ``grades``.
+    """
 
     form: ClassVar[str] = "queries"
     items: Sequence[Mapping[str, Any]]
     caption: str
     elsewhere: str
+    unit: str = "logits"
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ class Panel:
     """Sums over votes, by judge.
 
     Two judges agree on a pair by 1 for the same sign, 1/2 for a tie of one of them, and 0 for
-    opposite signs.
+    opposite signs. A judge that was asked several times says what most of its votes say.
     """
 
     votes: dict[str, int] = field(default_factory=dict)
@@ -62,8 +62,10 @@ def _add(panel: Panel, votes: pa.Table) -> None:
 
     pair = (queries.astype(np.int64) * len(doc_ids) + np.minimum(a, b)) * len(doc_ids)
     keys, place = np.unique(pair + np.maximum(a, b), return_inverse=True)
-    signs = np.full((len(keys), len(judges)), np.nan)
-    signs[place, judge] = np.where(a < b, sign, -sign)
+    sums, said = np.zeros((2, len(keys), len(judges)))
+    np.add.at(sums, (place, judge), np.where(a < b, sign, -sign))
+    np.add.at(said, (place, judge), 1)
+    signs = np.where(said > 0, np.sign(sums), np.nan)
     query = keys // len(doc_ids) ** 2
     agreed, pairs = np.zeros(len(query_ids)), np.zeros(len(query_ids))
     for i in range(len(judges)):

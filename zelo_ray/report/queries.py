@@ -1,73 +1,107 @@
-"""Sections of an annotation run on its queries and their scores."""
+"""Sections of an annotation run on its queries: those to look at again, and all of them."""
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Set
+from math import nan
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from zelo_ray.report import details
-from zelo_ray.report.figures import histogram
+from zelo_ray.report import details, gradings
 from zelo_ray.report.judged import Annotation
-from zelo_ray.report.page import Chart, Link, Queries, Section, Table, Text, plural, short
+from zelo_ray.report.page import Cells, Queries, Section, Table, Text, number, plural, short
 from zelo_ray.report.source import bare
 
 _ROWS = 200
 """How many rows a table of failures or unscored queries shows."""
 _LEAST = 10
 """How many of the least certain queries are named."""
-
-
-def scores_section(annotation: Annotation) -> Section | None:
-    """How scores and their errors are distributed."""
-    scores, errors, _ = annotation.scores
-    if not len(scores):
-        return None
-    return Section(
-        "scores",
-        "Scores",
-        (
-            Chart(
-                {"": histogram(scores, "score, in logits", "documents")},
-                "How many documents have which score. Two humps speak of documents that are either "
-                "relevant or not; one hump around 0 of documents that are hard to tell apart.",
-            ),
-            Chart(
-                {"": histogram(errors, "standard error, in logits", "documents")},
-                "How sure the scores are: two documents of a query are told apart when their "
-                "scores differ by some two of these. More cycles or judges move it to the left.",
-            ),
-        ),
-    )
+_OPEN, _JUDGES = 20, 8
+"""How many split documents are shown at once, and judges have a column of their own."""
+_NAMES = {"grades": "grades", "votes": "comparisons"}
+"""What the judgments of a file are called."""
 
 
 def uncertain_section(annotation: Annotation) -> Section | None:
     """The queries that deserve a second look."""
-    _, _, errors = annotation.scores
-    agreement = annotation.panel.by_query
-    if not errors:
+    if not len(annotation.scores.query_ids):
         return None
-    by_error = sorted(errors, key=lambda query_id: -errors[query_id])[:_LEAST]
-    by_dispute = sorted(agreement, key=lambda query_id: agreement[query_id])[:_LEAST]
-
-    def rows(query_ids: list[str]) -> list[list[str | Link | Text]]:
-        return [
-            [annotation.link(query_id), _number(errors, query_id), _share(agreement, query_id)]
-            for query_id in query_ids
+    errors, differ = (annotation.scores.means(name) for name in ("std_error", "disagreement"))
+    agreement = annotation.panel.by_query
+    error = "standard deviation" if annotation.unit == "grades" else "standard error"
+    told = {
+        f"mean {error}": (errors, ".2f", f"The largest {error}s.", -1),
+        "judges differ by": (differ, ".2f", "The judges most at odds, in grades.", -1),
+        "judges agree on": (agreement, ".0%", "The judges most at odds.", 1),
+    }
+    told = {name: each for name, each in told.items() if each[0]}
+    columns = ("query", *told)
+    parts: list[Table] = []
+    for values, _, caption, sign in told.values():
+        worst = sorted(values, key=lambda query_id: sign * values[query_id])[:_LEAST]
+        rows: list[Cells] = [
+            [
+                annotation.link(query_id),
+                *(number(all_.get(query_id, nan), form) for all_, form, _, _ in told.values()),
+            ]
+            for query_id in worst
         ]
-
-    columns = ("query", "mean standard error", "judges agree on")
-    numbers = frozenset(columns[1:])
-    parts = [Table(columns, rows(by_error), "The largest standard errors.", numbers)]
-    if by_dispute:
-        parts.append(Table(columns, rows(by_dispute), "The judges most at odds.", numbers))
-    return Section("uncertain", "The least certain queries", parts)
+        parts.append(Table(columns, rows, caption, frozenset(told)))
+    return Section("uncertain", "The least certain queries", parts) if parts else None
 
 
-def _number(values: Mapping[str, float], query_id: str) -> str:
-    return f"{values[query_id]:.2f}" if query_id in values else "\N{EN DASH}"
+def ambiguous_section(annotation: Annotation) -> Section | None:
+    """The documents on which the judges are split, with the grade of each."""
+    split = annotation.ambiguous
+    if not split.num_rows:
+        return None
+    shown = split.slice(0, _ROWS).to_pylist()
+    given = _given(annotation, {(row["query_id"], row["doc_id"]) for row in shown})
+    judges = sorted({judge for grades in given.values() for judge in grades})
+    apart = judges if len(judges) <= _JUDGES else []
+    rows: list[Cells] = []
+    for row in shown:
+        grades = given.get((row["query_id"], row["doc_id"]), {})
+        said = [", ".join(map(str, grades.get(judge, ()))) for judge in apart]
+        tally = Counter(grade for each in grades.values() for grade in each)
+        counted = ", ".join(f"{grade} ({n:,})" for grade, n in sorted(tally.items()))
+        rows.append(
+            [
+                *(annotation.link(row["query_id"]), Text(short(row["doc_id"], 80))),
+                *(said or [counted]),
+                *(str(row["grade"]), number(row["disagreement"], ".2f")),
+            ]
+        )
+    which = [short(judge, 40) for judge in apart] or ["grades"]
+    columns = ("query", "document", *which, "panel", "differ by")
+    limit = annotation.run["options"].get("ambiguous")
+    caption = (
+        f"{plural(split.num_rows, 'document')} on which the grades of two judges differ by "
+        + (f"{limit:g} or more" if limit else "much")
+        + " on average: the panel's grade is a compromise between different readings. They can be "
+        "left out of the qrels."
+    )
+    if split.num_rows > _ROWS:
+        caption += f" The first {_ROWS}; scores.parquet has all."
+    numbers = frozenset((*which, *columns[-2:]))
+    table = Table(columns, rows, caption, numbers, _OPEN)
+    return Section("ambiguous", "Documents on which the judges are split", (table,))
 
 
-def _share(values: Mapping[str, float], query_id: str) -> str:
-    return f"{values[query_id]:.0%}" if query_id in values else "\N{EN DASH}"
+def _given(
+    annotation: Annotation, items: Set[tuple[str, str]]
+) -> dict[tuple[str, str], dict[str, list[int]]]:
+    """What each judge said of some documents."""
+    found: dict[tuple[str, str], dict[str, list[int]]] = {}
+    if "grades" not in annotation.kinds:
+        return found
+    query_ids = pa.array(sorted({query_id for query_id, _ in items}))
+    for chunk in annotation.source.chunks("grades", gradings.COLUMNS):
+        for row in chunk.filter(pc.is_in(chunk["query_id"], query_ids)).to_pylist():
+            if (row["query_id"], row["doc_id"]) in items:
+                by_judge = found.setdefault((row["query_id"], row["doc_id"]), {})
+                by_judge.setdefault(row["judge"], []).append(row["grade"])
+    return found
 
 
 def unscored_section(annotation: Annotation) -> Section | None:
@@ -99,33 +133,53 @@ def failures_section(annotation: Annotation) -> Section | None:
 
 
 def queries_section(annotation: Annotation) -> Section:
-    """Every query with its documents, and its comparisons at a click."""
-    source, agreement = annotation.source, annotation.panel.by_query
-    _ = annotation.scores  # gives the entries their scores
-    votes = source.has("votes.parquet")
-    chunks: Iterator[pa.Table] = source.chunks("votes", details.COLUMNS) if votes else iter(())
+    """Every query with its documents, and their judgments at a click."""
+    source, notes = annotation.source, _notes(annotation)
+    columns = {"grades": details.GRADES, "votes": details.VOTES}
+    kinds = annotation.kinds
+    chunks = {kind: source.chunks(kind, columns[kind]) for kind in kinds}
     listed = annotation.listed[: details.pack(annotation.listed, chunks)]
-    items = []
-    for entry in listed:
-        notes = [entry.query_id, plural(len(entry.documents), "document")]
-        if entry.scores is not None:
-            notes.append(f"± {entry.std_error:.2f}")
-        if entry.query_id in agreement:
-            notes.append(f"judges agree on {agreement[entry.query_id]:.0%}")
-        items.append({"query": entry.query, "notes": notes, "packed": entry.packed})
-    in_all, carried = annotation.run["summary"]["queries"], sum("votes" in e.packed for e in listed)
+    items = [
+        {
+            "query": entry.query,
+            "notes": [entry.query_id, plural(len(entry.documents), "document")]
+            + [said(values[entry.query_id]) for values, said in notes if entry.query_id in values],
+            "packed": entry.packed,
+        }
+        for entry in listed
+    ]
+    in_all = annotation.run["summary"]["queries"]
+    carried = sum(len(entry.packed) > len(kinds) for entry in listed) if kinds else 0
+    what = " and ".join(_NAMES[kind] for kind in kinds)
     caption = "Open a query to see its documents by rank."
     if carried:
-        caption += " A click on a document shows its comparisons, with each judge's words."
+        caption += f" A click on a document shows its {what}, with each judge's words."
     if in_all > len(listed):
         caption += (
             f" The first {len(listed):,} of {in_all:,} queries; all of them are in scores.parquet "
             "and annotated.jsonl."
         )
     if 0 < carried < len(listed):
-        caption += f" {carried:,} of them carry their comparisons here."
+        caption += f" {carried:,} of them carry their {what} here."
+    files = " and ".join(f"{kind}.parquet" for kind in kinds) or "no file"
     elsewhere = (
-        "This page had no room for the comparisons of this query, if there are any. They are in "
-        f"votes.parquet; zelo-ray explain {bare(source.out)} --query … --doc … shows a document's."
+        f"This page had no room for the {what or 'judgments'} of this query, if there are any. "
+        f"They are in {files}; zelo-ray explain {bare(source.out)} --query … --doc … shows a "
+        "document's."
     )
-    return Section("queries", "Queries", (Queries(items, caption, elsewhere),))
+    part = Queries(items, caption, elsewhere, annotation.unit)
+    return Section("queries", "Queries", (part,))
+
+
+def _notes(
+    annotation: Annotation,
+) -> list[tuple[Mapping[str, float], Callable[[float], str]]]:
+    """What is said of a query beside its text: values by query, and how one is said."""
+    scores = annotation.scores
+    found: list[tuple[Mapping[str, float], Callable[[float], str]]] = []
+    if annotation.kind == "grades":
+        found.append((scores.means("score"), "mean {:.2f}".format))
+    found.append((scores.means("std_error"), "± {:.2f}".format))
+    found.append((scores.means("disagreement"), "judges differ by {:.2f}".format))
+    found.append((annotation.panel.by_query, "judges agree on {:.0%}".format))
+    return found

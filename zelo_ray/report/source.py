@@ -23,18 +23,10 @@ class Source:
         self.out = out
         self._fs, self._root = fsspec.url_to_fs(out)
 
-    def run(self) -> dict[str, Any]:
-        """What ``run.json`` holds.
-
-        Raises:
-            NothingToReport: there is none.
-        """
-        if not self.has("run.json"):
-            raise NothingToReport(
-                f"{self.out} holds no run.json: is it the --out of a finished run?"
-            )
-        run: dict[str, Any] = json.loads(self._fs.cat_file(f"{self._root}/run.json"))
-        return run
+    def record(self, name: str) -> dict[str, Any]:
+        """What a JSON file holds, such as ``run.json``."""
+        record: dict[str, Any] = json.loads(self._fs.cat_file(f"{self._root}/{name}"))
+        return record
 
     def has(self, *names: str) -> bool:
         """Whether all these files are there."""
@@ -49,6 +41,11 @@ class Source:
         """A table, or its rows that a filter of pyarrow lets through."""
         with self._fs.open(f"{self._root}/{name}.parquet", "rb") as file:
             return pq.read_table(file, filters=where)
+
+    def columns(self, name: str) -> list[str]:
+        """The names of a table's columns."""
+        with self._fs.open(f"{self._root}/{name}.parquet", "rb") as file:
+            return list(pq.read_schema(file).names)
 
     def head(self, name: str, rows: int) -> tuple[list[dict[str, Any]], int]:
         """The first rows of a table, and how many there are in all."""

@@ -8,7 +8,8 @@ import numpy as np
 from zelo_ray.bakeoff.verdicts import SURE, Verdict, turned, verdict
 from zelo_ray.records import Comparison
 from zelo_ray.report.contest import Contest, spans
-from zelo_ray.report.figures import intervals, matrix
+from zelo_ray.report.figures import intervals
+from zelo_ray.report.grids import matrix
 from zelo_ray.report.labels import label
 from zelo_ray.report.page import (
     Cells,

@@ -29,7 +29,7 @@
   const axis = { gridcolor: "--line", zerolinecolor: "--line", linecolor: "--line", automargin: true, fixedrange: true };
   const paper = {
     paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", dragmode: false, hovermode: "closest",
-    margin: { l: 44, r: 12, t: 16, b: 44 }, showlegend: false, legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom" },
+    margin: { l: 44, r: 12, t: 16, b: 44 }, showlegend: false, legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom", traceorder: "normal" },
     hoverlabel: { bgcolor: "--soft", bordercolor: "--line", font: { color: "--ink" }, align: "left", namelength: 40 },
   };
   // A label in two lines, cut between letters (an entity is one), after the middle and at a gap if there is one.
@@ -76,13 +76,13 @@
   const stored = (figure) => JSON.parse(figure.querySelector("script").textContent);
 
   for (const node of all("figure.chart")) {
-    const figures = new Map(stored(node));
-    const select = node.querySelector("select");
+    const figures = new Map(stored(node).map(([names, figure]) => [[names].flat().join("\n"), figure]));
+    const selects = all("select", node);
     const plot = node.querySelector(".plot");
     plot.style.minHeight = `${[...figures.values()][0].layout.height}px`;
-    const show = () => draw(plot, select ? figures.get(select.value) : [...figures.values()][0]);
-    later(plot, show);
-    if (select) select.addEventListener("change", () => drawn.has(plot) && figures.has(select.value) && show());
+    const chosen = () => (selects.length ? figures.get(selects.map((select) => select.value).join("\n")) : [...figures.values()][0]);
+    later(plot, () => draw(plot, chosen()));
+    for (const select of selects) select.addEventListener("change", () => drawn.has(plot) && chosen() && draw(plot, chosen()));
   }
   const alike = all("select[data-choice]");
   const choose = (select) => {
@@ -128,7 +128,12 @@
     const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
     return JSON.parse(await new Response(stream).text());
   };
-  const bar = (value, reach) => {
+  const bar = (value, reach, unit) => {
+    if (unit === "grades") {
+      const inner = el("i");
+      inner.style.cssText = `left: 0; width: ${((100 * value) / reach).toFixed(1)}%; background: var(--won)`;
+      return el("div", { className: "bar whole" }, inner);
+    }
     const share = (50 * value) / reach;
     const inner = el("i");
     inner.style.cssText = `${share >= 0 ? "left" : "right"}: 50%; width: ${Math.abs(share).toFixed(1)}%; background: var(${share >= 0 ? "--won" : "--lost"})`;
@@ -156,22 +161,44 @@
     return box;
   };
 
+  const chip = (grade) => el("span", { className: `grade g${grade}` }, String(grade));
+  // What each judge graded, and why.
+  const grades = (query, doc) => {
+    const box = el("div", { className: "comparisons" });
+    for (const { judge, grade, covered, missing, rationale } of query.grades[doc]) {
+      const facets = [["covers", covered], ["misses", missing]].filter(([, found]) => found.length);
+      box.append(el("div", { className: "graded" }, chip(grade), " ", query.judges[judge],
+        ...facets.map(([word, found]) => el("div", { className: "dim" }, `${word}: ${found.join("; ")}`)), el("blockquote", {}, rationale)));
+    }
+    return box;
+  };
+  const scored = (doc, unit) => {
+    if (doc.score === null) return ["not judged"];
+    const figure = unit === "grades" ? doc.score.toFixed(2) : signed(doc.score);
+    const told = [`${figure}${doc.error === null ? "" : ` ± ${doc.error.toFixed(2)}`}`];
+    if (doc.grade !== undefined) told.unshift(chip(doc.grade), " ");
+    if (doc.ambiguous) told.push(el("div", { className: "lost" }, "judges split"));
+    if (doc.absolute_score != null) told.push(el("div", { className: "dim" }, `absolute ${signed(doc.absolute_score)} ± ${doc.absolute_error.toFixed(2)}`));
+    return told;
+  };
+
   const table = (query) => {
-    const reach = Math.max(...query.documents.map((doc) => Math.abs(doc.score ?? 0))) || 1;
+    const reach = query.unit === "grades" ? 3 : Math.max(...query.documents.map((doc) => Math.abs(doc.score ?? 0))) || 1;
     const head = el("tr", {}, ...["rank", "document", "score", "", "text"].map((name) => el("th", {}, name)));
     const body = el("tbody");
     for (const place of query.ranked) {
       const doc = query.documents[place];
-      const opens = query.opponents[place].size > 0;
-      const id = opens ? el("button", { className: "id", title: "show its comparisons", ariaExpanded: "false" }, doc.id) : el("div", { className: "id" }, doc.id);
-      const score = doc.score === null ? "not judged" : `${signed(doc.score)} ± ${doc.error.toFixed(2)}`;
-      const row = el("tr", {}, el("td", {}, doc.rank === null ? "–" : String(doc.rank)), el("td", {}, id), el("td", { className: "n" }, score),
-        el("td", { className: "bars" }, doc.score === null ? null : bar(doc.score, reach)), el("td", { className: "words" }, doc.text));
+      const [graded, compared] = [query.grades[place].length > 0, query.opponents[place].size > 0];
+      const opens = graded || compared;
+      const title = `show its ${[graded && "grades", compared && "comparisons"].filter(Boolean).join(" and ")}`;
+      const id = opens ? el("button", { className: "id", title, ariaExpanded: "false" }, doc.id) : el("div", { className: "id" }, doc.id);
+      const row = el("tr", {}, el("td", {}, doc.rank === null ? "–" : String(doc.rank)), el("td", {}, id), el("td", { className: "n" }, ...scored(doc, query.unit)),
+        el("td", { className: "bars" }, doc.score === null ? null : bar(doc.score, reach, query.unit)), el("td", { className: "words" }, doc.text));
       body.append(row);
       if (!opens) continue;
       let below = null;
       id.addEventListener("click", () => {
-        below = below || el("tr", {}, el("td", { colSpan: 5 }, comparisons(query, place)));
+        below = below || el("tr", {}, el("td", { colSpan: 5 }, graded ? grades(query, place) : null, compared ? comparisons(query, place) : null));
         const open = !below.isConnected;
         open ? row.after(below) : below.remove();
         id.ariaExpanded = String(open);
@@ -193,6 +220,22 @@
         z: order.map((row) => order.map((column) => (cell(row, column) ? mean(cell(row, column).map((vote) => gain(vote, row))) : null))),
         text: order.map((row) => order.map((column) => told(row, column))), hovertemplate: "%{text}<extra></extra>" }],
       layout: { height: 420, xaxis: { ...ticks, tickangle: -50 }, yaxis: { ...ticks, range: [ids.length - 0.5, -0.5] } },
+    };
+  };
+
+  // Grades of each judge, by document: the lower median where it was asked several times.
+  const sheet = (query) => {
+    const shown = query.ranked.filter((place) => query.grades[place].length);
+    const given = (place, judge) => query.grades[place].filter((one) => one.judge === judge).map((one) => one.grade).sort();
+    const z = shown.map((place) => query.judges.map((_, judge) => given(place, judge)).map((found) => (found.length ? found[(found.length - 1) >> 1] : null)));
+    const told = shown.map((place) => query.judges.map((name, judge) => `${plain(query.documents[place].id)}<br>${plain(name)}: ${given(place, judge).join(", ")}`));
+    const ticks = (names) => ({ tickvals: names.map((_, i) => i), ticktext: names.map((name) => plain(short(name, 18))), showgrid: false, zeroline: false });
+    const [many, wide] = [shown.length > 40, query.judges.length > 12];
+    return {
+      data: [{ type: "heatmap", z, text: told, zmin: 0, zmax: 3, colorscale: [[0, "--g0"], [1 / 3, "--g1"], [2 / 3, "--g2"], [1, "--g3"]], showscale: true, xgap: 1, ygap: many ? 0 : 1,
+        colorbar: { thickness: 10, outlinewidth: 0, tickvals: [0, 1, 2, 3] }, hoverongaps: false, hovertemplate: "%{text}<extra></extra>" }],
+      layout: { height: Math.min(640, 130 + 20 * shown.length), xaxis: { ...ticks(query.judges), tickangle: -40, showticklabels: !wide },
+        yaxis: { ...ticks(shown.map((place) => query.documents[place].id)), showticklabels: !many, range: [shown.length - 0.5, -0.5] } },
     };
   };
 
@@ -232,23 +275,29 @@
     return el("figure", { className: "chart" }, el("h3", {}, title), plot, el("figcaption", {}, caption));
   };
   const unfold = async (details) => {
-    const scripts = all("script", details);
-    const rows = await unpack(scripts[0]);
-    const documents = rows.map(([id, text, score, error, rank, votes]) => ({ id, text, score, error, rank, votes }));
-    const query = { documents, judges: [], opponents: documents.map(() => new Map()) };
+    const { unit, elsewhere } = details.parentNode.dataset;
+    const held = async (name) => {
+      const script = details.querySelector(`script.${name}`);
+      return script ? unpack(script) : null;
+    };
+    const [rows, votes, graded] = [await held("documents"), await held("votes"), await held("grades")];
+    const documents = rows.map(([id, text, score, error, rank, votes, more]) => ({ id, text, score, error, rank, votes, ...more }));
+    const judges = [...(graded ? graded.judges : []), ...(votes ? votes.judges : [])];
+    const query = { unit, documents, judges, opponents: documents.map(() => new Map()), grades: documents.map(() => []) };
     query.ranked = documents.map((_, i) => i).sort(by((i) => documents[i].rank ?? Infinity));
-    if (scripts[1]) {
-      const packed = await unpack(scripts[1]);
-      query.judges = packed.judges;
-      for (const [a, b, judge, preference, swapped, reasoning] of packed.votes) {
-        const vote = { a, b, judge, preference, swapped, reasoning };
+    if (graded) for (const [doc, judge, grade, covered, missing, rationale] of graded.grades) query.grades[doc].push({ judge, grade, covered, missing, rationale });
+    if (votes) {
+      const first = judges.length - votes.judges.length;
+      for (const [a, b, judge, preference, swapped, reasoning] of votes.votes) {
+        const vote = { a, b, judge: first + judge, preference, swapped, reasoning };
         for (const [one, other] of [[a, b], [b, a]]) query.opponents[one].set(other, [...(query.opponents[one].get(other) || []), vote]);
       }
     }
     details.append(table(query));
-    if (!scripts[1]) {
-      details.append(el("p", { className: "dim" }, details.parentNode.dataset.elsewhere));
-      return;
+    if (!votes && !graded) details.append(el("p", { className: "dim" }, elsewhere));
+    if (query.unit === "grades" && query.grades.some((given) => given.length)) {
+      details.append(el("div", { className: "pair" },
+        pictured("Grades by judge", "Documents by rank, and what each judge gave them. Rows of many colours are documents on which the judges are split.", sheet(query))));
     }
     if (!query.opponents.some((others) => others.size)) return;
     const all_places = documents.map((_, i) => i);

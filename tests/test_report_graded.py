@@ -1,0 +1,335 @@
+"""The page of grades: what the panel says, how its judges grade, and where they are split."""
+
+import json
+from dataclasses import asdict
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from sklearn.metrics import cohen_kappa_score
+
+from tests.builders import pool_of, results_of, write_run
+from tests.test_report import page_of, votes_of
+from zelo_ray.bookkeeping import Tally
+from zelo_ray.formats.results import write_json
+from zelo_ray.formats.tables import table_of
+from zelo_ray.records import AbsoluteScore, Failure, Grade, GradedScore, Rater, Share
+from zelo_ray.report import write_report
+from zelo_ray.report.gradings import gradings_of
+from zelo_ray.report.panel import panel_of
+from zelo_ray.settle import Summary
+
+JUDGES = ("openai:one", "anthropic:two", "gemini:three")
+RATERS = (
+    Rater("openai:one", 0.8, 0.1, 0.3, 0.05, 0.7, 40),
+    Rater("anthropic:two", -0.6, 0.1, 0.7, 0.1, 0.29, 40),
+    Rater("gemini:three", 0.1, 0.2, float("inf"), float("nan"), 0.01, 40),
+    Rater("human", 0.3, 0.1, 0.4, 0.2, 0.0, 2),
+)
+
+
+def grades_of(queries, documents, judges, repeats, say, seed=0):
+    """Random grades, query by query; of the last document of each query they are 0, 3, 0 ..."""
+    rng = np.random.default_rng(seed)
+    for query in range(queries):
+        for document in range(documents):
+            for place, judge in enumerate(judges):
+                for _ in range(repeats):
+                    split = document == documents - 1
+                    grade = 3 * (place % 2) if split else int(rng.integers(4))
+                    ids = (f"{say}q{query}", f"{say}d{document}", f"{say}{judge}")
+                    why = ((f"{say}covered", "more"), (f"{say}missing",), f"{say}because")
+                    yield Grade(*ids, grade, *why, "key")
+
+
+def write_graded(out, queries=5, documents=4, judges=JUDGES, repeats=1, say="", **more):
+    """The files of a graded run; the panel's word is the lower median of all grades.
+
+    Args:
+        say: a text that every field of data begins with.
+        more: ``pooling``; ``humans``, how many human grades there are; ``std_error``.
+    """
+    out.mkdir(exist_ok=True)
+    grades = list(grades_of(queries, documents, judges, repeats, say))
+    by_item = {}
+    for one in grades:
+        by_item.setdefault((one.query_id, one.doc_id), []).append(one.grade)
+    scores = []
+    for (query_id, doc_id), given in by_item.items():
+        word, rank = sorted(given)[(len(given) - 1) // 2], 1 + len(scores) % documents
+        apart = float(np.abs(np.subtract.outer(given, given)).mean())
+        head = (query_id, doc_id, word + 0.25, more.get("std_error", 0.5), len(given), rank)
+        split = doc_id.endswith(f"d{documents - 1}")
+        scores.append(GradedScore(*head, word, float(np.median(given)), word, apart, split))
+    humans = more.get("humans", 0)
+    ends = (0.35, 0.62) if humans else (float("nan"),) * 2
+    shares = [Share(m, 0.5, 0.48, *ends, len(scores), humans) for m in ("grade", ">=1", ">=2")]
+    raters = [
+        Rater(**asdict(rater) | {"judge": f"{say}{rater.judge}"})
+        for rater in RATERS
+        if humans or rater.judge != "human"
+    ]
+    failures = [Failure(f"{say}q0", (f"{say}d1",), f"{say}{JUDGES[0]}", "refused", say, 2, "key")]
+    for name, rows, record in (
+        ("grades", grades, Grade),
+        ("scores", scores, GradedScore),
+        ("raters", raters, Rater),
+        ("shares", shares, Share),
+        ("failures", failures, Failure),
+    ):
+        pq.write_table(table_of(rows, record), out / f"{name}.parquet")
+    lines = [
+        {
+            "query": {"id": f"{say}q{query}", "query": f"{say}question {query}?"},
+            "documents": [
+                {"id": f"{say}d{place}", "content": f"{say}text {place}"}
+                for place in range(documents)
+            ],
+        }
+        for query in range(queries)
+    ]
+    (out / "annotated.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    count = queries * documents
+    summary = Summary(str(out), queries, count, count, len(grades), 1, unscored={})
+    options = {"protocol": "graded", "pooling": more.get("pooling", "thurstone"), "seed": 0}
+    value = {
+        "run_id": "20261101T000000Z-abc",
+        "options": {**options, "repeats": repeats, "ambiguous": 1.5},
+        "summary": asdict(summary),
+        "judges": {f"{say}{judge}": asdict(Tally(answered=9, dollars=1.0)) for judge in judges},
+    }
+    write_json(str(out), "run.json", value)
+    return grades, scores
+
+
+def reported(out, **fields):
+    written = write_graded(out, **fields)
+    write_report(str(out))
+    return page_of(out), *written
+
+
+def test_a_page_of_grades_speaks_of_grades_alone(tmp_path):
+    page, _, scores = reported(tmp_path)
+    assert list(page.sections)[1:] == [
+        *("scores", "shares", "raters", "grades", "judges", "ambiguous"),
+        *("uncertain", "failures", "queries"),
+    ]
+    text = page.words()
+    for word in ("logit", "battle", "vote", "cycle"):
+        assert word not in text
+    assert "pooling thurstone" in text
+    answered = len({score.query_id for score in scores if score.grade == 3})
+    assert f"{answered} of 5 queries" in text
+    judges = page.table("judges")
+    assert judges[0][:3] == ["judge", "grades", "refused"]
+    assert {row[0]: row[1:3] for row in judges[1:]}["openai:one"] == ["20", "1"]
+
+
+def test_grades_are_counted_over_documents_and_over_the_best_of_queries(tmp_path):
+    page, _, scores = reported(tmp_path, queries=9)
+    figures = dict(page.chart("scores", 0))
+    assert list(figures) == ["all documents", "the best of each query"]
+    counts = [sum(score.grade == grade for score in scores) for grade in range(4)]
+    assert figures["all documents"]["data"][0]["y"] == counts
+    best = {}
+    for score in scores:
+        best[score.query_id] = max(score.grade, best.get(score.query_id, 0))
+    expected = [list(best.values()).count(grade) for grade in range(4)]
+    assert figures["the best of each query"]["data"][0]["y"] == expected
+    [[_, by_query]] = page.chart("scores", 2)
+    shares = np.array([trace["y"] for trace in by_query["data"]])
+    assert np.allclose(shares.sum(axis=0), 1)
+    means = np.arange(4) @ shares
+    assert (np.diff(means) <= 1e-9).all(), "the highest grades first"
+
+
+def test_judges_are_told_in_plain_words(tmp_path):
+    page, _, _ = reported(tmp_path)
+    rows = {row[0]: row[1:] for row in page.table("raters")[1:]}
+    assert rows["openai:one"][:2] == ["harsher than the panel, steady", "+0.80 ± 0.10"]
+    assert rows["anthropic:two"][:3] == ["kinder than the panel", "-0.60 ± 0.10", "0.70 ± 0.10"]
+    assert rows["gemini:three"][0] == "as good as random, and hardly heard"
+    assert rows["gemini:three"][2:4] == ["∞", "1.0%"]
+    [[_, spread]] = page.chart("raters", 1)
+    assert spread["data"][0]["x"] == [0.3, 0.7, None]
+    assert "people" not in page.words("raters")
+    page, _, _ = reported(tmp_path / "anchored", humans=2)
+    assert page.table("raters")[-1][:3] == [
+        "the people",
+        "harsher than the panel, steady",
+        "+0.30 ± 0.10",
+    ]
+
+
+def test_two_judges_agree_as_scikit_learn_has_it(tmp_path):
+    page, grades, _ = reported(tmp_path, queries=20)
+    names = sorted(JUDGES)
+    given = {name: [one.grade for one in grades if one.judge == name] for name in names}
+    figures = dict(page.chart("grades", 1))
+    for said, weights in (("kappa, quadratic weights", "quadratic"), ("kappa", None)):
+        expected = [
+            [None if a == b else cohen_kappa_score(given[a], given[b], weights=weights)]
+            for a in names
+            for b in names
+        ]
+        shown = np.array(figures[said]["data"][0]["z"], dtype=float).ravel()
+        assert np.allclose(shown, np.array(expected, dtype=float).ravel(), 0, 1e-4, equal_nan=True)
+    equal = np.mean(np.array(given[names[0]]) == np.array(given[names[1]]))
+    assert figures["share of equal grades"]["data"][0]["z"][0][1] == pytest.approx(equal, abs=1e-4)
+    bars = page.chart("grades", 0)[0][1]
+    assert bars["layout"]["yaxis"]["ticktext"] == ["the panel's word", *names]
+    counts = np.array([trace["customdata"] for trace in bars["data"]])
+    assert counts[:, 1].tolist() == np.bincount(given[names[0]], minlength=4).tolist()
+
+
+def test_sums_over_chunks_are_sums_over_all(tmp_path):
+    write_graded(tmp_path, repeats=2)
+    table = pq.read_table(tmp_path / "grades.parquet")
+    size = 4 * 3 * 2  # of a query
+    whole = gradings_of([table])
+    parts = gradings_of([table.slice(0, size), table.slice(size)])
+    for name in JUDGES:
+        assert (whole.counts[name] == parts.counts[name]).all()
+    assert whole.repeated == parts.repeated
+    for pair, counts in whole.confusion.items():
+        assert (counts == parts.confusion[pair]).all()
+
+
+def test_a_judge_that_is_asked_again_is_held_to_what_it_said(tmp_path):
+    page, grades, _ = reported(tmp_path, repeats=2)
+    pairs = {}
+    for one in grades:
+        pairs.setdefault((one.judge, one.query_id, one.doc_id), []).append(one.grade)
+    alike = [len(set(given)) == 1 for (judge, *_), given in pairs.items() if judge == JUDGES[0]]
+    [[_, figure]] = page.chart("grades", 2)
+    place = sorted(JUDGES).index(JUDGES[0])
+    assert figure["data"][0]["x"][place] == pytest.approx(np.mean(alike))
+    assert "repeats 2" in page.words()
+    assert len(reported(tmp_path / "once")[0].charts["grades"]) == 2
+
+
+def test_a_judge_asked_in_both_orders_says_what_most_of_its_votes_say():
+    panel = panel_of(
+        [
+            votes_of(
+                ("q", "a", "b", "j1", -0.5, False),
+                ("q", "a", "b", "j1", 0.5, True),  # no word of its own: a tie
+                ("q", "a", "b", "j2", -0.5, False),
+            )
+        ]
+    )
+    assert panel.agreement("j1", "j2") == (0.5, 1)
+
+
+def test_shares_are_set_right_by_humans_if_there_are_any(tmp_path):
+    alone, _, _ = reported(tmp_path / "alone")
+    assert alone.table("shares")[0] == ["measure", "by the panel alone"]
+    assert "Nobody set this right" in alone.words("shares")
+    page, _, _ = reported(tmp_path / "anchored", humans=12)
+    rows = page.table("shares")
+    assert rows[1] == ["mean grade", "0.50", "0.48", "[0.35, 0.62]"]
+    assert rows[2] == ["share of grade >=1", "50.0%", "48.0%", "[35.0%, 62.0%]"]
+    assert "12 human grades" in page.words("shares")
+
+
+def test_split_documents_stand_with_the_grade_of_each_judge(tmp_path):
+    page, _, _ = reported(tmp_path)
+    head, *rows = page.table("ambiguous")
+    assert head == ["query", "document", *sorted(JUDGES), "panel", "differ by"]
+    assert len(rows) == 5
+    assert {tuple(row[1:5]) for row in rows} == {("d3", "3", "0", "0")}
+    judges = tuple(f"judge-{i}" for i in range(9))
+    many, _, _ = reported(tmp_path / "many", judges=judges)
+    head, *rows = many.table("ambiguous")
+    assert head == ["query", "document", "grades", "panel", "differ by"]
+    assert rows[0][2] == "0 (5), 3 (4)"
+
+
+def test_a_document_has_its_grades_and_their_reasons(tmp_path):
+    page, grades, scores = reported(tmp_path)
+    first = scores[0]
+    assert page.packed[0, "documents"][0][:6] == ["d0", "text 0", first.score, 0.5, 1, 3]
+    assert page.packed[0, "documents"][0][6]["grade"] == first.grade
+    packed = page.packed[0, "grades"]
+    assert [
+        (f"d{place}", packed["judges"][judge], grade, tuple(covered), tuple(missing), why)
+        for place, judge, grade, covered, missing, why in packed["grades"]
+    ] == [
+        (g.doc_id, g.judge, g.grade, g.facets_covered, g.facets_missing, g.rationale)
+        for g in grades
+        if g.query_id == "q0"
+    ]
+
+
+def test_grades_are_carried_as_far_as_there_is_room(tmp_path, monkeypatch):
+    sizes = reported(tmp_path)[0].sizes
+    room = sum(size for (_, kind), size in sizes.items() if kind == "documents")
+    room += sizes[0, "grades"] + sizes[1, "grades"]
+    monkeypatch.setattr("zelo_ray.report.details.BYTES", room)
+    write_report(str(tmp_path))
+    page = page_of(tmp_path)
+    assert [query for query, kind in page.packed if kind == "grades"] == [0, 1]
+    assert "2 of them carry their grades here" in page.words("queries")
+
+
+def test_a_median_has_no_error_and_the_page_says_what_it_is(tmp_path):
+    page, _, _ = reported(tmp_path, pooling="median", std_error=float("nan"))
+    assert "the median of the judges' grades" in page.words("")
+    assert "±" not in page.words("queries")
+    assert len(page.charts["scores"]) == 3
+    assert page.packed[0, "documents"][0][3] is None
+    assert [table[0] for table in page.tables["uncertain"]] == [["query", "judges differ by"]]
+
+
+def test_a_graded_run_of_nothing_has_a_report(tmp_path):
+    page, _, _ = reported(tmp_path, queries=0)
+    assert "Relevance scores of 0 queries" in page.words()
+    assert "scores" not in page.sections
+
+
+def write_both(out, say=""):
+    """Battles put on one scale by a grade of each of two documents of a query."""
+    results = results_of(out, [pool_of((3, 1, 2), f"{say}q{i}") for i in range(2)])
+    write_run(out, results)
+    scores = pq.read_table(out / "scores.parquet").to_pylist()
+    shifts = [(1.0, 0.4), (float("nan"),) * 2]
+    rows = [
+        AbsoluteScore(**row, absolute_score=row["score"] + shift, absolute_error=error)
+        for row in scores
+        for shift, error in [shifts[int(row["query_id"][-1])]]
+    ]
+    pq.write_table(table_of(rows, AbsoluteScore), out / "scores.parquet")
+    why = (("covered",), (), f"{say}because", "key")
+    grades = [Grade(f"{say}q0", f"d{i}", JUDGES[i], 3 - i, *why) for i in range(2)]
+    pq.write_table(table_of(grades, Grade), out / "grades.parquet")
+    pq.write_table(table_of(list(RATERS), Rater), out / "raters.parquet")
+    write_report(str(out))
+    return page_of(out)
+
+
+def test_battles_with_grades_show_both_and_one_scale(tmp_path):
+    page = write_both(tmp_path)
+    text = page.words()
+    assert "absolute scores do" in text
+    assert "On which share of pairs" in text
+    assert {"scores", "raters", "grades", "agreement", "uncertain"} <= set(page.sections)
+    assert "shares" not in page.sections
+    assert len(page.charts["scores"]) == 4
+    assert len(page.charts["grades"]) == 1, "no document was graded by two judges"
+    assert set(page.packed) == {
+        *((q, kind) for q in (0, 1) for kind in ("documents", "votes")),
+        (0, "grades"),
+    }
+    told = page.packed[0, "documents"][0]
+    assert told[6] == {"absolute_score": round(told[2] + 1, 4), "absolute_error": 0.4}
+    assert page.packed[1, "documents"][0][6]["absolute_score"] is None
+
+
+def test_files_of_an_earlier_way_of_judging_are_not_shown(tmp_path):
+    write_graded(tmp_path)
+    write_run(tmp_path, results_of(tmp_path, [pool_of()]))
+    write_report(str(tmp_path))
+    page = page_of(tmp_path)
+    assert not {"raters", "shares", "grades", "ambiguous"} & set(page.sections)
+    assert page.table("judges")[0][:2] == ["judge", "votes"]
+    assert {kind for _, kind in page.packed} == {"documents", "votes"}
