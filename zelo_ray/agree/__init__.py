@@ -100,7 +100,7 @@ def run(arguments: Given) -> Told:
     if out := given["out"]:
         _write(out, given, verdicts, sections)
         names = [f"{name}.parquet" for section in sections for name in section.tables]
-        parts.append([f"results: {out}/agree.json, {', '.join(names)}"])
+        parts.append([f"results: {out}/agree.json, {', '.join(names)}, report.html"])
     return Told("\n\n".join("\n".join(lines) for lines in parts if lines), not missing)
 
 

@@ -112,7 +112,7 @@ def run(given: _Given) -> Compared:
     lines += [f"note: {each}" for each in notes]
     if given["out"]:
         names = ", ".join(f"{name}.parquet" for name in _TABLES)
-        lines += ["", f"results: {given['out']}/compare.json, {names}"]
+        lines += ["", f"results: {given['out']}/compare.json, {names}, report.html"]
     compared = Compared(found, tuple(against), tuple(notes), tuple(lines))
     if given["out"]:
         _write(given, compared)
