@@ -1,0 +1,391 @@
+"""Whether calibration helps: panels of recorded LLM judges beside human grades.
+
+    python -m benchmarks.panels [FOLDER] [--panels 100]
+
+FOLDER holds llmjudge2024 and trec_dl19; by default ../shared/data beside the checkout. First, on
+judges that are simulated: how often 95% intervals hold the truth. Then, on recorded grades without
+the humans: the likelihood of grades of queries that were left out of the fit, and how well a rule
+that makes one grade of a posterior agrees with the judges outside the panel. Then the agreement
+with humans: Cohen's kappa, quadratic kappa and Krippendorff's ordinal alpha, of panels of 3 (means
+over panels drawn by chance) and of all, with differences to the lower median and their 95%
+intervals over resampled queries; the same with human labels as anchor, judged on the other items;
+Kendall's tau of 37 runs under human and panel labels; and how often intervals hold human grades.
+About 10 minutes of one core, most of them for the incomplete beta functions.
+"""
+
+import argparse
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from time import perf_counter
+
+import krippendorff
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from scipy.stats import kendalltau
+from sklearn.metrics import cohen_kappa_score
+
+from zelo_ray.calibration import FAMILIES, Posterior, Ratings, judge, learn, majority, median
+from zelo_ray.calibration.ratings import Floats, Ints
+from zelo_ray.formats.trec import read_run
+from zelo_ray.measures import Truth, evaluate, parse_measures, rank
+
+FOLDER = Path(__file__).parents[2] / "shared" / "data"
+LEVELS, DRAWS, Z = 4, 1000, 1.959964
+HUMAN = "human"
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """Grades of items by judges and humans."""
+
+    name: str
+    items: list[tuple[str, str]]
+    query: Ints
+    judges: list[str]
+    grades: Ints
+    """of shape [items, judges]"""
+    human: Ints
+
+    def ratings(self, panel: Iterable[int], labelled: Ints | None = None) -> Ratings:
+        """The grades of a panel, and of humans on some items as one more judge."""
+        panel = list(panel)
+        items = len(self.items)
+        unit = np.tile(np.arange(items), len(panel))
+        place = np.repeat(np.arange(len(panel)), items)
+        grade = self.grades[:, panel].T.ravel()
+        names = [self.judges[j] for j in panel]
+        if labelled is not None:
+            unit, grade = np.append(unit, labelled), np.append(grade, self.human[labelled])
+            place = np.append(place, np.full(len(labelled), len(panel)))
+            names.append(HUMAN)
+        return Ratings(unit, place, grade, items, tuple(names), levels=LEVELS)
+
+
+def load(name: str, judges: list[Path], qrels: Path) -> Recorded:
+    human = read_grades(qrels)
+    items = sorted(human)
+    tables = [read_grades(path) for path in judges]
+    grades = np.array([[table[item] for table in tables] for item in items])
+    _, query = np.unique([query_id for query_id, _ in items], return_inverse=True)
+    truth = np.array([human[item] for item in items])
+    return Recorded(name, items, query, [path.stem for path in judges], grades, truth)
+
+
+def read_grades(path: Path) -> dict[tuple[str, str], int]:
+    """Grades above the scale, of which there are three, are the highest."""
+    rows = (line.split() for line in path.read_text().splitlines())
+    return {(row[0], row[2]): min(int(float(row[3])), LEVELS - 1) for row in rows}
+
+
+# agreement
+
+
+def confusions(data: Recorded, said: Ints, kept: NDArray[np.bool_] | None = None) -> Floats:
+    """How often humans and ``said`` gave which grades, of shape [queries, human, said]."""
+    cells = (data.query * LEVELS + data.human) * LEVELS + said
+    cells = cells if kept is None else cells[kept]
+    size = int(data.query.max() + 1) * LEVELS**2
+    return np.bincount(cells, minlength=size).reshape(-1, LEVELS, LEVELS).astype(np.float64)
+
+
+def coefficients(table: Floats) -> Floats:
+    """Kappa, quadratic kappa and ordinal alpha of confusions [..., human, said]: [..., 3]."""
+    grades = np.arange(LEVELS)
+    rows, columns, total = table.sum(-1), table.sum(-2), table.sum((-1, -2))
+    expected = rows[..., :, None] * columns[..., None, :] / total[..., None, None]
+    found = [
+        1 - (weights * table).sum((-1, -2)) / (weights * expected).sum((-1, -2))
+        for weights in (1.0 - np.eye(LEVELS), (grades[:, None] - grades) ** 2.0)
+    ]
+    values = rows + columns  # how often each grade was given by either
+    reached = values.cumsum(-1)
+    middle = reached - values / 2
+    distance = (middle[..., :, None] - middle[..., None, :]) ** 2
+    seen = (distance * 2 * table).sum((-1, -2))
+    chance = (distance * values[..., :, None] * values[..., None, :]).sum((-1, -2))
+    found.append(1 - (2 * total - 1) * seen / chance)
+    return np.stack(found, axis=-1)
+
+
+def check_coefficients(data: Recorded) -> None:
+    """Ours are the packages' own."""
+    said = data.grades[:, 0]
+    ours = coefficients(confusions(data, said).sum(0))
+    theirs = [
+        cohen_kappa_score(data.human, said),
+        cohen_kappa_score(data.human, said, weights="quadratic"),
+        krippendorff.alpha(np.stack([data.human, said]), level_of_measurement="ordinal"),
+    ]
+    np.testing.assert_allclose(ours, theirs, atol=1e-9)
+
+
+# the words of a panel
+
+
+def words(
+    data: Recorded, panel: Iterable[int], families: Iterable[str] = FAMILIES
+) -> dict[str, Ints]:
+    ratings = data.ratings(panel)
+    found = {"median (lower)": np.floor(median(ratings)).astype(np.int64)}
+    found["majority"] = majority(ratings)
+    for family in families:
+        found[f"calibrated, {family}"] = judge(learn(ratings, family), ratings).grade
+    return found
+
+
+def draw_panels(data: Recorded, size: int, count: int) -> list[Ints]:
+    rng = np.random.default_rng(0)
+    return [np.sort(rng.choice(len(data.judges), size, replace=False)) for _ in range(count)]
+
+
+def agreement(data: Recorded, panels: list[Ints]) -> None:
+    """Print means over panels, and differences to the median."""
+    tables: dict[str, list[Floats]] = {}
+    for panel in panels:
+        each = {j: confusions(data, data.grades[:, j]) for j in panel}
+        for name, said in words(data, panel).items():
+            tables.setdefault(name, []).append(confusions(data, said))
+        best = max(each, key=lambda j: float(coefficients(each[j].sum(0))[1]))
+        tables.setdefault("best judge, as humans tell", []).append(each[best])
+        tables.setdefault("mean judge", []).append(np.stack([*each.values()]))
+    print_differences(tables, "median (lower)")
+
+
+def print_differences(tables: dict[str, list[Floats]], beside: str) -> None:
+    """Each table is of shape [..., queries, human, said]; what comes first is averaged."""
+    queries = tables[beside][0].shape[-3]
+    rng = np.random.default_rng(1)
+    draws = rng.multinomial(queries, np.full(queries, 1 / queries), DRAWS).astype(np.float64)
+    draws = np.vstack([np.ones(queries), draws])
+    values = {}
+    for name, each in tables.items():
+        found = [coefficients(np.einsum("dq,...qhs->d...hs", draws, table)) for table in each]
+        values[name] = np.mean([f.reshape(len(draws), -1, 3).mean(1) for f in found], axis=0)
+    print("| | kappa | quadratic kappa | ordinal alpha | " + "difference | " * 3)
+    print("|---|" + "---:|" * 6)
+    for name, value in values.items():
+        cells = [f"{v:.3f}" for v in value[0]]
+        apart = value - values[beside]
+        for k in range(3):
+            low, high = np.quantile(apart[1:, k], (0.025, 0.975))
+            cells.append("" if name == beside else f"{apart[0, k]:+.3f} [{low:+.3f}, {high:+.3f}]")
+        print(f"| {name} | " + " | ".join(cells) + " |", flush=True)
+
+
+def anchored(data: Recorded, panels: list[Ints], seeds: int, family: str = "thurstone") -> None:
+    """With human labels on some items; judged on the others, the same for all rows of a table."""
+    for labels in (50, 200):
+        tables: dict[str, list[Floats]] = {}
+        held: list[tuple[float, ...]] = []
+        for seed in range(seeds):
+            labelled = np.random.default_rng(seed).permutation(len(data.items))[:labels]
+            kept = np.ones(len(data.items), bool)
+            kept[labelled] = False
+            panel = panels[seed % len(panels)]
+            found = words(data, panel, [family])
+            both = data.ratings(panel, labelled)
+            model = learn(both, family, HUMAN)
+            posterior = judge(model, both)
+            found["calibrated and anchored"] = posterior.grade
+            for name, said in found.items():
+                tables.setdefault(name, []).append(confusions(data, said, kept))
+            held.append(intervals_hold(data, posterior, kept))
+        print(f"\n{data.name}: {labels} human labels, panels of {len(panels[0])}, {seeds} draws\n")
+        print_differences(tables, "median (lower)")
+        wide, mean = np.mean(held, axis=0)
+        print(
+            f"\n95% intervals of the anchored grade that hold the human's: {wide:.3f}; "
+            f"mean anchored grade less the humans' mean: {mean:+.3f}"
+        )
+
+
+def intervals_hold(
+    data: Recorded, posterior: Posterior, kept: NDArray[np.bool_]
+) -> tuple[float, float]:
+    """Share of grades within 1.96 sd, and half a grade for rounding; and the bias of the mean."""
+    apart = (posterior.grade_mean - data.human)[kept]
+    within = np.abs(apart) < Z * posterior.grade_sd[kept] + 0.5
+    return float(within.mean()), float(apart.mean())
+
+
+# what was chosen without the humans
+
+
+def families(data: Recorded, panels: list[Ints]) -> None:
+    """Log likelihood of a grade on queries that were left out, by families; seconds of a fit."""
+    rng = np.random.default_rng(2)
+    fold = rng.permutation(int(data.query.max()) + 1)[data.query] % 5
+    for family in FAMILIES:
+        total, seconds, grades = 0.0, 0.0, 0
+        for panel in panels:
+            ratings = data.ratings(panel)
+            for out in range(1 if len(panel) > 10 else 5):
+                left = fold[ratings.unit] == out
+                began = perf_counter()
+                model = learn(part(ratings, ~left), family)
+                seconds += perf_counter() - began
+                total += float(np.nansum(judge(model, part(ratings, left)).log_likelihood))
+                grades += int(left.sum())
+        print(f"| {data.name}, {len(panels[0])} judges | {family} | {total / grades:.4f} |")
+
+
+def part(ratings: Ratings, kept: NDArray[np.bool_]) -> Ratings:
+    return replace(
+        ratings, unit=ratings.unit[kept], judge=ratings.judge[kept], grade=ratings.grade[kept]
+    )
+
+
+def rules(data: Recorded, panels: list[Ints]) -> None:
+    """Mean agreement with the judges that are not of the panel."""
+    found: dict[str, list[Floats]] = {}
+    for panel in panels:
+        ratings = data.ratings(panel)
+        posterior = judge(learn(ratings), ratings)
+        above = np.pad(posterior.at_least, ((0, 0), (1, 1)), constant_values=((0, 0), (1, 0)))
+        choices = {
+            "rounded mean": posterior.grade,
+            "median": (posterior.at_least > 0.5).sum(axis=1),
+            "mode": (above[:, :-1] - above[:, 1:]).argmax(axis=1),
+        }
+        others = [j for j in range(len(data.judges)) if j not in panel]
+        for name, said in choices.items():
+            tables = [
+                confusions(replace(data, human=data.grades[:, j]), said).sum(0) for j in others
+            ]
+            found.setdefault(name, []).append(coefficients(np.stack(tables)).mean(0))
+    for name, values in found.items():
+        cells = " | ".join(f"{v:.3f}" for v in np.mean(values, axis=0))
+        print(f"| {data.name} | {name} | {cells} |")
+
+
+def simulated(
+    units: int, cuts: Floats, severity: Floats, slopes: Floats, seed: int
+) -> tuple[Floats, Ratings]:
+    """True latents, and the grades of judges with normal errors."""
+    rng = np.random.default_rng(seed)
+    latent = rng.normal(size=units)
+    seen = latent[:, None] + rng.normal(size=(units, len(slopes))) / slopes
+    grade = (seen[:, :, None] > cuts + severity[:, None]).sum(axis=2)
+    unit, place = np.indices(grade.shape).reshape(2, -1)
+    names = tuple(f"j{j}" for j in range(len(slopes)))
+    return latent, Ratings(unit, place, grade.ravel(), units, names)
+
+
+def true_severity(cuts: Floats, severity: Floats, slopes: Floats) -> Floats:
+    """As a fit to endless data would tell it: beside a panel whose cuts are weighed means."""
+    own = cuts + severity[:, None]
+    density = np.exp(-0.5 * own**2)
+    weights = slopes[:, None] ** 2 * density
+    panel = (weights * own).sum(axis=0) / weights.sum(axis=0)
+    return (density * (own - panel)).sum(axis=1) / density.sum(axis=1)
+
+
+def coverage(repeats: int = 400) -> None:
+    """How often intervals hold the truth where the model is right."""
+    cuts, severity = np.array([-0.3, 0.5, 1.3]), np.array([-0.4, 0.0, 0.1, 0.3])
+    slopes = np.array([0.7, 1.0, 1.5, 2.5])
+    true = true_severity(cuts, severity, slopes)
+    print("| units | severity | spread | latent | largest bias of severity, of spread |")
+    print("|---:|---:|---:|---:|---|")
+    for units in (200, 1000):
+        held: list[Floats] = []
+        off: list[Floats] = []
+        for seed in range(repeats):
+            latent, ratings = simulated(units, cuts, severity, slopes, seed)
+            model = learn(ratings)
+            found = np.array(
+                [[r.severity, r.severity_error, r.spread, r.spread_error] for r in model.raters]
+            )
+            far = np.stack([found[:, 0] - true, found[:, 2] - 1 / slopes])
+            inside = np.abs(far) < Z * found[:, [1, 3]].T
+            posterior = judge(model, ratings)
+            latents = np.abs(posterior.mean - latent) < Z * posterior.sd
+            held.append(np.array([*inside.mean(axis=1), latents.mean()]))
+            off.append(far)
+        shares = " | ".join(f"{share:.3f}" for share in np.mean(held, axis=0))
+        bias = np.abs(np.mean(off, axis=0)).max(axis=1)
+        print(f"| {units} | {shares} | {bias[0]:.3f}, {bias[1]:.3f} |", flush=True)
+
+
+# leaderboards
+
+
+def leaderboards(data: Recorded, runs: Path, panels: list[Ints]) -> None:
+    """Kendall's tau between mean nDCG@10 of runs under human and under panel labels."""
+    tables = [read_run(str(path))[1] for path in sorted(runs.glob("*.run"))]
+    measures = parse_measures(["nDCG@10"])
+
+    def means(labels: NDArray[np.number]) -> Floats:
+        truth = Truth(
+            pa.table(
+                {
+                    "query_id": [query_id for query_id, _ in data.items],
+                    "doc_id": [doc_id for _, doc_id in data.items],
+                    "relevance": np.asarray(labels, dtype=np.float64),
+                    "std_error": np.full(len(labels), np.nan),
+                }
+            )
+        )
+        return np.array([np.nanmean(evaluate(measures, rank(truth, run))) for run in tables])
+
+    human = means(data.human)
+
+    def tau(labels: NDArray[np.number]) -> float:
+        return float(kendalltau(human, means(labels)).statistic)
+
+    alone = [tau(data.grades[:, j]) for j in range(len(data.judges))]
+    print(f"| single judges: mean, best | {np.mean(alone):.3f}, {max(alone):.3f} |")
+    for each in (panels, [np.arange(len(data.judges))]):
+        found: dict[str, list[float]] = {}
+        for panel in each:
+            ratings = data.ratings(panel)
+            said: dict[str, NDArray[np.number]] = dict(words(data, panel))
+            for family in FAMILIES:
+                mean = judge(learn(ratings, family), ratings).grade_mean
+                said[f"posterior mean, {family}"] = mean
+            for name, labels in said.items():
+                found.setdefault(name, []).append(tau(labels))
+        for name, values in found.items():
+            print(f"| {len(each[0])} judges: {name} | {np.mean(values):.3f} |", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path, nargs="?", default=FOLDER)
+    parser.add_argument("--panels", type=int, default=40, help="panels of 3 drawn")
+    flags = parser.parse_args()
+    first, second = flags.folder / "llmjudge2024", flags.folder / "trec_dl19"
+    recorded = [
+        load(
+            "LLMJudge 2024",
+            sorted((first / "submissions").glob("*.txt")),
+            first / "llmjudge_test_qrel_idx.txt",
+        ),
+        load("DL 2019", sorted((second / "judges").glob("*_graded.txt")), second / "qrels.txt"),
+    ]
+    few = {data.name: draw_panels(data, 3, flags.panels) for data in recorded}
+    check_coefficients(recorded[0])
+    print("95% intervals that hold the truth, of simulated judges\n")
+    coverage()
+    print("\nLog likelihood of a grade on queries left out\n\n| panel | family | |\n|---|---|---:|")
+    for data in recorded:
+        families(data, few[data.name][:5])
+        families(data, [np.arange(len(data.judges))])
+    print("\nAgreement with judges outside the panel\n\n| | rule | kappa | quadratic | alpha |")
+    print("|---|---|---:|---:|---:|")
+    for data in recorded:
+        rules(data, few[data.name][:40])
+    for data in recorded:
+        for panels in (few[data.name], [np.arange(len(data.judges))]):
+            print(f"\n{data.name}: {len(panels)} panel(s) of {len(panels[0])}\n")
+            agreement(data, panels)
+        anchored(data, few[data.name], seeds=20)
+        anchored(data, [np.arange(len(data.judges))], seeds=4)
+    print("\nDL 2019: tau of 37 runs under human and panel labels\n\n| labels | tau |\n|---|---:|")
+    leaderboards(recorded[1], second / "runs_top10", few["DL 2019"][:10])
+
+
+if __name__ == "__main__":
+    main()

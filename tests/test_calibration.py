@@ -1,0 +1,377 @@
+"""The panel's word: what is simulated is found again, and no judge does harm."""
+
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import approx_fprime
+from scipy.stats import beta, binom, norm
+
+from zelo_ray.calibration import FAMILIES, Ratings, judge, learn, model
+from zelo_ray.calibration.lattice import SLIP
+
+CUTS = np.array([-0.3, 0.5, 1.3])
+SLOPES, SEVERITY = np.array([0.8, 1.2, 2.0]), np.array([-0.3, 0.0, 0.4])
+each_family = pytest.mark.parametrize("family", FAMILIES)
+
+
+def graded(latent, rng, slopes=SLOPES, severity=SEVERITY):
+    """Grades of shape [units, judges], by normal errors."""
+    seen = latent[:, None] + rng.normal(size=(len(latent), len(slopes))) / slopes
+    return (seen[:, :, None] > CUTS + severity[:, None]).sum(axis=2)
+
+
+def ratings_of(grades, missing=-1, **columns):
+    unit, place = np.nonzero(grades != missing)
+    names = tuple(f"j{j}" for j in range(grades.shape[1]))
+    return Ratings(unit, place, grades[unit, place], len(grades), names, **columns)
+
+
+def simulate(units, seed=0, **judges):
+    rng = np.random.default_rng(seed)
+    latent = rng.normal(size=units)
+    return latent, ratings_of(graded(latent, rng, **judges))
+
+
+def shifted(queries, seed=0, sd=0.8):
+    """Query shifts, and grades of five documents each whose scores are known."""
+    rng = np.random.default_rng(seed)
+    scores, shift = rng.normal(size=(queries, 5)) * 1.6, rng.normal(size=queries) * sd
+    grades = graded((scores + shift[:, None]).ravel(), rng)
+    query, place = np.repeat(np.arange(queries), 15), np.tile([0, 1, 2], queries * 5)
+    names = ("j0", "j1", "j2")
+    offset = np.repeat(scores.ravel(), 3)
+    return shift, Ratings(query, place, grades.ravel(), queries, names, offset)
+
+
+def few(seed, judges=4):
+    """A few units, some of whose grades are missing, and some repeated."""
+    rng = np.random.default_rng(seed)
+    size = int(rng.integers(1, 40))
+    columns = (rng.integers(0, end, size) for end in (8, judges, 4))
+    return Ratings(*columns, 8, tuple(f"j{j}" for j in range(judges)))
+
+
+def bounds(held, trials):
+    """Whether a count of intervals that held is what 95% ones could give, but once in 10,000."""
+    low, high = binom.ppf((5e-5, 1 - 5e-5), trials, 0.95)
+    return low <= held <= high
+
+
+@each_family
+def test_chances_are_those_of_the_model(family):
+    x = np.linspace(-3, 3, 7)
+    parameters = {"thurstone": [1.3, -0.4, 0.1, -0.5], "beta": [1.3, 0.4, 1.1]}[family]
+    chances, _ = FAMILIES[family].cells(np.array([parameters]), x, 4)
+    if family == "thurstone":
+        cuts = np.cumsum([-0.4, np.exp(0.1), np.exp(-0.5)])
+        above = norm.cdf(1.3 * x - cuts[:, None])
+    else:
+        mean, phi = 1 / (1 + np.exp(-(1.3 * x - 0.4))), np.exp(1.1)
+        above = beta.sf(np.array([[0.25], [0.5], [0.75]]), mean * phi, (1 - mean) * phi)
+    expected = -np.diff(np.vstack([np.ones(7), above, np.zeros(7)]), axis=0)
+    np.testing.assert_allclose(chances[0], expected, atol=1e-12)
+    cuts, slopes = FAMILIES[family].cut_points(np.array([parameters]), 4)
+    for k, cut in enumerate(cuts[0]):
+        table, _ = FAMILIES[family].cells(np.array([parameters]), np.array([cut, cut + 1e-5]), 4)
+        reached = table[0, k + 1 :].sum(axis=0)
+        assert reached[0] == pytest.approx(0.5)
+        rise = (reached[1] - reached[0]) / 1e-5
+        assert rise == pytest.approx(slopes[0, k] / np.sqrt(2 * np.pi), rel=1e-3)
+
+
+@each_family
+@pytest.mark.parametrize("levels", [2, 3, 4, 6])
+def test_derivatives_of_chances(family, levels):
+    rng = np.random.default_rng(levels)
+    parameters = FAMILIES[family].start(rng.dirichlet(np.ones(levels), 2))
+    parameters += rng.normal(size=parameters.shape) * 0.2
+    x = np.linspace(-2, 2, 5)
+    chances, by = FAMILIES[family].cells(parameters, x, levels)
+    assert chances.shape == (2, levels, 5)
+    np.testing.assert_allclose(chances.sum(axis=1), 1, atol=1e-12)
+    for entry in range(parameters.shape[1]):
+        nudge = np.eye(parameters.shape[1])[entry] * 1e-4
+        ahead, _ = FAMILIES[family].cells(parameters + nudge, x, levels)
+        behind, _ = FAMILIES[family].cells(parameters - nudge, x, levels)
+        np.testing.assert_allclose(by[:, entry], (ahead - behind) / 2e-4, atol=2e-6)
+
+
+@each_family
+@pytest.mark.parametrize("offsets", [False, True])
+def test_gradient(family, offsets):
+    ratings = shifted(12)[1] if offsets else simulate(40)[1]
+    given = model._given(ratings)
+    target, _ = model._target(ratings, family, given, 1.0, 1.3)
+    start = model._start(family, given, offsets)
+    point = start + np.random.default_rng(0).normal(size=start.shape) * 0.1
+    slope = approx_fprime(point, lambda p: target.loss(p)[0], 1e-6)
+    gradient = target.loss(point)[1]
+    np.testing.assert_allclose(gradient, slope, atol=1e-5 * np.abs(slope).max())
+    means, precisions = target.prior(point)
+    scores = target.times @ target.scores(point) - precisions * (point - means)
+    np.testing.assert_allclose(-scores / target.times.sum(), gradient, atol=1e-12)
+
+
+@each_family
+def test_posterior_is_the_integral(family):
+    """Beside a sum over a much finer grid, written out by hand."""
+    _, ratings = simulate(300)
+    fitted = learn(ratings, family)
+    found = judge(fitted, ratings)
+    x = np.linspace(-8, 8, 16001)
+    chances, _ = FAMILIES[family].cells(fitted.parameters, x, 4)
+    chances = (1 - SLIP) * chances + SLIP / 4
+    for unit in range(0, 300, 60):
+        density = norm.pdf(x)
+        for j, grade in zip(
+            ratings.judge[ratings.unit == unit], ratings.grade[ratings.unit == unit], strict=True
+        ):
+            density = density * chances[j, grade]
+        total = density.sum()
+        mean = (x * density).sum() / total
+        assert found.log_likelihood[unit] == pytest.approx(np.log(total * 0.001), abs=1e-5)
+        assert found.mean[unit] == pytest.approx(mean, abs=1e-5)
+        variance = ((x - mean) ** 2 * density).sum() / total
+        assert found.sd[unit] == pytest.approx(np.sqrt(variance), abs=1e-4)
+        above = [(density * (x > cut)).sum() / total for cut in fitted.cuts]
+        np.testing.assert_allclose(found.at_least[unit], above, atol=3e-3)
+        assert found.grade_mean[unit] == pytest.approx(sum(above), abs=5e-3)
+
+
+def test_judges_are_recovered():
+    latent, ratings = simulate(20_000)
+    fitted = learn(ratings)
+    spread = np.array([rater.spread for rater in fitted.raters])
+    np.testing.assert_allclose(spread, 1 / SLOPES, atol=0.05)
+    severity = np.array([rater.severity for rater in fitted.raters])
+    np.testing.assert_allclose(np.diff(severity), np.diff(SEVERITY), atol=0.06)
+    weights = [rater.weight for rater in fitted.raters]
+    assert weights == sorted(weights)
+    assert sum(weights) == pytest.approx(1)
+    posterior = judge(fitted, ratings)
+    # As many documents come to a grade as the judges say, by their weights.
+    shares = [np.bincount(ratings.grade[ratings.judge == j], minlength=4) for j in range(3)]
+    said = np.array(weights) @ np.array(shares)[:, ::-1].cumsum(axis=1)[:, ::-1][:, 1:] / 20_000
+    np.testing.assert_allclose(posterior.at_least.mean(axis=0), said, atol=0.005)
+    held = int((np.abs(posterior.mean - latent) < 1.96 * posterior.sd).sum())
+    assert bounds(held, 20_000)
+
+
+def test_intervals_of_judges_hold_the_truth():
+    held, apart, trials = 0, 0, 40
+    for seed in range(trials):
+        _, ratings = simulate(500, seed=seed)
+        first, second, third = learn(ratings).raters
+        held += abs(second.spread - 1 / SLOPES[1]) < 1.96 * second.spread_error
+        error = np.hypot(first.severity_error, third.severity_error)
+        apart += abs(third.severity - first.severity - 0.7) < 1.96 * error
+    assert bounds(held, trials)
+    assert apart >= binom.ppf(5e-5, trials, 0.95)  # errors against the panel may be correlated
+
+
+def test_offsets_leave_the_shift_of_the_query():
+    shift, ratings = shifted(1500)
+    fitted = learn(ratings)
+    assert fitted.sd == pytest.approx(0.8, abs=0.07)
+    found = judge(fitted, ratings)
+    assert np.corrcoef(found.mean, shift)[0, 1] > 0.85
+    assert bounds(int((np.abs(found.mean - shift) < 1.96 * found.sd).sum()), 1500)
+    slopes = fitted.parameters[:, 0] / fitted.unit
+    np.testing.assert_allclose(slopes, SLOPES, rtol=0.1)
+
+
+@pytest.mark.parametrize(("unit", "sd"), [(0.01, 0.8), (100.0, 0.8), (1.0, 3.0)])
+def test_offsets_of_any_size(unit, sd):
+    _, ratings = shifted(400, sd=sd)
+    scaled = learn(replace(ratings, offset=ratings.offset * unit))
+    assert scaled.sd == pytest.approx(sd * unit, rel=0.25)
+
+
+@each_family
+@pytest.mark.parametrize("kind", ["always 2", "random", "contrarian"])
+def test_no_judge_does_harm(family, kind):
+    _, ratings = simulate(600)
+    before = judge(learn(ratings, family), ratings)
+    grade = {
+        "always 2": np.full(600, 2),
+        "random": np.random.default_rng(1).integers(0, 4, 600),
+        "contrarian": 3 - ratings.grade[ratings.judge == 1],
+    }[kind]
+    more = replace(
+        ratings,
+        unit=np.append(ratings.unit, np.arange(600)),
+        judge=np.append(ratings.judge, np.full(600, 3)),
+        grade=np.append(ratings.grade, grade),
+        judges=(*ratings.judges, "odd"),
+    )
+    fitted = learn(more, family)
+    after = judge(fitted, more)
+    assert fitted.raters[3].weight < 0.02
+    assert np.abs(after.grade_mean - before.grade_mean).max() < 0.02
+    near = np.abs(before.grade_mean % 1 - 0.5) < 0.02  # a toss-up already
+    np.testing.assert_array_equal(after.grade[~near], before.grade[~near])
+
+
+@each_family
+def test_copies_of_a_judge_do_not_make_it_infinitely_sure(family):
+    _, ratings = simulate(500)
+    first = ratings.grade[ratings.judge == 0]
+    copies = ratings_of(np.stack([first, first, first], axis=1))
+    fitted = learn(copies, family)
+    assert np.isfinite(fitted.parameters).all()
+    assert all(0.02 < rater.spread < 1 for rater in fitted.raters)
+    found = judge(fitted, copies)
+    assert (np.abs(found.grade_mean - first) < 0.6).all()
+
+
+@each_family
+def test_few_grades_are_finite(family):
+    for seed in range(10):
+        ratings = few(seed)
+        found = judge(learn(ratings, family), ratings)
+        has = np.isin(np.arange(8), ratings.unit)
+        for column in (found.mean, found.sd, found.grade_mean, found.grade_sd):
+            assert np.isfinite(column[has]).all()
+            assert np.isnan(column[~has]).all()
+        assert set(found.grade[~has]) <= {-1}
+        assert set(found.grade[has]) <= {0, 1, 2, 3}
+
+
+FITTED = {family: learn(simulate(200)[1], family) for family in FAMILIES}
+SHIFTED = learn(shifted(100)[1])
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.sampled_from([*FAMILIES, "offsets"]))
+def test_a_unit_depends_on_its_own_grades_alone(seed, which):
+    ratings, fitted = few(seed, judges=3), SHIFTED
+    rng = np.random.default_rng(seed)
+    if which == "offsets":
+        ratings = replace(ratings, offset=rng.normal(size=len(ratings.unit)) * 2)
+    else:
+        fitted = FITTED[which]
+    columns = ("unit", "judge", "grade") + (("offset",) if which == "offsets" else ())
+    together = judge(fitted, ratings)
+
+    def chosen(places):
+        return replace(ratings, **{name: getattr(ratings, name)[places] for name in columns})
+
+    shuffled = judge(fitted, chosen(rng.permutation(len(ratings.unit))))
+    for name in ("mean", "sd", "grade_mean", "grade_sd", "grade", "at_least", "log_likelihood"):
+        whole = getattr(together, name)
+        np.testing.assert_array_equal(getattr(shuffled, name), whole)
+        for unit in set(ratings.unit):
+            alone = judge(fitted, chosen(ratings.unit == unit))
+            np.testing.assert_array_equal(getattr(alone, name)[unit], whole[unit])
+
+
+def test_judges_are_known_by_name():
+    _, ratings = simulate(50)
+    fitted = FITTED["thurstone"]
+    turned = replace(ratings, judges=("j2", "j1", "j0"), judge=2 - ratings.judge)
+    expected = judge(fitted, ratings)
+    np.testing.assert_allclose(judge(fitted, turned).mean, expected.mean, atol=1e-12)
+    two = ratings.judge < 2
+    pair = replace(
+        ratings,
+        unit=ratings.unit[two],
+        judge=ratings.judge[two],
+        grade=ratings.grade[two],
+        judges=("j0", "j1"),
+    )
+    assert (judge(fitted, pair).sd > expected.sd).all()
+    with pytest.raises(ValueError, match="without j9"):
+        judge(fitted, replace(ratings, judges=("j0", "j1", "j9")))
+    with pytest.raises(ValueError, match="4 levels, not 5"):
+        judge(fitted, replace(ratings, levels=5))
+
+
+def test_repeats_share_the_weight_of_one():
+    _, ratings = simulate(100)
+    twice = replace(
+        ratings,
+        unit=np.tile(ratings.unit, 2),
+        judge=np.tile(ratings.judge, 2),
+        grade=np.tile(ratings.grade, 2),
+    )
+    once, again = learn(ratings), learn(twice)
+    np.testing.assert_array_equal(again.parameters, once.parameters)
+    np.testing.assert_array_equal(judge(again, twice).mean, judge(once, ratings).mean)
+
+
+def test_weights_count_observations():
+    _, ratings = simulate(60)
+    size = len(ratings.unit)
+    heavy = learn(replace(ratings, weight=np.full(size, 2.0)))
+    light = learn(replace(ratings, weight=np.full(size, 1.0)))
+    assert heavy.raters[0].grades == 2 * light.raters[0].grades
+    zero = replace(ratings, weight=(ratings.judge > 0) * 1.0)
+    found = judge(light, zero)
+    kept = ratings.judge > 0
+    without = replace(
+        ratings, unit=ratings.unit[kept], judge=ratings.judge[kept], grade=ratings.grade[kept]
+    )
+    np.testing.assert_allclose(found.mean, judge(light, without).mean, atol=1e-12)
+
+
+def test_an_anchor_sets_the_scale():
+    """A human who grades 1 where the panel grades 2 pulls the grades down to its own."""
+    rng = np.random.default_rng(5)
+    latent = rng.normal(size=3000)
+    grades = graded(latent, rng, np.array([1.2, 1.5, 1.8, 1.5]), np.array([0, 0, 0, 0.6]))
+    human = grades[:, 3].copy()
+    grades[300:, 3] = -1
+    ratings = replace(ratings_of(grades), judges=("j0", "j1", "j2", "human"))
+    own, anchored = learn(ratings), learn(ratings, anchor="human")
+    assert np.mean(judge(own, ratings).grade_mean - human) > 0.2
+    assert abs(np.mean(judge(anchored, ratings).grade_mean - human)) < 0.1
+    assert anchored.raters[3].severity == pytest.approx(0.6, abs=0.2)
+    np.testing.assert_array_equal(own.parameters, anchored.parameters)
+
+
+def test_clusters_widen_errors_that_are_shared():
+    """Judges that err by the query, in simulation: without clusters errors are too small."""
+    rng = np.random.default_rng(0)
+    query = np.repeat(np.arange(40), 25)
+    latent, shared = rng.normal(size=1000), rng.normal(size=(40, 3))[query] * 0.8
+    ratings = ratings_of(
+        np.stack([graded(latent + shared[:, j], rng)[:, j] for j in range(3)], axis=1)
+    )
+    plain, clustered = learn(ratings), learn(ratings, clusters=query)
+    for before, after in zip(plain.raters, clustered.raters, strict=True):
+        assert after.severity == before.severity
+        assert after.severity_error > 1.2 * before.severity_error
+
+
+def test_models_are_small_and_travel():
+    fitted = FITTED["thurstone"]
+    bytes_ = pickle.dumps(fitted)
+    assert len(bytes_) < 3000
+    np.testing.assert_array_equal(pickle.loads(bytes_).parameters, fitted.parameters)
+
+
+def test_a_fit_that_does_not_converge_says_so(monkeypatch):
+    monkeypatch.setattr(model, "MAX_STEPS", 2)
+    with pytest.raises(ArithmeticError, match="did not converge"):
+        learn(simulate(200)[1])
+
+
+def test_what_cannot_be_fitted_is_refused():
+    _, ratings = simulate(10)
+    with pytest.raises(ValueError, match="known: thurstone, beta"):
+        learn(ratings, "normal")
+    with pytest.raises(ValueError, match="'human' is none of the judges"):
+        learn(ratings, anchor="human")
+    empty = np.array([], dtype=np.int64)
+    with pytest.raises(ValueError, match="no grades"):
+        learn(Ratings(empty, empty, empty, 3, ("a",)))
+    with pytest.raises(ValueError, match="grade must lie in 0 to 3"):
+        replace(ratings, grade=ratings.grade + 3)
+    with pytest.raises(ValueError, match="one length"):
+        replace(ratings, weight=np.ones(3))
+    with pytest.raises(ValueError, match="offset must be finite"):
+        replace(ratings, offset=np.full(len(ratings.unit), np.nan))

@@ -1,0 +1,124 @@
+"""Median, majority, disagreement, and means set right by humans."""
+
+import math
+import statistics
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from zelo_ray.calibration import Ratings, disagreement, majority, median, shares
+from zelo_ray.records import Share
+
+
+def ratings_of(*rows, judges=5):
+    """Each row holds the grades of one unit, by judge after judge."""
+    entries = [(u, j, g) for u, row in enumerate(rows) for j, g in enumerate(row) if g is not None]
+    columns = np.array(entries, dtype=np.int64).reshape(-1, 3).T
+    return Ratings(*columns, len(rows), tuple(f"j{j}" for j in range(judges)))
+
+
+GRADES = st.lists(st.lists(st.sampled_from([None, 0, 1, 2, 3]), min_size=5, max_size=5), min_size=1)
+
+
+@given(GRADES)
+def test_baselines_are_what_they_are_by_hand(rows):
+    ratings = ratings_of(*rows)
+    medians, majorities, apart = median(ratings), majority(ratings), disagreement(ratings)
+    for unit, row in enumerate(rows):
+        said = [grade for grade in row if grade is not None]
+        if not said:
+            assert math.isnan(medians[unit])
+            assert majorities[unit] == -1
+            assert math.isnan(apart[unit])
+            continue
+        middle = statistics.median(said)
+        assert medians[unit] == middle
+        modes = statistics.multimode(said)
+        assert majorities[unit] == min(modes, key=lambda g: (abs(g - middle), g))
+        pairs = [abs(a - b) for a, b in combinations(said, 2)]
+        if pairs:
+            assert apart[unit] == pytest.approx(statistics.mean(pairs))
+        else:
+            assert math.isnan(apart[unit])
+
+
+def test_a_judge_that_was_asked_three_times_has_one_vote():
+    columns = ([0, 0, 0, 0, 0], [0, 0, 0, 1, 2], [3, 3, 3, 0, 0])
+    ratings = Ratings(*map(np.array, columns), 1, ("a", "b", "c"))
+    assert median(ratings) == 0
+    assert majority(ratings) == 0
+    assert disagreement(ratings) == 2  # differences of 3, 3 and 0
+
+
+def test_a_split_between_two_grades():
+    ratings = ratings_of([0, 3], [0, 0, 3, 3, 1], [0, 3, 3, 0])
+    assert median(ratings).tolist() == [1.5, 1, 1.5]
+    assert majority(ratings).tolist() == [0, 0, 0]
+
+
+def truths(documents, humans, seed=0):
+    rng = np.random.default_rng(seed)
+    human = rng.choice(4, documents, p=[0.5, 0.2, 0.2, 0.1]).astype(float)
+    panel = np.clip(human + rng.choice([-1, 0, 0, 1, 1], documents), 0, 3)
+    human[rng.permutation(documents)[humans:]] = np.nan
+    return panel, human
+
+
+def corrected(panel, human):
+    """Prediction-powered inference, written out by hand."""
+    asked = ~np.isnan(human)
+    y, f, u = human[asked], panel[asked], panel[~asked]
+    n, rest = len(y), len(u)
+    trust = np.cov(y, f, ddof=0)[0, 1] / ((1 + n / rest) * np.concatenate([f, u]).var(ddof=1))
+    trust = min(max(trust, 0), 1)
+    mean = trust * u.mean() + (y - trust * f).mean()
+    return mean, np.sqrt(trust**2 * u.var() / rest + (y - trust * f).var(ddof=1) / n)
+
+
+@pytest.mark.parametrize("humans", [20, 200])
+def test_shares_are_set_right(humans):
+    panel, human = truths(1000, humans)
+    rows = shares(panel, human)
+    assert [row.measure for row in rows] == ["grade", ">=1", ">=2", ">=3"]
+    for grade, row in enumerate(rows):
+        said = panel if not grade else (panel >= grade) * 1.0
+        true = human if not grade else np.where(np.isnan(human), np.nan, human >= grade)
+        mean, error = corrected(said, true)
+        assert (row.panel, row.documents, row.humans) == (pytest.approx(said.mean()), 1000, humans)
+        assert row.mean == pytest.approx(mean)
+        quantile = {20: 2.0930, 200: 1.9720}[humans]  # Student's, of 19 and 199
+        assert row.high - row.mean == pytest.approx(quantile * error, rel=1e-4)
+        assert row.mean - row.low == pytest.approx(quantile * error, rel=1e-4)
+
+
+def test_shares_hold_the_truth():
+    held, trials = 0, 400
+    for seed in range(trials):
+        row = shares(*truths(500, 60, seed))[0]
+        held += row.low < 0.9 < row.high
+    assert 0.915 < held / trials < 0.985
+
+
+def test_shares_without_and_with_all_humans():
+    panel, human = truths(100, 0)
+    for row in shares(panel, human):
+        assert row.mean == row.panel
+        assert math.isnan(row.low)
+        assert math.isnan(row.high)
+    panel, human = truths(100, 100)
+    assert shares(panel, human)[0].mean == pytest.approx(human.mean())
+    assert shares(panel, human)[2].mean == pytest.approx((human >= 2).mean())
+    panel, human = truths(100, 4)
+    assert math.isnan(shares(panel, human)[0].low)
+    none = np.array([])
+    assert isinstance(shares(none, none)[0], Share)
+    assert math.isnan(shares(none, none)[0].mean)
+
+
+def test_a_panel_of_one_grade_tells_the_humans_nothing_new():
+    _, human = truths(100, 30)
+    row = shares(np.full(100, 2.0), human)[0]
+    assert row.mean == pytest.approx(np.nanmean(human))
