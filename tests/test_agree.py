@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 
 from zelo_ray import cli
 from zelo_ray.formats.tables import table_of
-from zelo_ray.records import Grade
+from zelo_ray.records import Grade, GradedScore
 
 DATA = Path(__file__).parents[2] / "shared/data"
 needs_data = pytest.mark.skipif(not DATA.exists(), reason=f"{DATA} is not there")
@@ -63,7 +64,7 @@ def test_published_kappas_and_alphas_of_33_judges(say, tmp_path):
     folder = DATA / "llmjudge2024"
     human = folder / "llmjudge_test_qrel_idx.txt"
     words = [folder / "submissions", "--human", human, "--clip", "--out", tmp_path]
-    status, lines = say(*words, "--coefficients", "kappa", "alpha-ordinal", "--resamples", 20)
+    status, lines = say(*words, "--coefficients", "kappa", "alpha-ordinal", "--resamples", 100)
     assert status == 0
     found = values(tmp_path)
     with (folder / "published_agreement.csv").open() as file:
@@ -127,7 +128,7 @@ def test_judges_are_ranked_by_their_agreement_with_people(say, three):
     assert [line.split()[0] for line in lines[1:4]] == ["judge", "good", "poor"]
     text = "\n".join(lines)
     assert "kappa with human, binarised" in text
-    assert "2 judges together" in text
+    assert "2 judges and human together" in text
     assert "Items by the grades of human (rows) and good" in text
     assert max(map(len, lines)) <= 100
 
@@ -199,7 +200,7 @@ def test_a_few_judges_are_a_matrix_and_many_are_their_extremes(say, tmp_path, nu
     for n in range(number):
         grades = np.where(rng.random(40) < n / number, rng.integers(0, 4, 40), human)
         write_qrels(tmp_path / f"judge{n:02}.txt", grades)
-    status, lines = say(tmp_path, "--resamples", 50)
+    status, lines = say(tmp_path, "--resamples", 100)
     assert status == 0
     assert any(line.startswith(f"Judges with each other on the scale {title}") for line in lines)
     assert any(line.startswith(f"{number} judges together") for line in lines)
@@ -219,6 +220,7 @@ def test_a_judge_of_other_documents_is_missing(say, tmp_path):
     assert "b and human judged no document in common" in lines
     assert "Of fewer than 5 queries there is no interval." in lines
     assert any(line.startswith("b ") and line.split()[1] == "-" for line in lines)
+    assert "or nothing was judged in common." in lines
 
 
 def test_the_out_of_annotate_is_a_source(say, tmp_path):
@@ -228,7 +230,7 @@ def test_the_out_of_annotate_is_a_source(say, tmp_path):
         for i in range(20)
     ]
     pq.write_table(table_of(grades, Grade), tmp_path / "grades.parquet")
-    status, lines = say(tmp_path, "--resamples", 20)
+    status, lines = say(tmp_path, "--resamples", 100)
     assert status == 0
     assert any(line.startswith("openai:m, gemini:n") for line in lines)
 
@@ -239,7 +241,7 @@ def test_the_out_of_annotate_is_a_source(say, tmp_path):
         (["--levels", "1"], "--levels is from 2 to 100"),
         (["--thresholds", "4"], "--thresholds are from 1 to 3"),
         (["--coefficients", "kapa"], "unknown coefficient 'kapa'; there are kappa, "),
-        (["--resamples", "-1"], "--resamples is at least 0"),
+        (["--resamples", "99"], "--resamples is 0, for no intervals, or at least 100"),
         (["--human", "nowhere://x"], "nowhere://x"),
     ],
 )
@@ -256,7 +258,59 @@ def test_tables_do_not_go_where_judgments_lie(say, three):
     assert status == 2
     assert lines[0].endswith("holds judgments or results already; name another --out")
     (folder / "run").mkdir()
-    (folder / "run/run.json").write_text("{}")
     words = [folder / "good.txt", folder / "poor.txt", "--out", folder / "run"]
-    assert say(*words)[0] == 2
-    assert [path.name for path in (folder / "run").iterdir()] == ["run.json"]
+    for name in ("run.json", "compare.json"):
+        (folder / "run" / name).write_text("{}")
+        assert say(*words)[0] == 2
+        assert [path.name for path in (folder / "run").iterdir()] == [name]
+        (folder / "run" / name).unlink()
+
+
+def test_a_panels_grades_stand_beside_its_judges_and_are_none_of_them(say, three):
+    folder, human = three
+    rng = np.random.default_rng(0)
+    scores = [
+        GradedScore(f"q{i % 6}", f"d{i}", 1.5, 0.3, 2, 1, int(grade), 1.5, 1, 0.5, False)
+        for i, grade in enumerate(rng.integers(0, 4, 60))
+    ]
+    pq.write_table(table_of(scores, GradedScore), folder / "scores.parquet")
+    words = [folder / "good.txt", folder / "poor.txt"]
+    say(*words, "--human", human, "--out", folder / "without")
+    words += [f"panel={folder / 'scores.parquet'}", "--human", human, "--out", folder / "with"]
+    status, lines = say(*words)
+    assert status == 0
+    assert any(line.startswith("panel ") for line in lines)
+    assert any(line.startswith("2 judges and human together") for line in lines)
+    before, after = values(folder / "without"), values(folder / "with")
+    assert {key: after[key] for key in before} == before
+    assert ("human", "panel", "0-3", "kappa") in after
+    grading = [
+        {(r["judge"], r["against"]): r["value"] for r in rows_of(folder / name, "grading")}
+        for name in ("without", "with")
+    ]
+    assert {key: grading[1][key] for key in grading[0]} == grading[0]
+    assert ("panel", "others") in grading[1]
+
+
+def test_values_lie_in_their_brackets(say, three):
+    folder, human = three
+    _, lines = say(folder / "poor.txt", folder / "good.txt", "--human", human)
+    found = re.findall(r"([-+]?\d\.\d+) \[([-+]?\d\.\d+), ([-+]?\d\.\d+)\]", "\n".join(lines))
+    assert len(found) > 20
+    assert {len(end.lstrip("+-")) for ends in found for end in ends} == {5}
+    assert all(float(low) <= float(value) <= float(high) for value, low, high in found)
+
+
+def test_coefficients_of_many_are_missing_for_two(say, three):
+    folder, _ = three
+    status, lines = say(folder / "poor.txt", folder / "good.txt", "--coefficients", "fleiss")
+    assert status == 3
+    assert lines[-1] == "fleiss: for three raters or more, which are not here"
+
+
+def test_a_judges_name_does_not_steer_the_terminal(say, three):
+    folder, human = three
+    name = "\x1b[31mred\u202e"
+    _, lines = say(f"{name}={folder / 'good.txt'}", "--human", human)
+    assert any(line.startswith("\ufffd[31mred\ufffd ") for line in lines)
+    assert not any(set(line) & {"\x1b", "\u202e"} for line in lines)

@@ -266,7 +266,7 @@ def test_votes_on_the_command_line(tmp_path):
     assert found["fair", "flips"]["items"] == 120
     assert found["fair", "circles"]["value"] == 0
     assert 70 < found["fair", "circles"]["items"] <= 80
-    assert 70 < found["panel", "circles"]["items"] <= 80
+    assert 70 < found["all judges", "circles"]["items"] <= 80
     low, high = (found["fair", "first"][end] for end in ("low", "high"))
     assert low <= found["fair", "first"]["value"] <= high
     agreed = figures(tables["pairs"], "rater_a", "rater_b", "scale", "coefficient")
@@ -379,3 +379,49 @@ def shard(pools):
     for i in range(2):
         (folder / f"{i}.jsonl").write_text("".join(lines[i::2]))
     return folder
+
+
+def test_an_empty_text_has_no_length_and_a_bad_line_is_passed_over(tmp_path):
+    grades, pools, human = graded_lines(tmp_path, 0.4)
+    flags = ("--levels", 10, "--coefficients", "kappa", "--thresholds", 5, "--human", human)
+    corpus = [
+        {"docid": document["id"], "text": document["content"]}
+        for line in map(json.loads, pools.read_text().splitlines())
+        for document in line["documents"]
+    ]
+    corpus[0]["text"] = ""
+    told, tables = tell(
+        tmp_path / "empty", grades, "--pools", write_lines(tmp_path / "docs.jsonl", corpus), *flags
+    )
+    found = figures(tables["grading"], "judge", "bias", "against")["long", "length", "human"]
+    assert found["value"] == pytest.approx(0.4, abs=0.1)
+    assert found["items"] == len(corpus) - 1
+    assert "without 1 document that --pools have no text of" in told.text
+    lines = pools.read_text().splitlines(keepends=True)
+    pools.write_text("".join([*lines[:3], "{broken\n", *lines[4:]]))
+    told, tables = tell(tmp_path / "bad", grades, "--pools", pools, *flags)
+    found = figures(tables["grading"], "judge", "bias", "against")["long", "length", "human"]
+    assert found["items"] == len(corpus) - 30
+    assert not told.complete
+    assert f"--pools: passed over 1 bad line, the first {pools}:4: " in told.text
+
+
+def test_a_judge_that_saw_one_order_only_is_noted(tmp_path):
+    rng = np.random.default_rng(0)
+    rows = [
+        {"query_id": f"q{q}", "doc_id_a": a, "doc_id_b": b, "judge": judge, "preference": -0.5}
+        | {"swapped": drawn and bool(rng.random() < 0.5)}
+        for q in range(20)
+        for a, b in combinations("abcd", 2)
+        for judge, drawn in (("fixed", False), ("drawn", True))
+    ]
+    both = [
+        {**row, "judge": "both", "doc_id_a": row["doc_id_b"], "doc_id_b": row["doc_id_a"]}
+        for row in rows[::2]
+    ]
+    both += [{**row, "judge": "both"} for row in rows[::2]]
+    told, _ = tell(tmp_path / "out", write_lines(tmp_path / "votes.jsonl", [*rows, *both]))
+    noted = [line for line in told.text.splitlines() if "in one order" in line]
+    assert noted == ["  fixed: nearly all pairs in one order, with doc_id_a first; was it drawn?"]
+    assert "fair: 0.5\n  if the order was drawn" in told.text
+    assert "another winner (a coin: 0.5)" in told.text

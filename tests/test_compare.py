@@ -14,7 +14,7 @@ from scipy.stats import kendalltau
 from zelo_ray import compare, convert
 from zelo_ray.cli import main
 from zelo_ray.compare.contradictions import contradictions
-from zelo_ray.compare.siblings import cohens_d
+from zelo_ray.compare.siblings import cohens_d, median_size
 from zelo_ray.config import OptionError
 from zelo_ray.formats.pooling import judgments
 from zelo_ray.formats.pools import InputError
@@ -119,7 +119,7 @@ def test_a_benchmark_that_is_graded_anew(place):
     assert told["counts"]["negative"] == told["counts"]["positive"] == QUERIES
     assert told["options"]["measure"] == "nDCG@10"
     assert max(len(line) for line in compared.lines[:-1]) <= 100  # the last one has paths
-    assert "1 pairs are told apart by both, and stand the other way round." in compared.lines
+    assert "1 pair is told apart by both, and the other way round." in compared.lines
     assert f"{QUERIES} of {QUERIES} queries are contradicted" in compared.text
     assert ": the best was no positive" in compared.text
 
@@ -162,7 +162,7 @@ def test_wrong_requests(place):
     with pytest.raises(OptionError, match="--resamples"):
         run(*words_of(place), "--resamples", 5)
     (place / "out/run.json").write_text("{}")
-    with pytest.raises(OptionError, match="holds the results of a run"):
+    with pytest.raises(OptionError, match="holds other results"):
         run(*words_of(place), "--out", place / "out")
     with pytest.raises(MeasureError):
         run(*words_of(place), "--measure", "nothing")
@@ -207,13 +207,14 @@ def test_notes_say_what_is_left_out(place):
     (place / "old.qrels").write_text("query1 0 query1-00001 1\nquery1 0 x 1\nq0 0 a 1\n")
     notes = run("--old", place / "old.qrels", "--new", place / "out").notes
     assert notes == (
-        "1 queries have old labels only, left out: q0",
+        "1 query has old labels only, left out: q0",
         "11 queries have new labels only, left out: query10, query11, query12 …",
-        "1 documents have old labels only: not relevant by the new",
+        "1 document has old labels only: not relevant by the new",
     )
     (place / "logits.qrels").write_text("query1 0 query1-00001 -1.5\n")
-    (note,) = run("--old", place / "old.qrels", "--new", place / "logits.qrels").notes[2:]
-    assert "the new labels are scores in logits" in note
+    notes = run("--old", place / "old.qrels", "--new", place / "logits.qrels").notes[2:]
+    assert "the new labels are scores in logits" in notes[0]
+    assert notes[1:] == ("no new label reaches --relevant 1: the largest is -1.5",)
 
 
 def test_cohens_d():
@@ -228,7 +229,7 @@ def test_dl19_under_gpt4s_labels(tmp_path):
     folder = DATA / "trec_dl19"
     runs = sorted((folder / "runs_top10").glob("*.run"))
     labels = ("--old", folder / "qrels.txt", "--new", folder / "judges/gpt-4_umbrela_graded.txt")
-    compared = run(*labels, "--positive", 2, "--runs", *runs, "--resamples", 500)
+    compared = run(*labels, "--runs", *runs, "--resamples", 500)
     board = compared.boards
     assert board.queries == 43
     means = {each.run: each for each in board.standings}
@@ -242,6 +243,70 @@ def test_dl19_under_gpt4s_labels(tmp_path):
         a, b = means[each.run_a], means[each.run_b]
         assert each.old == pytest.approx(a.old - b.old)
         assert each.new == pytest.approx(a.new - b.new)
-        assert (each.old >= 0) if each.board != "new" else (each.new >= 0)
+        assert (each.new >= 0) if each.board != "old" else (each.old >= 0)
     kinds = [each.kind for each in compared.contradictions]
     assert (kinds.count("positive"), kinds.count("negative")) == (734, 1137)
+
+
+def write_qrels(path, **grades):
+    path.write_text("".join(f"q{q} 0 {d} {g}\n" for q in range(6) for d, g in grades.items()))
+    return path
+
+
+def write_run(path, *order, queries=6):
+    lines = [
+        f"q{q} Q0 {d} 0 {-i} {path.stem}\n" for q in range(queries) for i, d in enumerate(order)
+    ]
+    path.write_text("".join(lines))
+    return path
+
+
+def test_equal_labels_do_not_contradict_each_other(place, tmp_path):
+    binary = write_qrels(tmp_path / "binary.qrels", a=1, b=0)
+    graded = write_qrels(tmp_path / "graded.qrels", a=3, b=1, c=2)
+    for labels, cut in ((binary, 1), (graded, 2), (place / "out", 2)):
+        compared = run("--old", labels, "--new", labels)
+        assert (compared.contradictions, compared.notes) == ((), ())
+        assert f"(old positive: from {cut} on; new relevant: from {cut} on)" in compared.text
+    found = run("--old", binary, "--new", graded)
+    assert {(c.doc_id, c.kind) for c in found.contradictions} == {("c", "unjudged")}
+    notes = run("--old", binary, "--new", binary, "--relevant", 2).notes
+    assert notes == ("no new label reaches --relevant 2: the largest is 1",)
+    for flag, value in (("--relevant", "nan"), ("--positive", "inf")):
+        with pytest.raises(OptionError, match=f"{flag} is a number"):
+            run("--old", binary, "--new", binary, flag, value)
+
+
+def test_a_run_that_lacks_queries_stands_as_on_the_board(tmp_path):
+    labels = write_qrels(tmp_path / "a.qrels", a=2, b=1, c=0)
+    whole = write_run(tmp_path / "whole.run", "b", "a", "c")
+    part = write_run(tmp_path / "part.run", "a", "b", "c", queries=3)
+    compared = run("--old", labels, "--new", labels, "--runs", whole, part)
+    (sibling,) = compared.boards.siblings
+    assert (sibling.run_a, sibling.run_b, sibling.board) == ("whole", "part", "both")
+    assert sibling.new < 0
+    assert sibling.new_d < 0
+    assert any(
+        line.split() == ["whole", "part", "-inf", "-inf", "of", "3", "queries"]
+        for line in compared.lines
+    )
+
+
+def test_the_size_of_all_gaps_is_told(place):
+    rows = {"a": np.array([0.1, 0.3, 0.2]), "b": np.array([0.0, 0.1, 0.2]), "c": np.zeros(3)}
+    # a - b: mean .1, deviation .1; a: .2 and .1; b: .1 and .1
+    assert median_size(rows) == pytest.approx(1)
+    assert math.isnan(median_size({"a": rows["a"]}))
+    compared = run(*words_of(place), "--out", place / "o")
+    old, new = compared.boards.sizes
+    told = f"The median |d| over all pairs of runs is {old:.2f} by the old labels, and {new:.2f} by"
+    assert told in compared.text
+    counts = json.loads((place / "o/compare.json").read_text())["counts"]
+    assert (counts["median_d_old"], counts["median_d_new"]) == (old, new)
+
+
+def test_results_of_agree_are_not_written_over(place):
+    (place / "agreed").mkdir()
+    (place / "agreed/agree.json").write_text("{}")
+    with pytest.raises(OptionError, match="holds other results"):
+        run(*words_of(place), "--out", place / "agreed")

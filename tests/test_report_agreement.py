@@ -33,7 +33,7 @@ def agree(folder, *words, judges=(("good", 0.2), ("fair", 0.5), ("poor", 0.9)), 
         )
         write_qrels(folder / "judges" / f"{name}.txt", grades[name])
     people = ["--human", write_qrels(folder / "people.qrels", truth)] if human else []
-    given = [folder / "judges", *people, *words, "--resamples", 50, "--out", folder / "out"]
+    given = [folder / "judges", *people, *words, "--resamples", 100, "--out", folder / "out"]
     assert cli.main(["agree", *map(str, given)]) == 0
     return grades
 
@@ -129,9 +129,9 @@ def test_the_order_of_systems_is_there_where_runs_were_given(tmp_path):
     page = page_of(tmp_path / "out")
     head, *rows = page.table("systems")
     assert head[:3] == ["labels of", "tau-b", "tau-AP"]
-    assert {row[0] for row in rows} == {"good", "fair", "poor", "panel"}
+    assert {row[0] for row in rows} == {"good", "fair", "poor", "all judges"}
     boards = dict(page.chart("systems", 1))
-    assert set(boards) == {"good", "fair", "poor", "panel"}
+    assert set(boards) == {"good", "fair", "poor", "all judges"}
     means = {
         row["run"]: row["mean"]
         for row in pq.read_table(tmp_path / "out/leaderboards.parquet").to_pylist()
@@ -140,6 +140,15 @@ def test_the_order_of_systems_is_there_where_runs_were_given(tmp_path):
     order = sorted(means, key=lambda run: -means[run])
     left = boards["good"]["layout"]["yaxis"]["ticktext"]
     assert left == [f"{rank} {run}" for rank, run in enumerate(order, 1)]
+
+
+def test_without_people_orders_are_held_against_those_of_the_other_judges(tmp_path):
+    agree(tmp_path, "--runs", *write_runs(tmp_path), human=False)
+    page = page_of(tmp_path / "out")
+    assert {row[0] for row in page.table("systems")[1:]} == {"good", "fair", "poor"}
+    boards = dict(page.chart("systems", 1))
+    assert set(boards) == {"good", "fair", "poor"}
+    assert boards["good"]["layout"]["xaxis"]["ticktext"] == ["all judges", "good"]
 
 
 def test_votes_alone_have_a_page_without_coefficients_of_grades(tmp_path):
@@ -156,7 +165,7 @@ def test_votes_alone_have_a_page_without_coefficients_of_grades(tmp_path):
         for place, judge in enumerate(("one", "two"))
     ]
     (tmp_path / "votes.jsonl").write_text("".join(json.dumps(vote) + "\n" for vote in votes))
-    words = ("agree", tmp_path / "votes.jsonl", "--resamples", 50, "--out", tmp_path / "out")
+    words = ("agree", tmp_path / "votes.jsonl", "--resamples", 100, "--out", tmp_path / "out")
     assert cli.main([*map(str, words)]) == 0
     page = page_of(tmp_path / "out")
     assert list(page.sections)[1:] == ["voting"]

@@ -1,6 +1,7 @@
 """Agreement of leaderboards, against definitions written out and against scipy."""
 
 import argparse
+import tracemalloc
 from itertools import pairwise, permutations
 from pathlib import Path
 
@@ -32,6 +33,8 @@ def mean_tau_ap(truth, estimate):
         for order in permutations(range(len(truth)))
         if all(estimate[a] >= estimate[b] for a, b in pairwise(order))
     ]
+    if len(set(truth)) == 1 or len(set(estimate)) == 1:
+        return np.nan
     return np.mean([plain_tau_ap(truth, order) for order in orders])
 
 
@@ -60,9 +63,8 @@ def test_one_system_has_no_order():
     assert np.isnan(tau_ap(np.ones((3, 1)), np.ones((3, 1)))).all()
     assert np.isnan(tau_b(np.ones(1), np.ones(1)))
     assert np.isnan(tau_b(np.arange(3.0), np.ones(3)))
-    assert tau_ap(np.arange(3.0), np.ones(3)) == pytest.approx(
-        0
-    )  # an estimate without an order is chance
+    assert np.isnan([tau_ap(np.arange(3.0), np.ones(3)), tau_ap(np.ones(3), np.arange(3.0))]).all()
+    assert tau_ap(np.ones((0, 3)), np.ones((0, 3))).shape == (0,)
 
 
 @pytest.mark.parametrize("levels", [3, 1000])
@@ -76,8 +78,9 @@ def test_tau_b_is_scipys(levels):
 def test_many_draws_are_taken_in_parts(monkeypatch):
     rng = np.random.default_rng(0)
     one, other = rng.normal(size=(2, 4, 5, 9))
-    whole = tau_ap(one, other)
+    whole, plain = tau_ap(one, other), tau_b(one, other)
     monkeypatch.setattr("zelo_ray.agreement.systems._CELLS", 200)
+    np.testing.assert_array_equal(tau_b(one, other), plain)
     np.testing.assert_array_equal(tau_ap(one, other), whole)
     assert whole.shape == (4, 5)
     np.testing.assert_array_equal(tau_ap(one[0, 0], other), tau_ap(one[:1, :1], other)[:, :])
@@ -112,7 +115,7 @@ def test_dl19_leaderboards(tmp_path):
         boards.setdefault(row["rater"], {})[row["run"]] = row["mean"]
     assert round(boards["human"]["idst_bert_p1"], 4) == 0.7645
     orders = {r["rater_b"]: r for r in pq.read_table(tmp_path / "systems.parquet").to_pylist()}
-    assert list(orders) == ["gpt-4_umbrela_graded", "gpt-4o_umbrela_graded", "panel"]
+    assert list(orders) == ["gpt-4_umbrela_graded", "gpt-4o_umbrela_graded", "all judges"]
     for rater, order in orders.items():
         assert (order["rater_a"], order["runs"], order["queries"]) == ("human", 37, 43)
         names = list(boards["human"])
@@ -125,6 +128,7 @@ def test_dl19_leaderboards(tmp_path):
             (truth[i] - truth[j]) * (judged[i] - judged[j]) < 0 for i in range(37) for j in range(i)
         )
         assert order["apart"] <= order["discordant"] < order["pairs"] == 666
+        assert (order["told"], order["items"]) == (302, 9260)
         assert order["tau_b_low"] < order["tau_b"] < order["tau_b_high"]
     assert round(orders["gpt-4o_umbrela_graded"]["tau_b"], 3) == 0.916
     assert "37 runs by nDCG@10" in told.text
@@ -149,12 +153,99 @@ def test_leaderboards_without_people(tmp_path):
     placed = pq.read_table(tmp_path / "o/leaderboards.parquet").to_pylist()
     orders = pq.read_table(tmp_path / "o/systems.parquet").to_pylist()
     ranks = {(row["rater"], row["run"]): row["rank"] for row in placed}
-    assert {run: ranks["panel", run] for run in ("good", "fair", "bad")} == {
+    assert {run: ranks["all judges", run] for run in ("good", "fair", "bad")} == {
         "good": 1,
         "fair": 2,
         "bad": 3,
     }
     tau = {row["rater_b"]: row["tau_b"] for row in orders}
-    assert {row["rater_a"] for row in orders} == {"panel"}
-    assert (tau["one"], tau["two"], tau["upside-down"]) == pytest.approx((1, 1, -1))
-    assert {row["apart"] > 0 for row in orders if row["rater_b"] == "upside-down"} == {True}
+    assert {row["rater_a"] for row in orders} == {"others"}
+    # of "one" the others are its like and its contrary, so that they have no order
+    assert np.isnan([tau["one"], tau["two"]]).all()
+    assert tau["upside-down"] == pytest.approx(-1)
+    (row,) = (row for row in orders if row["rater_b"] == "upside-down")
+    assert row["told"] == row["apart"] > 0
+
+
+def write_grades(path, grades):
+    """Qrels of documents d0, d1 ..., the same for each of eight queries."""
+    lines = [f"q{q} 0 d{d} {grade}\n" for q in range(8) for d, grade in grades.items()]
+    path.write_text("".join(lines))
+    return path
+
+
+def write_run(path, order):
+    lines = [f"q{q} Q0 d{d} 0 {-i} {path.stem}\n" for q in range(8) for i, d in enumerate(order)]
+    path.write_text("".join(lines))
+    return path
+
+
+def tell(out, *words):
+    """Run ``agree``: what it told, and systems.parquet by rater B."""
+    parser = argparse.ArgumentParser()
+    agree.add_arguments(parser)
+    told = agree.run(vars(parser.parse_args([*map(str, words), "--out", str(out)])))
+    return told, {r["rater_b"]: r for r in pq.read_table(out / "systems.parquet").to_pylist()}
+
+
+def test_a_judge_of_a_part_is_measured_on_that_part(tmp_path):
+    human = dict(enumerate([3, 2, 1, 0, 3, 2, 1, 0]))
+    part = {d: human[d] for d in range(4)}  # grades as people do, but half of the documents
+    runs = [
+        write_run(tmp_path / "one.run", [4, 5, 0, 1, 2, 6, 3, 7]),
+        write_run(tmp_path / "two.run", [1, 0, 2, 3, 7, 6, 5, 4]),
+        write_run(tmp_path / "three.run", [7, 3, 6, 2, 5, 1, 4, 0]),
+    ]
+    judges = [write_grades(tmp_path / "part.txt", part), write_grades(tmp_path / "all.txt", human)]
+    people = ("--human", write_grades(tmp_path / "human.qrels", human))
+    told, orders = tell(tmp_path / "out", *judges, *people, "--runs", *runs)
+    assert (orders["part"]["items"], orders["all"]["items"]) == (32, 64)
+    assert orders["part"]["tau_b"] == orders["all"]["tau_b"] == 1
+    assert not told.complete
+    expected = "part graded 32 of the 64 documents that human graded: its order of runs is by these"
+    assert expected in told.text
+
+
+def test_without_people_no_judge_meets_itself(tmp_path):
+    grades = {"one": [3, 2, 1, 0], "two": [2, 3, 0, 1]}
+    judges = [write_grades(tmp_path / f"{n}.txt", dict(enumerate(g))) for n, g in grades.items()]
+    orders = ([0, 1, 2, 3], [1, 0, 3, 2], [3, 2, 1, 0])
+    runs = [write_run(tmp_path / f"run{i}.run", order) for i, order in enumerate(orders)]
+    told, found = tell(tmp_path / "out", *judges, "--runs", *runs)
+    assert {b: row["rater_a"] for b, row in found.items()} == {"one": "two", "two": "one"}
+    assert found["one"]["tau_b"] == pytest.approx(1 / 3)
+    assert "against their order by the labels of the other judge" in told.text
+    third = write_grades(tmp_path / "three.txt", {0: 0, 1: 1, 2: 2, 3: 3})
+    _, found = tell(tmp_path / "three", *judges, third, "--runs", *runs)
+    assert {row["rater_a"] for row in found.values()} == {"others"}
+    assert found["three"]["tau_b"] < 0
+
+
+def test_no_samples_and_no_order(tmp_path):
+    human = write_grades(tmp_path / "human.qrels", dict(enumerate([3, 2, 1, 0])))
+    flat = write_grades(tmp_path / "flat.txt", dict.fromkeys(range(4), 1))
+    orders = ([0, 1, 2, 3], [2, 3, 0, 1])
+    runs = [write_run(tmp_path / f"{i}.run", order) for i, order in enumerate(orders)]
+    words = [flat, "--human", human, "--runs", *runs]
+    told, found = tell(tmp_path / "out", *words, "--resamples", 0)
+    assert np.isnan([found["flat"][name] for name in ("tau_b", "tau_ap", "tau_ap_low")]).all()
+    assert (found["flat"]["told"], found["flat"]["apart"]) == (1, 0)
+    assert told.text.count("0 of 1") == 2
+
+
+@pytest.mark.parametrize(("value", "mean"), [(0.9, 0.2), (-0.9, 0.5), (1.0, -0.9), (0.99, 0.7)])
+def test_an_interval_is_not_upside_down_and_holds_its_tau(value, mean):
+    sampled = np.clip(np.random.default_rng(0).normal(mean, 0.3, 1000) ** 3, -1, 1)
+    low, high = tau_interval(value, sampled, 40)
+    assert -1 <= low <= value <= high <= 1
+
+
+def test_many_draws_of_many_systems_do_not_fill_the_memory(monkeypatch):
+    monkeypatch.setattr("zelo_ray.agreement.systems._CELLS", 2**14)
+    one, other = np.random.default_rng(0).normal(size=(2, 1000, 60))
+    for tau in (tau_b, tau_ap):
+        tracemalloc.start()
+        tau(one, other)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 6e6  # the differences of all pairs in all draws are 14 MB

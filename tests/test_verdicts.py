@@ -271,3 +271,42 @@ def test_what_is_nothing_of_the_kind_is_refused(tmp_path):
     )
     with pytest.raises(InputError, match="the column query_id"):
         read_verdicts([str(tmp_path / "l.parquet")])
+
+
+@pytest.mark.parametrize("name", ["all judges", "all judges and human", "others"])
+def test_no_judge_is_called_as_several_are_together(tmp_path, name):
+    path = qrels(tmp_path / "x.txt", d1=1)
+    with pytest.raises(InputError, match=f"a judge cannot be called '{name}'.* by NAME=path"):
+        read_verdicts([f"{name}={path}"])
+    with pytest.raises(InputError, match=f"a judge cannot be called '{name}'"):
+        read_verdicts([jsonl(tmp_path / "x.jsonl", ONE | {"judge": name})])
+    assert read_verdicts([f"panel={path}"]).judges == ("panel",)
+
+
+def test_a_panels_grades_are_no_judge_of_the_panel(tmp_path):
+    score = GradedScore("q1", "d1", 1.7, 0.4, 3, 1, 2, 2.0, 2, 0.3, False)
+    path = write(tmp_path / "scores.parquet", [score], GradedScore)
+    found = read_verdicts([f"panel={path}", qrels(tmp_path / "x.txt", d1=1)])
+    assert (found.judges, found.panel, found.pooled) == (("panel", "x"), ("x",), ("panel",))
+
+
+def test_a_line_that_is_not_as_the_first_does_not_vanish(tmp_path):
+    bare = {k: v for k, v in ONE.items() if k != "judge"}
+    for first, row, message in (
+        (ONE, {"query_id": "q", "doc_id": "e", "judge": "j"}, "has no grade; a missing answer is"),
+        (ONE, VOTE, "has a preference, which the first line has not"),
+        (bare, ONE | {"doc_id": "e"}, "has a judge, which the first line has not"),
+        (VOTE, ONE, "has no preference"),
+    ):
+        with pytest.raises(InputError, match=f"x.jsonl:2: {message}"):
+            read_verdicts([jsonl(tmp_path / "x.jsonl", first, row)])
+    path = jsonl(tmp_path / "x.jsonl", ONE, ONE | {"doc_id": "e", "grade": None})
+    found = read_verdicts([path])
+    assert (len(found.grades), found.notes) == (1, (f"{path}: 1 row without an answer (null)",))
+
+
+def test_what_lies_beside_judgments_in_a_directory_is_passed_over(tmp_path):
+    qrels(tmp_path / "all/a.txt", d1=2)
+    (tmp_path / "all/README.md").write_text("Where these are from.")
+    found = read_verdicts([str(tmp_path / "all")])
+    assert (found.judges, found.notes) == (("a",), (f"{tmp_path}/all: passed over README.md",))

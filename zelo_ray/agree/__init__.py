@@ -25,6 +25,7 @@ from zelo_ray.formats.files import listing
 from zelo_ray.formats.pools import InputError
 from zelo_ray.formats.results import Results, write_json
 from zelo_ray.formats.verdicts import Verdicts, place_of, read_verdicts
+from zelo_ray.formats.wording import printable
 
 SECTIONS: tuple[Callable[[Verdicts, Given], Section], ...] = (
     raters,
@@ -34,6 +35,9 @@ SECTIONS: tuple[Callable[[Verdicts, Given], Section], ...] = (
 )
 
 _MOST_LEVELS = 100
+_FEWEST = 100
+"""Of fewer samples the ends of an interval are those of the outermost ones."""
+_TAKEN = {"run.json", "compare.json"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +105,8 @@ def run(arguments: Given) -> Told:
         _write(out, given, verdicts, sections)
         names = [f"{name}.parquet" for section in sections for name in section.tables]
         parts.append([f"results: {out}/agree.json, {', '.join(names)}, report.html"])
-    return Told("\n\n".join("\n".join(lines) for lines in parts if lines), not missing)
+    text = "\n\n".join("\n".join(map(printable, lines)) for lines in parts if lines)
+    return Told(text, not missing)
 
 
 def _checked(arguments: Given) -> dict[str, Any]:
@@ -125,8 +130,8 @@ def _checked(arguments: Given) -> dict[str, Any]:
     if unknown := [name for name in given["coefficients"] if name not in COEFFICIENTS]:
         known = ", ".join(COEFFICIENTS)
         raise OptionError(f"unknown coefficient {unknown[0]!r}; there are {known}")
-    if given["resamples"] < 0:
-        raise OptionError("--resamples is at least 0")
+    if given["resamples"] and given["resamples"] < _FEWEST:
+        raise OptionError(f"--resamples is 0, for no intervals, or at least {_FEWEST}")
     return given
 
 
@@ -134,7 +139,7 @@ def _refuse_taken(given: Given) -> None:
     """Tables do not go where judgments lie: they would be read as such, or replace some."""
     out = given["out"]
     sources = {place_of(source).rstrip("/") for source in given["sources"]}
-    if out and (out.rstrip("/") in sources or "run.json" in (listing(out) or ())):
+    if out and (out.rstrip("/") in sources or not _TAKEN.isdisjoint(listing(out) or ())):
         raise OptionError(f"{out} holds judgments or results already; name another --out")
 
 
@@ -156,6 +161,7 @@ def _write(out: str, given: Given, verdicts: Verdicts, sections: list[Section]) 
         "options": {name: value for name, value in given.items() if name != "out"},
         "versions": {name: version(name) for name in ("zelo-ray", "numpy", "scipy", "pyarrow")},
         "judges": verdicts.judges,
+        "pooled": verdicts.pooled,
         "counts": counts,
         "notes": verdicts.notes,
         "missing": [line for section in sections for line in section.missing],

@@ -2,25 +2,24 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
+from math import nan
 
 import numpy as np
 import pyarrow as pa
 
 from zelo_ray.agree.estimates import Bias, Estimate, Floats, estimate, share
-from zelo_ray.agree.section import Given, Section, laid_out
+from zelo_ray.agree.section import Given, Section, laid_out, with_interval
 from zelo_ray.agreement.lengths import length_slope, length_terms
 from zelo_ray.agreement.repeats import repeats
-from zelo_ray.formats.files import listing
 from zelo_ray.formats.pooling import columns
-from zelo_ray.formats.pools import find_shards
+from zelo_ray.formats.pools import Limits, find_shards, read_lines
 from zelo_ray.formats.tables import table_of
 from zelo_ray.formats.texts import read_texts
 from zelo_ray.formats.truth import KINDS, look
-from zelo_ray.formats.verdicts import HUMAN, Verdicts
-from zelo_ray.formats.work import pool_lines
+from zelo_ray.formats.verdicts import HUMAN, OTHERS, Verdicts
+from zelo_ray.formats.wording import counted
 from zelo_ray.records import Document
 
-OTHERS = "others"
 _JUDGES = 40  # for which there is room
 _Item = tuple[str, str]
 
@@ -31,7 +30,7 @@ def grading(verdicts: Verdicts, given: Given) -> Section:
     found = [bias for judge in verdicts.judges for bias in graded.of(judge)]
     lines = [*_lines(found, verdicts.judges, graded)] if found else []
     missing = ["--pools hold no text of any graded document"] if found and graded.no_lengths else []
-    return Section(lines, {"grading": table_of(found, Bias)}, missing)
+    return Section(lines, {"grading": table_of(found, Bias)}, [*missing, *graded.passed_over])
 
 
 class _Graded:
@@ -56,8 +55,11 @@ class _Graded:
         # of several grades of a judge for a document the mean; NaN where there is none
         self._means = {name: self._mean(*own) for name, own in self._rows.items()}
         self.people = len(verdicts.human) > 0
-        judges = np.array([self._means[name] for name in verdicts.judges])
+        self._panel = verdicts.panel
+        judges = np.array([self._means[name] for name in self._panel])
+        judges = judges.reshape(len(self._panel), len(self._items))  # if there are none, too
         self._sums, self._counts = np.nansum(judges, axis=0), (~np.isnan(judges)).sum(axis=0)
+        self.passed_over: list[str] = []
         self._lengths = self._known_lengths(given["pools"] or ())
         self.without_length = int(np.isnan(self._lengths).sum()) if given["pools"] else 0
         self.no_lengths = bool(given["pools"]) and self.without_length == len(self._items)
@@ -73,9 +75,9 @@ class _Graded:
         own = self._means[judge]
         if self.people:
             yield from self._against(judge, HUMAN, own, self._means[HUMAN], leveled=True)
-        known = ~np.isnan(own)
-        others = self._counts - known
-        sums = self._sums - np.nan_to_num(own)
+        counted_in = ~np.isnan(own) & (judge in self._panel)
+        others = self._counts - counted_in
+        sums = self._sums - np.where(counted_in, own, 0.0)
         mean = np.divide(sums, others, out=np.full_like(sums, np.nan), where=others > 0)
         yield from self._against(judge, OTHERS, own, mean, leveled=False)
 
@@ -106,25 +108,37 @@ class _Graded:
     def _known_lengths(self, places: Sequence[str]) -> Floats:
         wanted = {doc_id for _, doc_id in self._items}
         found: dict[_Item, int] = {}
-        for query_id, document in chain.from_iterable(_texts(url, wanted) for url in places):
+        bad: list[str] = []
+        for query_id, document in chain.from_iterable(_texts(url, wanted, bad) for url in places):
             found.setdefault((query_id, document.id), len(document.content))
+        if bad:
+            lines = counted(len(bad), "bad line")
+            self.passed_over = [f"--pools: passed over {lines}, the first {bad[0]}"]
         lengths = (found.get(item) or found.get(("", item[1])) for item in self._items)
-        return np.array([np.nan if length is None else length for length in lengths])
+        return np.array([length or nan for length in lengths])  # an empty text has no logarithm
 
 
-def _texts(url: str, wanted: set[str]) -> Iterator[tuple[str, Document]]:
+def _texts(url: str, wanted: set[str], bad: list[str]) -> Iterator[tuple[str, Document]]:
     """Documents, and the query whose pool they are in; "" for those of a corpus."""
-    names = listing(url)
-    kind = next((kind for kind in KINDS.values() if kind.looks(look(url))), None)
-    if kind and kind.pools:
-        pools = kind.pools(url).pools
-    elif names is not None and not any(name.split(".")[0] == "corpus" for name in names):
-        pools = [pool for _, pool in pool_lines(find_shards([url]))]
+    sight = look(url)
+    kind = next((kind for kind in KINDS.values() if kind.looks(sight)), None)
+    shards = sight.names and not any(name.split(".")[0] == "corpus" for name in sight.names)
+    if {"query", "documents"} <= sight.columns or (shards and not kind):
+        yield from _pooled(url, bad)
+    elif kind and kind.pools:
+        for pool in kind.pools(url).pools:
+            yield from ((pool.query_id, document) for document in pool.documents)
     else:
         yield from (("", document) for document in read_texts(url, "corpus", wanted))
-        return
-    for pool in pools:
-        yield from ((pool.query_id, document) for document in pool.documents)
+
+
+def _pooled(url: str, bad: list[str]) -> Iterator[tuple[str, Document]]:
+    """Documents of input lines; where a bad one stands, and why it is, is added to ``bad``."""
+    for line in chain.from_iterable(read_lines(file, Limits()) for file in find_shards([url])):
+        if line.pool is None:
+            bad.append(f"{line.file}:{line.number}: {line.reason}")
+            continue
+        yield from ((line.pool.query_id, document) for document in line.pool.documents)
 
 
 def _bias(judge: str, name: str, against: str, found: Estimate, items: int) -> Bias:
@@ -157,16 +171,18 @@ def _lines(found: Sequence[Bias], judges: Sequence[str], graded: _Graded) -> Ite
     if ("length", against) in shown:
         content = "and human grade" if graded.people else "(a bias that all share is not seen)"
         yield f"a doubling: grades per doubling of the length, within a query {content}"
+        if graded.people:
+            yield "  (human grades hold content constant only so far)"
         if graded.without_length:
-            yield f"  without {graded.without_length:,} documents that --pools have no text of"
+            without = counted(graded.without_length, "document")
+            yield f"  without {without} that --pools have no text of"
     if ("repeats-equal", "") in shown:
         yield "same again, off by: repeated grades of a document that are equal; how far apart"
 
 
 def _cell(one: Bias | None, name: str) -> str:
-    if one is None or np.isnan(one.value):
+    if one is None:
         return "-"
     if name.startswith("repeats"):
-        return f"{one.value:.3f}"
-    ends = "" if np.isnan(one.low) else f" [{one.low:+.2f}, {one.high:+.2f}]"
-    return f"{one.value:+.3f}{ends}"
+        return with_interval(one.value, nan, nan)
+    return with_interval(one.value, one.low, one.high, "+z.3f")

@@ -17,9 +17,8 @@ from zelo_ray.agreement import (
     scale_name,
 )
 from zelo_ray.formats.tables import table_of
-from zelo_ray.formats.verdicts import HUMAN, Verdicts
-
-PANEL, WITH_HUMAN = "all judges", "all judges and human"
+from zelo_ray.formats.verdicts import HUMAN, PANEL, WITH_HUMAN, Verdicts
+from zelo_ray.formats.wording import counted
 
 _OF_TWO = ("kappa", "kappa-quadratic", "alpha-ordinal")
 _OF_MANY = ("fleiss", "alpha-ordinal", "ac2-quadratic")
@@ -29,10 +28,11 @@ _JUDGES, _BINARISED, _MATRIX, _EXTREMES, _CONFUSIONS = 40, 10, 8, 5, 3  # what t
 
 def raters(verdicts: Verdicts, given: Given) -> Section:
     """Every judge against the people and each other, and all together."""
+    people = len(verdicts.human) > 0
     ratings = ratings_of(pa.concat_tables([verdicts.human, verdicts.grades]), verdicts.levels)
     found, confused = agreements(
         ratings,
-        {PANEL: verdicts.judges, WITH_HUMAN: ratings.raters if len(verdicts.human) else ()},
+        {PANEL: verdicts.panel, WITH_HUMAN: (HUMAN, *verdicts.panel) if people else ()},
         {name: COEFFICIENTS[name] for name in given["coefficients"]},
         thresholds=given["thresholds"],
         resamples=given["resamples"],
@@ -40,7 +40,9 @@ def raters(verdicts: Verdicts, given: Given) -> Section:
     )
     tables = {"agreement": table_of(found, Agreement), "confusion": table_of(confused, Confused)}
     if not found:
-        return Section(tables=tables)
+        names = ", ".join(given["coefficients"])
+        many = f"{names}: for three raters or more, which are not here"
+        return Section(tables=tables, missing=[many] if len(ratings.raters) > 1 else [])
     told = _Findings(verdicts, given, found, confused)
     parts = [told.with_people(), told.binarised(), told.together(), told.apart(), told.confusions()]
     lines = [line for part in parts if part for line in [*part, ""]]
@@ -63,6 +65,7 @@ class _Findings:
         self._found = {(f.rater_a, f.rater_b, f.scale, f.coefficient): f for f in found}
         self._confused = confused
         self._judges = list(verdicts.judges)
+        self._size = len(verdicts.panel)
         self._people = len(verdicts.human) > 0
         self._of_two = self._shown(_OF_TWO, "many")
         self._of_many = self._shown(_OF_MANY, "two")
@@ -97,7 +100,8 @@ class _Findings:
             rows.append([label, *(with_interval(one.value, one.low, one.high) for one in each)])
             sizes.append((each[0].items, each[0].queries))
         if len(set(sizes)) == 1:
-            title += f" ({sizes[0][0]:,} items of {sizes[0][1]:,} queries)"
+            items, queries = sizes[0]
+            title += f" ({counted(items, 'item')} of {counted(queries, 'query', 'queries')})"
         else:
             heads = [*heads, "items", "queries"]
             rows = [
@@ -132,7 +136,8 @@ class _Findings:
         if not (keys and self._of_many):
             return []
         rows = [(f"{panel}, {scale}", panel, "", scale) for panel, scale in keys]
-        title = f"{len(self._judges):,} judges together, on what two or more judged"
+        whole = "" if any(panel == PANEL for panel, _ in keys) else f" and {HUMAN}"
+        title = f"{counted(self._size, 'judge')}{whole} together, on what two or more judged"
         return self._table(title, ["panel", *self._of_many], rows)
 
     def apart(self) -> list[str]:
@@ -192,7 +197,8 @@ class _Findings:
     def meaning(self, shown: Iterable[str]) -> Iterator[str]:
         """What the figures of the lines mean, and where the others are."""
         if any("-" in line.split() for line in shown):
-            yield "A dash: not defined, since all grades (for mcc: of one of the two) are the same."
+            yield "A dash: not defined, since all grades (for mcc: of one of the two) are the same,"
+            yield "or nothing was judged in common."
         if any(0 < one.queries < FEWEST for one in self._found.values()):
             yield f"Of fewer than {FEWEST} queries there is no interval."
         yield (

@@ -39,9 +39,8 @@ def laid_out(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     return lines
 
 
-def with_interval(value: float, low: float, high: float) -> str:
-    """``0.277 [0.24, 0.31]``; ``-`` for NaN, and no brackets where there is no interval."""
+def with_interval(value: float, low: float, high: float, form: str = "z.3f") -> str:
+    """``0.277 [0.238, 0.312]``; ``-`` for NaN, and no brackets where there is no interval."""
     if isnan(value):
         return "-"
-    value, low, high = round(value, 3) + 0.0, round(low, 2) + 0.0, round(high, 2) + 0.0  # no -0
-    return f"{value:.3f}" if isnan(low) else f"{value:.3f} [{low:.2f}, {high:.2f}]"
+    return f"{value:{form}}" if isnan(low) else f"{value:{form}} [{low:{form}}, {high:{form}}]"

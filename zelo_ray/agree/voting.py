@@ -4,6 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from zelo_ray.agree.estimates import Bias, Floats, estimate, share
 from zelo_ray.agree.section import Given, Section, laid_out, with_interval
@@ -21,10 +23,7 @@ from zelo_ray.agreement.votes import (
     words,
 )
 from zelo_ray.formats.tables import table_of
-from zelo_ray.formats.verdicts import Verdicts
-
-PANEL = "panel"
-"""The majority of the judges."""
+from zelo_ray.formats.verdicts import OTHERS, PANEL, Verdicts
 
 _HEADS = {
     "first": "first wins",
@@ -33,19 +32,24 @@ _HEADS = {
     "circles": "circles",
 }
 _JUDGES, _PAIRS = 40, 10  # for which there is room
+_FORM = "z.2f"
+_ONE_WAY = 0.9
+"""Share of pairs in one order, and of votes with the same document first, that is no chance."""
 
 
 def voting(verdicts: Verdicts, given: Given) -> Section:
     """Position bias, flips, circles of every judge that voted, and agreement on pairs."""
     found: list[Bias] = []
     agreed: list[Agreement] = []
+    one_way: list[tuple[str, str]] = []
     if len(verdicts.votes):
         cast = ballots(verdicts.votes)
         said = words(cast)
         found = [*_biases(cast, said, given)]
         agreed = [*_agreements(cast, said, given)]
+        one_way = [*_one_way(cast, verdicts.votes)]
     tables = {"voting": table_of(found, Bias), "pairs": table_of(agreed, Agreement)}
-    return Section([*_lines(found, agreed)] if found else [], tables)
+    return Section([*_lines(found, agreed, one_way)] if found else [], tables)
 
 
 def _biases(cast: Ballots, said: Floats, given: Given) -> Iterator[Bias]:
@@ -82,7 +86,7 @@ def _agreements(cast: Ballots, said: Floats, given: Given) -> Iterator[Agreement
     for a in judges if len(cast.judges) > 2 else ():
         others = majority(said[[b for b in judges if b != a]])
         table = confusion(cast, said[a], others)
-        yield from _agreement(cast.judges[a], "others", "pairs", table, given)
+        yield from _agreement(cast.judges[a], OTHERS, "pairs", table, given)
 
 
 def _agreement(a: str, b: str, scale: str, table: np.ndarray, given: Given) -> Iterator[Agreement]:
@@ -110,7 +114,22 @@ def _kappa(tables: Floats) -> Floats:
     return kappa.values(tables, "nominal")
 
 
-def _lines(found: Sequence[Bias], agreed: Sequence[Agreement]) -> Iterator[str]:
+def _one_way(cast: Ballots, votes: pa.Table) -> Iterator[tuple[str, str]]:
+    """Judges of whom no order was drawn, as it seems, and which document they saw first."""
+    known = cast.shown != 0
+    swapped = pc.fill_null(votes["swapped"], False).to_numpy().astype(np.float64)
+    both = both_orders(cast).sum(axis=(1, 2))
+    for i, judge in enumerate(cast.judges):
+        mine = known & (cast.judge == i)
+        pairs = len(np.unique(cast.pair[mine]))
+        turned = swapped[mine].mean() if pairs else 0.5
+        if pairs and both[i] < (1 - _ONE_WAY) * pairs and max(turned, 1 - turned) > _ONE_WAY:
+            yield judge, "b" if turned > _ONE_WAY else "a"
+
+
+def _lines(
+    found: Sequence[Bias], agreed: Sequence[Agreement], one_way: Sequence[tuple[str, str]]
+) -> Iterator[str]:
     known: Mapping[tuple[str, str], Bias] = {(b.judge, b.bias): b for b in found}
     judges = [*dict.fromkeys(b.judge for b in found)]
     shown = {n: head for n, head in _HEADS.items() if any(b.items for b in found if b.bias == n)}
@@ -123,8 +142,14 @@ def _lines(found: Sequence[Bias], agreed: Sequence[Agreement]) -> Iterator[str]:
         yield f"… and {len(judges) - _JUDGES:,} more judges"
     if "first" in shown:
         yield "first wins: of decided votes, those for the document that was shown first; fair: 0.5"
+        yield "  if the order was drawn"
+        yield from (
+            f"  {judge}: nearly all pairs in one order, with doc_id_{side} first; was it drawn?"
+            for judge, side in one_way
+        )
     if "flips" in shown:
-        yield "flips, one tie: of pairs seen in both orders, another winner; a tie in one of them"
+        yield "flips, one tie: of pairs seen in both orders, another winner (a coin: 0.5); a tie in"
+        yield "  one of them"
     if "circles" in shown:
         yield (
             "circles: of decided triples, those in which each document beats another; by chance "
@@ -142,7 +167,7 @@ def _together(agreed: Sequence[Agreement]) -> Iterator[str]:
     for a, b in pairs[:_PAIRS]:
         kinds = [("pairs", "agreement"), ("pairs decided", "agreement"), ("pairs", "kappa")]
         each = [of[a, b, *kind] for kind in kinds]
-        cells = [with_interval(one.value, one.low, one.high) for one in each]
+        cells = [_cell(one) for one in each]
         rows.append([f"{a}, {b}", *cells, f"{each[0].items:,}"])
     yield ""
     yield "Judges on the same pairs (a word of each: most of its votes)"
@@ -151,5 +176,5 @@ def _together(agreed: Sequence[Agreement]) -> Iterator[str]:
         yield f"… and {len(pairs) - _PAIRS:,} more pairs of judges"
 
 
-def _cell(one: Bias | None) -> str:
-    return with_interval(one.value, one.low, one.high) if one else "-"
+def _cell(one: Bias | Agreement | None) -> str:
+    return with_interval(one.value, one.low, one.high, _FORM) if one else "-"

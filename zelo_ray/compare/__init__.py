@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
+from math import isfinite
 from typing import Any, get_args
 
 import pyarrow as pa
@@ -22,10 +23,14 @@ from zelo_ray.formats.results import Results, write_json
 from zelo_ray.formats.runs import read_runs
 from zelo_ray.formats.tables import schema_of, table_of
 from zelo_ray.formats.truth import kind_of, read_pools, read_truth
+from zelo_ray.formats.wording import counted, printable
 from zelo_ray.measures import Truth, parse_measure
 
 _Given = Mapping[str, Any]
 _LABELS = "the --out of annotate, TREC or BEIR qrels, a BEIR or MTEB directory, MTEB rows ..."
+_CUTS = {"old": "positive", "new": "relevant"}
+"""The flag that cuts the labels of each side in two."""
+_TAKEN = {"run.json", "agree.json"}
 _TABLES: dict[str, type] = {
     "leaderboards": Standing,
     "siblings": Sibling,
@@ -69,9 +74,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     text = "for both, as ir_measures writes it (default %(default)s)"
     parser.add_argument("--measure", default="nDCG@10", help=text)
-    for flag, value, whose in (("--positive", 1.0, "old"), ("--relevant", 2.0, "new")):
-        text = f"the {whose} label from which on a document is relevant (default %(default)g)"
-        parser.add_argument(flag, type=float, default=value, help=text)
+    for flag, whose in (("--positive", "old"), ("--relevant", "new")):
+        text = (
+            f"the {whose} label from which on a document is relevant (default: 2, or 1 where no "
+            "label is above 1)"
+        )
+        parser.add_argument(flag, type=float, help=text)
     text = "samples of queries, for intervals and tests (default %(default)d)"
     parser.add_argument("--resamples", type=int, default=10_000, help=text)
     parser.add_argument("--seed", type=int, default=0, help="all chance follows from it")
@@ -82,7 +90,7 @@ def run(given: _Given) -> Compared:
     """Do what the arguments of `add_arguments` ask for.
 
     Raises:
-        OptionError: a URL of an unknown kind, or too few resamples.
+        OptionError: a URL of an unknown kind, too few resamples, or a cut that is no number.
         MeasureError: the measure is none.
         InputError: what is read is wrong, or the labels share no query.
     """
@@ -93,8 +101,11 @@ def run(given: _Given) -> Compared:
             raise OptionError(str(error)) from None
     if given["resamples"] < 100:
         raise OptionError("--resamples is at least 100")
-    if given["out"] and "run.json" in (listing(given["out"]) or ()):
-        raise OptionError(f"{given['out']} holds the results of a run; name another --out")
+    for flag in _CUTS.values():
+        if given[flag] is not None and not isfinite(given[flag]):
+            raise OptionError(f"--{flag} is a number, neither infinite nor NaN")
+    if given["out"] and not _TAKEN.isdisjoint(listing(given["out"]) or ()):
+        raise OptionError(f"{given['out']} holds other results; name another --out")
     measure = parse_measure(given["measure"])
     old, new = (read_truth(given[side]) for side in ("old", "new"))
     wanted = _runs(given)
@@ -103,17 +114,21 @@ def run(given: _Given) -> Compared:
     if wanted:
         numbers = {"resamples": given["resamples"], "seed": given["seed"]}
         found = boards(old, new, wanted, measure, **numbers)
-    graded = read_graded(given["new"]) if has_grades(given["new"]) else new
-    against = contradictions(old, graded, given["positive"], given["relevant"])
-    against = _with_texts(against, given)
+    labels = {"old": _grades(given["old"], old), "new": _grades(given["new"], new)}
+    given = {**given, **_cuts(labels, given)}
+    cuts = given["positive"], given["relevant"]
+    for (side, flag), cut in zip(_CUTS.items(), cuts, strict=True):
+        if (largest := _largest(labels[side])) < cut:
+            notes.append(f"no {side} label reaches --{flag} {cut:g}: the largest is {largest:g}")
+    against = _with_texts(contradictions(labels["old"], labels["new"], *cuts), given)
     queries = len(set(old["query_id"].to_pylist()) & set(new["query_id"].to_pylist()))
     lines = [*board_lines(found, str(measure)), "", *sibling_lines(found), ""] if found else []
-    lines += contradiction_lines(against, queries, given["positive"], given["relevant"])
+    lines += contradiction_lines(against, queries, *cuts)
     lines += [f"note: {each}" for each in notes]
     if given["out"]:
         names = ", ".join(f"{name}.parquet" for name in _TABLES)
         lines += ["", f"results: {given['out']}/compare.json, {names}, report.html"]
-    compared = Compared(found, tuple(against), tuple(notes), tuple(lines))
+    compared = Compared(found, tuple(against), tuple(notes), tuple(map(printable, lines)))
     if given["out"]:
         _write(given, compared)
     return compared
@@ -123,6 +138,25 @@ def _runs(given: _Given) -> dict[str, pa.Table]:
     if given["bakeoff"]:
         return read_runs([f"{given['bakeoff'].rstrip('/')}/runs.parquet"])
     return read_runs(given["runs"] or ())
+
+
+def _grades(url: str, labels: pa.Table) -> pa.Table:
+    """Labels to be cut in two: of a graded run the calibrated grades, not their means."""
+    return read_graded(url) if has_grades(url) else labels
+
+
+def _cuts(labels: Mapping[str, pa.Table], given: _Given) -> dict[str, float]:
+    """From which label on a document is relevant, as given or as the labels suggest."""
+    cuts = {}
+    for side, flag in _CUTS.items():
+        binary = _largest(labels[side]) <= 1 and not has_grades(given[side])
+        own = 1.0 if binary else 2.0
+        cuts[flag] = own if given[flag] is None else given[flag]
+    return cuts
+
+
+def _largest(labels: pa.Table) -> float:
+    return float(pc.max(labels["relevance"]).as_py())
 
 
 def _overlap(old: pa.Table, new: pa.Table, given: _Given) -> list[str]:
@@ -137,7 +171,8 @@ def _overlap(old: pa.Table, new: pa.Table, given: _Given) -> list[str]:
         few = "; ".join(f"{given[n]} has {_few(sorted(side))}" for n, side in sides.items())
         raise InputError(f"no query has both labels: {few}")
     notes = [
-        f"{len(side - both):,} queries have {which} labels only, left out: {_few(side - both)}"
+        f"{counted(len(side - both), 'query has', 'queries have')} {which} labels only, left out: "
+        f"{_few(side - both)}"
         for which, side in sides.items()
         if side - both
     ]
@@ -146,7 +181,8 @@ def _overlap(old: pa.Table, new: pa.Table, given: _Given) -> list[str]:
     keys = ["query_id", "doc_id"]
     lacking = pairs[0].select(keys).join(pairs[1].select(keys), keys, join_type="left anti")
     if len(lacking):
-        notes.append(f"{len(lacking):,} documents have old labels only: not relevant by the new")
+        documents = counted(len(lacking), "document has", "documents have")
+        notes.append(f"{documents} old labels only: not relevant by the new")
     for which, table in (("old", old), ("new", new)):
         if Truth(table).kind == "scores":
             notes.append(
@@ -194,6 +230,7 @@ def _write(given: _Given, compared: Compared) -> None:
         counts |= {"queries": found.queries, "runs": len(found.standings)}
         counts |= dict(zip(("apart_old", "apart_new"), found.apart, strict=True))
         counts |= {"turned": found.turned}
+        counts |= dict(zip(("median_d_old", "median_d_new"), found.sizes, strict=True))
     value = {
         "kind": "compare",
         "complete": compared.complete,

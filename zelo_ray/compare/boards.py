@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from zelo_ray.agreement.intervals import draws
 from zelo_ray.agreement.systems import tau_ap, tau_b, tau_interval
-from zelo_ray.compare.siblings import SURE, Sibling, siblings
+from zelo_ray.compare.siblings import SURE, Sibling, median_size, siblings
 from zelo_ray.measures import Measure, Truth, evaluate, rank
 from zelo_ray.records import Mean
 from zelo_ray.significance import TIE, Floats, contest
@@ -67,6 +67,8 @@ class Boards:
     """how many pairs of runs the old and the new labels tell apart"""
     turned: int
     """how many pairs both tell apart, one way and the other way"""
+    sizes: tuple[float, float]
+    """the median Cohen's d of all pairs of runs, without its sign, by the old and the new labels"""
     missing: Mapping[str, int]
     """by run, how many queries it did not rank, if any"""
 
@@ -114,22 +116,24 @@ def boards(
         )
         for table in values
     ]
-    means = [each for each, _ in found]
+    standings = _standings(*(each for each, _ in found))
+    old_order = sorted(standings, key=lambda each: (each.old_rank, each.run))
+    common = [dict(zip(arms, np.where(answered, table, np.nan), strict=True)) for table in values]
     old_of, new_of = ({(c.run_a, c.run_b): c for c in each} for _, each in found)
     pairs = [(old_of[pair], new_of[pair]) for pair in old_of]
     apart = [[c.p_holm < SURE for c in side] for side in zip(*pairs, strict=True)] or [[], []]
     signs = ((a, b) for a, b in pairs if a.p_holm < SURE and b.p_holm < SURE)
     return Boards(
         queries=len(truth.query_ids),
-        standings=_standings(*means),
+        standings=standings,
         siblings=siblings(
-            [[each.run for each in sorted(side, key=_place)] for side in means],
-            [dict(zip(arms, np.where(answered, table, np.nan), strict=True)) for table in values],
-            [old_of, new_of],
+            [[each.run for each in side] for side in (old_order, standings)],
+            *(common, [old_of, new_of]),
         ),
         taus=_taus(*values, resamples=resamples, seed=seed),
         apart=(sum(apart[0]), sum(apart[1])),
         turned=sum(a.difference * b.difference < 0 for a, b in signs),
+        sizes=(median_size(common[0]), median_size(common[1])),
         missing={arm: int(n) for arm, n in zip(arms, unanswered, strict=True) if n},
     )
 
@@ -154,10 +158,6 @@ def _standings(old: list[Mean], new: list[Mean]) -> tuple[Standing, ...]:
         for a, b in zip(old, new, strict=True)
     ]
     return tuple(sorted(found, key=lambda each: (each.new_rank, each.old_rank, each.run)))
-
-
-def _place(each: Mean) -> tuple[float, str]:
-    return (np.inf if np.isnan(each.mean) else -each.mean), each.run
 
 
 def _ranks(means: list[Mean]) -> dict[str, int]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import Literal
 
 import numpy as np
@@ -21,10 +21,11 @@ Pair = tuple[str, str]
 class Sibling:
     """Two neighbours of a leaderboard: A stands next above B on the board named.
 
-    Of neighbours on both boards, A is the one above by the old labels. ``old`` and ``new`` are the
-    differences of the means on the queries that both runs answered, ``*_d`` the same in standard
-    deviations of the difference from query to query (Cohen's d for paired samples), ``*_p`` of the
-    randomisation test, corrected by Holm over all pairs of the board; ``*_apart``: it is below .05.
+    Of neighbours on both boards, A is the one above by the new labels. ``old`` and ``new`` are the
+    differences of the means on the queries that both runs answered: below 0 where only those that
+    one of them lacks put A above. ``*_d`` are the same in standard deviations of the difference
+    from query to query (Cohen's d for paired samples), ``*_p`` of the randomisation test, corrected
+    by Holm over all pairs of the board; ``*_apart``: it is below .05.
     """
 
     run_a: str
@@ -79,12 +80,18 @@ def cohens_d(differences: Floats) -> float:
     return mean / spread if spread > TIE else float(np.copysign(np.inf, mean))
 
 
+def median_size(values: Mapping[str, Floats]) -> float:
+    """The median of Cohen's d, without its sign, over all pairs of runs; NaN without any."""
+    sizes = [abs(cohens_d(a - b)) for a, b in combinations(values.values(), 2)]
+    known = [size for size in sizes if not np.isnan(size)]
+    return float(np.median(known)) if known else float("nan")
+
+
 def _neighbours(old: Sequence[str], new: Sequence[str]) -> dict[Pair, Board]:
     on_old = {frozenset(pair): pair for pair in pairwise(old)}
-    found: dict[Pair, Board] = {}
-    for pair in pairwise(new):
-        both = on_old.pop(frozenset(pair), None)
-        found[both or pair] = "both" if both else "new"
+    found: dict[Pair, Board] = {
+        pair: "both" if on_old.pop(frozenset(pair), None) else "new" for pair in pairwise(new)
+    }
     return found | dict.fromkeys(on_old.values(), "old")
 
 

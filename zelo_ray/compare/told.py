@@ -5,29 +5,36 @@ from math import isnan
 
 from zelo_ray.compare.boards import Boards, Standing
 from zelo_ray.compare.contradictions import Contradiction, of_queries
-from zelo_ray.compare.siblings import Sibling
+from zelo_ray.formats.wording import counted
 
 _ROWS, _SIBLINGS, _QUERIES, _DOCUMENTS = 40, 20, 10, 3
 _NAME, _ID = 24, 24  # characters of a run, and of a document
 _TEXT = 80
+_QUERY = ("query", "queries")
 
 
 def board_lines(boards: Boards, measure: str) -> Iterator[str]:
     """Both leaderboards side by side, and what moved."""
-    yield f"{measure} over the {boards.queries:,} queries that both labels know, 95% intervals"
+    queries = counted(boards.queries, *_QUERY)
+    yield f"{measure} over the {queries} that both labels know, 95% intervals"
     head = ("run", "old", "", "rank", "new", "", "rank", "moved")
     rows = [_row(each) for each in boards.standings[:_ROWS]]
     yield from table([head, *rows], "<><>><>>"[: len(head)])
-    yield from _left_out(len(boards.standings) - _ROWS, "runs", "leaderboards.parquet")
+    yield from _left_out(len(boards.standings) - _ROWS, "run", "leaderboards.parquet")
     pairs = len(boards.standings) * (len(boards.standings) - 1) // 2
     if pairs:
-        ends = [f"{t.coefficient} {t.value:.3f}{_interval(t.low, t.high)}" for t in boards.taus]
+        ends = [
+            f"{t.coefficient} {_size(t.value, '.3f')}{_interval(t.low, t.high)}"
+            for t in boards.taus
+        ]
         old, new = boards.apart
         yield ""
-        yield f"The two orders agree by {', '.join(ends)}."
-        yield f"Of {pairs:,} pairs of runs the old labels tell {old:,} apart, the new {new:,}."
+        yield f"The two orders agree by {', '.join(ends)} (rough)."
+        of = counted(pairs, "pair of runs", "pairs of runs")
+        yield f"Of {of} the old labels tell {old:,} apart, the new {new:,}."
         if boards.turned:
-            yield f"{boards.turned:,} pairs are told apart by both, and stand the other way round."
+            turned = counted(boards.turned, "pair is", "pairs are")
+            yield f"{turned} told apart by both, and the other way round."
     for run, count in boards.missing.items():
         yield f"{_cut(run)} did not rank {count:,} of the queries: 0 in its means"
 
@@ -39,14 +46,18 @@ def sibling_lines(boards: Boards) -> Iterator[str]:
         return
     yield "Neighbours by the new labels: the gap in Cohen's d (mean difference over the queries, in"
     yield "standard deviations of that difference); * told apart, after Holm over all pairs"
-    rows = [("above", "below", "old d", "", "new d", "")]
+    rows = [("above", "below", "old d", "", "new d", "", "")]
     for each in by_new[:_SIBLINGS]:
-        above, below, sign = _oriented(each)
+        names = _cut(each.run_a), _cut(each.run_b)
         marks = ["*" if apart else "" for apart in (each.old_apart, each.new_apart)]
-        gaps = [f"{sign * d + 0.0:+.2f}" for d in (each.old_d, each.new_d)]
-        rows.append((_cut(above), _cut(below), gaps[0], marks[0], gaps[1], marks[1]))
-    yield from table(rows, "<<><><")
-    yield from _left_out(len(by_new) - _SIBLINGS, "gaps", "siblings.parquet")
+        gaps = [_size(d, "+z.2f") for d in (each.old_d, each.new_d)]
+        of = f"of {counted(each.queries, *_QUERY)}" if each.queries < boards.queries else ""
+        rows.append((*names, gaps[0], marks[0], gaps[1], marks[1], of))
+    yield from table(rows, "<<><><<")
+    yield from _left_out(len(by_new) - _SIBLINGS, "gap", "siblings.parquet")
+    old, new = (_size(size) for size in boards.sizes)
+    yield f"The median |d| over all pairs of runs is {old} by the old labels, and {new} by the new:"
+    yield "compare labels by it; in the table, neighbours are close on the board that chose them"
 
 
 def contradiction_lines(
@@ -56,14 +67,15 @@ def contradiction_lines(
     by_query = [*of_queries(found)]
     kinds = [each.kind for each in found]
     beaten = sum(group[0].best for _, group in by_query)
-    yield (
-        f"{len(by_query):,} of {queries:,} queries are contradicted (old positive: from "
-        f"{positive:g} on; new relevant: from {relevant:g} on):"
-    )
-    yield f"  {kinds.count('positive'):,} old positives that are not relevant by the new labels"
-    yield f"  {kinds.count('negative'):,} old negatives that are"
-    yield f"  {kinds.count('unjudged'):,} documents that are, and that the old labels do not know"
-    yield f"  {beaten:,} queries whose best document was no positive"
+    against = f"{len(by_query):,} of {counted(queries, 'query is', 'queries are')} contradicted"
+    yield f"{against} (old positive: from {positive:g} on; new relevant: from {relevant:g} on):"
+    positives = counted(kinds.count("positive"), "old positive is", "old positives are")
+    yield f"  {positives} not relevant by the new labels"
+    negatives = counted(kinds.count("negative"), "old negative is", "old negatives are")
+    yield f"  {negatives} relevant by the new labels"
+    unjudged = counted(kinds.count("unjudged"), "document is", "documents are")
+    yield f"  {unjudged} relevant by the new labels, and unknown to the old"
+    yield f"  {counted(beaten, *_QUERY)} whose best document was no positive"
     for query_id, group in by_query[:_QUERIES]:
         yield ""
         yield f"query {query_id}{': the best was no positive' if group[0].best else ''}"
@@ -77,7 +89,7 @@ def contradiction_lines(
             yield f"  … and {len(group) - _DOCUMENTS:,} more"
     if by_query:
         yield ""
-    yield from _left_out(len(by_query) - _QUERIES, "queries", "contradictions.parquet")
+    yield from _left_out(len(by_query) - _QUERIES, "query", "contradictions.parquet", "queries")
 
 
 def beginning(text: str) -> str:
@@ -104,13 +116,6 @@ def _row(each: Standing) -> tuple[str, ...]:
     )
 
 
-def _oriented(each: Sibling) -> tuple[str, str, int]:
-    """A pair as it stands on the new board: with the higher mean there first."""
-    if each.board == "both" and each.new < 0:
-        return each.run_b, each.run_a, -1
-    return each.run_a, each.run_b, 1
-
-
 def _interval(low: float, high: float) -> str:
     return "" if isnan(low) else f" [{low:.3f}, {high:.3f}]"
 
@@ -119,6 +124,11 @@ def _cut(name: str, width: int = _NAME) -> str:
     return name if len(name) <= width else f"{name[: width - 1]}…"
 
 
-def _left_out(number: int, what: str, file: str) -> Iterator[str]:
+def _size(value: float, form: str = ".2f") -> str:
+    return "-" if isnan(value) else f"{value:{form}}"
+
+
+def _left_out(number: int, one: str, file: str, many: str = "") -> Iterator[str]:
     if number > 0:
-        yield f"… and {number:,} more {what}: --out writes them to {file}"
+        what = counted(number, f"more {one}", f"more {many}" if many else "")
+        yield f"… and {what}: --out has all in {file}"

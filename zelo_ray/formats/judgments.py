@@ -10,9 +10,12 @@ import pyarrow.compute as pc
 
 from zelo_ray.formats.files import lines, listing, parquet, reading, rows
 from zelo_ray.formats.pools import InputError, short
+from zelo_ray.formats.tables import schema_of
 from zelo_ray.formats.truth import look, read_truth
+from zelo_ray.records import GradedScore
 
 _VALUES = ("grade", "relevance", "score")
+_POOLED = frozenset(schema_of(GradedScore).names)
 _Kinds = Mapping[str, pa.DataType]
 
 
@@ -20,12 +23,15 @@ _Kinds = Mapping[str, pa.DataType]
 class Part:
     """What one file holds: grades (query_id, doc_id, judge, grade as float64) or votes.
 
-    ``place`` tells where a row is; ``own``: the rows name their judges.
+    ``place`` tells where a row is; ``own``: the rows name their judges; ``pooled``: they are what
+    the judges of a graded run came to together. ``missing`` counts rows whose answer is null.
     """
 
     table: pa.Table
     place: Callable[[int], str]
     own: bool
+    pooled: bool = False
+    missing: int = 0
 
 
 def read_judgments(url: str, judge: str) -> Part:
@@ -61,7 +67,8 @@ def read_judgments(url: str, judge: str) -> Part:
     if not own:
         table = table.append_column("judge", pa.array([judge] * len(table), pa.string()))
     table = table.rename_columns({value: "grade"} if value in _VALUES else {})
-    return Part(table, lambda row: place(at[row]), own)
+    pooled, missing = not own and columns >= _POOLED, len(known) - len(at)
+    return Part(table, lambda row: place(at[row]), own, pooled, missing)
 
 
 def _parquet(url: str, wanted: _Kinds, optional: _Kinds) -> tuple[pa.Table, Callable[[int], str]]:
@@ -82,11 +89,22 @@ def _json(url: str, wanted: _Kinds, optional: _Kinds) -> tuple[pa.Table, Callabl
     places = []
     columns: dict[str, list[Any]] = {name: [] for name in (*wanted, *optional)}
     for place, row in rows(url):
+        _refuse_other_kind(place, row, wanted)
         places.append(place)
         for name, kind in {**wanted, **optional}.items():
             columns[name].append(_cell(place, name, row.get(name), kind))
     schema = pa.schema([*wanted.items(), *optional.items()])
     return pa.table(columns, schema=schema), places.__getitem__
+
+
+def _refuse_other_kind(place: str, row: Mapping[str, Any], wanted: _Kinds) -> None:
+    """The first line says what all lines are: one of another kind would vanish."""
+    for name in ("judge", "preference"):
+        if name in row and name not in wanted:
+            raise InputError(f"{place}: has a {name}, which the first line has not")
+    for name in (*_VALUES, "preference"):
+        if name in wanted and name not in row:
+            raise InputError(f"{place}: has no {name}; a missing answer is null")
 
 
 def _cell(place: str, name: str, value: object, kind: pa.DataType) -> object:

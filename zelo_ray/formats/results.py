@@ -92,6 +92,14 @@ def read_table(out: str, name: str, columns: Sequence[str]) -> pa.Table:
         return parquet.read([name for name in columns if name in parquet.schema_arrow.names])
 
 
+def remove_tables(out: str, names: Iterable[str]) -> None:
+    """Remove those of the tables that are there."""
+    fs, root = fsspec.url_to_fs(out)
+    for name in names:
+        if fs.exists(path := f"{root}/{name}.parquet"):
+            fs.rm_file(path)
+
+
 def write_text(out: str, name: str, text: str) -> None:
     """Write one small file whole."""
     fs, root = fsspec.url_to_fs(out)

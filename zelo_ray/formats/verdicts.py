@@ -12,10 +12,14 @@ from zelo_ray.formats.files import listing, stem
 from zelo_ray.formats.judgments import Part, of_qrels, read_judgments
 from zelo_ray.formats.pools import InputError
 from zelo_ray.formats.tables import schema_of
+from zelo_ray.formats.wording import counted, printable
 from zelo_ray.records import Vote
 
 HUMAN = "human"
 """What the people are called beside the judges."""
+
+PANEL, WITH_HUMAN, OTHERS = "all judges", "all judges and human", "others"
+"""What several are called together; no judge can have one of these names."""
 
 GRADES = pa.schema(
     [
@@ -29,6 +33,11 @@ VOTES = pa.schema([f for f in schema_of(Vote) if f.name not in ("reasoning", "ke
 """``swapped`` is null where a source does not tell it."""
 
 _OF_ANNOTATE = ("grades.parquet", "votes.parquet")
+_NO_DATA = (
+    *(".md", ".rst", ".html", ".pdf", ".ipynb", ".png", ".svg", ".log"),
+    *(".py", ".sh", ".toml", ".yaml", ".yml", ".run", ".zip"),
+)
+"""How files end that lie beside judgments, and are none."""
 _ROWS = "a table that names its judges"
 _NAMED = re.compile(r"([^/=]+)=(.+)", re.DOTALL)
 
@@ -48,11 +57,18 @@ class Verdicts:
     levels: int
     notes: tuple[str, ...] = ()
     """What a reader of the results should know of the sources."""
+    pooled: tuple[str, ...] = ()
+    """Of the judges, those that are what a graded run's judges came to together."""
 
     @property
     def judges(self) -> tuple[str, ...]:
         """Those who graded, in the order in which they were read, without the people."""
         return tuple(pc.unique(self.grades["judge"]).to_pylist())
+
+    @property
+    def panel(self) -> tuple[str, ...]:
+        """The judges without the pooled ones: those who count in what is of all judges."""
+        return tuple(judge for judge in self.judges if judge not in self.pooled)
 
 
 def read_verdicts(
@@ -63,7 +79,8 @@ def read_verdicts(
     A source is an ``--out`` of annotate; a Parquet or JSON lines file of grades (query_id, doc_id,
     grade, perhaps judge) or votes (query_id, doc_id_a, doc_id_b, preference, perhaps judge and
     swapped); qrels of any kind; or a directory of such files. Where rows name no judge, the judge
-    is what the file is called, or NAME in ``NAME=path``. Rows with a null grade are passed over.
+    is what the file is called, or NAME in ``NAME=path``. Rows with a null grade are passed over,
+    and so are, in a directory, files whose endings are of no data (README.md); both are noted.
 
     Args:
         sources: paths or URLs.
@@ -73,38 +90,50 @@ def read_verdicts(
 
     Raises:
         InputError: something is of no known kind, a grade is none of the scale, a preference is
-            outside [-1, 1], two files are called the same, or a file judges a document twice.
+            outside [-1, 1], two files are called the same or as no judge can be, or a file judges a
+            document twice.
     """
     notes: list[str] = []
+    pooled: list[str] = []
     graded, voted = [GRADES.empty_table()], [VOTES.empty_table()]
     queries: dict[str, set[str]] = {}
     owners: dict[str, str] = {} if human is None else {HUMAN: "--human"}
-    for name, url in _files(sources):
+    for name, url in _files(sources, notes):
         if url in queries:
             raise InputError(f"{url}: is named twice")
         part = read_judgments(url, name or stem(url))
         if name and part.own:
             raise InputError(f"{name}={url}: its rows name their judges; leave {name}= away")
         _own(owners, url, part)
+        if part.missing:
+            notes.append(f"{url}: {counted(part.missing, 'row')} without an answer (null)")
         votes = "preference" in part.table.column_names
         table = _preferences(part) if votes else _on_scale(url, part, levels, notes, clip=clip)
         (voted if votes else graded).append(table)
         queries[url] = set(pc.unique(table["query_id"]).to_pylist())
+        pooled += pc.unique(table["judge"]).to_pylist() if part.pooled else []
     people = GRADES.empty_table()
     if human is not None:
         people = _on_scale(human, of_qrels(human, HUMAN), levels, notes, clip=clip)
         queries["--human"] = set(pc.unique(people["query_id"]).to_pylist())
     notes += _alone(queries)
-    return Verdicts(pa.concat_tables(graded), pa.concat_tables(voted), people, levels, tuple(notes))
+    tables = (pa.concat_tables(graded), pa.concat_tables(voted), people)
+    return Verdicts(*tables, levels, tuple(notes), tuple(pooled))
 
 
 def _own(owners: dict[str, str], url: str, part: Part) -> None:
     """Note whose judges these are: a name of a file belongs to it alone."""
     for judge in pc.unique(part.table["judge"]).to_pylist():
+        if judge in (PANEL, WITH_HUMAN, OTHERS):
+            raise InputError(
+                f"{url}: a judge cannot be called {judge!r}, as several are together: give it "
+                "another name, a file by NAME=path"
+            )
         other = owners.setdefault(judge, _ROWS if part.own else url)
         if other != (_ROWS if part.own else url):
             raise InputError(
-                f"{url}: has a judge {judge}, as has {other}: give a file another name, NAME=path"
+                f"{url}: has a judge {printable(judge)}, as has {other}: give a file another name, "
+                "NAME=path"
             )
 
 
@@ -114,7 +143,7 @@ def place_of(source: str) -> str:
     return named[2] if named else source
 
 
-def _files(sources: Iterable[str]) -> Iterator[tuple[str, str]]:
+def _files(sources: Iterable[str], notes: list[str]) -> Iterator[tuple[str, str]]:
     """The name that a user gave, or "", and the place, of each source; directories are opened."""
     for source in sources:
         named = _NAMED.fullmatch(source)
@@ -130,7 +159,11 @@ def _files(sources: Iterable[str]) -> Iterator[tuple[str, str]]:
             continue
         if name:
             raise InputError(f"{source}: a directory has no one judge; name its files instead")
-        found = found or [each for each in names if not each.startswith((".", "_"))]
+        if not found:
+            shown = [each for each in names if not each.startswith((".", "_"))]
+            found = [each for each in shown if not each.lower().endswith(_NO_DATA)]
+            if other := [each for each in shown if each not in found]:
+                notes.append(f"{url}: passed over {', '.join(other)}")
         if not found or "run.json" in found:
             raise InputError(f"{url}: holds neither grades nor votes")
         for each in found:
@@ -197,5 +230,6 @@ def _alone(queries: Mapping[str, set[str]]) -> Sequence[str]:
         others = [known for other, known in queries.items() if other != url]
         if others and (alone := sorted(own.difference(*others))):
             few = ", ".join(alone[:3]) + (" …" if len(alone) > 3 else "")
-            notes.append(f"{url}: {len(alone):,} queries are in no other source ({few})")
+            queried = counted(len(alone), "query is", "queries are")
+            notes.append(f"{url}: {queried} in no other source ({few})")
     return notes

@@ -1,7 +1,7 @@
 """The page of ``agree``: how far judges agree with people, and with each other."""
 
 from collections.abc import Mapping
-from math import isnan
+from math import isnan, nan
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ SECTIONS = (
 def agreement_page(source: Source, record: Mapping[str, Any]) -> Page:
     """The page of judges that were measured."""
     measured = Measured(source, record)
-    many, beside = len(measured.judges), " with people" if measured.people else ""
+    many, beside = len(measured.panel), " with people" if measured.people else ""
     return Page(
         title=f"How {plural(many, 'judge')} agree{'s' if many == 1 else ''}{beside}",
         tiles=_tiles(measured),
@@ -38,7 +38,7 @@ def agreement_page(source: Source, record: Mapping[str, Any]) -> Page:
 
 def _tiles(measured: Measured) -> list[tuple[str, str]]:
     counts = measured.record["counts"]
-    tiles = [("judges", f"{len(measured.judges):,}")]
+    tiles = [("judges", f"{len(measured.panel):,}")]
     tiles += [
         (f"{name} of {whose}", f"{counts[key]['judgments']:,}")
         for key, name, whose in (
@@ -71,8 +71,9 @@ def _outcome(measured: Measured) -> str:
         f"{plural(rows[first]['queries'], 'query', 'queries')}."
     )
     if len(rows) > 2:
-        middle = float(np.median([row["value"] for row in rows.values()]))
-        told += f" The median of {len(rows):,} judges is {middle:.3f}; farthest is {last}, at "
+        each = [row["value"] for judge, row in rows.items() if judge in measured.panel]
+        middle = float(np.median(each)) if each else nan
+        told += f" The median of {len(each):,} judges is {middle:.3f}; farthest is {last}, at "
         told += f"{rows[last]['value']:.3f}."
     ends = [row["low"] for row in rows.values()], [row["high"] for row in rows.values()]
     alike = sum(high >= ends[0][0] for high in ends[1]) - 1
@@ -102,7 +103,8 @@ def _reading(measured: Measured) -> str:
     return (
         "Kappa, pi, alpha, AC and MCC take off what chance would reach: 0 is no better than "
         "chance, 1 the same grades throughout. Intervals are 95%, over samples of queries. A dash "
-        "is a coefficient that is not defined, since all grades are the same."
+        "is a coefficient that is not defined, since all grades are the same or nothing was judged "
+        "in common."
     )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from zelo_ray.formats.verdicts import HUMAN, PANEL
 from zelo_ray.report.figures import intervals
 from zelo_ray.report.grids import matrix
 from zelo_ray.report.labels import label
@@ -35,7 +36,8 @@ _GRADING: tuple[_Told, ...] = (
         "grades per doubling of length",
         (
             "By how much a document of the same query and human grade is graded higher when it is "
-            "twice as long. A judge that length does not sway stands at 0."
+            "twice as long. A judge that length does not sway stands at 0, as far as human grades "
+            "hold content constant."
         ),
     ),
     (
@@ -61,12 +63,18 @@ _VOTING: tuple[_Told, ...] = (
     (
         ("first", ""),
         "share won by what came first",
-        "Of decided votes, those for the document that was shown first. A fair judge stands at .5.",
+        (
+            "Of decided votes, those for the document that was shown first. A fair judge stands at "
+            ".5, if the order was drawn."
+        ),
     ),
     (
         ("flips", ""),
         "share of pairs that flip",
-        "Of pairs that a judge saw in both orders, those whose winner changed with the order.",
+        (
+            "Of pairs that a judge saw in both orders, those whose winner changed with the order. "
+            "Coins would reach .5."
+        ),
     ),
     (
         ("one-tie", ""),
@@ -82,7 +90,7 @@ _VOTING: tuple[_Told, ...] = (
         ),
     ),
 )
-_FAIR = {"severity": 0.0, "length": 0.0, "first": 0.5, "circles": 0.25}
+_FAIR = {"severity": 0.0, "length": 0.0, "first": 0.5, "flips": 0.5, "circles": 0.25}
 
 
 def grading_section(measured: Measured) -> Section | None:
@@ -143,34 +151,37 @@ def systems_section(measured: Measured) -> Section | None:
     if not orders:
         return None
     names, truth = [row["rater_b"] for row in orders], orders[0]["rater_a"]
+    whom = f"the labels of {truth}" if truth == HUMAN else "those of the other judges"
     series = {
         said: spans(orders, (name, f"{name}_low", f"{name}_high"))
         for said, name in (("tau-b", "tau_b"), ("tau-AP", "tau_ap"))
     }
     caption = (
         f"How far {orders[0]['runs']:,} runs stand in the same order by a judge's labels as by "
-        f"those of {truth}, by {orders[0]['measure']}, with 95% intervals: 1 is the same order, 0 "
-        "no relation. In tau-AP an error among the best runs weighs more."
+        f"{whom}, on what both graded, by {orders[0]['measure']}, with rough 95% intervals: 1 is "
+        "the same order, 0 no relation. In tau-AP an error among the best runs weighs more."
     )
     parts: list[Chart | Table] = [Chart({"": intervals(names, series, "tau")}, caption)]
     means: dict[str, dict[str, float]] = {}
     for row in measured.rows("leaderboards"):
         means.setdefault(row["rater"], {})[row["run"]] = row["mean"]
-    runs = list(means.get(truth, ()))
+    left = truth if truth in means else PANEL
+    runs = list(means.get(left, ()))
     boards = {
         name: slopes(
             runs,
-            [means[truth][run] for run in runs],
+            [means[left][run] for run in runs],
             [means[name].get(run, np.nan) for run in runs],
-            (label(truth, 16), label(name, 16)),
+            (label(left, 16), label(name, 16)),
         )
         for name in names
-        if runs and name in means
+        if runs and name in means and name != left
     }
     if boards:
-        beside = f"The runs by the labels of {truth}, left, and by those of the other, right."
+        beside = f"The runs by all labels of {left}, left, and by all those of the other, right."
         parts.append(Chart(boards, beside, "labels of"))
-    columns = ("labels of", "tau-b", "tau-AP", "other way round", "of them told apart", "queries")
+    turned = ("other way round", "of those told apart")
+    columns = ("labels of", "tau-b", "tau-AP", *turned, "items", "queries")
     cells: list[Cells] = [
         [
             Text(row["rater_b"]),
@@ -179,13 +190,15 @@ def systems_section(measured: Measured) -> Section | None:
                 for name in ("tau_b", "tau_ap")
             ),
             f"{row['discordant']:,} of {row['pairs']:,}",
-            *(f"{row['apart']:,}", f"{row['queries']:,}"),
+            f"{row['apart']:,} of {row['told']:,}",
+            *(f"{row['items']:,}", f"{row['queries']:,}"),
         ]
         for row in orders
     ]
     told = (
-        "Pairs of runs that stand the other way round, and how many of these the labels of "
-        f"{truth} tell apart (randomisation test, p < .05 after Holm's correction)."
+        "Pairs of runs that stand the other way round, of all and of those that "
+        f"{whom} tell apart (randomisation test, p < .05 after Holm's correction). Runs that are "
+        "not told apart were not shown to differ."
     )
     parts.append(Table(columns, cells, told, frozenset(columns[1:])))
     return Section("systems", "The order of systems", parts)

@@ -22,6 +22,7 @@ class Measured:
     def __init__(self, source: Source, record: Mapping[str, Any]) -> None:
         self.source, self.record = source, record
         self.judges: list[str] = list(record["judges"])
+        self.panel = [judge for judge in self.judges if judge not in record.get("pooled", ())]
 
     def rows(self, name: str) -> list[Row]:
         """A table, whole; nothing if it is absent."""

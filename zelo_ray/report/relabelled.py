@@ -115,9 +115,10 @@ def _spans(rows: Sequence[Row], side: str) -> tuple[np.ndarray, np.ndarray, np.n
 
 def siblings_section(relabelling: Relabelling) -> Section | None:
     """Whether neighbours are farther apart than they were."""
-    rows = [_oriented(row) for row in relabelling.siblings if row["board"] != "old"]
+    rows = [row for row in relabelling.siblings if row["board"] != "old"]
     if not rows:
         return None
+    counts = relabelling.record["counts"]
     names = [f"{row['run_a']} over {row['run_b']}" for row in rows]
     figures = {}
     for said, side in ((_OLD, "old"), (_NEW, "new")):
@@ -142,8 +143,10 @@ def siblings_section(relabelling: Relabelling) -> Section | None:
                 {"": intervals(names, figures, "Cohen's d", 0.0)},
                 "How far each run stands above its neighbour on the new leaderboard, from the top, "
                 "under both labels: the mean difference over queries, in standard deviations of "
-                "that difference. Labels that see more spread siblings apart; left of 0 the old "
-                "labels have them the other way round.",
+                "that difference. Left of 0 the old labels have them the other way round. They are "
+                "close on the board that chose them; to compare labels, over all pairs of runs the "
+                f"median |d| is {number(counts['median_d_old'], '.2f')} by the old labels and "
+                f"{number(counts['median_d_new'], '.2f')} by the new.",
             ),
             Table(
                 columns,
@@ -156,14 +159,6 @@ def siblings_section(relabelling: Relabelling) -> Section | None:
             ),
         ),
     )
-
-
-def _oriented(row: Row) -> Row:
-    """A pair as it stands on the new board: the higher mean there first."""
-    if row["new"] >= 0 or isnan(row["new"]):
-        return row
-    turned = {name: -row[name] for name in ("old", "old_d", "new", "new_d")}
-    return {**row, "run_a": row["run_b"], "run_b": row["run_a"], **turned}
 
 
 def _size(value: float) -> str:

@@ -40,7 +40,7 @@ class Source:
     def table(self, name: str, where: Any = None) -> pa.Table:
         """A table, or its rows that a filter of pyarrow lets through."""
         with self._fs.open(f"{self._root}/{name}.parquet", "rb") as file:
-            return pq.read_table(file, filters=where)
+            return pq.read_table(file, filters=where, use_threads=False)
 
     def columns(self, name: str) -> list[str]:
         """The names of a table's columns."""
