@@ -139,7 +139,7 @@ def test_a_document_cannot_close_its_block(text):
 
 
 def shown_order(request):
-    return tuple(map(int, re.findall(r"^Grade (\d):", request.system, re.MULTILINE)))
+    return tuple(map(int, re.findall(r"^Grade: (\d)$", request.system, re.MULTILINE)))
 
 
 def test_examples_are_shuffled_for_each_request_and_no_grade_stands_anywhere_more_often():
@@ -177,7 +177,18 @@ def test_other_examples_are_other_questions():
     assert not keys[1] & keys[2]
     (request,) = asked(pool_of((1,)), PANEL[:1], anchors="query: q\ngrades:\n" + FOUR)
     assert "Query of the examples: q\n" in request.system
-    assert "> text 3\nGrade 3: because 3" in request.system
+    assert "> text 3\nRationale: because 3\nGrade: 3" in request.system
+
+
+def test_all_documents_of_a_query_are_graded_beside_one_of_several_sets():
+    sets = "---\n".join(f"query: set {i}\ngrades:\n{FOUR}" for i in range(2))
+    drawn = Counter()
+    for i in range(40):
+        requests = asked(pool_of(range(4), f"q{i}"), repeats=2, anchors=sets)
+        (one,) = {re.search(r"^Query of the examples: (.*)", r.system, re.M)[1] for r in requests}
+        drawn[one] += 1
+    assert set(drawn) == {"set 0", "set 1"}
+    assert min(drawn.values()) > 5
 
 
 FOUR = "".join(f"  {g}: {{document: text {g}, reason: because {g}}}\n" for g in range(4))
@@ -400,7 +411,7 @@ def test_a_severe_judge_is_found_out_and_made_up_for():
     def grades(query_id):
         for d in range(6):
             truth = rng.gauss(1.5, 1)
-            for judge, severity in (("mild", 0.0), ("harsh", 1.0)):
+            for judge, severity in (("mild", 0.0), ("harsh", 1.0), ("between", 0.5)):
                 seen = round(truth + rng.gauss(0, 0.4) - severity)
                 yield grade_of(f"d{d}", judge, min(max(seen, 0), 3), query_id)
 
@@ -411,6 +422,48 @@ def test_a_severe_judge_is_found_out_and_made_up_for():
     alone = [[grade_of("d0", judge, 2)] for judge in ("mild", "harsh")]
     mild, harsh = (fit.scores[0] for fit in graded.fit(alone, OPTIONS, learned))
     assert harsh.score > mild.score + 0.3
+
+
+@pytest.mark.parametrize("judges", [1, 2])
+def test_too_few_judges_to_tell_who_errs_give_their_median(judges):
+    pools = run_of(judges=judges)
+    learned = learn(pools)
+    assert all(math.isnan(r.spread) and math.isnan(r.weight) for r in learned.raters)
+    assert "fewer than three judges that agree" in learned.notes[0]
+    assert repr(scores_of(pools)) == repr(scores_of(pools, pooling="median"))  # NaN and all
+    given = Counter(grade.grade for pool in pools for grade in pool)
+    if judges == 1:  # what it said is what comes out, the ends with the middle
+        assert Counter(s.grade for fit in scores_of(pools) for s in fit.scores) == given
+
+
+def test_judges_that_do_not_agree_are_not_made_to():
+    rng = Random(3)
+    pools = [
+        [grade_of(f"d{d}", f"j{j}", rng.randrange(4), f"q{q}") for d in range(8) for j in range(3)]
+        for q in range(40)
+    ]
+    assert "fewer than three judges that agree" in learn(pools).notes[0]
+    assert {score.grade for fit in scores_of(pools) for score in fit.scores} == {0, 1, 2, 3}
+
+
+def test_few_human_grades_set_no_scale():
+    pools = run_of()
+    human = [(grade.query_id, grade.doc_id, 3) for pool in pools for grade in pool[::3]]
+    few, many = learn(pools, human=human[: graded.ANCHORS - 1]), learn(pools, human=human[:40])
+    assert few.model.cuts.tolist() == learn(pools).model.cuts.tolist()
+    assert few.shares[0].humans == 19
+    assert f"an anchor takes {graded.ANCHORS}" in few.notes[0]
+    assert many.raters[-1].judge == graded.HUMAN
+    assert math.isnan(many.raters[-1].weight)
+    assert sum(rater.weight for rater in many.raters[:-1]) == pytest.approx(1)
+
+
+def test_shares_are_of_chances_since_rounded_grades_are_fewer_at_the_ends():
+    pools = run_of(queries=200)
+    given = Counter(grade.grade for pool in pools for grade in pool)
+    shares = {share.measure: share.panel for share in learn(pools).shares}
+    assert shares[">=3"] == pytest.approx(given[3] / given.total(), abs=0.01)
+    assert 1 - shares[">=1"] == pytest.approx(given[0] / given.total(), abs=0.01)
 
 
 def test_repeats_of_a_judge_do_not_count_as_judges():

@@ -478,7 +478,7 @@ def test_every_measure_is_tried_here():
     ("relevance", "kind", "measured"),
     [
         ([1.5, -0.5], "scores", "nDCG(dcg='zelo')@10 Pairs R(k_gt=5)@10 Judged@10"),
-        ([1.5, 0], "grades", "nDCG@10 AP(rel=0.75) RR(rel=0.75)@10 R(rel=0.75)@20 Judged@10"),
+        ([2.9, 0.1], "grades", "nDCG@10 AP(rel=1.5) RR(rel=1.5)@10 R(rel=1.5)@20 Judged@10"),
         ([-5, 3], "scores", "nDCG(dcg='zelo')@10 Pairs R(k_gt=5)@10 Judged@10"),
         ([0, 3], "grades", "nDCG@10 AP(rel=2) RR(rel=2)@10 R(rel=2)@20 Judged@10"),
         ([-2, 4], "grades", "nDCG@10 AP(rel=2) RR(rel=2)@10 R(rel=2)@20 Judged@10"),

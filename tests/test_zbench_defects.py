@@ -59,7 +59,7 @@ def test_1_a_failed_call_is_no_vote_for_document_a(tmp_path):
     """Every call failed, and it said that all had gone well and wrote scores."""
     summary = results_of(tmp_path, [pool_of()], lambda _: "failed")
     assert (summary.scored, summary.judgments, summary.failures) == (0, 0, 12)
-    assert summary.unscored == {"q1": "only 0 of its 12 requests gave a judgment"}
+    assert summary.unscored == {"q1": "only 0 of its 12 requests gave a judgment (--min-coverage)"}
     assert not summary.complete
 
 

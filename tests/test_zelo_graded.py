@@ -4,6 +4,7 @@ import asyncio
 import json
 import math
 from collections import Counter
+from dataclasses import replace
 from itertools import pairwise
 from random import Random
 
@@ -16,7 +17,8 @@ from tests.builders import Shelf, judge_of, options_of, pool_of, reply_to, seen_
 from zelo_ray.formats.tables import table_of
 from zelo_ray.protocols import advance, zelo, zelo_graded
 from zelo_ray.providers import Settings, build_panel, module
-from zelo_ray.records import Document, Failure, Grade, Pool, Vote
+from zelo_ray.rating import Fit
+from zelo_ray.records import Document, Failure, Grade, Pool, Score, Vote
 
 PANEL = (judge_of("openai:one"), judge_of("anthropic:two"), judge_of("gemini:three"))
 
@@ -113,6 +115,37 @@ def test_a_pool_whose_battles_come_to_nothing_is_not_graded():
     step, asked = drive(pool_of((1,)))
     assert (step.judgments, asked) == ((), [])
     assert zelo_graded.MIN_DOCUMENTS == 2
+
+
+def test_documents_of_equal_scores_are_no_repeats_of_one():
+    def shift(*doc_ids):
+        grades = [Grade("q0", doc_id, "a", 3, (), (), "", doc_id) for doc_id in doc_ids]
+        learned = zelo_graded.learn(tables_of(scores, [*grades, *others]), options_of())
+        return zelo_graded._shifts([grades], [Fit(scores)], learned)[0]
+
+    scores = tuple(Score("q0", f"d{d}", 0.0, 1.0, 4, d) for d in range(4))
+    others = [Grade("q1", f"d{d}", "a", d % 4, (), (), "", str(d)) for d in range(4)]
+    one, four = shift("d0"), shift("d0", "d1", "d2", "d3")
+    assert four[0] > one[0] + 0.1
+    assert four[1] < one[1]
+
+
+def tables_of(scores, grades):
+    moved = [replace(score, query_id="q1", score=score.rank / 2) for score in scores]
+    return {"scores": table_of([*scores, *moved], Score), "grades": table_of(grades, Grade)}
+
+
+def test_who_did_not_vote_has_no_turn_and_a_pool_without_scores_no_grades():
+    def say(request):
+        lame = request.judge.provider == "gemini" and len(request.documents) == 2
+        return ("", "refused") if lame else truly(request)
+
+    _, asked = drive(pool_of(range(6)), say=say)
+    judges = Counter(judge for _, judge in graded_in(asked))
+    assert sorted(judges.values()) == [2, 3]
+    assert PANEL[2].name not in judges
+    _, asked = drive(pool_of(range(6)), say=say, min_coverage=0.9)
+    assert len(asked) == 1
 
 
 def test_votes_and_grades_and_failures_come_out():

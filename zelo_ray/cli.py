@@ -126,6 +126,8 @@ def _options(kind: type[Kind], arguments: dict[str, Any]) -> Kind:
     places = [options.out]
     if isinstance(options, BakeoffOptions):
         places += [options.truth, *options.pools, *options.runs]
+    elif isinstance(options, Options) and options.human:
+        places.append(options.human)
     for place in places:
         _place(place)
     return options

@@ -25,12 +25,16 @@ def closing(summary: Summary, options: Options) -> Iterator[str]:
     if summary.ambiguous:
         yield (
             f"{summary.ambiguous:,} documents on which the judges are split: ambiguous in "
-            "scores.parquet (zelo-ray convert qrels DIR --grades --without-ambiguous)"
+            "scores.parquet (to leave them out: zelo-ray convert qrels "
+            f"{summary.out} --grades --without-ambiguous --out FILE)"
         )
+    yield from summary.notes
     yield from _raters(summary.raters)
     yield from _shares(summary.shares)
     if options.human and not any(share.humans for share in summary.shares):
         yield f"{options.human} holds no grade of a document that was graded: it changed nothing"
+    if summary.ungraded:
+        yield f"{summary.ungraded:,} queries have no grades, and so no absolute scores"
     if summary.failures:
         yield f"{summary.failures:,} requests gave no judgment: see failures.parquet"
     for reason, times in sorted(summary.reasons.items(), key=lambda item: -item[1])[:3]:
@@ -54,10 +58,14 @@ def _raters(raters: list[Rater]) -> Iterator[str]:
     width = max(len(rater.judge) for rater in raters[:_RATERS])
     yield f"{'judge':{width}}   severity       spread      weight"
     for rater in raters[:_RATERS]:
+        severity = f"{rater.severity:+5.2f} ± {rater.severity_error:.2f}"
         spread = f"{rater.spread:.2f} ± {rater.spread_error:.2f}"
+        known, told = math.isfinite(rater.severity), math.isfinite(rater.spread)
+        lost = "by chance" if rater.spread == math.inf else "unknown"
+        weight = f"{rater.weight:.1%}" if math.isfinite(rater.weight) else ""
         yield (
-            f"{rater.judge:{width}}  {rater.severity:+5.2f} ± {rater.severity_error:.2f}  "
-            f"{spread if math.isfinite(rater.spread) else 'by chance':>11}  {rater.weight:7.1%}"
+            f"{rater.judge:{width}}  {severity if known else 'unknown':>12}  "
+            f"{spread if told else lost:>11}  {weight:>7}"
         )
     if len(raters) > _RATERS:
         yield f"… and {len(raters) - _RATERS} more: see raters.parquet"

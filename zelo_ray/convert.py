@@ -95,6 +95,8 @@ def _holes(given: _Given) -> str:
 def _qrels(given: _Given) -> str:
     read = read_graded if given["grades"] else read_truth
     qrels, note = _sure(given, read(given["source"]))
+    if not len(qrels):
+        raise InputError(f"{given['source']} holds no judgment to write")
     trec.write_qrels(given["out"], qrels, given["decimals"])
     return _lines(f"{len(qrels):,} judgments: {given['out']}", *note)
 

@@ -1,5 +1,7 @@
 """Why a document has its score: what its judges said, as a person can read it."""
 
+import json
+import math
 import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -8,6 +10,7 @@ import fsspec
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from zelo_ray.formats.wording import printable
 from zelo_ray.records import AbsoluteScore, Failure, Grade, GradedScore, Score, Vote
 
 
@@ -24,16 +27,16 @@ def explain(out: str, query_id: str, doc_id: str) -> str:
     scores = {row["doc_id"]: _score(row) for row in _rows(out, "scores", query_id)}
     votes = [Vote(**row) for row in _rows(out, "votes", query_id)]
     grades = [Grade(**row) for row in _rows(out, "grades", query_id)]
-    failures = [Failure(**row) for row in _rows(out, "failures", query_id)]
-    failures = [failure for failure in failures if doc_id in failure.doc_ids]
+    failed = [Failure(**row) for row in _rows(out, "failures", query_id)]
+    failures = [failure for failure in failed if doc_id in failure.doc_ids]
     mine = [vote for vote in votes if doc_id in (vote.doc_id_a, vote.doc_id_b)]
     given = [grade for grade in grades if grade.doc_id == doc_id]
-    if not (scores or votes or grades):
+    if not (scores or votes or grades or failed):
         raise NothingToExplain(f"{out} holds no judgment of a query {query_id!r}")
     if not (doc_id in scores or mine or given or failures):
         known = ", ".join(list(scores)[:20])
         raise NothingToExplain(f"query {query_id!r} has no judged {doc_id!r}; it has {known}")
-    lines = [_headline(doc_id, scores.get(doc_id), len(scores))]
+    lines = [_headline(doc_id, scores.get(doc_id), len(scores)) or _without(out, query_id, doc_id)]
     for grade in given:
         lines += ["", *_grade(grade)]
     opponents = {_other(vote, doc_id) for vote in mine}
@@ -43,25 +46,36 @@ def explain(out: str, query_id: str, doc_id: str) -> str:
         f"\nno judgment from {f.judge} on {' and '.join(f.doc_ids)}: {f.status} ({f.reason})"
         for f in failures
     ]
-    return "\n".join(lines)
+    return "\n".join(map(printable, "\n".join(lines).split("\n")))
+
+
+def _without(out: str, query_id: str, doc_id: str) -> str:
+    """That there is no score, and why, if the run says."""
+    fs, root = fsspec.url_to_fs(out)
+    path = f"{root}/run.json"
+    run = json.loads(fs.cat_file(path)) if fs.exists(path) else {}
+    why = run.get("summary", {}).get("unscored", {}).get(query_id)
+    return f"{doc_id}: no score" + (f", as {why}" if why else "")
 
 
 def _headline(doc_id: str, score: Score | None, documents: int) -> str:
     if score is None:
-        return f"{doc_id}: no score"
+        return ""
     rank = f"rank {score.rank} of {documents}"
+    error = f" ± {score.std_error:.2f}" if math.isfinite(score.std_error) else ""
     if isinstance(score, GradedScore):
         split = " The judges are split." if score.ambiguous else ""
         return (
-            f"{doc_id}: grade {score.grade} (score {score.score:.2f} ± {score.std_error:.2f}), "
+            f"{doc_id}: grade {score.grade} (score {score.score:.2f}{error}), "
             f"{rank}, from {score.comparisons} grades: median {score.median:g}, majority "
             f"{score.majority}.{split}"
         )
-    told = f"{doc_id}: score {score.score:+.2f} ± {score.std_error:.2f}, {rank}, from "
-    told += f"{score.comparisons} votes"
-    if isinstance(score, AbsoluteScore):
-        told += f"; absolute {score.absolute_score:+.2f} ± {score.absolute_error:.2f}"
-    return told
+    told = f"{doc_id}: score {score.score:+.2f}{error}, {rank}, from {score.comparisons} votes"
+    if not isinstance(score, AbsoluteScore):
+        return told
+    if not math.isfinite(score.absolute_score):
+        return f"{told}; no absolute score: its query has no grades"
+    return f"{told}; absolute {score.absolute_score:+.2f} ± {score.absolute_error:.2f}"
 
 
 def _grade(grade: Grade) -> Iterator[str]:
@@ -113,5 +127,6 @@ def _rows(out: str, table: str, query_id: str) -> list[dict[str, Any]]:
             f"{out} holds no {table}.parquet: is it the --out of a finished run?"
         )
     with fs.open(path, "rb") as file:
-        rows = pq.read_table(file, filters=pc.field("query_id") == query_id).to_pylist()
-    return list(rows)
+        # Arrow's threads would outlive Python, which then aborts.
+        where = pc.field("query_id") == query_id
+        return list(pq.read_table(file, filters=where, use_threads=False).to_pylist())

@@ -266,7 +266,8 @@ class Rater:
     ``severity`` is how much higher than for the panel a document's relevance must be for the same
     grade, in standard deviations of relevance, positive: harsher. ``spread`` is the standard
     deviation of its error on the same scale, so infinite for a judge that grades at random.
-    ``weight`` is its share of what the panel's grades tell, summing to 1.
+    ``weight`` is its share of what the panel's grades tell, summing to 1; NaN for a human. Where
+    too few judges agree to tell who errs, spread and weight are NaN.
     """
 
     judge: str

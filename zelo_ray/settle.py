@@ -1,18 +1,19 @@
 """Replies to judgments, judgments to scores, scores to files. It costs no call."""
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from math import fsum
+from math import fsum, isnan
 from typing import Any, cast
 
 import pyarrow as pa
 
 from zelo_ray.config import Options
 from zelo_ray.formats.pools import Line, annotate_line
-from zelo_ray.formats.results import Results
+from zelo_ray.formats.results import Results, remove_tables
 from zelo_ray.formats.tables import schema_of
-from zelo_ray.protocols import Learned, Replies, Step, advance
+from zelo_ray.protocols import PROTOCOLS, Learned, Replies, Step, advance
 from zelo_ray.protocols import module as protocol_module
 from zelo_ray.records import Failure, Judge, Pool, Rater, Share
 
@@ -51,10 +52,14 @@ class Summary:
     """mean standard error of the scores"""
     ambiguous: int = 0
     """graded documents on which the panel is split"""
+    ungraded: int = 0
+    """queries with scores, but without absolute ones"""
     raters: list[Rater] = field(default_factory=list)
     """how each judge grades, if the protocol measures that"""
     shares: list[Share] = field(default_factory=list)
     """means of the grades"""
+    notes: list[str] = field(default_factory=list)
+    """what else there is to know of how judges were measured"""
     seconds: dict[str, float] = field(default_factory=dict)
 
     @property
@@ -106,7 +111,8 @@ def settle(
     protocol = protocol_module(options.protocol)
     pools = [line.pool for line in lines if line.pool]
     steps = [advance(protocol.rounds(pool, panel, options), ledger, absent) for pool in pools]
-    fits = protocol.fit([step.judgments for step in steps], options, learned)
+    covered = [_covered(step, options) for step in steps]
+    fits = protocol.fit(covered, options, learned)
     shown = [name for name in _SHOWN if name in schema_of(protocol.SCORE).names]
     rows = []
     for line, pool, step, fit in zip(lines, pools, steps, fits, strict=True):
@@ -130,13 +136,29 @@ def settle(
     return pa.Table.from_pylist(rows, schema=settled_schema(options))
 
 
+def _covered(step: Step, options: Options) -> Sequence[Any]:
+    """The judgments to score by: where each is about one document alone, of those with enough."""
+    if not protocol_module(options.protocol).ALONE:
+        return step.judgments
+    judged = Counter(judgment.doc_id for judgment in step.judgments)
+    asked = judged + Counter(doc_id for failure in step.failures for doc_id in failure.doc_ids)
+    return [
+        judgment
+        for judgment in step.judgments
+        if judged[judgment.doc_id] >= options.min_coverage * asked[judgment.doc_id]
+    ]
+
+
 def _why_unscored(pool: Pool, step: Step, options: Options) -> str:
-    held, takes = len(pool.documents), protocol_module(options.protocol).MIN_DOCUMENTS
+    protocol = protocol_module(options.protocol)
+    held, takes = len(pool.documents), protocol.MIN_DOCUMENTS
+    if not held:
+        return "it holds no documents"
     if held < takes:
         return f"it holds {held} of the {takes} documents that a comparison takes"
     judged, asked = len(step.judgments), len(step.judgments) + len(step.failures)
-    if judged < options.min_coverage * asked:
-        return f"only {judged} of its {asked} requests gave a judgment"
+    if judged < options.min_coverage * asked and not (protocol.ALONE and judged):
+        return f"only {judged} of its {asked} requests gave a judgment (--min-coverage)"
     return ""
 
 
@@ -145,13 +167,24 @@ def _told(failure: Mapping[str, Any]) -> str:
     return f"{judge}: {failure['status']}, {failure['reason'].removeprefix(f'{judge}: ')}"
 
 
-def write_results(blocks: Iterable[pa.Table], options: Options) -> Summary:
-    """Write settled pools to the files of a run, in their order."""
+def write_results(
+    blocks: Iterable[pa.Table], options: Options, *, judgments_only: bool = False
+) -> Summary:
+    """Write settled pools to the files of a run, in their order.
+
+    Args:
+        blocks: what `settle` gave.
+        options: of the job.
+        judgments_only: leave scores as earlier runs left them, but for what is learned from.
+    """
     summary, protocol = Summary(out=options.out), protocol_module(options.protocol)
     errors = list[float]()
     records = {**protocol.TABLES, "failures": Failure, "scores": protocol.SCORE}
     tables = {name: schema_of(record) for name, record in records.items()}
-    with Results(options.out, tables, ["annotated.jsonl"]) as results:
+    if judgments_only and "scores" not in protocol.LEARNS:
+        del tables["scores"]
+    lines = [] if judgments_only else ["annotated.jsonl"]
+    with Results(options.out, tables, lines) as results:
         for block in blocks:
             counts = {}
             for name, schema in tables.items():
@@ -160,20 +193,31 @@ def write_results(blocks: Iterable[pa.Table], options: Options) -> Summary:
                 results.add(name, pa.Table.from_struct_array(structs).cast(schema))
             for scores in block["scores"].to_pylist():
                 summary.ambiguous += sum(score.get("ambiguous", False) for score in scores)
+                summary.ungraded += any(isnan(s.get("absolute_score", 0.0)) for s in scores)
                 errors += [e for score in scores if math.isfinite(e := score["std_error"])]
-            for line in block["annotated"].to_pylist():
+            for line in block["annotated"].to_pylist() if lines else ():
                 results.add_line("annotated.jsonl", line)
             summary.queries += block.num_rows
             summary.documents += sum(block["documents"].to_pylist())
             summary.missing += sum(block["missing"].to_pylist())
             summary.judgments += sum(counts[name] for name in protocol.TABLES)
             summary.failures += counts["failures"]
-            summary.scored += counts["scores"]
+            summary.scored += counts.get("scores", 0)
             for failures in block["failures"].to_pylist():
                 for reason in map(_told, failures):
                     if reason in summary.reasons or len(summary.reasons) < 100:
                         summary.reasons[reason] = summary.reasons.get(reason, 0) + 1
             reasons = zip(block["query_id"].to_pylist(), block["reason"].to_pylist(), strict=True)
             summary.unscored |= {query_id: reason for query_id, reason in reasons if reason}
+    remove_tables(options.out, _foreign(options))
     summary.std_error = fsum(errors) / len(errors) if errors else None
     return summary
+
+
+def _foreign(options: Options) -> set[str]:
+    """Tables that other protocols write: of an earlier run, they would be taken for this one's."""
+    protocol = protocol_module(options.protocol)
+    tables = {name for each in PROTOCOLS for name in protocol_module(each).TABLES}
+    if not protocol.LEARNS:
+        tables |= {"raters", "shares"}
+    return tables - set(protocol.TABLES)

@@ -212,8 +212,8 @@ def default_measures(truth: Truth) -> tuple[Measure, ...]:
     """
     if truth.kind == "scores":
         return parse_measures(["nDCG(dcg='zelo')@10", "Pairs", "R(k_gt=5)@10", "Judged@10"])
-    half = float(truth.relevance.max(initial=0)) / 2
+    half = float(np.ceil(truth.relevance.max(initial=0))) / 2
     whole = (truth.relevance == np.floor(truth.relevance)).all()
-    rel = max(1, int(np.ceil(half))) if whole else half
+    rel = max(1, int(np.ceil(half))) if whole else half  # 1.5 of mean grades up to 3
     of_relevant = [f"AP(rel={rel})", f"RR(rel={rel})@10", f"R(rel={rel})@20"]
     return parse_measures(["nDCG@10", *of_relevant, "Judged@10"])

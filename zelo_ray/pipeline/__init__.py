@@ -105,6 +105,7 @@ def annotate(options: Options, watch: Watch) -> Summary:
                 learned = learn(options, human)
                 summary = _settle(job, shards, absent, learned)
                 summary.raters, summary.shares = list(learned.raters), list(learned.shares)
+                summary.notes = list(learned.notes)
                 timer.lap("learn and score")
         drop_reserves(options.out)
         summary.rejected, summary.absent = census.rejected, absent
@@ -213,6 +214,8 @@ def _settle(
     absent: Mapping[str, str],
     learned: Learned | None = None,
 ) -> Summary:
+    """Turn replies into results; into judgments only, where scores have to be learned first."""
+    only = bool(protocol_module(job.options.protocol).LEARNS) and learned is None
     dataset = dataset_of(job, shards).map_batches(
         Settle,
         fn_constructor_args=(job, absent, learned),
@@ -222,7 +225,7 @@ def _settle(
         compute=ray.data.ActorPoolStrategy(min_size=1, max_size=_SETTLERS),
     )
     blocks: Any = dataset.iter_batches(batch_size=None, batch_format="pyarrow")
-    return write_results(blocks, job.options)
+    return write_results(blocks, job.options, judgments_only=only)
 
 
 def _add_up(summary: Summary, run_id: str) -> None:

@@ -2,6 +2,7 @@
 
 import pyarrow as pa
 
+from zelo_ray.bookkeeping import Stopped
 from zelo_ray.config import OptionError, Options
 from zelo_ray.formats.results import Results, read_table
 from zelo_ray.formats.tables import schema_of, table_of
@@ -27,10 +28,20 @@ def human_grades(options: Options) -> pa.Table | None:
 
 
 def learn(options: Options, human: pa.Table | None) -> Learned:
-    """What the judgments just written say of the judges; kept in files of its own."""
+    """What the judgments just written say of the judges; kept in files of its own.
+
+    Raises:
+        Stopped: the judges could not be measured.
+    """
     protocol = protocol_module(options.protocol)
     tables = {name: read_table(options.out, name, _NARROW) for name in protocol.LEARNS}
-    learned = protocol.learn(tables | ({} if human is None else {"human": human}), options)
+    try:
+        learned = protocol.learn(tables | ({} if human is None else {"human": human}), options)
+    except ArithmeticError as error:
+        raise Stopped(
+            f"the judges could not be measured: {error}; all replies are kept, and --pooling "
+            "median needs no model"
+        ) from None
     found = {"raters": (learned.raters, Rater), "shares": (learned.shares, Share)}
     with Results(options.out, {n: schema_of(record) for n, (_, record) in found.items()}) as files:
         for name, (rows, record) in found.items():

@@ -52,6 +52,9 @@ class Module(Protocol):
     MIN_DOCUMENTS: int
     """Smaller pools are reported, and nothing is asked about them."""
 
+    ALONE: bool
+    """Whether every judgment is about one document, and needs no other. Only in PROTOCOLS."""
+
     def rounds(self, pool: Pool, panel: Sequence[Judge], options: Options) -> Rounds:
         """Ask the panel about one pool."""
 
@@ -81,6 +84,8 @@ class Learned(Protocol):
     """each judge as measured beside the others"""
     shares: tuple[Share, ...]
     """means over all documents"""
+    notes: tuple[str, ...]
+    """what a user should know of how it was learned"""
 
 
 def _unasked(request: Request, absent: Mapping[str, str]) -> Reply:

@@ -5,8 +5,10 @@ panel's grades come to is learned from all of a run at once: how severe and how 
 is. One round.
 """
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import nan
 from typing import NamedTuple
 
 import numpy as np
@@ -26,11 +28,18 @@ SCORE = GradedScore
 LEARNS = ("grades",)
 ROUNDS = 1
 MIN_DOCUMENTS = 1
+ALONE = True
 VERDICTS = (Grading,)
 
 HUMAN = "human"
 """Human grades take part under this name."""
 _UNGRADED = "it has no grades"
+ANCHORS = 20
+"""Of fewer human grades the scale would hang on each."""
+FEWEST = 3
+"""Of fewer judges one cannot say which errs: two give one correlation for two spreads."""
+_PLAIN = {"median": calibration.median, "majority": calibration.majority}
+"""Ways of pooling that take every judge alike."""
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -59,18 +68,21 @@ def count(pool: Pool, panel: Sequence[Judge], options: Options) -> dict[str, int
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """What all grades of a run say of its judges; ``model`` is None if there are none."""
+    """What all grades of a run say of its judges; ``model`` is None where scores go by none."""
 
+    judges: tuple[str, ...] = ()
     model: calibration.Model | None = None
     raters: tuple[Rater, ...] = ()
     shares: tuple[Share, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def learn(tables: Mapping[str, pa.Table], options: Options) -> Learned:
     """Measure the judges, and with human grades the scale that they share.
 
-    Human grades are rounded, and what lies below 0 or above 3 counts as 0 or 3; those of documents
-    without a grade by a judge are left out. They anchor the scale, and correct the shares.
+    Human grades of documents without a grade by a judge are left out. They correct the shares, and
+    anchor the scale if they are not too few. Where fewer than three judges, or two and the human,
+    agree at all, nobody can tell who of them errs: the median is taken then, and no spread is told.
 
     Args:
         tables: ``grades``, with query_id, doc_id, judge and grade; perhaps ``human``, with
@@ -83,21 +95,39 @@ def learn(tables: Mapping[str, pa.Table], options: Options) -> Learned:
     grades = tables["grades"]
     if not len(grades):
         return Learned()
-    judges = sorted(pc.unique(grades["judge"]).to_pylist())
+    judges = tuple(sorted(pc.unique(grades["judge"]).to_pylist()))
     unit, query, human = _units(grades, tables.get("human"))
     ratings = calibration.Ratings(
         unit=unit,
         judge=pc.index_in(grades["judge"], pa.array(judges)).to_numpy().astype(np.int64),
         grade=grades["grade"].to_numpy(),
         units=len(human),
-        judges=tuple(judges),
+        judges=judges,
     )
-    anchor = HUMAN if np.isfinite(human).any() else None
+    labels, notes = int(np.isfinite(human).sum()), list[str]()
+    anchor = HUMAN if labels >= ANCHORS else None
+    if labels and not anchor:
+        notes.append(f"{labels} human grades correct the shares; an anchor takes {ANCHORS}")
     anchored = _with_human(ratings, human) if anchor else ratings
-    model = calibration.learn(anchored, family_of(options), anchor, clusters=query)
-    score, _, grade = _pooled(model, ratings, options)
-    panel = grade.astype(np.float64) if options.pooling == "median" else score  # 1.5 is grade 1
-    return Learned(model, model.raters, calibration.shares(panel, human, ratings.levels))
+    try:
+        model = calibration.learn(anchored, family_of(options), anchor, clusters=query)
+        raters = model.raters
+    except ArithmeticError:
+        if options.pooling not in _PLAIN:
+            raise
+        raters = ()
+    if raters and sum(math.isfinite(rater.spread) for rater in raters) < FEWEST:
+        raters = tuple(replace(r, spread=nan, spread_error=nan, weight=nan) for r in raters)
+        notes.append("with fewer than three judges that agree, grades are medians, by no model")
+    modelled = raters and not math.isnan(raters[0].spread) and options.pooling not in _PLAIN
+    found = Learned(judges, model if modelled else None, raters, (), tuple(notes))
+    score, _, grade = _pooled(found.model, ratings, options)
+    if found.model:
+        sure = calibration.judge(found.model, ratings).at_least
+        shares = calibration.shares(score, human, ratings.levels, at_least=sure)
+    else:
+        shares = calibration.shares(grade.astype(np.float64), human, ratings.levels)
+    return replace(found, shares=shares)
 
 
 def family_of(options: Options) -> str:
@@ -158,9 +188,9 @@ def fit(
     """
     if learned is None:
         return [Fit() for _ in judgments]
-    if learned.model is None or not any(judgments):
+    if not any(judgments):
         return [Fit(reason=_UNGRADED) for _ in judgments]
-    model, judges = learned.model, {name: i for i, name in enumerate(learned.model.judges)}
+    judges = {name: place for place, name in enumerate(learned.judges)}
     items = dict[tuple[int, str], int]()  # number of a pool, and document: the unit
     rows = [
         (items.setdefault((number, each.doc_id), len(items)), judges[each.judge], each.grade)
@@ -168,9 +198,9 @@ def fit(
         for each in grades
     ]
     unit, judge, grade = np.array(rows, dtype=np.int64).reshape(-1, 3).T
-    ratings = calibration.Ratings(unit, judge, grade, len(items), model.judges)
+    ratings = calibration.Ratings(unit, judge, grade, len(items), learned.judges)
     columns = (
-        *_pooled(model, ratings, options),
+        *_pooled(learned.model, ratings, options),
         np.bincount(unit, minlength=len(items)),
         calibration.median(ratings),
         calibration.majority(ratings),
@@ -201,14 +231,13 @@ class _Word(NamedTuple):
 
 
 def _pooled(
-    model: calibration.Model, ratings: calibration.Ratings, options: Options
+    model: calibration.Model | None, ratings: calibration.Ratings, options: Options
 ) -> tuple[Floats, Floats, Ints]:
     """Score, standard error and grade of each document; a median of 1.5 is grade 1."""
-    if options.pooling in ("thurstone", "beta"):
+    if model:
         posterior = calibration.judge(model, ratings)
         return posterior.grade_mean, posterior.grade_sd, posterior.grade
-    plain = {"median": calibration.median, "majority": calibration.majority}[options.pooling]
-    score = plain(ratings).astype(np.float64)
+    score = _PLAIN.get(options.pooling, calibration.median)(ratings).astype(np.float64)
     return score, np.full(len(score), np.nan), np.floor(score).astype(np.int64)
 
 

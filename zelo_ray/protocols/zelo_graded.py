@@ -28,14 +28,19 @@ LEARNS = ("grades", "scores")
 VERDICTS = (*zelo.VERDICTS, *graded.VERDICTS)
 ROUNDS = 2
 MIN_DOCUMENTS = 2
+ALONE = False
 
 
 def rounds(pool: Pool, panel: Sequence[Judge], options: Options) -> Rounds:
     """Let every judge vote on every pair, then take turns in grading some of the documents."""
     votes = yield from zelo.rounds(pool, panel, options)
-    (ranked,) = zelo.fit([[vote for vote in votes if isinstance(vote, Vote)]], options)
+    good = [vote for vote in votes if isinstance(vote, Vote)]
+    if not good or len(good) < options.min_coverage * len(votes):  # it would have no scores
+        return votes
+    (ranked,) = zelo.fit([good], options)
     documents = {document.id: document for document in pool.documents}
-    judges = _turns(pool, panel, options)
+    voted = {vote.judge for vote in good}
+    judges = _turns(pool, [judge for judge in panel if judge.name in voted], options)
     chosen = [ranked.scores[place] for place in _spread(len(ranked.scores), options.grades)]
     asked = [
         sheet
@@ -101,9 +106,10 @@ def learn(tables: Mapping[str, pa.Table], options: Options) -> Learned:
         units=int(unit.max()) + 1,
         judges=judges,
         offset=found["score"].to_numpy(),
+        item=pc.rank(found["doc_id"], tiebreaker="dense").to_numpy().astype(np.int64) - 1,
     )
     model = calibration.learn(ratings, graded.family_of(options))
-    return Learned(model, model.raters)
+    return Learned(judges, model, model.raters)
 
 
 def fit(
@@ -137,14 +143,18 @@ def _shifts(
         return [(nan, nan)] * len(fits)
     judges = {name: place for place, name in enumerate(model.judges)}
     scores = [{score.doc_id: score.score for score in fitted.scores} for fitted in fits]
+    items = [{doc_id: place for place, doc_id in enumerate(pool)} for pool in scores]
     found = [
-        ((number, judges[one.judge], one.grade), scores[number][one.doc_id])
+        (number, judges[one.judge], one.grade, items[number][one.doc_id])
         for number, pool in enumerate(grades)
         for one in pool
         if one.judge in judges and one.doc_id in scores[number]
     ]
-    unit, judge, grade = np.array([row for row, _ in found], dtype=np.int64).reshape(-1, 3).T
-    offset = np.array([score for _, score in found], dtype=np.float64)
-    ratings = calibration.Ratings(unit, judge, grade, len(fits), model.judges, offset)
+    unit, judge, grade, item = np.array(found, dtype=np.int64).reshape(-1, 4).T
+    known = [list(pool.values()) for pool in scores]
+    offset = np.array([known[number][place] for number, _, _, place in found], dtype=np.float64)
+    ratings = calibration.Ratings(
+        *(unit, judge, grade, len(fits), model.judges), offset=offset, item=item
+    )
     posterior = calibration.judge(model, ratings)
     return list(zip(posterior.mean.tolist(), posterior.sd.tolist(), strict=True))

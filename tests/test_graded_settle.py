@@ -1,0 +1,129 @@
+"""Grades as files: two passes, what is covered, what an earlier run left, what explains a grade."""
+
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.builders import Shelf, judge_of, lines_of, options_of, pool_of, results_of, seen_worth
+from zelo_ray import calibration
+from zelo_ray.bookkeeping import Stopped
+from zelo_ray.explain import explain
+from zelo_ray.formats.results import read_table
+from zelo_ray.pipeline import learning
+from zelo_ray.protocols import advance, graded
+from zelo_ray.settle import settle, write_results
+
+PANEL = (judge_of("openai:one"), judge_of("anthropic:two"), judge_of("gemini:three"))
+
+
+def answers(pools, options, say):
+    """A shelf with a reply to every request for a grade: the worth, but where ``say`` fails it."""
+    shelf = Shelf()
+    for pool in pools:
+        for request in advance(graded.rounds(pool, PANEL, options), shelf).missing:
+            (worth,) = seen_worth(request)
+            fields = {"facets_covered": ["how"], "facets_missing": ["why", "when"]}
+            told = {**fields, "rationale": "It says \x1b[2J how.", "grade": int(worth)}
+            shelf.put(request, json.dumps(told), say(request) or "ok", reason="because")
+    return shelf
+
+
+def run(out, pools, say=lambda request: None, **fields):
+    """Both passes, as the job on Ray makes them; a summary of each."""
+    options = options_of(out=str(out), protocol="graded", **fields)
+    shelf = answers(pools, options, say)
+    blocks = [settle(lines_of(pools), PANEL, options, shelf)]
+    first = write_results(blocks, options, judgments_only=True)
+    learned = learning.learn(options, None)
+    blocks = [settle(lines_of(pools), PANEL, options, shelf, learned=learned)]
+    return first, write_results(blocks, options)
+
+
+def table(out, name):
+    return pq.read_table(out / f"{name}.parquet").to_pylist()
+
+
+def test_the_first_pass_leaves_the_scores_of_an_earlier_run_alone(tmp_path):
+    pools = [pool_of()]
+    run(tmp_path, pools)
+    names = ("scores.parquet", "annotated.jsonl")
+    before = [(tmp_path / name).read_bytes() for name in names]
+    options = options_of(out=str(tmp_path), protocol="graded")
+    shelf = answers(pools, options, lambda request: None)
+    write_results([settle(lines_of(pools), PANEL, options, shelf)], options, judgments_only=True)
+    assert [(tmp_path / name).read_bytes() for name in names] == before
+
+
+def test_a_document_with_enough_grades_is_scored_whatever_became_of_its_neighbours(tmp_path):
+    def say(request):
+        filtered = seen_worth(request) != [3] and request.judge.provider != "openai"
+        return "filtered" if filtered else None
+
+    _, summary = run(tmp_path, [pool_of()], say)
+    assert [(row["doc_id"], row["rank"]) for row in table(tmp_path, "scores")] == [("d3", 1)]
+    assert summary.unscored == {}
+    _, summary = run(tmp_path / "none", [pool_of()], lambda request: "filtered")
+    assert summary.unscored == {"q1": "only 0 of its 12 requests gave a judgment (--min-coverage)"}
+    _, summary = run(tmp_path / "all", [pool_of()], say, min_coverage=0.3)
+    assert summary.scored == 4
+
+
+def test_tables_of_another_protocol_do_not_stay(tmp_path):
+    pools = [pool_of()]
+    results_of(tmp_path, pools)
+    run(tmp_path, pools)
+    assert not (tmp_path / "votes.parquet").exists()
+    assert {"grades.parquet", "raters.parquet", "shares.parquet"} <= {
+        path.name for path in tmp_path.iterdir()
+    }
+    results_of(tmp_path, pools)
+    assert {path.name for path in tmp_path.glob("*.parquet")} == {
+        "votes.parquet",
+        "scores.parquet",
+        "failures.parquet",
+    }
+
+
+def test_a_panel_that_cannot_be_measured_stops_the_run_but_not_plain_pooling(tmp_path, monkeypatch):
+    def fail(*args, **fields):
+        raise ArithmeticError("it did not converge")
+
+    monkeypatch.setattr(calibration, "learn", fail)
+    with pytest.raises(Stopped, match="all replies are kept, and --pooling median"):
+        run(tmp_path, [pool_of()])
+    _, summary = run(tmp_path, [pool_of()], pooling="median")
+    assert [row["score"] for row in table(tmp_path, "scores")] == [3, 2, 1, 0]
+    assert (summary.scored, summary.std_error) == (4, None)
+
+
+def test_grades_explain_a_document(tmp_path):
+    def say(request):
+        return "refused" if "worth=2" in request.user and "gem" in request.judge.name else None
+
+    run(tmp_path, [pool_of(), pool_of(query_id="lost", worths=(0,))], say)
+    text = explain(str(tmp_path), "q1", "d2")
+    assert text.startswith("d2: grade 2 (score ")
+    assert "rank 2 of 4, from 2 grades: median 2, majority 2." in text
+    assert text.count("covers: how") == text.count("misses: why; when") == 2
+    assert "\x1b" not in text
+    assert "no judgment from gemini:three on d2: refused (because)" in text
+    run(tmp_path / "plain", [pool_of()], pooling="median")
+    assert "(score 3.00), rank 1" in explain(str(tmp_path / "plain"), "q1", "d3")
+
+
+def test_a_query_of_failures_alone_is_explained(tmp_path):
+    def say(request):
+        return "filtered" if "lost?" in request.user else None
+
+    run(tmp_path, [pool_of(), pool_of(query_id="lost", query="lost?")], say)
+    (tmp_path / "run.json").write_text('{"summary": {"unscored": {"lost": "only 0 of 12"}}}')
+    text = explain(str(tmp_path), "lost", "d0")
+    assert text.startswith("d0: no score, as only 0 of 12")
+    assert text.count("filtered (because)") == 3
+
+
+def test_narrow_tables_are_read_by_the_columns_that_they_have(tmp_path):
+    pq.write_table(pa.table({"query_id": ["q"], "text": ["long"]}), tmp_path / "t.parquet")
+    assert read_table(str(tmp_path), "t", ("query_id", "score")).column_names == ["query_id"]
