@@ -287,14 +287,14 @@ def coverage(repeats: int = 400) -> None:
     cuts, severity = np.array([-0.3, 0.5, 1.3]), np.array([-0.4, 0.0, 0.1, 0.3])
     slopes = np.array([0.7, 1.0, 1.5, 2.5])
     true = true_severity(cuts, severity, slopes)
-    print("| units | severity | spread | latent | largest bias of severity, of spread |")
-    print("|---:|---:|---:|---:|---|")
-    for units in (200, 1000):
+    print("| units | queries | severity | spread | latent | largest bias of severity, of spread |")
+    print("|---:|---:|---:|---:|---:|---|")
+    for units, queries in ((200, 10), (1000, 5), (1000, 50)):
         held: list[Floats] = []
         off: list[Floats] = []
         for seed in range(repeats):
             latent, ratings = simulated(units, cuts, severity, slopes, seed)
-            model = learn(ratings)
+            model = learn(ratings, clusters=np.arange(units) * queries // units)
             found = np.array(
                 [[r.severity, r.severity_error, r.spread, r.spread_error] for r in model.raters]
             )
@@ -306,7 +306,7 @@ def coverage(repeats: int = 400) -> None:
             off.append(far)
         shares = " | ".join(f"{share:.3f}" for share in np.mean(held, axis=0))
         bias = np.abs(np.mean(off, axis=0)).max(axis=1)
-        print(f"| {units} | {shares} | {bias[0]:.3f}, {bias[1]:.3f} |", flush=True)
+        print(f"| {units} | {queries} | {shares} | {bias[0]:.3f}, {bias[1]:.3f} |", flush=True)
 
 
 # leaderboards

@@ -78,9 +78,9 @@ def corrected(panel, human):
     return mean, np.sqrt(trust**2 * u.var() / rest + (y - trust * f).var(ddof=1) / n)
 
 
-@pytest.mark.parametrize("humans", [20, 200])
+@pytest.mark.parametrize("humans", [60, 200])
 def test_shares_are_set_right(humans):
-    panel, human = truths(1000, humans)
+    panel, human = truths(1000, humans, seed=1)
     rows = shares(panel, human)
     assert [row.measure for row in rows] == ["grade", ">=1", ">=2", ">=3"]
     for grade, row in enumerate(rows):
@@ -89,7 +89,7 @@ def test_shares_are_set_right(humans):
         mean, error = corrected(said, true)
         assert (row.panel, row.documents, row.humans) == (pytest.approx(said.mean()), 1000, humans)
         assert row.mean == pytest.approx(mean)
-        quantile = {20: 2.0930, 200: 1.9720}[humans]  # Student's, of 19 and 199
+        quantile = {60: 2.0010, 200: 1.9720}[humans]  # Student's, of 59 and 199
         assert row.high - row.mean == pytest.approx(quantile * error, rel=1e-4)
         assert row.mean - row.low == pytest.approx(quantile * error, rel=1e-4)
 
@@ -116,6 +116,41 @@ def test_shares_without_and_with_all_humans():
     none = np.array([])
     assert isinstance(shares(none, none)[0], Share)
     assert math.isnan(shares(none, none)[0].mean)
+
+
+def test_labels_that_are_all_alike_leave_it_open_how_many_are_not():
+    """Bounds for 0 of 5 and of 50 as tables of exact binomial intervals have them."""
+    panel = np.zeros(100)
+    for humans, bound in ((5, 0.5218), (50, 0.0711), (100, 0.0362)):
+        human = np.where(np.arange(100) < humans, 0.0, np.nan)
+        grade, *rest = shares(panel, human)
+        assert (grade.mean, grade.low, grade.high) == (0, 0, pytest.approx(3 * bound, abs=3e-4))
+        for row in rest:
+            assert (row.mean, row.low, row.high) == (0, 0, pytest.approx(bound, abs=1e-4))
+        *_, most = shares(panel, human + 3)
+        assert (most.mean, most.low, most.high) == (1, pytest.approx(1 - bound, abs=1e-4), 1)
+
+
+def test_a_panel_that_is_right_wherever_humans_looked_may_err_elsewhere():
+    panel = np.where(np.arange(1000) % 4 == 0, 1.0, 0.0)
+    human = np.where(np.arange(1000) < 8, panel * 3, np.nan)
+    human[:8] = panel[:8] = [0, 1, 0, 1, 0, 1, 0, 1]
+    row = shares(panel, human)[1]
+    assert row.low < row.mean - 0.2
+    assert row.high > row.mean + 0.2
+
+
+@pytest.mark.parametrize("humans", [5, 20, 60])
+def test_intervals_of_a_rare_grade_hold_it(humans):
+    held, trials = 0, 200
+    for seed in range(trials):
+        rng = np.random.default_rng(seed)
+        human = rng.choice(4, 300, p=[0.9, 0.04, 0.04, 0.02]).astype(float)
+        panel = human.copy()
+        human[humans:] = np.nan
+        *_, row = shares(panel, human)
+        held += row.low <= 0.02 <= row.high
+    assert held / trials > 0.93
 
 
 def test_a_panel_of_one_grade_tells_the_humans_nothing_new():

@@ -268,5 +268,10 @@ def _covariance(target: Target, point: Floats, place: Ints, clusters: Ints | Non
     _, cluster = np.unique(clusters, return_inverse=True)
     shape = (int(cluster.max()) + 1, len(scores))
     sums = csr_array((np.ones(len(place)), (cluster, place)), shape=shape) @ scores
-    sandwiched: Floats = inverse @ (sums.T @ sums) @ inverse
+    # What the priors know stays in, and few clusters make the sums look too much alike.
+    own = scores[place]
+    meat = information - own.T @ own + sums.T @ sums * shape[0] / max(1, shape[0] - 1)
+    root = np.linalg.cholesky(inverse)
+    stretch, along = np.linalg.eigh(root.T @ meat @ root)  # never less than if independent
+    sandwiched: Floats = (root @ along * np.maximum(stretch, 1)) @ (root @ along).T
     return sandwiched

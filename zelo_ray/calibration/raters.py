@@ -63,6 +63,9 @@ def measured(tally: Tally, parameters: Floats, covariance: Floats) -> tuple[Rate
         tally: the judges and their grades.
         parameters: of shape [judges, parameters].
         covariance: of the same, flattened.
+
+    Returns:
+        Raters whose weights sum to 1, but for the anchor's, which is NaN: it sets the scale.
     """
     severity, spread = _traits(tally, parameters)
     jacobian = np.empty((2, len(severity), parameters.size))
@@ -73,9 +76,10 @@ def measured(tally: Tally, parameters: Floats, covariance: Floats) -> tuple[Rate
         behind = _traits(tally, parameters - nudge.reshape(parameters.shape))
         with np.errstate(invalid="ignore"):
             jacobian[..., entry] = (np.stack(ahead) - np.stack(behind)) / (2 * NUDGE)
-    errors = np.sqrt(np.einsum("tji,ik,tjk->tj", jacobian, covariance, jacobian))
-    weights = _information(tally, parameters) * tally.given.sum(axis=1)
-    total = weights.sum()
+    variances = np.einsum("tji,ik,tjk->tj", jacobian, covariance, jacobian)
+    # Rounding may leave a variance of 0, as of the one judge that is the panel, a little below.
+    errors = np.sqrt(np.maximum(variances, 0))
+    weights = _weights(tally, parameters)
     return tuple(
         Rater(
             judge,
@@ -83,11 +87,21 @@ def measured(tally: Tally, parameters: Floats, covariance: Floats) -> tuple[Rate
             severity_error=float(errors[0, j]),
             spread=float(spread[j]),
             spread_error=float(errors[1, j]),
-            weight=float(weights[j] / total) if total > NOTHING else 1 / len(weights),
+            weight=float(weights[j]),
             grades=round(float(tally.given[j].sum())),
         )
         for j, judge in enumerate(tally.judges)
     )
+
+
+def _weights(tally: Tally, parameters: Floats) -> Floats:
+    """Shares of what the judges' grades tell; all alike where they tell nothing."""
+    panel = np.array(tally.judges) != tally.anchor
+    told = np.where(panel, _information(tally, parameters) * tally.given.sum(axis=1), np.nan)
+    if np.nansum(told) < NOTHING:
+        told = np.where(panel, 1.0, np.nan)
+    weights: Floats = told / np.nansum(told)
+    return weights
 
 
 def _panel_cuts(tally: Tally, cuts: Floats, slopes: Floats) -> Floats:

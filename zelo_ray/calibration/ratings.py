@@ -16,8 +16,8 @@ class Ratings:
     """Grades, one entry an observation.
 
     A unit is what one latent number belongs to: an item, or a query whose documents' scores are
-    known but for a shift, which stand in ``offset``. Repeats, of the same judge on the same unit
-    at the same offset, share the weight of one, since a judge repeats its errors.
+    known but for a shift, which stand in ``offset``. Repeats, of the same judge on the same item of
+    a unit, share the weight of one, since a judge repeats its errors.
     """
 
     unit: Ints
@@ -30,6 +30,9 @@ class Ratings:
     judges: tuple[str, ...]
     offset: Floats | None = None
     """known part of the latent; None: 0 for all"""
+    item: Ints | None = None
+    """0 and up, what of its unit an observation is about; None: the unit,
+    or what has the same offset"""
     weight: Floats | None = None
     """how often an observation counts; None: once each"""
     levels: int = 4
@@ -37,9 +40,9 @@ class Ratings:
     def __post_init__(self) -> None:
         """Raises ValueError where entries are of unequal length, out of range or not finite."""
         columns: list[NDArray[Any]] = [self.unit, self.judge, self.grade]
-        columns += [c for c in (self.offset, self.weight) if c is not None]
+        columns += [c for c in (self.offset, self.item, self.weight) if c is not None]
         if len({np.shape(column) for column in columns}) > 1 or self.unit.ndim != 1:
-            raise ValueError("unit, judge, grade, offset and weight must be of one length")
+            raise ValueError("unit, judge, grade, offset, item and weight must be of one length")
         for what, column, end in (
             ("unit", self.unit, self.units),
             ("judge", self.judge, len(self.judges)),
@@ -59,8 +62,9 @@ def shared_weights(ratings: Ratings) -> Floats:
     """Weight of each observation, after repeats have shared theirs."""
     weight = np.ones(len(ratings.unit)) if ratings.weight is None else ratings.weight
     vote = ratings.unit * len(ratings.judges) + ratings.judge
-    if ratings.offset is not None:
-        vote = _codes(vote, np.unique(ratings.offset, return_inverse=True)[1])
+    about = ratings.item if ratings.item is not None else ratings.offset
+    if about is not None:
+        vote = _codes(vote, np.unique(about, return_inverse=True)[1])
     _, place, repeats = np.unique(vote, return_inverse=True, return_counts=True)
     shared: Floats = weight / repeats[place]
     return shared

@@ -45,15 +45,20 @@ class Sheet:
 
 
 def sheets(pool: Pool, document: Document, judge: Judge, options: Options) -> list[Sheet]:
-    """One document before one judge, as often as it is to be asked."""
+    """One document before one judge, as often as it is to be asked.
+
+    All documents of a query are graded beside the same set of examples, each time in another order.
+    """
     shown = cut(document, options.document_tokens, options.show_metadata)
     system, user = load_prompt(PROMPT)
     code = code_for(pool.query, shown.content)
     asked = user.substitute({"code": code, "query": pool.query, "document": shown.content})
+    # Drawn for the query, so that its documents are graded alike.
+    anchor = random.Random(f"{options.seed}:{pool.query_id}").choice(anchors.load(options.anchors))
     found = []
     for repeat in range(options.repeats):
         seed = f"{options.seed}:{pool.query_id}:{document.id}:{judge.name}:{repeat}"
-        examples = anchors.draw(anchors.load(options.anchors), random.Random(seed))
+        examples = anchors.draw(anchor, random.Random(seed))
         request = Request(
             judge=judge,
             system=system.substitute({"examples": examples}),

@@ -23,6 +23,7 @@ SCORE = Score
 LEARNS: tuple[str, ...] = ()
 ROUNDS = 1
 MIN_DOCUMENTS = 2
+ALONE = False
 
 
 class Preference(BaseModel):

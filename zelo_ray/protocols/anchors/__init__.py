@@ -1,10 +1,9 @@
 """Anchors: worked examples that pin the grades, one document for each grade of a query.
 
 Those in this folder were written for the project, one file a domain. A file of the same form may
-take their place; several sets in it, parted by ``---``, are drawn from.
+take their place; of several sets in it, parted by ``---``, one is drawn for each query.
 """
 
-from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 from random import Random
@@ -78,28 +77,48 @@ def parse(text: str) -> tuple[Anchor, ...]:
     """Read one or more sets of examples.
 
     Raises:
-        AnchorError: the text is no YAML, or a set lacks a grade or anything else.
+        AnchorError: the text is no YAML, or a set lacks a grade or anything else, or gives it
+            twice.
     """
     try:
-        found = [each for each in yaml.safe_load_all(text) if each is not None]
+        found = [each for each in yaml.load_all(text, _Loader) if each is not None]
     except yaml.YAMLError as error:
         raise AnchorError(f"the anchors are no YAML: {' '.join(str(error).split())}") from None
     if not found:
         raise AnchorError("the anchors are empty: give a query, and an example of each grade")
+    if isinstance(found[0], str) and "\n" not in text:  # a name
+        raise AnchorError(
+            f"unknown anchors {found[0][:60]!r}: no such file, and none of {', '.join(DOMAINS)}"
+        )
     return tuple(_anchor(number, each) for number, each in enumerate(found, 1))
 
 
-def draw(anchors: Sequence[Anchor], rng: Random) -> str:
-    """One of the sets, as a prompt shows it: its examples in an order of chance.
+class _Loader(yaml.SafeLoader):
+    """YAML's plain types, and of a key that is given twice not silently the last."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen = list[Any]()  # keys need not be hashable yet
+        for each, _ in node.value:
+            if each.tag == "tag:yaml.org,2002:merge":
+                continue  # of ``<<``, whose keys others may replace
+            if (key := self.construct_object(each, deep=True)) in seen:
+                line = each.start_mark.line + 1
+                raise AnchorError(f"the anchors, line {line}: {key!r:.60} is given twice")
+            seen.append(key)
+        return super().construct_mapping(node, deep)
+
+
+def draw(anchor: Anchor, rng: Random) -> str:
+    """A set as a prompt shows it: its examples in an order of chance, reasons before grades.
 
     Texts are quoted line by line, so that no example looks like the document to be graded.
     """
-    anchor = rng.choice(anchors)
     lines = [f"Query of the examples: {_on_one_line(anchor.query)}"]
     for name, grade in zip("ABCD", rng.sample(GRADES, len(GRADES)), strict=True):
         example = anchor.grades[grade]
         quoted = (f"> {line}" for line in example.document.splitlines())
-        lines += ["", f"Example {name}:", *quoted, f"Grade {grade}: {_on_one_line(example.reason)}"]
+        lines += ["", f"Example {name}:", *quoted]
+        lines += [f"Rationale: {_on_one_line(example.reason)}", f"Grade: {grade}"]
     return "\n".join(lines)
 
 
@@ -108,9 +127,6 @@ def _on_one_line(text: str) -> str:
 
 
 def _anchor(number: int, found: Any) -> Anchor:
-    if isinstance(found, str):  # a name, or a file of prose
-        known = ", ".join(DOMAINS)
-        raise AnchorError(f"unknown anchors {found[:60]!r}; there are {known}, or give a file")
     try:
         return Anchor.model_validate(found)
     except ValidationError as error:
