@@ -353,7 +353,6 @@ def test_clusters_widen_errors_that_are_shared():
         assert after.severity_error > 1.2 * before.severity_error
 
 
-@each_family
 def test_intervals_by_few_queries_hold_the_spreads():
     """Of clusters in which nothing is shared; their sums alone would hold .86 and less."""
     held = []
@@ -368,7 +367,7 @@ def test_intervals_by_few_queries_hold_the_spreads():
     assert np.mean(held) > 0.9
 
 
-@pytest.mark.parametrize("family", ["thurstone", "beta"])
+@each_family
 def test_judges_that_agree_have_finite_errors(family):
     """Few documents of two queries, where the spread between clusters is none."""
     grade = np.array([0, 1, 1, 2, 3, 3, 2, 0])
