@@ -1,13 +1,18 @@
 """Worked examples for grades: those that come along, and those of a user."""
 
+from importlib.resources import files
+from pathlib import Path
 from random import Random
 
+import fsspec
 import numpy as np
 import pytest
 
+from zelo_ray.cli import main
 from zelo_ray.protocols import anchors
 from zelo_ray.protocols.anchors import AnchorError, draw, load, parse
 
+SAMPLE, QRELS = (str(Path(__file__).parents[1] / "data" / n) for n in ("sample", "qrels.txt"))
 GRADES = "".join(f"  {g}: {{document: text {g}, reason: because {g}}}\n" for g in range(4))
 SET = f"query: a question\ngrades:\n{GRADES}"
 
@@ -113,3 +118,20 @@ def test_what_is_wrong_is_told_in_one_line(text, says):
     with pytest.raises(AnchorError, match=says) as caught:
         load(text)
     assert "\n" not in str(caught.value)
+
+
+def test_the_users_examples_come_from_a_file_or_a_url(tmp_path, capsys):
+    text = files(anchors).joinpath("law.yaml").read_text(encoding="utf-8")
+    (tmp_path / "mine.yaml").write_text(text)
+    with fsspec.open("memory://anchors/mine.yaml", "w") as file:
+        file.write(text)
+    command = ["annotate", SAMPLE, "--out", str(tmp_path / "out"), "--dry-run"]
+    command += ["--protocol", "graded", "--judges", "offline", "--anchors"]
+    for place in ("law", str(tmp_path / "mine.yaml"), "memory://anchors/mine.yaml"):
+        assert main([*command, place]) == 0
+    assert main([*command, "memory://anchors/none.yaml"]) == 2
+    assert "--anchors" in capsys.readouterr().err
+    assert main([*command, "law", "--human", "nowhere.txt"]) == 1
+    command[command.index("graded")] = "zelo"
+    assert main([*command, "law", "--human", QRELS]) == 2
+    assert "goes with --protocol graded" in capsys.readouterr().err

@@ -330,7 +330,7 @@ def test_grades_on_the_command_line(tmp_path):
     words = (grades, "--pools", pools, *flags)
     told, tables = tell(tmp_path / "with", *words, "--human", human)
     found = figures(tables["grading"], "judge", "bias", "against")
-    assert found["long", "severity", "human"]["value"] == pytest.approx(1.3, abs=0.4)
+    assert found["long", "leniency", "human"]["value"] == pytest.approx(1.3, abs=0.4)
     assert found["long", "length", "human"]["value"] == pytest.approx(0.4, abs=0.1)
     one = found["one", "length", "human"]
     assert abs(one["value"]) < 0.1

@@ -1,18 +1,29 @@
 """Grades as files: two passes, what is covered, what an earlier run left, what explains a grade."""
 
 import json
+import math
 
+import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.builders import Shelf, judge_of, lines_of, options_of, pool_of, results_of, seen_worth
+from tests.builders import (
+    Shelf,
+    judge_of,
+    lines_of,
+    options_of,
+    pool_of,
+    results_of,
+    seen_worth,
+    verdict,
+)
 from zelo_ray import calibration
 from zelo_ray.bookkeeping import Stopped
 from zelo_ray.explain import explain
-from zelo_ray.formats.results import read_table
+from zelo_ray.formats.results import read_table, write_json
 from zelo_ray.pipeline import learning
-from zelo_ray.protocols import advance, graded
+from zelo_ray.protocols import advance, graded, unused, zelo_graded
 from zelo_ray.settle import settle, write_results
 
 PANEL = (judge_of("openai:one"), judge_of("anthropic:two"), judge_of("gemini:three"))
@@ -122,6 +133,40 @@ def test_a_query_of_failures_alone_is_explained(tmp_path):
     text = explain(str(tmp_path), "lost", "d0")
     assert text.startswith("d0: no score, as only 0 of 12")
     assert text.count("filtered (because)") == 3
+
+
+def test_scores_of_another_protocol_do_not_outlive_the_first_pass(tmp_path):
+    pools = [pool_of()]
+    results_of(tmp_path, pools)
+    options = options_of(out=str(tmp_path), protocol="graded")
+    shelf = answers(pools, options, lambda request: None)
+    write_results([settle(lines_of(pools), PANEL, options, shelf)], options, judgments_only=True)
+    assert {path.name for path in tmp_path.iterdir()} == {"grades.parquet", "failures.parquet"}
+
+
+def test_grades_that_fail_take_no_scores_of_battles(tmp_path):
+    options, shelf = options_of(out=str(tmp_path), protocol="zelo+graded"), Shelf()
+    pool = pool_of((0, 1))
+    while missing := advance(zelo_graded.rounds(pool, PANEL[:1], options), shelf).missing:
+        for request in missing:
+            pair = len(request.documents) == 2
+            shelf.put(request, verdict(0.5) if pair else "", "ok" if pair else "refused")
+    blocks = [settle(lines_of([pool]), PANEL[:1], options, shelf, learned=graded.Learned())]
+    summary = write_results(blocks, options)
+    assert (summary.scored, summary.failures, summary.ungraded) == (2, 2, 1)
+    assert summary.unscored == {}
+    assert "no absolute score" in explain(str(tmp_path), "q1", "d0")
+
+
+def test_numbers_that_json_does_not_know_are_null(tmp_path):
+    write_json(str(tmp_path), "x.json", {"a": [math.nan, {"b": (math.inf, 1.5)}]})
+    assert orjson.loads((tmp_path / "x.json").read_bytes()) == {"a": [None, {"b": [None, 1.5]}]}
+
+
+def test_options_that_a_protocol_does_not_use_are_known():
+    given = options_of(protocol="graded", cycles=2, grades=3, pooling="median")
+    assert unused(given) == ["cycles", "grades"]
+    assert unused(options_of()) == []
 
 
 def test_narrow_tables_are_read_by_the_columns_that_they_have(tmp_path):

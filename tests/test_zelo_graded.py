@@ -135,6 +135,20 @@ def tables_of(scores, grades):
     return {"scores": table_of([*scores, *moved], Score), "grades": table_of(grades, Grade)}
 
 
+def test_grades_that_cannot_be_fitted_leave_the_battles_alone(monkeypatch):
+    def fail(*args, **fields):
+        raise ArithmeticError("it did not converge")
+
+    monkeypatch.setattr(zelo_graded.calibration, "learn", fail)
+    scores = tuple(Score("q0", f"d{d}", float(d), 1.0, 4, d) for d in range(4))
+    grades = [Grade("q0", "d0", "a", 3, (), (), "", "")]
+    learned = zelo_graded.learn(tables_of(scores, grades), options_of())
+    assert learned.notes == ("no absolute scores: it did not converge",)
+    shift, error = zelo_graded._shifts([grades], [Fit(scores)], learned)[0]
+    assert math.isnan(shift)
+    assert math.isnan(error)
+
+
 def test_who_did_not_vote_has_no_turn_and_a_pool_without_scores_no_grades():
     def say(request):
         lame = request.judge.provider == "gemini" and len(request.documents) == 2

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, get_origin
 
+import fsspec
 from dotenv import find_dotenv, load_dotenv
 from rich.console import Console
 
@@ -55,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     for each, kind in ((annotating, Options), (contesting, BakeoffOptions)):
         each.add_argument("--config", help="YAML file of options; flags win over it")
         _add_options(each, kind)
-    explaining = commands.add_parser("explain", help="show the comparisons behind a score")
+    explaining = commands.add_parser("explain", help="show the judgments behind a score")
     explaining.add_argument("--query", required=True, help="query id")
     explaining.add_argument("--doc", required=True, help="document id")
     reporting = commands.add_parser("report", help="write report.html of a finished run anew")
@@ -137,8 +138,9 @@ def _with_anchors(options: Options) -> Options:
     """With the examples of a file of the user's, if they are in one."""
     given = options.anchors
     try:
-        if given not in anchors.DOMAINS and "\n" not in given and Path(given).is_file():
-            options = options.model_copy(update={"anchors": Path(given).read_text("utf-8")})
+        if "://" in given or ("\n" not in given and Path(given).is_file()):
+            with fsspec.open(_place(given), "r", encoding="utf-8") as file:
+                options = options.model_copy(update={"anchors": file.read()})
         anchors.load(options.anchors)
     except (anchors.AnchorError, OSError, UnicodeDecodeError) as error:
         raise OptionError(f"--anchors: {error}") from None

@@ -137,7 +137,7 @@ class Options(Asking):
         1, ge=1, description="ask every question N times (pairs in both orders), to see who wavers"
     )
     anchors: str = Field(
-        "web", description="worked examples for grades: a domain of the built-in ones, or a file"
+        "web", description="worked examples for grades: a built-in domain, a file or a URL"
     )
     pooling: Literal["thurstone", "beta", "median", "majority"] = Field(
         "thurstone", description="how a panel's grades become one"
@@ -164,7 +164,10 @@ class Options(Asking):
     )
     prior_sd: float = Field(2.5, gt=0, description="prior standard deviation of a score, in logits")
     min_coverage: float = Field(
-        0.5, ge=0, le=1, description="share of a query's requests that must give a judgment"
+        0.5,
+        ge=0,
+        le=1,
+        description="share of a query's (graded: a document's) requests that must give a judgment",
     )
     judge_options: dict[str, dict[str, Any]] = Field(
         default_factory=dict,

@@ -8,7 +8,7 @@ from zelo_ray.bookkeeping import money, retried
 from zelo_ray.config import Options
 from zelo_ray.estimate import Estimate, Forecast, Spread, estimate
 from zelo_ray.formats.pools import InputError, Limits, find_shards, read_lines
-from zelo_ray.formats.truth import read_grades
+from zelo_ray.humans import human_grades
 from zelo_ray.providers import panel_of
 from zelo_ray.survey import Survey
 
@@ -17,10 +17,9 @@ def preview(options: Options, environ: Mapping[str, str]) -> list[str]:
     """What the job of these options is still to take. It makes no call and writes nothing.
 
     Raises:
-        InputError, PanelError: as `annotate` would.
+        InputError, OptionError, PanelError: as `annotate` would.
     """
-    if options.human:
-        read_grades(options.human)
+    human_grades(options)
     survey = Survey(panel_of(options, environ, keys=False), options)
     seen, bad = set[str](), 0
     for shard in find_shards(options.inputs, options.out):

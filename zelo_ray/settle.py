@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from zelo_ray.config import Options
 from zelo_ray.formats.pools import Line, annotate_line
-from zelo_ray.formats.results import Results, remove_tables
+from zelo_ray.formats.results import Results, drop_scores, remove_tables
 from zelo_ray.formats.tables import schema_of
 from zelo_ray.protocols import PROTOCOLS, Learned, Replies, Step, advance
 from zelo_ray.protocols import module as protocol_module
@@ -156,7 +156,10 @@ def _why_unscored(pool: Pool, step: Step, options: Options) -> str:
         return "it holds no documents"
     if held < takes:
         return f"it holds {held} of the {takes} documents that a comparison takes"
-    judged, asked = len(step.judgments), len(step.judgments) + len(step.failures)
+    kind = next(iter(protocol.TABLES.values()))  # what scores rest on; others come on top of it
+    judged = sum(isinstance(judgment, kind) for judgment in step.judgments)
+    alike = [f for f in step.failures if protocol.ALONE or len(f.doc_ids) >= takes]
+    asked = judged + len(alike)
     if judged < options.min_coverage * asked and not (protocol.ALONE and judged):
         return f"only {judged} of its {asked} requests gave a judgment (--min-coverage)"
     return ""
@@ -182,7 +185,7 @@ def write_results(
     records = {**protocol.TABLES, "failures": Failure, "scores": protocol.SCORE}
     tables = {name: schema_of(record) for name, record in records.items()}
     if judgments_only and "scores" not in protocol.LEARNS:
-        del tables["scores"]
+        drop_scores(options.out, tables.pop("scores"))
     lines = [] if judgments_only else ["annotated.jsonl"]
     with Results(options.out, tables, lines) as results:
         for block in blocks:

@@ -90,7 +90,7 @@ class _Graded:
             return
         sums = np.bincount(self._query[both], apart[both], self._queries)
         counts = np.bincount(self._query[both], minlength=self._queries).astype(np.float64)
-        yield _bias(judge, "severity", whom, share(sums, counts, self._given), len(both))
+        yield _bias(judge, "leniency", whom, share(sums, counts, self._given), len(both))
         both = both[~np.isnan(self._lengths[both])]
         if both.size:
             level = other[both].astype(np.int64) if leveled else None
@@ -148,14 +148,14 @@ def _bias(judge: str, name: str, against: str, found: Estimate, items: int) -> B
 def _lines(found: Sequence[Bias], judges: Sequence[str], graded: _Graded) -> Iterator[str]:
     against = HUMAN if graded.people else OTHERS
     names = {
-        ("severity", against): "above",
+        ("leniency", against): "above",
         ("length", against): "a doubling",
         ("repeats-equal", ""): "same again",
         ("repeats-apart", ""): "off by",
     }
     known: Mapping[tuple[str, str, str], Bias] = {(b.judge, b.bias, b.against): b for b in found}
     shown = {key: head for key, head in names.items() if any((j, *key) in known for j in judges)}
-    of = {judge: known.get((judge, "severity", against)) for judge in judges}
+    of = {judge: known.get((judge, "leniency", against)) for judge in judges}
     order = sorted(judges, key=lambda judge: -(b.value if (b := of[judge]) else -np.inf))
     rows = []
     for judge in order[:_JUDGES]:

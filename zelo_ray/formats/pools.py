@@ -182,7 +182,7 @@ def annotate_line(raw: bytes, found: Mapping[str, Mapping[str, float]], *names: 
         raw: the line.
         found: by document, values by name; what is not finite is left out.
         names: all names that there may be. What the line came with under one of them is kept, with
-            ``input_`` before it.
+            ``input_`` before it; the first such, where a line is annotated again.
     """
     line = cast(dict[str, Any], json.loads(raw))
     for document in line.get("documents", []):

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
 
@@ -100,6 +101,19 @@ def remove_tables(out: str, names: Iterable[str]) -> None:
             fs.rm_file(path)
 
 
+def drop_scores(out: str, schema: pa.Schema) -> None:
+    """Remove scores, and the lines that hold them, if they are of another protocol than this."""
+    fs, root = fsspec.url_to_fs(out)
+    if not fs.exists(path := f"{root}/scores.parquet"):
+        return
+    with fs.open(path, "rb") as file:
+        found = pq.ParquetFile(file).schema_arrow.names
+    if found != schema.names:
+        for name in ("scores.parquet", "annotated.jsonl"):
+            if fs.exists(f"{root}/{name}"):
+                fs.rm_file(f"{root}/{name}")
+
+
 def write_text(out: str, name: str, text: str) -> None:
     """Write one small file whole."""
     fs, root = fsspec.url_to_fs(out)
@@ -116,5 +130,14 @@ def write_text(out: str, name: str, text: str) -> None:
 
 
 def write_json(out: str, name: str, value: Mapping[str, Any]) -> None:
-    """Write one small JSON file whole."""
-    write_text(out, name, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+    """Write one small JSON file whole; a number that JSON does not know becomes null."""
+    text = json.dumps(_finite(value), indent=2, ensure_ascii=False, allow_nan=False)
+    write_text(out, name, text + "\n")
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _finite(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -29,6 +29,7 @@ from zelo_ray.claim import claim
 from zelo_ray.config import Options
 from zelo_ray.formats.pools import find_shards
 from zelo_ray.formats.results import write_json
+from zelo_ray.humans import human_grades
 from zelo_ray.ledger import Ledger, drop_reserves, read_rows
 from zelo_ray.pipeline.asking import (
     POOLS_AT_ONCE,
@@ -41,12 +42,12 @@ from zelo_ray.pipeline.asking import (
 )
 from zelo_ray.pipeline.desk import open_desk
 from zelo_ray.pipeline.fill import Send
-from zelo_ray.pipeline.learning import human_grades, learn
+from zelo_ray.pipeline.learning import learn
 from zelo_ray.pipeline.quota import limits_for
 from zelo_ray.pipeline.rows import Job, dataset_of, parsed
 from zelo_ray.pipeline.session import on_ray
 from zelo_ray.pricing import table_version, unpriced
-from zelo_ray.protocols import Learned
+from zelo_ray.protocols import Learned, unused
 from zelo_ray.protocols import module as protocol_module
 from zelo_ray.providers import PanelError, panel_of
 from zelo_ray.providers import module as provider_module
@@ -147,6 +148,8 @@ def _warn(options: Options, panel: Sequence[Judge], watch: Watch) -> None:
     names = [judge.name for judge in panel]
     if strangers := [n for n in {**options.limits, **options.prices} if n not in names]:
         watch.say(f"limits or prices that are not used, as the panel is another: {strangers}")
+    if left := [f"--{name.replace('_', '-')}" for name in unused(options)]:
+        watch.say(f"--protocol {options.protocol} does not use {', '.join(left)}")
     for name in unpriced(panel, options.prices):
         watch.say(f"{name}: its price is unknown and not counted; give it in the options (prices:)")
     rounds = protocol_module(options.protocol).ROUNDS

@@ -3,28 +3,14 @@
 import pyarrow as pa
 
 from zelo_ray.bookkeeping import Stopped
-from zelo_ray.config import OptionError, Options
+from zelo_ray.config import Options
 from zelo_ray.formats.results import Results, read_table
 from zelo_ray.formats.tables import schema_of, table_of
-from zelo_ray.formats.truth import read_grades
 from zelo_ray.protocols import Learned
 from zelo_ray.protocols import module as protocol_module
-from zelo_ray.records import GradedScore, Rater, Share
+from zelo_ray.records import Rater, Share
 
 _NARROW = ("query_id", "doc_id", "judge", "grade", "score")  # columns to learn from
-
-
-def human_grades(options: Options) -> pa.Table | None:
-    """The human grades that the user gave.
-
-    Raises:
-        InputError, OptionError: they cannot be read, or are not for this protocol.
-    """
-    if options.human is None:
-        return None
-    if protocol_module(options.protocol).SCORE is not GradedScore:
-        raise OptionError("--human anchors a panel's grades: it goes with --protocol graded")
-    return read_grades(options.human)
 
 
 def learn(options: Options, human: pa.Table | None) -> Learned:

@@ -55,6 +55,9 @@ class Module(Protocol):
     ALONE: bool
     """Whether every judgment is about one document, and needs no other. Only in PROTOCOLS."""
 
+    USES: frozenset[str]
+    """The options that not every protocol uses. Only in PROTOCOLS."""
+
     def rounds(self, pool: Pool, panel: Sequence[Judge], options: Options) -> Rounds:
         """Ask the panel about one pool."""
 
@@ -132,6 +135,12 @@ def refuse_unknown(name: str) -> None:
     """
     if name not in PROTOCOLS:
         raise UnknownProtocol(f"unknown protocol {name!r}; there are {', '.join(PROTOCOLS)}")
+
+
+def unused(options: Options) -> list[str]:
+    """The options that were given and that the protocol does not use."""
+    special = frozenset[str]().union(*(module(name).USES for name in PROTOCOLS))
+    return sorted(options.model_fields_set & special - module(options.protocol).USES)
 
 
 class Replies(Protocol):

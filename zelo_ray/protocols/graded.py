@@ -29,6 +29,7 @@ LEARNS = ("grades",)
 ROUNDS = 1
 MIN_DOCUMENTS = 1
 ALONE = True
+USES = frozenset({"repeats", "anchors", "pooling", "human", "ambiguous"})
 VERDICTS = (Grading,)
 
 HUMAN = "human"
@@ -118,7 +119,8 @@ def learn(tables: Mapping[str, pa.Table], options: Options) -> Learned:
         raters = ()
     if raters and sum(math.isfinite(rater.spread) for rater in raters) < FEWEST:
         raters = tuple(replace(r, spread=nan, spread_error=nan, weight=nan) for r in raters)
-        notes.append("with fewer than three judges that agree, grades are medians, by no model")
+        told = "" if options.pooling in _PLAIN else "; grades are medians, by no model"
+        notes.append(f"fewer than three judges that agree: how far each errs is not known{told}")
     modelled = raters and not math.isnan(raters[0].spread) and options.pooling not in _PLAIN
     found = Learned(judges, model if modelled else None, raters, (), tuple(notes))
     score, _, grade = _pooled(found.model, ratings, options)

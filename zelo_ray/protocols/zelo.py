@@ -24,6 +24,7 @@ LEARNS: tuple[str, ...] = ()
 ROUNDS = 1
 MIN_DOCUMENTS = 2
 ALONE = False
+USES = frozenset({"cycles", "prior_sd", "repeats"})
 
 
 class Preference(BaseModel):

@@ -29,6 +29,7 @@ VERDICTS = (*zelo.VERDICTS, *graded.VERDICTS)
 ROUNDS = 2
 MIN_DOCUMENTS = 2
 ALONE = False
+USES = zelo.USES | {"anchors", "pooling", "grades"}
 
 
 def rounds(pool: Pool, panel: Sequence[Judge], options: Options) -> Rounds:
@@ -86,8 +87,8 @@ def learn(tables: Mapping[str, pa.Table], options: Options) -> Learned:
             doc_id and score.
         options: of the job.
 
-    Raises:
-        ArithmeticError: the fit did not converge.
+    Returns:
+        Without a model, and so without absolute scores, if the fit does not converge.
     """
     ids = ["query_id", "doc_id"]
     scores, grades = (
@@ -108,7 +109,10 @@ def learn(tables: Mapping[str, pa.Table], options: Options) -> Learned:
         offset=found["score"].to_numpy(),
         item=pc.rank(found["doc_id"], tiebreaker="dense").to_numpy().astype(np.int64) - 1,
     )
-    model = calibration.learn(ratings, graded.family_of(options))
+    try:
+        model = calibration.learn(ratings, graded.family_of(options))
+    except ArithmeticError as error:
+        return Learned(judges, notes=(f"no absolute scores: {error}",))
     return Learned(judges, model, model.raters)
 
 

@@ -16,7 +16,7 @@ _Told = tuple[tuple[str, str], str, str]
 """A figure's name and what it is relative to; what its axis says; how to read it."""
 _GRADING: tuple[_Told, ...] = (
     (
-        ("severity", "human"),
+        ("leniency", "human"),
         "above people, in grades",
         (
             "On the same documents, by how much a judge's mean grade is above the people's: right "
@@ -24,7 +24,7 @@ _GRADING: tuple[_Told, ...] = (
         ),
     ),
     (
-        ("severity", "others"),
+        ("leniency", "others"),
         "above the others, in grades",
         (
             "On the same documents, by how much a judge's mean grade is above that of the others. "
@@ -90,7 +90,7 @@ _VOTING: tuple[_Told, ...] = (
         ),
     ),
 )
-_FAIR = {"severity": 0.0, "length": 0.0, "first": 0.5, "flips": 0.5, "circles": 0.25}
+_FAIR = {"leniency": 0.0, "length": 0.0, "first": 0.5, "flips": 0.5, "circles": 0.25}
 
 
 def grading_section(measured: Measured) -> Section | None:

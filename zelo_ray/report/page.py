@@ -179,14 +179,14 @@ def short(text: str, length: int) -> str:
     return text if len(text) <= length else f"{text[: length - 1]}…"
 
 
-def number(value: float, form: str = ".3f") -> str:
-    """A number as a format has it; an en dash for NaN."""
-    return "\N{EN DASH}" if isnan(value) else f"{value:{form}}"
+def number(value: float | None, form: str = ".3f") -> str:
+    """A number as a format has it; an en dash for NaN, which is null in JSON."""
+    return "\N{EN DASH}" if value is None or isnan(value) else f"{value:{form}}"
 
 
-def interval(low: float, high: float, form: str = ".3f") -> str:
+def interval(low: float | None, high: float | None, form: str = ".3f") -> str:
     """An interval: [0.700, 0.812]; an en dash where there is none."""
-    return "\N{EN DASH}" if isnan(low) else f"[{low:{form}}, {high:{form}}]"
+    return "\N{EN DASH}" if low is None or isnan(low) else f"[{low:{form}}, {high:{form}}]"
 
 
 def estimate(value: float, low: float, high: float, form: str = ".3f") -> str:

@@ -24,9 +24,14 @@ _COEFFICIENTS = {
 _PANEL = "the panel's word"
 
 
+def _weight(row: Mapping[str, Any]) -> float:
+    """The heaviest first, and last those of unknown weight."""
+    return 1.0 if isnan(row["weight"]) else -float(row["weight"])
+
+
 def raters_section(annotation: Annotation) -> Section | None:
     """How severe and how steady each judge is, and what it weighs."""
-    raters = sorted(annotation.learned("raters"), key=lambda row: -row["weight"])
+    raters = sorted(annotation.learned("raters"), key=_weight)
     if not raters:
         return None
     names = ["the people" if row["judge"] == HUMAN else row["judge"] for row in raters]
