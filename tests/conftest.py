@@ -64,3 +64,14 @@ def s3(_s3_server, monkeypatch, request):
     yield f"s3://{bucket}"
     fs.rm(bucket, recursive=True)
     fs.clear_instance_cache()
+
+
+def pytest_collection_modifyitems(items):
+    """What takes long goes first, so that nothing waits for it in the end."""
+    slowest = {"test_spending": 0, "test_pipeline": 1, "test_crash": 2}
+    items.sort(
+        key=lambda item: (
+            item.get_closest_marker("ray") is None,
+            slowest.get(item.path.stem, len(slowest)),
+        )
+    )

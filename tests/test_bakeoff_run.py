@@ -13,7 +13,7 @@ from tests.crash import COMMAND, ROOT, bare_environment, kill_tree
 from tests.fakes.rerank import Rerankers
 from zelo_ray.cli import main
 
-pytestmark = pytest.mark.xdist_group("ray")  # one Ray at a time
+pytestmark = pytest.mark.ray
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 SAMPLE, GRADES = str(ROOT / "data" / "sample"), str(ROOT / "data" / "qrels.txt")

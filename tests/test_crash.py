@@ -11,7 +11,7 @@ import pytest
 
 from tests import crash
 
-pytestmark = pytest.mark.xdist_group("ray")  # one Ray at a time
+pytestmark = pytest.mark.ray
 
 
 def _undisturbed(folder: Path, pools: Path) -> dict[str, bytes]:

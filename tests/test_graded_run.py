@@ -9,7 +9,7 @@ import pytest
 
 from tests import crash
 
-pytestmark = pytest.mark.xdist_group("ray")  # one Ray at a time
+pytestmark = pytest.mark.ray
 
 QUERIES, DOCUMENTS = 6, 4
 QUICKLY = ("--mode", "batch", "--batch-poll", "0.2")
@@ -28,12 +28,21 @@ def run(pools, out, environ, *flags):
     return printed
 
 
+def worth_in(document):
+    return float(document["content"].partition("worth=")[2].rstrip("]"))
+
+
 def table(out, name):
     return pq.read_table(out / f"{name}.parquet").to_pylist()
 
 
 def test_grades_online_and_in_batches_are_the_same(pools, tmp_path):
-    (tmp_path / "human.txt").write_text("".join(f"q{q} 0 d0 1\n" for q in range(QUERIES)))
+    labels = [
+        f"{pool['query']['id']} 0 {d['id']} {min(max(round(worth_in(d)), 0), 3)}\n"
+        for pool in map(json.loads, pools.read_text().splitlines())
+        for d in pool["documents"]
+    ]
+    (tmp_path / "human.txt").write_text("".join(labels))
     flags = ("--protocol", "graded", "--human", str(tmp_path / "human.txt"))
     with crash.fakes(tmp_path) as environ:
         printed = run(pools, tmp_path / "online", environ, *flags)
@@ -51,12 +60,9 @@ def test_grades_online_and_in_batches_are_the_same(pools, tmp_path):
         *sorted(crash.DEFAULT_JUDGES),
         "human",
     ]
-    assert f"with {QUERIES} human labels" in printed
+    assert f"with {QUERIES * DOCUMENTS} human labels" in printed
     for line in (tmp_path / "online" / "annotated.jsonl").read_text().splitlines():
-        worth = [
-            (float(d["content"].partition("worth=")[2].rstrip("]")), d["score"])
-            for d in json.loads(line)["documents"]
-        ]
+        worth = [(worth_in(d), d["score"]) for d in json.loads(line)["documents"]]
         by_worth = [score for _, score in sorted(worth)]
         assert by_worth == sorted(by_worth)
 

@@ -27,7 +27,7 @@ from tests import crash
 from zelo_ray.batch.parts import Part, Parts
 from zelo_ray.ledger import read_rows
 
-pytestmark = pytest.mark.xdist_group("ray")  # one Ray at a time
+pytestmark = pytest.mark.ray
 
 SAMPLE = crash.ROOT / "data" / "sample"
 

@@ -11,7 +11,7 @@ from nbclient import NotebookClient
 
 from tests.crash import ROOT
 
-pytestmark = pytest.mark.xdist_group("ray")  # one Ray at a time
+pytestmark = pytest.mark.ray
 
 
 def test_the_walk_through_runs_as_it_stands(tmp_path, monkeypatch):

@@ -25,7 +25,7 @@ from tests import crash
 from zelo_ray.batch.parts import Parts
 from zelo_ray.ledger import read_rows
 
-pytestmark = pytest.mark.xdist_group("ray")  # one Ray at a time
+pytestmark = pytest.mark.ray
 
 QUERIES, PAIRS = 30, 6  # of four documents each
 REQUESTS = QUERIES * PAIRS
