@@ -11,7 +11,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -103,9 +103,13 @@ def await_batches(folder: Path, count: int, process: "subprocess.Popen[str]") ->
 
 
 def holding(folder: Path, needle: bytes) -> list[Path]:
-    """The files below a folder that hold these bytes."""
-    files = [path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]
-    return [path for path in files if needle in path.read_bytes()]
+    """The files below a folder that hold these bytes; some come and go meanwhile."""
+    found = []
+    for path in folder.rglob("*"):
+        with suppress(FileNotFoundError):
+            if path.is_file() and not path.is_symlink() and needle in path.read_bytes():
+                found.append(path)
+    return found
 
 
 def descendants(process: "subprocess.Popen[str]", title: str) -> list[psutil.Process]:
