@@ -201,17 +201,16 @@ def _batches(arguments: dict[str, Any]) -> int:
 
 
 def _agree(arguments: dict[str, Any]) -> int:
-    told = agree.run(arguments)
-    if arguments["out"]:
-        write_report(arguments["out"])
-    print(told.text)
-    return COMPLETE if told.complete else INCOMPLETE
+    return _tell(agree.run(arguments), arguments["out"])
 
 
 def _compare(arguments: dict[str, Any]) -> int:
-    told = compare.run(arguments)
-    if arguments["out"]:
-        write_report(arguments["out"])
+    return _tell(compare.run(arguments), arguments["out"])
+
+
+def _tell(told: agree.Told | compare.Compared, out: str | None) -> int:
+    if out:
+        write_report(out)
     print(told.text)
     return COMPLETE if told.complete else INCOMPLETE
 

@@ -36,7 +36,10 @@ def explain(out: str, query_id: str, doc_id: str) -> str:
     if not (doc_id in scores or mine or given or failures):
         known = ", ".join(list(scores)[:20])
         raise NothingToExplain(f"query {query_id!r} has no judged {doc_id!r}; it has {known}")
-    lines = [_headline(doc_id, scores.get(doc_id), len(scores)) or _without(out, query_id, doc_id)]
+    if doc_id in scores:
+        lines = [_headline(scores[doc_id], len(scores))]
+    else:
+        lines = [_without(out, query_id, doc_id)]
     for grade in given:
         lines += ["", *_grade(grade)]
     opponents = {_other(vote, doc_id) for vote in mine}
@@ -58,9 +61,8 @@ def _without(out: str, query_id: str, doc_id: str) -> str:
     return f"{doc_id}: no score" + (f", as {why}" if why else "")
 
 
-def _headline(doc_id: str, score: Score | None, documents: int) -> str:
-    if score is None:
-        return ""
+def _headline(score: Score, documents: int) -> str:
+    doc_id = score.doc_id
     rank = f"rank {score.rank} of {documents}"
     error = f" ± {score.std_error:.2f}" if math.isfinite(score.std_error) else ""
     if isinstance(score, GradedScore):

@@ -44,8 +44,7 @@ class Target:
         means, precisions = np.tile(means, self.judges), np.tile(sds**-2.0, self.judges)
         if self.with_sd:
             means, precisions = np.append(means, 0.0), np.append(precisions, LOG_SD_SPREAD**-2)
-        assert means.shape == point.shape  # noqa: S101 - a slip here would broadcast
-        return means, precisions
+        return means.reshape(point.shape), precisions.reshape(point.shape)
 
     def loss(self, point: Floats) -> tuple[float, Floats]:
         """The negated log posterior per unit, and its gradient.
