@@ -4,17 +4,18 @@ import asyncio
 import dataclasses
 import traceback
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from zelo_ray.config import Options, Price
 from zelo_ray.ledger import Ledger
 from zelo_ray.pricing import price
-from zelo_ray.records import Answer, Judge, Reply, Usage, first_error
+from zelo_ray.protocols import Step
+from zelo_ray.records import Answer, Judge, Reply, Usage, read_verdict
 
 _OVER = "the budget of "
 _RETRIED = ("refused", "filtered", "truncated", "invalid")
@@ -68,6 +69,25 @@ class Tally:
             else:
                 summed = mine + theirs
             setattr(self, each.name, summed)
+
+
+def known(judge: str, planned: int, asked: int, steps: Sequence[Step], again: bool) -> int:
+    """How many of a judge's planned requests on a pool are done with, beside those just asked.
+
+    They were answered before, or are not needed since the protocol came to its end.
+
+    Args:
+        judge: its name.
+        planned: how many the pool takes of it at most.
+        asked: how many were asked now.
+        steps: how far the protocol got, before and after.
+        again: what was answered before has been counted, in an earlier sweep of this run.
+    """
+    heard = steps[-1].heard.get(judge, 0)
+    ended = not steps[-1].missing
+    if not again:
+        return max(0, (planned if ended else heard) - asked)
+    return max(0, planned - heard) if ended and steps[0].missing else 0
 
 
 class Books:
@@ -162,10 +182,9 @@ def checked(verdict: type[BaseModel] | None, answer: Answer) -> Answer:
     """An answer that does not read as the verdict asked for is invalid."""
     if answer.status != "ok" or verdict is None:
         return answer
-    try:
-        verdict.model_validate_json(answer.text)
-    except ValidationError as error:
-        return dataclasses.replace(answer, status="invalid", reason=first_error(error))
+    found = read_verdict(verdict, answer.text)
+    if isinstance(found, str):
+        return dataclasses.replace(answer, status="invalid", reason=found)
     return answer
 
 

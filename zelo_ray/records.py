@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
 from pydantic import BaseModel, ValidationError
 
@@ -24,11 +24,15 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """One input line: a query and its candidates, whose ids are distinct."""
+    """One input line: a query and its candidates, whose ids are distinct.
+
+    ``session_id`` names the conversation that the query is a turn of; empty for none.
+    """
 
     query_id: str
     query: str
     documents: tuple[Document, ...]
+    session_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +61,46 @@ class Judge:
         return cls(provider, model, at[1:] + url if at else None)
 
 
+@runtime_checkable
+class Prose(Protocol):
+    """A verdict (a pydantic model) that is answered in a text of its own form, not in JSON."""
+
+    @classmethod
+    def read(cls, text: str) -> Any:
+        """The verdict that a text holds.
+
+        Raises:
+            ValueError: it holds none; the message says why, without the text.
+        """
+
+    def write(self) -> str:
+        """A text that holds the verdict; made-up judges answer so."""
+
+
 @cache
-def verdict_schema(verdict: type[BaseModel]) -> dict[str, Any]:
-    """The JSON schema that an answer must satisfy, as providers are sent it."""
-    return verdict.model_json_schema()
+def verdict_schema(verdict: type[BaseModel]) -> dict[str, Any] | None:
+    """The JSON schema that an answer must satisfy, as providers are sent it; None for prose."""
+    return None if isinstance(verdict, Prose) else verdict.model_json_schema()
+
+
+V = TypeVar("V", bound=BaseModel)
+
+
+def read_verdict(verdict: type[V], text: str) -> V | str:
+    """The verdict that an answer's text holds, or why it holds none.
+
+    Of a field that is given twice the last counts, as for every reader of JSON; the order of the
+    fields does not.
+    """
+    try:
+        found: V = (
+            verdict.read(text) if isinstance(verdict, Prose) else verdict.model_validate_json(text)
+        )
+    except ValidationError as error:
+        return first_error(error)
+    except ValueError as error:
+        return str(error)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +242,77 @@ class Grade:
 
 
 @dataclass(frozen=True, slots=True)
+class Contest:
+    """One judge's word on a challenge: the king on the left, who challenges on the right.
+
+    ``swapped`` tells that the judge saw the right one as Answer 1. ``winner_id`` may be ``tie``;
+    ``king_id`` reigns after the contest, which is the left one unless the right one won. A query's
+    tournaments differ by judge and ``repeat``; of one that the panel decides together, every judge
+    has rows of the same rounds, and they have the same king.
+    """
+
+    session_id: str
+    query_id: str
+    judge: str
+    repeat: int
+    round: int
+    """from 1"""
+    left_id: str
+    right_id: str
+    winner_id: str
+    confidence: float
+    """the judge's own, 0 to 1"""
+    verdict: str
+    reasoning: str
+    swapped: bool
+    king_id: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Winner:
+    """How a tournament ended. ``judge`` is ``panel`` where the panel decided it together."""
+
+    session_id: str
+    query_id: str
+    judge: str
+    repeat: int
+    winner_id: str
+    contests: int
+
+
+Side = Literal["model_a", "model_b", "tie"]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a judge said of two answers, over all rounds: of a debate, or of a repeated question.
+
+    Pairs are (for A, for B), whichever the judge saw first; ``swapped`` tells that it was B. Where
+    both orders were asked there are two rows, and ``winner`` is the word of both: if they differ
+    they are ``flipped``, and it is a tie. ``score_history``, ``arguments``, ``feedback`` and
+    ``reasoning`` have an entry a round, or none where a method has no such thing.
+    """
+
+    query_id: str
+    doc_id_a: str
+    doc_id_b: str
+    method: str
+    judge: str
+    winner: Side
+    average_scores: tuple[float, ...]
+    rounds: int
+    score_history: tuple[tuple[float, ...], ...]
+    arguments: tuple[tuple[str, ...], ...]
+    feedback: tuple[str, ...]
+    reasoning: tuple[str, ...]
+    swapped: bool
+    flipped: bool
+    keys: tuple[str, ...]
+    """of all replies that it rests on, in the order in which they were asked"""
+
+
+@dataclass(frozen=True, slots=True)
 class Failure:
     """One request that gave no judgment, and why."""
 
@@ -257,6 +368,16 @@ class AbsoluteScore(Score):
 
     absolute_score: float
     absolute_error: float
+
+
+@dataclass(frozen=True, slots=True)
+class CrownedScore(Score):
+    """A score of contests, and the share of the tournaments that ended with the document as king.
+
+    NaN if none came to an end.
+    """
+
+    crowned: float
 
 
 @dataclass(frozen=True, slots=True)

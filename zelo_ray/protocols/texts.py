@@ -10,13 +10,8 @@ from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from string import Template
-from typing import TypeVar
 
-from pydantic import BaseModel, ValidationError
-
-from zelo_ray.records import Document, Failure, Reply, first_error
-
-V = TypeVar("V", bound=BaseModel)
+from zelo_ray.records import Document, Failure, Reply, V, read_verdict
 
 BYTES_PER_TOKEN = 4
 """UTF-8 bytes a token: near enough for English, Chinese and Japanese, and cautious elsewhere."""
@@ -54,17 +49,8 @@ def code_for(*texts: str) -> str:
 
 
 def verdict_in(reply: Reply, verdict: type[V]) -> V | str:
-    """The verdict that a reply holds, or why it holds none.
-
-    Of a field that is given twice the last counts, as for every reader of JSON; the order of the
-    fields does not.
-    """
-    if reply.status != "ok":
-        return reply.reason
-    try:
-        return verdict.model_validate_json(reply.text)
-    except ValidationError as error:
-        return first_error(error)
+    """The verdict that a reply holds, or why it holds none."""
+    return read_verdict(verdict, reply.text) if reply.status == "ok" else reply.reason
 
 
 def failure_of(

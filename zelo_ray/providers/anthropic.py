@@ -76,17 +76,18 @@ def rates(headers: Mapping[str, str]) -> Mapping[str, float]:
 def body(request: Request) -> dict[str, Any]:
     """The request as Messages take it, alone or as the params of a batch."""
     options = request.judge.options
-    output: dict[str, Any] = {
-        "format": {"type": "json_schema", "schema": _schema(request.verdict)},
-    }
+    output: dict[str, Any] = {}
+    if schema := _schema(request.verdict):
+        output["format"] = {"type": "json_schema", "schema": schema}
     if options["effort"] is not None:
         output["effort"] = options["effort"]
+    fields = {"output_config": output} if output else {}
     return {
         "model": request.judge.model,
         "max_tokens": options["max_output_tokens"],
         "system": request.system,
         "messages": [{"role": "user", "content": request.user}],
-        "output_config": output,
+        **fields,
     }
 
 
@@ -156,11 +157,12 @@ def uncoded(message: str) -> list[str]:
 
 
 @cache
-def _schema(verdict: type[BaseModel]) -> dict[str, Any]:
+def _schema(verdict: type[BaseModel]) -> dict[str, Any] | None:
     """The part of the verdict's schema that Anthropic enforces; ranges become descriptions."""
     import anthropic  # noqa: PLC0415 - paid where it is used
 
-    return anthropic.transform_schema(verdict_schema(verdict))
+    schema = verdict_schema(verdict)
+    return anthropic.transform_schema(schema) if schema else None
 
 
 class _Anthropic:

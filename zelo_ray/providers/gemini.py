@@ -59,10 +59,9 @@ def counted(usage: Usage) -> Mapping[str, float]:
 def generation(request: Request) -> dict[str, Any]:
     """The request's generation config as the API spells it, but for the verdict's schema."""
     options = request.judge.options
-    fields: dict[str, Any] = {
-        "maxOutputTokens": options["max_output_tokens"],
-        "responseMimeType": "application/json",
-    }
+    fields: dict[str, Any] = {"maxOutputTokens": options["max_output_tokens"]}
+    if verdict_schema(request.verdict):
+        fields["responseMimeType"] = "application/json"
     if options["temperature"] is not None:
         fields["temperature"] = options["temperature"]
     if options["thinking_level"] is not None:
@@ -188,11 +187,12 @@ class _Gemini:
         await self._connection.aclose()
 
     async def _post(self, request: Request) -> tuple[str, Mapping[str, str]]:
-        fields: Mapping[str, Any] = {
+        fields: dict[str, Any] = {
             **generation(request),
             "systemInstruction": request.system,
-            "responseJsonSchema": verdict_schema(request.verdict),
         }
+        if schema := verdict_schema(request.verdict):
+            fields["responseJsonSchema"] = schema
         response = await self._connection.client.aio.models.generate_content(
             model=request.judge.model,
             contents=request.user,

@@ -65,7 +65,7 @@ class GeminiBatches:
         fields = {
             "contents": [{"role": "user", "parts": [{"text": request.user}]}],
             "systemInstruction": {"role": "user", "parts": [{"text": request.system}]},
-            "generationConfig": {**generation(request), "responseSchema": _schema(request.verdict)},
+            "generationConfig": {**generation(request), **_schema(request.verdict)},
         }
         return written({"key": request.key, "request": fields}, request.judge.name)
 
@@ -206,14 +206,16 @@ def _named(name: str | None) -> str:
 
 @cache
 def _schema(verdict: type[BaseModel]) -> dict[str, Any]:
-    """The verdict's schema in the API's older form.
+    """The field that holds the verdict's schema in the API's older form; none for prose.
 
     In batches the JSON schema of single calls is reported to give answers of another form. The
     order of the fields is said as well: reasons come before what follows from them.
     """
     from google.genai import types  # noqa: PLC0415 - paid where it is used
 
-    json_schema = types.JSONSchema.model_validate(verdict_schema(verdict))
+    if (given := verdict_schema(verdict)) is None:
+        return {}
+    json_schema = types.JSONSchema.model_validate(given)
     schema = types.Schema.from_json_schema(json_schema=json_schema)
     fields = schema.model_dump(mode="json", by_alias=True, exclude_none=True)
-    return {**fields, "propertyOrdering": list(fields["properties"])}
+    return {"responseSchema": {**fields, "propertyOrdering": list(fields["properties"])}}

@@ -90,11 +90,11 @@ def body(request: Request) -> dict[str, Any]:
         ],
         options["token_limit_field"]: options["max_output_tokens"],
     }
-    if options["response_format"] == "json_schema":
-        schema = verdict_schema(request.verdict)
+    schema = verdict_schema(request.verdict)
+    if schema and options["response_format"] == "json_schema":
         named = {"name": request.verdict.__name__, "strict": True, "schema": schema}
         fields["response_format"] = {"type": "json_schema", "json_schema": named}
-    elif options["response_format"] == "json_object":
+    elif schema and options["response_format"] == "json_object":
         fields["response_format"] = {"type": "json_object"}
     for name in ("temperature", "reasoning_effort"):
         if options[name] is not None:
