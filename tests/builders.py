@@ -104,10 +104,23 @@ def missing(pool, panel, options, replies=None):
     return advance(zelo.rounds(pool, panel, options), replies or Shelf()).missing
 
 
-def ask(pools, out, environ, *, run_id="run", retry=(), panel=None, judges=(), till=None, **fields):
+def ask(
+    pools,
+    out,
+    environ,
+    *,
+    run_id="run",
+    retry=(),
+    panel=None,
+    judges=(),
+    till=None,
+    absent=None,
+    **fields,
+):
     """Let an `Asker` fill the ledger of ``out`` for all pools side by side; return it, at its end.
 
-    ``judges`` are the names of the whole panel; what the ledger holds after it is in ``.books``.
+    ``judges`` are the names of the whole panel, of whom those ``absent`` are not asked; what the
+    ledger holds after it is in ``.books``.
     """
     options = options_of(out=str(out), judges=judges, **fields)
     panel = build_panel(options.judges, options.judge_options, environ) if panel is None else panel
@@ -115,7 +128,12 @@ def ask(pools, out, environ, *, run_id="run", retry=(), panel=None, judges=(), t
     async def run():
         ledger = Ledger(options.out, run_id, retry)
         asker = Asker(
-            *(options, panel, panel), ledger=ledger, environ=environ, run_id=run_id, till=till
+            *(options, panel, _present(panel, absent)),
+            ledger=ledger,
+            environ=environ,
+            run_id=run_id,
+            till=till,
+            absent=absent,
         )
         try:
             await asyncio.gather(*(asker.fill(pool) for pool in pools))
@@ -130,7 +148,11 @@ def ask(pools, out, environ, *, run_id="run", retry=(), panel=None, judges=(), t
     return asker
 
 
-def send_away(pools, out, environ, *, run_id="run", judges=(), till=None, **fields):
+def _present(panel, absent):
+    return [judge for judge in panel if judge.name not in (absent or {})]
+
+
+def send_away(pools, out, environ, *, run_id="run", judges=(), till=None, absent=None, **fields):
     """Let a `Batcher` for each provider fill the ledger of ``out``; return them by provider.
 
     What the ledger holds after it is in ``.books`` of each, and ``.job`` is panel and options.
@@ -141,15 +163,17 @@ def send_away(pools, out, environ, *, run_id="run", judges=(), till=None, **fiel
     batchers = {}
 
     async def run():
-        for provider in dict.fromkeys(judge.provider for judge in panel):
+        present = _present(panel, absent)
+        for provider in dict.fromkeys(judge.provider for judge in present):
             ledger = Ledger(options.out, run_id)
-            judges = [judge for judge in panel if judge.provider == provider]
+            judges = [judge for judge in present if judge.provider == provider]
             batchers[provider] = Batcher(
                 *(options, panel, judges),
                 ledger=ledger,
                 environ=environ,
                 run_id=run_id,
                 till=till,
+                absent=absent,
             )
         await asyncio.gather(*(batcher.run(lambda: iter(pools)) for batcher in batchers.values()))
 

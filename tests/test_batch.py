@@ -11,7 +11,9 @@ from tests.fakes import Fakes, Fault
 from zelo_ray.batch import Batcher, submit
 from zelo_ray.batch.parts import Part, Parts
 from zelo_ray.ledger import Ledger
-from zelo_ray.protocols import advance, zelo
+from zelo_ray.protocols import advance, zelo, zelo_graded
+from zelo_ray.providers import build_panel
+from zelo_ray.records import Grade
 
 POOLS = [pool_of(range(6), query_id=f"q{i}", query=f"question {i}?") for i in range(4)]
 REQUESTS = 4 * 15  # of one judge
@@ -39,6 +41,19 @@ def votes(job, out, pools=POOLS):
 def carried(fakes):
     """How often each request has travelled in a batch."""
     return Counter(e["custom_id"] for e in fakes.journal if e["endpoint"] == "line")
+
+
+def test_a_later_round_goes_on_without_a_judge_that_was_lost(fakes, environ, tmp_path):
+    job = {"judges": ("openai", "gemini"), "protocol": "zelo+graded"}
+    gone = {judge.name: "no such model" for judge in build_panel(("gemini",), {}, environ)}
+    (away,) = send_away(POOLS, tmp_path, environ, absent=gone, **job).values()
+    assert away.stopped == ""
+    panel, options = away.job
+    rounds = [zelo_graded.rounds(pool, panel, options) for pool in POOLS]
+    steps = [advance(each, Ledger(str(tmp_path)), gone) for each in rounds]
+    assert not any(step.missing for step in steps)
+    grades = [each for step in steps for each in step.judgments if isinstance(each, Grade)]
+    assert len(grades) == sum(min(5, len(pool.documents)) for pool in POOLS)
 
 
 @pytest.mark.parametrize("provider", THREE)

@@ -28,9 +28,9 @@ from zelo_ray.bookkeeping import Tally, money
 from zelo_ray.budget import Budget
 from zelo_ray.ledger import Ledger, read_rows
 from zelo_ray.online import Asker
-from zelo_ray.protocols import advance, zelo
+from zelo_ray.protocols import advance, zelo, zelo_graded
 from zelo_ray.providers import PanelError, build_panel
-from zelo_ray.records import Answer, Usage
+from zelo_ray.records import Answer, Grade, Usage
 
 POOL = pool_of()
 REQUESTS = 6  # of one judge on a pool of four
@@ -596,6 +596,20 @@ def test_one_judge_may_be_lost(fakes, environ, tmp_path):
     assert len(step.judgments) == 2 * REQUESTS
     assert {failure.judge for failure in step.failures} == {lost}
     assert all(f.reason.startswith("not asked: no such model") for f in step.failures)
+
+
+def test_a_later_round_goes_on_without_a_judge_that_was_lost(fakes, environ, tmp_path):
+    job = {"judges": THREE, "protocol": "zelo+graded"}
+    gone = {judge.name: "no such model" for judge in build_panel(("gemini",), {}, environ)}
+    asker = ask([POOL], tmp_path, environ, absent=gone, **job)
+    assert asker.stopped == ""
+    rows = Counter(row.judge.partition(":")[0] for row in asker.books)
+    panel, options = asker.job
+    step = advance(zelo_graded.rounds(POOL, panel, options), Ledger(str(tmp_path)), gone)
+    grades = [judgment for judgment in step.judgments if isinstance(judgment, Grade)]
+    assert not step.missing
+    assert len(grades) == 4  # by those that voted
+    assert rows == {"openai": REQUESTS + 2, "anthropic": REQUESTS + 2}
 
 
 # In the eyes of others

@@ -398,7 +398,10 @@ def test_every_protocol_holds_what_a_protocol_holds():
             "ROUNDS",
             "MIN_DOCUMENTS",
             "rounds",
+            "USES",
+            "VERDICTS",
             "count",
+            "counted",
             "fit",
         ):
             assert hasattr(module, part), f"{name} has no {part}"

@@ -29,21 +29,23 @@ class ClaimError(Exception):
     """Another run is at work on this directory."""
 
 
-def _refuse_others(fs: fsspec.AbstractFileSystem, path: str, out: str, kind: str) -> None:
-    if fs.exists(f"{path}/run.json"):
+def _refuse_others(fs: fsspec.AbstractFileSystem, path: str, out: str, kind: str | None) -> None:
+    if kind and fs.exists(f"{path}/run.json"):
         found = json.loads(fs.cat_file(f"{path}/run.json")).get("kind", "annotate")
         if found != kind:
             raise ClaimError(f"{out} holds the results of {found}; name another --out")
 
 
 @contextlib.contextmanager
-def claim(out: str, say: Callable[[str], None] = print, kind: str = "annotate") -> Iterator[None]:
+def claim(
+    out: str, say: Callable[[str], None] = print, kind: str | None = "annotate"
+) -> Iterator[None]:
     """Hold the only right to run on ``out``.
 
     Args:
         out: output directory (made if missing) or URL.
         say: told, in one line, when there is something to wait for.
-        kind: the command that runs; results of another are left alone.
+        kind: the command that runs; results of another are left alone. None: it writes none here.
 
     Raises:
         ClaimError: another run holds it, or another command has left its results there.

@@ -5,7 +5,7 @@ A field is the flag ``--field-name``, the YAML key ``field_name`` and the variab
 """
 
 from collections.abc import Mapping
-from typing import Any, Literal, TypeVar, get_origin
+from typing import Annotated, Any, Literal, TypeVar, get_origin
 
 import yaml
 from pydantic import (
@@ -79,6 +79,11 @@ class Asking(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     out: str = Field(min_length=1, description="directory or URL for the results and the ledger")
+    ledger: str | None = Field(
+        None,
+        min_length=1,
+        description="directory or URL whose ledger is used and extended, if not that of --out",
+    )
     document_limit: int | None = Field(
         None, ge=2, description="take only the first N documents of each query"
     )
@@ -110,6 +115,11 @@ class Asking(BaseModel):
     api_key_env: dict[str, str] = Field(
         default_factory=dict, description="by judge or reranker: the variable that holds its key"
     )
+
+    @property
+    def books(self) -> str:
+        """Where the ledger lies, and what is on its way to it."""
+        return self.ledger or self.out
 
     @field_validator("*", mode="before")
     @classmethod
@@ -149,6 +159,33 @@ class Options(Asking):
         1.5, gt=0, description="mean difference of two judges' grades that marks a split panel"
     )
     grades: int = Field(5, ge=1, description="grades for each query in zelo+graded")
+    blocks: Literal["query", "session"] = Field(
+        "query",
+        description="what is judged: the answers to a query, or whole conversations: all pools of "
+        "one session_id, joined",
+    )
+    criteria: str | None = Field(
+        None, min_length=1, description="what best-of judges by; without it, a list of its own"
+    )
+    decide: Literal["each", "panel"] = Field(
+        "each", description="best-of: a tournament for each judge, or one by the panel's majority"
+    )
+    order: Literal["input", "random", "zelo"] = Field(
+        "input",
+        description="best-of: who is king first and who challenges next; zelo: by zELO score, the "
+        "best first (asks its battles, too)",
+    )
+    rounds: Annotated[int, Field(ge=1)] | Literal["samre"] | None = Field(
+        None,
+        description="samre: rounds at most (4 if not given); baseline-strong: times to ask (1), or "
+        "samre: as often as its debate on the same answers took",
+    )
+    both_orders: bool = Field(
+        False,
+        description="samre, baselines: judge with either answer first; if the winner flips it is a "
+        "tie",
+    )
+    structured: bool = Field(False, description="baseline-strong: answers as JSON, not as text")
     mode: Literal["online", "batch"] = Field(
         "online", description="batch: through the batch API of each provider that has one"
     )
@@ -223,10 +260,34 @@ class BakeoffOptions(Asking):
     )
 
 
+class TrialsOptions(Options):
+    """Options of `protocols`. Frozen; unknown keys are refused."""
+
+    protocols: tuple[str, ...] = Field(
+        (), description="ways of judging to compare; without it all of them, but zelo+graded"
+    )
+    human: str = Field(
+        min_length=1, description="what people say: votes on pairs of documents, or qrels"
+    )
+    max_usd: float | None = Field(
+        None, gt=0, description="what each protocol may cost over all runs, in US dollars"
+    )
+    resamples: int = Field(1000, ge=100, description="of queries, for intervals")
+
+    @model_validator(mode="after")
+    def _compares(self) -> "TrialsOptions":
+        if "protocol" in self.model_fields_set:
+            raise ValueError("protocol: several are compared: name them with --protocols")
+        if self.pilot is not None:
+            raise ValueError("pilot: protocols are compared on all that people labelled")
+        return self
+
+
 Kind = TypeVar("Kind", bound=Asking)
 _HINTS = {
     Options: "zelo-ray annotate INPUT... --out DIR [--judges J...], or --help",
     BakeoffOptions: "zelo-ray bakeoff --truth FILE --rerankers R... --out DIR, or --help",
+    TrialsOptions: "zelo-ray protocols INPUT... --human FILE --out DIR [--judges J...], or --help",
 }
 
 

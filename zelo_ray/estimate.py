@@ -108,7 +108,7 @@ def estimate(
     books = {judge.name: _Book() for judge in survey.panel}
     wanted = {key for each in sample for asked in each.asked.values() for key, _ in asked}
     spent, unknown = 0.0, 0
-    for row in read_rows(options.out):
+    for row in read_rows(options.books):
         spent += row.dollars or 0.0
         unknown += row.dollars is None
         if book := books.get(row.judge):

@@ -13,14 +13,22 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from zelo_ray.bookkeeping import Books, Tally, checked, is_over_budget, name_of, over_budget
+from zelo_ray.bookkeeping import (
+    Books,
+    Tally,
+    checked,
+    is_over_budget,
+    known,
+    name_of,
+    over_budget,
+)
 from zelo_ray.budget import Till
 from zelo_ray.config import Limit, Options
 from zelo_ray.gate import Estimates, Gate, Purse, size_of
 from zelo_ray.ledger import Ledger, LedgerError
 from zelo_ray.limiter import Account, OwnQuota, Quota
 from zelo_ray.pricing import price
-from zelo_ray.protocols import advance
+from zelo_ray.protocols import Progress, Step
 from zelo_ray.protocols import module as protocol_module
 from zelo_ray.providers import (
     Fatal,
@@ -89,6 +97,8 @@ class Asker:
         run_id: the run that pays.
         quota: who shares out the accounts' limits; else this process alone uses them.
         till: who keeps the budget, if there is one.
+        absent: judges of the panel that were lost before, with the reason.
+        again: the same run has been over all pools before.
 
     Raises:
         PanelError: a judge cannot be reached at all.
@@ -105,8 +115,11 @@ class Asker:
         run_id: str,
         quota: Quota | None = None,
         till: Till | None = None,
+        absent: Mapping[str, str] | None = None,
+        again: bool = False,
     ) -> None:
-        self._options, self._panel = options, panel
+        self._options, self._panel, self._absent = options, panel, absent or {}
+        self._again = again
         self._ledger, self._books = ledger, Books(ledger, run_id, options.prices)
         self._quota, self._purse = quota or OwnQuota(), Purse(uuid.uuid4().hex, till)
         self._protocol = protocol_module(options.protocol)
@@ -181,18 +194,19 @@ class Asker:
 
     async def fill(self, pool: Pool) -> None:
         """Ask about one pool until nothing is missing that these judges can answer, or stopped."""
-        seen, asked = set[str](), Counter[str]()
-        while mine := await self._plan(pool, seen):
+        seen, asked, steps = set[str](), Counter[str](), list[Step]()
+        progress = Progress(self._protocol.rounds(pool, self._panel, self._options))
+        while mine := await self._plan(progress, seen, steps):
             seen.update(request.key for request in mine)
             own = await asyncio.gather(*(self._ask_once(request) for request in mine))
             asked.update(r.judge.name for r, was_asked in zip(mine, own, strict=True) if was_asked)
         if not self.stopped:
             planned = self._protocol.count(pool, self._panel, self._options)
             for name, line in ((n, each) for n, each in self._lines.items() if not each.lost):
-                line.tally.known += max(0, planned[name] - asked[name])
+                line.tally.known += known(name, planned[name], asked[name], steps, self._again)
 
-    async def _plan(self, pool: Pool, seen: set[str]) -> list[Request]:
-        """What these judges have to answer now, and have not yet been asked.
+    async def _plan(self, progress: Progress, seen: set[str], steps: list[Step]) -> list[Request]:
+        """What these judges have to answer now, and have not yet been asked; tell how far it got.
 
         Prompts are long, so only about twice as many requests wait as can be in flight.
         """
@@ -203,8 +217,8 @@ class Asker:
                 )
             if self.stopped:
                 return []
-            rounds = self._protocol.rounds(pool, self._panel, self._options)
-            step = await asyncio.to_thread(advance, rounds, self._ledger)
+            step = await asyncio.to_thread(progress.step, self._ledger, self._absent)
+            steps.append(step)
             open_to = {name for name, line in self._lines.items() if not line.lost}
             mine = [r for r in step.missing if r.judge.name in open_to and r.key not in seen]
             self._pending += len(mine)

@@ -2,13 +2,16 @@
 
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
+from tempfile import TemporaryDirectory
 
 from zelo_ray.batch.parts import Parts
 from zelo_ray.bookkeeping import money, retried
 from zelo_ray.config import Options
 from zelo_ray.estimate import Estimate, Forecast, Spread, estimate
 from zelo_ray.formats.pools import InputError, Limits, find_shards, read_lines
+from zelo_ray.formats.sessions import join_sessions
 from zelo_ray.humans import human_grades
+from zelo_ray.protocols import module as protocol_module
 from zelo_ray.providers import panel_of
 from zelo_ray.survey import Survey
 
@@ -21,18 +24,26 @@ def preview(options: Options, environ: Mapping[str, str]) -> list[str]:
     """
     human_grades(options)
     survey = Survey(panel_of(options, environ, keys=False), options)
-    seen, bad = set[str](), 0
-    for shard in find_shards(options.inputs, options.out):
-        for line in read_lines(shard, Limits()):
-            if line.pool is None or line.pool.query_id in seen:
-                bad += 1
-                continue
-            seen.add(line.pool.query_id)
-            survey.add(line.pool)
+    seen, shards = set[str](), find_shards(options.inputs, options.out)
+    with TemporaryDirectory() as folder:
+        joined = join_sessions(shards, folder) if options.blocks == "session" else None
+        bad = joined.rejected if joined else 0
+        for shard in [joined.path] if joined else shards:
+            for line in read_lines(shard, Limits()):
+                if line.pool is None or line.pool.query_id in seen:
+                    bad += 1
+                    continue
+                seen.add(line.pool.query_id)
+                survey.add(line.pool)
     if not survey.pools:
         raise InputError("the input holds no pool")
     notes = [f"{bad:,} bad input lines would be set aside."] if bad else []
-    if lying := sum(part.requests for part in Parts(options.out) if part.is_open):
+    if protocol_module(options.protocol).ROUNDS != 1:
+        notes += _wrapped(
+            f"What {options.protocol} asks later follows from the first replies: it is taken to "
+            "be as long as the first questions, and as often asked as can be."
+        )
+    if lying := sum(part.requests for part in Parts(options.books) if part.is_open):
         notes.append(f"{lying:,} of the requests that are left lie in batches already.")
     return [*lines(estimate(survey, retry=retried(options))), *notes]
 

@@ -34,6 +34,8 @@ class Summary:
     rejected: int = 0
     missing: int = 0
     """requests that a further round would make"""
+    sweeps: int = 1
+    """how often all of the input was asked about, since questions waited for other judges"""
     reasons: dict[str, int] = field(default_factory=dict)
     """how often requests gave no judgment for which reason; the first hundred reasons"""
     unscored: dict[str, str] = field(default_factory=dict)
@@ -156,12 +158,10 @@ def _why_unscored(pool: Pool, step: Step, options: Options) -> str:
         return "it holds no documents"
     if held < takes:
         return f"it holds {held} of the {takes} documents that a comparison takes"
-    kind = next(iter(protocol.TABLES.values()))  # what scores rest on; others come on top of it
-    judged = sum(isinstance(judgment, kind) for judgment in step.judgments)
-    alike = [f for f in step.failures if protocol.ALONE or len(f.doc_ids) >= takes]
-    asked = judged + len(alike)
-    if judged < options.min_coverage * asked and not (protocol.ALONE and judged):
-        return f"only {judged} of its {asked} requests gave a judgment (--min-coverage)"
+    judged = {protocol.counted(judgment) for judgment in step.judgments} - {None}
+    asked = judged | {protocol.counted(failure) for failure in step.failures} - {None}
+    if len(judged) < options.min_coverage * len(asked) and not (protocol.ALONE and judged):
+        return f"only {len(judged)} of its {len(asked)} requests gave a judgment (--min-coverage)"
     return ""
 
 

@@ -7,13 +7,12 @@ still missing is planned anew.
 """
 
 import asyncio
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from zelo_ray.batch.harvest import Harvester
 from zelo_ray.batch.station import Line, Station
 from zelo_ray.batch.submit import Sender
-from zelo_ray.bookkeeping import Books, Tally
+from zelo_ray.bookkeeping import Books, Tally, known
 from zelo_ray.budget import Till
 from zelo_ray.config import Limit, Options
 from zelo_ray.gate import Estimates, Purse
@@ -63,6 +62,8 @@ class Batcher:
         environ: where keys are found.
         run_id: the run that pays.
         till: who keeps the budget, if there is one.
+        absent: judges of the panel that were lost before, with the reason.
+        again: the same run has been over all pools before.
 
     Raises:
         PanelError: there is no key.
@@ -78,14 +79,17 @@ class Batcher:
         environ: Mapping[str, str],
         run_id: str,
         till: Till | None = None,
+        absent: Mapping[str, str] | None = None,
+        again: bool = False,
     ) -> None:
         self._options, self._panel, self._ledger = options, panel, ledger
+        self._absent, self._again = absent or {}, again
         self._protocol = protocol_module(options.protocol)
         lines = [_line(judge, options, environ) for judge in judges]
         books = Books(ledger, run_id, options.prices)
         # When this comes back from the dead, it is the same spender, who has spent what it had.
         spender, names = f"{run_id} {' '.join(j.name for j in judges)}", {j.name for j in judges}
-        rows = read_rows(options.out) if till else ()
+        rows = read_rows(options.books) if till else ()
         spent = sum(r.dollars or 0.0 for r in rows if r.run_id == run_id and r.judge in names)
         self._station = Station(options, lines, books, Purse(spender, till, spent))
         self._sender = Sender(self._station, run_id)
@@ -156,15 +160,14 @@ class Batcher:
         each = iter(pools())
         while not self.stopped and (pool := await asyncio.to_thread(next, each, None)):
             rounds = self._protocol.rounds(pool, self._panel, self._options)
-            step = await asyncio.to_thread(advance, rounds, self._ledger)
-            missing = Counter(request.judge.name for request in step.missing)
+            step = await asyncio.to_thread(advance, rounds, self._ledger, self._absent)
             for request in step.missing:
                 line = lines.get(request.judge.name)
                 if line and not line.lost and request.key not in line.asked:
                     submitted += await self._sender.spool(line, request)
             planned = self._protocol.count(pool, self._panel, self._options)
             for name, line in lines.items() if first else ():
-                line.tally.known += max(0, planned[name] - missing[name])
+                line.tally.known += known(name, planned[name], 0, [step], self._again)
         for line in lines.values():
             await self._sender.flush(line)
         return submitted

@@ -73,7 +73,7 @@ class Station:
     def __init__(self, options: Options, lines: Sequence[Line], books: Books, purse: Purse) -> None:
         self.options, self.books, self.purse = options, books, purse
         self.lines = {line.judge.name: line for line in lines}
-        self.parts = Parts(options.out)
+        self.parts = Parts(options.books)
         self.kept: dict[str, set[str]] = {}
         """by batch: keys of results that are in the ledger, of batches not wholly harvested"""
         self.stopped = ""

@@ -187,7 +187,7 @@ class Sender:
 
     def _recall(self) -> None:
         """Find out what an earlier run kept of batches that it did not come to the end of."""
-        for row in read_rows(self._station.options.out):
+        for row in read_rows(self._station.options.books):
             if row.batch in self._station.kept:
                 self._station.kept[row.batch].add(row.key)
 

@@ -72,6 +72,7 @@ class _Strict(BaseModel):
 class _Query(_Strict):
     id: _Text
     query: _Text
+    session_id: Any = None
 
 
 class _Document(_Strict):
@@ -82,6 +83,7 @@ class _Document(_Strict):
 
 class _InputLine(_Strict):
     query: _Query
+    session_id: Any = None
     documents: list[_Document] = Field(default_factory=list)
 
 
@@ -172,7 +174,9 @@ def parse_line(file: str, number: int, raw: bytes, limits: Limits) -> Line:
             reason = f"document {document.id!r} is {size:,} bytes; the limit is {limits.document:,}"
             return Line(file, number, raw, reason=reason)
     documents = tuple(Document(d.id, d.content, d.metadata or {}) for d in parsed.documents)
-    return Line(file, number, raw, Pool(parsed.query.id, parsed.query.query, documents))
+    told = (parsed.session_id, parsed.query.session_id)
+    session = next((str(each) for each in told if isinstance(each, str | int)), "")
+    return Line(file, number, raw, Pool(parsed.query.id, parsed.query.query, documents, session))
 
 
 def annotate_line(raw: bytes, found: Mapping[str, Mapping[str, float]], *names: str) -> bytes:

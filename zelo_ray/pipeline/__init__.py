@@ -6,9 +6,8 @@ to be shuffled together again.
 """
 
 import os
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib.metadata import version
 from itertools import groupby
 from typing import Any
@@ -22,35 +21,34 @@ import ray
 import ray.data
 
 from zelo_ray.batch import in_batches
-from zelo_ray.batch.parts import Parts
 from zelo_ray.bookkeeping import Stopped, Tally, is_over_budget
 from zelo_ray.census import Census, Count, take_census
-from zelo_ray.claim import claim
 from zelo_ray.config import Options
 from zelo_ray.formats.pools import find_shards
 from zelo_ray.formats.results import write_json
 from zelo_ray.humans import human_grades
-from zelo_ray.ledger import Ledger, drop_reserves, read_rows
+from zelo_ray.ledger import Ledger, read_rows
 from zelo_ray.pipeline.asking import (
     POOLS_AT_ONCE,
     Timer,
     Watch,
-    absolute,
     ask_all,
     asking,
+    claimed,
     new_run_id,
+    placed,
 )
+from zelo_ray.pipeline.before import joined, look_for_batches, warn
 from zelo_ray.pipeline.desk import open_desk
 from zelo_ray.pipeline.fill import Send
 from zelo_ray.pipeline.learning import learn
 from zelo_ray.pipeline.quota import limits_for
 from zelo_ray.pipeline.rows import Job, dataset_of, parsed
 from zelo_ray.pipeline.session import on_ray
-from zelo_ray.pricing import table_version, unpriced
-from zelo_ray.protocols import Learned, unused
+from zelo_ray.pricing import table_version
+from zelo_ray.protocols import Learned
 from zelo_ray.protocols import module as protocol_module
-from zelo_ray.providers import PanelError, panel_of
-from zelo_ray.providers import module as provider_module
+from zelo_ray.providers import panel_of
 from zelo_ray.records import Judge
 from zelo_ray.settle import Summary, settle, write_results
 from zelo_ray.survey import pilot_lines
@@ -67,54 +65,70 @@ def annotate(options: Options, watch: Watch) -> Summary:
     """
     timer = Timer()
     panel = panel_of(options, os.environ)
-    options = options.model_copy(update={"out": absolute(options.out)})
+    options = placed(options)
     shards = find_shards(options.inputs, options.out)
     human = human_grades(options)
-    with claim(options.out, watch.say):
-        drop_reserves(options.out)
+    with claimed(options, watch, "annotate"):
+        shards, set_aside = joined(options, shards, watch)
+        keep = options.blocks == "query"  # else it is told by now what is bad
         counts = {judge.name: _count(judge, panel, options) for judge in panel}
-        census = take_census(shards, counts, options.out)
+        census = take_census(shards, counts, options.out, keep=keep)
         in_all, only = census, None
         if options.pilot is not None and options.pilot < census.pools:
             only = frozenset(pilot_lines(census.places, options.pilot, options.seed))
             job = Job(options, panel, "", frozenset(), only)
-            census = take_census(shards, counts, options.out, only=job.takes)
+            census = take_census(shards, counts, options.out, only=job.takes, keep=keep)
         timer.lap("read")
+        most = "up to " if protocol_module(options.protocol).ROUNDS != 1 else ""
+        planned = f"{most}{sum(census.planned.values()):,} requests"
         watch.say(
-            f"{census.pools:,} queries, {census.documents:,} documents: "
-            f"{sum(census.planned.values()):,} requests to {', '.join(j.name for j in panel)}"
+            f"{census.pools:,} queries, {census.documents:,} documents: {planned} to "
+            f"{', '.join(judge.name for judge in panel)}"
         )
-        _look_for_batches(options, panel, watch)
-        _warn(options, panel, watch)
+        look_for_batches(options, panel, watch)
+        warn(options, panel, watch)
         run_id = new_run_id()
         job = Job(options, panel, run_id, frozenset(census.repeated), only)
         with on_ray(options), limits_for(run_id):
             timer.lap("start Ray")
-            desk = open_desk(options)
-            missing = -1
-            while missing:  # one sweep for protocols of one round
-                tallies, absent = _ask(job, shards, desk, census, watch)
-                timer.lap("ask")
-                summary = _settle(job, shards, absent)
-                timer.lap("fit and write")
-                if summary.queries != census.pools:
-                    raise Stopped(f"the input held {census.pools:,} pools, now {summary.queries:,}")
-                if summary.missing == missing:
-                    raise Stopped(f"{missing:,} replies are missing and no judge will give them")
-                missing = summary.missing
+            job, summary, tallies = _sweep(job, shards, census, watch, timer)
             if protocol_module(options.protocol).LEARNS:
                 learned = learn(options, human)
-                summary = _settle(job, shards, absent, learned)
+                summary = replace(_settle(job, shards, learned), sweeps=summary.sweeps)
                 summary.raters, summary.shares = list(learned.raters), list(learned.shares)
                 summary.notes = list(learned.notes)
                 timer.lap("learn and score")
-        drop_reserves(options.out)
-        summary.rejected, summary.absent = census.rejected, absent
+        summary.rejected, summary.absent = set_aside + census.rejected, dict(job.absent)
         summary.pilot_of = in_all.pools if only else 0
-        _add_up(summary, run_id)
+        _add_up(summary, job)
         summary.seconds = timer.laps
         _write_run(job, summary, tallies)
     return summary
+
+
+def _sweep(
+    job: Job, shards: Sequence[str], census: Census, watch: Watch, timer: Timer
+) -> tuple[Job, Summary, Mapping[str, Tally]]:
+    """Ask and settle until nothing is missing: once, unless questions wait for other judges' words.
+
+    Returns:
+        The job with the judges that were lost, what it came to, and figures by judge.
+    """
+    desk, sweeps, answered = open_desk(job.options), 0, -1
+    while True:
+        tallies, absent = _ask(job, shards, desk, census, watch)
+        timer.lap("ask")
+        job = replace(job, absent=absent, again=True)
+        summary = _settle(job, shards)
+        timer.lap("fit and write")
+        summary.sweeps = sweeps = sweeps + 1
+        if summary.queries != census.pools:
+            raise Stopped(f"the input held {census.pools:,} pools, now {summary.queries:,}")
+        before, answered = answered, sum(tally.answered for tally in tallies.values())
+        if not summary.missing:
+            return job, summary, tallies
+        if answered == before:
+            raise Stopped(f"{summary.missing:,} replies are missing and no judge will give them")
 
 
 def _count(judge: Judge, panel: Sequence[Judge], options: Options) -> Count:
@@ -123,60 +137,19 @@ def _count(judge: Judge, panel: Sequence[Judge], options: Options) -> Count:
     return lambda pool: protocol.count(pool, panel, options)[judge.name]
 
 
-def _look_for_batches(options: Options, panel: Sequence[Judge], watch: Watch) -> None:
-    """What lies in batches is paid for: nobody may ask it online meanwhile.
-
-    Raises:
-        PanelError: a judge that is to be asked online has open batches.
-    """
-    lying = Counter[str]()
-    for part in Parts(options.out):
-        if part.is_open:
-            lying[part.judge] += part.requests
-    for judge in panel:
-        if lying.pop(judge.name, 0) and not in_batches(judge, options):
-            raise PanelError(
-                f"requests to {judge.name} lie in batches; collect them with --mode batch (to end "
-                f"them first: zelo-ray batches {options.out} --cancel)"
-            )
-    for name, count in lying.items():
-        watch.say(f"{count:,} requests to {name}, who is not on this panel, lie in batches still")
-
-
-def _warn(options: Options, panel: Sequence[Judge], watch: Watch) -> None:
-    """Say what will not be as one might think."""
-    names = [judge.name for judge in panel]
-    if strangers := [n for n in {**options.limits, **options.prices} if n not in names]:
-        watch.say(f"limits or prices that are not used, as the panel is another: {strangers}")
-    if left := [f"--{name.replace('_', '-')}" for name in unused(options)]:
-        watch.say(f"--protocol {options.protocol} does not use {', '.join(left)}")
-    for name in unpriced(panel, options.prices):
-        watch.say(f"{name}: its price is unknown and not counted; give it in the options (prices:)")
-    rounds = protocol_module(options.protocol).ROUNDS
-    if rounds > 1 and any(in_batches(judge, options) for judge in panel):
-        watch.say(f"{options.protocol} asks {rounds} rounds of batches, each may take a day")
-    for judge in panel:
-        given = options.limits.get(judge.name)
-        rpm = provider_module(judge.provider).RATES.get("rpm")
-        if in_batches(judge, options):
-            watch.say(f"{judge.name}: in batches, which may take a day; Ctrl-C leaves them running")
-        elif rpm and not judge.base_url and not (given and given.rpm):
-            watch.say(
-                f"{judge.name}: its limits are not known; it starts at a cautious {rpm:,.0f} "
-                "requests a minute and goes by what the server says (or give limits: rpm, tpm)"
-            )
-
-
 def _ask(
     job: Job, shards: Sequence[str], desk: Any, census: Census, watch: Watch
 ) -> tuple[dict[str, Tally], dict[str, str]]:
     """Ask every judge what the ledger does not hold, the providers side by side.
 
+    Those that are lost already are asked nothing.
+
     Returns:
         Figures by judge, and the judges that are asked nothing more, with the reason.
     """
     online, sent = [], []
-    for _, each in groupby(sorted(job.panel, key=lambda j: j.provider), lambda j: j.provider):
+    panel = [judge for judge in job.panel if judge.name not in job.absent]
+    for _, each in groupby(sorted(panel, key=lambda j: j.provider), lambda j: j.provider):
         judges = list(each)
         away = [judge for judge in judges if in_batches(judge, job.options)]
         for judge in away:  # an actor each, so that no judge's full queue holds up another
@@ -196,9 +169,9 @@ def _ask(
 class Settle:
     """Turns replies into judgments and scores, for whole pools."""
 
-    def __init__(self, job: Job, absent: Mapping[str, str], learned: Learned | None) -> None:
-        self._job, self._absent, self._learned = job, absent, learned
-        self._ledger = Ledger(job.options.out)
+    def __init__(self, job: Job, learned: Learned | None) -> None:
+        self._job, self._learned = job, learned
+        self._ledger = Ledger(job.options.books)
 
     def __call__(self, block: pa.Table) -> pa.Table:
         """Settle the pools of a block."""
@@ -206,22 +179,17 @@ class Settle:
         lines = parsed(block)
         return settle(
             *(lines, job.panel, job.options, self._ledger),
-            absent=self._absent,
+            absent=job.absent,
             learned=self._learned,
         )
 
 
-def _settle(
-    job: Job,
-    shards: Sequence[str],
-    absent: Mapping[str, str],
-    learned: Learned | None = None,
-) -> Summary:
+def _settle(job: Job, shards: Sequence[str], learned: Learned | None = None) -> Summary:
     """Turn replies into results; into judgments only, where scores have to be learned first."""
     only = bool(protocol_module(job.options.protocol).LEARNS) and learned is None
     dataset = dataset_of(job, shards).map_batches(
         Settle,
-        fn_constructor_args=(job, absent, learned),
+        fn_constructor_args=(job, learned),
         batch_size=POOLS_AT_ONCE,
         batch_format="pyarrow",
         num_cpus=0,
@@ -231,11 +199,11 @@ def _settle(
     return write_results(blocks, job.options, judgments_only=only)
 
 
-def _add_up(summary: Summary, run_id: str) -> None:
+def _add_up(summary: Summary, job: Job) -> None:
     """The money, from the books: actors that died took their own figures with them."""
-    for row in read_rows(summary.out):
+    for row in read_rows(job.options.books):
         summary.dollars_in_all += row.dollars or 0.0
-        if row.run_id == run_id:
+        if row.run_id == job.run_id:
             summary.dollars += row.dollars or 0.0
             summary.unpriced += row.dollars is None
 

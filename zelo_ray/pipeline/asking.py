@@ -15,7 +15,9 @@ import ray.data
 from ray.exceptions import RayError
 
 from zelo_ray.bookkeeping import Tally
-from zelo_ray.ledger import LedgerError
+from zelo_ray.claim import claim
+from zelo_ray.config import Asking, Kind
+from zelo_ray.ledger import LedgerError, drop_reserves
 from zelo_ray.pipeline.fill import Ask
 from zelo_ray.pipeline.rows import Job, dataset_of
 from zelo_ray.records import Judge
@@ -127,6 +129,28 @@ def _watching(
         looking.join()
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def placed(options: Kind) -> Kind:
+    """The options with absolute places; see `absolute`."""
+    places = {"out": absolute(options.out), "ledger": absolute(options.books)}
+    return options.model_copy(update=places)
+
+
+@contextlib.contextmanager
+def claimed(options: Asking, watch: Watch, kind: str) -> Iterator[None]:
+    """Hold the only right to write results, and replies to the ledger.
+
+    Raises:
+        ClaimError: another run holds it, or another command than ``kind`` left its results there.
+    """
+    with contextlib.ExitStack() as claims:
+        claims.enter_context(claim(options.out, watch.say, kind))
+        if options.books != options.out:
+            claims.enter_context(claim(options.books, watch.say, None))
+        drop_reserves(options.books)
+        yield
+        drop_reserves(options.books)
 
 
 def absolute(out: str) -> str:

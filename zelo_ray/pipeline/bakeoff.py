@@ -27,23 +27,23 @@ from zelo_ray.bakeoff import (
 )
 from zelo_ray.bookkeeping import Stopped, Tally
 from zelo_ray.census import Census, Count, take_census
-from zelo_ray.claim import claim
 from zelo_ray.config import BakeoffOptions, OptionError, Options
 from zelo_ray.formats.pools import InputError, Limits, Line, find_shards, read_lines
 from zelo_ray.formats.results import write_json
 from zelo_ray.formats.runs import read_runs
 from zelo_ray.formats.tables import schema_of
 from zelo_ray.formats.truth import pools_of_truth, read_truth
-from zelo_ray.ledger import Ledger, drop_reserves
+from zelo_ray.ledger import Ledger
 from zelo_ray.measures import Truth, parse_measures
 from zelo_ray.pipeline.asking import (
     POOLS_AT_ONCE,
     Timer,
     Watch,
-    absolute,
     ask_all,
     asking,
+    claimed,
     new_run_id,
+    placed,
 )
 from zelo_ray.pipeline.desk import open_desk
 from zelo_ray.pipeline.quota import limits_for
@@ -90,13 +90,12 @@ def bakeoff(options: BakeoffOptions, watch: Watch) -> Outcome:
         Stopped: while asking; nothing that was paid for is lost.
     """
     timer, run_id = Timer(), new_run_id()
-    options = options.model_copy(update={"out": absolute(options.out)})
+    options = placed(options)
     parse_measures(options.measures)
     arms = {arm.name: arm for arm in arms_of(options, os.environ, run_id=run_id)}
     if not arms and not options.runs:
         raise OptionError("no arm: name --rerankers, such as original bm25, or --runs FILE")
-    with claim(options.out, watch.say, "bakeoff"):
-        drop_reserves(options.out)
+    with claimed(options, watch, "bakeoff"):
         table = read_truth(options.truth)
         runs = [Entry(name, run) for name, run in read_runs(options.runs).items()]
         _refuse_twins([*arms, *(entry.name for entry in runs)])
@@ -259,7 +258,7 @@ def _gather(field: _Field, absent: Mapping[str, str]) -> _Ranked:
     first = next(iter(field.arms))
     dataset = dataset_of(field.job(first), field.shards).map_batches(
         Rank,
-        fn_constructor_args=(field.arms, field.job(first).options.out, absent),
+        fn_constructor_args=(field.arms, field.job(first).options.books, absent),
         batch_size=POOLS_AT_ONCE,
         batch_format="pyarrow",
         num_cpus=0,

@@ -109,7 +109,7 @@ def open_desk(options: Asking) -> Any:
     """The desk of a run, on the node of its driver; it comes back if it dies."""
     spent = 0.0
     if options.max_usd is not None:
-        spent = sum(row.dollars or 0.0 for row in read_rows(options.out))
+        spent = sum(row.dollars or 0.0 for row in read_rows(options.books))
     here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
     actor: Any = Desk
     return actor.options(scheduling_strategy=here).remote(options.max_usd, spent)

@@ -53,7 +53,7 @@ class Ask:
             await self._give_up("its process died again and again")
             return
         try:
-            self._ledger = Ledger(options.out, self._job.run_id, retried(options))
+            self._ledger = Ledger(options.books, self._job.run_id, retried(options))
             self._asker = Asker(
                 options,
                 self._job.panel,
@@ -63,6 +63,8 @@ class Ask:
                 run_id=self._job.run_id,
                 quota=ClusterQuota(self._job.run_id),
                 till=DeskTill(self._desk) if options.max_usd is not None else None,
+                absent=self._job.absent,
+                again=self._job.again,
             )
         except LedgerError as error:
             await self._desk.stop.remote(str(error))
@@ -111,7 +113,7 @@ class Send:
         """Return when nothing is missing that these judges can answer, or the run is stopped."""
         options = self._job.options
         try:
-            ledger = Ledger(options.out, self._job.run_id, retried(options))
+            ledger = Ledger(options.books, self._job.run_id, retried(options))
             batcher = Batcher(
                 options,
                 self._job.panel,
@@ -120,6 +122,8 @@ class Send:
                 environ=os.environ,
                 run_id=self._job.run_id,
                 till=DeskTill(self._desk) if options.max_usd is not None else None,
+                absent=self._job.absent,
+                again=self._job.again,
             )
         except (LedgerError, PanelError) as error:
             await self._desk.stop.remote(str(error))

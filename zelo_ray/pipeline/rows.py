@@ -1,7 +1,7 @@
 """The job, and its input as rows of a dataset: one line of JSON each, whole from end to end."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -28,6 +28,10 @@ class Job:
     """the lines to take, such as a pilot's; None: all"""
     label: str = ""
     """what its one judge is called where figures are told; empty: by the judge's own name"""
+    absent: Mapping[str, str] = field(default_factory=dict)
+    """judges of the panel that were lost, with the reason: they are asked nothing more"""
+    again: bool = False
+    """whether this run has been over all pools before"""
 
     def called(self, judge: str) -> str:
         """What a judge is called where figures are told."""

@@ -23,7 +23,14 @@ _OBJECT_STORE_BYTES = 512 * 2**20
 
 @contextlib.contextmanager
 def on_ray(options: Asking) -> Iterator[None]:
-    """Join the cluster that ``RAY_ADDRESS`` names, else start a private one on this machine."""
+    """Join the cluster that ``RAY_ADDRESS`` names, else start a private one on this machine.
+
+    Where this process is on Ray already, it stays there.
+    """
+    if ray.is_initialized():
+        _refuse_unshared(options)
+        yield
+        return
     folder = ""
     where: dict[str, Any] = {}
     if not os.environ.get("RAY_ADDRESS"):
@@ -55,7 +62,7 @@ def on_ray(options: Asking) -> Iterator[None]:
             if type(handler).__name__ == "PlainRayHandler":
                 handler.setLevel(logging.ERROR)
     try:
-        _refuse_unshared(options.out)
+        _refuse_unshared(options)
         yield
     finally:
         ray.shutdown()
@@ -76,24 +83,24 @@ def _hushed() -> Iterator[None]:
         os.close(kept)
 
 
-def _refuse_unshared(out: str) -> None:
+def _refuse_unshared(options: Asking) -> None:
     """A path on one node's disk is no place for a cluster's ledger.
 
     Raises:
-        LedgerError: some node does not see the output directory.
+        LedgerError: some node does not see the output directory, or the ledger's.
     """
     nodes: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
-    if "://" in out or len(nodes) == 1:
+    places = [place for place in {options.out, options.books} if "://" not in place]
+    if len(nodes) == 1 or not places:
         return
 
     @ray.remote(num_cpus=0)
     def sees(path: str) -> bool:
         return Path(path).exists()
 
-    path = str(Path(out).resolve() / ".run.lock")
     for node in nodes:
-        if not node["Alive"]:
-            continue
         strategy = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
-        if not ray.get(sees.options(scheduling_strategy=strategy).remote(path)):
-            raise LedgerError(f"{out}: not every node sees it; use shared storage or a URL")
+        for place in places if node["Alive"] else ():
+            path = str(Path(place).resolve() / ".run.lock")
+            if not ray.get(sees.options(scheduling_strategy=strategy).remote(path)):
+                raise LedgerError(f"{place}: not every node sees it; use shared storage or a URL")

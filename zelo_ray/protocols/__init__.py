@@ -2,12 +2,15 @@
 
 A protocol is a plain generator: it yields a list of requests (a round), is sent the list of
 replies, and returns its judgments. It imports no client, no event loop, no Ray and no file system,
-so to resume is to run it again. A new one is a module with the names of `Module` and a line in
-``PROTOCOLS``; or in ``RANKERS``, if it asks one judge for the order of a pool.
+so to resume is to run it again. Parts that need not wait for each other, such as the debates of
+different judges, are generators of their own, which it yields as `Apart`. A new one is a module
+with the names of `Module` and a line in ``PROTOCOLS``; or in ``RANKERS``, if it asks one judge for
+the order of a pool.
 """
 
-from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Generator, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, Protocol, cast
 
@@ -22,6 +25,10 @@ PROTOCOLS = {
     "zelo": "zelo_ray.protocols.zelo",
     "graded": "zelo_ray.protocols.graded",
     "zelo+graded": "zelo_ray.protocols.zelo_graded",
+    "best-of": "zelo_ray.protocols.best_of",
+    "samre": "zelo_ray.protocols.samre",
+    "baseline-strong": "zelo_ray.protocols.baseline_strong",
+    "baseline-weak": "zelo_ray.protocols.baseline_weak",
 }
 """Ways of judging, by a panel."""
 
@@ -32,8 +39,22 @@ RANKERS = {
 }
 """Ways of ordering a pool, by one judge. Its judgments are the lines of a run, or one `Failure`."""
 
-Rounds = Generator[list[Request], list[Reply], list[Any]]
-"""Yields requests, is sent their replies in the same order, returns judgments and `Failure`."""
+
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """Parts of a protocol that go on side by side, each as soon as its own replies are there.
+
+    What they return is sent back as a list, when all have come to their end.
+    """
+
+    parts: Sequence["Rounds"]
+
+
+Rounds = Generator[list[Request] | Apart, list[Any], Any]
+"""Yields requests, is sent their replies in the same order, returns judgments and `Failure`.
+
+A part of a protocol returns whatever its protocol takes.
+"""
 
 
 class Module(Protocol):
@@ -47,8 +68,8 @@ class Module(Protocol):
     """The tables of a whole run from which `learn` learns; () if scores need none."""
     VERDICTS: tuple[type[BaseModel], ...]
     """The models that answers to its requests must satisfy."""
-    ROUNDS: int
-    """How many rounds of requests a pool takes at most, one after another."""
+    ROUNDS: int | None
+    """How many rounds of requests a pool takes at most, one after another; None: it depends."""
     MIN_DOCUMENTS: int
     """Smaller pools are reported, and nothing is asked about them."""
 
@@ -62,7 +83,13 @@ class Module(Protocol):
         """Ask the panel about one pool."""
 
     def count(self, pool: Pool, panel: Sequence[Judge], options: Options) -> dict[str, int]:
-        """How many requests a pool is expected to take of each judge, without making them."""
+        """How many requests a pool takes of each judge at most, without making them."""
+
+    def counted(self, row: Any) -> Hashable | None:
+        """What ``min_coverage`` counts a judgment or failure as; None: as nothing. In PROTOCOLS.
+
+        What has a judgment is covered, though it may have failures as well.
+        """
 
     def fit(
         self, judgments: Sequence[Sequence[Any]], options: Options, learned: Any = None
@@ -160,30 +187,98 @@ class Step:
     judgments: tuple[Any, ...] = ()
     failures: tuple[Failure, ...] = ()
     missing: tuple[Request, ...] = ()
+    keys: tuple[str, ...] = ()
+    """of the replies that it has taken in so far"""
+    heard: Mapping[str, int] = field(default_factory=dict)
+    """how many these are, by judge"""
 
 
-def advance(rounds: Rounds, replies: Replies, absent: Mapping[str, str] | None = None) -> Step:
-    """Run a protocol as far as the replies at hand carry it.
+class Progress:
+    """A protocol on its way over one pool. It goes on from where it was: no reply is read twice.
 
     Args:
         rounds: the protocol's generator, fresh.
-        replies: where replies are found.
-        absent: judges that are asked nothing more, with the reason; what they have not answered
-            counts as failed.
     """
-    absent = absent or {}
-    try:
-        requests = next(rounds)
-        while True:
-            missing = {r.key: r for r in requests if not replies.has(r.key)}
-            if any(r.judge.name not in absent for r in missing.values()):
-                return Step(missing=tuple(missing.values()))
-            found = iter(replies.read([r.key for r in requests if r.key not in missing]))
-            requests = rounds.send(
-                [_unasked(r, absent) if r.key in missing else next(found) for r in requests]
-            )
-    except StopIteration as ended:
+
+    def __init__(self, rounds: Rounds) -> None:
+        self._part = _Part(rounds)
+
+    def step(self, replies: Replies, absent: Mapping[str, str] | None = None) -> Step:
+        """Go as far as the replies at hand carry.
+
+        Args:
+            replies: where replies are found.
+            absent: judges that are asked nothing more, with the reason; what they have not answered
+                counts as failed.
+        """
+        missing = {request.key: request for request in self._part.go(replies, absent or {})}
+        heard = list(self._part.heard())
+        keys = tuple(request.key for request in heard)
+        counts = Counter(request.judge.name for request in heard)
+        if missing:
+            return Step(missing=tuple(missing.values()), keys=keys, heard=counts)
         return Step(
-            judgments=tuple(found for found in ended.value if not isinstance(found, Failure)),
-            failures=tuple(found for found in ended.value if isinstance(found, Failure)),
+            judgments=tuple(found for found in self._part.result if not isinstance(found, Failure)),
+            failures=tuple(found for found in self._part.result if isinstance(found, Failure)),
+            keys=keys,
+            heard=counts,
         )
+
+
+class _Part:
+    """A generator on its way: it waits for replies, or for parts of its own."""
+
+    def __init__(self, rounds: Rounds) -> None:
+        self._rounds = rounds
+        self._begun = self._ended = False
+        self._requests: list[Request] = []
+        self._parts: list[_Part] | None = None
+        self._heard: list[Request] = []
+        self.result: Any = ()
+
+    def heard(self) -> Iterator[Request]:
+        """The requests whose replies were sent so far."""
+        yield from self._heard
+        for part in self._parts or ():
+            yield from part.heard()
+
+    def go(self, replies: Replies, absent: Mapping[str, str]) -> Sequence[Request]:
+        """Go on as far as possible; the requests that it then waits for, none at its end."""
+        if not self._begun:  # what takes long is not done before it is asked for
+            self._begun = True
+            self._send(None)
+        while not self._ended:
+            if self._parts is not None:
+                if missing := [r for part in self._parts for r in part.go(replies, absent)]:
+                    return missing
+                self._heard = list(self.heard())
+                self._send([part.result for part in self._parts])
+                continue
+            missing = [request for request in self._requests if not replies.has(request.key)]
+            if any(request.judge.name not in absent for request in missing):
+                return missing
+            unasked = {request.key for request in missing}
+            there = [request for request in self._requests if request.key not in unasked]
+            self._heard += there
+            found = iter(replies.read([request.key for request in there]))
+            self._send(
+                [_unasked(r, absent) if r.key in unasked else next(found) for r in self._requests]
+            )
+        return ()
+
+    def _send(self, answers: list[Any] | None) -> None:
+        self._requests, self._parts = [], None
+        try:
+            wanted = next(self._rounds) if answers is None else self._rounds.send(answers)
+        except StopIteration as ended:
+            self._ended, self.result = True, ended.value
+            return
+        if isinstance(wanted, Apart):
+            self._parts = [_Part(part) for part in wanted.parts]
+        else:
+            self._requests = wanted
+
+
+def advance(rounds: Rounds, replies: Replies, absent: Mapping[str, str] | None = None) -> Step:
+    """Run a protocol from its beginning, as far as the replies at hand carry: see `Progress`."""
+    return Progress(rounds).step(replies, absent)

@@ -21,7 +21,7 @@ from zelo_ray.config import Options
 from zelo_ray.protocols import Rounds
 from zelo_ray.protocols.sheets import Grading, sheets
 from zelo_ray.rating import Fit
-from zelo_ray.records import Grade, GradedScore, Judge, Pool, Rater, Share
+from zelo_ray.records import Failure, Grade, GradedScore, Judge, Pool, Rater, Share
 
 TABLES = {"grades": Grade}
 SCORE = GradedScore
@@ -65,6 +65,11 @@ def count(pool: Pool, panel: Sequence[Judge], options: Options) -> dict[str, int
     """One request for each document and repeat."""
     documents = len(pool.documents[: options.document_limit])
     return {judge.name: documents * options.repeats for judge in panel}
+
+
+def counted(row: Grade | Failure) -> str:
+    """Each request for itself."""
+    return row.key
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from zelo_ray.records import Document, Judge, Pool, Ranked, Request
 
 PROMPT = "listwise-1"
 TABLES = {"runs": Ranked}
-ROUNDS = 1000  # a window each: more than a pool of ten thousand documents takes
+ROUNDS = None  # one for each window
 MIN_DOCUMENTS = 1
 
 _WINDOW, _STEP = 20, 10  # the paper's, section 4.2

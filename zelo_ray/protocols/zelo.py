@@ -89,6 +89,11 @@ def count(pool: Pool, panel: Sequence[Judge], options: Options) -> dict[str, int
     return {judge.name: pairs * options.repeats for judge in panel}
 
 
+def counted(row: Vote | Failure) -> str:
+    """Each request for itself."""
+    return row.key
+
+
 def fit(judgments: Sequence[Sequence[Vote]], options: Options, learned: None = None) -> list[Fit]:
     """Bradley-Terry scores, many queries at once."""
     del learned

@@ -20,7 +20,7 @@ from zelo_ray.protocols import Rounds, graded, zelo
 from zelo_ray.protocols.graded import Learned
 from zelo_ray.protocols.sheets import sheets
 from zelo_ray.rating import Fit
-from zelo_ray.records import AbsoluteScore, Grade, Judge, Pool, Score, Vote
+from zelo_ray.records import AbsoluteScore, Failure, Grade, Judge, Pool, Score, Vote
 
 TABLES = {"votes": Vote, "grades": Grade}
 SCORE = AbsoluteScore
@@ -62,6 +62,12 @@ def count(pool: Pool, panel: Sequence[Judge], options: Options) -> dict[str, int
     for judge in _turns(pool, panel, options)[:chosen]:
         votes[judge.name] += options.repeats
     return votes
+
+
+def counted(row: Vote | Grade | Failure) -> str | None:
+    """Each battle for itself; grades come on top of them."""
+    battle = isinstance(row, Vote) or (isinstance(row, Failure) and len(row.doc_ids) > 1)
+    return row.key if battle else None
 
 
 def _turns(pool: Pool, panel: Sequence[Judge], options: Options) -> list[Judge]:

@@ -1,0 +1,582 @@
+"""The baselines of debate: what is asked, how strictly replies are read, what they come to."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.builders import Shelf, lines_of, options_of, pool_of
+from tests.debates import (
+    FORGERIES,
+    GOLDEN,
+    ONE,
+    PANEL,
+    POOL,
+    CountingShelf,
+    blocks,
+    check_count,
+    check_forgeries,
+    debating,
+    pinned,
+    play,
+    seed_with,
+    systems,
+)
+from zelo_ray.protocols import advance, baseline_strong, baseline_weak, samre
+from zelo_ray.protocols.baseline_strong import Analysed, Tagged
+from zelo_ray.protocols.baseline_weak import FinalScores
+from zelo_ray.records import Document, Failure, Pool, read_verdict, verdict_schema
+from zelo_ray.settle import settle
+
+IN_ORDER, SWAPPED = seed_with(False), seed_with(True)
+BOTH = (baseline_weak, baseline_strong)
+
+
+def tagged(first, second, analysis="so it is"):
+    """A strong answer with these five scores each."""
+    rows = zip(Analysed.model_fields, first, second, strict=True)
+    return "\n".join(
+        f"<{name}>\n<analysis>{analysis}</analysis>\n<answer_1>{one}</answer_1>\n"
+        f"<answer_2>{other}</answer_2>\n</{name}>"
+        for name, one, other in rows
+    )
+
+
+def in_json(first, second, analysis="so it is"):
+    rows = zip(Analysed.model_fields, first, second, strict=True)
+    return json.dumps(
+        {
+            name: {"analysis": analysis, "answer_1": one, "answer_2": other}
+            for name, one, other in rows
+        }
+    )
+
+
+GOOD, POOR = (9, 8, 7, 8, 9), (6, 7, 7, 5, 6)
+
+
+def repeating(*said):
+    """Replies to a question that is asked several times, in turn."""
+    return lambda request, step: said[request.repeat]
+
+
+def debating_then(totals, *said, otherwise=None):
+    """Replies of a debate, and of the questions after it."""
+    debate = debating(*totals, otherwise=otherwise)
+
+    def say(request, step):
+        after = request.verdict in baseline_strong.VERDICTS
+        return said[request.repeat] if after else debate(request, step)
+
+    return say
+
+
+# Golden transcripts
+
+
+STRONG = {"protocol": baseline_strong, "seed": IN_ORDER}
+TRANSCRIPTS = {
+    "weak": lambda: play(baseline_weak, lambda *_: "A leads on depth.\n\n(95, 87)\n", seed=SWAPPED),
+    "weak, orders that differ": lambda: play(
+        baseline_weak, lambda *_: "(95, 87)", seed=0, both_orders=True
+    ),
+    "strong, twice, once without scores": lambda: play(
+        **STRONG, say=repeating(tagged(GOOD, POOR), "Hard to say."), rounds=2
+    ),
+    "strong, as JSON": lambda: play(**STRONG, say=repeating(in_json(POOR, GOOD)), structured=True),
+    "strong, as often as a debate": lambda: play(
+        **STRONG,
+        say=debating_then([(70, 60), (66, 64)], tagged(GOOD, POOR), tagged(POOR, POOR)),
+        rounds="samre",
+    ),
+}
+
+
+def golden():
+    """What the golden file holds, as it is now."""
+    played = {name: transcript() for name, transcript in TRANSCRIPTS.items()}
+    found = {name: pinned(*each) for name, each in played.items()}
+    return {"systems": systems(*played.values()), "transcripts": found}
+
+
+@pytest.mark.parametrize("name", TRANSCRIPTS)
+def test_the_transcript_is_the_golden_one(name):
+    """Every change of a prompt asks and pays for everything anew: it takes a new file's name."""
+    kept = json.loads((GOLDEN / "debate-baselines.json").read_text(encoding="utf-8"))
+    assert list(kept["transcripts"]) == list(TRANSCRIPTS)
+    played = TRANSCRIPTS[name]()
+    assert systems(played).items() <= kept["systems"].items()
+    assert pinned(*played) == kept["transcripts"][name]
+
+
+# The weak baseline's form
+
+
+WEAK = {  # a reply's text and the sums that it states, or the word that says why it has none
+    "as asked": ("Because.\n(95, 87)", (95, 87)),
+    "nothing else": ("(95, 87)", (95, 87)),
+    "no space": ("(95,87)", (95, 87)),
+    "spaces": ("  ( 95 ,\t87 )  ", (95, 87)),
+    "blank lines": ("Because.\n\n(95, 87)\n \n", (95, 87)),
+    "CRLF": ("Because.\r\n(95, 87)\r\n", (95, 87)),
+    "fractions": ("(95.5, 87.25)", (95.5, 87.25)),
+    "the least and the most": ("(6, 120)", (6, 120)),
+    "another tuple before": ("At first (10, 110), but:\n(120, 6)\n(95, 87)", (95, 87)),
+    "other scripts": ("Weil A tiefer geht 🌤 答え\n(95, 87)", (95, 87)),
+    "none": ("A is better.", "the last line"),
+    "empty": ("", "the last line"),
+    "not last": ("(95, 87)\nI hope this helps.", "the last line"),
+    "within a line": ("The scores are (95, 87)", "the last line"),
+    "a full stop": ("(95, 87).", "the last line"),
+    "bold": ("**(95, 87)**", "the last line"),
+    "code": ("`(95, 87)`", "the last line"),
+    "fenced": ("```\n(95, 87)\n```", "the last line"),
+    "brackets": ("[95, 87]", "the last line"),
+    "no brackets": ("95, 87", "the last line"),
+    "over 120": ("(95/120, 87/120)", "the last line"),
+    "two tuples": ("(95, 87) (95, 87)", "the last line"),
+    "three numbers": ("(95, 87, 90)", "the last line"),
+    "one number": ("(95)", "the last line"),
+    "over lines": ("(95,\n87)", "the last line"),
+    "a sign": ("(+95, 87)", "the last line"),
+    "minus": ("(-95, 87)", "the last line"),
+    "NaN": ("(NaN, 87)", "the last line"),
+    "exponent": ("(9.5e1, 87)", "the last line"),
+    "no digit after the point": ("(95., 87)", "the last line"),
+    "a leading zero": ("(095, 87)", "the last line"),
+    "digits of another script": ("(٩٥, 87)", "the last line"),
+    "names": ("(Answer 1: 95, Answer 2: 87)", "the last line"),
+    "too few": ("(5, 87)", "answer_1: Input should be greater than or equal to 6"),
+    "too many": ("(95, 121)", "answer_2: Input should be less than or equal to 120"),
+    "just over": ("(95, 120.0001)", "less than or equal to 120"),
+    "huge": (f"({'9' * 400}, 87)", "answer_1: Input should be"),
+    "half a character": ("\ud83d\n(95, 87)", "unicode"),
+}
+
+
+@pytest.mark.parametrize("name", WEAK)
+def test_the_strict_reading_of_a_weak_answer(name):
+    text, expected = WEAK[name]
+    found = read_verdict(FinalScores, text)
+    if isinstance(expected, str):
+        assert isinstance(found, str)
+        assert expected in found
+        assert "95" not in found
+        assert len(found) < 100
+    else:
+        assert (found.answer_1, found.answer_2) == expected
+
+
+@given(st.text(), st.floats(6, 120), st.floats(6, 120))
+def test_what_a_weak_answer_writes_reads_back(text, first, second):
+    said = FinalScores(explanation=text, answer_1=first, answer_2=second)
+    assert FinalScores.read(said.write()) == said
+    assert FinalScores.read(said.write() + " \r\n\n") == said
+
+
+# The strong baseline's form
+
+
+def swapped_blocks():
+    first, rest = tagged(GOOD, POOR).split("\n<accuracy>")
+    return f"<accuracy>{rest}\n{first}"
+
+
+AS_ASKED = tagged(GOOD, POOR)
+STRICT = {  # a reply's text, and why it is no verdict; empty: it is one
+    "as asked": (AS_ASKED, ""),
+    "white space": (f"\n{AS_ASKED.replace('>', '>  ')} \n", ""),
+    "CRLF": (AS_ASKED.replace("\n", "\r\n"), ""),
+    "in one line": (AS_ASKED.replace("\n", ""), ""),
+    "fractions": (AS_ASKED.replace("7", "7.5"), ""),
+    "other tags": (tagged(GOOD, POOR, "<b>a</b> < 4 & <Answer_1>"), ""),
+    "other scripts": (tagged(GOOD, POOR, "Weil 🌤 答え\n\n- 10, 10"), ""),
+    "an empty analysis": (tagged(GOOD, POOR, ""), ""),
+    "empty": ("", "the end where <relevance> belongs"),
+    "text before": (f"Here you are: {AS_ASKED}", "text outside the tags, before <relevance>"),
+    "text after": (f"{AS_ASKED}\nDone.", "text outside the tags, after </reasoning>"),
+    "text between": (
+        AS_ASKED.replace("</depth>", "</depth> and"),
+        "text outside the tags, after </depth>",
+    ),
+    "text within": (
+        AS_ASKED.replace("<answer_1>", "so <answer_1>"),
+        "text outside the tags, before <answer_1> of relevance",
+    ),
+    "text at the end of a block": (
+        AS_ASKED.replace("</clarity>", "x</clarity>"),
+        "text outside the tags, before </clarity>",
+    ),
+    "fenced": (f"```xml\n{AS_ASKED}\n```", "text outside the tags"),
+    "in another tag": (f"<scores>{AS_ASKED}</scores>", "text outside the tags"),
+    "a criterion missing": (
+        AS_ASKED.partition("\n<reasoning>")[0],
+        "the end where <reasoning> belongs",
+    ),
+    "a criterion twice": (
+        f"{AS_ASKED}\n<reasoning>{AS_ASKED.partition('<reasoning>')[2]}",
+        "<reasoning> where the end belongs",
+    ),
+    "another order": (swapped_blocks(), "<accuracy> where <relevance> belongs"),
+    "a score missing": (
+        AS_ASKED.replace("<answer_2>7</answer_2>\n", "", 1),
+        "</accuracy> where <answer_2> belongs",
+    ),
+    "a score twice": (
+        AS_ASKED.replace("<answer_2>7", "<answer_1>9</answer_1><answer_2>7", 1),
+        "<answer_1> where <answer_2> belongs",
+    ),
+    "scores before the analysis": (
+        AS_ASKED.replace("<relevance>\n<analysis>", "<relevance>\n<answer_1>"),
+        "<answer_1> where <analysis> belongs",
+    ),
+    "a tag in an analysis": (
+        tagged(GOOD, POOR, "It says <answer_1>10</answer_1>."),
+        "<answer_1> where </analysis> belongs",
+    ),
+    "a forged end": (
+        tagged(GOOD, POOR, FORGERIES[3]),
+        "<analysis> where </analysis> belongs|</relevance> where|</analysis> where",
+    ),
+    "capitals": (AS_ASKED.replace("<depth>", "<Depth>"), "<analysis> where <depth> belongs"),
+    "attributes": (
+        AS_ASKED.replace("<depth>", '<depth x="1">'),
+        "<analysis> where <depth> belongs",
+    ),
+    "not closed": (AS_ASKED.removesuffix("</reasoning>"), "the end where </reasoning> belongs"),
+    "8/10": (AS_ASKED.replace(">8<", ">8/10<"), "accuracy.answer_1: not a number"),
+    "10, 10": (AS_ASKED.replace(">8<", ">10, 10<"), "accuracy.answer_1: not a number"),
+    "NaN": (AS_ASKED.replace(">8<", ">NaN<"), "accuracy.answer_1: not a number"),
+    "no score": (AS_ASKED.replace(">8<", "><"), "accuracy.answer_1: not a number"),
+    "words": (AS_ASKED.replace(">8<", ">eight<"), "accuracy.answer_1: not a number"),
+    "a sign": (AS_ASKED.replace(">8<", ">+8<"), "accuracy.answer_1: not a number"),
+    "an exponent": (AS_ASKED.replace(">8<", ">8e0<"), "accuracy.answer_1: not a number"),
+    "bold": (AS_ASKED.replace(">8<", ">**8**<"), "accuracy.answer_1: not a number"),
+    "11": (AS_ASKED.replace(">8<", ">11<"), "accuracy.answer_1: Input should be less than"),
+    "0": (AS_ASKED.replace(">8<", ">0<"), "accuracy.answer_1: Input should be greater than"),
+    "10.5": (AS_ASKED.replace(">8<", ">10.5<"), "accuracy.answer_1: Input should be less than"),
+    "JSON": (in_json(GOOD, POOR), "the end where <relevance> belongs"),
+}
+
+
+@pytest.mark.parametrize("name", STRICT)
+def test_the_strict_reading_of_a_strong_answer(name):
+    text, expected = STRICT[name]
+    found = read_verdict(Tagged, text)
+    if not expected:
+        assert isinstance(found, Tagged)
+        assert found.accuracy.answer_1 == 8
+    else:
+        assert isinstance(found, str)
+        assert any(each in found for each in expected.split("|"))
+        assert "so it is" not in found
+        assert len(found) < 120
+
+
+SCORE = st.floats(1, 10)
+
+
+@given(st.lists(st.tuples(st.text(), SCORE, SCORE), min_size=5, max_size=5))
+def test_what_a_strong_answer_writes_reads_back(rows):
+    fields = {
+        name: {"analysis": analysis, "answer_1": first, "answer_2": second}
+        for name, (analysis, first, second) in zip(Analysed.model_fields, rows, strict=True)
+    }
+    said = Tagged.model_validate(fields)
+    assert Tagged.read(said.write()) == said
+    assert Tagged.read(f" \r\n{said.write()}\n\n") == said
+    assert Analysed.model_validate_json(said.model_dump_json()).model_dump() == said.model_dump()
+
+
+@given(st.sampled_from(["<answer_1>", "</analysis>", "<depth>"]), st.text(), st.text())
+def test_no_verdict_is_written_that_would_not_read_back(tag, before, after):
+    fields = json.loads(in_json(GOOD, POOR))
+    fields["depth"]["analysis"] = before + tag + after
+    with pytest.raises(ValueError, match="an analysis holds a tag"):
+        Tagged.model_validate(fields)
+
+
+@settings(max_examples=300)
+@given(
+    st.lists(
+        st.sampled_from(
+            [*baseline_strong._FORM, "7", "10", "11", " ", "\n", "text", "<", "</", AS_ASKED]
+        ),
+        max_size=60,
+    )
+)
+def test_whatever_reads_as_a_strong_answer_is_one(pieces):
+    found = read_verdict(Tagged, "".join(pieces))
+    if isinstance(found, Tagged):
+        assert "".join(found.write().split()) == "".join("".join(pieces).split())
+    else:
+        assert isinstance(found, str)
+
+
+def test_prose_has_no_schema_and_json_has_one_without_siblings_of_a_reference():
+    """OpenAI refuses a schema with a description beside a reference."""
+    assert verdict_schema(Tagged) is None
+    assert verdict_schema(FinalScores) is None
+    properties = verdict_schema(Analysed)["properties"]
+    assert all(set(each) == {"$ref"} for each in properties.values())
+    assert next(iter(verdict_schema(Analysed)["$defs"]["Analysis"]["properties"])) == "analysis"
+
+
+# What they come to
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_a_weak_verdict_takes_the_models_own_sums(swapped):
+    seed = SWAPPED if swapped else IN_ORDER
+    step, asked = play(baseline_weak, lambda *_: "Because.\n(95, 87)", seed=seed)
+    (verdict,) = step.judgments
+    assert verdict.winner == ("model_b" if swapped else "model_a")
+    assert verdict.average_scores == ((87, 95) if swapped else (95, 87))
+    assert (verdict.rounds, verdict.method) == (1, "baseline-weak")
+    assert (verdict.reasoning, verdict.arguments, verdict.feedback) == (("Because.",), (), ())
+    assert verdict.keys == (asked[0][0].key,)
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+@pytest.mark.parametrize("structured", [False, True])
+def test_a_strong_verdict_is_a_mean_over_criteria_and_rounds(structured, swapped):
+    seed, form = SWAPPED if swapped else IN_ORDER, in_json if structured else tagged
+    say = repeating(form(GOOD, POOR), form(POOR, POOR), form(POOR, (7, 7, 7, 7, 7)))
+    step, asked = play(baseline_strong, say, seed=seed, rounds=3, structured=structured)
+    (verdict,) = step.judgments
+    turn = -1 if swapped else 1
+    assert verdict.score_history == tuple(
+        pair[::turn] for pair in ((8.2, 6.2), (6.2, 6.2), (6.2, 7.0))
+    )
+    assert verdict.average_scores == pytest.approx((20.6 / 3, 19.4 / 3)[::turn], rel=1e-15)
+    assert verdict.winner == ("model_b" if swapped else "model_a")
+    assert [len(requests) for requests in asked] == [3]
+    assert verdict.keys == tuple(request.key for request in asked[0])
+    assert len(verdict.reasoning) == 3
+    assert verdict.reasoning[0].startswith("relevance: so it is\naccuracy: so it is")
+
+
+def test_text_and_json_are_different_questions():
+    _, text = play(baseline_strong, repeating(tagged(GOOD, POOR)))
+    _, asked = play(baseline_strong, repeating(in_json(GOOD, POOR)), structured=True)
+    assert text[0][0].key != asked[0][0].key
+    assert (text[0][0].verdict, asked[0][0].verdict) == (Tagged, Analysed)
+    assert "<answer_1>" in text[0][0].system
+    assert "<answer_1>" not in asked[0][0].system
+
+
+def test_scores_that_are_equal_as_written_are_a_tie():
+    one = (6.5, 8.7, 1.0, 9.9, 6.7)
+    other = one[::-1]
+    assert sum(one) != sum(other)  # as floats
+    step, _ = play(baseline_strong, repeating(tagged(one, other)))
+    assert step.judgments[0].winner == "tie"
+    step, _ = play(
+        baseline_strong,
+        repeating(tagged((1.1,) * 5, (1.3,) * 5), tagged((1.4,) * 5, (1.2,) * 5)),
+        rounds=2,
+    )
+    assert step.judgments[0].winner == "tie"
+
+
+@pytest.mark.parametrize(
+    ("rounds", "failed", "coverage", "stands"),
+    [
+        *((1, 1, 0.5, False), (2, 1, 0.5, True), (3, 2, 0.5, False), (4, 2, 0.5, True)),
+        *((4, 1, 0.8, False), (3, 3, 0.0, False), (3, 2, 0.0, True), (3, 0, 1.0, True)),
+    ],
+)
+def test_a_strong_verdict_rests_on_the_rounds_that_gave_scores(rounds, failed, coverage, stands):
+    said = [tagged(POOR, GOOD)] * (rounds - failed) + ["refused", "Hard to say."][:failed]
+    said += ["refused"] * (rounds - len(said))
+    step, asked = play(
+        baseline_strong, repeating(*said), rounds=rounds, min_coverage=coverage, seed=IN_ORDER
+    )
+    assert len(step.failures) == failed
+    assert {f.key for f in step.failures} == {r.key for r in asked[0][rounds - failed :]}
+    assert len(step.judgments) == stands
+    for verdict in step.judgments:
+        assert (verdict.rounds, verdict.winner) == (rounds - failed, "model_b")
+        assert verdict.keys == tuple(r.key for r in asked[0][: rounds - failed])
+
+
+def test_a_pool_is_scored_by_a_verdict_that_stands_though_rounds_failed():
+    good, shelf = tagged(GOOD, POOR), Shelf()
+    fields = {"rounds": 5, "protocol": "baseline-strong", "min_coverage": 0.6}
+    said = repeating(good, "bad", good, "bad", good)
+    step, _ = play(baseline_strong, said, shelf=shelf, **fields)
+    assert (len(step.judgments), len(step.failures)) == (1, 2)
+    (row,) = settle(lines_of([POOL]), ONE, options_of(**fields), shelf).to_pylist()
+    assert (row["reason"], len(row["scores"]), len(row["failures"])) == ("", 2, 2)
+    shelf = Shelf()
+    play(baseline_strong, repeating(good, "bad", "bad", "bad", good), shelf=shelf, **fields)
+    (row,) = settle(lines_of([POOL]), ONE, options_of(**fields), shelf).to_pylist()
+    assert row["reason"].startswith("only 0 of its 1 requests")
+
+
+def test_failures_say_how_and_why():
+    step, _ = play(baseline_strong, repeating("truncated", "10, 10"), rounds=2)
+    assert [(f.status, f.reason, f.attempts) for f in step.failures] == [
+        ("truncated", "because", 2),
+        ("invalid", "the end where <relevance> belongs", 1),
+    ]
+    assert all(f.doc_ids == ("doc-8", "doc-9") for f in step.failures)
+    step, _ = play(baseline_weak, lambda *_: "8/10")
+    assert [(f.status, type(f)) for f in step.failures] == [("invalid", Failure)]
+    assert step.judgments == ()
+
+
+# As often as a debate
+
+
+def test_as_many_rounds_as_the_debate_took_which_costs_nothing_if_it_was_held():
+    shelf, debate = CountingShelf(), debating((70, 60), (60, 70), (60, 66))
+    held, _ = play(samre, debate, shelf=shelf, panel=PANEL)
+    assert {v.rounds for v in held.judgments} == {3}
+    shelf.reads.clear()
+    say = repeating(*[tagged(GOOD, POOR)] * 3)
+    step, asked = play(baseline_strong, say, shelf=shelf, panel=PANEL, rounds="samre")
+    assert [len(requests) for requests in asked] == [6]
+    assert {(v.rounds, v.method) for v in step.judgments} == {(3, "baseline-strong")}
+    assert all(len(v.keys) == 3 and not v.arguments for v in step.judgments)
+    shelf.reads.clear()
+    again = advance(baseline_strong.rounds(POOL, PANEL, options_of(rounds="samre")), shelf)
+    assert again.judgments == step.judgments
+    assert shelf.reads == dict.fromkeys(again.keys, 1)
+    assert len(again.keys) == 2 * (12 + 3)
+
+
+def test_each_order_is_asked_as_often_as_its_own_debate_took():
+    def favour_a(request, number):
+        if request.verdict is not samre.Scores:
+            return None
+        totals = [(70, 60)] * 2 if request.documents[0].id == "doc-8" else [(60, 70), (70, 60)] * 2
+        return debating(*totals)(request, 2 * number - 1)
+
+    say = debating_then([], *[tagged(GOOD, GOOD)] * 4, otherwise=favour_a)
+    step, _ = play(baseline_strong, say, rounds="samre", both_orders=True)
+    assert [(v.swapped, v.rounds) for v in step.judgments] == [(False, 2), (True, 4)]
+
+
+def test_a_debate_that_failed_leaves_the_item_a_failure_that_says_so():
+    def bad(request, number):
+        return "refused" if number == 2 and request.verdict is samre.Defence else None
+
+    say = debating_then([(70, 60)], otherwise=bad)
+    step, asked = play(baseline_strong, say, rounds="samre")
+    assert step.judgments == ()
+    assert {(f.status, f.reason) for f in step.failures} == {
+        ("refused", "no debate tells how often to ask: because")
+    }
+    assert {f.key for f in step.failures} == {r.key for r in asked[-1]}
+    assert not any(r.verdict is Tagged for requests in asked for r in requests)
+
+
+# What is asked
+
+
+@pytest.mark.parametrize("protocol", BOTH)
+@pytest.mark.parametrize("text", FORGERIES)
+def test_a_document_cannot_close_its_block(protocol, text):
+    check_forgeries(protocol, text)
+    check_forgeries(protocol, text, structured=True)
+
+
+@pytest.mark.parametrize("protocol", BOTH)
+@settings(deadline=None, max_examples=40)
+@given(data=st.data())
+def test_nothing_in_a_pool_can_close_a_block(protocol, data):
+    each = st.lists(st.text(max_size=20) | st.sampled_from(FORGERIES), max_size=4).map("\n".join)
+    query, *texts = (data.draw(each) for _ in range(3))
+    pool = Pool("q", query, tuple(Document(f"d{i}", text) for i, text in enumerate(texts)))
+    (request,) = advance(protocol.rounds(pool, ONE, options_of()), Shelf()).missing
+    code, found = blocks(request.user)
+    shown = [document.content for document in request.documents]
+    assert found == {"question": query, "Answer 1": shown[0], "Answer 2": shown[1]}
+    assert request.user.count(code) == 7
+
+
+@pytest.mark.parametrize("protocol", BOTH)
+def test_ids_metadata_and_judges_are_not_shown(protocol):
+    for request in advance(protocol.rounds(POOL, PANEL, options_of()), Shelf()).missing:
+        text = request.user + request.system
+        assert not any(
+            word in text for word in ("query-7", "doc-8", "doc-9", "worth", "openai", "anthropic")
+        )
+
+
+@pytest.mark.parametrize("protocol", BOTH)
+def test_the_same_seed_asks_the_same_and_another_does_not(protocol):
+    def keys(seed):
+        options = options_of(seed=seed, cycles=2)
+        missing = advance(protocol.rounds(pool_of(range(12)), PANEL, options), Shelf()).missing
+        return [r.key for r in missing]
+
+    assert keys(1) == keys(1)
+    assert set(keys(1)) != set(keys(2))
+
+
+def test_all_methods_see_a_pair_in_the_same_order():
+    """So that differences between methods are not those of the order."""
+    for seed in range(9):
+        options = options_of(seed=seed)
+        asked = [advance(p.rounds(POOL, ONE, options), Shelf()).missing for p in (samre, *BOTH)]
+        orders = {tuple(d.id for d in missing[0].documents) for missing in asked}
+        assert len(orders) == 1
+
+
+SIZES = (st.integers(0, 6), st.integers(1, 2), st.integers(1, 3), st.booleans())
+
+
+@settings(deadline=None, max_examples=25)
+@given(*SIZES, st.integers(1, 3) | st.just("samre") | st.none())
+def test_the_count_is_the_most(documents, judges, cycles, both, rounds):
+    fields = {"cycles": cycles, "both_orders": both, "rounds": rounds}
+    asked, pairings = check_count(baseline_weak, 1, documents, judges, **fields)
+    assert asked == pairings
+    most = 20 if rounds == "samre" else rounds or 1
+    asked, pairings = check_count(baseline_strong, most, documents, judges, **fields)
+    assert asked == pairings * (2 if rounds == "samre" else most)
+
+
+@pytest.mark.parametrize("protocol", BOTH)
+def test_both_orders_that_differ_are_a_tie_that_is_told(protocol):
+    def say(request, step):
+        return "(95, 87)" if protocol is baseline_weak else tagged(GOOD, POOR)
+
+    step, asked = play(protocol, say, both_orders=True)
+    assert len(asked[0]) == 2
+    assert [(v.swapped, v.winner, v.flipped) for v in step.judgments] == [
+        (False, "tie", True),
+        (True, "tie", True),
+    ]
+    first, second = step.judgments
+    assert first.average_scores == second.average_scores[::-1]
+
+
+def test_a_strong_verdict_in_both_orders_takes_enough_rounds_of_each():
+    def say(request, step):
+        bad = request.documents[0].id == "doc-9" and request.repeat > 0
+        return "refused" if bad else tagged(GOOD, GOOD)
+
+    step, _ = play(baseline_strong, say, rounds=3, both_orders=True)
+    assert (step.judgments, len(step.failures)) == ((), 2)
+    step, _ = play(baseline_strong, say, rounds=2, both_orders=True)
+    assert ([v.rounds for v in step.judgments], len(step.failures)) == ([2, 1], 1)
+
+
+@pytest.mark.parametrize("protocol", BOTH)
+def test_winners_become_scores(protocol):
+    def say(request, step):
+        worth = [5 + int(d.id[1:]) for d in request.documents]
+        if protocol is baseline_weak:
+            return f"({10 * worth[0]}, {10 * worth[1]})"
+        return tagged([worth[0]] * 5, [worth[1]] * 5)
+
+    step, _ = play(protocol, say, pool_of(range(4)), panel=PANEL)
+    (fitted,) = protocol.fit([step.judgments], options_of())
+    assert [score.doc_id for score in fitted.scores] == ["d3", "d2", "d1", "d0"]
+    turned = [replace(v, winner="tie") for v in step.judgments]
+    assert {score.score for score in protocol.fit([turned], options_of())[0].scores} == {0}

@@ -1,0 +1,182 @@
+"""Turns of a session joined: who takes part, what a judge will see, what is set aside."""
+
+import gzip
+import json
+
+import fsspec
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from zelo_ray.formats.pools import InputError, Limits, read_lines
+from zelo_ray.formats.sessions import join_sessions
+
+
+def turn(query_id, session_id, query="Well?", **answers):
+    """An input line: a turn, with each assistant's answer."""
+    documents = [
+        {"id": name, "content": text, "metadata": {"from": query_id}}
+        for name, text in answers.items()
+    ]
+    session = {} if session_id is None else {"session_id": session_id}
+    return json.dumps(
+        {"query": {"id": query_id, "query": query}, **session, "documents": documents}
+    )
+
+
+def join(folder, *shards, out=None):
+    """Join shards of lines; what came of it, and the pools."""
+    files = []
+    for number, lines in enumerate(shards):
+        files.append(str(folder / f"part-{number}.jsonl"))
+        (folder / f"part-{number}.jsonl").write_text("".join(line + "\n" for line in lines))
+    joined = join_sessions(files, str(out or folder / "out"))
+    return joined, [line.pool for line in read_lines(joined.path, Limits())]
+
+
+def rejected(folder):
+    rows = pq.read_table(folder / "out" / "rejected.parquet").to_pylist()
+    return [(row["file"].rsplit("/", 1)[-1], row["line"], row["reason"]) for row in rows]
+
+
+def test_a_session_becomes_one_pool_in_the_order_of_the_input(tmp_path):
+    joined, pools = join(
+        tmp_path,
+        [turn("a1", "a", "Hi", x="Hello", y="Yo"), turn("b1", "b", "Sum?", x="2", y="3")],
+        [turn("a2", "a", "Bye", y="Ciao", x="So long")],
+    )
+    assert (joined.sessions, joined.left_out, joined.rejected) == (2, 0, 0)
+    assert joined.path == str(tmp_path / "out" / "sessions.jsonl")
+    by_id = {pool.query_id: pool for pool in pools}
+    assert [pool.session_id for pool in pools] == [pool.query_id for pool in pools] == ["b", "a"]
+    assert by_id["a"].query == "Turn 1: Hi\n\nTurn 2: Bye"
+    x, y = by_id["a"].documents
+    assert (x.id, y.id, x.metadata) == ("x", "y", {"from": "a1"})
+    code = x.content.splitlines()[0].split()[-1].rstrip("]")
+    assert x.content.splitlines() == [
+        f"[conversation of 2 turns, code {code}]",
+        *(f"[turn 1, user, {code}]", "Hi", f"[turn 1, assistant, {code}]", "Hello"),
+        *(f"[turn 2, user, {code}]", "Bye", f"[turn 2, assistant, {code}]", "So long"),
+    ]
+    assert code not in y.content
+    written = (tmp_path / "out" / "sessions.jsonl").read_text().splitlines()
+    assert [json.loads(line)["turns"] for line in written] == [["b1"], ["a1", "a2"]]
+
+
+def test_equal_query_ids_in_two_sessions_are_two_turns(tmp_path):
+    joined, pools = join(tmp_path, [turn("1", s, x="a", y="b") for s in ("s", "t")])
+    assert (joined.rejected, [pool.query_id for pool in pools]) == (0, ["s", "t"])
+
+
+def test_who_does_not_answer_every_turn_is_left_out_and_counted(tmp_path):
+    joined, pools = join(
+        tmp_path,
+        [
+            turn("a1", "a", x="1", y="2", z="3"),
+            turn("a2", "a", x="4", z="6", late="7"),
+            turn("b1", "b", x="1"),
+            turn("c1", "c", x="1"),
+            turn("c2", "c", y="1"),
+        ],
+    )
+    assert [[d.id for d in pool.documents] for pool in pools] == [["x", "z"], ["x"], []]
+    assert joined.left_out == 2 + 0 + 2
+
+
+def test_bad_lines_are_set_aside_and_the_others_joined(tmp_path):
+    joined, pools = join(
+        tmp_path,
+        [turn("1", "s", x="a", y="b"), "{broken", turn("2", None, x="a"), turn("2", "", x="a")],
+        ["", turn("1", "s", x="c", y="d"), turn("2", "s", x="e", y="f")],
+    )
+    bad = rejected(tmp_path)
+    assert [place[:2] for place in bad] == [
+        *(("part-0.jsonl", 2), ("part-0.jsonl", 3), ("part-0.jsonl", 4), ("part-1.jsonl", 2)),
+    ]
+    assert "JSON" in bad[0][2]
+    assert bad[1][2] == bad[2][2]
+    assert "no session_id" in bad[1][2]
+    assert "--blocks query" in bad[1][2]
+    assert bad[3][2] == "query id '1' has come before in session 's'; rename one"
+    assert joined.rejected == 4
+    assert joined.first_rejection.endswith(f"part-0.jsonl, line 2: {bad[0][2]}")
+    (pool,) = pools
+    assert pool.query == "Turn 1: Well?\n\nTurn 2: Well?"
+
+
+def test_a_session_that_grows_too_large_is_set_aside(tmp_path):
+    long = "word " * (Limits().query // 8)
+    lines = [turn(str(i), "long", long, x="a", y="b") for i in range(3)]
+    big = "word " * (Limits().document // 8)
+    lines += [turn(str(i), "big", x=big, y="b") for i in range(2)]
+    wide = {f"x{i}": big for i in range(6)}
+    lines += [turn("0", "wide", **wide), turn("1", "wide", **dict.fromkeys(wide, "more " * 70_000))]
+    lines += [turn("0", "fine", x="a")]
+    joined, pools = join(tmp_path, lines)
+    assert [pool.query_id for pool in pools] == ["fine"]
+    told = {reason.split(":")[0]: reason for _, _, reason in rejected(tmp_path)}
+    assert set(told) == {f"session '{name}', joined" for name in ("long", "big", "wide")}
+    assert "the query is" in told["session 'long', joined"]
+    assert "document 'x' is" in told["session 'big', joined"]
+    assert "longer than" in told["session 'wide', joined"]
+    assert joined.rejected == 3
+
+
+def test_sessions_named_by_numbers_and_inside_the_query(tmp_path):
+    inside = {"query": {"id": "2", "query": "And?", "session_id": 7}}
+    inside["documents"] = [{"id": "x", "content": "b"}]
+    _, pools = join(tmp_path, [turn("1", 7, x="a"), json.dumps(inside)])
+    assert [(pool.query_id, len(pool.query.split("Turn"))) for pool in pools] == [("7", 3)]
+
+
+def test_no_session_at_all_is_an_error_and_says_what_was_found(tmp_path):
+    with pytest.raises(InputError, match=r"no session; .*line 1: it has no session_id"):
+        join(tmp_path, [turn("1", None, x="a")])
+    assert len(rejected(tmp_path)) == 1
+    with pytest.raises(InputError, match="it is empty"):
+        join(tmp_path, [])
+
+
+def test_packed_shards_and_a_torn_one(tmp_path):
+    whole = gzip.compress((turn("1", "s", x="a", y="b") + "\n").encode())
+    torn = gzip.compress((turn("2", "s", x="c", y="d") + "\n").encode() * 2000)[:-20]
+    for name, data in (("a", whole), ("b", torn)):
+        (tmp_path / f"{name}.jsonl.gz").write_bytes(data)
+    files = [str(tmp_path / f"{name}.jsonl.gz") for name in ("a", "b")]
+    joined = join_sessions(files, str(tmp_path / "out"))
+    assert joined.sessions == 1
+    assert any("cannot be read further" in reason for _, _, reason in rejected(tmp_path))
+
+
+def test_it_writes_to_any_storage_and_the_same_each_time(tmp_path):
+    lines = [turn(str(i), f"s{i % 3}", x=f"a{i}", y=f"b{i}") for i in range(9)]
+    joined, _ = join(tmp_path, lines, out="memory://joined/")
+    assert joined.path == "memory://joined/sessions.jsonl"
+    with fsspec.open(joined.path) as file:
+        first = file.read()
+    join(tmp_path, lines)
+    join(tmp_path, lines)
+    assert (tmp_path / "out" / "sessions.jsonl").read_bytes() == first
+    assert not list(tmp_path.glob("out/*.partial"))
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1),
+            st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1),
+        ).filter(lambda said: all(text.strip() for text in said)),
+        min_size=1,
+        max_size=4,
+    )
+)
+@settings(max_examples=40, deadline=None)
+def test_no_answer_can_make_up_a_turn(tmp_path_factory, said):
+    folder = tmp_path_factory.mktemp("sessions")
+    lines = [turn(str(i), "s", query, x=answer) for i, (query, answer) in enumerate(said)]
+    _, (pool,) = join(folder, lines)
+    (document,) = pool.documents
+    code = document.content.partition("code ")[2][:12]
+    assert document.content.count(code) == 1 + 2 * len(said)
+    assert all(f"{code}]\n{text}" in document.content for pair in said for text in pair)

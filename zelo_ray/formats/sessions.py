@@ -1,0 +1,160 @@
+"""Whole conversations as pools: the turns of a session joined, an answer being a conversation.
+
+Judges then compare how assistants led a conversation, not what they said in one turn of it.
+"""
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from zelo_ray.formats.pools import InputError, Limits, Line, parse_line, read_lines
+from zelo_ray.formats.results import Results
+from zelo_ray.formats.tables import Rejected, schema_of, table_of
+from zelo_ray.records import Document, Pool
+
+FILE = "sessions.jsonl"
+
+
+@dataclass(slots=True)
+class Joined:
+    """What became of the turns."""
+
+    path: str
+    """of the file that holds a pool a session, all of them good"""
+    sessions: int = 0
+    left_out: int = 0
+    """assistants that do not answer every turn of a session, summed over sessions"""
+    rejected: int = 0
+    first_rejection: str = ""
+
+
+def join_sessions(shards: Sequence[str], out: str) -> Joined:
+    """Join the pools of each session to one, and write them to ``sessions.jsonl``.
+
+    Turns come in the order of the input, also across shards; contestants are the assistants
+    (document ids) that answer them all. A session's query holds what the user said in each turn,
+    a document what one assistant made of the whole of it. What is bad goes to ``rejected.parquet``.
+    The input is read twice, so that only sessions whose last turn is still to come are held.
+
+    Args:
+        shards: the files of the input.
+        out: the run's directory or URL.
+
+    Raises:
+        InputError: no line of it is a turn of a session.
+    """
+    joined = Joined(f"{out.rstrip('/')}/{FILE}")
+    with Results(out, {"rejected": schema_of(Rejected)}, [FILE], rows=1000) as results:
+
+        def reject(line: Line, reason: str) -> None:
+            raw = line.raw.decode("utf-8", "backslashreplace")
+            bad = Rejected(line.file, line.number, reason, raw)
+            results.add("rejected", table_of([bad], Rejected))
+            joined.rejected += 1
+            where = f"{line.file}, line {line.number}"
+            joined.first_rejection = joined.first_rejection or f"{where}: {reason}"
+
+        turns = Counter[str]()
+        for line, reason in _read(shards):
+            if line.pool and not reason:
+                turns[line.pool.session_id] += 1
+            else:
+                reject(line, reason)
+        for session in _sessions(shards, turns):
+            raw = _line(session.turns)
+            reason = _too_large(raw)
+            if reason:
+                reject(session.first, f"session {session.id!r}, joined: {reason}")
+                continue
+            results.add_line(FILE, raw)
+            joined.sessions += 1
+            named = {document.id for turn in session.turns for document in turn.documents}
+            joined.left_out += len(named) - len(_contestants(session.turns))
+    if not joined.sessions:
+        why = joined.first_rejection or "it is empty"
+        raise InputError(f"the input holds no session; {why}")
+    return joined
+
+
+def _read(shards: Sequence[str]) -> Iterator[tuple[Line, str]]:
+    """Every line, and what is wrong with it."""
+    seen = set[tuple[str, str]]()
+    for line in (line for shard in shards for line in read_lines(shard, Limits())):
+        if line.pool is None:
+            yield line, line.reason
+            continue
+        turn = (line.pool.session_id, line.pool.query_id)
+        if not turn[0]:
+            yield line, "it has no session_id; give it one, or judge with --blocks query"
+        elif turn in seen:
+            yield line, f"query id {turn[1]!r} has come before in session {turn[0]!r}; rename one"
+        else:
+            seen.add(turn)
+            yield line, ""
+
+
+@dataclass(slots=True)
+class _Session:
+    """A session on its way: the turns that have come."""
+
+    id: str
+    first: Line
+    turns: list[Pool] = field(default_factory=list)
+
+
+def _sessions(shards: Sequence[str], turns: Counter[str]) -> Iterator[_Session]:
+    """Each session as soon as its last turn has come."""
+    open_ = dict[str, _Session]()
+    for line, reason in _read(shards):
+        if line.pool is None or reason:
+            continue
+        session_id = line.pool.session_id
+        session = open_.setdefault(session_id, _Session(session_id, line))
+        session.turns.append(line.pool)
+        if len(session.turns) == turns[session_id]:
+            yield open_.pop(session_id)
+
+
+def _contestants(turns: Sequence[Pool]) -> list[Document]:
+    """Those of the first turn that answer in every other."""
+    everywhere = set.intersection(*({each.id for each in turn.documents} for turn in turns))
+    return [document for document in turns[0].documents if document.id in everywhere]
+
+
+def _line(turns: Sequence[Pool]) -> bytes:
+    """A session as an input line."""
+    session_id = turns[0].session_id
+    asked = "\n\n".join(f"Turn {number}: {turn.query}" for number, turn in enumerate(turns, 1))
+    documents = [
+        {"id": first.id, "content": _conversation(turns, first.id), "metadata": first.metadata}
+        for first in _contestants(turns)
+    ]
+    query = {"id": session_id, "query": asked, "session_id": session_id}
+    whole = {"query": query, "turns": [turn.query_id for turn in turns], "documents": documents}
+    return json.dumps(whole, ensure_ascii=False).encode("utf-8", "backslashreplace")
+
+
+def _conversation(turns: Sequence[Pool], doc_id: str) -> str:
+    """What the user said and one assistant answered, turn by turn.
+
+    The lines that open a turn carry a code that follows from all that was said, by a hash: an
+    answer cannot make up a turn.
+    """
+    answers = [next(d.content for d in turn.documents if d.id == doc_id) for turn in turns]
+    said = "\0".join([*(turn.query for turn in turns), *answers])
+    code = hashlib.sha256(said.encode("utf-8", "backslashreplace")).hexdigest()[:12]
+    lines = [f"[conversation of {len(turns)} turns, code {code}]"]
+    for number, (turn, answer) in enumerate(zip(turns, answers, strict=True), 1):
+        lines += [f"[turn {number}, user, {code}]", turn.query]
+        lines += [f"[turn {number}, assistant, {code}]", answer]
+    return "\n".join(lines)
+
+
+def _too_large(raw: bytes) -> str:
+    """Why a joined line would be set aside when it is read; empty if it is good."""
+    limits = Limits()
+    if len(raw) > limits.line:
+        return f"longer than {limits.line:,} bytes"
+    return parse_line(FILE, 0, raw, limits).reason

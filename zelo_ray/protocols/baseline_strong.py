@@ -1,0 +1,193 @@
+"""The strong baseline of debate: one careful prompt, asked once, or as often as a debate took.
+
+Answers between markers, five criteria, an analysis before each score, and means taken by us. All
+repeats are asked at once.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from itertools import zip_longest
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+
+from zelo_ray.config import Options
+from zelo_ray.protocols import Rounds, duels, samre
+from zelo_ray.protocols.duels import NUMBER, Pairing, exact, failures_in, plain
+from zelo_ray.records import Failure, Judge, Pool, Request, Score, Verdict
+
+PROMPT, PROMPT_JSON = "baseline-strong-1", "baseline-strong-json-1"
+TABLES = {"verdicts": Verdict}
+SCORE = Score
+LEARNS: tuple[str, ...] = ()
+ROUNDS = None  # one, after those of a debate if it tells how often to ask
+MIN_DOCUMENTS = 2
+ALONE = False
+USES = frozenset({"cycles", "prior_sd", "rounds", "both_orders", "structured"})
+
+_Mark = Annotated[float, Field(ge=1, le=10, allow_inf_nan=False)]
+
+
+class Analysis(BaseModel):
+    """Both answers by one criterion."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    analysis: Annotated[str, StringConstraints(strip_whitespace=True)]
+    answer_1: _Mark
+    answer_2: _Mark
+
+
+class Analysed(BaseModel):
+    """Both answers by five criteria."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    relevance: Analysis
+    accuracy: Analysis
+    depth: Analysis
+    clarity: Analysis
+    reasoning: Analysis
+
+    @property
+    def by_criterion(self) -> dict[str, Analysis]:
+        """The criteria by name."""
+        return {name: getattr(self, name) for name in Analysed.model_fields}
+
+
+_INNER = tuple(Analysis.model_fields)
+_TAG = re.compile(f"(</?(?:{'|'.join((*Analysed.model_fields, *_INNER))})>)")
+_FORM = [
+    tag
+    for name in Analysed.model_fields
+    for tag in (f"<{name}>", *(t for i in _INNER for t in (f"<{i}>", f"</{i}>")), f"</{name}>")
+]
+"""The tags of an answer: these, in this order."""
+
+
+class Tagged(Analysed):
+    """The same, between tags."""
+
+    @model_validator(mode="after")
+    def _holds_no_tags(self) -> "Tagged":
+        if any(_TAG.search(one.analysis) for one in self.by_criterion.values()):
+            raise ValueError("an analysis holds a tag")
+        return self
+
+    @classmethod
+    def read(cls, text: str) -> "Tagged":
+        """Take apart a text that holds every tag once, in its place, and nothing outside of them.
+
+        Raises:
+            ValueError: it is another text, or a score is none, or out of range.
+        """
+        pieces = _TAG.split(text)
+        for expected, found in zip_longest(_FORM, pieces[1::2]):
+            if expected != found:
+                raise ValueError(f"{found or 'the end'} where {expected or 'the end'} belongs")
+        between = iter(pieces[::2])
+        _blank(next(between), "before <relevance>")
+        fields = dict[str, dict[str, str | float]]()
+        for name in Analysed.model_fields:
+            inner = dict[str, str]()
+            for each in _INNER:
+                _blank(next(between), f"before <{each}> of {name}")
+                inner[each] = next(between)
+            _blank(next(between), f"before </{name}>")
+            _blank(next(between), f"after </{name}>")
+            fields[name] = _analysis(name, **inner)
+        return cls.model_validate(fields)
+
+    def write(self) -> str:
+        """The text that holds it."""
+        return "\n".join(
+            f"<{name}>\n<analysis>{one.analysis}</analysis>\n"
+            f"<answer_1>{plain(one.answer_1)}</answer_1>\n"
+            f"<answer_2>{plain(one.answer_2)}</answer_2>\n</{name}>"
+            for name, one in self.by_criterion.items()
+        )
+
+
+def _blank(text: str, where: str) -> None:
+    if text.strip():
+        raise ValueError(f"text outside the tags, {where}")
+
+
+def _analysis(name: str, *, analysis: str, answer_1: str, answer_2: str) -> dict[str, str | float]:
+    marks = {"answer_1": answer_1.strip(), "answer_2": answer_2.strip()}
+    for each, mark in marks.items():
+        if not re.fullmatch(NUMBER, mark):
+            raise ValueError(f"{name}.{each}: not a number such as 7 or 7.5, and nothing else")
+    return {"analysis": analysis, **{each: float(mark) for each, mark in marks.items()}}
+
+
+VERDICTS = (Tagged, Analysed)
+
+
+def rounds(pool: Pool, panel: Sequence[Judge], options: Options) -> Rounds:
+    """Let every judge score every pair of the plan, as often as it is to be asked."""
+    return duels.rounds(pool, panel, options, _score)
+
+
+def count(pool: Pool, panel: Sequence[Judge], options: Options) -> dict[str, int]:
+    """One request for each pair, order and round; and those of a debate that tells how many."""
+    if options.rounds == "samre":
+        most = (samre.CALLS + 1) * samre.most_rounds(options)
+        return duels.count(pool, panel, options, most)
+    return duels.count(pool, panel, options, options.rounds or 1)
+
+
+counted = duels.counted
+fit = duels.fit
+
+
+def _score(pairing: Pairing, options: Options) -> Rounds:
+    """Ask so many times; the scores that came decide, if they are enough."""
+    times = options.rounds or 1
+    if times == "samre":
+        (found, *more) = yield from samre.debate(pairing, options)
+        if isinstance(found, Failure):
+            return [_undebated(failure) for failure in (found, *more)]
+        times = found.rounds
+    asked = [_request(pairing, options, repeat) for repeat in range(times)]
+    heard = yield from pairing.ask(asked)
+    failures = failures_in(heard)
+    if len(failures) == times or times - len(failures) < options.min_coverage * times:
+        return failures
+    good = [
+        (request.key, said)
+        for request, said in zip(asked, heard, strict=True)
+        if isinstance(said, Analysed)
+    ]
+    verdict = pairing.verdict(
+        "baseline-strong",
+        [_mean(said) for _, said in good],
+        [key for key, _ in good],
+        reasoning=[_told(said) for _, said in good],
+    )
+    return [verdict, *failures]
+
+
+def _request(pairing: Pairing, options: Options, repeat: int) -> Request:
+    if options.structured:
+        return pairing.request(PROMPT_JSON, Analysed, repeat=repeat)
+    return pairing.request(PROMPT, Tagged, repeat=repeat)
+
+
+def _undebated(failure: Failure) -> Failure:
+    reason = f"no debate tells how often to ask: {failure.reason}"
+    return replace(failure, reason=reason)
+
+
+def _mean(said: Analysed) -> tuple[Fraction, Fraction]:
+    """The means over the criteria."""
+    each = said.by_criterion.values()
+    first = sum((exact(one.answer_1) for one in each), Fraction())
+    second = sum((exact(one.answer_2) for one in each), Fraction())
+    return first / len(each), second / len(each)
+
+
+def _told(said: Analysed) -> str:
+    return "\n".join(f"{name}: {one.analysis}" for name, one in said.by_criterion.items())

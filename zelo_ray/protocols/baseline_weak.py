@@ -1,0 +1,85 @@
+"""The weak baseline of debate: one plain prompt, whose sums are the model's own.
+
+It is what debate was first compared with (arXiv 2410.04663). One round.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+from zelo_ray.config import Options
+from zelo_ray.protocols import Rounds, duels
+from zelo_ray.protocols.duels import NUMBER, Pairing, exact, failures_in, plain
+from zelo_ray.records import Judge, Pool, Score, Verdict
+
+PROMPT = "baseline-weak-1"
+TABLES = {"verdicts": Verdict}
+SCORE = Score
+LEARNS: tuple[str, ...] = ()
+ROUNDS = 1
+MIN_DOCUMENTS = 2
+ALONE = False
+USES = frozenset({"cycles", "prior_sd", "both_orders"})
+
+_Total = Annotated[float, Field(ge=6, le=120, allow_inf_nan=False)]
+_TUPLE = re.compile(rf"\([ \t]*({NUMBER})[ \t]*,[ \t]*({NUMBER})[ \t]*\)")
+
+
+class FinalScores(BaseModel):
+    """Both answers' sums over six criteria, as the judge added them up."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    explanation: Annotated[str, StringConstraints(strip_whitespace=True)]
+    answer_1: _Total
+    answer_2: _Total
+
+    @classmethod
+    def read(cls, text: str) -> "FinalScores":
+        """Take the sums from the last line that is not blank, which holds them and nothing else.
+
+        Raises:
+            ValueError: it does not, or they are out of range.
+        """
+        explanation, _, last = text.rstrip().rpartition("\n")
+        found = _TUPLE.fullmatch(last.strip())
+        if not found:
+            raise ValueError("the last line is not exactly a tuple of two numbers")
+        first, second = map(float, found.groups())
+        return cls(explanation=explanation, answer_1=first, answer_2=second)
+
+    def write(self) -> str:
+        """The explanation, and a last line such as (95, 87)."""
+        return f"{self.explanation}\n({plain(self.answer_1)}, {plain(self.answer_2)})"
+
+
+VERDICTS = (FinalScores,)
+
+
+def rounds(pool: Pool, panel: Sequence[Judge], options: Options) -> Rounds:
+    """Let every judge score every pair of the plan."""
+    return duels.rounds(pool, panel, options, _score)
+
+
+def count(pool: Pool, panel: Sequence[Judge], options: Options) -> dict[str, int]:
+    """One request for each pair and order."""
+    return duels.count(pool, panel, options, 1)
+
+
+counted = duels.counted
+fit = duels.fit
+
+
+def _score(pairing: Pairing, options: Options) -> Rounds:
+    del options
+    request = pairing.request(PROMPT, FinalScores)
+    heard = yield from pairing.ask([request])
+    if failures := failures_in(heard):
+        return failures
+    (said,) = heard
+    scores = [(exact(said.answer_1), exact(said.answer_2))]
+    return [
+        pairing.verdict("baseline-weak", scores, [request.key], reasoning=[said.explanation]),
+    ]

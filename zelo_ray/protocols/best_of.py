@@ -1,0 +1,253 @@
+"""King of the hill: the first answer is king, and each next one challenges whoever reigns.
+
+A challenger takes the throne only by winning, so a tie keeps the king, and N answers take N - 1
+contests, one after another. Each judge holds a tournament of its own, or the panel decides one
+together. Judges see *answer 1* and *answer 2*, on sides that follow from the seed, and no name. A
+contest that gives no word ends its tournament: nobody wins that. As many rounds as contests.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from random import Random
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from zelo_ray.config import Options
+from zelo_ray.protocols import Apart, Rounds, zelo
+from zelo_ray.protocols.texts import code_for, cut, failure_of, load_prompt, verdict_in
+from zelo_ray.rating import Fit, score_votes
+from zelo_ray.records import (
+    Contest,
+    CrownedScore,
+    Document,
+    Failure,
+    Judge,
+    Pool,
+    Reply,
+    Request,
+    Vote,
+    Winner,
+)
+
+PROMPT = "best-of-1"
+CRITERIA = """\
+- It is right: what it says is true, and nothing that matters in it is made up.
+- It is whole: it deals with every part of what was asked.
+- It keeps to what was asked, and leaves out what is beside the point.
+- It is clear: well ordered, and easy to follow for the one who asked.
+- It is of use: after reading it, the user can go on."""
+TIE = "tie"
+TABLES = {"contests": Contest, "winners": Winner}
+SCORE = CrownedScore
+LEARNS: tuple[str, ...] = ()
+ROUNDS = None
+MIN_DOCUMENTS = 2
+ALONE = False
+USES = zelo.USES | {"criteria", "decide", "order"}
+
+
+class Duel(BaseModel):
+    """A judge's verdict on two answers."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    reasoning: str = Field(
+        description="considerations on answer 1, then on answer 2, then the decision"
+    )
+    verdict: str = Field(description="one sentence: which answer is better, and what decided it")
+    winner: Literal["1", "2", "tie"]
+    confidence: float = Field(
+        ge=0, le=1, allow_inf_nan=False, description="how sure: 0.0 a guess ... 1.0 no doubt"
+    )
+
+
+VERDICTS = (Duel, *zelo.VERDICTS)
+
+
+@dataclass(frozen=True, slots=True)
+class _Challenge:
+    """What one judge is asked in a contest, and how to read its reply."""
+
+    pool: Pool
+    pair: tuple[str, str]
+    """the king, and who challenges"""
+    round: int
+    swapped: bool
+    request: Request
+
+    def read(self, reply: Reply) -> Contest | Failure:
+        """Turn a reply into the judge's word, or say why it is none; the king still reigns."""
+        asked, duel = self.request, verdict_in(reply, Duel)
+        pool, name = self.pool, asked.judge.name
+        if isinstance(duel, str):
+            return failure_of(pool.query_id, self.pair, name, reply, duel)
+        winner = TIE if duel.winner == TIE else self.pair[(duel.winner == "2") != self.swapped]
+        return Contest(
+            *(pool.session_id, pool.query_id, name, asked.repeat, self.round, *self.pair),
+            *(winner, duel.confidence, duel.verdict, duel.reasoning, self.swapped),
+            king_id=self.pair[0],
+            key=reply.key,
+        )
+
+
+def rounds(pool: Pool, panel: Sequence[Judge], options: Options) -> Rounds:
+    """Hold every tournament, side by side; by zELO's order only where its battles give one."""
+    limited = pool.documents[: options.document_limit]
+    if len(limited) < MIN_DOCUMENTS:
+        return []
+    if TIE in (document.id for document in limited):
+        why = "an answer whose id is 'tie' cannot be told from a tie"
+        return [Failure(pool.query_id, (TIE,), j.name, "failed", why, 0, "") for j in panel]
+    contestants = [cut(d, options.document_tokens, options.show_metadata) for d in limited]
+    battles = list[Vote | Failure]()
+    if options.order == "zelo":
+        battles = yield from zelo.rounds(pool, panel, options)
+        ranks = _ranks(battles, options)
+        if not ranks:
+            return battles
+        contestants.sort(key=lambda document: (ranks.get(document.id, len(ranks) + 1), document.id))
+    courts = [tuple(panel)] if options.decide == "panel" else [(judge,) for judge in panel]
+    tournaments = [
+        _tournament(pool, _line_up(pool, contestants, repeat, options), court, repeat, options)
+        for court in courts
+        for repeat in range(options.repeats)
+    ]
+    ended = yield Apart(tournaments)
+    return [*battles, *(row for told in ended for row in told)]
+
+
+def count(pool: Pool, panel: Sequence[Judge], options: Options) -> dict[str, int]:
+    """One request for each contest and repeat, and those of zELO where it gives the order."""
+    documents = len(pool.documents[: options.document_limit])
+    contests = max(documents - 1, 0) * options.repeats
+    battles = zelo.count(pool, panel, options) if options.order == "zelo" else {}
+    return {judge.name: contests + battles.get(judge.name, 0) for judge in panel}
+
+
+def counted(row: Contest | Winner | Vote | Failure) -> str | None:
+    """Each contest for itself."""
+    return row.key if isinstance(row, Contest | Failure) else None
+
+
+def fit(
+    judgments: Sequence[Sequence[Contest | Winner | Vote]], options: Options, learned: None = None
+) -> list[Fit]:
+    """Bradley-Terry scores of the contests, and how often each answer ended as king.
+
+    A contest is a vote, however sure the judge was; the battles that gave the order count for
+    nothing. A query none of whose tournaments came to an end has no scores: answers that stood
+    further back were never seen.
+    """
+    del learned
+    contests = [[one for one in pool if isinstance(one, Contest)] for pool in judgments]
+    fits = score_votes([[_vote(one) for one in pool] for pool in contests], options.prior_sd)
+    kings = [[one.winner_id for one in pool if isinstance(one, Winner)] for pool in judgments]
+    return [_crowned(*each) for each in zip(fits, kings, strict=True)]
+
+
+def _ranks(battles: Iterable[Vote | Failure], options: Options) -> dict[str, int]:
+    """The place of each document that has one; none, where zELO itself would give no scores."""
+    told = list(battles)
+    votes = [one for one in told if isinstance(one, Vote)]
+    if len(votes) < options.min_coverage * len(told):
+        return {}
+    (fitted,) = zelo.fit([votes], options)
+    return {score.doc_id: score.rank for score in fitted.scores}
+
+
+def _line_up(
+    pool: Pool, contestants: Sequence[Document], repeat: int, options: Options
+) -> list[Document]:
+    """Who is king first, and who challenges next: the same for all judges, so that they compare."""
+    line = list(contestants)
+    if options.order == "random":
+        Random(f"{options.seed}:{pool.query_id}:order:{repeat}").shuffle(line)
+    return line
+
+
+def _tournament(
+    pool: Pool, line: Sequence[Document], court: Sequence[Judge], repeat: int, options: Options
+) -> Rounds:
+    """Let each next answer challenge the king.
+
+    Args:
+        pool: whose answers they are.
+        line: the first king, and who challenges, in this order.
+        court: one judge, or the judges that decide together.
+        repeat: which of a court's tournaments, from 0.
+        options: of the job.
+
+    Returns:
+        The contests, what failed, and the winner unless a contest had too few answers. Of such a
+        contest the answers that came are left out, since it has no outcome.
+    """
+    king, told = line[0], list[Contest | Winner | Failure]()
+    for number, challenger in enumerate(line[1:], 1):
+        pair = (king, challenger)
+        asked = [
+            _challenge(pool, pair, judge, options, repeat=repeat, number=number) for judge in court
+        ]
+        replies = yield [challenge.request for challenge in asked]
+        found = [challenge.read(reply) for challenge, reply in zip(asked, replies, strict=True)]
+        words = [one for one in found if isinstance(one, Contest)]
+        told += [one for one in found if isinstance(one, Failure)]
+        if not words or len(words) < options.min_coverage * len(court):
+            return told
+        if 2 * sum(_preference(word) > 0 for word in words) > len(words):
+            king = challenger
+        told += [replace(word, king_id=king.id) for word in words]
+    who = court[0].name if options.decide == "each" else "panel"
+    ids = (pool.session_id, pool.query_id, who, repeat)
+    return [*told, Winner(*ids, winner_id=king.id, contests=len(line) - 1)]
+
+
+def _challenge(
+    pool: Pool,
+    pair: tuple[Document, Document],
+    judge: Judge,
+    options: Options,
+    *,
+    repeat: int,
+    number: int,
+) -> _Challenge:
+    ids = (pair[0].id, pair[1].id)
+    key = (options.seed, pool.query_id, *ids, judge.name, repeat)
+    swapped = Random(":".join(map(str, key))).random() < 0.5
+    first, second = reversed(pair) if swapped else pair
+    system, user = load_prompt(PROMPT)
+    code = code_for(pool.query, first.content, second.content)
+    prompt = {"code": code, "query": pool.query, "first": first.content, "second": second.content}
+    request = Request(
+        judge=judge,
+        system=system.substitute(criteria=options.criteria or CRITERIA),
+        user=user.substitute(prompt),
+        verdict=Duel,
+        query=pool.query,
+        documents=(first, second),
+        repeat=repeat,
+    )
+    return _Challenge(pool, ids, number, swapped, request)
+
+
+def _preference(contest: Contest) -> float:
+    """-1 if the king won, 1 if the challenger did."""
+    return {contest.left_id: -1.0, contest.right_id: 1.0, TIE: 0.0}[contest.winner_id]
+
+
+def _vote(contest: Contest) -> Vote:
+    return Vote(
+        *(contest.query_id, contest.left_id, contest.right_id, contest.judge),
+        *(_preference(contest), contest.swapped, contest.reasoning, contest.key),
+    )
+
+
+def _crowned(fitted: Fit, kings: Sequence[str]) -> Fit:
+    if fitted.reason or not kings:
+        return Fit(reason=fitted.reason or "none of its tournaments came to an end")
+    return Fit(
+        tuple(
+            CrownedScore(**asdict(score), crowned=kings.count(score.doc_id) / len(kings))
+            for score in fitted.scores
+        )
+    )

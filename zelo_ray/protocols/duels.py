@@ -1,0 +1,226 @@
+"""What debate and its baselines share: two answers before one judge, and one verdict on them.
+
+Every judge meets every pair, in an order that is drawn, or in both; all of it goes on side by side.
+"""
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from random import Random
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
+
+from zelo_ray.config import Options
+from zelo_ray.protocols import Apart, Rounds
+from zelo_ray.protocols.texts import code_for, cut, failure_of, load_prompt, verdict_in
+from zelo_ray.rating import Fit, score_votes
+from zelo_ray.records import Document, Failure, Judge, Pool, Reply, Request, Side, Verdict, Vote
+from zelo_ray.sampling import count_pairs, sample_pairs
+
+NUMBER = r"(?:0|[1-9][0-9]*)(?:\.[0-9]+)?"
+"""A score as a text may give it: 7 or 7.5, without sign or exponent."""
+
+T = TypeVar("T")
+_PREFERENCES: Mapping[Side, float] = {"model_a": -1.0, "tie": 0.0, "model_b": 1.0}
+
+
+@dataclass(frozen=True, slots=True)
+class Pairing:
+    """Two answers, A and B, before one judge, in one order."""
+
+    query_id: str
+    query: str
+    pair: tuple[Document, Document]
+    judge: Judge
+    swapped: bool
+
+    @property
+    def shown(self) -> tuple[Document, Document]:
+        """Answer 1 and Answer 2, as the judge sees them."""
+        return self.turned(self.pair)
+
+    def turned(self, two: tuple[T, T]) -> tuple[T, T]:
+        """What is of A and B as of Answer 1 and 2, or the other way round."""
+        return two[::-1] if self.swapped else two
+
+    def request(
+        self,
+        prompt: str,
+        verdict: type[BaseModel],
+        *,
+        answers: Sequence[int] = (0, 1),
+        more: Mapping[str, str] | None = None,
+        fields: Mapping[str, str | int] | None = None,
+        repeat: int = 0,
+    ) -> Request:
+        """Render a prompt.
+
+        Args:
+            prompt: its file.
+            verdict: what an answer must satisfy.
+            answers: the order in which this prompt shows Answer 1 (0) and Answer 2 (1).
+            more: what else stands between markers, by name.
+            fields: what else the file names; no text that came from outside.
+            repeat: how often it was asked before.
+        """
+        documents = tuple(self.shown[place] for place in answers)
+        numbered = zip(answers, documents, strict=True)
+        blocks = {"question": self.query}
+        blocks |= {f"Answer {place + 1}": document.content for place, document in numbered}
+        blocks |= more or {}
+        code = code_for(*blocks.values())
+        marked = [
+            f"[{name} {code}]\n{text}\n[end of {name} {code}]" for name, text in blocks.items()
+        ]
+        system, user = load_prompt(prompt)
+        material = "\n\n".join(marked)
+        return Request(
+            judge=self.judge,
+            system=system.template,
+            user=user.substitute({"code": code, "material": material, **(fields or {})}),
+            verdict=verdict,
+            query=self.query,
+            documents=documents,
+            repeat=repeat,
+        )
+
+    def ask(self, requests: list[Request]) -> Generator[list[Request], list[Reply], list[Any]]:
+        """Ask all at once; the verdict of each, or its `Failure`."""
+        replies = yield requests
+        ids = [document.id for document in self.pair]
+        heard = list[Any]()
+        for request, reply in zip(requests, replies, strict=True):
+            found: Any = verdict_in(reply, request.verdict)
+            if isinstance(found, str):
+                found = failure_of(self.query_id, ids, self.judge.name, reply, found)
+            heard.append(found)
+        return heard
+
+    def verdict(
+        self,
+        method: str,
+        scores: Sequence[tuple[Fraction, Fraction]],
+        keys: Sequence[str],
+        *,
+        arguments: Sequence[tuple[str, str]] = (),
+        feedback: Sequence[str] = (),
+        reasoning: Sequence[str] = (),
+    ) -> Verdict:
+        """The verdict by the mean of scores; pairs are given for Answer 1 and 2, an entry a round.
+
+        Means are compared exactly, so that equal scores are a tie in whatever order they came.
+        """
+        history = [self.turned(each) for each in scores]
+        a, b = (sum(column, Fraction()) / len(history) for column in zip(*history, strict=True))
+        winner: Side = "tie" if a == b else "model_a" if a > b else "model_b"
+        return Verdict(
+            query_id=self.query_id,
+            doc_id_a=self.pair[0].id,
+            doc_id_b=self.pair[1].id,
+            method=method,
+            judge=self.judge.name,
+            winner=winner,
+            average_scores=(float(a), float(b)),
+            rounds=len(history),
+            score_history=tuple((float(one), float(other)) for one, other in history),
+            arguments=tuple(self.turned(each) for each in arguments),
+            feedback=tuple(feedback),
+            reasoning=tuple(reasoning),
+            swapped=self.swapped,
+            flipped=False,
+            keys=tuple(keys),
+        )
+
+
+Method = Callable[[Pairing, Options], Rounds]
+"""Judges one pairing; returns a list with its verdict, if there is one, and its failures."""
+
+
+def rounds(pool: Pool, panel: Sequence[Judge], options: Options, method: Method) -> Rounds:
+    """Let every judge judge every pair of the plan."""
+    limited = pool.documents[: options.document_limit]
+    shown = {d.id: cut(d, options.document_tokens, options.show_metadata) for d in limited}
+    rng = Random(f"{options.seed}:{pool.query_id}")
+    parts = [
+        _orders(pool, (shown[a], shown[b]), judge, options, method)
+        for a, b in sample_pairs(list(shown), options.cycles, rng)
+        for judge in panel
+    ]
+    if not parts:
+        return []
+    heard = yield Apart(parts)
+    return [one for each in heard for one in each]
+
+
+def count(pool: Pool, panel: Sequence[Judge], options: Options, most: int) -> dict[str, int]:
+    """How many requests a pool takes of each judge, if a pairing takes ``most``."""
+    pairs = count_pairs(len(pool.documents[: options.document_limit]), options.cycles)
+    orders = 2 if options.both_orders else 1
+    return {judge.name: pairs * orders * most for judge in panel}
+
+
+def counted(row: Verdict | Failure) -> tuple[str, ...]:
+    """Each pair before each judge, however often it was asked about it."""
+    pair = (row.doc_id_a, row.doc_id_b) if isinstance(row, Verdict) else row.doc_ids
+    return (*pair, row.judge)
+
+
+def fit(
+    judgments: Sequence[Sequence[Verdict]], options: Options, learned: None = None
+) -> list[Fit]:
+    """Bradley-Terry scores; a judge's verdicts on a pair in both orders are one vote."""
+    del learned
+    return score_votes([_votes(verdicts) for verdicts in judgments], options.prior_sd)
+
+
+def failures_in(heard: Sequence[Any]) -> list[Failure]:
+    """Those that are no verdicts."""
+    return [one for one in heard if isinstance(one, Failure)]
+
+
+def exact(score: float) -> Fraction:
+    """A score as it was written, such as 7.1, which no float is."""
+    return Fraction(repr(score))
+
+
+def plain(score: float) -> str:
+    """A score as `NUMBER` has it."""
+    return repr(float(score)).removesuffix(".0")
+
+
+def _orders(
+    pool: Pool, pair: tuple[Document, Document], judge: Judge, options: Options, method: Method
+) -> Rounds:
+    """One judge on one pair, in the order that is drawn for them, or in both."""
+    rng = Random(f"{options.seed}:{pool.query_id}:{pair[0].id}:{pair[1].id}:{judge.name}")
+    orders = (False, True) if options.both_orders else (rng.random() < 0.5,)
+    pairings = [Pairing(pool.query_id, pool.query, pair, judge, swapped) for swapped in orders]
+    heard = yield Apart([method(pairing, options) for pairing in pairings])
+    return _agreed(heard)
+
+
+def _agreed(heard: Sequence[Sequence[Verdict | Failure]]) -> list[Verdict | Failure]:
+    """The word of all orders: there is none unless each has one, and where they differ it is a tie.
+
+    Failures are kept.
+    """
+    verdicts = [one for each in heard for one in each if isinstance(one, Verdict)]
+    failures = [failure for each in heard for failure in failures_in(each)]
+    if len(verdicts) < len(heard):
+        return [*failures]
+    if len({verdict.winner for verdict in verdicts}) > 1:
+        verdicts = [replace(verdict, winner="tie", flipped=True) for verdict in verdicts]
+    return [*verdicts, *failures]
+
+
+def _votes(verdicts: Sequence[Verdict]) -> list[Vote]:
+    """A vote for each judge and pair."""
+    votes = {
+        (v.doc_id_a, v.doc_id_b, v.judge): Vote(
+            *(v.query_id, v.doc_id_a, v.doc_id_b, v.judge),
+            *(_PREFERENCES[v.winner], v.swapped, "", v.keys[-1]),
+        )
+        for v in verdicts
+    }
+    return list(votes.values())

@@ -1,0 +1,195 @@
+"""Debate: Single Advocate Multi-Round Evaluation without juries (arXiv 2410.04663).
+
+In each round an advocate defends each of two answers; then the judge gives both feedback, and
+scores them. The debate ends when two rounds in a row lean the same way, and the mean scores decide.
+The judge's model speaks for all of its own debate. A round takes two steps, since feedback and
+scores need only the defences.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Annotated, Self
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+from zelo_ray.config import Options
+from zelo_ray.protocols import Rounds, duels
+from zelo_ray.protocols.duels import Pairing, failures_in
+from zelo_ray.records import Judge, Pool, Request, Score, Verdict
+
+DEFENCE, FEEDBACK, SCORES = "samre-defence-1", "samre-feedback-1", "samre-scores-1"
+TABLES = {"verdicts": Verdict}
+SCORE = Score
+LEARNS: tuple[str, ...] = ()
+ROUNDS = None  # two for each round of a debate
+MIN_DOCUMENTS = 2
+ALONE = False
+USES = frozenset({"cycles", "prior_sd", "rounds", "both_orders"})
+
+CALLS = 4
+"""Requests of a round: two defences, feedback and scores."""
+_MOST_ROUNDS = 4  # the paper's
+
+
+class Speech(BaseModel):
+    """A text that is all of an answer; white space around it is none of it."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    text: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+
+    @classmethod
+    def read(cls, text: str) -> Self:
+        """Take the whole text.
+
+        Raises:
+            ValueError: there is nothing in it.
+        """
+        return cls(text=text)
+
+    def write(self) -> str:
+        """The text."""
+        return self.text
+
+
+class Defence(Speech):
+    """An advocate's argument for an answer."""
+
+
+class Feedback(Speech):
+    """What the judge tells both advocates after a round."""
+
+
+class Points(BaseModel):
+    """Both answers by one criterion."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    justification: str
+    answer_1: int = Field(ge=1, le=20)
+    answer_2: int = Field(ge=1, le=20)
+
+
+class Scores(BaseModel):
+    """Both answers by six criteria, after a round. Nobody but us adds them up."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    relevance: Points
+    accuracy: Points
+    depth: Points
+    clarity: Points
+    logic: Points
+    rebuttal: Points
+
+    @property
+    def by_criterion(self) -> dict[str, Points]:
+        """The criteria by name."""
+        return {name: getattr(self, name) for name in Scores.model_fields}
+
+
+VERDICTS = (Defence, Feedback, Scores)
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """What was said in a round. Pairs are for Answer 1 and Answer 2."""
+
+    arguments: tuple[str, str]
+    feedback: str
+    totals: tuple[int, int]
+    justification: str
+
+
+def rounds(pool: Pool, panel: Sequence[Judge], options: Options) -> Rounds:
+    """Let every judge hold a debate on every pair of the plan."""
+    return duels.rounds(pool, panel, options, debate)
+
+
+def count(pool: Pool, panel: Sequence[Judge], options: Options) -> dict[str, int]:
+    """What a pool takes if no debate ends early."""
+    return duels.count(pool, panel, options, CALLS * most_rounds(options))
+
+
+counted = duels.counted
+fit = duels.fit
+
+
+def most_rounds(options: Options) -> int:
+    """How many rounds a debate has at most."""
+    return options.rounds if isinstance(options.rounds, int) else _MOST_ROUNDS
+
+
+def debate(pairing: Pairing, options: Options) -> Rounds:
+    """Hold one debate; a reply that is no good ends it without a verdict."""
+    most, held, keys = most_rounds(options), list[Round](), list[str]()
+    while len(held) < most and not _settled(held):
+        asked = [_defence(pairing, own, held) for own in (0, 1)]
+        defences = yield from pairing.ask(asked)
+        if failures := failures_in(defences):
+            return failures
+        first, second = (defence.text for defence in defences)
+        keys += [request.key for request in asked]
+        asked = _verdicts(pairing, (first, second), held, most)
+        heard = yield from pairing.ask(asked)
+        if failures := failures_in(heard):
+            return failures
+        feedback, scores = heard
+        keys += [request.key for request in asked]
+        held.append(Round((first, second), feedback.text, *_summed(scores)))
+    verdict = pairing.verdict(
+        "samre",
+        [(Fraction(one.totals[0]), Fraction(one.totals[1])) for one in held],
+        keys,
+        arguments=[one.arguments for one in held],
+        feedback=[one.feedback for one in held],
+        reasoning=[one.justification for one in held],
+    )
+    return [verdict]
+
+
+def _settled(held: Sequence[Round]) -> bool:
+    """Whether the last two rounds lean the same way; a tie leans no way."""
+    leads = [one.totals[0] - one.totals[1] for one in held[-2:]]
+    return len(leads) == 2 and leads[0] * leads[1] > 0
+
+
+def _summed(scores: Scores) -> tuple[tuple[int, int], str]:
+    """The totals of a round, and why they are so, a line a criterion."""
+    each = scores.by_criterion
+    totals = sum(one.answer_1 for one in each.values()), sum(one.answer_2 for one in each.values())
+    return totals, "\n".join(f"{name}: {one.justification}" for name, one in each.items())
+
+
+def _defence(pairing: Pairing, own: int, held: Sequence[Round]) -> Request:
+    """What the advocate of Answer 1 (0) or Answer 2 (1) is asked."""
+    other = 1 - own
+    more = dict[str, str]()
+    if held:
+        more["last feedback of the judge"] = held[-1].feedback
+        more["last argument of your opponent"] = held[-1].arguments[other]
+    for number, one in enumerate(held, 1):
+        more[f"your argument of round {number}"] = one.arguments[own]
+    fields = {"own": own + 1, "other": other + 1}
+    return pairing.request(DEFENCE, Defence, answers=(own, other), more=more, fields=fields)
+
+
+def _verdicts(
+    pairing: Pairing, arguments: tuple[str, str], held: Sequence[Round], most: int
+) -> list[Request]:
+    """What the judge is asked after both defences: feedback, and scores."""
+    more = {f"defence of Answer {number}": text for number, text in enumerate(arguments, 1)}
+    past = [
+        f"Round {number}: Answer 1: {one.totals[0]}, Answer 2: {one.totals[1]}"
+        for number, one in enumerate(held, 1)
+    ]
+    fields: dict[str, str | int] = {
+        "rounds": most,
+        "past": "\n".join(past) or "None; this is the first round.",
+    }
+    numbered = {**fields, "round": len(held) + 1}
+    return [
+        pairing.request(FEEDBACK, Feedback, more=more, fields=numbered),
+        pairing.request(SCORES, Scores, more=more, fields=fields),
+    ]
