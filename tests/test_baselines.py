@@ -404,15 +404,16 @@ def test_a_strong_verdict_rests_on_the_rounds_that_gave_scores(rounds, failed, c
 
 def test_a_pool_is_scored_by_a_verdict_that_stands_though_rounds_failed():
     good, shelf = tagged(GOOD, POOR), Shelf()
-    fields = {"rounds": 5, "protocol": "baseline-strong", "min_coverage": 0.6}
-    said = repeating(good, "bad", good, "bad", good)
+    fields = {"rounds": 5, "min_coverage": 0.4}
+    options = options_of(protocol="baseline-strong", **fields)
+    said = repeating(good, "bad", good, "bad", "bad")
     step, _ = play(baseline_strong, said, shelf=shelf, **fields)
-    assert (len(step.judgments), len(step.failures)) == (1, 2)
-    (row,) = settle(lines_of([POOL]), ONE, options_of(**fields), shelf).to_pylist()
-    assert (row["reason"], len(row["scores"]), len(row["failures"])) == ("", 2, 2)
+    assert (len(step.judgments), len(step.failures)) == (1, 3)
+    (row,) = settle(lines_of([POOL]), ONE, options, shelf).to_pylist()
+    assert (row["reason"], len(row["scores"]), len(row["failures"])) == ("", 2, 3)
     shelf = Shelf()
-    play(baseline_strong, repeating(good, "bad", "bad", "bad", good), shelf=shelf, **fields)
-    (row,) = settle(lines_of([POOL]), ONE, options_of(**fields), shelf).to_pylist()
+    play(baseline_strong, repeating(good, "bad", "bad", "bad", "bad"), shelf=shelf, **fields)
+    (row,) = settle(lines_of([POOL]), ONE, options, shelf).to_pylist()
     assert row["reason"].startswith("only 0 of its 1 requests")
 
 
