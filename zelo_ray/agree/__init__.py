@@ -17,6 +17,7 @@ from zelo_ray.agree.grades import grading
 from zelo_ray.agree.leaderboards import leaderboards
 from zelo_ray.agree.raters import raters
 from zelo_ray.agree.section import Given, Section
+from zelo_ray.agree.verdicts import outcomes
 from zelo_ray.agree.voting import voting
 from zelo_ray.agreement import COEFFICIENTS
 from zelo_ray.config import OptionError
@@ -29,6 +30,7 @@ from zelo_ray.formats.wording import printable
 
 SECTIONS: tuple[Callable[[Verdicts, Given], Section], ...] = (
     raters,
+    outcomes,
     grading,
     voting,
     leaderboards,
@@ -56,10 +58,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "sources",
         nargs="+",
         metavar="SOURCE",
-        help="judgments: an --out of annotate; Parquet or JSON lines of grades or votes; qrels, "
-        "whose judge is the file's name or NAME in NAME=path; a directory of such files",
+        help="judgments: an --out of annotate; Parquet or JSON lines of grades, votes or winners; "
+        "qrels, whose judge is the file's name or NAME in NAME=path; a directory of such files",
     )
-    add("--human", metavar="QRELS", help="grades of people: qrels of any kind")
+    add("--human", metavar="FILE", help="what people say: qrels of any kind, or votes or winners")
+    add(
+        "--people", metavar="PATTERN", help="of the people's votes those of such judges, as expert*"
+    )
+    add("--turn", type=int, help="of FastChat's judgments those of this turn")
     add("--levels", type=int, default=4, help="grades of the scale, from 0 (default %(default)s)")
     add("--clip", action="store_true", help="put grades outside the scale to its nearest end")
     add(
@@ -93,9 +99,8 @@ def run(arguments: Given) -> Told:
         InputError: what is read is wrong, or there is nothing to compare.
     """
     given = _checked(arguments)
-    verdicts = read_verdicts(
-        given["sources"], levels=given["levels"], clip=given["clip"], human=given["human"]
-    )
+    told = ("levels", "clip", "human", "people", "turn")
+    verdicts = read_verdicts(given["sources"], **{name: given[name] for name in told})
     sections = [section(verdicts, given) for section in SECTIONS]
     if not any(section.lines for section in sections):
         raise InputError("one judge alone has nobody to agree with: name more judges, or --human")
@@ -120,6 +125,8 @@ def _checked(arguments: Given) -> dict[str, Any]:
         except ValueError as error:
             raise OptionError(str(error)) from None
     _refuse_taken(given)
+    if given["people"] and not given["human"]:
+        raise OptionError("--people chooses among the people of --human: name that, too")
     levels = given["levels"]
     if not 2 <= levels <= _MOST_LEVELS:
         raise OptionError(f"--levels is from 2 to {_MOST_LEVELS}")
@@ -154,6 +161,7 @@ def _write(out: str, given: Given, verdicts: Verdicts, sections: list[Section]) 
             ("grades", verdicts.grades),
             ("votes", verdicts.votes),
             ("human", verdicts.human),
+            ("voices", verdicts.voices),
         )
     }
     record = {
@@ -161,6 +169,7 @@ def _write(out: str, given: Given, verdicts: Verdicts, sections: list[Section]) 
         "options": {name: value for name, value in given.items() if name != "out"},
         "versions": {name: version(name) for name in ("zelo-ray", "numpy", "scipy", "pyarrow")},
         "judges": verdicts.judges,
+        "voters": verdicts.voters,
         "pooled": verdicts.pooled,
         "counts": counts,
         "notes": verdicts.notes,

@@ -40,6 +40,15 @@ class Coefficient:
     raters: Literal["two", "any", "many"]
     weights: Weights = "nominal"
 
+    def weighing(self, levels: int) -> Weights:
+        """Its weights; two categories are as far apart as they are, whatever these are."""
+        return "nominal" if levels == 2 else self.weights
+
+    def of(self, tables: Mapping[Kind, Floats]) -> Floats:
+        """Its value for each table of the kind that it needs, from `counts.views`."""
+        table = tables[self.module.TABLE]
+        return self.module.values(table, self.weighing(table.shape[-1]))
+
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
@@ -102,14 +111,14 @@ def agreements(
     for a, b in combinations(range(len(ratings.raters)), 2):
         names = ratings.raters[a], ratings.raters[b]
         of_two = {n: c for n, c in coefficients.items() if c.raters != "many"}
-        for scale, counts in _scales(of_pair(ratings, a, b), ratings.levels, cuts):
+        for scale, counts in scales(of_pair(ratings, a, b), ratings.levels, cuts):
             found += _measure((*names, scale), counts, of_two, resamples, seed)
             confused += _cells(names, scale, counts)
     of_many = {n: c for n, c in coefficients.items() if c.raters != "two"}
     for panel, raters in panels.items():
         if len(raters) > 2:
             rows = np.array([ratings.raters.index(rater) for rater in raters])
-            for scale, counts in _scales(of_panel(ratings, rows), ratings.levels, cuts):
+            for scale, counts in scales(of_panel(ratings, rows), ratings.levels, cuts):
                 found += _measure((panel, "", scale), counts, of_many, resamples, seed)
     return found, confused
 
@@ -119,7 +128,8 @@ def scale_name(levels: int, threshold: int | None = None) -> str:
     return f"0-{levels - 1}" if threshold is None else f">={threshold}"
 
 
-def _scales(counts: Counts, levels: int, cuts: Iterable[int]) -> Iterator[tuple[str, Counts]]:
+def scales(counts: Counts, levels: int, cuts: Iterable[int]) -> Iterator[tuple[str, Counts]]:
+    """The counts on the whole scale, and cut in two at some grades, by the scale's name."""
     yield scale_name(levels), counts
     for threshold in cuts:
         yield scale_name(levels, threshold), binarised(counts, threshold)
@@ -137,13 +147,10 @@ def _measure(
     drawn = [views(tables) for tables in sampled(counts.tables, enough, seed)]
     known: dict[tuple[str, Weights], tuple[float, float, float]] = {}
     for name, each in coefficients.items():
-        kind = each.module.TABLE
-        # Two categories are as far apart as they are, whatever the weights.
-        weights: Weights = "nominal" if whole[kind].shape[-1] == 2 else each.weights
-        key = each.module.__name__, weights
+        key = each.module.__name__, each.weighing(whole[each.module.TABLE].shape[-1])
         if key not in known:
-            value = float(each.module.values(whole[kind], weights)[0])
-            samples = [each.module.values(tables[kind], weights) for tables in drawn]
+            value = float(each.of(whole)[0])
+            samples = [each.of(tables) for tables in drawn]
             ends = interval(np.concatenate([np.empty(0), *samples]), counts.queries)
             known[key] = value, *((np.nan, np.nan) if isnan(value) else ends)
         yield Agreement(*where, name, *known[key], counts.items, counts.queries)

@@ -22,14 +22,14 @@ def distances(levels: int, weights: Weights) -> Floats:
 
 def weighed(table: Floats, weights: Floats) -> Floats:
     """The sum of the cells of each table, by their weights: [..., levels, levels] to [...]."""
-    sums: Floats = table.reshape(*table.shape[:-2], -1) @ weights.ravel()
+    sums: Floats = table.reshape(*table.shape[:-2], weights.size) @ weights.ravel()
     return sums
 
 
 def margins(table: Floats) -> tuple[Floats, Floats, Floats]:
     """Sums of rows and of columns, [..., levels] each, and the whole sum, [...]."""
     levels = table.shape[-1]
-    cells = table.reshape(*table.shape[:-2], -1)
+    cells = table.reshape(*table.shape[:-2], levels**2)
     rows = cells @ np.repeat(np.eye(levels), levels, axis=0)
     columns = cells @ np.tile(np.eye(levels), (levels, 1))
     return rows, columns, total(rows)

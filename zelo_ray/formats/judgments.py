@@ -1,7 +1,7 @@
 """The judgments of one file, with the place of each row for messages."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,11 +12,14 @@ from zelo_ray.formats.files import lines, listing, parquet, reading, rows
 from zelo_ray.formats.pools import InputError, short
 from zelo_ray.formats.tables import schema_of
 from zelo_ray.formats.truth import look, read_truth
+from zelo_ray.formats.winners import FORMS, Form, votes_of
 from zelo_ray.records import GradedScore
 
 _VALUES = ("grade", "relevance", "score")
 _POOLED = frozenset(schema_of(GradedScore).names)
 _Kinds = Mapping[str, pa.DataType]
+_PAIR = dict.fromkeys(("query_id", "doc_id_a", "doc_id_b"), pa.string())
+_SWAPPED = {"swapped": pa.bool_()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,42 +36,86 @@ class Part:
     pooled: bool = False
     missing: int = 0
 
+    @property
+    def votes(self) -> bool:
+        """Whether they are votes."""
+        return "preference" in self.table.column_names
 
-def read_judgments(url: str, judge: str) -> Part:
+    def only(self, kept: pa.ChunkedArray) -> "Part":
+        """Some rows, which keep their places."""
+        at = np.flatnonzero(kept.to_numpy())
+        return replace(self, table=self.table.filter(kept), place=lambda row: self.place(at[row]))
+
+
+def read_judgments(url: str, judge: str, *, renamed: bool = False, turn: int | None = None) -> Part:
     """The grades or votes of a file, or of qrels of any kind.
 
     Args:
         url: where it is.
         judge: whose judgments they are, where its rows do not tell.
+        renamed: they are all the judge's where rows may be renamed, as FastChat's may.
+        turn: of FastChat's rows, those of this turn alone.
 
     Raises:
         InputError: it is of no known kind, or a row has not what it should have.
     """
     columns = look(url).columns
-    wanted = {"query_id": pa.string()}
-    if "preference" in columns:
-        wanted |= {"doc_id_a": pa.string(), "doc_id_b": pa.string(), "preference": pa.float64()}
-        value, optional = "preference", {"swapped": pa.bool_()}
+    form = _form(columns)
+    if form:
+        value, kinds, optional = form.winner, dict.fromkeys(form.columns, pa.string()), {**_SWAPPED}
+        kinds |= {"turn": pa.string()} if form.renamed and "turn" in columns else {}
+    elif "preference" in columns:
+        value, kinds, optional = "preference", {**_PAIR, "preference": pa.float64()}, {**_SWAPPED}
     elif {"query_id", "doc_id"} <= columns and (values := [v for v in _VALUES if v in columns]):
         value, optional = values[0], {}
-        wanted |= {"doc_id": pa.string(), value: pa.float64()}
+        kinds = {**dict.fromkeys(("query_id", "doc_id"), pa.string()), value: pa.float64()}
     else:
         return of_qrels(url, judge)
-    own = "judge" in columns
-    wanted |= {"judge": pa.string()} if own else {}
-    table, place = (_parquet if url.endswith(".parquet") else _json)(url, wanted, optional)
-    known = pc.is_valid(table[value])
-    at = np.flatnonzero(known.to_numpy())
-    table = table.filter(known)
-    for column in wanted:
-        if table[column].null_count:
-            row = int(np.argmax(table[column].is_null().to_numpy()))
-            raise InputError(f"{place(at[row])}: has no {column}")
+    own = "judge" in columns and not (form and form.renamed and renamed)
+    kinds |= {"judge": pa.string()} if own else {}
+    optional |= {"judge": pa.string()} if form and not own else {}
+    table, place = (_parquet if url.endswith(".parquet") else _json)(url, kinds, optional)
+    part = _valid(Part(table, place, own), value, kinds)
+    if form and form.renamed and turn is not None:
+        part = _of_turn(url, part, turn)
+    table = part.table
     if not own:
+        table = table.drop_columns("judge") if "judge" in table.column_names else table
         table = table.append_column("judge", pa.array([judge] * len(table), pa.string()))
+    if form:
+        table = votes_of(form, table, part.place)
     table = table.rename_columns({value: "grade"} if value in _VALUES else {})
-    pooled, missing = not own and columns >= _POOLED, len(known) - len(at)
-    return Part(table, lambda row: place(at[row]), own, pooled, missing)
+    return replace(part, table=table, pooled=not own and columns >= _POOLED)
+
+
+def holds_votes(url: str) -> bool:
+    """Whether a file holds votes on pairs, rather than grades."""
+    columns = look(url).columns
+    return "preference" in columns or _form(columns) is not None
+
+
+def _form(columns: frozenset[str]) -> Form | None:
+    return next((form for form in FORMS if columns >= {*form.columns}), None)
+
+
+def _valid(part: Part, value: str, wanted: _Kinds) -> Part:
+    """The rows that have an answer, if they have all else, too."""
+    known = pc.is_valid(part.table[value])
+    kept = part.only(known)
+    for column in wanted:
+        if kept.table[column].null_count:
+            row = int(np.argmax(kept.table[column].is_null().to_numpy()))
+            raise InputError(f"{kept.place(row)}: has no {column}")
+    return replace(kept, missing=len(known) - len(kept.table))
+
+
+def _of_turn(url: str, part: Part, turn: int) -> Part:
+    if "turn" not in part.table.column_names:
+        raise InputError(f"{url}: its rows have no turn, of which --turn could be one")
+    kept = part.only(pc.equal(part.table["turn"], str(turn)))
+    if not len(kept.table):
+        raise InputError(f"{url}: has no row of turn {turn}")
+    return kept
 
 
 def _parquet(url: str, wanted: _Kinds, optional: _Kinds) -> tuple[pa.Table, Callable[[int], str]]:
@@ -89,7 +136,7 @@ def _json(url: str, wanted: _Kinds, optional: _Kinds) -> tuple[pa.Table, Callabl
     places = []
     columns: dict[str, list[Any]] = {name: [] for name in (*wanted, *optional)}
     for place, row in rows(url):
-        _refuse_other_kind(place, row, wanted)
+        _refuse_other_kind(place, row, {**wanted, **optional})
         places.append(place)
         for name, kind in {**wanted, **optional}.items():
             columns[name].append(_cell(place, name, row.get(name), kind))
@@ -99,10 +146,10 @@ def _json(url: str, wanted: _Kinds, optional: _Kinds) -> tuple[pa.Table, Callabl
 
 def _refuse_other_kind(place: str, row: Mapping[str, Any], wanted: _Kinds) -> None:
     """The first line says what all lines are: one of another kind would vanish."""
-    for name in ("judge", "preference"):
+    for name in ("judge", "preference", "winner", "winner_id", "turn"):
         if name in row and name not in wanted:
             raise InputError(f"{place}: has a {name}, which the first line has not")
-    for name in (*_VALUES, "preference"):
+    for name in (*_VALUES, "preference", "winner", "winner_id"):
         if name in wanted and name not in row:
             raise InputError(f"{place}: has no {name}; a missing answer is null")
 

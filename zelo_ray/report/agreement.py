@@ -7,12 +7,15 @@ from typing import Any
 import numpy as np
 
 from zelo_ray.formats.verdicts import HUMAN
-from zelo_ray.report import biases, coefficients
+from zelo_ray.report import biases, coefficients, voices
 from zelo_ray.report.measured import Measured, said
 from zelo_ray.report.page import Page, plural, short
 from zelo_ray.report.source import Source
 
 SECTIONS = (
+    voices.outcomes_section,
+    voices.differences_section,
+    voices.wins_section,
     coefficients.people_section,
     coefficients.panel_section,
     coefficients.between_section,
@@ -26,11 +29,12 @@ SECTIONS = (
 def agreement_page(source: Source, record: Mapping[str, Any]) -> Page:
     """The page of judges that were measured."""
     measured = Measured(source, record)
-    many, beside = len(measured.panel), " with people" if measured.people else ""
+    many = _judges(measured)
+    beside = " with people" if measured.people or voices.best_first(measured) else ""
     return Page(
         title=f"How {plural(many, 'judge')} agree{'s' if many == 1 else ''}{beside}",
         tiles=_tiles(measured),
-        lead=[text for text in (_outcome(measured), _whole(measured), _reading(measured)) if text],
+        lead=[text for make in LEAD if (text := make(measured))],
         notes=(*record["missing"], *record["notes"], _made(record)),
         sections=[make(measured) for make in SECTIONS],
     )
@@ -38,21 +42,27 @@ def agreement_page(source: Source, record: Mapping[str, Any]) -> Page:
 
 def _tiles(measured: Measured) -> list[tuple[str, str]]:
     counts = measured.record["counts"]
-    tiles = [("judges", f"{len(measured.panel):,}")]
+    tiles = [("judges", f"{_judges(measured):,}")]
     tiles += [
         (f"{name} of {whose}", f"{counts[key]['judgments']:,}")
         for key, name, whose in (
             ("grades", "grades", "judges"),
             ("votes", "votes", "judges"),
             ("human", "grades", "people"),
+            ("voices", "votes", "people"),
         )
-        if counts[key]["judgments"]
+        if counts.get(key, {}).get("judgments")
     ]
     if measured.people:
         best = measured.best_first[0]
         row = measured.of(HUMAN, best, measured.scales[0], measured.leading)
         tiles.insert(0, (f"{measured.leading} of {short(best, 40)}", said(row)))
     return tiles
+
+
+def _judges(measured: Measured) -> int:
+    """How many judges graded, or else how many voted."""
+    return len(measured.panel) or len(measured.record.get("voters", ()))
 
 
 def _outcome(measured: Measured) -> str:
@@ -106,6 +116,9 @@ def _reading(measured: Measured) -> str:
         "is a coefficient that is not defined, since all grades are the same or nothing was judged "
         "in common."
     )
+
+
+LEAD = (_outcome, voices.outcome, _whole, _reading)
 
 
 def _made(record: Mapping[str, Any]) -> str:

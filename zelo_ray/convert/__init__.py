@@ -9,7 +9,8 @@ from typing import Any
 import pyarrow as pa
 
 from zelo_ray.config import OptionError
-from zelo_ray.formats import beir, check_url, mteb, train, trec
+from zelo_ray.convert.flags import FLAGS, FROM
+from zelo_ray.formats import beir, check_url, fastchat, mteb, train, trec
 from zelo_ray.formats.files import stem
 from zelo_ray.formats.graded import read_absolute, read_graded
 from zelo_ray.formats.pooling import columns, holes, pooled
@@ -20,6 +21,10 @@ from zelo_ray.formats.truth import look, pools_of_truth, read_pools, read_truth
 from zelo_ray.formats.work import Work, pool_lines
 
 _Given = Mapping[str, Any]
+_PLACES = (
+    *("source", "out", "truth", "qrels", "corpus", "queries", "runs", "pools"),
+    *("answers", "votes", "labels_out"),
+)
 _TREC_RUN_COLUMNS = 6
 
 
@@ -29,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for name, command in _COMMANDS.items():
         kind = kinds.add_parser(name, help=command.help, description=command.help)
         for flag in (*command.flags.split(), "--out"):
-            kind.add_argument(flag, **{**_FLAGS[flag], **command.special.get(flag, {})})
+            kind.add_argument(flag, **{**FLAGS[flag], **command.special.get(flag, {})})
 
 
 def run(arguments: _Given) -> str:
@@ -40,7 +45,7 @@ def run(arguments: _Given) -> str:
         InputError: what is read is wrong.
         Unwritable: the format cannot hold what is to be written.
     """
-    for name in ("source", "out", "truth", "qrels", "corpus", "queries", "runs", "pools"):
+    for name in _PLACES:
         given = arguments.get(name) or ()
         for url in [given] if isinstance(given, str) else given:
             try:
@@ -153,6 +158,24 @@ def _mteb(given: _Given) -> str:
     return _lines(f"{number:,} rows: {given['out']}", *filled.notes, *([note] if without else []))
 
 
+def _fastchat(given: _Given) -> str:
+    source, answers, votes = given["source"], given["answers"], given["votes"]
+    if not votes and (given["pairs"] or given["labels_out"]):
+        raise OptionError("--pairs and --labels-out are of --votes: name these, too")
+    if given["pairs"] < 0:
+        raise OptionError("--pairs is how many to draw, or 0 for all")
+    lines = []
+    if votes:
+        drawn = {"number": given["pairs"], "seed": given["seed"]}
+        filled, labels = fastchat.pairs(source, answers, votes, **drawn)
+        if out := given["labels_out"]:
+            lines = [f"{write_lines(out, fastchat.label_lines(labels)):,} votes: {out}"]
+    else:
+        filled = fastchat.pools(source, answers)
+    number = write_lines(given["out"], map(fastchat.pool_line, filled.pools))
+    return _lines(f"{number:,} pools: {given['out']}", *lines, *filled.notes)
+
+
 def _material(given: _Given) -> tuple[Filled, pa.Table]:
     """Pools and judgments, from one place or two."""
     qrels = read_truth(given["source"])
@@ -163,36 +186,6 @@ def _material(given: _Given) -> tuple[Filled, pa.Table]:
 
 def _lines(*lines: str) -> str:
     return "\n".join(lines)
-
-
-_FROM = "the --out of annotate, annotated.jsonl, or BEIR or MTEB data"
-_FLAGS: dict[str, dict[str, Any]] = {
-    "source": {"metavar": "FROM", "help": _FROM},
-    "--corpus": {"help": "documents: JSON lines, lines id<TAB>text, or a BEIR directory"},
-    "--queries": {"help": "queries, in the same formats"},
-    "--runs": {"nargs": "+", "metavar": "RUN", "help": "TREC runs, or runs.parquet of a bake-off"},
-    "--depth": {"type": int, "help": "how deep to look into runs (default %(default)s)"},
-    "--qrels": {"help": "judgments: every document judged there is wanted, too"},
-    "--truth": {"required": True, "help": f"judgments: {_FROM}, or TREC qrels"},
-    "--pools": {"nargs": "+", "help": "JSON lines with the texts, if they are elsewhere"},
-    "--all": {"action": "store_true", "help": "the pools without holes, too, as they are"},
-    "--decimals": {"type": int, "help": "round relevance; 0 for tools that know whole grades only"},
-    "--grades": {
-        "action": "store_true",
-        "help": "the whole grade that a panel gave, rather than its mean",
-    },
-    "--without-ambiguous": {
-        "action": "store_true",
-        "help": "leave out documents over which the panel is split",
-    },
-    "--name": {"help": "of the run, where a file holds several; else what to call it"},
-    "--positive": {
-        "type": float,
-        "default": 1.0,
-        "help": "relevance from which on a document is positive (default %(default)s)",
-    },
-    "--out": {"required": True, "help": "where to, a path or URL; .gz and .zst are packed"},
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,8 +224,14 @@ _COMMANDS = {
         _run,
         "write a TREC run",
         "source --name",
-        {"source": {"help": f"a Parquet or TREC run, or {_FROM}"}},
+        {"source": {"help": f"a Parquet or TREC run, or {FROM}"}},
     ),
     "beir": _Command(_beir, "write a BEIR directory", "source --pools --decimals"),
     "mteb": _Command(_mteb, "write MTEB reranking rows as JSON lines", "source --pools --positive"),
+    "fastchat": _Command(
+        _fastchat,
+        "make pools of FastChat's questions and answers (MT-Bench)",
+        "source answers --votes --pairs --seed --labels-out",
+        {"source": {"metavar": "QUESTIONS", "help": "question.jsonl"}},
+    ),
 }

@@ -1,0 +1,199 @@
+"""FastChat's questions, answers and votes as pools, by hand and on MT-Bench itself."""
+
+import argparse
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from zelo_ray import agree, convert
+from zelo_ray.config import OptionError
+from zelo_ray.formats.fastchat import pairs, pools
+from zelo_ray.formats.pools import InputError, Limits, read_lines
+
+DATA = Path(__file__).parents[2] / "shared/data/mtbench_human"
+needs_data = pytest.mark.skipif(not DATA.exists(), reason=f"{DATA} is not there")
+MTBENCH = (f"{DATA}/question.jsonl", [f"{DATA}/model_answer"])
+
+
+def write_lines(path, *rows):
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return str(path)
+
+
+def question(number, *turns):
+    return {"question_id": number, "category": "any", "turns": list(turns)}
+
+
+def answer(number, model, *turns):
+    return {"question_id": number, "model_id": model, "choices": [{"index": 0, "turns": turns}]}
+
+
+def vote(number, a, b, winner, judge="p", turn=1):
+    ids = {"question_id": number, "model_a": a, "model_b": b}
+    return {**ids, "winner": winner, "judge": judge, "turn": turn}
+
+
+@pytest.fixture
+def small(tmp_path):
+    """A question of two turns, two models' answers and people's votes."""
+    questions = write_lines(tmp_path / "question.jsonl", question(7, "Who?", "And why?"))
+    write_lines(tmp_path / "answers/one.jsonl", answer(7, "one", "Me.", "So."))
+    write_lines(tmp_path / "answers/two.jsonl", answer(7, "two", "You.", "Hm."))
+    votes = write_lines(
+        tmp_path / "human.jsonl",
+        vote(7, "two", "one", "model_a"),
+        vote(7, "one", "two", "model_a", "q"),
+        vote(7, "one", "two", "tie", turn=2),
+    )
+    return questions, [str(tmp_path / "answers")], votes
+
+
+def run(*words):
+    parser = argparse.ArgumentParser()
+    convert.add_arguments(parser)
+    return convert.run(vars(parser.parse_args(["fastchat", *map(str, words)])))
+
+
+def test_a_later_turn_is_the_whole_conversation(small):
+    first, second = pools(*small[:2]).pools
+    assert (first.query_id, first.query, first.session_id) == ("7-1", "Who?", "7")
+    assert [(d.id, d.content) for d in first.documents] == [("one", "Me."), ("two", "You.")]
+    assert (second.query_id, second.session_id) == ("7-2", "7")
+    assert second.query == "User, turn 1:\nWho?\n\nUser, turn 2:\nAnd why?"
+    assert second.documents[1].content == (
+        "User, turn 1:\nWho?\n\nAssistant, turn 1:\nYou.\n\n"
+        "User, turn 2:\nAnd why?\n\nAssistant, turn 2:\nHm."
+    )
+
+
+def test_pairs_stand_as_the_first_vote_has_them(small):
+    filled, labels = pairs(*small)
+    assert [pool.query_id for pool in filled.pools] == ["7-1:two:one", "7-2:one:two"]
+    assert [d.content for d in filled.pools[0].documents] == ["You.", "Me."]
+    assert [pool.session_id for pool in filled.pools] == ["", ""]
+    assert [tuple(row.values()) for row in labels.to_pylist()] == [
+        ("7-1:two:one", "two", "one", -1.0, "p"),
+        ("7-1:two:one", "two", "one", 1.0, "q"),
+        ("7-2:one:two", "one", "two", 0.0, "p"),
+    ]
+
+
+def test_an_empty_answer_is_left_out_and_noted(small, tmp_path):
+    write_lines(tmp_path / "answers/two.jsonl", answer(7, "two", " ", "Hm."))
+    filled = pools(*small[:2])
+    assert [[d.id for d in pool.documents] for pool in filled.pools] == [["one"], ["one", "two"]]
+    assert filled.notes == ["left out empty answers: 1 (7-1 two)"]
+    filled, labels = pairs(*small)
+    assert [pool.query_id for pool in filled.pools] == ["7-2:one:two"]
+    assert len(labels) == 1
+    with pytest.raises(InputError, match="only 1 pairs that can be shown were compared"):
+        pairs(*small, number=2)
+
+
+@pytest.mark.parametrize(
+    ("name", "rows", "message"),
+    [
+        ("question", [{"question_id": 7}], r"question.jsonl:1: has no turns"),
+        ("question", [question(7, "Who?", "")], r"question.jsonl:1: a turn of question 7 is empty"),
+        ("question", [{"turns": ["Who?"]}], r"question.jsonl:1: has no question_id"),
+        ("question", [question(7, "a", "b")] * 2, r"question.jsonl:2: question 7 is there twice"),
+        ("question", [], r"question.jsonl: has no question"),
+        (
+            "question",
+            [question(7, "a", "b"), question(8, "?")],
+            r"question.jsonl:2: question 8 has no answer of one \(.*answers/one.jsonl\)",
+        ),
+        (
+            "answers/one",
+            [answer(7, "one", "Me.")],
+            r"one.jsonl:1: one answers 1 turn of question 7, which has 2",
+        ),
+        ("answers/one", [{"question_id": 7, "model_id": "one"}], r"one.jsonl:1: has no choices"),
+        ("answers/one", [answer(7, "", "a", "b")], r"one.jsonl:1: has no model_id"),
+        ("answers/one", [answer(7, "one", "a", 3)], r"one.jsonl:1: has no turns"),
+        (
+            "answers/one",
+            [answer(7, "one", "a", "b")] * 2,
+            r"one.jsonl:2: a second answer of one to question 7",
+        ),
+        (
+            "human",
+            [vote(7, "one", "nobody", "tie")],
+            r"human.jsonl:1: there are no answers of nobody",
+        ),
+        (
+            "human",
+            [vote(7, "one", "two", "tie", turn=3)],
+            r"human.jsonl:1: no question has the turn 7-3",
+        ),
+        ("human", [vote(7, "one", "two", "both")], r"human.jsonl:1: the winner 'both' is neither"),
+    ],
+)
+def test_what_is_wrong_is_named(small, tmp_path, name, rows, message):
+    write_lines(tmp_path / f"{name}.jsonl", *rows)
+    with pytest.raises(InputError, match=message):
+        pairs(*small)
+
+
+def test_votes_are_no_grades_and_a_folder_has_answers(small, tmp_path):
+    (tmp_path / "qrels.txt").write_text("7-1 0 one 1\n")
+    with pytest.raises(InputError, match=r"qrels.txt: holds no votes on pairs"):
+        pairs(*small[:2], str(tmp_path / "qrels.txt"))
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match=r"empty: holds no .jsonl file"):
+        pools(small[0], [str(tmp_path / "empty")])
+
+
+def test_convert_writes_pools_that_annotate_reads(small, tmp_path):
+    questions, answers, votes = small
+    assert run(questions, *answers, "--out", tmp_path / "p.jsonl") == f"2 pools: {tmp_path}/p.jsonl"
+    read = [line.pool for line in read_lines(str(tmp_path / "p.jsonl"), Limits())]
+    assert read == pools(questions, answers).pools
+    words = ("--votes", votes, "--labels-out", tmp_path / "labels.jsonl")
+    said = run(questions, *answers, *words, "--out", tmp_path / "pairs.jsonl")
+    assert said.splitlines() == [
+        f"2 pools: {tmp_path}/pairs.jsonl",
+        f"3 votes: {tmp_path}/labels.jsonl",
+    ]
+    read = [line.pool for line in read_lines(str(tmp_path / "pairs.jsonl"), Limits())]
+    assert read == pairs(questions, answers, votes)[0].pools
+    for words in (["--pairs", 3], ["--labels-out", "x"], ["--votes", votes, "--pairs", -1]):
+        with pytest.raises(OptionError, match="--pairs"):
+            run(questions, *answers, *words, "--out", tmp_path / "no.jsonl")
+    assert not (tmp_path / "no.jsonl").exists()
+
+
+@needs_data
+def test_mt_bench(tmp_path):
+    filled = pools(*MTBENCH)
+    assert len(filled.pools) == 160
+    assert Counter(len(pool.documents) for pool in filled.pools) == {6: 159, 5: 1}
+    assert filled.notes == ["left out empty answers: 1 (127-1 llama-13b)"]
+    whole, labels = pairs(*MTBENCH, f"{DATA}/human.jsonl")
+    assert len(whole.pools) == 1810  # 1,814 were compared, 4 of them with the empty answer
+    assert len(labels) == 3346
+    drawn, own = pairs(*MTBENCH, f"{DATA}/human.jsonl", number=300)
+    assert drawn == pairs(*MTBENCH, f"{DATA}/human.jsonl", number=300)[0]
+    assert len({pool.query_id for pool in drawn.pools}) == 300
+    assert set(own["query_id"].to_pylist()) == {pool.query_id for pool in drawn.pools}
+    assert all(pool in whole.pools for pool in drawn.pools)
+    other, _ = pairs(*MTBENCH, f"{DATA}/human.jsonl", number=300, seed=1)
+    assert 0 < len({p.query_id for p in other.pools} - {p.query_id for p in drawn.pools}) < 300
+    words = ["--votes", f"{DATA}/human.jsonl", "--pairs", 300]
+    run(*MTBENCH[:1], *MTBENCH[1], *words, "--labels-out", tmp_path / "l", "--out", tmp_path / "p")
+    assert sum(not line.reason for line in read_lines(str(tmp_path / "p"), Limits())) == 300
+
+
+@needs_data
+def test_labels_are_what_agree_takes_for_the_people(tmp_path):
+    words = [*MTBENCH[1], "--votes", f"{DATA}/human.jsonl", "--pairs", 100]
+    labels = tmp_path / "labels.jsonl"
+    run(MTBENCH[0], *words, "--labels-out", labels, "--out", tmp_path / "pairs.jsonl")
+    parser = argparse.ArgumentParser()
+    agree.add_arguments(parser)
+    given = [str(labels), "--human", str(labels), "--people", "expert_1*", "--resamples", "0"]
+    told = agree.run(vars(parser.parse_args(given)))
+    assert "Verdicts of judges on pairs, beside human" in told.text
