@@ -10,10 +10,11 @@ from zelo_ray.report.bakeoff import bakeoff_page
 from zelo_ray.report.page import Page, render
 from zelo_ray.report.relabelling import relabelling_page
 from zelo_ray.report.source import NothingToReport, Source
+from zelo_ray.report.trials import trials_page
 
 __all__ = ["NothingToReport", "write_report"]
 
-_RECORDS = ("run.json", "agree.json", "compare.json")
+_RECORDS = ("run.json", "agree.json", "compare.json", "protocols.json")
 """What a command leaves when it is done, and what tells whose results these are."""
 
 
@@ -38,4 +39,6 @@ def _maker(name: str, record: Mapping[str, Any]) -> Callable[[Source, Mapping[st
         return agreement_page
     if name == "compare.json":
         return relabelling_page
+    if name == "protocols.json":
+        return trials_page
     return bakeoff_page if record.get("kind") == "bakeoff" else annotation_page

@@ -3,31 +3,45 @@
 from collections.abc import Mapping
 from typing import Any
 
-from zelo_ray.report import judges, queries, raters, scores
+from zelo_ray.report import contests, judges, raters, scores, verdicts
+from zelo_ray.report import queries as by_query
 from zelo_ray.report.judged import Annotation
 from zelo_ray.report.page import Page, plural
 from zelo_ray.report.source import Source
 from zelo_ray.report.stacks import GRADES
+from zelo_ray.report.tournaments import ended, stayed
 
 SECTIONS = (
+    contests.winners_section,
+    contests.tournaments_section,
+    verdicts.verdicts_section,
     scores.scores_section,
     scores.shares_section,
     raters.raters_section,
     raters.grades_section,
     judges.judges_section,
     judges.agreement_section,
-    queries.ambiguous_section,
-    queries.uncertain_section,
-    queries.unscored_section,
-    queries.failures_section,
-    queries.queries_section,
+    by_query.ambiguous_section,
+    by_query.uncertain_section,
+    by_query.unscored_section,
+    by_query.failures_section,
+    by_query.queries_section,
 )
 
 _LOGITS = (
     "A score is in logits, centred on the query's judged documents: a document one logit "
-    "above another wins 73% of their battles. ± is a standard error. Scores of different "
+    "above another wins 73% of their {}. ± is a standard error. Scores of different "
     "queries share no zero"
 )
+_TITLES = {"contests": "Best answers to", "verdicts": "Verdicts on the answers to"}
+_SETTINGS = {
+    "battles": ("cycles", "seed"),
+    "both": ("cycles", "seed"),
+    "grades": ("pooling", "seed"),
+    "contests": ("order", "decide", "seed"),
+    "verdicts": ("cycles", "rounds", "seed"),
+}
+"""The options that a page names."""
 _POOLED = {
     "thurstone": "the mean of what a document's grade may be, given what the judges said and how "
     "each of them grades; ± is its standard deviation",
@@ -42,28 +56,30 @@ def annotation_page(source: Source, run: Mapping[str, Any]) -> Page:
     summary, options, annotation = run["summary"], run["options"], Annotation(source, run)
     spent = f"${summary['dollars_in_all']:,.4f}" + (" + ?" if summary["unpriced"] else "")
     split = annotation.ambiguous.num_rows
+    kind, judgments = _judgments(annotation)
     tiles = [
         ("queries", f"{summary['queries']:,}"),
         ("documents scored", f"{summary['scored']:,}"),
-        ("judgments", f"{summary['judgments']:,}"),
+        (f"{kind}s", f"{judgments:,}"),
         *([("split documents", f"{split:,}")] if annotation.kind == "grades" else []),
         ("failed requests", f"{summary['failures']:,}"),
         ("spent in all", spent),
     ]
+    queries = plural(summary["queries"], "query", "queries")
     unpriced = " and calls of unknown price" if summary["unpriced"] else ""
     done = (
         f"{summary['scored']:,} of {plural(summary['documents'], 'document')} scored from "
-        f"{plural(summary['judgments'], 'judgment')}; {plural(summary['failures'], 'request')} "
+        f"{plural(judgments, kind)}; {plural(summary['failures'], 'request')} "
         f"without one, {plural(summary['rejected'], 'bad input line')}, "
         f"{plural(len(summary['unscored']), 'query', 'queries')} without scores. "
         f"Spent in all: ${summary['dollars_in_all']:,.4f}{unpriced}."
     )
     made = f"Run {run['run_id']}, protocol {options['protocol']}"
-    which = ["pooling" if annotation.kind == "grades" else "cycles", "seed"]
-    which += ["repeats"] if options.get("repeats", 1) > 1 else []
-    parts = (f"{name} {options[name]}" for name in which if name in options)
+    which = [*_SETTINGS[annotation.kind], *(["repeats"] if options.get("repeats", 1) > 1 else [])]
+    parts = [f"{name} {options[name]}" for name in which if options.get(name) is not None]
+    parts += ["both orders"] if options.get("both_orders") else []
     return Page(
-        title=f"Relevance scores of {plural(summary['queries'], 'query', 'queries')}",
+        title=f"{_TITLES.get(annotation.kind, 'Relevance scores of')} {queries}",
         tiles=tiles,
         lead=[said for said in (done, _outcome(annotation), _reading(annotation)) if said],
         notes=(", ".join((made, *parts)) + ".",),
@@ -71,8 +87,20 @@ def annotation_page(source: Source, run: Mapping[str, Any]) -> Page:
     )
 
 
+def _judgments(annotation: Annotation) -> tuple[str, int]:
+    """What scores rest on is called so, and there are so many."""
+    if annotation.kind == "contests":  # who won them is no judgment on top of them
+        return "contest", sum(annotation.panel.votes.values())
+    kind = "verdict" if annotation.kind == "verdicts" else "judgment"
+    return kind, annotation.run["summary"]["judgments"]
+
+
 def _outcome(annotation: Annotation) -> str:
-    """What the grades come to, in a sentence."""
+    """What the judgments come to, in a sentence."""
+    if annotation.kind == "contests":
+        return _won(annotation)
+    if annotation.kind == "verdicts":
+        return _decided(annotation)
     if annotation.kind != "grades" or not len(annotation.scores.query_ids):
         return ""
     counts = annotation.scores.counts()
@@ -85,14 +113,45 @@ def _outcome(annotation: Annotation) -> str:
     )
 
 
+def _won(annotation: Annotation) -> str:
+    held, over = annotation.tournaments, ended(annotation.tournaments)
+    won, by_chance, of = stayed(over)
+    if not of:
+        return ""
+    told = f"{len(over):,} of {plural(len(held), 'tournament')} came to an end"
+    first = f"the first king won {won / of:.0%} of them, by chance it would be {by_chance / of:.0%}"
+    return f"{told}; {first}."
+
+
+def _decided(annotation: Annotation) -> str:
+    whole = annotation.verdicts.whole
+    if not whole.pairs:
+        return ""
+    flips = f", {whole.flipped:,} of them because the winner flips with the order"
+    return (
+        f"{plural(whole.pairs, 'pair')} judged, {plural(whole.winners['tie'], 'tie')}"
+        f"{flips if whole.both else ''}."
+    )
+
+
 def _reading(annotation: Annotation) -> str:
     """What a score is."""
     options = annotation.run["options"]
     if annotation.kind == "battles":
-        return f"{_LOGITS}."
+        return f"{_LOGITS.format('battles')}."
+    if annotation.kind == "contests":
+        return (
+            f"{_LOGITS.format('contests')}. Who was king at the end is no matter of scores, and "
+            "need not have the highest: winners.parquet tells."
+        )
+    if annotation.kind == "verdicts":
+        return (
+            f"{_LOGITS.format('verdicts')}. They rest on who won which pair; what a judge scored "
+            "stands in verdicts.parquet."
+        )
     if annotation.kind == "both":
         return (
-            f"{_LOGITS}; absolute scores do: each is the score, shifted by what "
+            f"{_LOGITS.format('battles')}; absolute scores do: each is the score, shifted by what "
             f"{plural(options.get('grades', 5), 'grade')} of each query tell of where it stands."
         )
     return (

@@ -1,13 +1,14 @@
 """What a query holds when a person opens it: packed for the page, as far as there is room."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from zelo_ray.report import words
 from zelo_ray.report.page import packed, short
 from zelo_ray.report.source import starts
 
@@ -15,15 +16,32 @@ QUERIES = 1000
 """How many queries a page lists, so that it stays light to open."""
 BYTES = 13_000_000
 """Room for what the queries hold; with Plotly's 5 MB a page stays well under 20 MB."""
-VOTES = ("query_id", "doc_id_a", "doc_id_b", "judge", "preference", "swapped", "reasoning")
-GRADES = ("query_id", "doc_id", "judge", "grade", "facets_covered", "facets_missing", "rationale")
-"""The columns of votes and of grades that `pack` reads."""
+COLUMNS = {
+    "votes": (
+        *("query_id", "doc_id_a", "doc_id_b", "judge", "preference", "swapped"),
+        "reasoning",
+    ),
+    "grades": (
+        *("query_id", "doc_id", "judge", "grade"),
+        *("facets_covered", "facets_missing", "rationale"),
+    ),
+    "contests": (
+        *("query_id", "judge", "repeat", "round", "left_id", "right_id", "winner_id"),
+        *("confidence", "verdict", "reasoning", "swapped", "king_id"),
+    ),
+    "verdicts": (
+        *("query_id", "doc_id_a", "doc_id_b", "judge", "winner", "average_scores"),
+        *("score_history", "arguments", "feedback", "reasoning", "swapped", "flipped"),
+    ),
+}
+"""By the name of a table of judgments, the columns that `pack` reads."""
 
 _QUERY = 400
 _ID = 200
 _TEXT = 600  # characters of one document
 _TEXTS = 6_000  # and of all of a query
 _REASONING = 4_000
+_DEBATE = 16_000
 _RATIONALE = 1_000
 _FACETS, _FACET = 12, 120  # how many facets, and characters of one
 
@@ -55,7 +73,7 @@ def pack(listed: list[Entry], judgments: Mapping[str, Iterable[pa.Table]]) -> in
 
     Args:
         listed: the queries, in order.
-        judgments: chunks of ``grades`` and of ``votes``, in the order in which they are packed.
+        judgments: chunks of tables of `COLUMNS`, in the order in which they are packed.
 
     Returns:
         how many queries have room for their documents; the others hold nothing.
@@ -69,14 +87,14 @@ def pack(listed: list[Entry], judgments: Mapping[str, Iterable[pa.Table]]) -> in
             return place
     by_id = {entry.query_id: entry for entry in listed}
     for kind, chunks in judgments.items():
-        told = {"votes": _votes, "grades": _grades}[kind]
+        name, told = _PACKED[kind]
         for query_id, table in by_query(chunks):
             if query_id in by_id:
                 blob = packed(told(by_id[query_id], table))
                 room -= len(blob)
                 if room < 0:
                     return len(listed)
-                by_id[query_id].packed[kind] = blob
+                by_id[query_id].packed[name] = blob
     return len(listed)
 
 
@@ -113,6 +131,20 @@ def _plain(value: float) -> float | None:
 
 
 def _votes(entry: Entry, table: pa.Table) -> dict[str, Any]:
+    return _compared(entry, table.to_pylist())
+
+
+def _contests(entry: Entry, table: pa.Table) -> dict[str, Any]:
+    return _compared(entry, map(words.of_contest, table.to_pylist()))
+
+
+def _verdicts(entry: Entry, table: pa.Table) -> dict[str, Any]:
+    return _compared(entry, map(words.of_verdict, table.to_pylist()), _DEBATE)
+
+
+def _compared(
+    entry: Entry, rows: Iterable[Mapping[str, Any]], room: int = _REASONING
+) -> dict[str, Any]:
     place = {doc_id: i for i, (doc_id, _) in enumerate(entry.documents)}
     judges: dict[str, int] = {}
     votes = [
@@ -121,9 +153,9 @@ def _votes(entry: Entry, table: pa.Table) -> dict[str, Any]:
             judges.setdefault(vote["judge"], len(judges)),
             round(vote["preference"], 4),
             int(vote["swapped"]),
-            short(vote["reasoning"], _REASONING),
+            short(vote["reasoning"], room),
         )
-        for vote in table.to_pylist()
+        for vote in rows
         if vote["doc_id_a"] in place and vote["doc_id_b"] in place
     ]
     return {"judges": list(judges), "votes": votes}
@@ -145,3 +177,12 @@ def _grades(entry: Entry, table: pa.Table) -> dict[str, Any]:
         if grade["doc_id"] in place
     ]
     return {"judges": list(judges), "grades": grades}
+
+
+_PACKED: Mapping[str, tuple[str, Callable[[Entry, pa.Table], dict[str, Any]]]] = {
+    "votes": ("votes", _votes),
+    "grades": ("grades", _grades),
+    "contests": ("votes", _contests),
+    "verdicts": ("votes", _verdicts),
+}
+"""By the name of a table, what the page knows its rows as, and how they are packed."""

@@ -1,6 +1,6 @@
 """What an annotation run left: each of its files read once, when a section first asks for it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -8,10 +8,25 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from zelo_ray.report import details, gradings, panel
+from zelo_ray.report import details, gradings, outcomes, panel, tournaments
 from zelo_ray.report.page import Link, short
 from zelo_ray.report.source import Source, starts
 
+Kind = Literal["battles", "grades", "both", "contests", "verdicts"]
+
+_TABLES: Mapping[Kind, list[str]] = {
+    "battles": ["votes"],
+    "grades": ["grades"],
+    "both": ["grades", "votes"],
+    "contests": ["contests"],
+    "verdicts": ["verdicts"],
+}
+_VOTES: Mapping[str, tuple[Sequence[str], Callable[[pa.Table], pa.Table]]] = {
+    "votes": (panel.COLUMNS, lambda votes: votes),
+    "contests": (tournaments.COLUMNS, tournaments.as_votes),
+    "verdicts": (outcomes.COLUMNS, outcomes.as_votes),
+}
+"""What tells which document of a pair a judge prefers: its columns, and how to read them."""
 _NUMBERS = ("score", "std_error", "grade", "disagreement", "absolute_score", "absolute_error")
 
 
@@ -56,9 +71,13 @@ class Annotation:
         self.source, self.run = source, run
 
     @cached_property
-    def kind(self) -> Literal["battles", "grades", "both"]:
-        """What the scores are made of: battles, grades, or battles put on one scale by grades."""
+    def kind(self) -> Kind:
+        """What the scores are made of; ``both``: battles, put on one scale by grades."""
         columns = self.source.columns("scores")
+        if "crowned" in columns:
+            return "contests"
+        if self.source.has("verdicts.parquet"):
+            return "verdicts"
         if "absolute_score" in columns:
             return "both"
         return "grades" if "grade" in columns else "battles"
@@ -66,8 +85,7 @@ class Annotation:
     @cached_property
     def kinds(self) -> list[str]:
         """The kinds of judgments that the scores are made of, as far as their files are there."""
-        kinds = {"battles": ["votes"], "grades": ["grades"], "both": ["grades", "votes"]}
-        return [kind for kind in kinds[self.kind] if self.source.has(f"{kind}.parquet")]
+        return [kind for kind in _TABLES[self.kind] if self.source.has(f"{kind}.parquet")]
 
     @cached_property
     def unit(self) -> str:
@@ -124,10 +142,31 @@ class Annotation:
 
     @cached_property
     def panel(self) -> panel.Panel:
-        """The judges' votes, summed up."""
-        if "votes" not in self.kinds:
-            return panel.Panel()
-        return panel.panel_of(self.source.chunks("votes", panel.COLUMNS))
+        """The judges' words on pairs, summed up."""
+        for kind in self.kinds:
+            if kind in _VOTES:
+                columns, as_votes = _VOTES[kind]
+                return panel.panel_of(map(as_votes, self.source.chunks(kind, columns)))
+        return panel.Panel()
+
+    @cached_property
+    def tournaments(self) -> list[tournaments.Tournament]:
+        """What contests came to."""
+        if not self.source.has("contests.parquet", "winners.parquet", "failures.parquet"):
+            return []
+        options = self.run["options"]
+        return tournaments.tournaments_of(
+            self.source.out,
+            decide=options.get("decide", "each"),
+            repeats=options.get("repeats", 1),
+        )
+
+    @cached_property
+    def verdicts(self) -> outcomes.Verdicts:
+        """What judges decided, summed up."""
+        if "verdicts" not in self.kinds:
+            return outcomes.Verdicts()
+        return outcomes.verdicts_of(self.source.out)
 
     @cached_property
     def gradings(self) -> gradings.Gradings:
@@ -138,7 +177,7 @@ class Annotation:
 
     def learned(self, name: str) -> list[dict[str, Any]]:
         """A table of what all grades say, whole; nothing where scores take no grades."""
-        present = self.kind != "battles" and self.source.has(f"{name}.parquet")
+        present = self.kind in ("grades", "both") and self.source.has(f"{name}.parquet")
         rows: list[dict[str, Any]] = self.source.table(name).to_pylist() if present else []
         return rows
 

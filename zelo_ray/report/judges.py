@@ -18,11 +18,11 @@ def judges_section(annotation: Annotation) -> Section:
     statuses = sorted({status for counts in failed.values() for status in counts})
     asked = annotation.run["judges"]
     given: dict[str, Mapping[str, int]] = {}
-    if "votes" in annotation.kinds:
-        given["votes"] = annotation.panel.votes
-    if "grades" in annotation.kinds:
-        counts = annotation.gradings.counts
-        given["grades"] = {name: int(each.sum()) for name, each in counts.items()}
+    for kind in reversed(annotation.kinds):
+        given[kind] = annotation.panel.votes
+        if kind == "grades":
+            counts = annotation.gradings.counts
+            given[kind] = {name: int(each.sum()) for name, each in counts.items()}
     judging = (name for counts in given.values() for name in counts)
     names = list(dict.fromkeys([*asked, *judging, *failed]))
     columns = ["judge", *given, *statuses]
@@ -91,11 +91,16 @@ def agreement_section(annotation: Annotation) -> Section | None:
     )
     low, high = wilson(share, np.array([annotation.panel.votes[name] for name in names]))
     figure = intervals(names, {"": (share, low, high)}, "share of what came first", 0.5)
+    order = (
+        "Both orders were asked, so a judge without bias stands at 0.5."
+        if annotation.run["options"].get("both_orders")
+        else "The order is drawn at random, so a judge without bias stands at 0.5."
+    )
     parts.append(
         Chart(
             {"": figure},
-            "Which share of a judge's votes went to the document it was shown first, with a 95% "
-            "interval. The order is drawn at random, so a judge without bias stands at 0.5.",
+            "How often a judge preferred the document it was shown first, a tie for half, with a "
+            f"95% interval. {order}",
         )
     )
     return Section("agreement", "Agreement and bias", parts)

@@ -11,6 +11,7 @@ from zelo_ray.report import details, gradings
 from zelo_ray.report.judged import Annotation
 from zelo_ray.report.page import Cells, Queries, Section, Table, Text, number, plural, short
 from zelo_ray.report.source import bare
+from zelo_ray.report.tournaments import ended
 
 _ROWS = 200
 """How many rows a table of failures or unscored queries shows."""
@@ -18,8 +19,9 @@ _LEAST = 10
 """How many of the least certain queries are named."""
 _OPEN, _JUDGES = 20, 8
 """How many split documents are shown at once, and judges have a column of their own."""
-_NAMES = {"grades": "grades", "votes": "comparisons"}
-"""What the judgments of a file are called."""
+_NAMES = {"votes": "comparisons"}
+"""What the judgments of a file are called, if not as the file."""
+_ANSWERS = " What a judge saw as A and B it calls Answer 1 and Answer 2."
 
 
 def uncertain_section(annotation: Annotation) -> Section | None:
@@ -134,26 +136,27 @@ def failures_section(annotation: Annotation) -> Section | None:
 
 def queries_section(annotation: Annotation) -> Section:
     """Every query with its documents, and their judgments at a click."""
-    source, notes = annotation.source, _notes(annotation)
-    columns = {"grades": details.GRADES, "votes": details.VOTES}
+    source, notes, kings = annotation.source, _notes(annotation), _kings(annotation)
     kinds = annotation.kinds
-    chunks = {kind: source.chunks(kind, columns[kind]) for kind in kinds}
+    chunks = {kind: source.chunks(kind, details.COLUMNS[kind]) for kind in kinds}
     listed = annotation.listed[: details.pack(annotation.listed, chunks)]
     items = [
         {
             "query": entry.query,
             "notes": [entry.query_id, plural(len(entry.documents), "document")]
-            + [said(values[entry.query_id]) for values, said in notes if entry.query_id in values],
+            + [said(values[entry.query_id]) for values, said in notes if entry.query_id in values]
+            + _winner(kings.get(entry.query_id, Counter())),
             "packed": entry.packed,
         }
         for entry in listed
     ]
     in_all = annotation.run["summary"]["queries"]
     carried = sum(len(entry.packed) > len(kinds) for entry in listed) if kinds else 0
-    what = " and ".join(_NAMES[kind] for kind in kinds)
+    what = " and ".join(_NAMES.get(kind, kind) for kind in kinds)
     caption = "Open a query to see its documents by rank."
     if carried:
         caption += f" A click on a document shows its {what}, with each judge's words."
+        caption += _ANSWERS if annotation.kind in ("contests", "verdicts") else ""
     if in_all > len(listed):
         caption += (
             f" The first {len(listed):,} of {in_all:,} queries; all of them are in scores.parquet "
@@ -169,6 +172,22 @@ def queries_section(annotation: Annotation) -> Section:
     )
     part = Queries(items, caption, elsewhere, annotation.unit)
     return Section("queries", "Queries", (part,))
+
+
+def _kings(annotation: Annotation) -> dict[str, Counter[str]]:
+    """By query, how many of its tournaments which document won."""
+    found: dict[str, Counter[str]] = {}
+    for each in ended(annotation.tournaments):
+        found.setdefault(each.query_id, Counter())[each.winner_id] += 1
+    return found
+
+
+def _winner(kings: Counter[str]) -> list[str]:
+    """Who won a query's tournaments, or most of them."""
+    return [
+        f"won by {short(name, 60)}" + (f" ({won} of {kings.total()})" if kings.total() > 1 else "")
+        for name, won in kings.most_common(1)
+    ]
 
 
 def _notes(

@@ -21,6 +21,7 @@ def scores_section(annotation: Annotation) -> Section | None:
 
 def _of_battles(annotation: Annotation) -> list[Chart]:
     scores = annotation.scores
+    more = "repeats" if annotation.kind == "contests" else "cycles"
     charts = [
         Chart(
             {"": histogram(scores.known("score"), "score, in logits", "documents")},
@@ -30,7 +31,7 @@ def _of_battles(annotation: Annotation) -> list[Chart]:
         Chart(
             {"": histogram(scores.known("std_error"), "standard error, in logits", "documents")},
             "How sure the scores are: two documents of a query are told apart when their "
-            "scores differ by some two of these. More cycles or judges move it to the left.",
+            f"scores differ by some two of these. More {more} or judges move it to the left.",
         ),
     ]
     absolute = scores.known("absolute_score")

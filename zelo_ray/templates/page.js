@@ -150,7 +150,7 @@
       const opponent = query.documents[other];
       const words = votes.map((vote) => {
         const [first, second] = vote.swapped ? [vote.b, vote.a] : [vote.a, vote.b];
-        const seen = `saw ${query.documents[first].id} as A, ${query.documents[second].id} as B`;
+        const seen = `saw ${query.documents[first].id} first, ${query.documents[second].id} second`;
         return el("div", {}, query.judges[vote.judge], ": ", outcome(gain(vote, doc)), " ", el("span", { className: "dim" }, seen), el("blockquote", {}, vote.reasoning));
       });
       const chips = votes.map((vote) => el("span", { className: "dim" }, ` · ${query.judges[vote.judge]} ${signed(gain(vote, doc))}`));
@@ -212,7 +212,7 @@
     const cell = (row, column) => query.opponents[row].get(column);
     const told = (row, column) => {
       const votes = cell(row, column);
-      return votes ? `${plain(query.documents[row].id)} against ${plain(query.documents[column].id)}: ${signed(mean(votes.map((vote) => gain(vote, row))))}, ${votes.length} votes` : "";
+      return votes ? `${plain(query.documents[row].id)} against ${plain(query.documents[column].id)}: ${signed(mean(votes.map((vote) => gain(vote, row))))}, ${votes.length} comparisons` : "";
     };
     const ticks = { tickvals: ids.length > 40 ? [] : ids.map((_, i) => i), ticktext: ids.map((id) => plain(short(id, 18))), showgrid: false, zeroline: false };
     return {
@@ -259,7 +259,7 @@
     }
     const line = (kind, name, width) => ({ type: "scatter", mode: "lines", ...kind, line: { color: name, width }, hoverinfo: "skip" });
     const text = scored.map((place) => plain(short(query.documents[place].id, 18)));
-    const told = scored.map((place) => `${plain(query.documents[place].id)}: ${signed(x(place))} ± ${query.documents[place].error.toFixed(2)}, ${query.documents[place].votes} votes`);
+    const told = scored.map((place) => `${plain(query.documents[place].id)}: ${signed(x(place))} ± ${query.documents[place].error.toFixed(2)}, ${query.documents[place].votes} comparisons`);
     return {
       data: [line(kinds.kept, "--edge", 1), line(kinds.upset, "--lost", 1.2),
         { type: "scatter", mode: "markers", ...middle, marker: { color: "--dim", size: 9, opacity: 0 }, hovertemplate: "%{text}<extra></extra>" },
@@ -303,7 +303,7 @@
     const all_places = documents.map((_, i) => i);
     details.append(el("div", { className: "pair" },
       pictured("Preferences, in input order", "The panel's mean preference for the row's document over the column's: blue where the row won, orange where it lost, blank where they were not compared.", matrix(query, all_places)),
-      pictured("Preferences, in zELO order", "The same, best document first: blue above the diagonal and orange below it is a panel that agrees with its own ranking.", matrix(query, query.ranked)),
+      pictured("Preferences, best first", "The same, best document first: blue above the diagonal and orange below it is a panel that agrees with its own ranking.", matrix(query, query.ranked)),
       pictured("Comparisons", "Documents by score; a line is a pair that was compared, in orange where the panel's preference runs against the scores. Heights only keep the documents apart.", graph(query))));
   };
   const opened = new WeakSet();

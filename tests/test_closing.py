@@ -1,0 +1,79 @@
+"""What a run says at its end: of tournaments and debates what a user acts on, and no more."""
+
+import pytest
+
+from tests.builders import options_of, pool_of, results_of
+from tests.test_report_contests import write_contests, write_verdicts
+from zelo_ray.closing import closing
+from zelo_ray.settle import Summary
+
+
+def said(out, protocol, **fields):
+    """The lines after the one that sums up."""
+    summary = Summary(str(out), 2, 6, 6, 99, seconds={"ask": 61.0}, sweeps=fields.pop("sweeps", 1))
+    options = options_of(out=str(out), protocol=protocol, **fields)
+    return list(closing(summary, options))
+
+
+def test_tournaments_are_summed_up_with_what_chance_would_give(tmp_path):
+    write_contests(tmp_path)
+    assert said(tmp_path, "best-of", repeats=2) == [
+        "6 documents of 2 queries scored from 13 contests in 1 min 1 s, $0.00",
+        "6 of 8 tournaments came to an end, 2 had a contest without an answer, and so no winner",
+        "the first king won 33% of them, 33% by chance",
+        "all repeats have the same winner 2 times of 3 (once a judge and query)",
+        "  a  won  50% (3 of 6)",
+        "  c  won  50% (3 of 6)",
+        "  b  won   0% (0 of 6)",
+    ]
+
+
+def test_answers_to_one_query_each_are_not_ranked(tmp_path):
+    told = [(q, "j1", 0, [f"{q}{name}" for name in "ab"], "k") for q in ("q0", "q1")]
+    write_contests(tmp_path, told=told, repeats=1)
+    assert said(tmp_path, "best-of")[1:] == [
+        "2 of 2 tournaments came to an end",
+        "the first king won 100% of them, 50% by chance",
+    ]
+
+
+def test_many_names_are_cut_and_none_steers_the_terminal(tmp_path):
+    line = [f"m\x1b{place:02}" for place in range(14)]
+    told = [(q, "j1", 0, line, "k" * 13) for q in ("q0", "q1")]
+    write_contests(tmp_path, told=told, repeats=1)
+    *_, tenth, more = said(tmp_path, "best-of")
+    assert tenth == "  m\N{REPLACEMENT CHARACTER}09  won   0% (0 of 2)"
+    assert more == "  … and 4 more: see report.html"
+
+
+def test_debates_tell_who_won_and_what_flipped(tmp_path):
+    write_verdicts(tmp_path)
+    first = "6 documents of 2 queries scored from 99 verdicts in 1 min 1 s, 3 sweeps over the input"
+    assert said(tmp_path, "samre", both_orders=True, sweeps=3) == [
+        f"{first}, $0.00",
+        "who won: model_a 0, model_b 1, tie 2; 1.7 rounds on average",
+        "1 of 3 pairs flipped with the order: counted as ties",
+        "  b  won  67% (2 of 3)",
+        "  a  won  33% (1 of 3)",
+    ]
+
+
+def test_one_round_in_one_order_is_not_spoken_of(tmp_path):
+    write_verdicts(tmp_path, told=[("q0", "a", "b", "j1", ((95, 87),), False)])
+    assert said(tmp_path, "baseline-weak")[1:] == ["who won: model_a 1, model_b 0, tie 0"]
+
+
+@pytest.mark.parametrize("protocol", ["best-of", "samre"])
+def test_a_run_in_which_everything_failed_says_little(tmp_path, protocol):
+    write = write_contests if protocol == "best-of" else write_verdicts
+    write(tmp_path, told=[])
+    first, *more = said(tmp_path, protocol)
+    assert "scored from" in first
+    assert more == []
+
+
+def test_a_run_of_battles_reads_no_such_table(tmp_path):
+    summary = results_of(tmp_path, [pool_of()])
+    first, second = closing(summary, options_of(out=str(tmp_path)))
+    assert first == "4 documents of 1 queries scored from 12 judgments in 0 s, $0.00"
+    assert second.startswith("standard error ")

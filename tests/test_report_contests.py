@@ -1,0 +1,362 @@
+"""The pages of tournaments and of debates: who won, and how much the order and the judge matter."""
+
+import json
+from dataclasses import asdict, replace
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from tests.test_report import EVIL, page_of
+from zelo_ray.bookkeeping import Tally
+from zelo_ray.formats.results import write_json
+from zelo_ray.formats.tables import table_of
+from zelo_ray.records import Contest, CrownedScore, Failure, Score, Verdict, Winner
+from zelo_ray.report import write_report
+from zelo_ray.report.outcomes import as_votes as verdicts_as_votes
+from zelo_ray.report.outcomes import verdicts_of
+from zelo_ray.report.tournaments import (
+    agreeing,
+    alike,
+    as_votes,
+    ended,
+    recur,
+    stayed,
+    tournaments_of,
+    wins,
+)
+
+TOURNAMENTS = (  # who is king first and who challenges; k the king won, c the challenger, t tied
+    ("q0", "j1", 0, "abc", "kk"),
+    ("q0", "j1", 1, "bca", "ct"),
+    ("q0", "j2", 0, "abc", "kk"),
+    ("q0", "j2", 1, "bca", "kc"),
+    ("q1", "j1", 0, "abc", "cc"),
+    ("q1", "j1", 1, "bca", "ck"),
+    ("q1", "j2", 0, "abc", "k"),  # the second contest failed
+    ("q1", "j2", 1, "bca", ""),
+)
+VERDICTS = (  # scores of A and B, round by round; whether B was shown first
+    ("q0", "a", "b", "j1", ((90, 80), (88, 80)), False),
+    ("q0", "a", "b", "j1", ((70, 80), (88, 90)), True),
+    ("q0", "a", "b", "j2", ((70, 71),), True),
+    ("q0", "a", "b", "j2", ((60, 71),), False),
+    ("q1", "a", "b", "j1", ((60, 60), (61, 61), (60, 60)), False),
+    ("q1", "a", "b", "j1", ((60, 60),), True),
+)
+
+
+def rows_of_tournaments(told=TOURNAMENTS, say=""):
+    """The rows of contests, winners and failures."""
+    contests, winners, failures = [], [], []
+    for query, judge, repeat, line, outcomes in told:
+        ids = (f"{say}session", f"{say}{query}", f"{say}{judge}", repeat)
+        names = [f"{say}{name}" for name in line]
+        king = names[0]
+        for number, (challenger, outcome) in enumerate(zip(names[1:], outcomes, strict=False), 1):
+            left, winner = king, {"k": king, "c": challenger, "t": "tie"}[outcome]
+            king = challenger if outcome == "c" else king
+            words = (0.75, f"{say}in short {number}", f"{say}because")
+            swapped = number == 2
+            row = Contest(
+                *(*ids, number, left, challenger, winner, *words, swapped), king_id=king, key="key"
+            )
+            contests.append(row)
+        if len(outcomes) == len(line) - 1:
+            winners.append(Winner(*ids, king, len(outcomes)))
+        else:
+            pair = (king, names[len(outcomes) + 1])
+            failures.append(Failure(ids[1], pair, ids[2], "refused", f"{say}no", 1, "key"))
+    return contests, winners, failures
+
+
+def rows_of_verdicts(told=VERDICTS, say=""):
+    """Verdicts, those of two orders that differ made ties."""
+    found = []
+    for query, a, b, judge, history, swapped in told:
+        means = tuple(float(mean) for mean in np.mean(history, axis=0))
+        ids = tuple(f"{say}{name}" for name in (query, a, b))
+        each = [f"{number}" for number in range(1, len(history) + 1)]
+        winner = "tie" if means[0] == means[1] else "model_a" if means[0] > means[1] else "model_b"
+        found.append(
+            Verdict(
+                *(*ids, "samre", f"{say}{judge}"),
+                winner=winner,
+                average_scores=means,
+                rounds=len(history),
+                score_history=tuple((float(x), float(y)) for x, y in history),
+                arguments=tuple((f"{say}for A {n}", f"{say}for B {n}") for n in each),
+                feedback=tuple(f"{say}do better {n}" for n in each),
+                reasoning=tuple(f"{say}because {n}" for n in each),
+                swapped=swapped,
+                flipped=False,
+                keys=("key",),
+            )
+        )
+    by_pair = {}
+    for verdict in found:
+        by_pair.setdefault((verdict.query_id, verdict.judge), set()).add(verdict.winner)
+    return [
+        replace(verdict, winner="tie", flipped=True)
+        if len(by_pair[verdict.query_id, verdict.judge]) > 1
+        else verdict
+        for verdict in found
+    ]
+
+
+def write_rows(out, options, scores, record, **tables):
+    """The files of a run of three documents a query."""
+    out.mkdir(exist_ok=True)
+    for name, (rows, kind) in tables.items():
+        pq.write_table(table_of(rows, kind), out / f"{name}.parquet")
+    pq.write_table(table_of(scores, record), out / "scores.parquet")
+    by_query = {}
+    for score in scores:
+        by_query.setdefault(score.query_id, []).append(score.doc_id)
+    lines = [
+        {
+            "query": {"id": query_id, "query": f"{query_id}?"},
+            "documents": [{"id": doc_id, "content": f"text of {doc_id}"} for doc_id in doc_ids],
+        }
+        for query_id, doc_ids in by_query.items()
+    ]
+    (out / "annotated.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    count, queries = len(scores), len(by_query)
+    summary = {"queries": queries, "documents": count, "scored": count, "judgments": 99}
+    summary |= {"failures": 0, "rejected": 0, "unscored": {}, "unpriced": 0, "dollars_in_all": 0.5}
+    judges = {"j1": asdict(Tally(answered=9, dollars=0.5))}
+    value = {"run_id": "20261101T000000Z-abc", "options": {"seed": 0, **options}}
+    write_json(str(out), "run.json", value | {"summary": summary, "judges": judges})
+
+
+def write_contests(out, say="", told=TOURNAMENTS, **options):
+    """The files of a best-of run."""
+    contests, winners, failures = rows_of_tournaments(told, say)
+    scores = [
+        CrownedScore(f"{say}{query}", f"{say}{doc}", 1.0 - place, 0.5, 3, place + 1, 0.5)
+        for query in ("q0", "q1")
+        for place, doc in enumerate("cab")
+    ]
+    options = {"protocol": "best-of", "order": "random", "decide": "each", "repeats": 2} | options
+    if options["decide"] == "panel":
+        winners = list(dict.fromkeys(replace(winner, judge="panel") for winner in winners))
+    rows = {"contests": (contests, Contest), "winners": (winners, Winner)}
+    write_rows(out, options, scores, CrownedScore, **rows, failures=(failures, Failure))
+    write_report(str(out))
+    return page_of(out)
+
+
+def write_verdicts(out, say="", told=VERDICTS, **options):
+    """The files of a run of debates."""
+    scores = [
+        Score(f"{say}{query}", f"{say}{doc}", 0.5 - place, 0.5, 3, place + 1)
+        for query in ("q0", "q1")
+        for place, doc in enumerate("ba")
+    ]
+    options = {"protocol": "samre", "cycles": 4, "rounds": None, "both_orders": True} | options
+    rows = {"verdicts": (rows_of_verdicts(told, say), Verdict), "failures": ([], Failure)}
+    write_rows(out, options, scores, Score, **rows)
+    write_report(str(out))
+    return page_of(out)
+
+
+@pytest.fixture
+def tournaments(tmp_path):
+    write_contests(tmp_path)
+    return tournaments_of(str(tmp_path), decide="each", repeats=2)
+
+
+def test_tournaments_are_counted_also_those_whose_first_contest_failed(tournaments):
+    assert len(tournaments) == 8
+    by_key = {(each.query_id, each.court, each.repeat): each for each in tournaments}
+    assert by_key["q1", "j2", 1].line == ()
+    assert by_key["q1", "j2", 0].line == ("a", "b")
+    assert by_key["q0", "j1", 1].line == ("b", "c", "a")
+    assert by_key["q0", "j1", 1].winner_id == "c"
+    assert len(ended(tournaments)) == 6
+
+
+def test_what_tournaments_come_to_is_as_counted_by_hand(tournaments):
+    assert stayed(tournaments) == (2, pytest.approx(2.0), 6)
+    assert alike(tournaments) == (2, 3)
+    both, same = agreeing(tournaments, ["j1", "j2"])
+    assert (both.tolist(), same.tolist()) == ([[0, 2], [2, 0]], [[0, 1], [1, 0]])
+    assert wins(tournaments) == {
+        "a": {"q0": [1, 0, 1, 1], "q1": [0, 0]},
+        "b": {"q0": [0] * 4, "q1": [0, 0]},
+        "c": {"q0": [0, 1, 0, 0], "q1": [1, 1]},
+    }
+
+
+def test_a_tournament_of_the_panel_is_one_whoever_judged_it(tmp_path):
+    told = [("q0", judge, 0, "abc", "kc") for judge in ("j1", "j2")]
+    told += [("q1", judge, 0, "abc", "") for judge in ("j1", "j2")]
+    page = write_contests(tmp_path, told=told, decide="panel", repeats=1)
+    assert page.table("tournaments")[1][:3] == ["the panel together", "2", "1"]
+    first, second = tournaments_of(str(tmp_path), decide="panel", repeats=1)
+    assert (first.court, first.line, first.winner_id) == ("panel", ("a", "b", "c"), "c")
+    assert (second.query_id, second.line, second.winner_id) == ("q1", (), "")
+
+
+def test_tables_that_a_killed_run_left_beside_an_older_record_still_make_a_page(tmp_path):
+    page = write_contests(tmp_path, decide="each", repeats=1)
+    assert page.table("tournaments")[1][1] == "4"
+    run = json.loads((tmp_path / "run.json").read_text())
+    write_json(str(tmp_path), "run.json", run | {"options": {"decide": "panel", "protocol": "x"}})
+    write_report(str(tmp_path))
+    assert "winners" not in page_of(tmp_path).sections
+
+
+@pytest.mark.parametrize(
+    ("ids", "same"),
+    [
+        ({"q0": "abc", "q1": "abc"}, True),
+        ({"q0": "abc", "q1": "cde"}, False),
+        ({"q0": "abc"}, False),
+        ({}, False),
+    ],
+)
+def test_ids_recur_if_they_answer_two_queries_each(ids, same):
+    assert recur(ids) is same
+
+
+def test_a_contest_is_a_vote_for_left_or_right():
+    contests = rows_of_tournaments([("q0", "j1", 0, "abcd", "kct")])[0]
+    votes = as_votes(table_of(contests, Contest)).to_pylist()
+    told = [(v["doc_id_a"], v["doc_id_b"], v["preference"], v["swapped"]) for v in votes]
+    assert told == [("a", "b", -1, False), ("a", "c", 1, True), ("c", "d", 0, False)]
+
+
+def test_a_page_of_tournaments_speaks_of_contests_alone(tmp_path):
+    page = write_contests(tmp_path)
+    assert list(page.sections) == [
+        *("", "winners", "tournaments", "scores", "judges", "agreement"),
+        *("uncertain", "failures", "queries"),
+    ]
+    text = page.words()
+    for word in ("vote", "battle", "cycle", "Relevance scores", " 99 "):
+        assert word not in text
+    assert "from 13 contests; " in text
+    assert "6 of 8 tournaments came to an end; the first king won 33% of them" in text
+    assert "order random, decide each, seed 0, repeats 2" in text
+    assert page.table("judges")[0][:3] == ["judge", "contests", "refused"]
+    assert [row[:3] for row in page.table("judges")[1:]] == [["j1", "8", "0"], ["j2", "5", "2"]]
+
+
+def test_the_charts_of_tournaments_show_what_was_counted(tmp_path):
+    page = write_contests(tmp_path)
+    [[_, won]] = page.chart("winners", 0)
+    assert won["data"][0]["x"] == [0.625, 0.375, 0.0]
+    assert won["layout"]["yaxis"]["ticktext"] == [f"{name} (2 queries)" for name in "cab"]
+    assert won["layout"]["shapes"][0]["x0"] == pytest.approx(1 / 3)
+    [[_, places]] = page.chart("tournaments", 0)
+    assert places["data"][0]["x"] == pytest.approx([1 / 3] * 3)
+    assert places["data"][1]["x"] == pytest.approx([1 / 3] * 3)
+    [[_, agree]] = page.chart("tournaments", 1)
+    heat = agree["data"][0]
+    assert heat["zmax"] - heat["zmid"] == pytest.approx(heat["zmid"] - heat["zmin"])
+    assert heat["zmid"] == pytest.approx(1 / 3), "chance"
+    assert heat["z"] == [[None, 0.5], [0.5, None]]
+    _, one, two = page.table("tournaments")
+    assert one == ["j1", "4", "4", "25.0%", "33.3%", "50.0%"]
+    assert two == ["j2", "4", "2", "50.0%", "33.3%", "100.0%"]
+
+
+def test_where_ids_are_of_one_query_there_is_no_ranking_of_them(tmp_path):
+    told = [(q, "j1", 0, [f"{q}{name}" for name in "ab"], "k") for q in ("q0", "q1")]
+    page = write_contests(tmp_path, told=told, repeats=1)
+    assert "winners" not in page.sections
+    assert page.table("tournaments")[0][-1] == "by chance"
+    assert len(page.charts["tournaments"]) == 1
+
+
+def test_contests_open_as_comparisons_with_all_that_was_said(tmp_path):
+    page = write_contests(tmp_path)
+    assert "won by a (3 of 4)" in page.words("queries")
+    assert "A click on a document shows its contests" in page.words("queries")
+    packed = page.packed[0, "votes"]
+    docs = [document[0] for document in page.packed[0, "documents"]]
+    a, b, judge, preference, swapped, words = packed["votes"][3]
+    assert (docs[a], docs[b], packed["judges"][judge]) == ("c", "a", "j1")
+    assert (preference, swapped) == (0, 1)
+    assert words == (
+        "Contest 2 of tournament 2, confidence 0.75. King after it: c.\n\nin short 2\n\nbecause"
+    )
+
+
+def test_a_run_whose_tournaments_all_failed_has_a_page(tmp_path):
+    page = write_contests(tmp_path, told=[("q0", "j1", 0, "abc", ""), ("q1", "j1", 0, "abc", "k")])
+    assert "winners" not in page.sections
+    assert page.table("tournaments")[1][:4] == ["j1", "4", "0", "\N{EN DASH}"]
+
+
+def test_verdicts_of_both_orders_are_one_word_on_a_pair(tmp_path):
+    write_verdicts(tmp_path)
+    found = verdicts_of(str(tmp_path))
+    one, two = found.by_judge["samre", "j1"], found.by_judge["samre", "j2"]
+    assert (one.winners, one.both, one.flipped) == ({"tie": 2}, 2, 1)
+    assert (two.winners, two.both, two.flipped) == ({"model_b": 1}, 1, 0)
+    assert (one.rounds, one.gaps) == ([2, 2, 3, 1], [9.0, 6.0, 0.0, 0.0])
+    assert two.gaps == [1.0, -11.0], "of what was shown first"
+    assert found.wins == {"a": {"q0": [0.5, 0], "q1": [0.5]}, "b": {"q0": [0.5, 1], "q1": [0.5]}}
+    assert found.whole.pairs == 3
+
+
+def test_a_flipped_verdict_still_tells_what_each_order_said():
+    votes = verdicts_as_votes(table_of(rows_of_verdicts(), Verdict))
+    assert votes["preference"].to_pylist() == [-1, 1, 1, 1, 0, 0]
+
+
+def test_a_page_of_debates_speaks_of_verdicts_alone(tmp_path):
+    page = write_verdicts(tmp_path)
+    assert list(page.sections) == [
+        *("", "verdicts", "scores", "judges", "agreement", "uncertain", "queries")
+    ]
+    text = page.words()
+    for word in ("vote", "battle", "contest", "Relevance scores"):
+        assert word not in text
+    assert "3 pairs judged, 2 ties, 1 of them because the winner flips with the order." in text
+    assert "cycles 4, seed 0, both orders" in text
+    assert "rounds None" not in text
+    _, one, two = page.table("verdicts")
+    assert one == ["j1", "samre", "2", "0.0%", "0.0%", "100.0%", "2.00", "50.0%"]
+    assert two == ["j2", "samre", "1", "0.0%", "100.0%", "0.0%", "1.00", "0.0%"]
+    assert [name for name, _ in page.chart("verdicts", 1)] == ["all judges", "j1", "j2"]
+    gaps = dict(page.chart("verdicts", 1))["all judges"]["data"][0]
+    assert sum(gaps["y"]) == 6
+    [[_, first]] = page.chart("agreement", 1)
+    assert first["data"][0]["x"] == [0.75, 0.5]
+
+
+def test_debates_open_with_every_round(tmp_path):
+    packed = write_verdicts(tmp_path).packed[0, "votes"]
+    _, second, *_ = packed["votes"]
+    assert (second[3], second[4]) == (0, 1)
+    assert second[5] == (
+        "On average 85 for Answer 1, 79 for Answer 2.\n"
+        "In the other order there is another winner, so it is a tie.\n\n"
+        "Round 1: 80 for Answer 1, 70 for Answer 2.\n"
+        "For Answer 1: for B 1\nFor Answer 2: for A 1\nFeedback: do better 1\nbecause 1\n\n"
+        "Round 2: 90 for Answer 1, 88 for Answer 2.\n"
+        "For Answer 1: for B 2\nFor Answer 2: for A 2\nFeedback: do better 2\nbecause 2"
+    )
+
+
+def test_a_method_without_rounds_and_orders_says_nothing_of_them(tmp_path):
+    told = [("q0", "a", "b", "j1", ((95, 87),), False)]
+    page = write_verdicts(tmp_path, told=told, both_orders=False)
+    assert page.table("verdicts")[0][-1] == "rounds"
+    assert "flips" not in page.words()
+    assert len(page.charts["verdicts"]) == 1, "ids are of one query"
+
+
+@pytest.mark.parametrize("write", [write_contests, write_verdicts])
+def test_whatever_comes_from_data_is_shown_and_not_run(tmp_path, write):
+    page = write(tmp_path, say=EVIL)
+    assert not {"img", "iframe", "object", "link"} & set(page.tags)
+    assert not [name for name, _ in page.attributes if name.startswith("on")]
+    assert len(page.scripts) == 2, "Plotly and our own"
+    assert f"{EVIL}j1" in page.words()
+    assert f"{EVIL}q0" in page.words("queries")
+    drawn = json.dumps([page.chart(name, 0)[0][1] for name in ("scores", "agreement")])
+    assert "<b>" not in drawn

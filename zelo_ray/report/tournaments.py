@@ -1,0 +1,164 @@
+"""How the tournaments of a run went: who challenged in which order, and who was king at the end."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from zelo_ray.formats.results import read_table
+from zelo_ray.records import PANEL
+
+COLUMNS = ("query_id", "judge", "left_id", "right_id", "winner_id", "swapped")
+"""The columns of contests that `as_votes` reads."""
+
+_CONTESTS = ("query_id", "judge", "repeat", "round", "left_id", "right_id")
+_WINNERS = ("query_id", "judge", "repeat", "winner_id")
+
+_Key = tuple[str, str, int]
+"""A tournament's query, court and repeat."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tournament:
+    """One tournament over the answers to a query. ``winner_id`` is empty if it did not end."""
+
+    query_id: str
+    court: str
+    """the judge that held it, or ``panel``"""
+    repeat: int
+    line: tuple[str, ...] = ()
+    """the first king, and who challenged, in order, as far as contests had an outcome"""
+    winner_id: str = ""
+
+
+def tournaments_of(out: str, *, decide: str, repeats: int) -> list[Tournament]:
+    """Every tournament of a run, those without a winner too.
+
+    Args:
+        out: where the results are.
+        decide: ``each`` if every judge held its own, or ``panel``.
+        repeats: how many tournaments a court held on a query.
+    """
+    contests = [*_rows(read_table(out, "contests", _CONTESTS))]
+    failed = [*_rows(read_table(out, "failures", ("query_id", "judge")))]
+    together = decide == PANEL
+    queries = dict.fromkeys([row[0] for row in contests] + [row[0] for row in failed])
+    judges = dict.fromkeys([row[1] for row in contests] + [row[1] for row in failed])
+    # Each tournament has a contest, or else a failure in its first one.
+    pairs: dict[_Key, dict[int, tuple[str, str]]] = {
+        (query_id, court, repeat): {}
+        for query_id in queries
+        for court in ([PANEL] if together else sorted(judges))
+        for repeat in range(repeats)
+    }
+    for query_id, judge, repeat, number, *pair in contests:
+        key = (query_id, PANEL if together else judge, repeat)
+        pairs.setdefault(key, {})[number] = (pair[0], pair[1])
+    rows = _rows(read_table(out, "winners", _WINNERS))
+    winners = {(query_id, court, repeat): winner for query_id, court, repeat, winner in rows}
+    return [
+        Tournament(*key, _line(by_round), winners.get(key, "")) for key, by_round in pairs.items()
+    ]
+
+
+def _line(pairs: Mapping[int, tuple[str, str]]) -> tuple[str, ...]:
+    """The first king and all challengers, of kings and challengers by round."""
+    rounds = sorted(pairs)
+    return (pairs[rounds[0]][0], *(pairs[number][1] for number in rounds)) if rounds else ()
+
+
+def ended(tournaments: Iterable[Tournament]) -> list[Tournament]:
+    """Those that have a winner, who was in a contest."""
+    return [each for each in tournaments if each.winner_id in each.line]
+
+
+def recur(ids_by_query: Mapping[str, Iterable[str]]) -> bool:
+    """Whether ids stand for the same thing in many queries, as those of assistants do."""
+    counts = Counter(one for ids in ids_by_query.values() for one in set(ids))
+    return counts.total() >= 2 * len(counts) > 0
+
+
+def contestants(tournaments: Iterable[Tournament]) -> dict[str, set[str]]:
+    """By query, the answers that met in its tournaments."""
+    found: dict[str, set[str]] = {}
+    for each in tournaments:
+        found.setdefault(each.query_id, set()).update(each.line)
+    return found
+
+
+def wins(tournaments: Iterable[Tournament]) -> dict[str, dict[str, list[float]]]:
+    """By answer and query, 1 for each tournament that it won, 0 for each other one it was in.
+
+    Tournaments without a winner say nothing.
+    """
+    found: dict[str, dict[str, list[float]]] = {}
+    for each in ended(tournaments):
+        for doc_id in each.line:
+            of_query = found.setdefault(doc_id, {}).setdefault(each.query_id, [])
+            of_query.append(float(doc_id == each.winner_id))
+    return found
+
+
+def stayed(tournaments: Iterable[Tournament]) -> tuple[int, float, int]:
+    """How often the first king won, how often by chance, and of how many that have a winner."""
+    over = ended(tournaments)
+    won = sum(each.winner_id == each.line[0] for each in over)
+    return won, sum(1 / len(each.line) for each in over), len(over)
+
+
+def alike(tournaments: Iterable[Tournament]) -> tuple[int, int]:
+    """How often all tournaments of a court on a query have one winner, and of how many courts.
+
+    Only courts count of which two or more tournaments on the query have a winner.
+    """
+    by_court: dict[tuple[str, str], list[str]] = {}
+    for each in ended(tournaments):
+        by_court.setdefault((each.query_id, each.court), []).append(each.winner_id)
+    several = [set(won) for won in by_court.values() if len(won) > 1]
+    return sum(len(won) == 1 for won in several), len(several)
+
+
+def agreeing(tournaments: Iterable[Tournament], courts: Sequence[str]) -> np.ndarray:
+    """On how many tournaments two courts have a winner both, and the same: [2, courts, courts].
+
+    Tournaments belong together by query and repeat.
+    """
+    place = {court: i for i, court in enumerate(courts)}
+    won: dict[tuple[str, int], list[tuple[int, str]]] = {}
+    for each in ended(tournaments):
+        one = (place[each.court], each.winner_id)
+        won.setdefault((each.query_id, each.repeat), []).append(one)
+    counts = Counter(
+        (one[0], other[0], one[1] == other[1])
+        for each in won.values()
+        for one, other in permutations(each, 2)
+    )
+    agreed = np.zeros((2, len(courts), len(courts)), dtype=np.int64)
+    for (i, j, same), times in counts.items():
+        agreed[:, i, j] += (times, times * same)
+    return agreed
+
+
+def as_votes(contests: pa.Table) -> pa.Table:
+    """Contests as votes for one of two documents, of which the king is the first."""
+    left, right, winner = (
+        contests[name].to_numpy() for name in ("left_id", "right_id", "winner_id")
+    )
+    preference = (winner == right).astype(np.float64) - (winner == left).astype(np.float64)
+    columns = {
+        "query_id": contests["query_id"],
+        "doc_id_a": contests["left_id"],
+        "doc_id_b": contests["right_id"],
+        "judge": contests["judge"],
+        "preference": preference,
+        "swapped": contests["swapped"],
+    }
+    return pa.table(columns)
+
+
+def _rows(table: pa.Table) -> Iterable[tuple[Any, ...]]:
+    return zip(*(column.to_pylist() for column in table.columns), strict=True)

@@ -1,0 +1,72 @@
+"""Sections of a run of debates, or of their baselines: who won, by how much, how often it flips."""
+
+import numpy as np
+
+from zelo_ray.report.contests import shares_chart
+from zelo_ray.report.figures import histogram
+from zelo_ray.report.judged import Annotation
+from zelo_ray.report.outcomes import Outcomes
+from zelo_ray.report.page import Cells, Chart, Section, Table, Text, chance, number
+from zelo_ray.report.tournaments import recur
+
+
+def verdicts_section(annotation: Annotation) -> Section | None:
+    """What each judge decided, who won, and by how much."""
+    found = annotation.verdicts
+    if not found.by_judge:
+        return None
+    charts = []
+    if recur(found.queries):
+        charts.append(
+            shares_chart(
+                found.wins,
+                "share of pairs won",
+                "Which share of the pairs that it was in an answer won, a tie for half, with a 95% "
+                "interval over queries. The line is where all answers are alike.",
+                0.5,
+            )
+        )
+    charts.append(_gaps(found.by_judge))
+    return Section("verdicts", "Verdicts", [*charts, _table(found.by_judge)])
+
+
+def _gaps(by_judge: dict[tuple[str, str], Outcomes]) -> Chart:
+    """How the differences of mean scores are distributed."""
+    told = {judge: each.gaps for (_, judge), each in by_judge.items()}
+    if len(told) > 1:
+        told = {"all judges": [gap for gaps in told.values() for gap in gaps], **told}
+    widest = max(1.0, *(abs(gap) for gaps in told.values() for gap in gaps))
+    title = "mean score of the answer shown first, less the other's"
+    figures = {name: histogram(np.array(gaps), title, "verdicts") for name, gaps in told.items()}
+    for figure in figures.values():
+        figure["layout"]["xaxis"] |= {"range": [-1.05 * widest, 1.05 * widest]}
+    return Chart(
+        figures,
+        "By how much one answer is above the other. Around 0 the judge sees no difference, or the "
+        "scale is too coarse for it. Which answer comes first is left to chance, or both orders "
+        "are asked, so a judge without bias has as much on either side of 0; more on the right "
+        "favours what is shown first.",
+        "judge",
+    )
+
+
+def _table(by_judge: dict[tuple[str, str], Outcomes]) -> Table:
+    both = any(each.both for each in by_judge.values())
+    columns = ["judge", "method", "pairs", "model_a won", "model_b won", "tie", "rounds"]
+    columns += ["flipped"] if both else []
+    rows: list[Cells] = []
+    for (method, judge), each in sorted(by_judge.items(), key=lambda item: item[0][::-1]):
+        shares = (each.winners[name] / each.pairs for name in ("model_a", "model_b", "tie"))
+        cells = [*map(chance, shares), number(float(np.mean(each.rounds)), ".2f")]
+        flips = chance(each.flipped / each.both) if each.both else number(None)
+        rows.append([Text(judge), method, f"{each.pairs:,}", *cells, *([flips] if both else [])])
+    caption = (
+        "model_a and model_b are doc_id_a and doc_id_b of verdicts.parquet. Rounds are the mean "
+        "over all verdicts."
+    )
+    if both:
+        caption += (
+            " Pairs were judged with either answer first; where the winner flips with the order "
+            "the verdict is a tie."
+        )
+    return Table(columns, rows, caption, frozenset(columns[2:]))
