@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, get_origin
+from typing import Any, TypeVar, get_origin
 
 import fsspec
 from dotenv import find_dotenv, load_dotenv
@@ -16,7 +16,15 @@ from zelo_ray.away import NothingAway, list_batches
 from zelo_ray.bookkeeping import Stopped
 from zelo_ray.claim import ClaimError
 from zelo_ray.closing import closing
-from zelo_ray.config import Asking, BakeoffOptions, Kind, OptionError, Options, load_options
+from zelo_ray.config import (
+    Asking,
+    BakeoffOptions,
+    Kind,
+    OptionError,
+    Options,
+    TrialsOptions,
+    load_options,
+)
 from zelo_ray.display import Display
 from zelo_ray.explain import NothingToExplain, explain
 from zelo_ray.formats import check_url
@@ -28,8 +36,10 @@ from zelo_ray.protocols import UnknownProtocol, anchors, refuse_unknown
 from zelo_ray.providers import PanelError
 from zelo_ray.report import NothingToReport, write_report
 from zelo_ray.standings import standings
+from zelo_ray.trials import told
 
 COMPLETE, WRONG, BAD_OPTIONS, INCOMPLETE = 0, 1, 2, 3
+Judging = TypeVar("Judging", bound=Options)
 _WIDE = 160  # characters of a line that no terminal shows
 _FAILURES = (
     InputError,
@@ -53,7 +63,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     annotating = commands.add_parser("annotate", help="judge pools, write relevance scores")
     contesting = commands.add_parser("bakeoff", help="compare rerankers, with what is sure of it")
-    for each, kind in ((annotating, Options), (contesting, BakeoffOptions)):
+    comparing = commands.add_parser("protocols", help="compare ways of judging, at equal money")
+    for each, kind in (
+        (annotating, Options),
+        (contesting, BakeoffOptions),
+        (comparing, TrialsOptions),
+    ):
         each.add_argument("--config", help="YAML file of options; flags win over it")
         _add_options(each, kind)
     explaining = commands.add_parser("explain", help="show the judgments behind a score")
@@ -79,6 +94,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "compare-labels": _compare,
         "convert": _convert,
         "explain": _explain,
+        "protocols": _protocols,
         "report": _report,
     }[arguments.pop("command")]
     try:
@@ -134,7 +150,7 @@ def _options(kind: type[Kind], arguments: dict[str, Any]) -> Kind:
     return options
 
 
-def _with_anchors(options: Options) -> Options:
+def _with_anchors(options: Judging) -> Judging:
     """With the examples of a file of the user's, if they are in one."""
     given = options.anchors
     try:
@@ -178,6 +194,24 @@ def _bakeoff(arguments: dict[str, Any]) -> int:
     for part in standings(outcome, console.width):
         console.print(part, soft_wrap=isinstance(part, str), markup=False)
     print(f"results: {options.out}/metrics.parquet, comparisons.parquet, report.html")
+    return COMPLETE if outcome.complete else INCOMPLETE
+
+
+def _protocols(arguments: dict[str, Any]) -> int:
+    options = _with_anchors(_options(TrialsOptions, arguments))
+    from zelo_ray.pipeline.trials import planned, protocols  # noqa: PLC0415 - Ray takes seconds to import
+
+    if options.dry_run:
+        with planned(options, Display()) as each:
+            for name, own in each.items():
+                print(f"{name}\n{_preview(own)}\n")
+        return COMPLETE
+    outcome = protocols(options, Display)
+    write_report(options.out)
+    console = _console()
+    for part in told(outcome, console.width):
+        console.print(part, soft_wrap=isinstance(part, str), markup=False)
+    print(f"results: {options.out}/trials.parquet, differences.parquet, costs.parquet, report.html")
     return COMPLETE if outcome.complete else INCOMPLETE
 
 

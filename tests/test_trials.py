@@ -1,0 +1,410 @@
+"""Protocols at equal money: what people say, what protocols cost, and what both come to."""
+
+import json
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from tests.builders import PANEL, Shelf, missing, options_of, pool_of, reply_to, request_of, verdict
+from zelo_ray.config import OptionError, load_options
+from zelo_ray.config import TrialsOptions as Options
+from zelo_ray.formats.pools import InputError
+from zelo_ray.ledger import Ledger
+from zelo_ray.protocols import PROTOCOLS, UnknownProtocol
+from zelo_ray.report.spread import box, offsets
+from zelo_ray.trials import (
+    Bill,
+    Item,
+    bills_of,
+    by_query,
+    cap,
+    capped,
+    measure,
+    plans,
+    read_people,
+    requests_of,
+    told,
+    unused_by_all,
+    word,
+    write_outcome,
+)
+from zelo_ray.trials.people import A_BETTER, B_BETTER, TIE, majority
+
+JUDGE = "openai:one"
+
+
+def options(**fields):
+    return Options(**{"inputs": ("in.jsonl",), "out": "out", "human": "h.jsonl", **fields})
+
+
+def votes(folder, *rows, name="votes.jsonl"):
+    keys = ("query_id", "doc_id_a", "doc_id_b", "preference")
+    lines = [json.dumps(dict(zip(keys, row, strict=True))) for row in rows]
+    (folder / name).write_text("\n".join(lines) + "\n")
+    return str(folder / name)
+
+
+# What people say
+
+
+def test_what_most_people_say_counts_whichever_way_round_they_say_it(tmp_path):
+    people = read_people(
+        votes(
+            tmp_path,
+            ("q1", "a", "b", -1),
+            ("q1", "b", "a", 0.5),
+            ("q1", "a", "b", 1),
+            ("q2", "b", "a", -1),
+            ("q2", "a", "b", -1),
+            ("q3", "a", "b", 0),
+        )
+    )
+    assert people.kind == "votes"
+    assert [*people.items("q1", "abc")] == [Item("q1", "a", "b", A_BETTER)]
+    assert [*people.items("q2", "ab")] == [Item("q2", "b", "a", TIE)]
+    assert [*people.items("q3", "ab")] == [Item("q3", "a", "b", TIE)]
+    assert [*people.items("q3", "ac")] == []
+    assert [*people.items("q4", "ab")] == []
+    assert (people.said, people.knows("q1", "ab"), people.knows("q3", "ac")) == (3, 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([A_BETTER], A_BETTER),
+        ([A_BETTER, B_BETTER], TIE),
+        ([A_BETTER, A_BETTER, B_BETTER, TIE], A_BETTER),
+        ([B_BETTER, B_BETTER, A_BETTER, A_BETTER, TIE], TIE),
+        ([TIE, B_BETTER, B_BETTER], B_BETTER),
+    ],
+)
+def test_a_majority_is_more_than_each_other_word(words, said):
+    assert majority(words) == said
+
+
+def test_grades_say_which_of_two_documents_is_better_and_equal_ones_nothing(tmp_path):
+    (tmp_path / "qrels").write_text("q1 0 a 2\nq1 0 b 0\nq1 0 c 2\nq1 0 gone 3\nq2 0 a 1\n")
+    people = read_people(str(tmp_path / "qrels"))
+    assert people.kind == "grades"
+    found = [*people.items("q1", ["c", "b", "a", "d"])]
+    assert found == [Item("q1", "c", "b", A_BETTER), Item("q1", "b", "a", B_BETTER)]
+    assert [*people.items("q2", ["a", "b"])] == []
+    assert (people.said, people.knows("q1", ["a", "b", "c"])) == (5, 3)
+
+
+def test_several_peoples_grades_of_a_document_are_one(tmp_path):
+    rows = [("a", "x", 1), ("a", "y", 2), ("b", "x", 1)]
+    lines = [json.dumps({"query_id": "q", "doc_id": d, "judge": j, "grade": g}) for d, j, g in rows]
+    (tmp_path / "grades.jsonl").write_text("\n".join(lines))
+    people = read_people(str(tmp_path / "grades.jsonl"))
+    assert [*people.items("q", "ba")] == [Item("q", "b", "a", B_BETTER)]
+
+
+@pytest.mark.parametrize(
+    ("row", "says"),
+    [(("q", "a", "b", 2), "the preference 2 is not"), (("q", "a", "a", 1), "with itself")],
+)
+def test_bad_words_of_people_are_told_with_their_line(tmp_path, row, says):
+    with pytest.raises(InputError, match=rf"votes.jsonl:2: .*{says}"):
+        read_people(votes(tmp_path, ("q", "a", "b", 1), row))
+
+
+# Words of protocols
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "said"),
+    [
+        (1.0, 0.5, A_BETTER),
+        (0.5, 1.0, B_BETTER),
+        (0.5, 0.5 + 1e-12, TIE),
+        (float("nan"), 1.0, -1),
+        (None, 1.0, -1),
+    ],
+)
+def test_the_higher_score_is_the_better_document(a, b, said):
+    scores = {("q", "a"): a, ("q", "b"): b}
+    scores = {key: value for key, value in scores.items() if value is not None}
+    assert word(scores, Item("q", "a", "b", TIE)) == said
+
+
+# Costs
+
+
+def reply(key, **fields):
+    return reply_to(key, **{"judge": JUDGE, "dollars": 0.5, **fields})
+
+
+def test_every_billed_row_of_a_request_counts_and_calls_are_those_of_each_run():
+    rows = [
+        reply(1, run_id="one", attempts=1, final=False, status="invalid"),
+        reply(1, run_id="one", attempts=3),
+        reply(1, run_id="two", attempts=2),
+        reply(2, run_id="one", attempts=1, dollars=None),
+        reply(3, run_id="one"),
+    ]
+    keys = [reply(n).key for n in (1, 2, 4)]
+    found = bills_of(rows, keys)
+    assert found == {
+        keys[0]: Bill(calls=5, dollars=1.5),
+        keys[1]: Bill(calls=1, dollars=0.0, unpriced=1),
+        keys[2]: Bill(),
+    }
+
+
+def test_a_request_of_two_queries_counts_once_and_one_of_two_protocols_for_both():
+    bills = {"x": Bill(1, 1.0), "y": Bill(2, 0.25), "z": Bill(4, 4.0)}
+    one = by_query({"q1": ["x", "y"], "q2": ["y", "z"]}, bills)
+    assert one == {"q1": Bill(3, 1.25), "q2": Bill(4, 4.0)}
+    other = by_query({"q1": ["y"]}, bills)
+    assert other == {"q1": Bill(2, 0.25)}
+
+
+def test_requests_are_found_also_of_rounds_that_are_half_answered():
+    """A round counts from its first paid reply on: what was cut off was paid for all the same."""
+    pool, own = pool_of(), options_of()
+    keys = [request.key for request in missing(pool, PANEL, own)]
+    half = Shelf(*(reply_to(key, verdict(0.5)) for key in keys[: len(keys) // 2]))
+    for shelf in (Shelf(), half):
+        [(query_id, found)] = requests_of([pool], PANEL, own, shelf)
+        assert query_id == pool.query_id
+        assert sorted(found) == sorted(keys)
+
+
+class Chained:
+    """A protocol of two rounds, whose second follows from what the first was answered."""
+
+    def rounds(self, pool, panel, options):
+        del options
+        first = [request_of(f"first {pool.query_id}", judge) for judge in panel]
+        said = yield first
+        second = [
+            request_of(f"second {pool.query_id} {reply.status}", judge)
+            for judge, reply in zip(panel, said, strict=True)
+        ]
+        yield second
+        return []
+
+
+def test_requests_of_later_rounds_are_found_where_a_judge_was_left_out(monkeypatch):
+    monkeypatch.setattr("zelo_ray.trials.costs.protocol_module", lambda _: Chained())
+    pool, own = pool_of(), options_of()
+    first = [request_of(f"first {pool.query_id}", judge).key for judge in PANEL]
+    later = request_of(f"second {pool.query_id} ok", PANEL[0]).key
+    shelf = Shelf(reply_to(first[0], "well"), reply_to(later, "well"))
+    [(_, found)] = requests_of([pool], PANEL, own, shelf)
+    assert {*first, later} <= {*found}
+
+
+def test_each_protocol_has_its_own_budget_over_all_runs_and_one_that_is_resumed_no_fresh_one():
+    budget = 2.0
+    mine, other, both = (reply(n).key for n in (1, 2, 3))
+    rows = [reply(2, dollars=10.0)]
+
+    def left():
+        return cap(budget, rows, {mine, both}) - sum(row.dollars for row in rows)
+
+    assert left() == 2.0  # what another one spent is not its own
+    rows.append(reply(1, dollars=0.75, final=False, status="invalid"))
+    assert left() == 1.25
+    rows.append(reply(1, dollars=0.75))
+    assert left() == 0.5
+    rows.append(reply(3, dollars=0.5, run_id="of another protocol"))
+    assert left() == 0.0
+    assert cap(budget, rows, {other}) == 2.0 + 2.0
+
+
+def test_a_run_that_was_cut_off_finds_what_it_paid_in_the_ledger(tmp_path):
+    """Half of a round is paid for: of the budget there is left what that did not take."""
+    pool, own = pool_of(), options_of(out=str(tmp_path), max_usd=1.0)
+    keys = [request.key for request in missing(pool, PANEL, own)]
+    ledger = Ledger(str(tmp_path), "run")
+    ledger.append([reply_to(key, verdict(0.5), dollars=0.125) for key in keys[:3]])
+    ledger.append([reply_to(7, "of another protocol", dollars=4.0)])
+    found = capped(own, PANEL, ledger, [pool])
+    ledger.close()
+    assert found.max_usd == 1.0 + 4.0
+    assert found.model_copy(update={"max_usd": 1.0}) == own
+    unlimited = options_of(out=str(tmp_path))
+    assert capped(unlimited, PANEL, ledger, [pool]) is unlimited
+
+
+# Options
+
+
+def test_each_protocol_runs_with_the_options_that_it_uses():
+    given = options(
+        cycles=2,
+        rounds=3,
+        criteria="wit",
+        judges=("openai:one",),
+        max_usd=1.5,
+        protocols=("zelo", "samre", "best-of"),
+        out="out/",
+    )
+    each = plans(given, ("out/pools.jsonl",))
+    assert [*each] == ["zelo", "samre", "best-of"]
+    assert all(own.books == "out/" and own.max_usd == 1.5 for own in each.values())
+    assert [own.out for own in each.values()] == ["out/zelo", "out/samre", "out/best-of"]
+    assert [own.rounds for own in each.values()] == [None, 3, None]
+    assert [own.criteria for own in each.values()] == [None, None, "wit"]
+    assert {own.human for own in each.values()} == {None}  # people are the truth here
+    assert {own.inputs for own in each.values()} == {("out/pools.jsonl",)}
+    assert unused_by_all(given, each) == []
+    assert unused_by_all(given, {"zelo": each["zelo"]}) == ["criteria", "rounds"]
+
+
+def test_without_names_all_protocols_but_the_mixed_one_are_compared():
+    assert {*plans(options(), ("p",))} == {*PROTOCOLS} - {"zelo+graded"}
+
+
+@pytest.mark.parametrize("names", [("zelo", "graded", "zelo"), ("nonsense",)])
+def test_protocols_are_named_once_and_exist(names):
+    with pytest.raises((OptionError, UnknownProtocol), match=r"zelo is named twice|unknown"):
+        plans(options(protocols=names), ("p",))
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({"protocol": "zelo"}, "name them with --protocols"),
+        ({"pilot": 3}, "all that people labelled"),
+        ({"human": None}, "human"),
+        ({"max_usd": 0}, "max_usd"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(fields, says):
+    given = {"inputs": ["in.jsonl"], "out": "out", "human": "h.jsonl", **fields}
+    with pytest.raises(OptionError, match=says):
+        load_options(Options, {name: one for name, one in given.items() if one is not None}, {})
+
+
+# What comes of it
+
+
+ITEMS = [Item(f"q{i}", "a", "b", said) for i, said in enumerate([2, 2, 2, 0, 0, 1, 2, 0])]
+WORDS = {
+    "plain": [2, 2, 0, 0, 0, 1, 1, -1],
+    "debate": [2, 2, 2, 0, 0, 1, -1, -1],
+    "silent": [-1] * 8,
+}
+
+
+def outcome_of(words=WORDS, items=ITEMS, price=1.0, unpriced=0):
+    bills = {
+        name: {f"q{i}": Bill(n, n * price, unpriced) for i in range(len(items))}
+        for n, name in enumerate(words, start=1)
+    }
+    together = Bill(10, 10 * price, unpriced)
+    return measure(items, words, bills, together, resamples=500, seed=3)
+
+
+def test_a_small_case_by_hand():
+    plain, debate, silent = outcome_of().trials
+    assert (plain.items, plain.judged, plain.correct, plain.queries) == (8, 7, 5, 7)
+    assert plain.figures["agreement"].value == 5 / 7
+    # both decided: items 0 to 4; one of them is wrong
+    assert (plain.decided, plain.decided_correct) == (5, 4)
+    assert plain.figures["agreement_decided"].value == 4 / 5
+    # A better or not: people 1110001, it 1100000
+    assert plain.figures["mcc"].value == pytest.approx((2 * 3 - 0 * 2) / np.sqrt(2 * 4 * 3 * 5))
+    assert (plain.bill, plain.figures["dollars"].value) == (Bill(8, 8.0), 8.0)
+    assert plain.figures["dollars_per_correct"].value == 8 / 5
+    assert plain.figures["calls_per_correct"].value == 8 / 5
+    assert (debate.judged, debate.correct) == (6, 6)
+    assert debate.figures["agreement"].value == 1
+    assert debate.figures["dollars_per_correct"].value == 16 / 6
+    assert (silent.judged, silent.correct, silent.queries) == (0, 0, 0)
+    assert np.isnan(silent.figures["agreement"].value)
+    assert np.isnan(silent.figures["dollars_per_correct"].value)
+    assert silent.figures["dollars"].value == 24
+
+
+def test_protocols_differ_on_what_both_judged():
+    found = {(d.rater_a, d.rater_b, d.scale, d.coefficient): d for d in outcome_of().differences}
+    apart = found["plain", "debate", "0-2", "agreement"]
+    assert (apart.items, apart.value_a, apart.value_b) == (6, 5 / 6, 1.0)
+    decided = found["plain", "debate", "0-1", "agreement"]
+    assert (decided.items, decided.value_a, decided.value_b) == (5, 4 / 5, 1.0)
+    assert found["plain", "silent", "0-2", "agreement"].items == 0
+
+
+def test_a_correct_verdicts_cost_has_an_interval_over_queries():
+    """Dollars and correct verdicts are drawn together: where a dear query is right it shows."""
+    rng = np.random.default_rng(0)
+    right = rng.random(400) < 0.7
+    dollars = rng.gamma(2.0, 1.0, 400) * np.where(right, 1.0, 3.0)
+    items = [Item(f"q{i:03}", "a", "b", 2) for i in range(400)]
+    words = {"p": np.where(right, 2, 0).tolist()}
+    bills = {"p": {item.query_id: Bill(1, d) for item, d in zip(items, dollars, strict=True)}}
+    outcome = measure(items, words, bills, Bill(), resamples=2000, seed=1)
+    found = outcome.trials[0].figures["dollars_per_correct"]
+    assert found.value == pytest.approx(dollars.sum() / right.sum())
+    each = dollars - found.value * right  # Cochran 1977, eq. 6.13
+    error = np.sqrt(400) * each.std(ddof=1) / right.sum()
+    assert found.low == pytest.approx(found.value - 1.97 * error, abs=0.25 * error)
+    assert found.high == pytest.approx(found.value + 1.97 * error, abs=0.25 * error)
+
+
+def test_of_few_queries_there_is_no_interval():
+    words = {"p": [2, 2]}
+    found = outcome_of(words, ITEMS[:2]).trials[0].figures
+    assert found["agreement"].value == 1
+    assert np.isnan(found["agreement"].low)
+    assert found["dollars_per_correct"].value == 1
+    assert np.isnan(found["dollars_per_correct"].high)
+
+
+def test_what_is_not_known_is_never_nothing():
+    outcome = outcome_of(price=0.0, unpriced=1)
+    assert outcome.unit == "calls"
+    assert all(np.isnan(trial.figures["dollars"].value) for trial in outcome.trials)
+    assert all(np.isnan(cost.dollars) for cost in outcome.costs)
+    assert outcome.trials[0].figures["calls_per_correct"].value == 8 / 5
+    table = terminal(outcome)
+    assert "calls / right" in table
+    assert "$0" not in table
+    assert "a price is unknown" in table
+    assert [line.count(" ? ") for line in table.splitlines()[1:4]] == [1, 1, 1]
+
+
+def terminal(outcome, width=100):
+    console = Console(width=width, highlight=False)
+    with console.capture() as kept:
+        for part in told(outcome, width):
+            console.print(part, soft_wrap=isinstance(part, str), markup=False)
+    return kept.get()
+
+
+def test_the_terminal_tells_it_in_100_characters_the_closest_to_people_first():
+    lines = terminal(outcome_of()).splitlines()
+    assert max(map(len, lines[:4])) <= 100
+    assert lines[0].split()[:4] == ["protocol", "judged", "right", "decided"]
+    assert [line.split()[0] for line in lines[1:4]] == ["debate", "plain", "silent"]
+    assert lines[2].split()[1:3] == ["7/8", "0.71"]
+    assert "$8.00" in lines[2]
+    assert "paid in all: $10.00 for 10 calls; 38 more are counted above" in "\n".join(lines)
+
+
+def test_equal_input_gives_equal_files(tmp_path):
+    for name in ("one", "two"):
+        write_outcome(str(tmp_path / name), outcome_of())
+    for name in ("trials", "costs", "differences"):
+        one, two = ((tmp_path / run / f"{name}.parquet").read_bytes() for run in ("one", "two"))
+        assert one == two
+
+
+def test_names_do_not_cover_each_other_nor_points():
+    rng = np.random.default_rng(2)
+    points = rng.uniform(0.1, 0.9, (7, 2)) * [640, 300]
+    points[1:3] = points[0] + [[4, 3], [-5, 6]]
+    letters = [4, 7, 15, 13, 5, 6, 8]
+    places = [*offsets(points, letters)]
+    boxes = [
+        box(x + dx, y + dy, n * 7.2 + 6)
+        for (x, y), (dx, dy), n in zip(points, places, letters, strict=True)
+    ]
+    for i, each in enumerate(boxes):
+        assert not any(each.meets(other) for other in boxes[i + 1 :])
+        assert not any(each.meets(box(x, y, 4)) for x, y in points)

@@ -1,0 +1,106 @@
+"""The page of ``protocols``: a picture of agreement against cost, and the figures behind it."""
+
+import pyarrow.parquet as pq
+import pytest
+
+from tests.test_report import EVIL, page_of
+from tests.test_trials import ITEMS, WORDS, outcome_of
+from zelo_ray.formats.results import write_json
+from zelo_ray.report import write_report
+from zelo_ray.trials import write_outcome
+
+
+def report(out, notes=(), **more):
+    outcome = outcome_of(**more)
+    write_outcome(str(out), outcome)
+    record = {
+        "options": {"human": f"s3://user:secret@host/{EVIL}", "seed": 0, "resamples": 500}
+        | {"max_usd": 1.5},
+        "versions": {"zelo-ray": "1"},
+        "items": len(ITEMS),
+        "queries": 8,
+        "people": {"kind": "votes", "said": 8, "known": 8},
+        "unit": outcome.unit,
+        "together": {"calls": 10, "dollars": 10.0, "unpriced": 0},
+        "notes": list(notes),
+    }
+    write_json(str(out), "protocols.json", record)
+    write_report(str(out))
+    return page_of(out)
+
+
+def test_the_picture_shows_what_each_protocol_cost_and_agreed(tmp_path):
+    page = report(tmp_path)
+    [[_, figure]] = page.chart("protocols", 0)
+    rows = {row["protocol"]: row for row in pq.read_table(tmp_path / "trials.parquet").to_pylist()}
+    points = {trace["name"]: trace for trace in figure["data"]}
+    assert [*points] == ["debate", "plain"], "silent agreed with nobody on anything"
+    for name, trace in points.items():
+        row = rows[name]
+        assert (trace["x"], trace["y"]) == ([row["dollars"]], [row["agreement"]])
+        assert trace["error_y"]["array"] == [row["agreement_high"] - row["agreement"]]
+        assert trace["error_y"]["arrayminus"] == [row["agreement"] - row["agreement_low"]]
+        assert trace["error_x"]["array"] == [row["dollars_high"] - row["dollars"]]
+    assert [note["text"] for note in figure["layout"]["annotations"]] == ["debate", "plain"]
+    assert figure["layout"]["xaxis"]["title"]["text"] == "dollars in all"
+
+
+def test_figures_stand_in_a_table_the_closest_to_people_first(tmp_path):
+    head, *rows = report(tmp_path).table("protocols")
+    assert [row[0] for row in rows] == ["debate", "plain", "silent"]
+    plain = dict(zip(head, rows[1], strict=True))
+    assert (plain["judged"], plain["right"], plain["calls"]) == ("7 of 8", "5", "8")
+    assert plain["agreement"].startswith("0.714 [")
+    assert plain["dollars"] == "$8.0000"
+    assert plain["dollars / right"].startswith("$1.6 [")
+    assert rows[2][3:5] == ["\N{EN DASH}"] * 2
+    assert rows[2][-1] == "?"
+
+
+def test_words_say_who_is_closest_and_who_is_cheapest(tmp_path):
+    page = report(tmp_path, notes=[f"{EVIL} gave no word"])
+    words = page.words()
+    assert "Closest to people is debate: it says the same on 6 of 6 items" in words
+    assert "costs least by plain: $1.6" in words
+    assert "a budget of $1.5" in words
+    assert f"{EVIL} gave no word" in words
+    assert "secret" not in words
+    assert not {"img", "iframe", "object", "link"} & set(page.tags)
+
+
+def test_unknown_prices_are_calls_and_question_marks(tmp_path):
+    page = report(tmp_path, price=0.0, unpriced=1)
+    head, *rows = page.table("protocols")
+    assert [row[head.index("dollars")] for row in rows] == ["?"] * 3
+    assert rows[1][head.index("calls / right")].endswith(" calls")
+    [[_, figure]] = page.chart("protocols", 0)
+    assert figure["layout"]["xaxis"]["title"]["text"] == "calls in all"
+    assert "$0" not in page.words()
+
+
+def test_a_wide_span_of_costs_has_a_logarithmic_axis(tmp_path):
+    words = dict.fromkeys(("a", "b", "c", "d", "e", "f"), WORDS["plain"])
+    [[_, figure]] = report(tmp_path, words=words).chart("protocols", 0)
+    axis = figure["layout"]["xaxis"]
+    assert axis["type"] == "log"
+    assert axis["range"][0] < 0.91 < 1.68 < axis["range"][1]  # of 8 and 48
+    notes = figure["layout"]["annotations"]
+    assert notes[0]["x"] == pytest.approx(0.90309)  # annotations take logarithms
+    assert figure["data"][0]["x"] == [8.0]
+
+
+def test_every_two_protocols_stand_side_by_side(tmp_path):
+    page = report(tmp_path)
+    _, *rows = page.table("differences")
+    assert [row[:4] + row[-1:] for row in rows] == [["plain", "debate", "0.833", "1.000", "6"]]
+    charts = dict(page.chart("differences", 0))
+    assert next(iter(charts)) == "agreement, with ties"
+    figure = charts["agreement, with ties"]
+    assert figure["layout"]["yaxis"]["ticktext"] == ["plain against debate"]
+
+
+@pytest.mark.parametrize("words", [{"one": WORDS["plain"]}, {"none": WORDS["silent"]}])
+def test_one_protocol_alone_or_one_without_a_word_has_a_page(tmp_path, words):
+    page = report(tmp_path, words=words)
+    assert "differences" not in page.sections
+    assert ("No protocol gave a word" in page.words()) == ("none" in words)

@@ -1,0 +1,137 @@
+"""Protocols compared as a user does it: the command, on Ray, out of one ledger."""
+
+import json
+import random
+import subprocess
+import sys
+
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from tests.crash import ROOT, bare_environment
+from tests.test_report import page_of
+from zelo_ray import cli
+
+JUDGE = "simulated:judge"
+QUERIES = 20
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Pools of two answers, what three people say of them, and some lines of another kind."""
+    rng = random.Random(4)
+    pools, said = [], []
+    for q in range(QUERIES + 2):
+        worths = [rng.gauss(0, 1.5) for _ in "ab"]
+        documents = [
+            {"id": name, "content": f"Answer {name} to {q}.", "metadata": {"grade": worth}}
+            for name, worth in zip("ab", worths, strict=True)
+        ]
+        pools.append({"query": {"id": f"q{q}", "query": f"Question {q}?"}, "documents": documents})
+        for person in range(3):
+            apart = worths[1] - worths[0] + rng.gauss(0, 0.5)
+            word = 0 if abs(apart) < 0.2 else 1 if apart > 0 else -1
+            pair = {"query_id": f"q{q}", "doc_id_a": "a", "doc_id_b": "b"}
+            said.append({**pair, "preference": word, "judge": f"person {person}"})
+    labelled = [each for each in said if each["query_id"] not in ("q3", "q5")]
+    alone = {"query_id": "elsewhere", "doc_id_a": "a", "doc_id_b": "b", "preference": 1}
+    lines = {"pools": pools, "human": [*labelled, {**alone, "judge": "person 0"}]}
+    for name, rows in lines.items():
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    config = {
+        "inputs": [str(tmp_path / "pools.jsonl")],
+        "human": str(tmp_path / "human.jsonl"),
+        "judges": [JUDGE],
+        "judge_options": {JUDGE: {"noise": 0.5}},
+        "prices": {JUDGE: {"input": 2.0, "output": 8.0}},
+        "out": str(tmp_path / "out"),
+        "resamples": 200,
+    }
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump(config))
+    return tmp_path
+
+
+STEPS = """
+import contextlib, io, json, sys
+import pyarrow.parquet as pq
+from zelo_ray import cli
+from zelo_ray.config import Options
+from zelo_ray.ledger import read_rows
+from zelo_ray.pipeline.session import on_ray
+
+out = sys.argv[1]
+with on_ray(Options(inputs=("in",), out=out)):
+    for words in json.loads(sys.argv[2]):
+        with contextlib.redirect_stdout(io.StringIO()) as said:
+            status = cli.main(["protocols", *words])
+        rows = [row.dollars for row in read_rows(out)]
+        trials = pq.read_table(f"{out}/trials.parquet").to_pylist()
+        print(json.dumps([status, said.getvalue(), trials, rows]))
+"""
+"""The command again and again, on one Ray session."""
+
+
+def steps(folder, *commands):
+    config = ("--config", str(folder / "config.yaml"))
+    words = json.dumps([[*config, *command] for command in commands])
+    ended = subprocess.run(
+        [sys.executable, "-c", STEPS, str(folder / "out"), words],
+        cwd=folder,
+        env={**bare_environment(), "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=500,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert "Traceback" not in ended.stderr
+    return [json.loads(line) for line in ended.stdout.splitlines()]
+
+
+def table(folder, name):
+    return pq.read_table(folder / "out" / f"{name}.parquet").to_pylist()
+
+
+@pytest.mark.ray
+def test_protocols_share_a_ledger_each_has_its_budget_and_nothing_is_asked_twice(folder):
+    """One with too little money, twice; then three with enough; and once more the same."""
+    out, budget = folder / "out", 0.31
+    short = ("--protocols", "samre", "--max-usd", str(budget))
+    enough = ("--protocols", "zelo", "baseline-strong", "samre", "--max-usd", "5")
+    *cut_off, first, second = steps(folder, short, short, enough, enough)
+    for status, said, [trial], paid in cut_off:
+        assert status == cli.INCOMPLETE
+        assert "the budget of $0.3100 is used up" in said
+        assert 0 < trial["judged"] < trial["items"] == QUERIES
+        assert 0.8 * budget < trial["dollars"] <= budget
+        assert sum(paid) == pytest.approx(trial["dollars"])
+    assert first == second
+    status, said, rows, paid = second
+    assert status == cli.COMPLETE
+    assert "1 of 21 pairs" in said
+    trials = {row["protocol"]: row for row in rows}
+    assert {*trials} == {"zelo", "baseline-strong", "samre"}
+    assert all(trial["judged"] == trial["items"] == QUERIES for trial in rows)
+    assert trials["zelo"]["calls"] == trials["baseline-strong"]["calls"] == QUERIES
+    rounds = [row["rounds"] for row in pq.read_table(out / "samre/verdicts.parquet").to_pylist()]
+    assert trials["samre"]["calls"] == 4 * sum(rounds)
+    assert sum(trial["calls"] for trial in rows) == len(paid)
+    assert sum(trial["dollars"] for trial in rows) == pytest.approx(sum(paid))
+    costs = table(folder, "costs")
+    assert len(costs) == 3 * QUERIES
+    assert not {"q3", "q5"} & {row["query_id"] for row in costs}, "nobody labelled them"
+    right = sum(row["correct"] for row in costs if row["protocol"] == "zelo")
+    assert right == trials["zelo"]["correct"]
+    assert len(page_of(out).chart("protocols", 0)[0][1]["data"]) == 3
+
+
+def test_an_estimate_for_each_protocol_asks_nothing_and_writes_nothing(folder, capsys):
+    words = ("--dry-run", "--protocols", "zelo", "graded")
+    status = cli.main(["protocols", "--config", str(folder / "config.yaml"), *words])
+    said = capsys.readouterr()
+    assert status == cli.COMPLETE
+    assert [line for line in said.out.splitlines() if line in ("zelo", "graded")]
+    assert f"{QUERIES} of {QUERIES} requests about {QUERIES} queries" in said.out
+    assert f"{2 * QUERIES} of {2 * QUERIES} requests about {QUERIES} queries" in said.out
+    assert not (folder / "out").exists()

@@ -1,0 +1,38 @@
+"""Protocols at equal money: which way of judging agrees most with people, and for how much.
+
+An item is a pair of documents on which people have a word. A protocol's word on it is which of the
+two has the higher score in its ``scores.parquet``, whatever it asked; what it gave no scores is not
+judged, and neither right nor wrong.
+"""
+
+from zelo_ray.trials.costs import Bill, bills_of, by_query, cap, capped, pools_in, requests_of
+from zelo_ray.trials.files import RECORD, write_outcome
+from zelo_ray.trials.measured import measure, word, words_of
+from zelo_ray.trials.outcome import Estimate, Outcome, Trial
+from zelo_ray.trials.people import Item, People, read_people
+from zelo_ray.trials.plans import plans, unused_by_all
+from zelo_ray.trials.told import told
+
+__all__ = [
+    "RECORD",
+    "Bill",
+    "Estimate",
+    "Item",
+    "Outcome",
+    "People",
+    "Trial",
+    "bills_of",
+    "by_query",
+    "cap",
+    "capped",
+    "measure",
+    "plans",
+    "pools_in",
+    "read_people",
+    "requests_of",
+    "told",
+    "unused_by_all",
+    "word",
+    "words_of",
+    "write_outcome",
+]

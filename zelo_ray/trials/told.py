@@ -1,0 +1,143 @@
+"""What a person reads on the terminal after a comparison of protocols."""
+
+from collections.abc import Iterator
+from math import isnan
+
+from rich.markup import escape
+from rich.table import Table
+
+from zelo_ray.agreement.differences import Difference
+from zelo_ray.bookkeeping import money
+from zelo_ray.trials.costs import Bill
+from zelo_ray.trials.outcome import Estimate, Outcome, Trial
+
+_LEADING = ("0-2", "agreement")
+"""The scale and the coefficient by which protocols are put in order."""
+_SENTENCES = 10
+
+
+def told(outcome: Outcome, width: int = 160) -> Iterator[Table | str]:
+    """The protocols by agreement with people; then which differences are sure, and what is missing.
+
+    Args:
+        outcome: of the comparison.
+        width: characters that a line of the table may take; where it has no room for them,
+            intervals are left out, from the right.
+    """
+    yield _table(outcome, width)
+    items, queries = outcome.trials[0].items, len({cost.query_id for cost in outcome.costs})
+    yield (
+        f"right: share of judged items on which a protocol says what people say; {items:,} items "
+        f"of {queries:,} queries, 95% intervals over queries"
+    )
+    if outcome.unit == "calls":
+        free = not any(trial.bill.unpriced for trial in outcome.trials)
+        why = "nothing cost any dollars" if free else "a price is unknown (give it in prices:)"
+        yield f"{why}, so calls stand for dollars"
+    yield from _shared(outcome)
+    yield ""
+    yield from _differences(outcome)
+    yield from outcome.notes
+
+
+def _table(outcome: Outcome, width: int) -> Table:
+    per = "$ / right" if outcome.unit == "dollars" else "calls / right"
+    heads = ("protocol", "judged", "right", "decided", "alpha", "calls", "dollars", per)
+    for whole in (2, 1, 0):
+        rows = [_row(trial, outcome.unit, whole) for trial in outcome.standing]
+        columns = zip(heads, *rows, strict=True)
+        if sum(2 + max(map(len, column)) for column in columns) - 2 <= width:
+            break
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for head in heads:
+        table.add_column(head, justify="left" if head == "protocol" else "right", no_wrap=True)
+    for row in rows:
+        table.add_row(*map(escape, row))
+    return table
+
+
+def _row(trial: Trial, unit: str, whole: int) -> list[str]:
+    """The cells of a protocol, of which the first few that have an interval show it."""
+    figures = trial.figures
+    return [
+        trial.protocol,
+        f"{trial.judged:,}/{trial.items:,}",
+        _cell(figures["agreement"], ".2f", whole=whole > 0),
+        _cell(figures["agreement_decided"], ".2f"),
+        _cell(figures["alpha"], "z.2f"),
+        f"{trial.bill.calls:,}",
+        spent(trial.bill),
+        _cell(figures[f"{unit}_per_correct"], ".2g", whole=whole > 1),
+    ]
+
+
+def spent(bill: Bill) -> str:
+    """Dollars; with a question mark where not all are known."""
+    if not bill.unpriced:
+        return money(bill.dollars)
+    return f"{money(bill.dollars)} + ?" if bill.dollars else "?"
+
+
+def _cell(figure: Estimate, form: str, *, whole: bool = False) -> str:
+    """A figure; if whole, with its interval."""
+    if isnan(figure.value):
+        return "-"
+    ends = [_number(end, form) for end in (figure.low, figure.high) if whole and not isnan(end)]
+    return _number(figure.value, form) + (f" [{', '.join(ends)}]" if ends else "")
+
+
+def _number(value: float, form: str) -> str:
+    """A number; one with two digits that matter is never written with an exponent."""
+    if not form.endswith("g"):
+        return f"{value:{form}}"
+    if value >= 100:
+        return f"{value:,.0f}"
+    return f"{float(f'{value:{form}}'):.12f}".rstrip("0").rstrip(".")
+
+
+def _shared(outcome: Outcome) -> Iterator[str]:
+    """What was asked once for several."""
+    sums = Bill()
+    for trial in outcome.trials:
+        sums.add(trial.bill)
+    if shared := sums.calls - outcome.together.calls:
+        yield (
+            f"paid in all: {spent(outcome.together)} for {outcome.together.calls:,} calls; "
+            f"{shared:,} more are counted above, for replies that several protocols use"
+        )
+
+
+def _differences(outcome: Outcome) -> Iterator[str]:
+    """Which of two protocols agrees more with people, where that is sure."""
+    found = [one for one in outcome.differences if (one.scale, one.coefficient) == _LEADING]
+    sure = [one for one in map(upward, found) if one.low > 0]
+    sure.sort(key=lambda one: -one.difference)
+    for one in sure[:_SENTENCES]:
+        yield sentence(one)
+    if rest := sure[_SENTENCES:]:
+        yield f"… and {len(rest):,} more: see differences.parquet"
+    if alike := len(found) - len(sure):
+        yield (
+            f"{alike:,} of {len(found):,} pairs of protocols cannot be told apart by how far they "
+            "agree with people"
+        )
+
+
+def upward(one: Difference) -> Difference:
+    """The same difference, seen from the protocol that agrees more."""
+    if not one.difference < 0:
+        return one
+    relative = 100 * -one.difference / one.value_a if one.value_a > 0 else float("nan")
+    return Difference(
+        *(one.rater_b, one.rater_a, one.scale, one.coefficient, one.value_b, one.value_a),
+        *(-one.difference, -one.high, -one.low, relative, one.items, one.queries),
+    )
+
+
+def sentence(one: Difference) -> str:
+    """A difference in words, with its figures."""
+    return (
+        f"{one.rater_a} agrees more with people than {one.rater_b}: {one.value_a:.2f} against "
+        f"{one.value_b:.2f}, {one.difference:+.2f} ({one.low:+.2f} to {one.high:+.2f}) on "
+        f"{one.items:,} items that both judged"
+    )
