@@ -33,6 +33,8 @@ class Tally:
 
     known: int = 0
     """requests that the ledger could answer already"""
+    spared: int = 0
+    """requests that were planned, and not needed in the end"""
     in_flight: int = 0
     waiting: int = 0
     """requests that wait for the account's limits or the budget"""
@@ -58,6 +60,24 @@ class Tally:
         self.answered += 1
         self.statuses[status] = self.statuses.get(status, 0) + 1
 
+    def pass_over(
+        self, judge: str, planned: int, asked: int, steps: Sequence[Step], *, again: bool
+    ) -> None:
+        """Count what needs no call of this judge's requests on a pool.
+
+        Args:
+            judge: its name.
+            planned: how many the pool takes of it at most.
+            asked: how many were asked now.
+            steps: how far the protocol got, before and after.
+            again: what was known before has been counted, in an earlier sweep of this run.
+        """
+        heard, ended = steps[-1].heard.get(judge, 0), not steps[-1].missing
+        if not again:
+            self.known += max(0, heard - asked)
+        if ended and (steps[0].missing or not again):
+            self.spared += max(0, planned - heard)
+
     def add(self, other: "Tally") -> None:
         """Add another's figures."""
         for each in dataclasses.fields(self):
@@ -69,25 +89,6 @@ class Tally:
             else:
                 summed = mine + theirs
             setattr(self, each.name, summed)
-
-
-def known(judge: str, planned: int, asked: int, steps: Sequence[Step], again: bool) -> int:
-    """How many of a judge's planned requests on a pool are done with, beside those just asked.
-
-    They were answered before, or are not needed since the protocol came to its end.
-
-    Args:
-        judge: its name.
-        planned: how many the pool takes of it at most.
-        asked: how many were asked now.
-        steps: how far the protocol got, before and after.
-        again: what was answered before has been counted, in an earlier sweep of this run.
-    """
-    heard = steps[-1].heard.get(judge, 0)
-    ended = not steps[-1].missing
-    if not again:
-        return max(0, (planned if ended else heard) - asked)
-    return max(0, planned - heard) if ended and steps[0].missing else 0
 
 
 class Books:

@@ -55,7 +55,8 @@ class Display:
 
 
 def _done(tally: Tally, total: int) -> int:
-    return min(total, tally.known + tally.answered)  # a block that is run again counts twice
+    done = tally.known + tally.spared + tally.answered
+    return min(total, done)  # a block that is run again counts twice
 
 
 def _rate(tally: Tally, elapsed: float) -> float:

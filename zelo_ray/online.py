@@ -13,15 +13,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from zelo_ray.bookkeeping import (
-    Books,
-    Tally,
-    checked,
-    is_over_budget,
-    known,
-    name_of,
-    over_budget,
-)
+from zelo_ray.bookkeeping import Books, Tally, checked, is_over_budget, name_of, over_budget
 from zelo_ray.budget import Till
 from zelo_ray.config import Limit, Options
 from zelo_ray.gate import Estimates, Gate, Purse, size_of
@@ -203,7 +195,7 @@ class Asker:
         if not self.stopped:
             planned = self._protocol.count(pool, self._panel, self._options)
             for name, line in ((n, each) for n, each in self._lines.items() if not each.lost):
-                line.tally.known += known(name, planned[name], asked[name], steps, self._again)
+                line.tally.pass_over(name, planned[name], asked[name], steps, again=self._again)
 
     async def _plan(self, progress: Progress, seen: set[str], steps: list[Step]) -> list[Request]:
         """What these judges have to answer now, and have not yet been asked; tell how far it got.
@@ -212,8 +204,8 @@ class Asker:
         """
         async with self._planners:
             async with self._ended:
-                await self._ended.wait_for(
-                    lambda: self._pending < self._room or self._halt.is_set()
+                await self._ended.wait_for(  # a pool that was begun is to come to its end
+                    lambda: steps or self._pending < self._room or self._halt.is_set()
                 )
             if self.stopped:
                 return []

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
 from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
@@ -86,6 +86,11 @@ def verdict_schema(verdict: type[BaseModel]) -> dict[str, Any] | None:
 V = TypeVar("V", bound=BaseModel)
 
 
+@cache  # to look whether it is prose takes longer than to read a verdict
+def _reader(verdict: type[V]) -> Callable[[str], V]:
+    return verdict.read if isinstance(verdict, Prose) else verdict.model_validate_json
+
+
 def read_verdict(verdict: type[V], text: str) -> V | str:
     """The verdict that an answer's text holds, or why it holds none.
 
@@ -93,9 +98,7 @@ def read_verdict(verdict: type[V], text: str) -> V | str:
     fields does not.
     """
     try:
-        found: V = (
-            verdict.read(text) if isinstance(verdict, Prose) else verdict.model_validate_json(text)
-        )
+        found: V = _reader(verdict)(text)
     except ValidationError as error:
         return first_error(error)
     except ValueError as error:
@@ -281,6 +284,9 @@ class Winner:
     contests: int
 
 
+PANEL = "panel"
+"""Whose word it is where the panel decides together."""
+
 Side = Literal["model_a", "model_b", "tie"]
 
 
@@ -372,10 +378,7 @@ class AbsoluteScore(Score):
 
 @dataclass(frozen=True, slots=True)
 class CrownedScore(Score):
-    """A score of contests, and the share of the tournaments that ended with the document as king.
-
-    NaN if none came to an end.
-    """
+    """A score of contests; ``crowned`` is the share of the tournaments that the document won."""
 
     crowned: float
 

@@ -184,6 +184,7 @@ def write_results(
     errors = list[float]()
     records = {**protocol.TABLES, "failures": Failure, "scores": protocol.SCORE}
     tables = {name: schema_of(record) for name, record in records.items()}
+    judgments = [name for name in protocol.TABLES if {"key", "keys"} & set(tables[name].names)]
     if judgments_only and "scores" not in protocol.LEARNS:
         drop_scores(options.out, tables.pop("scores"))
     lines = [] if judgments_only else ["annotated.jsonl"]
@@ -203,7 +204,7 @@ def write_results(
             summary.queries += block.num_rows
             summary.documents += sum(block["documents"].to_pylist())
             summary.missing += sum(block["missing"].to_pylist())
-            summary.judgments += sum(counts[name] for name in protocol.TABLES)
+            summary.judgments += sum(counts[name] for name in judgments)
             summary.failures += counts["failures"]
             summary.scored += counts.get("scores", 0)
             for failures in block["failures"].to_pylist():

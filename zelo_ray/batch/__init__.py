@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from zelo_ray.batch.harvest import Harvester
 from zelo_ray.batch.station import Line, Station
 from zelo_ray.batch.submit import Sender
-from zelo_ray.bookkeeping import Books, Tally, known
+from zelo_ray.bookkeeping import Books, Tally
 from zelo_ray.budget import Till
 from zelo_ray.config import Limit, Options
 from zelo_ray.gate import Estimates, Purse
@@ -167,7 +167,7 @@ class Batcher:
                     submitted += await self._sender.spool(line, request)
             planned = self._protocol.count(pool, self._panel, self._options)
             for name, line in lines.items() if first else ():
-                line.tally.known += known(name, planned[name], 0, [step], self._again)
+                line.tally.pass_over(name, planned[name], 0, [step], again=self._again)
         for line in lines.values():
             await self._sender.flush(line)
         return submitted

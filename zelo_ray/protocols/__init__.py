@@ -212,7 +212,7 @@ class Progress:
                 counts as failed.
         """
         missing = {request.key: request for request in self._part.go(replies, absent or {})}
-        heard = list(self._part.heard())
+        heard = list(self.heard())
         keys = tuple(request.key for request in heard)
         counts = Counter(request.judge.name for request in heard)
         if missing:
@@ -223,6 +223,10 @@ class Progress:
             keys=keys,
             heard=counts,
         )
+
+    def heard(self) -> Iterator[Request]:
+        """The requests whose replies it has taken in so far."""
+        return self._part.heard()
 
 
 class _Part:

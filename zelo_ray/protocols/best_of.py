@@ -18,6 +18,7 @@ from zelo_ray.protocols import Apart, Rounds, zelo
 from zelo_ray.protocols.texts import code_for, cut, failure_of, load_prompt, verdict_in
 from zelo_ray.rating import Fit, score_votes
 from zelo_ray.records import (
+    PANEL,
     Contest,
     CrownedScore,
     Document,
@@ -126,8 +127,8 @@ def count(pool: Pool, panel: Sequence[Judge], options: Options) -> dict[str, int
 
 
 def counted(row: Contest | Winner | Vote | Failure) -> str | None:
-    """Each contest for itself."""
-    return row.key if isinstance(row, Contest | Failure) else None
+    """Each contest for itself, and each battle that gives the order."""
+    return None if isinstance(row, Winner) else row.key
 
 
 def fit(
@@ -156,14 +157,11 @@ def _ranks(battles: Iterable[Vote | Failure], options: Options) -> dict[str, int
     return {score.doc_id: score.rank for score in fitted.scores}
 
 
-def _line_up(
-    pool: Pool, contestants: Sequence[Document], repeat: int, options: Options
-) -> list[Document]:
+def _line_up(pool: Pool, line: list[Document], repeat: int, options: Options) -> list[Document]:
     """Who is king first, and who challenges next: the same for all judges, so that they compare."""
-    line = list(contestants)
-    if options.order == "random":
-        Random(f"{options.seed}:{pool.query_id}:order:{repeat}").shuffle(line)
-    return line
+    if options.order != "random":
+        return line
+    return Random(f"{options.seed}:{pool.query_id}:order:{repeat}").sample(line, len(line))
 
 
 def _tournament(
@@ -197,7 +195,7 @@ def _tournament(
         if 2 * sum(_preference(word) > 0 for word in words) > len(words):
             king = challenger
         told += [replace(word, king_id=king.id) for word in words]
-    who = court[0].name if options.decide == "each" else "panel"
+    who = court[0].name if options.decide == "each" else PANEL
     ids = (pool.session_id, pool.query_id, who, repeat)
     return [*told, Winner(*ids, winner_id=king.id, contests=len(line) - 1)]
 
