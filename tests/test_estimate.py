@@ -32,8 +32,8 @@ def job(out, *judges, **fields):
     return options, build_panel(options.judges, options.judge_options, KEYS)
 
 
-def estimated(pools, options, panel, **more):
-    survey = Survey(panel, options)
+def estimated(pools, options, panel, replies=None, **more):
+    survey = Survey(panel, options, replies)
     for pool in pools:
         survey.add(pool)
     return estimate(survey, **more)
@@ -58,6 +58,21 @@ def pilot_of(pools, n, seed=0):
     places = [("in.jsonl", number, pool.query_id) for number, pool in enumerate(pools)]
     chosen = pilot_lines(places, n, seed)
     return [pool for number, pool in enumerate(pools) if ("in.jsonl", number) in chosen]
+
+
+def test_later_rounds_are_estimated_by_those_that_were_held(fakes, environ, tmp_path):
+    pools = [replace(pool, documents=pool.documents[:2]) for pool in uneven_pools(60)]
+    debating = {"protocol": "samre", "judges": (LUNA,)}
+    pilot = ask(pilot_of(pools, 15), tmp_path, environ, **debating)
+    panel, options = pilot.job
+    (found,) = estimated(pools, options, panel, Ledger(str(tmp_path))).forecasts
+    done = len(pilot.books)
+    rest = ask(pools, tmp_path, environ, run_id="rest", **debating).books[done:]
+    mean = sum(row.input_tokens for row in rest) / len(rest)
+    assert found.input_tokens / found.left == pytest.approx(mean, rel=0.15)
+    words = sum(row.output_tokens for row in rest) / len(rest)
+    assert found.output_tokens / found.left == pytest.approx(words, rel=0.15)
+    assert found.left >= len(rest)
 
 
 # Nothing is known yet

@@ -1,7 +1,7 @@
 """What a job will take, before it is paid for: requests, tokens, dollars, hours. It makes no call.
 
-The first round of a survey's sample is rendered, and its requests are looked up in the ledger: what
-their replies used tells what the others will use.
+The requests of a survey's sample are rendered, and looked up in the ledger: what their replies used
+tells what the others will use.
 """
 
 import math
@@ -208,7 +208,7 @@ def _look(
     weight = np.array([each.weight for each in sample])
     count = np.array([float(each.counts[name]) for each in sample])
     asked = [each.asked[name] for each in sample]
-    first = np.array([float(len(one)) for one in asked])  # later rounds cannot be rendered yet
+    first = np.array([float(len(one)) for one in asked])  # what comes later cannot be rendered yet
     words = np.array([float(sum(n for _, n in one)) for one in asked])
     missing = [[n for key, n in one if bytes.fromhex(key) not in book.answered] for one in asked]
     left = np.array([float(len(one)) for one in missing])
@@ -248,7 +248,7 @@ def _answered(planned: int, weight: Array, found: Array, book: _Book) -> int:
 
 
 def _measured(
-    asked: Sequence[Sequence[tuple[str, int]]], book: _Book, words: float, error: float
+    asked: Sequence[Sequence[tuple[str, float]]], book: _Book, words: float, error: float
 ) -> tuple[tuple[_Tokens, _Tokens, _Tokens] | None, int]:
     """What replies to the sample's requests say of one of so many words, and how many they are."""
     columns = list[tuple[float, ...]]()

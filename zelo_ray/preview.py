@@ -11,6 +11,7 @@ from zelo_ray.estimate import Estimate, Forecast, Spread, estimate
 from zelo_ray.formats.pools import InputError, Limits, find_shards, read_lines
 from zelo_ray.formats.sessions import join_sessions
 from zelo_ray.humans import human_grades
+from zelo_ray.ledger import Ledger
 from zelo_ray.protocols import module as protocol_module
 from zelo_ray.providers import panel_of
 from zelo_ray.survey import Survey
@@ -23,7 +24,8 @@ def preview(options: Options, environ: Mapping[str, str]) -> list[str]:
         InputError, OptionError, PanelError: as `annotate` would.
     """
     human_grades(options)
-    survey = Survey(panel_of(options, environ, keys=False), options)
+    ledger = Ledger(options.books, retry=retried(options))
+    survey = Survey(panel_of(options, environ, keys=False), options, ledger)
     seen, shards = set[str](), find_shards(options.inputs, options.out)
     with TemporaryDirectory() as folder:
         joined = join_sessions(shards, folder) if options.blocks == "session" else None
@@ -40,8 +42,8 @@ def preview(options: Options, environ: Mapping[str, str]) -> list[str]:
     notes = [f"{bad:,} bad input lines would be set aside."] if bad else []
     if protocol_module(options.protocol).ROUNDS != 1:
         notes += _wrapped(
-            f"What {options.protocol} asks later follows from the first replies: it is taken to "
-            "be as long as the first questions, and as often asked as can be."
+            f"What {options.protocol} asks later follows from its first replies. Without any it is "
+            "taken to be as long as the first questions; and it may come to an end early."
         )
     if lying := sum(part.requests for part in Parts(options.books) if part.is_open):
         notes.append(f"{lying:,} of the requests that are left lie in batches already.")

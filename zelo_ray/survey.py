@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from zelo_ray.config import Options
 from zelo_ray.gate import OVERHEAD, size_of
-from zelo_ray.protocols import advance
+from zelo_ray.protocols import Progress, Replies
 from zelo_ray.protocols import module as protocol_module
 from zelo_ray.protocols.texts import BYTES_PER_TOKEN, cut
-from zelo_ray.records import Judge, Pool, Reply
+from zelo_ray.records import Judge, Pool, Reply, Request
 
 Array = NDArray[np.float64]
 _FIRST, _OTHERS = 60, 240  # pools of the sample: those that a pilot takes first, and any others
@@ -42,13 +42,17 @@ def pilot_lines(
 
 @dataclass(slots=True)
 class Sampled:
-    """A pool's first round: what is asked, and how long it is."""
+    """A pool, as far as its replies carry: what is asked, and how long it is."""
 
     query_id: str
     counts: dict[str, int]
     traits: Array
-    asked: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
+    asked: dict[str, list[tuple[str, float]]] = field(default_factory=dict)
     """by judge: keys, and four bytes each of the requests"""
+    first: dict[str, list[tuple[str, float]]] = field(default_factory=dict)
+    """the same of its first round"""
+    ended: bool = False
+    """whether that is all that it takes"""
     weight: float = 1.0
     """how many pools it stands for"""
 
@@ -57,11 +61,15 @@ class Survey:
     """Counts what the input will take to ask, and keeps a sample of its pools.
 
     The sample has two parts, neither of which depends on the order of the input: the pools that a
-    pilot takes first, so that some of it is answered, and others by another lot.
+    pilot takes first, so that some of it is answered, and others by another lot. Of their requests
+    those can be rendered that follow from the ``replies`` at hand: without any, the first round.
     """
 
-    def __init__(self, panel: Sequence[Judge], options: Options) -> None:
+    def __init__(
+        self, panel: Sequence[Judge], options: Options, replies: Replies | None = None
+    ) -> None:
         self.panel, self.options = tuple(panel), options
+        self._replies = replies or _Nothing()
         self.pools = 0
         self.planned = {judge.name: 0 for judge in panel}
         """requests by judge"""
@@ -84,12 +92,15 @@ class Survey:
             self._others.offer(pilot_order(f"other:{pool.query_id}", self.options.seed), pool)
 
     def sample(self) -> list[Sampled]:
-        """Render the first round of the sample's pools, or of as many as can be done quickly."""
+        """Render the sample's pools, or as many as can be done quickly."""
         first = self._render(self._first.pools, ())
         others = self._render(self._others.pools, {each.query_id for each in first})
         for each in others:  # they stand for all that are not among the first
             each.weight = (self._asked - len(first)) / len(others)
-        return [*first, *others]
+        sample = [*first, *others]
+        for judge in self.panel:
+            _foresee([each for each in sample if each.asked.get(judge.name)], judge.name)
+        return sample
 
     def _render(self, pools: Iterable[Pool], taken: Collection[str]) -> list[Sampled]:
         rendered, requests = list[Sampled](), 0
@@ -97,16 +108,42 @@ class Survey:
             if pool.query_id in taken or requests >= _MOST_RENDERED:
                 continue
             each = Sampled(pool.query_id, self._counts(pool), _traits(pool, self.options))
-            rounds = self._protocol.rounds(pool, self.panel, self.options)
-            for request in advance(rounds, _Nothing()).missing:
-                words = math.ceil(size_of(request) / BYTES_PER_TOKEN) + OVERHEAD
-                each.asked.setdefault(request.judge.name, []).append((request.key, words))
-                requests += 1
+            first, _ = self._known(pool, _Nothing())
+            known, missing = self._known(pool, self._replies)
+            for asked, found in ((each.first, first), (each.asked, known)):
+                for request in found:
+                    words = math.ceil(size_of(request) / BYTES_PER_TOKEN) + OVERHEAD
+                    asked.setdefault(request.judge.name, []).append((request.key, words))
+            each.ended = not missing
+            requests += len(known)
             rendered.append(each)
         return rendered
 
+    def _known(self, pool: Pool, replies: Replies) -> tuple[list[Request], bool]:
+        """What is or was asked about a pool, as far as replies tell, and if more is missing."""
+        progress = Progress(self._protocol.rounds(pool, self.panel, self.options))
+        missing = progress.step(replies).missing
+        return [*progress.heard(), *missing], bool(missing)
+
     def _counts(self, pool: Pool) -> dict[str, int]:
         return self._protocol.count(pool, self.panel, self.options)
+
+
+def _foresee(sample: Sequence[Sampled], judge: str) -> None:
+    """Let requests be as long as those of pools that came to their end, first round and later."""
+    ended = [each for each in sample if each.ended and each.first.get(judge)]
+    if ended:
+        longer = _mean(each.asked[judge] for each in ended) / _mean(
+            each.first[judge] for each in ended
+        )
+        for each in sample:
+            if not each.ended:
+                each.asked[judge] = [(key, words * longer) for key, words in each.asked[judge]]
+
+
+def _mean(asked: Iterable[Sequence[tuple[str, float]]]) -> float:
+    words = [n for each in asked for _, n in each]
+    return sum(words) / len(words)
 
 
 class _Nothing:
