@@ -1,20 +1,21 @@
 """One judge's batches in a process of its own, without Ray, to be killed at a named point.
 
-``python -m tests.batchrun POOLS OUT JUDGE PIDFILE [POINT]``; points between the calls are:
+Processes are forked from one that has imported all that they need. Points between the calls are:
 
 * ``before intent``, ``after intent``: the record of a part is to be written, is written;
 * ``before id``, ``after id``: the same for the id of its batch;
 * ``mid ledger``: some of the results are in the ledger, the next are about to be;
 * ``before end``, ``after end``: all results are in; the part's record does not say so yet, does.
 
-Those within a call the fakes bring about, with ``--kill``.
+Those within a call the fakes bring about, by the process's id in ``pid``.
 """
 
 import asyncio
+import multiprocessing
 import os
 import signal
 import sys
-from pathlib import Path
+from dataclasses import dataclass
 
 from tests.builders import Limits, options_of, parse_line
 from zelo_ray.batch import Batcher, harvest, submit
@@ -62,30 +63,51 @@ def arm(point):
         Parts.keep = keep_and_die
 
 
-def main(pools, out, judge, pidfile, point=""):
-    submit.GRACE, harvest.AT_ONCE = 0.5, 20
+@dataclass(frozen=True)
+class Ended:
+    """How a process ended: its exit status, or the negative number of a signal; what it said."""
+
+    status: int
+    said: str
+
+
+def run(folder, environ, judge, point=""):
+    """Let a process go through the batches of ``pools.jsonl`` to its end, or to its death."""
+    said = folder / "said"
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__, "openai", "anthropic", "google.genai"])
+    process = context.Process(target=_child, args=(folder, environ, judge, point, said))
+    process.start()
+    try:
+        process.join(120)
+        return Ended(process.exitcode, said.read_text())
+    finally:
+        process.kill()
+        process.join()
+        process.close()
+
+
+def _child(folder, environ, judge, point, said):
+    os.environ.clear()
+    os.environ.update(environ)
+    with said.open("w") as file:
+        for number in (1, 2):
+            os.dup2(file.fileno(), number)
+    (folder / "pid").write_text(str(os.getpid()))
     if point:
         arm(point)
-    Path(pidfile).write_text(str(os.getpid()))
+    sys.exit(asyncio.run(_go(folder / "pools.jsonl", str(folder / "out"), judge)) or 0)
+
+
+async def _go(pools, out, judge):
+    submit.GRACE, harvest.AT_ONCE = 0.5, 20
     options = options_of(out=out, judges=(judge,), mode="batch", batch_poll=0.05)
     panel = build_panel((judge,), {}, os.environ)
-    lines = Path(pools).read_bytes().splitlines()
+    lines = pools.read_bytes().splitlines()
     held = [parse_line("in", n, line, Limits()).pool for n, line in enumerate(lines, 1)]
-
-    async def run():
-        ledger = Ledger(out, f"run-{os.getpid()}", ("failed",))
-        batcher = Batcher(
-            *(options, panel, panel),
-            ledger=ledger,
-            environ=os.environ,
-            run_id=f"run-{os.getpid()}",
-        )
-        await batcher.run(lambda: iter(held))
-        ledger.close()
-        return batcher.stopped
-
-    sys.exit(asyncio.run(run()) or 0)
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+    run_id = f"run-{os.getpid()}"
+    ledger = Ledger(out, run_id, ("failed",))
+    batcher = Batcher(*(options, panel, panel), ledger=ledger, environ=os.environ, run_id=run_id)
+    await batcher.run(lambda: iter(held))
+    ledger.close()
+    return batcher.stopped

@@ -6,7 +6,7 @@ import warnings
 import fsspec
 import pytest
 
-from tests.crash import bare_environment
+from tests.crash import bare_environment, end_left
 from tests.fakes import Fakes
 
 
@@ -16,6 +16,13 @@ def _bare_environment(monkeypatch):
     for name in set(os.environ) - set(bare_environment()):
         monkeypatch.delenv(name)
     monkeypatch.setenv("PYTHON_DOTENV_DISABLED", "1")
+
+
+@pytest.fixture(autouse=True)
+def _nothing_left_running():
+    """What a test started ends with it, also if it failed; else the next one hears of it."""
+    yield
+    end_left()
 
 
 @pytest.fixture
@@ -68,7 +75,7 @@ def s3(_s3_server, monkeypatch, request):
 
 def pytest_collection_modifyitems(items):
     """What takes long goes first, so that nothing waits for it in the end."""
-    slowest = {"test_spending": 0, "test_pipeline": 1, "test_crash": 2}
+    slowest = {"test_spending": 0, "test_crash": 1, "test_pipeline": 2}
     items.sort(
         key=lambda item: (
             item.get_closest_marker("ray") is None,

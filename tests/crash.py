@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -35,12 +35,19 @@ COMMAND = (sys.executable, "-c", "import sys, zelo_ray.cli; sys.exit(zelo_ray.cl
 ROOT = Path(__file__).parents[1]
 
 
+_started: list["subprocess.Popen[str]"] = []
+
+
 def bare_environment() -> dict[str, str]:
-    """The environment without what this project, the SDKs and storage read from it."""
+    """The environment without what this project, the SDKs and storage read from it.
+
+    Processes may keep bytecode: a run on Ray starts a dozen that would compile the same files.
+    """
     spoken_for = (
         *("OPENAI_", "ANTHROPIC_", "GEMINI_", "GOOGLE_", "ZELO_RAY_", "RAY_"),
         *("ZEROENTROPY_", "COHERE_", "CO_API_", "VOYAGE_", "JINA_", "HF_"),
         *("AWS_", "FSSPEC_", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"),
+        "PYTHONDONTWRITEBYTECODE",
     )
     kept = {n: v for n, v in os.environ.items() if not n.upper().startswith(spoken_for)}
     return {**kept, "PYTHON_DOTENV_DISABLED": "1"}
@@ -75,16 +82,38 @@ def fakes(folder: Path, *flags: str) -> Iterator[dict[str, str]]:
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout
         urls = json.loads(server.stdout.readline())
-        keys = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY")
         try:
-            yield {
-                **bare_environment(),
-                **{variable: urls[name] for name, variable in URLS.items() if name in urls},
-                **dict.fromkeys(keys, "a-key-for-tests-only"),
-                "ZELO_RAY_LIMITS": json.dumps({judge: {"rpm": 1e6} for judge in DEFAULT_JUDGES}),
-            }
+            yield environment(urls)
         finally:
             server.terminate()
+
+
+def environment(urls: Mapping[str, str]) -> dict[str, str]:
+    """The environment that leads to the fakes at these URLs."""
+    keys = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY")
+    return {
+        **bare_environment(),
+        **{variable: urls[name] for name, variable in URLS.items() if name in urls},
+        **dict.fromkeys(keys, "a-key-for-tests-only"),
+        "ZELO_RAY_LIMITS": json.dumps({judge: {"rpm": 1e6} for judge in DEFAULT_JUDGES}),
+    }
+
+
+def start(
+    command: Sequence[str], environ: dict[str, str], cwd: Path = ROOT, *, own_group: bool = False
+) -> "subprocess.Popen[str]":
+    """Start a command, if need be in a process group of its own, as a shell does."""
+    run = subprocess.Popen(
+        command,
+        cwd=cwd,
+        env=environ,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        process_group=0 if own_group else None,
+    )
+    _started.append(run)
+    return run
 
 
 def annotate(
@@ -94,17 +123,19 @@ def annotate(
     *flags: str,
     own_group: bool = False,
 ) -> "subprocess.Popen[str]":
-    """Start a run, if need be in a process group of its own, as a shell does."""
+    """Start a run."""
     command = [*COMMAND, "annotate", str(pools), "--out", str(out), *flags]
-    return subprocess.Popen(
-        command,
-        cwd=ROOT,
-        env=environ,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        process_group=0 if own_group else None,
-    )
+    return start(command, environ, own_group=own_group)
+
+
+def end_left() -> None:
+    """End what a test that failed has left running."""
+    while _started:
+        run = _started.pop()
+        if run.poll() is None:
+            kill_tree(run)
+        if run.stdout:
+            run.stdout.close()
 
 
 def finish(run: "subprocess.Popen[str]", timeout: float = 240) -> tuple[int, str]:

@@ -91,12 +91,12 @@ def test_coefficients_of_two_are_those_of_scikit_learn_on_what_both_judged(items
         one, two = grades[both][:, [a, b]].T.astype(int)
         for scale, x, y, labels in (("0-3", one, two, 4), (">=2", one >= 2, two >= 2, 2)):
 
-            def value(name, a=a, b=b, scale=scale):
+            def value(name, a=a, b=b, scale=scale, both=both):
                 each = (
                     found.get((f"r{a}", f"r{b}", scale, name))
                     or found[f"r{b}", f"r{a}", scale, name]
                 )
-                assert each.items == both.sum()  # noqa: B023 - called at once
+                assert each.items == both.sum()
                 return each.value
 
             for name, weights in (("", None), ("-linear", "linear"), ("-quadratic", "quadratic")):

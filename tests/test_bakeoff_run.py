@@ -1,7 +1,6 @@
 """A bake-off as a user runs it: the command, on Ray, with arms that fail in every way."""
 
 import json
-import subprocess
 import time
 from pathlib import Path
 
@@ -9,7 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from tests.crash import COMMAND, ROOT, bare_environment, kill_tree
+from tests import crash
+from tests.crash import COMMAND, ROOT, bare_environment, finish, kill_tree
 from tests.fakes.rerank import Rerankers
 from zelo_ray.cli import main
 
@@ -66,9 +66,8 @@ def environment(server, **more):
 def test_gpus_that_are_not_there_are_not_waited_for(tmp_path):
     config = {"truth": GRADES, "pools": SAMPLE, "out": str(tmp_path / "out")}
     config |= {"rerankers": ["bm25"], "num_gpus": {"bm25": 1}}
-    run = start(tmp_path, bare_environment(), config)
-    printed, _ = run.communicate(timeout=240)
-    assert run.returncode == 2
+    status, printed = finish(start(tmp_path, bare_environment(), config))
+    assert status == 2, printed
     assert "num_gpus: the arms take 1 GPUs, and there are 0" in printed
 
 
@@ -76,21 +75,19 @@ def start(folder, environ, config):
     path = folder / "contest.yaml"
     path.write_text(yaml.safe_dump(config))
     command = [*COMMAND, "bakeoff", "--config", str(path)]
-    return subprocess.Popen(
-        command,
-        cwd=folder,
-        env={**environ, "PYTHONPATH": str(ROOT)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
+    return crash.start(command, {**environ, "PYTHONPATH": str(ROOT)}, folder)
+
+
+def cohere(server):
+    """The queries that Cohere was asked about."""
+    return [entry["body"]["query"] for entry in server.journal if entry["name"] == "cohere"]
 
 
 def table(out, name):
     return pq.read_table(out / f"{name}.parquet").to_pylist()
 
 
-def test_arms_of_all_kinds_and_every_failure_is_seen(tmp_path, server):
+def test_arms_of_all_kinds_and_every_failure_is_seen_also_after_a_kill(tmp_path, server):
     """Seven arms: three fail on some queries or on all, and no other is the worse for it."""
     (tmp_path / "mine.py").write_text(CUSTOM)
     out = tmp_path / "out"
@@ -103,14 +100,19 @@ def test_arms_of_all_kinds_and_every_failure_is_seen(tmp_path, server):
             *("mine:deadly", "cohere:rerank-v5.0-pro", "voyage:rerank-2.5"),
         ],
         "reranker_options": {"squared": {"power": 2.0}},
-        "limits": {"cohere:rerank-v5.0-pro": {"rpm": 1e6}},
+        "limits": {"cohere:rerank-v5.0-pro": {"rpm": 200, "concurrency": 1}},
         "slices": ["domain"],
         "resamples": 1000,
     }
     server.journal.clear()
-    run = start(tmp_path, environment(server, VOYAGE_API_KEY="a-wrong-key"), config)
-    printed, _ = run.communicate(timeout=240)
-    assert run.returncode == 3, printed
+    environ = environment(server, VOYAGE_API_KEY="a-wrong-key")
+    run = start(tmp_path, environ, config)
+    while run.poll() is None and len(cohere(server)) < 6:
+        time.sleep(0.02)
+    assert run.poll() is None
+    kill_tree(run)
+    status, printed = finish(start(tmp_path, environ, config))
+    assert status == 3, printed
     assert "Traceback" not in printed
     assert "a-wrong-key" not in printed
     assert "raylet" not in printed
@@ -136,32 +138,9 @@ def test_arms_of_all_kinds_and_every_failure_is_seen(tmp_path, server):
     assert {c["queries"] for c in compared} == {29 - len(moody)}
     assert not any("voyage" in c["run_a"] + c["run_b"] for c in table(out, "comparisons"))
     assert sum(row["slice"] == "domain" for row in table(out, "slices")) >= 12 * 5  # values, arms
-    asked = [entry for entry in server.journal if entry["name"] == "cohere"]
-    assert len(asked) == 29
+    assert len(set(cohere(server))) == 29
+    assert len(cohere(server)) <= 30, "more than the one call in flight was paid for twice"
     assert (out / "report.html").exists()
-
-
-def test_a_run_that_is_killed_pays_for_nothing_twice(tmp_path, server):
-    config = {
-        "truth": GRADES,
-        "pools": SAMPLE,
-        "out": str(tmp_path / "out"),
-        "rerankers": ["cohere:rerank-v5.0-pro"],
-        "limits": {"cohere:rerank-v5.0-pro": {"rpm": 200, "concurrency": 1}},
-        "resamples": 1000,
-    }
-    server.journal.clear()
-    run = start(tmp_path, environment(server), config)
-    while run.poll() is None and len(server.journal) < 6:
-        time.sleep(0.02)
-    assert run.poll() is None
-    kill_tree(run)
-    again = start(tmp_path, environment(server), config)
-    printed, _ = again.communicate(timeout=240)
-    assert again.returncode == 0, printed
-    queries = [entry["body"]["query"] for entry in server.journal]
-    assert len(set(queries)) == 29
-    assert len(queries) <= 30  # one call was in flight
 
 
 def test_run_files_take_no_ray(tmp_path, capsys, monkeypatch):

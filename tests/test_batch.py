@@ -111,6 +111,7 @@ def test_an_unknown_queue_limit_is_learned(environ, tmp_path, monkeypatch):
 
 
 def test_a_queue_that_is_full_is_waited_for(environ, tmp_path, monkeypatch):
+    monkeypatch.setattr(submit, "_FULL_WAIT", 0.2)
     with Fakes(["gemini"], faults=[Fault("429", total=3, endpoint="create")]) as fakes:
         monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", fakes.urls["gemini"])
         away = send_away(POOLS, tmp_path, key_for(environ, "gemini"))["gemini"]

@@ -1,102 +1,207 @@
 """Kill a run at any moment: nothing paid for is lost, and nothing is paid for twice."""
 
+import json
 import os
 import random
 import signal
+import subprocess
+import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from urllib.request import urlopen
 
 import psutil
 import pytest
 
 from tests import crash
+from zelo_ray.claim import RUN_LOCK
+from zelo_ray.ledger import read_rows
 
 pytestmark = pytest.mark.ray
 
+OPENAI = crash.DEFAULT_JUDGES[0]
+KILLS = int(os.environ.get("ZELO_TEST_KILLS", "2"))
+LATER = 60  # requests after which something else happens to a run
 
-def _undisturbed(folder: Path, pools: Path) -> dict[str, bytes]:
-    folder.mkdir()
-    with crash.fakes(folder) as environ:
-        status, printed = crash.finish(crash.annotate(pools, folder / "out", environ))
-    assert status == 0, printed
-    return crash.outputs(folder / "out")
+
+@dataclass(frozen=True)
+class Undisturbed:
+    """A run to which nothing happened but that another wanted its directory meanwhile."""
+
+    status: int
+    printed: str
+    outputs: dict[str, bytes]
+    folder: Path
+    other: tuple[int, str]
+    """Exit status of the other run, and what it printed."""
 
 
 @pytest.fixture(scope="module")
 def pools(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("pools") / "pools.jsonl"
-    crash.write_pools(path, queries=10, documents=8)
+    crash.write_pools(path, queries=2 + 4 * KILLS, documents=8)  # so that enough is left
     return path
 
 
 @pytest.fixture(scope="module")
-def expected(pools: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
-    return _undisturbed(tmp_path_factory.mktemp("undisturbed") / "run", pools)
-
-
-def test_a_run_killed_and_resumed_pays_once_and_gives_the_same_bytes(
-    pools: Path, expected: dict[str, bytes], tmp_path: Path
-) -> None:
-    rng, kills = random.Random(7), []
-    with crash.fakes(tmp_path, "--latency", "0.2") as environ:
-        for _ in range(int(os.environ.get("ZELO_TEST_KILLS", "2"))):
-            run = crash.annotate(pools, tmp_path / "out", environ)
-            crash.await_requests(tmp_path, len(crash.journal(tmp_path)) + rng.randint(1, 150), run)
-            if run.poll() is None:
-                kills.append(crash.kill_tree(run))
-        status, printed = crash.finish(crash.annotate(pools, tmp_path / "out", environ))
-    assert status == 0, printed
-    assert kills
-    in_flight, repeated = crash.paid_twice(tmp_path, kills)
-    print(f"{len(kills)} kills, {in_flight} requests in flight sent again, {repeated} others")
-    assert repeated == 0
-    assert crash.outputs(tmp_path / "out") == expected
-
-
-def test_an_actor_that_is_killed_costs_only_its_calls_in_flight(
-    pools: Path, expected: dict[str, bytes], tmp_path: Path
-) -> None:
-    with crash.fakes(tmp_path, "--latency", "0.2") as environ:
-        run = crash.annotate(pools, tmp_path / "out", environ)
-        crash.await_requests(tmp_path, 60, run)
-        actors = [
-            process
-            for process in psutil.Process(run.pid).children(recursive=True)
-            if "Ask" in " ".join(process.cmdline())
-        ]
-        assert actors
-        began = time.time()
-        os.kill(actors[0].pid, signal.SIGKILL)
-        killed = (began, time.time())
+def undisturbed(pools: Path, tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
+    folder = tmp_path_factory.mktemp("undisturbed")
+    out = folder / "out"
+    with crash.fakes(folder) as environ:
+        run = crash.annotate(pools, out, environ)
+        while run.poll() is None and not owned(out):
+            time.sleep(0.02)
+        other = crash.finish(crash.annotate(pools, out, environ))
         status, printed = crash.finish(run)
     assert status == 0, printed
-    assert crash.paid_twice(tmp_path, [killed])[1] == 0
-    assert crash.outputs(tmp_path / "out") == expected
+    return Undisturbed(status, printed, crash.outputs(out), folder, other)
 
 
-def test_an_interrupted_run_brings_its_calls_home(
-    pools: Path, expected: dict[str, bytes], tmp_path: Path
+def owned(out: Path) -> bool:
+    """Whether a run has claimed the directory."""
+    lock = out / RUN_LOCK
+    return lock.exists() and bool(lock.read_text())
+
+
+def descendants(process: "subprocess.Popen[str]", title: str) -> list[psutil.Process]:
+    tree = psutil.Process(process.pid).children(recursive=True)
+    return [each for each in tree if title in " ".join(each.cmdline())]
+
+
+def test_two_runs_on_one_directory_do_not_meet(undisturbed: Undisturbed) -> None:
+    status, printed = undisturbed.other
+    assert status == 1
+    assert "in use by another run" in printed
+    assert undisturbed.status == 0
+    assert crash.paid_twice(undisturbed.folder, []) == (0, 0)
+
+
+def test_a_run_interrupted_and_killed_pays_once_and_gives_the_same_bytes(
+    pools: Path, undisturbed: Undisturbed, tmp_path: Path
 ) -> None:
+    """An interrupt brings calls home; a kill of the run, or of an actor, costs those in flight."""
+    rng, kills, out = random.Random(7), [], tmp_path / "out"
+    limits = {judge: {"rpm": 1e6, "concurrency": 24} for judge in crash.DEFAULT_JUDGES}
     with crash.fakes(tmp_path, "--latency", "0.2") as environ:
-        run = crash.annotate(pools, tmp_path / "out", environ)
-        crash.await_requests(tmp_path, 60, run)
+        environ["ZELO_RAY_LIMITS"] = json.dumps(limits)
+        run = crash.annotate(pools, out, environ)
+        crash.await_requests(tmp_path, LATER, run)
         run.send_signal(signal.SIGTERM)
         status, printed = crash.finish(run)
         assert status == 1, printed
         assert "the same command goes on from here" in printed
-        status, printed = crash.finish(crash.annotate(pools, tmp_path / "out", environ))
+        assert len(list(read_rows(str(out)))) == len(crash.journal(tmp_path))
+        for _ in range(KILLS):
+            run = crash.annotate(pools, out, environ)
+            crash.await_requests(tmp_path, len(crash.journal(tmp_path)) + rng.randint(1, 150), run)
+            if run.poll() is None:
+                kills.append(crash.kill_tree(run))
+        assert kills
+        run = crash.annotate(pools, out, environ)
+        crash.await_requests(tmp_path, len(crash.journal(tmp_path)) + LATER, run)
+        actor, *_ = descendants(run, "Ask")
+        began = time.time()
+        actor.kill()
+        kills.append((began, time.time()))
+        status, printed = crash.finish(run)
     assert status == 0, printed
-    assert crash.paid_twice(tmp_path, []) == (0, 0)
-    assert crash.outputs(tmp_path / "out") == expected
+    in_flight, repeated = crash.paid_twice(tmp_path, kills)
+    print(f"{len(kills)} kills, {in_flight} requests in flight sent again, {repeated} others")
+    assert repeated == 0
+    assert crash.outputs(out) == undisturbed.outputs
 
 
-def test_two_runs_on_one_directory_do_not_meet(pools: Path, tmp_path: Path) -> None:
-    with crash.fakes(tmp_path, "--latency", "0.2") as environ:
-        first = crash.annotate(pools, tmp_path / "out", environ)
-        crash.await_requests(tmp_path, 10, first)
-        status, printed = crash.finish(crash.annotate(pools, tmp_path / "out", environ))
-        assert status == 1
-        assert "in use by another run" in printed
-        status, printed = crash.finish(first)
-    assert status == 0, printed
+def test_the_limits_hold_when_their_actor_is_killed(tmp_path: Path) -> None:
+    pools = tmp_path / "pools.jsonl"
+    crash.write_pools(pools, queries=7, documents=8)
+    with crash.fakes(tmp_path, "--rpm", "1200", "--burst", "2", "--latency", "0.2") as environ:
+        environ["ZELO_RAY_LIMITS"] = json.dumps({OPENAI: {"rpm": 1200}})
+        process = crash.annotate(pools, tmp_path / "out", environ, "--judges", OPENAI)
+        crash.await_requests(tmp_path, LATER, process)
+        (actor,) = descendants(process, "ray::SharedLimits")
+        actor.kill()
+        killed, before = time.time(), len(crash.journal(tmp_path))
+        status, printed = crash.finish(process)
+        assert status == 0, printed
+        server = environ["OPENAI_BASE_URL"].partition("/openai")[0]
+        outcomes = json.load(urlopen(f"{server}/stats"))["outcomes"]
+    assert outcomes == {"ok": 7 * 28}
+    assert before < 6 * 28
     assert crash.paid_twice(tmp_path, []) == (0, 0)
+    after = sorted(e["arrived"] for e in crash.journal(tmp_path) if e["arrived"] > killed)
+    print(
+        f"{before} before; then {len(after)} in {after[-1] - after[0]:.1f} s, first after "
+        f"{after[0] - killed:.2f} s\n{printed}"
+    )
+
+
+_TWO_NODES = """
+import sys
+from ray.cluster_utils import Cluster
+node = dict(num_cpus=2, object_store_memory=200 * 2**20)
+cluster = Cluster(initialize_head=True, head_node_args={**node, "include_dashboard": False})
+cluster.add_node(**node)
+print(cluster.address, flush=True)
+sys.stdin.read()
+cluster.shutdown()
+"""
+
+
+@contextmanager
+def two_nodes(environ: dict[str, str]) -> Iterator[tuple[str, psutil.Process]]:
+    """A Ray cluster on this machine: its address, and the raylet of its second node."""
+    command = [sys.executable, "-c", _TWO_NODES]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen(command, text=True, env=environ, **pipes) as process:
+        assert process.stdout
+        assert process.stdin
+        try:
+            address = process.stdout.readline().strip()
+            below = psutil.Process(process.pid).children(recursive=True)
+            raylets = [each for each in below if each.name() == "raylet"]
+            yield address, max(raylets, key=psutil.Process.create_time)
+        finally:
+            process.stdin.close()
+
+
+def test_a_node_that_is_killed_costs_only_its_calls_in_flight(
+    pools: Path, undisturbed: Undisturbed, tmp_path: Path
+) -> None:
+    shards, out = tmp_path / "shards", tmp_path / "out"
+    shards.mkdir()
+    rows = pools.read_text().splitlines(keepends=True)
+    for shard in range(len(rows) // 2):
+        (shards / f"{shard:03}.jsonl").write_text("".join(rows[2 * shard : 2 * shard + 2]))
+    with (
+        crash.fakes(tmp_path, "--latency", "0.5") as environ,
+        two_nodes(environ) as (address, raylet),
+    ):
+        environ["RAY_ADDRESS"] = address
+        limits = {judge: {"rpm": 1e6, "concurrency": 18} for judge in crash.DEFAULT_JUDGES}
+        environ["ZELO_RAY_LIMITS"] = json.dumps(limits)
+        flags = ("--actors", "3")  # nine, which Ray places as it likes
+        process = crash.annotate(shards, out, environ, *flags)
+        crash.await_requests(tmp_path, 150, process)
+        asking: list[psutil.Process] = []
+        while not asking and process.poll() is None:
+            node = raylet.children(recursive=True)
+            asking = [each for each in node if "Ask" in " ".join(each.cmdline())]
+        began = time.time()
+        for each in (raylet, *node):
+            each.kill()
+        killed = (began, time.time())
+        status, printed = crash.finish(process)
+        first = (status, printed)
+        if status:
+            status, printed = crash.finish(crash.annotate(shards, out, environ, *flags))
+    assert status == 0, printed
+    assert asking, "no actor was on that node"
+    in_flight, repeated = crash.paid_twice(tmp_path, [killed])
+    print(
+        f"{len(asking)} actors killed, {in_flight} requests sent again, {repeated} others\n{first}"
+    )
+    assert repeated == 0
+    assert crash.outputs(out) == undisturbed.outputs

@@ -1,4 +1,4 @@
-"""Grades as a user gets them: the command on Ray, three providers, online and in batches."""
+"""Grades as a user gets them: the command on Ray, three providers; the same in batches."""
 
 import json
 from collections import Counter
@@ -8,11 +8,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests import crash
+from tests.builders import send_away
+from zelo_ray.formats.pools import Limits, parse_line
+from zelo_ray.humans import human_grades
+from zelo_ray.ledger import Ledger
+from zelo_ray.pipeline.learning import learn
+from zelo_ray.settle import settle, write_results
 
 pytestmark = pytest.mark.ray
 
 QUERIES, DOCUMENTS = 6, 4
-QUICKLY = ("--mode", "batch", "--batch-poll", "0.2")
 
 
 @pytest.fixture
@@ -36,18 +41,38 @@ def table(out, name):
     return pq.read_table(out / f"{name}.parquet").to_pylist()
 
 
-def test_grades_online_and_in_batches_are_the_same(pools, tmp_path):
+def grade_in_batches(pools, out, environ, human):
+    """The same in one process: all requests through batches, then both passes over the ledger."""
+    lines = [
+        parse_line(str(pools), number, line, Limits())
+        for number, line in enumerate(pools.read_bytes().splitlines(), 1)
+    ]
+    each = [line.pool for line in lines]
+    fields = {"protocol": "graded", "human": str(human), "judges": crash.DEFAULT_JUDGES}
+    batchers = send_away(each, out, environ, **fields)
+    assert not any(batcher.stopped for batcher in batchers.values())
+    panel, options = batchers["openai"].job
+    ledger = Ledger(options.out)
+    write_results([settle(lines, panel, options, ledger)], options, judgments_only=True)
+    learned = learn(options, human_grades(options))
+    write_results([settle(lines, panel, options, ledger, learned=learned)], options)
+
+
+def test_grades_online_and_in_batches_are_the_same(pools, tmp_path, monkeypatch):
     labels = [
         f"{pool['query']['id']} 0 {d['id']} {min(max(round(worth_in(d)), 0), 3)}\n"
         for pool in map(json.loads, pools.read_text().splitlines())
         for d in pool["documents"]
     ]
-    (tmp_path / "human.txt").write_text("".join(labels))
-    flags = ("--protocol", "graded", "--human", str(tmp_path / "human.txt"))
+    human = tmp_path / "human.txt"
+    human.write_text("".join(labels))
     with crash.fakes(tmp_path) as environ:
+        flags = ("--protocol", "graded", "--human", str(human))
         printed = run(pools, tmp_path / "online", environ, *flags)
         asked = len(crash.journal(tmp_path))
-        run(pools, tmp_path / "batch", environ, *flags, *QUICKLY)
+        for variable in crash.URLS.values():
+            monkeypatch.setenv(variable, environ[variable])
+        grade_in_batches(pools, tmp_path / "batch", environ, human)
     assert asked == QUERIES * DOCUMENTS * 3
     for name in ("grades", "scores", "raters", "shares"):
         online, batch = ((tmp_path / out / f"{name}.parquet") for out in ("online", "batch"))

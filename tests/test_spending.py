@@ -1,27 +1,27 @@
-"""What runs cost, by the servers' own books: caps, pilots, lost judges, batches, kills; on Ray."""
+"""What runs cost, by the servers' own books: caps, pilots, lost judges, batches; on Ray."""
 
 import json
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
 
-import psutil
 import pyarrow.parquet as pq
 import pytest
 
 from tests import crash
+from tests.fakes import Fakes
 from zelo_ray.batch.parts import Parts
 from zelo_ray.ledger import read_rows
 
@@ -31,6 +31,7 @@ QUERIES, PAIRS = 30, 6  # of four documents each
 REQUESTS = QUERIES * PAIRS
 OPENAI, ANTHROPIC, GEMINI = crash.DEFAULT_JUDGES
 KEY, TEXT = b"a-key-for-tests-only", "[[worth="
+WRONG_KEY = "sk-a-wrong-and-secret-key"
 # US dollars for a million tokens in November 2026: input, output, read from a cache, written to it
 PRICES = {
     "openai": (0.10, 0.50, 0.01, 0.10),
@@ -38,7 +39,12 @@ PRICES = {
     "gemini": (0.25, 1.50, 0.025, 0.25),
 }
 USAGE = ("--cached", "0.3", "--thinking", "40")
-SHORT = {judge: {"max_output_tokens": 400} for judge in crash.DEFAULT_JUDGES}
+SHORT = {
+    "ZELO_RAY_JUDGE_OPTIONS": json.dumps(
+        {judge: {"max_output_tokens": 400} for judge in crash.DEFAULT_JUDGES}
+    )
+}
+"""Answers that are short for certain: with a cap, each call reserves what it might cost."""
 QUICKLY = ("--mode", "batch", "--batch-poll", "0.5")
 JUDGMENTS = ("annotated.jsonl", "scores.parquet", "votes.parquet")
 
@@ -94,11 +100,15 @@ def lines(folder: Path) -> list[dict[str, Any]]:
     return [entry for entry in crash.journal(folder) if entry["endpoint"] == "line"]
 
 
-def await_batches(folder: Path, count: int, process: "subprocess.Popen[str]") -> None:
+def await_batches(fakes: Fakes, count: int, process: "subprocess.Popen[str]") -> None:
     """Return once so many batches have been created."""
-    while process.poll() is None:
-        if sum(entry["endpoint"] == "create" for entry in crash.journal(folder)) >= count:
-            return
+    while process.poll() is None and len(fakes.store.batches) < count:
+        time.sleep(0.05)
+
+
+def await_records(out: Path, count: int, process: "subprocess.Popen[str]") -> None:
+    """Return once the run knows of so many batches."""
+    while process.poll() is None and sum(p.state == "submitted" for p in Parts(str(out))) < count:
         time.sleep(0.05)
 
 
@@ -110,11 +120,6 @@ def holding(folder: Path, needle: bytes) -> list[Path]:
             if path.is_file() and not path.is_symlink() and needle in path.read_bytes():
                 found.append(path)
     return found
-
-
-def descendants(process: "subprocess.Popen[str]", title: str) -> list[psutil.Process]:
-    tree = psutil.Process(process.pid).children(recursive=True)
-    return [each for each in tree if title in " ".join(each.cmdline())]
 
 
 @pytest.fixture(scope="module")
@@ -136,7 +141,7 @@ class Plain:
 def plain(pools: Path, tmp_path_factory: pytest.TempPathFactory) -> Plain:
     folder = tmp_path_factory.mktemp("plain")
     with crash.fakes(folder, *USAGE) as environ:
-        status, printed = run(pools, folder / "out", environ)
+        status, printed = run(pools, folder / "out", environ | SHORT)
         assert status == 0, printed
         return Plain(crash.outputs(folder / "out"), billed(environ)[False])
 
@@ -179,37 +184,11 @@ def test_what_a_run_says_it_cost_is_what_the_servers_billed(pools: Path, tmp_pat
 # A cap
 
 
-def test_a_cap_is_never_exceeded_and_a_higher_one_completes_the_run(
-    pools: Path, plain: Plain, tmp_path: Path
-) -> None:
-    cap = round(plain.dollars / 2, 4)
-    with crash.fakes(tmp_path, *USAGE) as environ:
-        environ["ZELO_RAY_JUDGE_OPTIONS"] = json.dumps(SHORT)
-        status, printed = run(pools, tmp_path / "out", environ, "--max-usd", str(cap))
-        assert status == 3, printed
-        spent = billed(environ)[False]
-        assert 0.8 * cap < spent <= cap
-        assert summary(tmp_path / "out")["dollars"] == exactly(spent)
-        missing = failures(tmp_path / "out")
-        votes = pq.read_table(tmp_path / "out" / "votes.parquet")
-        assert len(votes) + len(missing) == 3 * REQUESTS
-        assert all("not asked: the budget of" in f["reason"] for f in missing)
-        assert {f["judge"] for f in missing} <= set(summary(tmp_path / "out")["absent"])
-        assert "the budget of" in printed
-        status, more = run(pools, tmp_path / "out", environ, "--max-usd", "5")
-        assert status == 0, more
-        assert billed(environ)[False] == exactly(plain.dollars)
-    assert summary(tmp_path / "out")["dollars_in_all"] == exactly(plain.dollars)
-    assert summary(tmp_path / "out")["dollars"] == exactly(plain.dollars - spent)
-    assert crash.paid_twice(tmp_path, []) == (0, 0)
-    print(f"cap ${cap}: spent ${spent:.6f}\n{printed}\n{more}")
-
-
 def test_a_cap_holds_in_batches_too(pools: Path, plain: Plain, tmp_path: Path) -> None:
     cap = round(plain.dollars / 4, 4)
     with crash.fakes(tmp_path, *USAGE) as environ:
-        environ["ZELO_RAY_JUDGE_OPTIONS"] = json.dumps(SHORT)
-        status, printed = run(pools, tmp_path / "out", environ, *QUICKLY, "--max-usd", str(cap))
+        capped = (*QUICKLY, "--max-usd", str(cap))
+        status, printed = run(pools, tmp_path / "out", environ | SHORT, *capped)
         assert status == 3, printed
         spent = billed(environ)
     assert spent[False] == 0
@@ -253,224 +232,248 @@ def test_an_estimate_needs_no_key_makes_no_call_and_writes_nothing(
     assert not (tmp_path / "out").exists()
 
 
-def test_a_pilot_tells_what_the_rest_will_cost(pools: Path, plain: Plain, tmp_path: Path) -> None:
-    with crash.fakes(tmp_path, *USAGE) as environ:
-        status, printed = run(pools, tmp_path / "out", environ, "--pilot", "5")
-        assert status == 0, printed
-        assert len((tmp_path / "out" / "annotated.jsonl").read_text().splitlines()) == 5
-        pilot = billed(environ)[False]
-        assert summary(tmp_path / "out")["dollars"] == exactly(pilot)
-        *_, together = re.findall(r"^together +(\$.*)$", printed, re.MULTILINE)
-        low, expected, high = [float(amount.strip("$")) for amount in together.split()[:3]]
-        status, more = run(pools, tmp_path / "out", environ)
-        assert status == 0, more
-        assert billed(environ)[False] == exactly(plain.dollars)
-    rest = plain.dollars - pilot
+# One run in five commands: a pilot, a cap, a wrong key, a judge that is gone, and to its end
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What a command of the run has done, and how all stood after it."""
+
+    status: int
+    printed: str
+    out: Path
+    """A copy of the directory of the run."""
+    calls: list[dict[str, Any]]
+    """What the servers were asked meanwhile."""
+    billed: float
+    """US dollars in all so far."""
+
+    @property
+    def votes(self) -> Counter[str]:
+        """How many each judge has given."""
+        return Counter(pq.read_table(self.out / "votes.parquet")["judge"].to_pylist())
+
+
+class Story:
+    """A run that goes on, command by command, in one directory."""
+
+    def __init__(self, pools: Path, folder: Path) -> None:
+        self._pools, self.folder = pools, folder
+        self._billed = 0.0
+
+    def go_on(self, name: str, *flags: str, fault: str = "", **variables: str) -> Stage:
+        """Run the command once more, with servers of its own."""
+        before, faults = len(crash.journal(self.folder)), ("--fault", fault) if fault else ()
+        with crash.fakes(self.folder, *USAGE, *faults) as environ:
+            status, printed = run(
+                self._pools, self.folder / "out", environ | SHORT | variables, *flags
+            )
+            self._billed += billed(environ)[False]
+        shutil.copytree(self.folder / "out", self.folder / name)
+        calls = crash.journal(self.folder)[before:]
+        print(f"{name}: exit {status}, ${self._billed:.6f}\n{printed}")
+        return Stage(status, printed, self.folder / name, calls, self._billed)
+
+
+@pytest.fixture(scope="module")
+def story(pools: Path, tmp_path_factory: pytest.TempPathFactory) -> Story:
+    return Story(pools, tmp_path_factory.mktemp("story"))
+
+
+@pytest.fixture(scope="module")
+def pilot(story: Story) -> Stage:
+    return story.go_on("pilot", "--pilot", "5")
+
+
+@pytest.fixture(scope="module")
+def capped(story: Story, pilot: Stage, plain: Plain) -> Stage:
+    return story.go_on("capped", "--max-usd", str(cap_of(plain)))
+
+
+@pytest.fixture(scope="module")
+def locked_out(story: Story, capped: Stage) -> Stage:
+    limits = {judge: {"rpm": 1e6, "concurrency": 8} for judge in crash.DEFAULT_JUDGES}
+    variables = {"ANTHROPIC_API_KEY": WRONG_KEY, "ZELO_RAY_LIMITS": json.dumps(limits)}
+    return story.go_on("locked_out", **variables)
+
+
+@pytest.fixture(scope="module")
+def forsaken(story: Story, locked_out: Stage) -> Stage:
+    fault = "no_model:provider=anthropic"
+    return story.go_on("forsaken", "--allow-missing-judges", fault=fault)
+
+
+@pytest.fixture(scope="module")
+def whole(story: Story, forsaken: Stage) -> Stage:
+    return story.go_on("whole", "--max-usd", "5")
+
+
+def cap_of(plain: Plain) -> float:
+    return round(plain.dollars / 2, 4)
+
+
+def test_a_pilot_tells_what_the_rest_will_cost(pilot: Stage, plain: Plain) -> None:
+    assert pilot.status == 0, pilot.printed
+    assert len((pilot.out / "annotated.jsonl").read_text().splitlines()) == 5
+    assert summary(pilot.out)["dollars"] == exactly(pilot.billed)
+    *_, together = re.findall(r"^together +(\$.*)$", pilot.printed, re.MULTILINE)
+    low, expected, high = [float(amount.strip("$")) for amount in together.split()[:3]]
+    rest = plain.dollars - pilot.billed
     assert low <= rest <= high
     assert expected == pytest.approx(rest, rel=0.1)
-    assert crash.outputs(tmp_path / "out") == plain.outputs
-    assert crash.paid_twice(tmp_path, []) == (0, 0)
-    print(f"pilot ${pilot:.6f}; rest: {together}, paid ${rest:.6f}\n{printed}\n{more}")
 
 
-# A judge that has to stop
+def test_a_cap_is_never_exceeded(pilot: Stage, capped: Stage, plain: Plain) -> None:
+    """Also by what was spent before it was set."""
+    assert capped.status == 3, capped.printed
+    assert 0.8 * cap_of(plain) < capped.billed <= cap_of(plain)
+    assert summary(capped.out)["dollars"] == exactly(capped.billed - pilot.billed)
+    assert summary(capped.out)["dollars_in_all"] == exactly(capped.billed)
+    missing = failures(capped.out)
+    assert capped.votes.total() + len(missing) == 3 * REQUESTS
+    assert all("not asked: the budget of" in f["reason"] for f in missing)
+    assert {f["judge"] for f in missing} <= set(summary(capped.out)["absent"])
+    assert "the budget of" in capped.printed
+    assert {call["status"] for call in pilot.calls + capped.calls} == {200}
 
 
-def test_a_run_goes_on_without_a_judge_only_if_it_may(
-    pools: Path, plain: Plain, tmp_path: Path
-) -> None:
-    with crash.fakes(tmp_path, *USAGE, "--fault", "no_model:provider=gemini") as environ:
-        status, printed = run(pools, tmp_path / "out", environ)
-        assert status == 1, printed
-        *_, last = printed.splitlines()
-        assert last.startswith(f"zelo-ray: {GEMINI}: no such model")
-        assert sum(GEMINI in line for line in printed.splitlines()[1:]) == 1
-        asked = Counter(entry["provider"] for entry in crash.journal(tmp_path))
-        assert 0 < asked["gemini"] < REQUESTS
-        status, more = run(pools, tmp_path / "out", environ, "--allow-missing-judges")
-        assert status == 3, more
-    assert len(pq.read_table(tmp_path / "out" / "scores.parquet")) == QUERIES * 4
-    missing = failures(tmp_path / "out")
-    assert len(missing) == REQUESTS
-    assert {failure["judge"] for failure in missing} == {GEMINI}
+def test_a_wrong_key_stops_the_run_and_is_not_shown(capped: Stage, locked_out: Stage) -> None:
+    assert locked_out.status == 1, locked_out.printed
+    *_, last = locked_out.printed.splitlines()
+    assert last.startswith(f"zelo-ray: {ANTHROPIC}: ")
+    assert "ANTHROPIC_API_KEY" in last
+    assert sum(ANTHROPIC in line for line in locked_out.printed.splitlines()[1:]) == 1
+    refused = [call for call in locked_out.calls if call["provider"] == "anthropic"]
+    assert 0 < len(refused) < REQUESTS - capped.votes[ANTHROPIC]
+    assert not any(call["status"] == 200 for call in refused)
+    assert "secret-key" not in locked_out.printed
+    assert holding(locked_out.out, b"secret-key") == []
+
+
+def test_a_run_goes_on_without_a_judge_if_it_may(capped: Stage, forsaken: Stage) -> None:
+    assert forsaken.status == 3, forsaken.printed
+    assert len(pq.read_table(forsaken.out / "scores.parquet")) == QUERIES * 4
+    left = REQUESTS - capped.votes[ANTHROPIC]
+    assert forsaken.votes == {
+        OPENAI: REQUESTS,
+        GEMINI: REQUESTS,
+        ANTHROPIC: capped.votes[ANTHROPIC],
+    }
+    missing = failures(forsaken.out)
+    assert len(missing) == left > 0
+    assert {failure["judge"] for failure in missing} == {ANTHROPIC}
     assert all("no such model" in failure["reason"] for failure in missing)
-    assert list(summary(tmp_path / "out")["absent"]) == [GEMINI]
-    with crash.fakes(tmp_path, *USAGE) as environ:
-        status, last = run(pools, tmp_path / "out", environ)
-    assert status == 0, last
-    assert crash.outputs(tmp_path / "out") == plain.outputs
-    answered = Counter(entry["sha"] for entry in crash.journal(tmp_path) if entry["status"] == 200)
-    assert set(answered.values()) == {1}
-    print(f"{printed}\n{more}\n{last}")
+    assert list(summary(forsaken.out)["absent"]) == [ANTHROPIC]
 
 
-# Kills
-
-
-def test_the_limits_hold_when_their_actor_is_killed(tmp_path: Path) -> None:
-    pools = tmp_path / "pools.jsonl"
-    crash.write_pools(pools, queries=10, documents=8)
-    with crash.fakes(tmp_path, "--rpm", "1200", "--burst", "2", "--latency", "0.2") as environ:
-        environ["ZELO_RAY_LIMITS"] = json.dumps({OPENAI: {"rpm": 1200}})
-        process = crash.annotate(pools, tmp_path / "out", environ, "--judges", OPENAI)
-        crash.await_requests(tmp_path, 100, process)
-        (actor,) = descendants(process, "ray::SharedLimits")
-        actor.kill()
-        killed, before = time.time(), len(crash.journal(tmp_path))
-        status, printed = crash.finish(process)
-        assert status == 0, printed
-        outcomes = stats(environ)["outcomes"]
-    assert outcomes == {"ok": 280}
-    assert before < 250
-    assert crash.paid_twice(tmp_path, []) == (0, 0)
-    after = sorted(e["arrived"] for e in crash.journal(tmp_path) if e["arrived"] > killed)
-    print(
-        f"{before} before; then {len(after)} in {after[-1] - after[0]:.1f} s, first after "
-        f"{after[0] - killed:.2f} s\n{printed}"
-    )
-
-
-_TWO_NODES = """
-import sys
-from ray.cluster_utils import Cluster
-node = dict(num_cpus=2, object_store_memory=200 * 2**20)
-cluster = Cluster(initialize_head=True, head_node_args={**node, "include_dashboard": False})
-cluster.add_node(**node)
-print(cluster.address, flush=True)
-sys.stdin.read()
-cluster.shutdown()
-"""
-
-
-@contextmanager
-def two_nodes(environ: dict[str, str]) -> Iterator[tuple[str, psutil.Process]]:
-    """A Ray cluster on this machine: its address, and the raylet of its second node."""
-    command = [sys.executable, "-c", _TWO_NODES]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    with subprocess.Popen(command, text=True, env=environ, **pipes) as process:
-        assert process.stdout
-        assert process.stdin
-        try:
-            address = process.stdout.readline().strip()
-            below = psutil.Process(process.pid).children(recursive=True)
-            raylets = [each for each in below if each.name() == "raylet"]
-            yield address, max(raylets, key=psutil.Process.create_time)
-        finally:
-            process.stdin.close()
-
-
-def test_a_node_that_is_killed_costs_only_its_calls_in_flight(
-    plain: Plain, pools: Path, tmp_path: Path
+def test_a_run_that_was_stopped_in_every_way_ends_as_a_plain_one(
+    story: Story, forsaken: Stage, whole: Stage, plain: Plain
 ) -> None:
-    (tmp_path / "shards").mkdir()
-    rows = pools.read_text().splitlines(keepends=True)
-    for shard in range(6):
-        part = "".join(rows[5 * shard : 5 * shard + 5])
-        (tmp_path / "shards" / f"{shard}.jsonl").write_text(part)
-    with (
-        crash.fakes(tmp_path, *USAGE, "--latency", "0.5") as environ,
-        two_nodes(environ) as (address, raylet),
-    ):
-        environ["RAY_ADDRESS"] = address
-        limits = {judge: {"rpm": 1e6, "concurrency": 18} for judge in crash.DEFAULT_JUDGES}
-        environ["ZELO_RAY_LIMITS"] = json.dumps(limits)
-        flags = ("--actors", "3")  # nine, which Ray places as it likes
-        process = crash.annotate(tmp_path / "shards", tmp_path / "out", environ, *flags)
-        crash.await_requests(tmp_path, 150, process)
-        asking: list[psutil.Process] = []
-        while not asking and process.poll() is None:
-            node = raylet.children(recursive=True)
-            asking = [each for each in node if "Ask" in " ".join(each.cmdline())]
-        began = time.time()
-        for each in (raylet, *node):
-            each.kill()
-        killed = (began, time.time())
-        status, printed = crash.finish(process)
-        first = (status, printed)
-        if status:
-            status, printed = crash.finish(
-                crash.annotate(tmp_path / "shards", tmp_path / "out", environ, *flags)
-            )
-    assert status == 0, printed
-    assert asking, "no actor was on that node"
-    in_flight, repeated = crash.paid_twice(tmp_path, [killed])
-    print(
-        f"{len(asking)} actors killed, {in_flight} requests sent again, {repeated} others\n{first}"
-    )
-    assert repeated == 0
-    assert crash.outputs(tmp_path / "out") == plain.outputs
+    """It paid once for each answer, under a higher cap, and its results are the same bytes."""
+    assert whole.status == 0, whole.printed
+    assert whole.billed == exactly(plain.dollars)
+    assert summary(whole.out)["dollars_in_all"] == exactly(plain.dollars)
+    assert summary(whole.out)["dollars"] == exactly(plain.dollars - forsaken.billed)
+    assert crash.outputs(whole.out) == plain.outputs
+    answered = Counter(e["sha"] for e in crash.journal(story.folder) if e["status"] == 200)
+    assert len(answered) == 3 * REQUESTS
+    assert set(answered.values()) == {1}
 
 
 # Batches
 
 
-def test_batches_outlive_an_interrupt_and_can_be_cancelled(
-    pools: Path, plain: Plain, tmp_path: Path
-) -> None:
-    out = tmp_path / "out"
+@dataclass(frozen=True)
+class Interrupted:
+    """A run whose batches were on their way when it was interrupted; then they were cancelled."""
+
+    fakes: Fakes
+    environ: dict[str, str]
+    folder: Path
+    status: int
+    printed: str
+    leaked: list[Path]
+    """Files of Ray's own that held a key or a text."""
+    listed: str
+    answered: int
+    """Requests whose batch had ended before it was cancelled."""
+    cancelled: str
+
+    @property
+    def out(self) -> Path:
+        return self.folder / "out"
+
+
+@pytest.fixture(scope="module")
+def interrupted(pools: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Interrupted]:
+    """Its batches end only when they are cancelled; those that follow take moments."""
+    folder = tmp_path_factory.mktemp("away")
+    out = folder / "out"
     with (
         tempfile.TemporaryDirectory(prefix="zs-", dir="/tmp") as short,
-        crash.fakes(tmp_path, *USAGE, "--batch-seconds", "25") as environ,
+        Fakes(
+            journal=folder / "journal.jsonl",
+            cached=0.3,
+            thinking=40,
+            batch_seconds=600,
+        ) as fakes,
     ):
-        environ["TMPDIR"] = short  # where Ray's own files lie
-        process = crash.annotate(pools, out, environ, *QUICKLY, own_group=True)
-        await_batches(tmp_path, 3, process)
+        environ = crash.environment(fakes.urls) | SHORT
+        there = {"TMPDIR": short}  # where Ray's own files lie
+        process = crash.annotate(pools, out, environ | there, *QUICKLY, own_group=True)
+        await_records(out, 3, process)
         assert process.poll() is None
-        told = holding(Path(short), KEY) + holding(Path(short), TEXT.encode())
-        assert list(Path(short).rglob("gcs_server*")), "these are not Ray's logs"
+        (rays,) = Path(short).glob("zelo-*")
+        assert list(rays.rglob("gcs_server*")), "these are not Ray's logs"
+        leaked = holding(rays, KEY) + holding(rays, TEXT.encode())
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does it
-        asked = time.time()
         status, printed = crash.finish(process)
-        took = time.time() - asked
-        assert status == 1, printed
-        assert "batches stay at their providers" in printed
-        assert "the same command goes on from here" in printed
-        listed = away(out, environ)
-        for judge, state in zip(
-            crash.DEFAULT_JUDGES, ("in_progress", "in_progress", ""), strict=True
-        ):
-            (row,) = [line for line in listed.splitlines() if line.startswith(judge)]
-            assert state in row
-        assert lines(tmp_path) == []
+        listed, answered = away(out, environ), len(lines(folder))
         cancelled = away(out, environ, "--cancel")
-        status, more = run(pools, out, environ, *QUICKLY)
-        assert status == 0, more
-        assert billed(environ) == {False: 0.0, True: exactly(plain.dollars / 2)}
-        collected = away(out, environ)
-    answers = Counter(entry["custom_id"] for entry in lines(tmp_path))
+        fakes.store.seconds = 3.0
+        yield Interrupted(
+            fakes, environ, folder, status, printed, leaked, listed, answered, cancelled
+        )
+
+
+def test_batches_outlive_an_interrupt(interrupted: Interrupted) -> None:
+    assert interrupted.status == 1, interrupted.printed
+    assert "batches stay at their providers" in interrupted.printed
+    assert "the same command goes on from here" in interrupted.printed
+    states = ("in_progress", "in_progress", "")
+    for judge, state in zip(crash.DEFAULT_JUDGES, states, strict=True):
+        (row,) = [line for line in interrupted.listed.splitlines() if line.startswith(judge)]
+        assert state in row
+    assert interrupted.answered == 0
+    assert interrupted.leaked == []
+
+
+def test_a_run_cancelled_and_killed_among_its_batches_ends_as_one_online(
+    interrupted: Interrupted, pools: Path, plain: Plain
+) -> None:
+    environ, fakes, out = interrupted.environ, interrupted.fakes, interrupted.out
+    process = crash.annotate(pools, out, environ, *QUICKLY)
+    await_batches(fakes, 3 + random.randint(1, 3), process)
+    time.sleep(3.2 * random.random())  # up to the end of the batches
+    assert process.poll() is None
+    crash.kill_tree(process)
+    states = Counter(part.state for part in Parts(str(out)))
+    status, printed = run(pools, out, environ, *QUICKLY)
+    assert status == 0, printed
+    assert billed(environ) == {False: 0.0, True: exactly(plain.dollars / 2)}
+    answers = Counter(entry["custom_id"] for entry in lines(interrupted.folder))
     assert len(answers) == 3 * REQUESTS
     assert set(answers.values()) == {1}
-    assert collected.count("collected") == len(list(Parts(str(out)))) == 6
+    assert len(fakes.store.batches) == 6, list(fakes.store.batches.values())
+    ended = Counter(part.state for part in Parts(str(out)))
+    collected = away(out, environ)
+    assert collected.count("collected") == ended["harvested"] == 6
+    assert set(ended) <= {"harvested", "void"}
     assert {name: (out / name).read_bytes() for name in JUDGMENTS} == {
         name: plain.outputs[name] for name in JUDGMENTS
     }
-    said = printed + listed + cancelled + more + collected
+    said = interrupted.printed + interrupted.listed + interrupted.cancelled + printed + collected
     assert KEY.decode() not in said
     assert TEXT not in said
-    assert holding(out, KEY) == told == []
-    print(f"{took:.1f} s\n{printed}\n{listed}\n{cancelled}\n{more}\n{collected}")
-
-
-def test_a_run_killed_among_its_batches_ends_as_one_online(
-    pools: Path, plain: Plain, tmp_path: Path
-) -> None:
-    out = tmp_path / "out"
-    with crash.fakes(tmp_path, *USAGE, "--batch-seconds", "3") as environ:
-        process = crash.annotate(pools, out, environ, *QUICKLY)
-        await_batches(tmp_path, random.randint(1, 3), process)
-        time.sleep(3.2 * random.random())
-        alive = process.poll() is None
-        crash.kill_tree(process)
-        states = Counter(part.state for part in Parts(str(out)))
-        status, printed = run(pools, out, environ, *QUICKLY)
-        assert status == 0, printed
-        assert billed(environ) == {False: 0.0, True: exactly(plain.dollars / 2)}
-    assert alive
-    answers = Counter(entry["custom_id"] for entry in lines(tmp_path))
-    assert len(answers) == 3 * REQUESTS
-    assert set(answers.values()) == {1}
-    assert Counter(entry["endpoint"] for entry in crash.journal(tmp_path))["create"] == 3
-    assert {name: (out / name).read_bytes() for name in JUDGMENTS} == {
-        name: plain.outputs[name] for name in JUDGMENTS
-    }
-    print(f"killed with {dict(states)}\n{printed}")
+    assert holding(out, KEY) == []
+    print(f"killed with {dict(states)}\n{said}")
