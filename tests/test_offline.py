@@ -10,9 +10,18 @@ from pydantic import BaseModel
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from tests.builders import ask, judge_of, pool_of, request_of
-from zelo_ray.protocols import sheets, zelo
+from zelo_ray.ledger import Ledger
+from zelo_ray.protocols import (
+    advance,
+    baseline_strong,
+    baseline_weak,
+    best_of,
+    samre,
+    sheets,
+    zelo,
+)
 from zelo_ray.providers import Refused, Settings, module, offline
-from zelo_ray.records import Document
+from zelo_ray.records import Document, read_verdict
 
 QUERY = "How do I reset my garage door opener?"
 GOOD = "To reset the garage door opener, hold its learn button until the light goes out."
@@ -177,6 +186,47 @@ def test_shares_by_hand():
     assert offline.likelihood_share(query, document) == pytest.approx(share)
 
 
+def said(model, verdict, first, second):
+    documents = (Document("a", first), Document("b", second))
+    request = request_of(
+        judge=judge_of(f"offline:{model}"), query=QUERY, documents=documents, verdict=verdict
+    )
+    answer = asyncio.run(offline.Offline().send(request))
+    found = read_verdict(verdict, answer.text)
+    assert isinstance(found, verdict), found
+    return found
+
+
+@pytest.mark.parametrize("model", offline.MODELS)
+def test_a_duel_is_decided_by_the_preference(model):
+    for first, second in ((GOOD, BAD), (BAD, GOOD), (GOOD, GOOD)):
+        seen = preference(model, first, second)
+        duel = said(model, best_of.Duel, first, second)
+        assert duel.winner == ("tie" if seen == 0 else "1" if seen < 0 else "2")
+        assert duel.confidence == (1 + abs(seen)) / 2
+
+
+@pytest.mark.parametrize("model", offline.MODELS)
+@pytest.mark.parametrize(
+    "verdict", [baseline_weak.FinalScores, baseline_strong.Analysed, baseline_strong.Tagged]
+)
+def test_points_follow_from_the_preference(model, verdict):
+    seen = []
+    for first, second in ((GOOD, BAD), (GOOD, GOOD), (BAD, GOOD)):
+        found = said(model, verdict, first, second)
+        part = found if verdict is baseline_weak.FinalScores else found.relevance
+        seen.append(part.answer_2 - part.answer_1)
+    assert seen[0] < 0 == seen[1] < seen[2] == -seen[0]
+
+
+@pytest.mark.parametrize("verdict", [samre.Defence, samre.Feedback])
+def test_to_argue_is_beyond_them(verdict):
+    documents = (Document("a", GOOD), Document("b", BAD))
+    request = request_of(judge=judge_of("offline:bm25"), documents=documents, verdict=verdict)
+    with pytest.raises(Refused, match="compare two documents"):
+        asyncio.run(offline.Offline().send(request))
+
+
 def test_what_compares_nothing_is_refused():
     class Other(BaseModel):
         colour: str
@@ -194,3 +244,13 @@ def test_the_panel_asks_without_a_key_or_a_dollar(tmp_path):
     assert len(asker.books) == 18
     assert {row.dollars for row in asker.books} == {0.0}
     assert all(json.loads(row.text)["reasoning"] for row in asker.books)
+
+
+def test_a_debate_of_them_fails_with_a_reason(tmp_path):
+    pool = pool_of((1, 2))
+    asker = ask([pool], tmp_path, {}, judges=("offline:bm25",), protocol="samre")
+    step = advance(samre.rounds(pool, *asker.job), Ledger(str(tmp_path)))
+    assert (step.judgments, step.missing) == ((), ())
+    assert {failure.reason for failure in step.failures} == {
+        "offline judges compare two documents, grade one or score some"
+    }

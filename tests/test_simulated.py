@@ -14,10 +14,19 @@ from pydantic import BaseModel
 from tests.builders import ask, missing, options_of, pool_of, request_of, stored
 from zelo_ray import online
 from zelo_ray.ledger import Ledger
-from zelo_ray.protocols import advance, sheets, zelo
+from zelo_ray.protocols import (
+    advance,
+    baseline_strong,
+    baseline_weak,
+    best_of,
+    samre,
+    sheets,
+    zelo,
+)
+from zelo_ray.protocols import module as module_of
 from zelo_ray.providers import Fatal, PanelError, Refused, Retry, Settings, build_panel, module
 from zelo_ray.rating import bradley_terry
-from zelo_ray.records import Document, Pool, Usage
+from zelo_ray.records import Document, Pool, Usage, read_verdict
 
 SIMULATED = module("simulated")
 
@@ -246,6 +255,93 @@ def test_no_severity_leaves_the_keys_as_they_were():
     assert pair_of(1, 2).key != pair_of(1, 2, judge=judge_of(severity=0.5)).key
 
 
+# What they say of two answers
+
+
+def said(requests, verdict):
+    """The verdicts that the answers to requests of another verdict hold."""
+    asked = [replace(request, verdict=verdict) for request in requests]
+    found = [read_verdict(verdict, answer.text) for answer in answers_to(asked)]
+    assert all(isinstance(each, verdict) for each in found), found
+    return found
+
+
+def test_a_winner_is_who_is_preferred_and_near_to_nobody_is_a_tie():
+    judge = judge_of(noise=0)
+    steps = (-3, -0.26, -0.24, 0, 0.24, 0.26, 3)
+    duels = said([pair_of(1, 1 + step, judge=judge) for step in steps], best_of.Duel)
+    assert [duel.winner for duel in duels] == ["1", "1", "tie", "tie", "tie", "2", "2"]
+    expected = [1 / (1 + math.exp(-abs(step))) for step in steps]
+    assert [duel.confidence for duel in duels] == pytest.approx(expected)
+    assert all(duel.reasoning and duel.verdict for duel in duels)
+
+
+def test_the_better_answer_wins_as_often_as_it_is_preferred():
+    requests = [pair_of(1, 1.5, i) for i in range(2000)]
+    duels = said(requests, best_of.Duel)
+    assert is_near_share(sum(duel.winner == "2" for duel in duels), 2000, logistic(0.5 - 0.25))
+    assert is_near_share(sum(duel.winner == "1" for duel in duels), 2000, logistic(-0.5 - 0.25))
+
+
+def logistic(x):
+    return 1 / (1 + math.exp(-x))
+
+
+@pytest.mark.parametrize(
+    ("verdict", "low", "high"),
+    [
+        (samre.Scores, 1, 20),
+        (baseline_weak.FinalScores, 6, 120),
+        (baseline_strong.Analysed, 1, 10),
+        (baseline_strong.Tagged, 1, 10),
+    ],
+)
+def test_points_lie_around_the_middle_and_are_split_by_what_is_seen(verdict, low, high):
+    judge = judge_of(noise=0)
+    steps = (-1000, -3, -0.2, 0, 0.2, 3, 1000)
+    splits = []
+    for found in said([pair_of(1, 1 + step, judge=judge) for step in steps], verdict):
+        nested = {name: getattr(found, name) for name in verdict.model_fields}
+        parts = [found] if hasattr(found, "answer_1") else list(nested.values())
+        assert len({(part.answer_1, part.answer_2) for part in parts}) == 1
+        assert low < parts[0].answer_1 < high
+        assert abs(parts[0].answer_1 + parts[0].answer_2 - low - high) <= 1  # whole: 10 and 10
+        splits.append(parts[0].answer_2 - parts[0].answer_1)
+    assert splits == sorted(splits)
+    assert splits == [-each for each in splits[::-1]]
+    assert splits[0] < splits[1] < 0 == splits[3]
+    assert (splits[-1]) == pytest.approx((high - low) / 2, abs=0.51)
+
+
+@pytest.mark.parametrize("verdict", [samre.Defence, samre.Feedback])
+def test_advocates_and_critics_have_something_to_say(verdict):
+    requests = [pair_of(1, 2, i) for i in range(5)]
+    found = said(requests, verdict)
+    assert len({each.text for each in found}) == 5
+    assert found == said(requests, verdict)
+
+
+@pytest.mark.parametrize(
+    "verdict", [samre.Defence, baseline_weak.FinalScores, baseline_strong.Tagged]
+)
+def test_troubles_of_prose_are_no_verdicts(verdict):
+    asked = [pair_of(1, 2, i, judge_of(invalid=1.0), verdict=verdict) for i in range(3)]
+    answers = answers_to(asked)
+    assert {answer.status for answer in answers} == {"ok"}
+    assert all(isinstance(read_verdict(verdict, answer.text), str) for answer in answers)
+
+
+def test_pairs_and_grades_are_answered_as_they_always_were():
+    first, second = Document("a", "text a", {"grade": 1}), Document("b", "text b", {"grade": 2})
+    fields = {"judge": judge_of(), "query": "q"}
+    pair = request_of(user="a b", documents=(first, second), **fields)
+    one = request_of(user="a", documents=(first,), verdict=sheets.Grading, **fields)
+    voted, graded = (json.loads(answer.text) for answer in answers_to([pair, one]))
+    reasons = "A is worth 1 and B 2; seen as +1.30 logits for B"
+    assert list(voted.items()) == [("reasoning", reasons), ("preference", 0.570518505252168)]
+    assert (graded["rationale"], graded["grade"]) == ("It is worth 1; seen as 0.12", 0)
+
+
 # The same question has the same answer
 
 
@@ -447,6 +543,33 @@ def test_a_panel_needs_no_key(tmp_path):
     for fit in fits(asker, pools, tmp_path):
         found = {score.doc_id: score.score for score in fit.scores}
         assert np.corrcoef([found[f"d{i}"] for i in range(12)], grades)[0, 1] > 0.7
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"protocol": "best-of"},
+        {"protocol": "samre"},
+        {"protocol": "samre", "both_orders": True},
+        {"protocol": "baseline-weak"},
+        {"protocol": "baseline-strong", "rounds": 3},
+        {"protocol": "baseline-strong", "structured": True},
+    ],
+)
+def test_the_better_answer_wins_by_every_protocol(tmp_path, fields):
+    pools = [pool_with(grades, f"q{i}") for i, grades in enumerate([(3, 0), (0, 3), (1, 1)])]
+    options = {"simulated:a": {"noise": 0}}
+    asker = ask(pools, tmp_path, {}, judges="simulated:a", judge_options=options, **fields)
+    protocol, (panel, job) = module_of(fields["protocol"]), asker.job
+    steps = [advance(protocol.rounds(pool, panel, job), Ledger(str(tmp_path))) for pool in pools]
+    assert not any(step.failures or step.missing for step in steps)
+    scores = [
+        {score.doc_id: score.score for score in fit.scores}
+        for fit in protocol.fit([step.judgments for step in steps], job)
+    ]
+    assert scores[0]["d0"] > scores[0]["d1"] == -scores[0]["d0"]
+    assert scores[1]["d0"] < scores[1]["d1"]
+    assert scores[2]["d0"] == scores[2]["d1"]
 
 
 def test_failures_and_unreadable_answers_go_the_way_of_all_judges(tmp_path, monkeypatch):

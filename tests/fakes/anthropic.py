@@ -60,12 +60,17 @@ def read(path: Mapping[str, str], body: dict[str, Any]) -> Asked:
     if extra := set(body) - _FIELDS:
         raise Invalid(f"{min(extra)}: Extra inputs are not permitted")
     schema = body.get("output_config", {}).get("format", {}).get("schema", {})
-    for name, inner in schema.get("properties", {}).items():
-        if refused := _UNENFORCED & set(inner):
-            raise Invalid(f"{name}: properties {', '.join(refused)} are not supported")
+    _check_enforced(schema)
     user = "".join(_text(m["content"]) for m in body["messages"] if m["role"] == "user")
     limit = body.get("max_tokens")  # count_tokens has none
     return Asked(body["model"], _text(body.get("system", "")), user, schema, limit)
+
+
+def _check_enforced(schema: dict[str, Any]) -> None:
+    for name, inner in {**schema.get("properties", {}), **schema.get("$defs", {})}.items():
+        if refused := _UNENFORCED & set(inner):
+            raise Invalid(f"{name}: properties {', '.join(refused)} are not supported")
+        _check_enforced(inner)
 
 
 def _text(content: Any) -> str:

@@ -47,7 +47,7 @@ _EXCEEDED = (
     "model: a-model"
 )
 _TYPE = "type.googleapis.com/google.rpc."
-_UNASKED = {"additionalProperties", "propertyOrdering", "property_ordering"}
+_UNASKED = {"additionalProperties", "propertyOrdering", "property_ordering", "$defs"}
 _FINISH = {"filtered": "SAFETY", "truncated": "MAX_TOKENS"}
 
 
@@ -71,17 +71,23 @@ def read(path: Mapping[str, str], body: dict[str, Any]) -> Asked:
 
 def _schema(config: dict[str, Any]) -> dict[str, Any]:
     """The schema, in whichever of the API's two forms it came: they ask, and cost, the same."""
-    return _plain(pick(config, "responseJsonSchema") or pick(config, "responseSchema") or {})
+    given = pick(config, "responseJsonSchema") or pick(config, "responseSchema") or {}
+    return _plain(given, given.get("$defs", {}))
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any, named: dict[str, Any]) -> Any:
+    """A part of a schema without titles, and with what it refers to in its place."""
+    if isinstance(value, dict) and "$ref" in value:
+        return _plain(named[value["$ref"].rpartition("/")[2]], named)
     if isinstance(value, dict):
-        kept = {name: _plain(inner) for name, inner in value.items() if name not in _UNASKED}
+        kept = {n: _plain(inner, named) for n, inner in value.items() if n not in _UNASKED}
         if isinstance(kept.get("type"), str):
             kept["type"] = kept["type"].lower()
+        if isinstance(kept.get("title"), str):
+            del kept["title"]
         return kept
     if isinstance(value, list):
-        return [_plain(inner) for inner in value]
+        return [_plain(inner, named) for inner in value]
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 

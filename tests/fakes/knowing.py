@@ -1,8 +1,11 @@
 """A judge that knows the right answer, as documents carry it: ``[[grade=2]]``, ``[[worth=1.37]]``.
 
-With two documents it votes ``tanh((worth of B - worth of A) / scale)``; one it grades with its
-worth, rounded to 0, 1, 2 or 3. Noise follows from the seed, the model and the prompt. Other
-verdicts it fills from their schema.
+With two documents it votes ``tanh((worth of the second - worth of the first) / scale)``; a winner
+and points follow from that. One it grades with its worth, rounded to 0, 1, 2 or 3. Noise follows
+from the seed, the model and the prompt. Other verdicts it fills from their schema.
+
+Where there is no schema it writes the form that the system text shows: points in tags, or a tuple
+of sums as the last line, or plain words.
 """
 
 import math
@@ -11,6 +14,12 @@ import re
 from typing import Any
 
 _WORTH = re.compile(r"\[\[(?:grade|worth)=(-?\d+(?:\.\d+)?)\]\]")
+_TUPLE = re.compile(r"\(\d+, \d+\)")
+_TAGGED = ("relevance", "accuracy", "depth", "clarity", "reasoning")
+_SUMMED = 6
+"""Criteria of which a tuple holds the sums."""
+_VOTE = {"reasoning": {"type": "string"}, "preference": {}}
+"""What a prompt asks for that names the preference, where a server takes no schema."""
 
 
 def judge(
@@ -23,11 +32,11 @@ def judge(
     noise: float = 0.0,
     bias: float = 0.0,
     seed: int = 0,
-) -> dict[str, Any]:
+) -> dict[str, Any] | str:
     """The verdict on the first one or two documents of the prompt.
 
     Args:
-        system: Not looked at.
+        system: Says what form an answer has, where there is no schema.
         user: Holds the documents.
         schema: Names the fields of the verdict.
         model: Models of other names have other noise.
@@ -42,11 +51,43 @@ def judge(
     if noise:
         error = random.Random(f"{seed}:{model}:{user}").gauss(0.0, noise)
         gap, first = gap + error, first + error
-    fields = schema.get("properties") or {"reasoning": {"type": "string"}, "preference": {}}
+    fields = schema.get("properties") or (_VOTE if '"preference"' in system else {})
+    if not fields:
+        return _prose(system, gap, scale)
     return {
         name: _fill(name, _resolve(field, schema), schema, first, gap, scale)
         for name, field in fields.items()
     }
+
+
+def _prose(system: str, gap: float, scale: float) -> str:
+    first, second = _points(gap, scale)
+    if "<answer_1>" in system:
+        said = f"<analysis>{_words(gap)}</analysis>\n"
+        said += f"<answer_1>{first}</answer_1>\n<answer_2>{second}</answer_2>\n"
+        return "\n".join(f"<{name}>\n{said}</{name}>" for name in _TAGGED)
+    if _TUPLE.search(system):
+        return f"{_words(gap)}\n\n({_SUMMED * first}, {_SUMMED * second})"
+    return _words(gap)
+
+
+def _words(gap: float) -> str:
+    word = "neither is better" if gap == 0 else "B is better" if gap > 0 else "A is better"
+    return (
+        f"A answers part of the query. B was read with the same care. So {word} by {abs(gap):.2f}."
+    )
+
+
+def _points(gap: float, scale: float) -> tuple[int, int]:
+    """1 to 9 points for each answer: in the range of every scale that a prompt may have."""
+    split = round(4 * math.tanh(gap / scale))
+    return 5 - split, 5 + split
+
+
+def _winner(gap: float, scale: float) -> str:
+    if abs(gap) < scale / 4:
+        return "tie"
+    return "2" if gap > 0 else "1"
 
 
 def _resolve(field: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
@@ -65,14 +106,18 @@ def _fill(
 ) -> Any:
     if name == "preference":
         return round(math.tanh(gap / scale), 4)
+    if name in ("answer_1", "answer_2"):
+        return _points(gap, scale)[name == "answer_2"]
+    if name == "confidence":
+        return round((1 + abs(math.tanh(gap / scale))) / 2, 4)
     if name.startswith("facets_"):
         return ["one of them"]
     if name == "grade":  # also where a provider's schema knows no range
         return min(max(round(worth), 0), 3)
     kind, choices = field.get("type", "string").lower(), field.get("enum") or []
     if choices:
-        better = "B" if gap > 0 else "A"
-        return better if better in choices else choices[0]
+        named = "B" if gap > 0 else "A", _winner(gap, scale)
+        return next((name for name in named if name in choices), choices[0])
     if kind in ("integer", "number"):
         value = min(max(worth, field.get("minimum", -math.inf)), field.get("maximum", math.inf))
         return round(value) if kind == "integer" else value
@@ -84,7 +129,4 @@ def _fill(
         }
     if kind in ("array", "boolean", "null"):
         return {"array": [], "boolean": gap > 0, "null": None}[kind]
-    word = "neither is better" if gap == 0 else "B is better" if gap > 0 else "A is better"
-    return (
-        f"A answers part of the query. B was read with the same care. So {word} by {abs(gap):.2f}."
-    )
+    return _words(gap)

@@ -3,9 +3,10 @@
 They are for trying things out, for tests, and as a baseline that a paid judge should beat. Each
 scores both documents against the query by the words or letters that they share, and votes for the
 higher score; none understands a paraphrase. How common a word is they know from the `wordfreq`
-package, as a language model does from its training. They answer pairwise requests, and as rerankers
-give the scores themselves. A document by itself they grade by how much of the query it covers: the
-more of its words and the rarer these are, whatever is said about them.
+package, as a language model does from its training. They answer whatever asks which of two
+documents is better, as `zelo_ray.providers.leaning` says, and as rerankers give the scores
+themselves. A document by itself they grade by how much of the query it covers: the more of its
+words and the rarer these are, whatever is said about them. To argue is beyond them.
 """
 
 import json
@@ -17,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any
 
-from zelo_ray.providers import PanelError, Provider, Refused, Settings
+from zelo_ray.providers import PanelError, Provider, Refused, Settings, leaning
 from zelo_ray.records import Answer, Request, Usage
 
 KEY_VARIABLES: tuple[str, ...] = ()
@@ -57,32 +58,29 @@ class Offline:
 
     async def send(self, request: Request) -> Answer:
         """Compare two documents, grade one, or score some."""
-        judge = request.judge.model
-        texts = [document.content for document in request.documents]
+        judge, fields = request.judge.model, request.verdict.model_fields
         # Not in a thread: the stemmer is not made for several.
-        match (
-            sorted({"scores", "grade", "preference"} & request.verdict.model_fields.keys()),
-            texts,
-        ):
-            case ["scores"], _:
-                verdict = {"scores": _JUDGES[judge][0](request.query, texts)}
-            case ["grade"], [text]:
-                verdict = _grading(judge, request.query, text)
-            case ["preference"], [first, second]:
-                verdict = _preference(judge, request.query, first, second)
+        match [document.content for document in request.documents]:
+            case texts if "scores" in fields:
+                text = json.dumps({"scores": _JUDGES[judge][0](request.query, texts)})
+            case [document] if "grade" in fields:
+                text = json.dumps(_grading(judge, request.query, document))
+            case [first, second] if leaning.compares(request.verdict):
+                text = _comparison(request, first, second)
             case _:
                 raise Refused("offline judges compare two documents, grade one or score some")
-        return Answer("ok", json.dumps(verdict), Usage(), model=judge)
+        return Answer("ok", text, Usage(), model=judge)
 
     async def aclose(self) -> None:
         """Nothing is held."""
 
 
-def _preference(judge: str, query: str, first: str, second: str) -> dict[str, Any]:
+def _comparison(request: Request, first: str, second: str) -> str:
+    judge = request.judge.model
     score, slope = _JUDGES[judge]
-    a, b = score(query, [first, second])
+    a, b = score(request.query, [first, second])
     said = f"{judge} scores A {a:.3f} and B {b:.3f}"
-    return {"reasoning": said, "preference": round(math.tanh((b - a) * slope), 4)}
+    return leaning.answer(request.verdict, round(math.tanh((b - a) * slope), 4), said)
 
 
 def _grading(judge: str, query: str, document: str) -> dict[str, Any]:

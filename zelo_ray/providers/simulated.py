@@ -10,7 +10,9 @@ where e is standard logistic, drawn for each request, and z standard normal, dra
 and the same for all simulated judges, since real ones err together. Its preference is the tanh of
 half of that. So with noise 1 and nothing else the second document wins with probability
 1 / (1 + exp(-slope (difference of truths))): the model of Bradley & Terry (1952, Biometrika
-39:324), whose scores then estimate slope times truth. A single document it sees as
+39:324), whose scores then estimate slope times truth. `zelo_ray.providers.leaning` says how a
+preference becomes a winner or points, where a verdict asks for these: a tie is what is seen within
+1/4 logit. An advocate's or a critic's words are a few that say so. A single document it sees as
 
     slope (truth) - severity + shared_noise z + noise e
 
@@ -26,13 +28,13 @@ import json
 import math
 import random
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from zelo_ray.providers import Fatal, Provider, Refused, Retry, Settings
-from zelo_ray.records import Answer, Document, Judge, Request, Status, Usage, first_error
+from zelo_ray.providers import Fatal, Provider, Refused, Retry, Settings, leaning
+from zelo_ray.records import Answer, Document, Judge, Prose, Request, Status, Usage, first_error
 
 _LARGEST = 1e9
 """Of an option or a truth: far from where products stop being finite."""
@@ -105,7 +107,7 @@ class Simulated:
         """Compare two documents or grade one, badly or well."""
         judge = request.judge
         traits = _traits(judge)
-        text = json.dumps(_verdict(request, traits))
+        text = _text(request, traits)
         luck = random.Random(f"{request.key}:{self._calls[request.key]}")
         self._calls[request.key] += 1
         fails, status = luck.random() < traits.failures, _end(luck.random(), traits)
@@ -116,7 +118,8 @@ class Simulated:
             raise Retry(f"{judge.name}: a simulated failure")
         usage = Usage(_tokens(request.system, request.user), traits.output_tokens)
         if status == "invalid":  # it may be asked again, so the count goes on
-            return Answer("ok", "Hard to say.", usage, model=judge.model)  # which no parser takes
+            nothing = "" if isinstance(request.verdict, Prose) else "Hard to say."
+            return Answer("ok", nothing, usage, model=judge.model)  # which no parser takes
         del self._calls[request.key]
         if status == "refused":
             return Answer(status, "", usage, model=judge.model, reason="a simulated refusal")
@@ -156,10 +159,13 @@ def _tokens(*texts: str) -> int:
     return -(-size // _BYTES_PER_TOKEN)
 
 
-def _verdict(request: Request, traits: Traits) -> dict[str, Any]:
-    for field, (documents, write) in _VERDICTS.items():
-        if field in request.verdict.model_fields and len(request.documents) == documents:
-            return write(request, traits, [_truth(request, each) for each in request.documents])
+def _text(request: Request, traits: Traits) -> str:
+    verdict = request.verdict
+    match request.documents:
+        case [document] if "grade" in verdict.model_fields:
+            return json.dumps(_grading(request, traits, _truth(request, document)))
+        case [first, second] if leaning.compares(verdict) or isinstance(verdict, Prose):
+            return _comparison(request, traits, (_truth(request, first), _truth(request, second)))
     raise Refused("simulated judges compare two documents or grade one, and answer nothing else")
 
 
@@ -172,8 +178,8 @@ def _truth(request: Request, document: Document) -> float:
     raise Refused(f"{who}: document {document.id!r} has no number as {field!r} in its metadata")
 
 
-def _preference(request: Request, traits: Traits, truths: Sequence[float]) -> dict[str, Any]:
-    """The verdict on a pair, in the order in which it is shown."""
+def _comparison(request: Request, traits: Traits, truths: tuple[float, float]) -> str:
+    """The answer on a pair, in the order in which it is shown."""
     first, second = truths
     seen = (
         traits.slope * (second - first)
@@ -182,12 +188,12 @@ def _preference(request: Request, traits: Traits, truths: Sequence[float]) -> di
         + traits.noise * _logistic(random.Random(request.key))
     )
     said = f"A is worth {first:g} and B {second:g}; seen as {seen:+.2f} logits for B"
-    return {"reasoning": said, "preference": math.tanh(seen / 2)}
+    return leaning.answer(request.verdict, math.tanh(seen / 2), said)
 
 
-def _grading(request: Request, traits: Traits, truths: Sequence[float]) -> dict[str, Any]:
+def _grading(request: Request, traits: Traits, truth: float) -> dict[str, Any]:
     """The verdict on one document."""
-    (document,), (truth,) = request.documents, truths
+    (document,) = request.documents
     shared = random.Random(json.dumps([request.query, document.content])).gauss(0.0, 1.0)
     seen = (
         traits.slope * truth
@@ -220,12 +226,3 @@ def _shared_error(request: Request, truths: Sequence[float]) -> float:
     pair = [request.query, *sorted(each.content for each in request.documents)]
     error = random.Random(json.dumps(pair)).gauss(0.0, 1.0)
     return error if sides[0] < sides[1] else -error
-
-
-_Writer = Callable[[Request, Traits, Sequence[float]], dict[str, Any]]
-
-_VERDICTS: Mapping[str, tuple[int, _Writer]] = {
-    "preference": (2, _preference),
-    "grade": (1, _grading),
-}
-"""By the field that tells a verdict: how many documents it is about, and what writes it."""

@@ -1,0 +1,49 @@
+"""MT-Bench's answers, marked with what people said of them, for the judge that knows."""
+
+from collections import defaultdict
+from dataclasses import replace
+from pathlib import Path
+
+from zelo_ray.formats import fastchat
+from zelo_ray.records import Document, Pool
+
+DATA = Path(__file__).parents[3] / "shared/data/mtbench_human"
+WHY = f"needs {DATA.parent.name}/{DATA.name} beside the checkout"
+_QUESTIONS, _ANSWERS = str(DATA / "question.jsonl"), [str(DATA / "model_answer")]
+_VOTES = str(DATA / "human.jsonl")
+
+
+def pairs(number: int, seed: int = 0) -> list[Pool]:
+    """Pairs that people compared; the better answer is worth 1, the other 0, and half for a tie."""
+    filled, labels = fastchat.pairs(_QUESTIONS, _ANSWERS, _VOTES, number=number, seed=seed)
+    sums = defaultdict[str, float](float)
+    for vote in labels.to_pylist():
+        sums[vote["query_id"]] += vote["preference"]
+    found = []
+    for pool in filled.pools:
+        lean = sums[pool.query_id]
+        worth = 0.5 if lean == 0 else float(lean > 0)
+        found.append(_marked(pool, (1 - worth, worth)))
+    return found
+
+
+def pools(number: int, *, without: set[str]) -> list[Pool]:
+    """First turns with every model's answer, each worth more than the one before it.
+
+    Args:
+        number: how many.
+        without: sessions that are left out.
+    """
+    turns = fastchat.pools(_QUESTIONS, _ANSWERS).pools
+    first = [pool for pool in turns if pool.query_id.endswith("-1")]
+    kept = [pool for pool in first if pool.session_id not in without][:number]
+    return [_marked(pool, range(len(pool.documents))) for pool in kept]
+
+
+def _marked(pool: Pool, worths) -> Pool:
+    """The mark comes first, where no cut takes it away."""
+    marked = (
+        Document(document.id, f"[[worth={worth:g}]]\n{document.content}", {"grade": worth})
+        for document, worth in zip(pool.documents, worths, strict=True)
+    )
+    return replace(pool, documents=tuple(marked))

@@ -1,0 +1,225 @@
+"""Verdicts in prose through the real SDKs: no schema is sent, and a text is held to its form."""
+
+from collections import Counter
+
+import orjson
+import pytest
+
+from tests.builders import THREE, ask, missing, options_of, pool_of, send_away
+from tests.fakes import Fault
+from tests.fakes.asking import post
+from tests.fakes.knowing import judge
+from zelo_ray import online
+from zelo_ray.batch import submit
+from zelo_ray.ledger import Ledger
+from zelo_ray.protocols import (
+    advance,
+    baseline_strong,
+    baseline_weak,
+    best_of,
+    module,
+    samre,
+    texts,
+)
+from zelo_ray.providers import build_panel
+from zelo_ray.records import read_verdict, verdict_schema
+
+POOLS = [pool_of((0, 2), query_id=f"q{i}", query=f"question {i}?") for i in range(4)]
+WAYS = {"online": ask, "batch": send_away}
+SCHEMAS = ("response_format", "format", "responseJsonSchema", "responseSchema", "responseMimeType")
+"""Fields of a body, at any depth, that ask for JSON."""
+
+
+@pytest.fixture(autouse=True)
+def _hurry(monkeypatch):
+    monkeypatch.setattr(online, "_FIRST_BACKOFF", 0.01)
+    monkeypatch.setattr(submit, "GRACE", 0.3)
+
+
+def run(way, out, environ, provider, **fields):
+    """Ask one provider's judge; what every pool comes to, and the rows of the ledger."""
+    mine = {name: key for name, key in environ.items() if name.startswith(provider.upper())}
+    found = WAYS[way](POOLS, out, mine, **fields)
+    filled = found if way == "online" else found[provider]
+    assert filled.stopped == ""
+    panel, options = filled.job
+    rounds = [module(options.protocol).rounds(pool, panel, options) for pool in POOLS]
+    return [advance(each, Ledger(str(out))) for each in rounds], filled.books
+
+
+def asked(fakes):
+    """The bodies of all calls and lines."""
+    entries = [e for e in fakes.journal if e["endpoint"] in ("answer", "line")]
+    return [orjson.loads(entry["body"]) for entry in entries]
+
+
+def shapes(body):
+    """The fields of a body that ask for JSON."""
+    if isinstance(body, list):
+        return [name for each in body for name in shapes(each)]
+    if not isinstance(body, dict):
+        return []
+    return [name for name in body if name in SCHEMAS] + shapes(list(body.values()))
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("provider", THREE)
+@pytest.mark.parametrize(
+    ("protocol", "verdict"),
+    [
+        ("baseline-weak", baseline_weak.FinalScores),
+        ("baseline-strong", baseline_strong.Tagged),
+    ],
+)
+def test_a_text_of_the_right_form_is_kept(
+    fakes, environ, tmp_path, provider, way, protocol, verdict
+):
+    steps, rows = run(way, tmp_path, environ, provider, protocol=protocol)
+    assert [(row.status, row.final) for row in rows] == [("ok", True)] * len(POOLS)
+    assert all(isinstance(read_verdict(verdict, row.text), verdict) for row in rows)
+    assert not any(step.failures for step in steps)
+    assert {one.winner for step in steps for one in step.judgments} == {"model_b"}
+    assert [shapes(body) for body in asked(fakes)] == [[]] * len(POOLS)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("provider", THREE)
+def test_only_what_is_to_be_json_has_a_schema(fakes, environ, tmp_path, provider, way):
+    """A debate asks for both: three texts and one object a round."""
+    steps, rows = run(way, tmp_path, environ, provider, protocol="samre")
+    assert {row.status for row in rows} == {"ok"}
+    verdicts = [one for step in steps for one in step.judgments]
+    assert [(one.winner, one.rounds) for one in verdicts] == [("model_b", 2)] * len(POOLS)
+    assert len(rows) == 8 * len(POOLS)
+    found = [("one JSON object" in str(body), bool(shapes(body))) for body in asked(fakes)]
+    assert Counter(found) == {(True, True): 2 * len(POOLS), (False, False): 6 * len(POOLS)}
+
+
+@pytest.mark.parametrize("provider", ["anthropic", "gemini"])
+@pytest.mark.parametrize("way", WAYS)
+def test_how_hard_to_think_is_said_without_a_schema(fakes, environ, tmp_path, provider, way):
+    name, option, place = {
+        "anthropic": ("anthropic:claude-haiku-5-5", "effort", "output_config"),
+        "gemini": ("gemini:gemini-3.1-flash-lite", "thinking_level", "generationConfig"),
+    }[provider]
+    fields = {"judge_options": {name: {option: "low"}}, "protocol": "baseline-weak"}
+    run(way, tmp_path, environ, provider, **fields)
+    for body in asked(fakes):
+        assert "low" in str(body[place]).lower()
+        assert not shapes(body)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("provider", THREE)
+@pytest.mark.parametrize("protocol", ["baseline-weak", "baseline-strong"])
+def test_a_text_of_another_form_is_asked_for_again_once(
+    fakes, environ, tmp_path, provider, way, protocol
+):
+    fakes.faults = [Fault("prose", times=1)]
+    steps, rows = run(way, tmp_path / "once", environ, provider, protocol=protocol)
+    found = Counter((row.status, row.final, row.attempts) for row in rows)
+    assert found == {("invalid", False, 1): len(POOLS), ("ok", True, 2): len(POOLS)}
+    assert all(step.judgments and not step.failures for step in steps)
+    assert all(row.output_tokens and row.dollars for row in rows)
+
+    fakes.faults = [Fault("prose")]
+    steps, rows = run(way, tmp_path / "always", environ, provider, protocol=protocol)
+    found = Counter((row.status, row.final, row.attempts) for row in rows)
+    assert found == {("invalid", False, 1): len(POOLS), ("invalid", True, 2): len(POOLS)}
+    assert not any(step.judgments for step in steps)
+    failures = [failure for step in steps for failure in step.failures]
+    assert len(failures) == len(POOLS)
+    why = {"baseline-weak": "last line", "baseline-strong": "<relevance>"}[protocol]
+    assert all(failure.status == "invalid" and why in failure.reason for failure in failures)
+    assert not any("Having read both" in failure.reason for failure in failures)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("provider", THREE)
+@pytest.mark.parametrize("fault", ["refusal", "truncated"])
+def test_what_is_no_answer_is_none_in_prose_either(fakes, environ, tmp_path, provider, way, fault):
+    fakes.faults = [Fault(fault)]
+    steps, rows = run(way, tmp_path, environ, provider, protocol="samre")
+    (status,) = {row.status for row in rows}
+    assert status == "truncated" if fault == "truncated" else status in ("refused", "filtered")
+    assert len(rows) == 2 * len(POOLS)  # nobody goes on after two defences that are none
+    assert not any(step.judgments or step.missing for step in steps)
+
+
+def test_keys_of_json_verdicts_are_what_they_were():
+    """Whoever changes them makes every user pay again for what the ledger holds."""
+    names = ("openai:gpt-6-luna", "anthropic:claude-haiku-5-5", "gemini:gemini-3.1-flash-lite")
+    requests = missing(pool_of((1, 2)), build_panel(names, {}), options_of())
+    assert [request.key for request in requests] == [
+        "5f422da2d8a80472265d25a7f87cc9a3",
+        "7f017e4cbe24879de75bb9ca0c71c945",
+        "bdf1ad15c783d6a21579687975a94f30",
+    ]
+
+
+# The judge that knows
+
+
+def known(prompt, verdict, user="[[worth=1]] and [[worth=3]]", **options):
+    """What it says to a prompt of this project; without a schema where the verdict is prose."""
+    system, _ = texts.load_prompt(prompt)
+    schema = verdict_schema(verdict) or {}
+    said = judge(system.template, user, schema, "m", **options)
+    text = said if isinstance(said, str) else orjson.dumps(said).decode()
+    found = read_verdict(verdict, text)
+    assert isinstance(found, verdict), found
+    return found
+
+
+def test_it_names_a_winner():
+    duel = known("best-of-1", best_of.Duel)
+    assert (duel.winner, duel.confidence > 0.9) == ("2", True)
+    turned = known("best-of-1", best_of.Duel, "[[worth=3]] and [[worth=1]]")
+    assert (turned.winner, turned.confidence) == ("1", duel.confidence)
+    even = known("best-of-1", best_of.Duel, "[[worth=1]] and [[worth=1.2]]")
+    assert (even.winner, even.confidence < 0.6) == ("tie", True)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "verdict"),
+    [
+        ("samre-scores-1", samre.Scores),
+        ("baseline-weak-1", baseline_weak.FinalScores),
+        ("baseline-strong-1", baseline_strong.Tagged),
+        ("baseline-strong-json-1", baseline_strong.Analysed),
+    ],
+)
+def test_it_gives_points(prompt, verdict):
+    def split(user="[[worth=1]] and [[worth=3]]", **options):
+        found = known(prompt, verdict, user, **options)
+        part = found.relevance if hasattr(found, "relevance") else found
+        return part.answer_2 - part.answer_1
+
+    assert split() > 0
+    assert split("[[worth=3]] and [[worth=1]]") == -split()
+    assert split("[[worth=1]] and [[worth=1]]") == 0
+    assert 0 < split("[[worth=1]] and [[worth=1.4]]") < split()
+    assert split("[[worth=1]] and [[worth=1]]", bias=1.0) > 0
+    noisy = [split(f"[[worth=1]] and [[worth=1]] {i}", noise=1.0) for i in range(20)]
+    assert min(noisy) < 0 < max(noisy)
+    assert noisy == [split(f"[[worth=1]] and [[worth=1]] {i}", noise=1.0) for i in range(20)]
+
+
+@pytest.mark.parametrize(
+    ("prompt", "verdict"),
+    [("samre-defence-1", samre.Defence), ("samre-feedback-1", samre.Feedback)],
+)
+def test_it_argues_in_words(prompt, verdict):
+    assert "(" not in known(prompt, verdict).text
+    assert "<" not in known(prompt, verdict).text
+
+
+def test_a_range_that_anthropic_does_not_enforce_is_refused_at_any_depth(fakes):
+    inner = {"type": "object", "properties": {"answer_1": {"type": "integer", "minimum": 1}}}
+    for schema in (
+        {"properties": {"relevance": inner}},
+        {"properties": {"relevance": {"$ref": "#/$defs/Points"}}, "$defs": {"Points": inner}},
+    ):
+        output = {"format": {"type": "json_schema", "schema": {"type": "object", **schema}}}
+        body = {"model": "m", "max_tokens": 9, "messages": [], "output_config": output}
+        assert post(fakes, path="/anthropic/v1/messages", body=body)[0] == 400
