@@ -108,8 +108,9 @@ class Survey:
             if pool.query_id in taken or requests >= _MOST_RENDERED:
                 continue
             each = Sampled(pool.query_id, self._counts(pool), _traits(pool, self.options))
-            first, _ = self._known(pool, _Nothing())
             known, missing = self._known(pool, self._replies)
+            one = self._protocol.ROUNDS == 1
+            first = known if one else self._known(pool, _Nothing())[0]
             for asked, found in ((each.first, first), (each.asked, known)):
                 for request in found:
                     words = math.ceil(size_of(request) / BYTES_PER_TOKEN) + OVERHEAD

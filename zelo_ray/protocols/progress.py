@@ -1,0 +1,163 @@
+"""How protocols are driven: against replies at hand, as far as these carry.
+
+Nothing else goes through a protocol's rounds, so that a first run, a resumed one and a replay are
+the same.
+"""
+
+from collections import Counter
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from zelo_ray.records import Failure, Reply, Request
+
+
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """Parts of a protocol that go on side by side, each as soon as its own replies are there.
+
+    What they return is sent back as a list, when all have come to their end.
+    """
+
+    parts: Sequence["Rounds"]
+
+
+Rounds = Generator[list[Request] | Apart, list[Any], Any]
+"""Yields requests, is sent their replies in the same order, returns judgments and `Failure`.
+
+A part of a protocol returns whatever its protocol takes.
+"""
+
+
+class Replies(Protocol):
+    """Where replies are found: the ledger, or anything that can do these two things."""
+
+    def has(self, key: str) -> bool:
+        """Whether there is a reply for this key."""
+
+    def read(self, keys: Sequence[str]) -> list[Reply]:
+        """The replies for keys that are there, in their order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """How far a protocol got: its judgments and failures, or else the requests it waits for."""
+
+    judgments: tuple[Any, ...] = ()
+    failures: tuple[Failure, ...] = ()
+    missing: tuple[Request, ...] = ()
+    heard: Mapping[str, int] = field(default_factory=dict)
+    """how many replies it has taken in so far, by judge"""
+
+
+class Progress:
+    """A protocol on its way over one pool. It goes on from where it was: no reply is read twice.
+
+    Args:
+        rounds: the protocol's generator, fresh.
+    """
+
+    def __init__(self, rounds: Rounds) -> None:
+        self._part = _Part(rounds)
+
+    def step(self, replies: Replies, absent: Mapping[str, str] | None = None) -> Step:
+        """Go as far as the replies at hand carry.
+
+        Args:
+            replies: where replies are found.
+            absent: judges that are asked nothing more, with the reason; what they have not answered
+                counts as failed.
+        """
+        missing = {request.key: request for request in self._part.go(replies, absent or {})}
+        heard = Counter(request.judge.name for request in self.heard())
+        if missing:
+            return Step(missing=tuple(missing.values()), heard=heard)
+        return Step(
+            judgments=tuple(found for found in self._part.result if not isinstance(found, Failure)),
+            failures=tuple(found for found in self._part.result if isinstance(found, Failure)),
+            heard=heard,
+        )
+
+    def heard(self) -> Iterator[Request]:
+        """The requests whose replies it has taken in so far."""
+        return self._part.heard()
+
+
+class _Part:
+    """A generator on its way: it waits for replies, or for parts of its own."""
+
+    def __init__(self, rounds: Rounds) -> None:
+        self._rounds = rounds
+        self._begun = self._ended = False
+        self._requests: list[Request] = []
+        self._parts: list[_Part] | None = None
+        self._heard: list[Request] = []
+        self.result: Any = ()
+
+    def heard(self) -> Iterator[Request]:
+        """The requests whose replies were sent so far."""
+        yield from self._heard
+        for part in self._parts or ():
+            yield from part.heard()
+
+    def go(self, replies: Replies, absent: Mapping[str, str]) -> Sequence[Request]:
+        """Go on as far as possible; the requests that it then waits for, none at its end."""
+        if not self._begun:  # what takes long is not done before it is asked for
+            self._begun = True
+            self._send(None)
+        while not self._ended:
+            if self._parts is not None:
+                if missing := [r for part in self._parts for r in part.go(replies, absent)]:
+                    return missing
+                self._heard = list(self.heard())
+                self._send([part.result for part in self._parts])
+                continue
+            missing = [request for request in self._requests if not replies.has(request.key)]
+            if any(request.judge.name not in absent for request in missing):
+                return missing
+            unasked = {request.key for request in missing}
+            there = [request for request in self._requests if request.key not in unasked]
+            self._heard += there
+            found = iter(replies.read([request.key for request in there]))
+            self._send(
+                [_unasked(r, absent) if r.key in unasked else next(found) for r in self._requests]
+            )
+        return ()
+
+    def _send(self, answers: list[Any] | None) -> None:
+        self._requests, self._parts = [], None
+        try:
+            wanted = next(self._rounds) if answers is None else self._rounds.send(answers)
+        except StopIteration as ended:
+            self._ended, self.result = True, ended.value
+            return
+        if isinstance(wanted, Apart):
+            self._parts = [_Part(part) for part in wanted.parts]
+        else:
+            self._requests = wanted
+
+
+def advance(rounds: Rounds, replies: Replies, absent: Mapping[str, str] | None = None) -> Step:
+    """Run a protocol from its beginning, as far as the replies at hand carry: see `Progress`."""
+    return Progress(rounds).step(replies, absent)
+
+
+def _unasked(request: Request, absent: Mapping[str, str]) -> Reply:
+    name = request.judge.name
+    return Reply(
+        key=request.key,
+        judge=name,
+        status="failed",
+        text="",
+        reason=f"not asked: {absent[name].removeprefix(f'{name}: ')}",
+        model="",
+        input_tokens=0,
+        output_tokens=0,
+        cached_tokens=0,
+        cache_write_tokens=0,
+        thinking_tokens=0,
+        dollars=0.0,
+        attempts=0,
+        received_at="",
+        run_id="",
+    )
