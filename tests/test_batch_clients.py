@@ -15,6 +15,7 @@ from aiohttp import web
 
 from tests.fakes import Fakes, Fault
 from tests.test_providers import KEY, NAMES, SECRET, check_discreet, request_for, send
+from zelo_ray.protocols import samre
 from zelo_ray.providers import Fatal, Refused, Retry, Settings, module
 from zelo_ray.providers.lines import reason_of, written
 from zelo_ray.records import Answer, Usage
@@ -159,6 +160,17 @@ def test_a_gemini_line_holds_what_a_call_sends_but_for_the_schema(fakes, tmp_pat
     preference = schema["properties"]["preference"]
     assert (preference["type"], preference["minimum"], preference["maximum"]) == ("NUMBER", -1, 1)
     assert "additionalProperties" not in schema
+
+
+def test_gemini_is_told_the_order_of_nested_fields_too(fakes, tmp_path):
+    """Else they come in the order of the alphabet: points before what speaks for them."""
+    request = replace(request_for("gemini"), verdict=samre.Scores)
+    through("gemini", fakes, tmp_path, [request])
+    (body,) = (e["body"] for e in fakes.journal if e["endpoint"] == "line")
+    schema = json.loads(body)["generationConfig"]["responseSchema"]
+    assert schema["propertyOrdering"] == list(samre.Scores.model_fields)
+    for criterion in schema["properties"].values():
+        assert criterion["propertyOrdering"] == ["justification", "answer_1", "answer_2"]
 
 
 # What each fault of a line becomes: an answer's status, or an error with words that it has.

@@ -217,5 +217,16 @@ def _schema(verdict: type[BaseModel]) -> dict[str, Any]:
         return {}
     json_schema = types.JSONSchema.model_validate(given)
     schema = types.Schema.from_json_schema(json_schema=json_schema)
-    fields = schema.model_dump(mode="json", by_alias=True, exclude_none=True)
-    return {"responseSchema": {**fields, "propertyOrdering": list(fields["properties"])}}
+    return {
+        "responseSchema": _ordered(schema.model_dump(mode="json", by_alias=True, exclude_none=True))
+    }
+
+
+def _ordered(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema with the order of the fields of every object in it."""
+    if "items" in schema:
+        schema["items"] = _ordered(schema["items"])
+    if "properties" not in schema:
+        return schema
+    fields = {name: _ordered(field) for name, field in schema["properties"].items()}
+    return {**schema, "properties": fields, "propertyOrdering": list(fields)}
