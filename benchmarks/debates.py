@@ -28,8 +28,8 @@ from tests.builders import Shelf
 from tests.fakes import knowing, mtbench
 from zelo_ray.batch.parts import Parts
 from zelo_ray.config import Options
-from zelo_ray.formats.fastchat import pool_line
 from zelo_ray.formats.pools import Limits, parse_line
+from zelo_ray.formats.texts import pool_line
 from zelo_ray.ledger import Ledger, read_rows
 from zelo_ray.protocols import Progress, advance
 from zelo_ray.protocols import module as protocol_module

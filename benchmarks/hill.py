@@ -13,7 +13,7 @@ Runs in memory, without Ray. Run: python -m benchmarks.hill [--queries N]
 import argparse
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from random import Random
 from typing import Any
@@ -56,8 +56,9 @@ def panel_of(judges: int, slope: float) -> tuple[Judge, ...]:
     return build_panel(names, dict.fromkeys(names, traits), {})
 
 
-def pool_of(number: int, worths: Worths) -> Pool:
-    documents = (Document(f"d{w}", f"answer {w} to {number}", {"worth": w}) for w in worths)
+def pool_of(number: int, worths: Worths, ids: Mapping[float, str]) -> Pool:
+    """Answers in this order; ids say nothing of the worth, as equal scores are ranked by them."""
+    documents = (Document(ids[w], f"answer {w} to {number}", {"worth": w}) for w in worths)
     return Pool(f"q{number}", f"question {number}?", tuple(documents))
 
 
@@ -86,10 +87,9 @@ def battles(pool: Pool, panel: Sequence[Judge], calls: int) -> Rounds:
     return zelo.rounds(pool, panel, options_of(cycles=cycles, repeats=repeats))
 
 
-def right(vote: Vote) -> bool:
-    """Whether a vote is for the worthier; ids tell the worth."""
-    first, second = (float(doc_id[1:]) for doc_id in (vote.doc_id_a, vote.doc_id_b))
-    return (vote.preference > 0) == (second > first)
+def right(vote: Vote, worths: Mapping[str, float]) -> bool:
+    """Whether a vote is for the worthier."""
+    return (vote.preference > 0) == (worths[vote.doc_id_b] > worths[vote.doc_id_a])
 
 
 async def row(court: str, answers: int, slope: float, queries: int) -> list[float | None]:
@@ -98,23 +98,24 @@ async def row(court: str, answers: int, slope: float, queries: int) -> list[floa
     panel, options = panel_of(judges, slope), options_of(protocol="best-of", **chosen)
     orders = {"random": ORDERS["random"]} if "order" in chosen else ORDERS
     provider = module("simulated").connect(Settings())
-    won, votes = Counter[str](), list[Vote]()
+    won, votes = Counter[str](), list[bool]()
     for number in range(queries):
         rng = Random(f"{answers}:{number}")
         worths = [rng.gauss(0, 1) for _ in range(answers)]
-        best = f"d{max(worths)}"
+        ids = {worth: f"d{place}" for place, worth in enumerate(worths)}
+        best = ids[max(worths)]
         for name, order in orders.items():
-            pool = pool_of(number, order(worths))
+            pool = pool_of(number, order(worths), ids)
             told = await judged(best_of.rounds(pool, panel, options), provider)
             won[name] += crowned(told, options) == best
-        pool = pool_of(number, worths)
+        pool = pool_of(number, worths, ids)
         calls = sum(best_of.count(pool, panel, options).values())
         told = (await judged(battles(pool, panel, calls), provider))[:calls]
         (fit,) = zelo.fit([told], options)
         won["zELO"] += fit.scores[0].doc_id == best
-        votes += told
+        votes += [right(vote, {name: worth for worth, name in ids.items()}) for vote in told]
     shares = [won[name] / queries if name in won else None for name in (*ORDERS, "zELO")]
-    return [sum(map(right, votes)) / len(votes), *shares]
+    return [sum(votes) / len(votes), *shares]
 
 
 def main() -> None:

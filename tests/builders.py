@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections import Counter
 from dataclasses import asdict
 
 import orjson
@@ -92,6 +93,18 @@ class Shelf:
 
     def put(self, request, text, status="ok", **fields):
         self.replies[request.key] = reply_to(request.key, text, status, **fields)
+
+
+class CountingShelf(Shelf):
+    """Replies, and how often each was read."""
+
+    def __init__(self):
+        super().__init__()
+        self.reads = Counter()
+
+    def read(self, keys):
+        self.reads.update(keys)
+        return super().read(keys)
 
 
 def seen_worth(request):

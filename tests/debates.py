@@ -1,17 +1,18 @@
-"""Debates and their baselines, driven by hand: every step's prompts, and what comes out."""
+"""Debates and their baselines, driven by hand: every step's prompts, and what comes out.
+
+``python -m tests.debates`` writes the golden file anew, after reading the change.
+"""
 
 import json
 import re
-from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
 
-from tests.builders import Shelf, judge_of, options_of, pool_of
-from zelo_ray.protocols import advance, samre
+from tests.builders import PANEL, Shelf, options_of
+from zelo_ray.protocols import advance, baseline_strong, baseline_weak, samre
 from zelo_ray.records import Document, Pool
 
-GOLDEN = Path(__file__).parent / "golden"
-PANEL = (judge_of("openai:one"), judge_of("anthropic:two"))
+GOLDEN = Path(__file__).parent / "golden/debates.json"
 ONE = PANEL[:1]
 POOL = Pool(
     "query-7",
@@ -23,24 +24,29 @@ POOL = Pool(
 )
 
 
-def seed_with(swapped, pool=POOL, protocol=samre):
+def seed_with(swapped, pool=POOL):
     """A seed with which the first judge sees the first pair in this order."""
     for seed in range(99):
-        asked = advance(protocol.rounds(pool, ONE, options_of(seed=seed)), Shelf()).missing
+        asked = advance(samre.rounds(pool, ONE, options_of(seed=seed)), Shelf()).missing
         if (asked[0].documents[0].id == pool.documents[1].id) == swapped:
             return seed
     raise AssertionError("99 seeds in one order")
 
 
-def play(protocol, say, pool=POOL, panel=ONE, shelf=None, **fields):
+IN_ORDER, SWAPPED = seed_with(False), seed_with(True)
+
+
+def play(protocol, say, pool=POOL, panel=ONE, shelf=None, absent=None, **fields):
     """Drive a pool to its end; the last step, and the requests of every step before it.
 
     ``say`` is given a request and the number of its step, from 0, and gives the text of the reply
     or a status.
     """
     options, shelf, asked = options_of(**fields), Shelf() if shelf is None else shelf, []
-    while (step := advance(protocol.rounds(pool, panel, options), shelf)).missing:
+    while (step := advance(protocol.rounds(pool, panel, options), shelf, absent)).missing:
         for request in step.missing:
+            if request.judge.name in (absent or {}):
+                continue
             said = say(request, len(asked))
             if said in ("refused", "filtered", "truncated", "failed"):
                 shelf.put(request, "", said, reason="because", attempts=2)
@@ -50,16 +56,56 @@ def play(protocol, say, pool=POOL, panel=ONE, shelf=None, **fields):
     return step, asked
 
 
+# What judges say
+
+
 def points(first, second, justification="so it is"):
     """Scores of a round that sum to these totals."""
     split = [(first + i) // 6 for i in range(6)], [(second + i) // 6 for i in range(6)]
-    rows = zip(samre.Scores.model_fields, *split, strict=True)
-    return json.dumps(
-        {
-            name: {"justification": justification, "answer_1": one, "answer_2": other}
-            for name, one, other in rows
-        }
+    return _by_criterion(samre.RoundScores, "justification", justification, *split)
+
+
+def in_json(first, second, analysis="so it is"):
+    """A strong answer with these five scores each."""
+    return _by_criterion(baseline_strong.Analysed, "analysis", analysis, first, second)
+
+
+def _by_criterion(kind, why, text, first, second):
+    rows = zip(kind.model_fields, first, second, strict=True)
+    return json.dumps({n: {why: text, "answer_1": a, "answer_2": b} for n, a, b in rows})
+
+
+def tagged(first, second, analysis="so it is"):
+    """The same, between tags."""
+    rows = zip(baseline_strong.Analysed.model_fields, first, second, strict=True)
+    return "\n".join(
+        f"<{name}>\n<analysis>{analysis}</analysis>\n<answer_1>{one}</answer_1>\n"
+        f"<answer_2>{other}</answer_2>\n</{name}>"
+        for name, one, other in rows
     )
+
+
+GOOD, POOR = (9, 8, 7, 8, 9), (6, 7, 7, 5, 6)
+
+
+def scoring(worths):
+    """What a judge says in any protocol.
+
+    ``worths`` is given a request and gives the worths of the two answers as it shows them, whole
+    numbers from 6 to 10.
+    """
+    forms = {
+        "RoundScores": points,
+        "FinalScores": lambda one, other: f"So it is.\n({one}, {other})",
+        "Tagged": lambda one, other: tagged([one] * 5, [other] * 5),
+        "Analysed": lambda one, other: in_json([one] * 5, [other] * 5),
+    }
+
+    def say(request, step):
+        form = forms.get(request.verdict.__name__)
+        return form(*worths(request)) if form else f"{request.verdict.__name__} in step {step}."
+
+    return say
 
 
 def debating(*totals, otherwise=None):
@@ -71,9 +117,9 @@ def debating(*totals, otherwise=None):
     def say(request, step):
         number, kind = step // 2 + 1, request.verdict.__name__
         said = otherwise and otherwise(request, number)
-        if said is not None and said is not False:
+        if said is not None:
             return said
-        if kind == "Scores":
+        if kind == "RoundScores":
             return points(*totals[number - 1], f"as seen in round {number}")
         own = re.search(r"You speak for Answer (\d)", request.user)
         return f"{kind}{f' of Answer {own[1]}' if own else ''} in round {number}."
@@ -81,24 +127,20 @@ def debating(*totals, otherwise=None):
     return say
 
 
-def pinned(step, asked):
-    """What a golden file holds of a transcript."""
-    steps = [
-        [{"verdict": r.verdict.__name__, "user": r.user.split("\n")} for r in requests]
-        for requests in asked
-    ]
-    rows = [asdict(row) for row in (*step.judgments, *step.failures)]
-    for row in rows:  # keys change with the identity of a request, and are tested elsewhere
-        row.pop("key", row.pop("keys", None))
-    return {"steps": steps, "result": json.loads(json.dumps(rows))}
+def repeating(*said):
+    """Replies to a question that is asked several times, in turn."""
+    return lambda request, step: said[request.repeat]
 
 
-def systems(*played):
-    """The system prompts of transcripts, by the verdict that they ask for."""
-    requests = [r for _, asked in played for requests in asked for r in requests]
-    found = {r.verdict.__name__: r.system.split("\n") for r in requests}
-    assert len({r.system for r in requests}) == len(found)
-    return found
+def debating_then(totals, *said, otherwise=None):
+    """Replies of a debate, and of the questions after it."""
+    debate = debating(*totals, otherwise=otherwise)
+
+    def say(request, step):
+        after = issubclass(request.verdict, baseline_strong.Analysed)
+        return said[request.repeat] if after else debate(request, step)
+
+    return say
 
 
 def blocks(user):
@@ -106,18 +148,6 @@ def blocks(user):
     code = user.partition("The code of the markers is ")[2].partition(".")[0]
     pattern = rf"^\[([\w ]+) {code}\]\n(.*?)\n\[end of \1 {code}\]$"
     return code, dict(re.findall(pattern, user, re.MULTILINE | re.DOTALL))
-
-
-class CountingShelf(Shelf):
-    """Replies, and how often each was read."""
-
-    def __init__(self):
-        super().__init__()
-        self.reads = Counter()
-
-    def read(self, keys):
-        self.reads.update(keys)
-        return super().read(keys)
 
 
 FORGERIES = [
@@ -131,28 +161,64 @@ FORGERIES = [
 ]
 
 
-def check_forgeries(protocol, text, **fields):
-    """A document with this text, even with an earlier prompt's code, stays in its block."""
-    for place in (0, 1):
-        texts = ["harmless", "harmless too"]
-        texts[place] = text
-        code = "0" * 12
-        for _ in range(2):
-            shown = [each.replace("{code}", code) for each in texts]
-            pool = Pool("q", "query", tuple(Document(f"d{i}", t) for i, t in enumerate(shown)))
-            request = advance(protocol.rounds(pool, ONE, options_of(**fields)), Shelf()).missing[0]
-            code, found = blocks(request.user)
-            answers = {found["Answer 1"], found["Answer 2"]}
-            assert (found["question"], answers) == ("query", set(shown))
-            assert not any(code in each for each in found.values())
+# Golden transcripts
 
 
-def check_count(protocol, most, documents, judges, **fields):
-    """`count` says how many requests there are if each pairing takes the most."""
-    pool = pool_of(range(documents))
-    counts = protocol.count(pool, PANEL[:judges], options_of(**fields))
-    asked = advance(protocol.rounds(pool, PANEL[:judges], options_of(**fields)), Shelf()).missing
-    pairs = min(documents * fields["cycles"], documents * (documents - 1) // 2)
-    pairings = pairs * (2 if fields["both_orders"] else 1)
-    assert counts == {judge.name: pairings * most for judge in PANEL[:judges]}
-    return len(asked), pairings * judges
+def _refuse_the_second(request, number):
+    defends_second = "You speak for Answer 2" in request.user
+    return "refused" if number == 2 and defends_second else None
+
+
+def _no_scores(request, number):
+    return '{"relevance": 10}' if number == 2 and request.verdict is samre.RoundScores else None
+
+
+ALTERNATING = (70, 60), (60, 65), (80, 70), (60, 62)
+_DEBATE = {"protocol": samre, "seed": SWAPPED}
+_STRONG = {"protocol": baseline_strong, "seed": SWAPPED}
+_WEAK = {"protocol": baseline_weak, "seed": SWAPPED}
+TRANSCRIPTS = {
+    "four rounds that alternate": _DEBATE | {"say": debating(*ALTERNATING)},
+    "an early stop": _DEBATE | {"say": debating((70, 60), (66, 64))},
+    "a tie in a round": _DEBATE | {"say": debating((70, 60), (60, 60), (60, 66), (64, 66))},
+    "a round without scores": _DEBATE | {"say": debating((70, 60), otherwise=_no_scores)},
+    "a refusal in round 2": _DEBATE | {"say": debating((70, 60), otherwise=_refuse_the_second)},
+    "orders that differ": _DEBATE | {"say": debating((70, 60), (66, 64)), "both_orders": True},
+    "weak, orders that differ": _WEAK
+    | {"say": lambda *_: "A leads on depth.\n\n(95, 87)\n", "both_orders": True},
+    "strong, twice, once without scores": _STRONG
+    | {"say": repeating(tagged(GOOD, POOR), "Hard to say."), "rounds": 2},
+    "strong, as JSON": _STRONG | {"say": repeating(in_json(POOR, GOOD)), "structured": True},
+    "strong, as often as a debate": _STRONG
+    | {
+        "say": debating_then([(70, 60), (66, 64)], tagged(GOOD, POOR), tagged(POOR, POOR)),
+        "rounds": "samre",
+    },
+}
+
+
+def transcripts():
+    """What the golden file holds: of each transcript the prompts that no earlier one had."""
+    systems, shown, found = {}, set(), {}
+    for name, job in TRANSCRIPTS.items():
+        step, asked = play(**job)
+        steps = []
+        for requests in asked:
+            steps.append([])
+            for each in requests:
+                kind = each.verdict.__name__
+                known = (kind, each.user) in shown
+                steps[-1].append(kind if known else {kind: each.user.split("\n")})
+                shown.add((kind, each.user))
+                lines = each.system.split("\n")
+                assert systems.setdefault(kind, lines) == lines
+        rows = [asdict(row) for row in (*step.judgments, *step.failures)]
+        for row in rows:  # keys change with the identity of a request, and are tested elsewhere
+            row.pop("key", row.pop("keys", None))
+        found[name] = {"steps": steps, "result": json.loads(json.dumps(rows))}
+    return {"systems": systems, **found}
+
+
+if __name__ == "__main__":
+    text = json.dumps(transcripts(), indent=1, ensure_ascii=False)
+    GOLDEN.write_text(f"{text}\n", encoding="utf-8")

@@ -272,6 +272,8 @@ def test_verdicts_and_contests_of_annotate_are_votes(tmp_path):
     fights = [contest("q1", "x", "y", "x"), contest("q1", "x", "z", "z", swapped=True)]
     fights += [contest("q1", "z", "w", "tie")]
     pq.write_table(table_of(fights, Contest), tmp_path / "contests.parquet")
+    for name in ("run.json", "scores.parquet", "winners.parquet"):  # as an --out holds them
+        (tmp_path / name).write_text("not looked at")
     assert votes(read_verdicts([str(tmp_path)]).votes) == [
         ("q1", "x", "y", "best-of openai:m", -1.0, False),
         ("q1", "x", "z", "best-of openai:m", 1.0, True),

@@ -1,115 +1,32 @@
 """The baselines of debate: what is asked, how strictly replies are read, what they come to."""
 
 import json
-from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.builders import Shelf, lines_of, options_of, pool_of
+from tests.builders import PANEL, CountingShelf, Shelf, lines_of, options_of
 from tests.debates import (
     FORGERIES,
-    GOLDEN,
+    GOOD,
+    IN_ORDER,
     ONE,
-    PANEL,
     POOL,
-    CountingShelf,
-    blocks,
-    check_count,
-    check_forgeries,
+    POOR,
+    SWAPPED,
     debating,
-    pinned,
+    debating_then,
+    in_json,
     play,
-    seed_with,
-    systems,
+    repeating,
+    tagged,
 )
 from zelo_ray.protocols import advance, baseline_strong, baseline_weak, samre
 from zelo_ray.protocols.baseline_strong import Analysed, Tagged
 from zelo_ray.protocols.baseline_weak import FinalScores
-from zelo_ray.records import Document, Failure, Pool, read_verdict, verdict_schema
+from zelo_ray.records import Failure, read_verdict
 from zelo_ray.settle import settle
-
-IN_ORDER, SWAPPED = seed_with(False), seed_with(True)
-BOTH = (baseline_weak, baseline_strong)
-
-
-def tagged(first, second, analysis="so it is"):
-    """A strong answer with these five scores each."""
-    rows = zip(Analysed.model_fields, first, second, strict=True)
-    return "\n".join(
-        f"<{name}>\n<analysis>{analysis}</analysis>\n<answer_1>{one}</answer_1>\n"
-        f"<answer_2>{other}</answer_2>\n</{name}>"
-        for name, one, other in rows
-    )
-
-
-def in_json(first, second, analysis="so it is"):
-    rows = zip(Analysed.model_fields, first, second, strict=True)
-    return json.dumps(
-        {
-            name: {"analysis": analysis, "answer_1": one, "answer_2": other}
-            for name, one, other in rows
-        }
-    )
-
-
-GOOD, POOR = (9, 8, 7, 8, 9), (6, 7, 7, 5, 6)
-
-
-def repeating(*said):
-    """Replies to a question that is asked several times, in turn."""
-    return lambda request, step: said[request.repeat]
-
-
-def debating_then(totals, *said, otherwise=None):
-    """Replies of a debate, and of the questions after it."""
-    debate = debating(*totals, otherwise=otherwise)
-
-    def say(request, step):
-        after = request.verdict in baseline_strong.VERDICTS
-        return said[request.repeat] if after else debate(request, step)
-
-    return say
-
-
-# Golden transcripts
-
-
-STRONG = {"protocol": baseline_strong, "seed": IN_ORDER}
-TRANSCRIPTS = {
-    "weak": lambda: play(baseline_weak, lambda *_: "A leads on depth.\n\n(95, 87)\n", seed=SWAPPED),
-    "weak, orders that differ": lambda: play(
-        baseline_weak, lambda *_: "(95, 87)", seed=0, both_orders=True
-    ),
-    "strong, twice, once without scores": lambda: play(
-        **STRONG, say=repeating(tagged(GOOD, POOR), "Hard to say."), rounds=2
-    ),
-    "strong, as JSON": lambda: play(**STRONG, say=repeating(in_json(POOR, GOOD)), structured=True),
-    "strong, as often as a debate": lambda: play(
-        **STRONG,
-        say=debating_then([(70, 60), (66, 64)], tagged(GOOD, POOR), tagged(POOR, POOR)),
-        rounds="samre",
-    ),
-}
-
-
-def golden():
-    """What the golden file holds, as it is now."""
-    played = {name: transcript() for name, transcript in TRANSCRIPTS.items()}
-    found = {name: pinned(*each) for name, each in played.items()}
-    return {"systems": systems(*played.values()), "transcripts": found}
-
-
-@pytest.mark.parametrize("name", TRANSCRIPTS)
-def test_the_transcript_is_the_golden_one(name):
-    """Every change of a prompt asks and pays for everything anew: it takes a new file's name."""
-    kept = json.loads((GOLDEN / "debate-baselines.json").read_text(encoding="utf-8"))
-    assert list(kept["transcripts"]) == list(TRANSCRIPTS)
-    played = TRANSCRIPTS[name]()
-    assert systems(played).items() <= kept["systems"].items()
-    assert pinned(*played) == kept["transcripts"][name]
-
 
 # The weak baseline's form
 
@@ -167,13 +84,6 @@ def test_the_strict_reading_of_a_weak_answer(name):
         assert len(found) < 100
     else:
         assert (found.answer_1, found.answer_2) == expected
-
-
-@given(st.text(), st.floats(6, 120), st.floats(6, 120))
-def test_what_a_weak_answer_writes_reads_back(text, first, second):
-    said = FinalScores(explanation=text, answer_1=first, answer_2=second)
-    assert FinalScores.read(said.write()) == said
-    assert FinalScores.read(said.write() + " \r\n\n") == said
 
 
 # The strong baseline's form
@@ -275,21 +185,6 @@ def test_the_strict_reading_of_a_strong_answer(name):
         assert len(found) < 120
 
 
-SCORE = st.floats(1, 10)
-
-
-@given(st.lists(st.tuples(st.text(), SCORE, SCORE), min_size=5, max_size=5))
-def test_what_a_strong_answer_writes_reads_back(rows):
-    fields = {
-        name: {"analysis": analysis, "answer_1": first, "answer_2": second}
-        for name, (analysis, first, second) in zip(Analysed.model_fields, rows, strict=True)
-    }
-    said = Tagged.model_validate(fields)
-    assert Tagged.read(said.write()) == said
-    assert Tagged.read(f" \r\n{said.write()}\n\n") == said
-    assert Analysed.model_validate_json(said.model_dump_json()).model_dump() == said.model_dump()
-
-
 @given(st.sampled_from(["<answer_1>", "</analysis>", "<depth>"]), st.text(), st.text())
 def test_no_verdict_is_written_that_would_not_read_back(tag, before, after):
     fields = json.loads(in_json(GOOD, POOR))
@@ -313,15 +208,6 @@ def test_whatever_reads_as_a_strong_answer_is_one(pieces):
         assert "".join(found.write().split()) == "".join("".join(pieces).split())
     else:
         assert isinstance(found, str)
-
-
-def test_prose_has_no_schema_and_json_has_one_without_siblings_of_a_reference():
-    """OpenAI refuses a schema with a description beside a reference."""
-    assert verdict_schema(Tagged) is None
-    assert verdict_schema(FinalScores) is None
-    properties = verdict_schema(Analysed)["properties"]
-    assert all(set(each) == {"$ref"} for each in properties.values())
-    assert next(iter(verdict_schema(Analysed)["$defs"]["Analysis"]["properties"])) == "analysis"
 
 
 # What they come to
@@ -445,13 +331,13 @@ def test_as_many_rounds_as_the_debate_took_which_costs_nothing_if_it_was_held():
     shelf.reads.clear()
     again = advance(baseline_strong.rounds(POOL, PANEL, options_of(rounds="samre")), shelf)
     assert again.judgments == step.judgments
-    assert shelf.reads == dict.fromkeys(again.keys, 1)
-    assert len(again.keys) == 2 * (12 + 3)
+    assert len(shelf.reads) == 2 * (12 + 3)
+    assert set(shelf.reads.values()) == {1}
 
 
 def test_each_order_is_asked_as_often_as_its_own_debate_took():
     def favour_a(request, number):
-        if request.verdict is not samre.Scores:
+        if request.verdict is not samre.RoundScores:
             return None
         totals = [(70, 60)] * 2 if request.documents[0].id == "doc-8" else [(60, 70), (70, 60)] * 2
         return debating(*totals)(request, 2 * number - 1)
@@ -475,88 +361,6 @@ def test_a_debate_that_failed_leaves_the_item_a_failure_that_says_so():
     assert not any(r.verdict is Tagged for requests in asked for r in requests)
 
 
-# What is asked
-
-
-@pytest.mark.parametrize("protocol", BOTH)
-@pytest.mark.parametrize("text", FORGERIES)
-def test_a_document_cannot_close_its_block(protocol, text):
-    check_forgeries(protocol, text)
-    check_forgeries(protocol, text, structured=True)
-
-
-@pytest.mark.parametrize("protocol", BOTH)
-@settings(deadline=None, max_examples=40)
-@given(data=st.data())
-def test_nothing_in_a_pool_can_close_a_block(protocol, data):
-    each = st.lists(st.text(max_size=20) | st.sampled_from(FORGERIES), max_size=4).map("\n".join)
-    query, *texts = (data.draw(each) for _ in range(3))
-    pool = Pool("q", query, tuple(Document(f"d{i}", text) for i, text in enumerate(texts)))
-    (request,) = advance(protocol.rounds(pool, ONE, options_of()), Shelf()).missing
-    code, found = blocks(request.user)
-    shown = [document.content for document in request.documents]
-    assert found == {"question": query, "Answer 1": shown[0], "Answer 2": shown[1]}
-    assert request.user.count(code) == 7
-
-
-@pytest.mark.parametrize("protocol", BOTH)
-def test_ids_metadata_and_judges_are_not_shown(protocol):
-    for request in advance(protocol.rounds(POOL, PANEL, options_of()), Shelf()).missing:
-        text = request.user + request.system
-        assert not any(
-            word in text for word in ("query-7", "doc-8", "doc-9", "worth", "openai", "anthropic")
-        )
-
-
-@pytest.mark.parametrize("protocol", BOTH)
-def test_the_same_seed_asks_the_same_and_another_does_not(protocol):
-    def keys(seed):
-        options = options_of(seed=seed, cycles=2)
-        missing = advance(protocol.rounds(pool_of(range(12)), PANEL, options), Shelf()).missing
-        return [r.key for r in missing]
-
-    assert keys(1) == keys(1)
-    assert set(keys(1)) != set(keys(2))
-
-
-def test_all_methods_see_a_pair_in_the_same_order():
-    """So that differences between methods are not those of the order."""
-    for seed in range(9):
-        options = options_of(seed=seed)
-        asked = [advance(p.rounds(POOL, ONE, options), Shelf()).missing for p in (samre, *BOTH)]
-        orders = {tuple(d.id for d in missing[0].documents) for missing in asked}
-        assert len(orders) == 1
-
-
-SIZES = (st.integers(0, 6), st.integers(1, 2), st.integers(1, 3), st.booleans())
-
-
-@settings(deadline=None, max_examples=25)
-@given(*SIZES, st.integers(1, 3) | st.just("samre") | st.none())
-def test_the_count_is_the_most(documents, judges, cycles, both, rounds):
-    fields = {"cycles": cycles, "both_orders": both, "rounds": rounds}
-    asked, pairings = check_count(baseline_weak, 1, documents, judges, **fields)
-    assert asked == pairings
-    most = 20 if rounds == "samre" else rounds or 1
-    asked, pairings = check_count(baseline_strong, most, documents, judges, **fields)
-    assert asked == pairings * (2 if rounds == "samre" else most)
-
-
-@pytest.mark.parametrize("protocol", BOTH)
-def test_both_orders_that_differ_are_a_tie_that_is_told(protocol):
-    def say(request, step):
-        return "(95, 87)" if protocol is baseline_weak else tagged(GOOD, POOR)
-
-    step, asked = play(protocol, say, both_orders=True)
-    assert len(asked[0]) == 2
-    assert [(v.swapped, v.winner, v.flipped) for v in step.judgments] == [
-        (False, "tie", True),
-        (True, "tie", True),
-    ]
-    first, second = step.judgments
-    assert first.average_scores == second.average_scores[::-1]
-
-
 def test_a_strong_verdict_in_both_orders_takes_enough_rounds_of_each():
     def say(request, step):
         bad = request.documents[0].id == "doc-9" and request.repeat > 0
@@ -566,18 +370,3 @@ def test_a_strong_verdict_in_both_orders_takes_enough_rounds_of_each():
     assert (step.judgments, len(step.failures)) == ((), 2)
     step, _ = play(baseline_strong, say, rounds=2, both_orders=True)
     assert ([v.rounds for v in step.judgments], len(step.failures)) == ([2, 1], 1)
-
-
-@pytest.mark.parametrize("protocol", BOTH)
-def test_winners_become_scores(protocol):
-    def say(request, step):
-        worth = [5 + int(d.id[1:]) for d in request.documents]
-        if protocol is baseline_weak:
-            return f"({10 * worth[0]}, {10 * worth[1]})"
-        return tagged([worth[0]] * 5, [worth[1]] * 5)
-
-    step, _ = play(protocol, say, pool_of(range(4)), panel=PANEL)
-    (fitted,) = protocol.fit([step.judgments], options_of())
-    assert [score.doc_id for score in fitted.scores] == ["d3", "d2", "d1", "d0"]
-    turned = [replace(v, winner="tie") for v in step.judgments]
-    assert {score.score for score in protocol.fit([turned], options_of())[0].scores} == {0}

@@ -164,11 +164,11 @@ def test_a_gemini_line_holds_what_a_call_sends_but_for_the_schema(fakes, tmp_pat
 
 def test_gemini_is_told_the_order_of_nested_fields_too(fakes, tmp_path):
     """Else they come in the order of the alphabet: points before what speaks for them."""
-    request = replace(request_for("gemini"), verdict=samre.Scores)
+    request = replace(request_for("gemini"), verdict=samre.RoundScores)
     through("gemini", fakes, tmp_path, [request])
     (body,) = (e["body"] for e in fakes.journal if e["endpoint"] == "line")
     schema = json.loads(body)["generationConfig"]["responseSchema"]
-    assert schema["propertyOrdering"] == list(samre.Scores.model_fields)
+    assert schema["propertyOrdering"] == list(samre.RoundScores.model_fields)
     for criterion in schema["properties"].values():
         assert criterion["propertyOrdering"] == ["justification", "answer_1", "answer_2"]
 

@@ -270,9 +270,9 @@ def test_votes_on_the_command_line(tmp_path):
     low, high = (found["fair", "first"][end] for end in ("low", "high"))
     assert low <= found["fair", "first"]["value"] <= high
     agreed = figures(tables["pairs"], "rater_a", "rater_b", "scale", "coefficient")
-    assert agreed["fair", "other", "pairs", "agreement"]["value"] > 0.95
+    assert agreed["fair", "other", "0-2", "agreement"]["value"] > 0.95
     assert agreed["fair", "other", "votes", "agreement"]["items"] == 20 * 6 * 4
-    assert agreed["firstling", "others", "pairs", "agreement"]["value"] < 0.05  # all ties
+    assert agreed["firstling", "others", "0-2", "agreement"]["value"] < 0.05  # all ties
     assert widest(told, tmp_path) <= 100
     assert "first wins" in told.text
     assert tables["grading"] == []

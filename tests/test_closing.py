@@ -3,14 +3,14 @@
 import pytest
 
 from tests.builders import options_of, pool_of, results_of
-from tests.test_report_contests import write_contests, write_verdicts
+from tests.hills import write_contests, write_verdicts
 from zelo_ray.closing import closing
 from zelo_ray.settle import Summary
 
 
 def said(out, protocol, **fields):
-    """The lines after the one that sums up."""
-    summary = Summary(str(out), 2, 6, 6, 99, seconds={"ask": 61.0}, sweeps=fields.pop("sweeps", 1))
+    """All lines, of 13 judgments."""
+    summary = Summary(str(out), 2, 6, 6, 13, seconds={"ask": 61.0}, sweeps=fields.pop("sweeps", 1))
     options = options_of(out=str(out), protocol=protocol, **fields)
     return list(closing(summary, options))
 
@@ -22,9 +22,9 @@ def test_tournaments_are_summed_up_with_what_chance_would_give(tmp_path):
         "6 of 8 tournaments came to an end, 2 had a contest without an answer, and so no winner",
         "the first king won 33% of them, 33% by chance",
         "all repeats have the same winner 2 times of 3 (once a judge and query)",
-        "  a  won  50% (3 of 6)",
-        "  c  won  50% (3 of 6)",
-        "  b  won   0% (0 of 6)",
+        "  c  won  62% (mean over 2 queries)",
+        "  a  won  38% (mean over 2 queries)",
+        "  b  won   0% (mean over 2 queries)",
     ]
 
 
@@ -37,24 +37,36 @@ def test_answers_to_one_query_each_are_not_ranked(tmp_path):
     ]
 
 
+def test_the_page_says_the_same_of_who_won(tmp_path):
+    """Also where a tournament failed, so that one query has fewer of them."""
+    told = [("q0", "j1", 0, "ab", "k"), ("q0", "j1", 1, "ab", "k")]
+    told += [("q1", "j1", 0, "ab", "c"), ("q1", "j1", 1, "ab", "")]
+    page = write_contests(tmp_path, told=told)
+    assert page.chart("winners", 0)[0][1]["data"][0]["x"] == [0.5, 0.5]
+    assert said(tmp_path, "best-of", repeats=2)[-2:] == [
+        "  a  won  50% (mean over 2 queries)",
+        "  b  won  50% (mean over 2 queries)",
+    ]
+
+
 def test_many_names_are_cut_and_none_steers_the_terminal(tmp_path):
     line = [f"m\x1b{place:02}" for place in range(14)]
     told = [(q, "j1", 0, line, "k" * 13) for q in ("q0", "q1")]
     write_contests(tmp_path, told=told, repeats=1)
     *_, tenth, more = said(tmp_path, "best-of")
-    assert tenth == "  m\N{REPLACEMENT CHARACTER}09  won   0% (0 of 2)"
+    assert tenth == "  m\N{REPLACEMENT CHARACTER}09  won   0% (mean over 2 queries)"
     assert more == "  … and 4 more: see report.html"
 
 
 def test_debates_tell_who_won_and_what_flipped(tmp_path):
     write_verdicts(tmp_path)
-    first = "6 documents of 2 queries scored from 99 verdicts in 1 min 1 s, 3 sweeps over the input"
+    first = "6 documents of 2 queries scored from 13 verdicts in 1 min 1 s, 3 sweeps over the input"
     assert said(tmp_path, "samre", both_orders=True, sweeps=3) == [
         f"{first}, $0.00",
         "who won: model_a 0, model_b 1, tie 2; 1.7 rounds on average",
         "1 of 3 pairs flipped with the order: counted as ties",
-        "  b  won  67% (2 of 3)",
-        "  a  won  33% (1 of 3)",
+        "  b  won  62% (mean over 2 queries)",
+        "  a  won  38% (mean over 2 queries)",
     ]
 
 

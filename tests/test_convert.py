@@ -88,6 +88,21 @@ def test_pool_of_runs(place):
     assert ids(place / "p.jsonl")["q2"] == ["a", "e"]
 
 
+def test_pool_and_holes_keep_the_session(place):
+    lines = [json.loads(line) for line in (place / "out/annotated.jsonl").read_text().splitlines()]
+    lines[0]["query"]["session_id"] = "s"
+    (place / "out/annotated.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    run("pool", place / "out/annotated.jsonl", "--out", place / "p.jsonl")
+    assert {q: pool.session_id for q, pool in pools(place / "p.jsonl").items()} == {
+        "q1": "s",
+        "q2": "",
+    }
+    words = ("--truth", place / "out", "--runs", place / "two.run", "--depth", 2)
+    texts = ("--corpus", place / "docs.jsonl")
+    run("holes", *words, *texts, "--out", place / "work.jsonl")
+    assert pools(place / "work.jsonl")["q1"].session_id == "s"
+
+
 def test_pool_needs_texts_and_documents(place):
     for words in ([], ["--runs", place / "one.run"], ["--corpus", "c", "--queries", "q"]):
         with pytest.raises(OptionError, match="convert pool wants FROM"):

@@ -19,8 +19,8 @@ from tests.builders import THREE, ask, options_of, send_away
 from tests.fakes import Fakes, knowing, mtbench
 from zelo_ray import online
 from zelo_ray.batch import Batcher, submit
-from zelo_ray.formats.fastchat import pool_line
 from zelo_ray.formats.pools import Limits, parse_line
+from zelo_ray.formats.texts import pool_line
 from zelo_ray.ledger import Ledger, read_rows
 from zelo_ray.online import Asker
 from zelo_ray.protocols import module

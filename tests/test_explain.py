@@ -5,7 +5,7 @@ import re
 import pytest
 
 from tests.builders import pool_of, results_of
-from tests.test_report_contests import write_contests, write_verdicts
+from tests.hills import write_contests, write_verdicts
 from zelo_ray.explain import NothingToExplain, explain
 
 

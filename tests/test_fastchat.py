@@ -9,8 +9,10 @@ import pytest
 
 from zelo_ray import agree, convert
 from zelo_ray.config import OptionError
+from zelo_ray.formats.conversations import conversation
 from zelo_ray.formats.fastchat import pairs, pools
 from zelo_ray.formats.pools import InputError, Limits, read_lines
+from zelo_ray.formats.sessions import join_sessions
 
 DATA = Path(__file__).parents[2] / "shared/data/mtbench_human"
 needs_data = pytest.mark.skipif(not DATA.exists(), reason=f"{DATA} is not there")
@@ -59,14 +61,31 @@ def run(*words):
 
 def test_a_later_turn_is_the_whole_conversation(small):
     first, second = pools(*small[:2]).pools
-    assert (first.query_id, first.query, first.session_id) == ("7-1", "Who?", "7")
+    assert (first.query_id, first.query, first.session_id) == ("7-1", "Who?", "")
     assert [(d.id, d.content) for d in first.documents] == [("one", "Me."), ("two", "You.")]
-    assert (second.query_id, second.session_id) == ("7-2", "7")
-    assert second.query == "User, turn 1:\nWho?\n\nUser, turn 2:\nAnd why?"
-    assert second.documents[1].content == (
-        "User, turn 1:\nWho?\n\nAssistant, turn 1:\nYou.\n\n"
-        "User, turn 2:\nAnd why?\n\nAssistant, turn 2:\nHm."
-    )
+    assert (second.query_id, second.session_id) == ("7-2", "")
+    said = [["Me.", "So."], ["You.", "Hm."]]
+    asked, (_, other) = conversation(["Who?", "And why?"], said)
+    assert (second.query, second.documents[1].content) == (asked, other)
+    assert asked.endswith("Turn 1: Who?\n\nTurn 2: And why?")
+
+
+def test_a_later_turn_looks_as_in_a_session(small, tmp_path):
+    """So that one prompt can say what a conversation looks like."""
+    (whole,) = pools(*small[:2]).pools[1:]
+    turns = [("Who?", "Me.", "You."), ("And why?", "So.", "Hm.")]
+    rows = [
+        {
+            "session_id": "7",
+            "query": {"id": str(number), "query": query},
+            "documents": [{"id": "one", "content": one}, {"id": "two", "content": two}],
+        }
+        for number, (query, one, two) in enumerate(turns)
+    ]
+    joined = join_sessions([write_lines(tmp_path / "in.jsonl", *rows)], str(tmp_path / "out"))
+    (line,) = read_lines(joined.path, Limits())
+    assert (line.pool.query, line.pool.documents) == (whole.query, whole.documents)
+    assert whole.documents[0].content.startswith("[turn 1, user, ")
 
 
 def test_pairs_stand_as_the_first_vote_has_them(small):

@@ -201,7 +201,7 @@ def said(model, verdict, first, second):
 def test_a_duel_is_decided_by_the_preference(model):
     for first, second in ((GOOD, BAD), (BAD, GOOD), (GOOD, GOOD)):
         seen = preference(model, first, second)
-        duel = said(model, best_of.Duel, first, second)
+        duel = said(model, best_of.Choice, first, second)
         assert duel.winner == ("tie" if seen == 0 else "1" if seen < 0 else "2")
         assert duel.confidence == (1 + abs(seen)) / 2
 

@@ -28,9 +28,9 @@ from zelo_ray.bookkeeping import Tally, money
 from zelo_ray.budget import Budget
 from zelo_ray.ledger import Ledger, read_rows
 from zelo_ray.online import Asker
-from zelo_ray.protocols import advance, zelo, zelo_graded
+from zelo_ray.protocols import advance, samre, zelo, zelo_graded
 from zelo_ray.providers import PanelError, build_panel
-from zelo_ray.records import Answer, Grade, Usage
+from zelo_ray.records import Answer, Document, Grade, Pool, Usage
 
 POOL = pool_of()
 REQUESTS = 6  # of one judge on a pool of four
@@ -610,6 +610,36 @@ def test_a_later_round_goes_on_without_a_judge_that_was_lost(fakes, environ, tmp
     assert not step.missing
     assert len(grades) == 4  # by those that voted
     assert rows == {"openai": REQUESTS + 2, "anthropic": REQUESTS + 2}
+
+
+@pytest.mark.parametrize("cap", [0.1, 0.2])
+def test_a_budget_buys_whole_debates_not_a_beginning_of_each(tmp_path, cap):
+    pools = [
+        Pool(
+            f"q{i}",
+            f"question {i}",
+            (Document("a", "x", {"grade": 1}), Document("b", "y", {"grade": 0})),
+        )
+        for i in range(60)
+    ]
+    judge = "simulated:judge"
+    job = {"judges": (judge,), "protocol": "samre", "max_usd": cap}
+    asker = ask(
+        pools,
+        tmp_path,
+        {},
+        till=OwnTill(cap),
+        prices={judge: {"input": 1.0, "output": 1.0}},
+        limits={judge: {"concurrency": 4}},
+        judge_options={judge: {"latency": 0.002, "noise": 0.0}},
+        **job,
+    )
+    panel, options = asker.job
+    ledger, absent = Ledger(str(tmp_path)), {judge: "over"}
+    steps = [advance(samre.rounds(pool, panel, options), ledger, absent) for pool in pools]
+    held = sum(bool(step.judgments) for step in steps)
+    assert 100 < len(asker.books) < 60 * 8
+    assert held > 0.8 * len(asker.books) / 8
 
 
 # In the eyes of others

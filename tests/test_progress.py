@@ -1,24 +1,10 @@
 """How a protocol is driven: rounds, parts that go on apart, judges that are lost, replays."""
 
-from collections import Counter
-
-from tests.builders import PANEL, Shelf, request_of
+from tests.builders import PANEL, CountingShelf, Shelf, request_of
 from zelo_ray.protocols import Apart, Progress, Step, advance
 from zelo_ray.records import Failure
 
 ONE, TWO = PANEL
-
-
-class Counting(Shelf):
-    """Counts how often each reply is read."""
-
-    def __init__(self):
-        super().__init__()
-        self.reads = Counter()
-
-    def read(self, keys):
-        self.reads.update(keys)
-        return super().read(keys)
 
 
 def talk(judge, rounds=3):
@@ -83,12 +69,12 @@ def test_who_is_lost_is_waited_for_no_more_and_those_left_go_on():
 
 def test_no_reply_is_read_twice_on_the_way_nor_in_a_replay():
     for protocol in (side_by_side, in_step):
-        shelf = Counting()
-        progress = Progress(protocol())
+        shelf = CountingShelf()
+        progress = Progress(protocol(), remember=True)
         while answer(shelf, step := progress.step(shelf), *PANEL):
             assert sum(step.heard.values()) == shelf.reads.total()
         assert set(shelf.reads.values()) == {1}
-        assert sorted(each.key for each in progress.heard()) == sorted(shelf.replies)
+        assert sorted(each.key for each in progress.asked) == sorted(shelf.replies)
         shelf.reads.clear()
         assert advance(protocol(), shelf) == step
         assert (shelf.reads.total(), set(shelf.reads.values())) == (6, {1})

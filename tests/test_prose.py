@@ -172,18 +172,18 @@ def known(prompt, verdict, user="[[worth=1]] and [[worth=3]]", **options):
 
 
 def test_it_names_a_winner():
-    duel = known("best-of-1", best_of.Duel)
+    duel = known("best-of-1", best_of.Choice)
     assert (duel.winner, duel.confidence > 0.9) == ("2", True)
-    turned = known("best-of-1", best_of.Duel, "[[worth=3]] and [[worth=1]]")
+    turned = known("best-of-1", best_of.Choice, "[[worth=3]] and [[worth=1]]")
     assert (turned.winner, turned.confidence) == ("1", duel.confidence)
-    even = known("best-of-1", best_of.Duel, "[[worth=1]] and [[worth=1.2]]")
+    even = known("best-of-1", best_of.Choice, "[[worth=1]] and [[worth=1.2]]")
     assert (even.winner, even.confidence < 0.6) == ("tie", True)
 
 
 @pytest.mark.parametrize(
     ("prompt", "verdict"),
     [
-        ("samre-scores-1", samre.Scores),
+        ("samre-scores-1", samre.RoundScores),
         ("baseline-weak-1", baseline_weak.FinalScores),
         ("baseline-strong-1", baseline_strong.Tagged),
         ("baseline-strong-json-1", baseline_strong.Analysed),

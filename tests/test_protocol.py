@@ -1,5 +1,6 @@
 """The pairwise protocol: what is asked, in what words, and what the replies mean."""
 
+import asyncio
 import dataclasses
 import json
 import re
@@ -22,6 +23,8 @@ from tests.builders import (
 from zelo_ray import protocols
 from zelo_ray.protocols import advance, zelo
 from zelo_ray.protocols.texts import BYTES_PER_TOKEN, code_for, cut, load_prompt
+from zelo_ray.providers import build_panel
+from zelo_ray.providers.simulated import Simulated
 from zelo_ray.records import Document, Failure, Pool, Vote
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -386,6 +389,31 @@ def test_judgments_and_failures_are_told_apart():
 def test_judgments_name_the_replies_that_they_rest_on():
     asked = missing(pool_of(), PANEL, OPTIONS)
     assert [vote.key for vote in answered(pool_of()).judgments] == [r.key for r in asked]
+
+
+@pytest.mark.parametrize("name", protocols.PROTOCOLS)
+@pytest.mark.parametrize("more", [{}, {"structured": True}, {"rounds": "samre"}, {"order": "zelo"}])
+def test_a_protocol_names_every_verdict_that_it_asks_for(name, more):
+    """Else what comes in batches would not be read before it is kept."""
+    module, shelf = protocols.module(name), Shelf()
+    worths = [Document(f"d{i}", f"text {i}", {"grade": i}) for i in range(3)]
+    judge = build_panel(("simulated:judge",), {}, {})
+    options, pool = options_of(protocol=name, **more), Pool("q", "which?", tuple(worths))
+    asked = set()
+    while missing := advance(module.rounds(pool, judge, options), shelf).missing:
+        for request in missing:
+            shelf.put(request, asyncio.run(Simulated().send(request)).text)
+            asked.add(request.verdict)
+    assert asked
+    assert asked <= set(module.VERDICTS)
+
+
+def test_verdicts_of_all_protocols_have_names_of_their_own():
+    """A batch's record tells no more than the name."""
+    modules = [protocols.module(name) for name in {**protocols.PROTOCOLS, **protocols.RANKERS}]
+    named = {}
+    for each in (each for module in modules for each in module.VERDICTS):
+        assert named.setdefault(each.__name__, each) is each
 
 
 def test_every_protocol_holds_what_a_protocol_holds():

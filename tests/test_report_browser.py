@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.builders import results_of, write_run
+from tests.hills import write_contests, write_verdicts
 from tests.test_bakeoff_report import write_bakeoff
 from tests.test_report import EVIL, evil_pool
 from tests.test_report_agreement import agree, write_runs
@@ -291,6 +292,29 @@ def test_a_document_shows_its_grades_before_its_comparisons(tmp_path):
         await tab.run("document.querySelectorAll('#q0 button').forEach((b) => b.click())")
         assert await tab.run("document.querySelectorAll('#q0 .graded').length") == 2
         assert await tab.run("document.querySelectorAll('#q0 .comparisons details').length") > 0
+        await tab.until(DRAWN.format(".plot"))
+        await deaf(tab, page)
+        await fits(tab)
+
+    in_browser(tmp_path, visit)
+
+
+@pytest.mark.parametrize(
+    ("write", "words"),
+    [(write_contests, "Contest 1 of tournament 2"), (write_verdicts, "For Answer 1: ")],
+)
+def test_contests_and_debates_open_at_a_click_and_run_nothing(tmp_path, write, words):
+    write(tmp_path, say=EVIL)
+    page = tmp_path / "report.html"
+
+    async def visit(tab):
+        await tab.open(page, height=12000)
+        await tab.run("document.querySelector('#q0 summary').click()")
+        await tab.until("document.querySelector('#q0 button')")
+        await tab.run("document.querySelector('#q0 button').click()")
+        told = await tab.run(shows("#q0 .comparisons blockquote"))
+        assert words in told
+        assert f"{EVIL}because" in told
         await tab.until(DRAWN.format(".plot"))
         await deaf(tab, page)
         await fits(tab)

@@ -1,163 +1,18 @@
 """The pages of tournaments and of debates: who won, and how much the order and the judge matter."""
 
 import json
-from dataclasses import asdict, replace
 
-import numpy as np
-import pyarrow.parquet as pq
 import pytest
 
+from tests.hills import rows_of_tournaments, rows_of_verdicts, write_contests, write_verdicts
 from tests.test_report import EVIL, page_of
-from zelo_ray.bookkeeping import Tally
 from zelo_ray.formats.results import write_json
 from zelo_ray.formats.tables import table_of
-from zelo_ray.records import Contest, CrownedScore, Failure, Score, Verdict, Winner
-from zelo_ray.report import write_report
-from zelo_ray.report.outcomes import as_votes as verdicts_as_votes
-from zelo_ray.report.outcomes import verdicts_of
-from zelo_ray.report.tournaments import (
-    agreeing,
-    alike,
-    as_votes,
-    ended,
-    recur,
-    stayed,
-    tournaments_of,
-    wins,
-)
-
-TOURNAMENTS = (  # who is king first and who challenges; k the king won, c the challenger, t tied
-    ("q0", "j1", 0, "abc", "kk"),
-    ("q0", "j1", 1, "bca", "ct"),
-    ("q0", "j2", 0, "abc", "kk"),
-    ("q0", "j2", 1, "bca", "kc"),
-    ("q1", "j1", 0, "abc", "cc"),
-    ("q1", "j1", 1, "bca", "ck"),
-    ("q1", "j2", 0, "abc", "k"),  # the second contest failed
-    ("q1", "j2", 1, "bca", ""),
-)
-VERDICTS = (  # scores of A and B, round by round; whether B was shown first
-    ("q0", "a", "b", "j1", ((90, 80), (88, 80)), False),
-    ("q0", "a", "b", "j1", ((70, 80), (88, 90)), True),
-    ("q0", "a", "b", "j2", ((70, 71),), True),
-    ("q0", "a", "b", "j2", ((60, 71),), False),
-    ("q1", "a", "b", "j1", ((60, 60), (61, 61), (60, 60)), False),
-    ("q1", "a", "b", "j1", ((60, 60),), True),
-)
-
-
-def rows_of_tournaments(told=TOURNAMENTS, say=""):
-    """The rows of contests, winners and failures."""
-    contests, winners, failures = [], [], []
-    for query, judge, repeat, line, outcomes in told:
-        ids = (f"{say}session", f"{say}{query}", f"{say}{judge}", repeat)
-        names = [f"{say}{name}" for name in line]
-        king = names[0]
-        for number, (challenger, outcome) in enumerate(zip(names[1:], outcomes, strict=False), 1):
-            left, winner = king, {"k": king, "c": challenger, "t": "tie"}[outcome]
-            king = challenger if outcome == "c" else king
-            words = (0.75, f"{say}in short {number}", f"{say}because")
-            swapped = number == 2
-            row = Contest(
-                *(*ids, number, left, challenger, winner, *words, swapped), king_id=king, key="key"
-            )
-            contests.append(row)
-        if len(outcomes) == len(line) - 1:
-            winners.append(Winner(*ids, king, len(outcomes)))
-        else:
-            pair = (king, names[len(outcomes) + 1])
-            failures.append(Failure(ids[1], pair, ids[2], "refused", f"{say}no", 1, "key"))
-    return contests, winners, failures
-
-
-def rows_of_verdicts(told=VERDICTS, say=""):
-    """Verdicts, those of two orders that differ made ties."""
-    found = []
-    for query, a, b, judge, history, swapped in told:
-        means = tuple(float(mean) for mean in np.mean(history, axis=0))
-        ids = tuple(f"{say}{name}" for name in (query, a, b))
-        each = [f"{number}" for number in range(1, len(history) + 1)]
-        winner = "tie" if means[0] == means[1] else "model_a" if means[0] > means[1] else "model_b"
-        found.append(
-            Verdict(
-                *(*ids, "samre", f"{say}{judge}"),
-                winner=winner,
-                average_scores=means,
-                rounds=len(history),
-                score_history=tuple((float(x), float(y)) for x, y in history),
-                arguments=tuple((f"{say}for A {n}", f"{say}for B {n}") for n in each),
-                feedback=tuple(f"{say}do better {n}" for n in each),
-                reasoning=tuple(f"{say}because {n}" for n in each),
-                swapped=swapped,
-                flipped=False,
-                keys=("key",),
-            )
-        )
-    by_pair = {}
-    for verdict in found:
-        by_pair.setdefault((verdict.query_id, verdict.judge), set()).add(verdict.winner)
-    return [
-        replace(verdict, winner="tie", flipped=True)
-        if len(by_pair[verdict.query_id, verdict.judge]) > 1
-        else verdict
-        for verdict in found
-    ]
-
-
-def write_rows(out, options, scores, record, **tables):
-    """The files of a run of three documents a query."""
-    out.mkdir(exist_ok=True)
-    for name, (rows, kind) in tables.items():
-        pq.write_table(table_of(rows, kind), out / f"{name}.parquet")
-    pq.write_table(table_of(scores, record), out / "scores.parquet")
-    by_query = {}
-    for score in scores:
-        by_query.setdefault(score.query_id, []).append(score.doc_id)
-    lines = [
-        {
-            "query": {"id": query_id, "query": f"{query_id}?"},
-            "documents": [{"id": doc_id, "content": f"text of {doc_id}"} for doc_id in doc_ids],
-        }
-        for query_id, doc_ids in by_query.items()
-    ]
-    (out / "annotated.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    count, queries = len(scores), len(by_query)
-    summary = {"queries": queries, "documents": count, "scored": count, "judgments": 99}
-    summary |= {"failures": 0, "rejected": 0, "unscored": {}, "unpriced": 0, "dollars_in_all": 0.5}
-    judges = {"j1": asdict(Tally(answered=9, dollars=0.5))}
-    value = {"run_id": "20261101T000000Z-abc", "options": {"seed": 0, **options}}
-    write_json(str(out), "run.json", value | {"summary": summary, "judges": judges})
-
-
-def write_contests(out, say="", told=TOURNAMENTS, **options):
-    """The files of a best-of run."""
-    contests, winners, failures = rows_of_tournaments(told, say)
-    scores = [
-        CrownedScore(f"{say}{query}", f"{say}{doc}", 1.0 - place, 0.5, 3, place + 1, 0.5)
-        for query in ("q0", "q1")
-        for place, doc in enumerate("cab")
-    ]
-    options = {"protocol": "best-of", "order": "random", "decide": "each", "repeats": 2} | options
-    if options["decide"] == "panel":
-        winners = list(dict.fromkeys(replace(winner, judge="panel") for winner in winners))
-    rows = {"contests": (contests, Contest), "winners": (winners, Winner)}
-    write_rows(out, options, scores, CrownedScore, **rows, failures=(failures, Failure))
-    write_report(str(out))
-    return page_of(out)
-
-
-def write_verdicts(out, say="", told=VERDICTS, **options):
-    """The files of a run of debates."""
-    scores = [
-        Score(f"{say}{query}", f"{say}{doc}", 0.5 - place, 0.5, 3, place + 1)
-        for query in ("q0", "q1")
-        for place, doc in enumerate("ba")
-    ]
-    options = {"protocol": "samre", "cycles": 4, "rounds": None, "both_orders": True} | options
-    rows = {"verdicts": (rows_of_verdicts(told, say), Verdict), "failures": ([], Failure)}
-    write_rows(out, options, scores, Score, **rows)
-    write_report(str(out))
-    return page_of(out)
+from zelo_ray.records import Contest, Verdict
+from zelo_ray.report import as_votes, write_report
+from zelo_ray.report.debates import debates_of
+from zelo_ray.report.tournaments import agreeing, alike, ended, stayed, tournaments_of, wins
+from zelo_ray.report.wins import win_shares
 
 
 @pytest.fixture
@@ -208,23 +63,30 @@ def test_tables_that_a_killed_run_left_beside_an_older_record_still_make_a_page(
 
 
 @pytest.mark.parametrize(
-    ("ids", "same"),
+    ("queries", "many"),
     [
-        ({"q0": "abc", "q1": "abc"}, True),
-        ({"q0": "abc", "q1": "cde"}, False),
-        ({"q0": "abc"}, False),
-        ({}, False),
+        ({"a": ["q0", "q1"], "b": ["q0", "q1"]}, 2),
+        ({"a": ["q0"], "b": ["q0"], "c": ["q0", "q1"], "d": ["q1"]}, 0),
+        ({"a": ["q0"], "b": ["q0"]}, 0),
+        ({}, 0),
     ],
 )
-def test_ids_recur_if_they_answer_two_queries_each(ids, same):
-    assert recur(ids) is same
+def test_answers_are_ranked_if_they_answer_two_queries_each(queries, many):
+    wins = {name: {query: [1.0] for query in each} for name, each in queries.items()}
+    assert len(win_shares(wins)) == many
+
+
+def test_a_share_of_wins_weighs_every_query_alike():
+    wins = {"a": {"q0": [1.0, 1.0, 0.0, 0.0], "q1": [0.0]}, "b": {"q0": [1.0], "q1": [0.5]}}
+    assert win_shares(wins) == [("b", 0.75, 2), ("a", 0.25, 2)]
 
 
 def test_a_contest_is_a_vote_for_left_or_right():
     contests = rows_of_tournaments([("q0", "j1", 0, "abcd", "kct")])[0]
-    votes = as_votes(table_of(contests, Contest)).to_pylist()
+    votes = as_votes.contests(table_of(contests, Contest)).to_pylist()
     told = [(v["doc_id_a"], v["doc_id_b"], v["preference"], v["swapped"]) for v in votes]
     assert told == [("a", "b", -1, False), ("a", "c", 1, True), ("c", "d", 0, False)]
+    assert [contest.preference for contest in contests] == [-1, 1, 0]
 
 
 def test_a_page_of_tournaments_speaks_of_contests_alone(tmp_path):
@@ -234,7 +96,7 @@ def test_a_page_of_tournaments_speaks_of_contests_alone(tmp_path):
         *("uncertain", "failures", "queries"),
     ]
     text = page.words()
-    for word in ("vote", "battle", "cycle", "Relevance scores", " 99 "):
+    for word in ("vote", "battle", "cycle", "Relevance scores"):
         assert word not in text
     assert "from 13 contests; " in text
     assert "6 of 8 tournaments came to an end; the first king won 33% of them" in text
@@ -292,7 +154,7 @@ def test_a_run_whose_tournaments_all_failed_has_a_page(tmp_path):
 
 def test_verdicts_of_both_orders_are_one_word_on_a_pair(tmp_path):
     write_verdicts(tmp_path)
-    found = verdicts_of(str(tmp_path))
+    found = debates_of(str(tmp_path))
     one, two = found.by_judge["samre", "j1"], found.by_judge["samre", "j2"]
     assert (one.winners, one.both, one.flipped) == ({"tie": 2}, 2, 1)
     assert (two.winners, two.both, two.flipped) == ({"model_b": 1}, 1, 0)
@@ -303,8 +165,10 @@ def test_verdicts_of_both_orders_are_one_word_on_a_pair(tmp_path):
 
 
 def test_a_flipped_verdict_still_tells_what_each_order_said():
-    votes = verdicts_as_votes(table_of(rows_of_verdicts(), Verdict))
+    verdicts = rows_of_verdicts()
+    votes = as_votes.verdicts(table_of(verdicts, Verdict))
     assert votes["preference"].to_pylist() == [-1, 1, 1, 1, 0, 0]
+    assert [verdict.preference for verdict in verdicts] == [0, 0, 1, 1, 0, 0]
 
 
 def test_a_page_of_debates_speaks_of_verdicts_alone(tmp_path):
@@ -318,6 +182,7 @@ def test_a_page_of_debates_speaks_of_verdicts_alone(tmp_path):
     assert "3 pairs judged, 2 ties, 1 of them because the winner flips with the order." in text
     assert "cycles 4, seed 0, both orders" in text
     assert "rounds None" not in text
+    assert "3 requests that were planned were not needed in the end." in page.words("judges")
     _, one, two = page.table("verdicts")
     assert one == ["j1", "samre", "2", "0.0%", "0.0%", "100.0%", "2.00", "50.0%"]
     assert two == ["j2", "samre", "1", "0.0%", "100.0%", "0.0%", "1.00", "0.0%"]

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 
 import fsspec
 import pyarrow.parquet as pq
@@ -50,18 +51,24 @@ def test_a_session_becomes_one_pool_in_the_order_of_the_input(tmp_path):
     assert joined.path == str(tmp_path / "out" / "sessions.jsonl")
     by_id = {pool.query_id: pool for pool in pools}
     assert [pool.session_id for pool in pools] == [pool.query_id for pool in pools] == ["b", "a"]
-    assert by_id["a"].query == "Turn 1: Hi\n\nTurn 2: Bye"
+    told, *turns = by_id["a"].query.split("\n\n")
+    assert turns == ["Turn 1: Hi", "Turn 2: Bye"]
+    code = re.search("the code ([0-9a-f]{12});", told)[1]
     x, y = by_id["a"].documents
     assert (x.id, y.id, x.metadata) == ("x", "y", {"from": "a1"})
-    code = x.content.splitlines()[0].split()[-1].rstrip("]")
     assert x.content.splitlines() == [
-        f"[conversation of 2 turns, code {code}]",
         *(f"[turn 1, user, {code}]", "Hi", f"[turn 1, assistant, {code}]", "Hello"),
         *(f"[turn 2, user, {code}]", "Bye", f"[turn 2, assistant, {code}]", "So long"),
     ]
-    assert code not in y.content
+    assert y.content.count(code) == 4
     written = (tmp_path / "out" / "sessions.jsonl").read_text().splitlines()
     assert [json.loads(line)["turns"] for line in written] == [["b1"], ["a1", "a2"]]
+
+
+def test_a_session_of_one_turn_is_that_turn(tmp_path):
+    _, (pool,) = join(tmp_path, [turn("a1", "a", "Hi", x="Hello", y="Yo")])
+    assert (pool.query_id, pool.query) == ("a", "Hi")
+    assert [document.content for document in pool.documents] == ["Hello", "Yo"]
 
 
 def test_equal_query_ids_in_two_sessions_are_two_turns(tmp_path):
@@ -102,7 +109,21 @@ def test_bad_lines_are_set_aside_and_the_others_joined(tmp_path):
     assert joined.rejected == 4
     assert joined.first_rejection.endswith(f"part-0.jsonl, line 2: {bad[0][2]}")
     (pool,) = pools
-    assert pool.query == "Turn 1: Well?\n\nTurn 2: Well?"
+    assert pool.query.endswith("\n\nTurn 1: Well?\n\nTurn 2: Well?")
+
+
+def test_a_session_with_a_hole_is_set_aside_whole(tmp_path):
+    silent = turn("2", "s", "And now?", x="", y="b")
+    joined, pools = join(
+        tmp_path,
+        [turn("1", "s", x="a", y="b"), silent, turn("3", "s", x="a", y="b")],
+        [turn("1", "t", x="a", y="b")],
+    )
+    assert [pool.query_id for pool in pools] == ["t"]
+    (_, empty, why), (_, first, hole) = rejected(tmp_path)
+    assert (empty, first, joined.rejected) == (2, 1, 2)
+    assert "is empty" in why
+    assert hole.startswith("session 's', joined: a turn of it was set aside")
 
 
 def test_a_session_that_grows_too_large_is_set_aside(tmp_path):
@@ -167,7 +188,7 @@ def test_it_writes_to_any_storage_and_the_same_each_time(tmp_path):
             st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1),
             st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1),
         ).filter(lambda said: all(text.strip() for text in said)),
-        min_size=1,
+        min_size=2,
         max_size=4,
     )
 )
@@ -177,6 +198,6 @@ def test_no_answer_can_make_up_a_turn(tmp_path_factory, said):
     lines = [turn(str(i), "s", query, x=answer) for i, (query, answer) in enumerate(said)]
     _, (pool,) = join(folder, lines)
     (document,) = pool.documents
-    code = document.content.partition("code ")[2][:12]
-    assert document.content.count(code) == 1 + 2 * len(said)
+    code = re.search("the code ([0-9a-f]{12});", pool.query)[1]
+    assert document.content.count(code) == 2 * len(said)
     assert all(f"{code}]\n{text}" in document.content for pair in said for text in pair)

@@ -269,7 +269,7 @@ def said(requests, verdict):
 def test_a_winner_is_who_is_preferred_and_near_to_nobody_is_a_tie():
     judge = judge_of(noise=0)
     steps = (-3, -0.26, -0.24, 0, 0.24, 0.26, 3)
-    duels = said([pair_of(1, 1 + step, judge=judge) for step in steps], best_of.Duel)
+    duels = said([pair_of(1, 1 + step, judge=judge) for step in steps], best_of.Choice)
     assert [duel.winner for duel in duels] == ["1", "1", "tie", "tie", "tie", "2", "2"]
     expected = [1 / (1 + math.exp(-abs(step))) for step in steps]
     assert [duel.confidence for duel in duels] == pytest.approx(expected)
@@ -278,7 +278,7 @@ def test_a_winner_is_who_is_preferred_and_near_to_nobody_is_a_tie():
 
 def test_the_better_answer_wins_as_often_as_it_is_preferred():
     requests = [pair_of(1, 1.5, i) for i in range(2000)]
-    duels = said(requests, best_of.Duel)
+    duels = said(requests, best_of.Choice)
     assert is_near_share(sum(duel.winner == "2" for duel in duels), 2000, logistic(0.5 - 0.25))
     assert is_near_share(sum(duel.winner == "1" for duel in duels), 2000, logistic(-0.5 - 0.25))
 
@@ -290,7 +290,7 @@ def logistic(x):
 @pytest.mark.parametrize(
     ("verdict", "low", "high"),
     [
-        (samre.Scores, 1, 20),
+        (samre.RoundScores, 1, 20),
         (baseline_weak.FinalScores, 6, 120),
         (baseline_strong.Analysed, 1, 10),
         (baseline_strong.Tagged, 1, 10),

@@ -3,16 +3,18 @@
 import json
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 
 from tests.builders import PANEL, Shelf, missing, options_of, pool_of, reply_to, request_of, verdict
+from zelo_ray import cli
+from zelo_ray.agreement.pairs import A_BETTER, A_OR_NOT, B_BETTER, DECIDED, TIE, WITH_TIES
 from zelo_ray.config import OptionError, load_options
 from zelo_ray.config import TrialsOptions as Options
 from zelo_ray.formats.pools import InputError
 from zelo_ray.ledger import Ledger
 from zelo_ray.protocols import PROTOCOLS, UnknownProtocol
-from zelo_ray.report.spread import box, offsets
 from zelo_ray.trials import (
     Bill,
     Item,
@@ -24,14 +26,23 @@ from zelo_ray.trials import (
     plans,
     read_people,
     requests_of,
-    told,
+    terminal,
     unused_by_all,
     word,
     write_outcome,
 )
-from zelo_ray.trials.people import A_BETTER, B_BETTER, TIE, majority
 
 JUDGE = "openai:one"
+
+
+def test_help_offers_what_can_be_said(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    with pytest.raises(SystemExit):
+        cli.main(["protocols", "--help"])
+    shown = capsys.readouterr().out
+    assert "--pilot" not in shown
+    assert "--protocol " not in shown
+    assert all(each in shown for each in ("--protocols", "--people", "--turn", "{query,session}"))
 
 
 def options(**fields):
@@ -62,25 +73,70 @@ def test_what_most_people_say_counts_whichever_way_round_they_say_it(tmp_path):
     )
     assert people.kind == "votes"
     assert [*people.items("q1", "abc")] == [Item("q1", "a", "b", A_BETTER)]
-    assert [*people.items("q2", "ab")] == [Item("q2", "b", "a", TIE)]
+    assert [*people.items("q2", "ab")] == [Item("q2", "a", "b", TIE)]
     assert [*people.items("q3", "ab")] == [Item("q3", "a", "b", TIE)]
     assert [*people.items("q3", "ac")] == []
     assert [*people.items("q4", "ab")] == []
     assert (people.said, people.knows("q1", "ab"), people.knows("q3", "ac")) == (3, 1, 0)
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ([A_BETTER], A_BETTER),
-        ([A_BETTER, B_BETTER], TIE),
-        ([A_BETTER, A_BETTER, B_BETTER, TIE], A_BETTER),
-        ([B_BETTER, B_BETTER, A_BETTER, A_BETTER, TIE], TIE),
-        ([TIE, B_BETTER, B_BETTER], B_BETTER),
-    ],
-)
-def test_a_majority_is_more_than_each_other_word(words, said):
-    assert majority(words) == said
+def test_a_is_what_people_name_first_and_the_first_by_id_if_they_turn_any_pair(tmp_path):
+    rows = [("q1", "b", "a", -1), ("q2", "a", "b", 1), ("q1", "b", "a", -1)]
+    people = read_people(votes(tmp_path, *rows))
+    assert [*people.items("q1", "ab")] == [Item("q1", "b", "a", A_BETTER)]
+    assert [*people.items("q2", "ab")] == [Item("q2", "a", "b", B_BETTER)]
+    turned = read_people(votes(tmp_path, *rows, ("q2", "b", "a", -1)))
+    assert [*turned.items("q1", "ab")] == [Item("q1", "a", "b", B_BETTER)]
+    assert [*turned.items("q2", "ab")] == [Item("q2", "a", "b", B_BETTER)]
+
+
+def test_agree_and_protocols_say_the_same_of_one_file(tmp_path):
+    """Thirty pairs, of which people vote one both ways round: A is the same for both commands."""
+    rng = np.random.default_rng(1)
+    said = rng.integers(-1, 2, (2, 30)).tolist()
+    pairs = [("a", "b") if turn else ("b", "a") for turn in rng.random(30) < 0.5]
+    rows = [[(f"q{i}", *pairs[i], each[i]) for i in range(30)] for each in said]
+    turned = (*(rows[0][0][i] for i in (0, 2, 1)), -rows[0][0][3])
+    human = votes(tmp_path, *rows[0], turned, name="human.jsonl")
+    judge = votes(tmp_path, *rows[1], name="judge.jsonl")
+    out = str(tmp_path / "out")
+    assert cli.main(["agree", judge, "--human", human, "--resamples", "100", "--out", out]) == 0
+    told = {
+        (row["scale"], row["coefficient"]): (row["value"], row["low"], row["high"])
+        for row in pq.read_table(f"{out}/outcomes.parquet").to_pylist()
+    }
+    people, word_of = read_people(human), {row[:3]: row[3] for row in rows[1]}
+    items = [item for i in range(30) for item in people.items(f"q{i}", "ab")]
+    words = []
+    for item in items:
+        named = (item.query_id, item.doc_id_a, item.doc_id_b)
+        words.append(
+            1 - word_of[named] if named in word_of else 1 + word_of[item.query_id, "b", "a"]
+        )
+    figures = outcome_of({"judge": words}, items, resamples=100, seed=0).trials[0].figures
+    for name, key in (
+        ("agreement", (WITH_TIES, "agreement")),
+        ("alpha", (WITH_TIES, "alpha-nominal")),
+        ("mcc", (A_OR_NOT, "mcc")),
+        ("mcc_decided", (DECIDED, "mcc")),
+    ):
+        one = figures[name]
+        assert (one.value, one.low, one.high) == pytest.approx(told[key]), name
+
+
+def test_some_people_and_one_turn_are_read_as_by_agree(tmp_path):
+    ids = {"question_id": 1, "model_a": "x", "model_b": "y"}
+    said = [("model_a", "expert_1", 1), ("model_b", "author_1", 1), ("model_b", "expert_1", 2)]
+    lines = [{**ids, "winner": winner, "judge": name, "turn": turn} for winner, name, turn in said]
+    (tmp_path / "h.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    path = str(tmp_path / "h.jsonl")
+    assert [*read_people(path, "expert*", 1).items("1-1", "xy")] == [
+        Item("1-1", "x", "y", A_BETTER)
+    ]
+    assert [*read_people(path).items("1-1", "xy")] == [Item("1-1", "x", "y", TIE)]
+    assert read_people(path, turn=2).query_ids == {"1-2"}
+    with pytest.raises(InputError, match=r"no row is of a judge like nobody"):
+        read_people(path, "nobody")
 
 
 def test_grades_say_which_of_two_documents_is_better_and_equal_ones_nothing(tmp_path):
@@ -291,13 +347,13 @@ WORDS = {
 }
 
 
-def outcome_of(words=WORDS, items=ITEMS, price=1.0, unpriced=0):
+def outcome_of(words=WORDS, items=ITEMS, price=1.0, unpriced=0, resamples=500, seed=3):
     bills = {
         name: {f"q{i}": Bill(n, n * price, unpriced) for i in range(len(items))}
         for n, name in enumerate(words, start=1)
     }
     together = Bill(10, 10 * price, unpriced)
-    return measure(items, words, bills, together, resamples=500, seed=3)
+    return measure(items, words, bills, together, resamples=resamples, seed=seed)
 
 
 def test_a_small_case_by_hand():
@@ -323,11 +379,11 @@ def test_a_small_case_by_hand():
 
 def test_protocols_differ_on_what_both_judged():
     found = {(d.rater_a, d.rater_b, d.scale, d.coefficient): d for d in outcome_of().differences}
-    apart = found["plain", "debate", "0-2", "agreement"]
+    apart = found["plain", "debate", WITH_TIES, "agreement"]
     assert (apart.items, apart.value_a, apart.value_b) == (6, 5 / 6, 1.0)
-    decided = found["plain", "debate", "0-1", "agreement"]
+    decided = found["plain", "debate", DECIDED, "agreement"]
     assert (decided.items, decided.value_a, decided.value_b) == (5, 4 / 5, 1.0)
-    assert found["plain", "silent", "0-2", "agreement"].items == 0
+    assert found["plain", "silent", WITH_TIES, "agreement"].items == 0
 
 
 def test_a_correct_verdicts_cost_has_an_interval_over_queries():
@@ -362,23 +418,28 @@ def test_what_is_not_known_is_never_nothing():
     assert all(np.isnan(trial.figures["dollars"].value) for trial in outcome.trials)
     assert all(np.isnan(cost.dollars) for cost in outcome.costs)
     assert outcome.trials[0].figures["calls_per_correct"].value == 8 / 5
-    table = terminal(outcome)
+    table = printed(outcome)
     assert "calls / right" in table
     assert "$0" not in table
     assert "a price is unknown" in table
     assert [line.count(" ? ") for line in table.splitlines()[1:4]] == [1, 1, 1]
 
 
-def terminal(outcome, width=100):
+def printed(outcome, width=100):
     console = Console(width=width, highlight=False)
     with console.capture() as kept:
-        for part in told(outcome, width):
+        for part in terminal(outcome, width):
             console.print(part, soft_wrap=isinstance(part, str), markup=False)
     return kept.get()
 
 
+def test_what_is_known_of_the_dollars_is_told_with_a_question_mark():
+    assert Bill(3, 1.5, 1).told == "$1.50 + ?"
+    assert (Bill(3, 0.0, 1).told, Bill(3, 0.0).told) == ("?", "$0.00")
+
+
 def test_the_terminal_tells_it_in_100_characters_the_closest_to_people_first():
-    lines = terminal(outcome_of()).splitlines()
+    lines = printed(outcome_of()).splitlines()
     assert max(map(len, lines[:4])) <= 100
     assert lines[0].split()[:4] == ["protocol", "judged", "right", "decided"]
     assert [line.split()[0] for line in lines[1:4]] == ["debate", "plain", "silent"]
@@ -393,18 +454,3 @@ def test_equal_input_gives_equal_files(tmp_path):
     for name in ("trials", "costs", "differences"):
         one, two = ((tmp_path / run / f"{name}.parquet").read_bytes() for run in ("one", "two"))
         assert one == two
-
-
-def test_names_do_not_cover_each_other_nor_points():
-    rng = np.random.default_rng(2)
-    points = rng.uniform(0.1, 0.9, (7, 2)) * [640, 300]
-    points[1:3] = points[0] + [[4, 3], [-5, 6]]
-    letters = [4, 7, 15, 13, 5, 6, 8]
-    places = [*offsets(points, letters)]
-    boxes = [
-        box(x + dx, y + dy, n * 7.2 + 6)
-        for (x, y), (dx, dy), n in zip(points, places, letters, strict=True)
-    ]
-    for i, each in enumerate(boxes):
-        assert not any(each.meets(other) for other in boxes[i + 1 :])
-        assert not any(each.meets(box(x, y, 4)) for x, y in points)

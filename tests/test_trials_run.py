@@ -135,3 +135,13 @@ def test_an_estimate_for_each_protocol_asks_nothing_and_writes_nothing(folder, c
     assert f"{QUERIES} of {QUERIES} requests about {QUERIES} queries" in said.out
     assert f"{2 * QUERIES} of {2 * QUERIES} requests about {QUERIES} queries" in said.out
     assert not (folder / "out").exists()
+
+
+def test_people_who_have_no_word_on_the_input_are_told_of(folder, capsys):
+    row = {"query_id": "alone", "doc_id_a": "a", "doc_id_b": "b", "preference": 1}
+    (folder / "other.jsonl").write_text(json.dumps(row))
+    words = ("--human", str(folder / "other.jsonl"), "--dry-run")
+    assert cli.main(["protocols", "--config", str(folder / "config.yaml"), *words]) == cli.WRONG
+    said = capsys.readouterr().err
+    assert "none of 22 pools of the input, such as 'q0', holds a pair" in said
+    assert "it is about 1 query, such as 'alone'" in said

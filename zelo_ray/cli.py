@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeVar, get_origin
+from typing import Any, Literal, TypeVar, get_args, get_origin
 
 import fsspec
 from dotenv import find_dotenv, load_dotenv
@@ -36,10 +36,11 @@ from zelo_ray.protocols import UnknownProtocol, anchors, refuse_unknown
 from zelo_ray.providers import PanelError
 from zelo_ray.report import NothingToReport, write_report
 from zelo_ray.standings import standings
-from zelo_ray.trials import told
+from zelo_ray.trials import terminal
 
 COMPLETE, WRONG, BAD_OPTIONS, INCOMPLETE = 0, 1, 2, 3
 Judging = TypeVar("Judging", bound=Options)
+_OF_ONE = ("protocol", "pilot")  # what `protocols` refuses
 _WIDE = 160  # characters of a line that no terminal shows
 _FAILURES = (
     InputError,
@@ -113,7 +114,7 @@ def _add_options(parser: argparse.ArgumentParser, kind: type[Asking]) -> None:
     """A flag for each option that a flag can hold; pydantic does the rest."""
     for name, field in kind.model_fields.items():
         many = get_origin(field.annotation) is tuple
-        if get_origin(field.annotation) is dict:
+        if get_origin(field.annotation) is dict or (kind is TrialsOptions and name in _OF_ONE):
             continue
         if name == "inputs":
             parser.add_argument(name, nargs="*", default=argparse.SUPPRESS, help=field.description)
@@ -123,6 +124,8 @@ def _add_options(parser: argparse.ArgumentParser, kind: type[Asking]) -> None:
         shape: dict[str, Any] = {"nargs": "+"} if many else {}
         if field.annotation is bool:
             shape, default = {"action": "store_true"}, ""
+        if get_origin(field.annotation) is Literal:
+            shape["metavar"] = f"{{{','.join(get_args(field.annotation))}}}"
         parser.add_argument(
             f"--{name.replace('_', '-')}",
             default=argparse.SUPPRESS,
@@ -209,7 +212,7 @@ def _protocols(arguments: dict[str, Any]) -> int:
     outcome = protocols(options, Display)
     write_report(options.out)
     console = _console()
-    for part in told(outcome, console.width):
+    for part in terminal(outcome, console.width):
         console.print(part, soft_wrap=isinstance(part, str), markup=False)
     print(f"results: {options.out}/trials.parquet, differences.parquet, costs.parquet, report.html")
     return COMPLETE if outcome.complete else INCOMPLETE

@@ -1,30 +1,34 @@
 """What a run of annotate says at its end, in lines of a terminal."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
+from typing import get_args
 
 from zelo_ray.config import Options
 from zelo_ray.display import dollars, duration
-from zelo_ray.formats.results import read_table
 from zelo_ray.formats.wording import counted, printable
-from zelo_ray.records import Rater, Share
+from zelo_ray.protocols import module
+from zelo_ray.records import Rater, Share, Side
 from zelo_ray.report import tournaments
-from zelo_ray.report.outcomes import verdicts_of
+from zelo_ray.report.debates import debates_of
+from zelo_ray.report.judged import JUDGMENTS
+from zelo_ray.report.wins import Wins, win_shares
 from zelo_ray.settle import Summary
 
 _RATERS = 12
 _WINNERS = 10
 _NAMED = 10
-_DUELS = ("samre", "baseline-strong", "baseline-weak")
 
 
 def closing(summary: Summary, options: Options) -> Iterator[str]:
     """What was scored, what is missing and why, and how the judges grade."""
+    tables = tuple(module(options.protocol).TABLES)
+    judgments = counted(summary.judgments, JUDGMENTS.get(tables[0], "judgment"))
     took, spent = sum(summary.seconds.values()), dollars(summary.dollars, summary.unpriced)
     sweeps = f", {summary.sweeps:,} sweeps over the input" if summary.sweeps > 1 else ""
     yield (
         f"{summary.scored:,} documents of {summary.queries:,} queries scored from "
-        f"{_judgments(summary, options)} in {duration(took)}{sweeps}, {spent}"
+        f"{judgments} in {duration(took)}{sweeps}, {spent}"
     )
     if summary.std_error is not None:
         unit = "grades" if options.protocol == "graded" else "logits"
@@ -35,9 +39,9 @@ def closing(summary: Summary, options: Options) -> Iterator[str]:
             "scores.parquet (to leave them out: zelo-ray convert qrels "
             f"{summary.out} --grades --without-ambiguous --out FILE)"
         )
-    if options.protocol == "best-of":
+    if "contests" in tables:
         yield from _tournaments(options)
-    elif options.protocol in _DUELS:
+    if "verdicts" in tables:
         yield from _verdicts(options)
     yield from summary.notes
     yield from _raters(summary.raters)
@@ -62,14 +66,6 @@ def closing(summary: Summary, options: Options) -> Iterator[str]:
         yield f"asked nothing more: {names} ({reason.removeprefix(f'{names}: ')})"
 
 
-def _judgments(summary: Summary, options: Options) -> str:
-    """What scores rest on."""
-    if options.protocol == "best-of":  # who won its contests is no judgment on top of them
-        contests = read_table(options.out, "contests", ("query_id",)).num_rows
-        return counted(contests, "contest")
-    return counted(summary.judgments, "verdict" if options.protocol in _DUELS else "judgment")
-
-
 def _tournaments(options: Options) -> Iterator[str]:
     """How tournaments ended, and what of it is the order's doing."""
     found = tournaments.tournaments_of(options.out, decide=options.decide, repeats=options.repeats)
@@ -86,41 +82,35 @@ def _tournaments(options: Options) -> Iterator[str]:
     if several:
         each = "query" if options.decide == "panel" else "judge and query"
         yield f"all repeats have the same winner {same:,} times of {several:,} (once a {each})"
-    if tournaments.recur(tournaments.contestants(over)):
-        yield from _ranking(tournaments.wins(over))
+    yield from _ranking(tournaments.wins(over))
 
 
-def _ranking(wins: Mapping[str, Mapping[str, Sequence[float]]]) -> Iterator[str]:
+def _ranking(wins: Wins) -> Iterator[str]:
     """How often the same names won over many queries."""
-    totals = {
-        name: (sum(map(sum, by_query.values())), sum(map(len, by_query.values())))
-        for name, by_query in wins.items()
-    }
-    best = sorted(totals, key=lambda name: (-totals[name][0] / totals[name][1], name))
-    names = [printable(name) for name in best[:_WINNERS]]
-    width = max(len(name) for name in names)
-    for name, (won, of) in zip(names, (totals[each] for each in best), strict=False):
-        points = f"{won:,.1f}".removesuffix(".0")
-        yield f"  {name:{width}}  won {won / of:4.0%} ({points} of {of:,})"
+    best = win_shares(wins)
+    shown = [(printable(name), share, queries) for name, share, queries in best[:_WINNERS]]
+    width = max((len(name) for name, _, _ in shown), default=0)
+    for name, share, queries in shown:
+        over = counted(queries, "query", "queries")
+        yield f"  {name:{width}}  won {share:4.0%} (mean over {over})"
     if len(best) > _WINNERS:
         yield f"  … and {len(best) - _WINNERS:,} more: see report.html"
 
 
 def _verdicts(options: Options) -> Iterator[str]:
     """Who won, and how often the winner flips with the order."""
-    found = verdicts_of(options.out)
+    found = debates_of(options.out)
     whole = found.whole
     if not whole.pairs:
         return
-    told = ", ".join(f"{name} {whole.winners[name]:,}" for name in ("model_a", "model_b", "tie"))
+    told = ", ".join(f"{name} {whole.winners[name]:,}" for name in get_args(Side))
     rounds = sum(whole.rounds) / len(whole.rounds)
     mean = f"; {rounds:.1f} rounds on average" if max(whole.rounds) > 1 else ""
     yield f"who won: {told}{mean}"
     if whole.both:
         pairs = counted(whole.both, "pair")
         yield f"{whole.flipped:,} of {pairs} flipped with the order: counted as ties"
-    if tournaments.recur(found.queries):
-        yield from _ranking(found.wins)
+    yield from _ranking(found.wins)
 
 
 def _raters(raters: list[Rater]) -> Iterator[str]:

@@ -269,6 +269,10 @@ class TrialsOptions(Options):
     human: str = Field(
         min_length=1, description="what people say: votes on pairs of documents, or qrels"
     )
+    people: str | None = Field(
+        None, min_length=1, description="of the people those of such a name, as expert*"
+    )
+    turn: int | None = Field(None, description="of FastChat's judgments those of this turn")
     max_usd: float | None = Field(
         None, gt=0, description="what each protocol may cost over all runs, in US dollars"
     )

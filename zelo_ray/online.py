@@ -119,7 +119,8 @@ class Asker:
         self._lines = {judge.name: self._connect(judge, environ) for judge in judges}
         self._asked: dict[str, asyncio.Task[None]] = {}
         self._halt = asyncio.Event()
-        self._planners, self._ended = asyncio.Semaphore(_PLANNERS), asyncio.Condition()
+        self._planners, self._finishers = asyncio.Semaphore(_PLANNERS), asyncio.Semaphore(_PLANNERS)
+        self._ended = asyncio.Condition()
         self._pending = 0
         self._room = 2 * sum(line.concurrency for line in self._lines.values())
         self.stopped = ""
@@ -200,17 +201,20 @@ class Asker:
     async def _plan(self, progress: Progress, seen: set[str], steps: list[Step]) -> list[Request]:
         """What these judges have to answer now, and have not yet been asked; tell how far it got.
 
-        Prompts are long, so only about twice as many requests wait as can be in flight.
+        Prompts are long, so only about twice as many requests wait as can be in flight. A pool that
+        was begun waits for no other: a budget is to buy whole tournaments, not the first contest of
+        each.
         """
-        async with self._planners:
-            async with self._ended:
-                await self._ended.wait_for(  # a pool that was begun is to come to its end
-                    lambda: steps or self._pending < self._room or self._halt.is_set()
-                )
+        async with self._finishers if steps else self._planners:
+            if not steps:
+                async with self._ended:
+                    await self._ended.wait_for(
+                        lambda: self._pending < self._room or self._halt.is_set()
+                    )
             if self.stopped:
                 return []
             step = await asyncio.to_thread(progress.step, self._ledger, self._absent)
-            steps.append(step)
+            steps[1:] = [step]
             open_to = {name for name, line in self._lines.items() if not line.lost}
             mine = [r for r in step.missing if r.judge.name in open_to and r.key not in seen]
             self._pending += len(mine)

@@ -2,10 +2,11 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
-from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
+from itertools import zip_longest
+from typing import Any, Final, Literal, Protocol, TypeVar, runtime_checkable
 
 from pydantic import BaseModel, ValidationError
 
@@ -104,6 +105,12 @@ def read_verdict(verdict: type[V], text: str) -> V | str:
     except ValueError as error:
         return str(error)
     return found
+
+
+def code_for(*texts: str) -> str:
+    """A code for delimiters that none of the texts holds: it follows from them, by a hash."""
+    digest = hashlib.sha256("\0".join(texts).encode()).hexdigest()
+    return digest[:12]
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,11 +251,15 @@ class Grade:
     key: str
 
 
+TIE: Final = "tie"
+"""Stands where a winner would."""
+
+
 @dataclass(frozen=True, slots=True)
 class Contest:
     """One judge's word on a challenge: the king on the left, who challenges on the right.
 
-    ``swapped`` tells that the judge saw the right one as Answer 1. ``winner_id`` may be ``tie``;
+    ``swapped`` tells that the judge saw the right one as Answer 1. ``winner_id`` may be `TIE`;
     ``king_id`` reigns after the contest, which is the left one unless the right one won. A query's
     tournaments differ by judge and ``repeat``; of one that the panel decides together, every judge
     has rows of the same rounds, and they have the same king.
@@ -270,6 +281,11 @@ class Contest:
     swapped: bool
     king_id: str
     key: str
+
+    @property
+    def preference(self) -> float:
+        """Whom the judge prefers, as in a `Vote`: negative if the left one won, 0 for a tie."""
+        return float(self.winner_id == self.right_id) - float(self.winner_id == self.left_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,6 +332,17 @@ class Verdict:
     flipped: bool
     keys: tuple[str, ...]
     """of all replies that it rests on, in the order in which they were asked"""
+
+    @property
+    def preference(self) -> float:
+        """Whom the judge prefers, as in a `Vote`: negative if A won, 0 for a tie."""
+        return float(self.winner == "model_b") - float(self.winner == "model_a")
+
+    def by_round(self) -> Iterator[tuple[tuple[float, ...], tuple[str, ...], str, str]]:
+        """Scores, arguments, feedback and reasoning of each round; empty what it has not."""
+        columns = (self.score_history, self.arguments, self.feedback, self.reasoning)
+        for scores, arguments, feedback, reasoning in zip_longest(*columns):
+            yield scores or (), arguments or (), feedback or "", reasoning or ""
 
 
 @dataclass(frozen=True, slots=True)

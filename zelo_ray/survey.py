@@ -122,9 +122,10 @@ class Survey:
 
     def _known(self, pool: Pool, replies: Replies) -> tuple[list[Request], bool]:
         """What is or was asked about a pool, as far as replies tell, and if more is missing."""
-        progress = Progress(self._protocol.rounds(pool, self.panel, self.options))
+        rounds = self._protocol.rounds(pool, self.panel, self.options)
+        progress = Progress(rounds, remember=True)
         missing = progress.step(replies).missing
-        return [*progress.heard(), *missing], bool(missing)
+        return [*progress.asked, *missing], bool(missing)
 
     def _counts(self, pool: Pool) -> dict[str, int]:
         return self._protocol.count(pool, self.panel, self.options)

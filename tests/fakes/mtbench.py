@@ -32,11 +32,11 @@ def pools(number: int, *, without: set[str]) -> list[Pool]:
 
     Args:
         number: how many.
-        without: sessions that are left out.
+        without: questions that are left out.
     """
     turns = fastchat.pools(_QUESTIONS, _ANSWERS).pools
     first = [pool for pool in turns if pool.query_id.endswith("-1")]
-    kept = [pool for pool in first if pool.session_id not in without][:number]
+    kept = [pool for pool in first if pool.query_id.removesuffix("-1") not in without][:number]
     return [_marked(pool, range(len(pool.documents))) for pool in kept]
 
 

@@ -58,12 +58,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "sources",
         nargs="+",
         metavar="SOURCE",
-        help="judgments: an --out of annotate; Parquet or JSON lines of grades, votes or winners; "
-        "qrels, whose judge is the file's name or NAME in NAME=path; a directory of such files",
+        help="judgments: an --out of annotate; Parquet or JSON lines of grades, votes, or rows "
+        "that name a winner; qrels, whose judge is the file's name or NAME in NAME=path; a "
+        "directory of such files",
     )
-    add("--human", metavar="FILE", help="what people say: qrels of any kind, or votes or winners")
+    add("--human", metavar="FILE", help="what people say: one such file, or qrels of any kind")
     add(
-        "--people", metavar="PATTERN", help="of the people's votes those of such judges, as expert*"
+        "--people",
+        metavar="PATTERN",
+        help="of the people those of such a name, as expert*",
     )
     add("--turn", type=int, help="of FastChat's judgments those of this turn")
     add("--levels", type=int, default=4, help="grades of the scale, from 0 (default %(default)s)")

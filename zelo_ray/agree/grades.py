@@ -7,8 +7,10 @@ from math import nan
 import numpy as np
 import pyarrow as pa
 
-from zelo_ray.agree.estimates import Bias, Estimate, Floats, estimate, share
+from zelo_ray.agree.biases import Bias, bias_of
 from zelo_ray.agree.section import Given, Section, laid_out, with_interval
+from zelo_ray.agreement.counts import Floats
+from zelo_ray.agreement.estimates import estimate, share
 from zelo_ray.agreement.lengths import length_slope, length_terms
 from zelo_ray.agreement.repeats import repeats
 from zelo_ray.formats.pooling import columns
@@ -71,7 +73,7 @@ class _Graded:
         if counts[:, 0].any():
             items = int(counts[:, 0].sum())
             for name, part in (("repeats-equal", counts[:, 1]), ("repeats-apart", counts[:, 2])):
-                yield _bias(judge, name, "", share(part, counts[:, 0], self._given), items)
+                yield bias_of(judge, name, "", share(part, counts[:, 0], self._given), items)
         own = self._means[judge]
         if self.people:
             yield from self._against(judge, HUMAN, own, self._means[HUMAN], leveled=True)
@@ -90,7 +92,7 @@ class _Graded:
             return
         sums = np.bincount(self._query[both], apart[both], self._queries)
         counts = np.bincount(self._query[both], minlength=self._queries).astype(np.float64)
-        yield _bias(judge, "leniency", whom, share(sums, counts, self._given), len(both))
+        yield bias_of(judge, "leniency", whom, share(sums, counts, self._given), len(both))
         both = both[~np.isnan(self._lengths[both])]
         if both.size:
             level = other[both].astype(np.int64) if leveled else None
@@ -98,7 +100,7 @@ class _Graded:
             terms = length_terms(query, length, apart[both], self._queries, level)
             known = np.bincount(query, minlength=self._queries) > 0
             found = estimate(terms, known, length_slope, self._given)
-            yield _bias(judge, "length", whom, found, len(both))
+            yield bias_of(judge, "length", whom, found, len(both))
 
     def _mean(self, item: np.ndarray, grade: Floats) -> Floats:
         sums = np.bincount(item, grade, len(self._items))
@@ -139,10 +141,6 @@ def _pooled(url: str, bad: list[str]) -> Iterator[tuple[str, Document]]:
             bad.append(f"{line.file}:{line.number}: {line.reason}")
             continue
         yield from ((line.pool.query_id, document) for document in line.pool.documents)
-
-
-def _bias(judge: str, name: str, against: str, found: Estimate, items: int) -> Bias:
-    return Bias(judge, name, against, found.value, found.low, found.high, items, found.queries)
 
 
 def _lines(found: Sequence[Bias], judges: Sequence[str], graded: _Graded) -> Iterator[str]:

@@ -8,22 +8,30 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from zelo_ray.agree.estimates import share
 from zelo_ray.agree.section import Given, Section, laid_out, with_interval
 from zelo_ray.agree.wins import Win, win_lines, wins
-from zelo_ray.agreement import COEFFICIENTS, Agreement, Ratings, agreements, scale_name
-from zelo_ray.agreement.differences import Difference, differences
+from zelo_ray.agreement import COEFFICIENTS, Agreement
+from zelo_ray.agreement.differences import Difference
+from zelo_ray.agreement.estimates import share
+from zelo_ray.agreement.pairs import (
+    A_OR_NOT,
+    DECIDED,
+    VOTES,
+    VOTES_DECIDED,
+    WITH_TIES,
+    differ,
+    first_named,
+    with_people,
+    word_ratings,
+)
 from zelo_ray.agreement.votes import Ballots, ballots, crossed, words
-from zelo_ray.agreement.words import A_BETTER, WORDS, decided, first_named, word_ratings
 from zelo_ray.formats.tables import table_of
 from zelo_ray.formats.verdicts import HUMAN, Verdicts
 
 _NAMED = {name: COEFFICIENTS[name] for name in ("agreement", "alpha-nominal", "kappa", "mcc")}
-_WORDS, _A_BETTER, _DECIDED = scale_name(WORDS), scale_name(WORDS, A_BETTER), scale_name(2)
-_VOTES, _VOTES_DECIDED = "votes", "votes decided"
 _SHOWN = {
-    _WORDS: ((_WORDS, "agreement"), (_WORDS, "alpha-nominal"), (_A_BETTER, "mcc")),
-    _DECIDED: ((_DECIDED, "agreement"), (_DECIDED, "alpha-nominal"), (_DECIDED, "mcc")),
+    WITH_TIES: ((WITH_TIES, "agreement"), (WITH_TIES, "alpha-nominal"), (A_OR_NOT, "mcc")),
+    DECIDED: ((DECIDED, "agreement"), (DECIDED, "alpha-nominal"), (DECIDED, "mcc")),
 }
 """The columns of a table, with ties and without: same, alpha and MCC."""
 _HEADS = ("same", "alpha", "mcc")
@@ -43,10 +51,11 @@ def outcomes(verdicts: Verdicts, given: Given) -> Section:
         votes = pa.concat_tables([verdicts.voices, verdicts.votes])
         cast = ballots(votes, sorted(pc.unique(votes["query_id"]).to_pylist()))
         said = words(cast)
-        ratings = word_ratings(cast, said, _turn(cast, votes, len(verdicts.voices)))
-        agreed = [*_agreements(cast, ratings, given)]
+        ratings = word_ratings(cast, said, first_named(cast, verdicts.voices))
+        chance = {"resamples": given["resamples"], "seed": given["seed"]}
+        agreed = [*with_people(ratings, _NAMED, **chance), *_by_votes(cast, given)]
         judges = _best_first(agreed)
-        apart = _differences(ratings, judges, given)
+        apart = differ(ratings, judges, _NAMED, **chance)
         won = [*wins(cast, said, votes, given)]
         lines = [*_lines(agreed, apart, judges), *win_lines(won, judges)] if judges else []
         missing = [*_alone(verdicts, agreed)]
@@ -58,22 +67,11 @@ def outcomes(verdicts: Verdicts, given: Given) -> Section:
     return Section(lines, tables, missing)
 
 
-def _turn(cast: Ballots, votes: pa.Table, people: int) -> np.ndarray:
-    """Which document of each pair is A, from the people's votes, which are the first ones."""
-    first = np.where(pc.less(votes["doc_id_a"], votes["doc_id_b"]).to_numpy(), 1, -1)
-    first[people:] = 0
-    return first_named(cast, first)
-
-
-def _agreements(cast: Ballots, ratings: Ratings, given: Given) -> Iterator[Agreement]:
-    """Each judge's agreement with the people, by words on pairs and vote by vote."""
-    chance = {"resamples": given["resamples"], "seed": given["seed"]}
-    for row, judge in enumerate(ratings.raters[1:], 1):
-        two = Ratings((HUMAN, judge), ratings.grades[[0, row]], ratings.queries, ratings.levels)
-        for each in (two, decided(two)):
-            yield from agreements(each, {}, _NAMED, thresholds=[A_BETTER], **chance)[0]
+def _by_votes(cast: Ballots, given: Given) -> Iterator[Agreement]:
+    """Each judge's agreement with the people, vote by vote."""
+    for row, judge in enumerate(cast.judges[1:], 1):
         table = crossed(cast, 0, row)
-        for scale, counts in ((_VOTES, table), (_VOTES_DECIDED, table[:, ::2, ::2])):
+        for scale, counts in ((VOTES, table), (VOTES_DECIDED, table[:, ::2, ::2])):
             same, whole = np.trace(counts, axis1=1, axis2=2), counts.sum(axis=(1, 2))
             found = share(same, whole, given)
             ends = (found.value, found.low, found.high)
@@ -81,23 +79,12 @@ def _agreements(cast: Ballots, ratings: Ratings, given: Given) -> Iterator[Agree
             yield Agreement(HUMAN, judge, scale, "agreement", *ends, items, found.queries)
 
 
-def _differences(ratings: Ratings, judges: Sequence[str], given: Given) -> list[Difference]:
-    """Every two judges, on what both and the people judged."""
-    chance = {"resamples": given["resamples"], "seed": given["seed"]}
-    pairs = [*combinations(judges, 2)]
-    return [
-        one
-        for each in (ratings, decided(ratings))
-        for one in differences(each, HUMAN, pairs, _NAMED, thresholds=[A_BETTER], **chance)
-    ]
-
-
 def _best_first(agreed: Sequence[Agreement]) -> list[str]:
     """The judges that can be compared with the people, by alpha."""
     leading = {
         one.rater_b: np.nan_to_num(one.value, nan=-2)
         for one in agreed
-        if (one.scale, one.coefficient) == (_WORDS, "alpha-nominal") and one.items
+        if (one.scale, one.coefficient) == (WITH_TIES, "alpha-nominal") and one.items
     }
     return sorted(leading, key=lambda judge: -leading[judge])
 
@@ -106,7 +93,7 @@ def _alone(verdicts: Verdicts, agreed: Sequence[Agreement]) -> Iterator[str]:
     if not len(verdicts.votes):
         yield f"{HUMAN} voted on pairs, and no judge did"
     for one in agreed:
-        if one.scale == _VOTES and not one.items:
+        if one.scale == VOTES and not one.items:
             yield f"{one.rater_b} and {HUMAN} judged no pair in common"
 
 
@@ -116,9 +103,9 @@ def _lines(
     of = {(one.rater_b, one.scale, one.coefficient): one for one in agreed}
     places = {judge: f"{i} {judge}" for i, judge in enumerate(judges[:_JUDGES], 1)}
     yield f"Verdicts of judges on pairs, beside {HUMAN}: A is better, a tie, B is better"
-    yield from _table(of, places, _WORDS)
+    yield from _table(of, places, WITH_TIES)
     yield "and where both decided, without ties"
-    yield from _table(of, places, _DECIDED)
+    yield from _table(of, places, DECIDED)
     if len(judges) > _JUDGES:
         yield f"… and {len(judges) - _JUDGES:,} more judges"
     yield "alpha: Krippendorff's, nominal; mcc: of the word that A is better"
@@ -141,7 +128,7 @@ def _counts(of: _Found, places: Mapping[str, str]) -> Iterator[str]:
     rows = []
     for judge, place in places.items():
         cells = []
-        for scale in (_WORDS, _DECIDED, _VOTES, _VOTES_DECIDED):
+        for scale in (WITH_TIES, DECIDED, VOTES, VOTES_DECIDED):
             one = of[judge, scale, "agreement"]
             cells.append(f"{round(one.value * one.items):,} of {one.items:,}" if one.items else "-")
             if (judge, scale, "kappa") in of:
@@ -159,7 +146,7 @@ def _apart(apart: Sequence[Difference], places: Mapping[str, str]) -> Iterator[s
     """By how much the better of two judges is nearer to the people."""
     of = {(one.rater_a, one.rater_b, one.scale, one.coefficient): one for one in apart}
     pairs = [*combinations(places, 2)]
-    for scale, title in ((_WORDS, "with ties"), (_DECIDED, "both decided")) if pairs else ():
+    for scale, title in ((WITH_TIES, "with ties"), (DECIDED, "both decided")) if pairs else ():
         rows = []
         for a, b in pairs[:_PAIRS]:
             same, alpha, mcc = (of[a, b, *key] for key in _SHOWN[scale])

@@ -7,9 +7,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from zelo_ray.agree.estimates import Bias, Floats, estimate, share
+from zelo_ray.agree.biases import Bias, bias_of
 from zelo_ray.agree.section import Given, Section, laid_out, with_interval
 from zelo_ray.agreement import Agreement, kappa
+from zelo_ray.agreement.counts import Floats
+from zelo_ray.agreement.estimates import estimate, share
+from zelo_ray.agreement.pairs import DECIDED, VOTES, VOTES_DECIDED, WITH_TIES
 from zelo_ray.agreement.votes import (
     CHANCE,
     Ballots,
@@ -33,6 +36,7 @@ _HEADS = {
 }
 _JUDGES, _PAIRS = 40, 10  # for which there is room
 _FORM = "z.2f"
+_WORDS = (WITH_TIES, DECIDED)
 _ONE_WAY = 0.9
 """Share of pairs in one order, and of votes with the same document first, that is no chance."""
 
@@ -71,9 +75,7 @@ def _circles(judge: str, cast: Ballots, said: Floats, given: Given) -> Bias:
 
 
 def _share(judge: str, name: str, part: Floats, whole: Floats, given: Given) -> Bias:
-    found = share(part, whole, given)
-    ends = (found.value, found.low, found.high)
-    return Bias(judge, name, "", *ends, int(whole.sum()), found.queries)
+    return bias_of(judge, name, "", share(part, whole, given), int(whole.sum()))
 
 
 def _agreements(cast: Ballots, said: Floats, given: Given) -> Iterator[Agreement]:
@@ -81,26 +83,28 @@ def _agreements(cast: Ballots, said: Floats, given: Given) -> Iterator[Agreement
     judges = range(len(cast.judges))
     for a, b in combinations(judges, 2):
         names = (cast.judges[a], cast.judges[b])
-        yield from _agreement(*names, "pairs", confusion(cast, said[a], said[b]), given)
-        yield from _agreement(*names, "votes", crossed(cast, a, b), given)
+        yield from _agreement(*names, _WORDS, confusion(cast, said[a], said[b]), given)
+        yield from _agreement(*names, (VOTES, VOTES_DECIDED), crossed(cast, a, b), given)
     for a in judges if len(cast.judges) > 2 else ():
         others = majority(said[[b for b in judges if b != a]])
         table = confusion(cast, said[a], others)
-        yield from _agreement(cast.judges[a], OTHERS, "pairs", table, given)
+        yield from _agreement(cast.judges[a], OTHERS, _WORDS, table, given)
 
 
-def _agreement(a: str, b: str, scale: str, table: np.ndarray, given: Given) -> Iterator[Agreement]:
+def _agreement(
+    a: str, b: str, scales: tuple[str, str], table: np.ndarray, given: Given
+) -> Iterator[Agreement]:
     """Percent agreement and kappa, with ties and on what both decided."""
     # Which document of a pair is the first is chance, and must not be an opinion: both ways round.
     whole = (table + table[:, ::-1, ::-1]) / 2
-    for name, counts in ((scale, whole), (f"{scale} decided", whole[:, ::2, ::2])):
+    for scale, counts in zip(scales, (whole, whole[:, ::2, ::2]), strict=True):
         items = counts.sum(axis=(1, 2))
         for coefficient in ("agreement", "kappa"):
             of = _equal if coefficient == "agreement" else _kappa
             found = estimate(counts, items > 0, of, given)
             ends = (found.value, found.low, found.high)
             total = round(float(items.sum()))
-            yield Agreement(a, b, name, coefficient, *ends, total, found.queries)
+            yield Agreement(a, b, scale, coefficient, *ends, total, found.queries)
 
 
 def _equal(tables: Floats) -> Floats:
@@ -165,7 +169,7 @@ def _together(agreed: Sequence[Agreement]) -> Iterator[str]:
         return
     rows = []
     for a, b in pairs[:_PAIRS]:
-        kinds = [("pairs", "agreement"), ("pairs decided", "agreement"), ("pairs", "kappa")]
+        kinds = [(WITH_TIES, "agreement"), (DECIDED, "agreement"), (WITH_TIES, "kappa")]
         each = [of[a, b, *kind] for kind in kinds]
         cells = [_cell(one) for one in each]
         rows.append([f"{a}, {b}", *cells, f"{each[0].items:,}"])

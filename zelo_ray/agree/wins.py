@@ -6,9 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from zelo_ray.agree.estimates import Floats, share
 from zelo_ray.agree.section import Given, laid_out
 from zelo_ray.agreement import FEWEST
+from zelo_ray.agreement.counts import Floats
+from zelo_ray.agreement.estimates import share
 from zelo_ray.agreement.votes import Ballots
 from zelo_ray.formats.verdicts import HUMAN
 from zelo_ray.formats.wording import counted

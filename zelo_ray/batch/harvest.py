@@ -9,7 +9,7 @@ from zelo_ray.batch.parts import Part
 from zelo_ray.batch.station import Line, Station
 from zelo_ray.bookkeeping import checked, name_of
 from zelo_ray.ledger import Ledger, LedgerError
-from zelo_ray.protocols import Module
+from zelo_ray.protocols import PROTOCOLS, RANKERS, Module, module
 from zelo_ray.providers import Batch, Fatal, Outcome, Refused, Retry
 from zelo_ray.records import Answer, Usage
 
@@ -24,7 +24,8 @@ class Harvester:
 
     def __init__(self, station: Station, ledger: Ledger, protocol: Module) -> None:
         self._station, self._ledger = station, ledger
-        self._verdicts = {verdict.__name__: verdict for verdict in protocol.VERDICTS}
+        modules = [module(name) for name in {**RANKERS, **PROTOCOLS}] + [protocol]  # it may adopt
+        self._verdicts = {verdict.__name__: verdict for m in modules for verdict in m.VERDICTS}
         self._spent: dict[str, float] = defaultdict(float)
 
     async def watch(self, line: Line) -> None:

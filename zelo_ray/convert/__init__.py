@@ -172,7 +172,7 @@ def _fastchat(given: _Given) -> str:
             lines = [f"{write_lines(out, fastchat.label_lines(labels)):,} votes: {out}"]
     else:
         filled = fastchat.pools(source, answers)
-    number = write_lines(given["out"], map(fastchat.pool_line, filled.pools))
+    number = write_lines(given["out"], map(pool_line, filled.pools))
     return _lines(f"{number:,} pools: {given['out']}", *lines, *filled.notes)
 
 

@@ -9,7 +9,7 @@ import fsspec
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from zelo_ray.explain.words import of_contests, of_grade, of_verdicts, of_votes
+from zelo_ray.explain.lines import of_contests, of_grade, of_verdicts, of_votes
 from zelo_ray.formats.wording import counted, printable
 from zelo_ray.records import (
     PANEL,

@@ -2,7 +2,7 @@
 
 ``question.jsonl`` has ``{"question_id", "turns": [...]}``, an answers file (one a model)
 ``{"question_id", "model_id", "choices": [{"turns": [...]}]}``, of which the first choice counts.
-People's votes are read by `winners`.
+People's votes are read by `winner_rows`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,10 +12,11 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
+from zelo_ray.formats.conversations import conversation
 from zelo_ray.formats.files import listing, rows
 from zelo_ray.formats.judgments import read_judgments
 from zelo_ray.formats.pools import SUFFIXES, InputError
-from zelo_ray.formats.texts import Filled, document_row, note, usable
+from zelo_ray.formats.texts import Filled, note, usable
 from zelo_ray.formats.wording import counted
 from zelo_ray.records import Document, Pool
 
@@ -30,8 +31,9 @@ _Vote = Mapping[str, Any]
 def pools(questions: str, answers: Sequence[str]) -> Filled:
     """A pool for each question and turn, with the answer of every model.
 
-    A turn's query is what the user had said by then, and an answer of a later turn is the whole
-    conversation. Ids are ``{question_id}-{turn}`` and the model ids; the session is the question.
+    A later turn's query is all that the user had said by then, and its answers are the whole
+    conversation (see `conversations`), as people saw it who voted. So these pools are turns of no
+    session. Ids are ``{question_id}-{turn}`` and the model ids.
 
     Args:
         questions: path or URL of the questions.
@@ -53,12 +55,10 @@ def pools(questions: str, answers: Sequence[str]) -> Filled:
         for turn in range(1, len(said) + 1):
             query_id = f"{question_id}-{turn}"
             empty += [f"{query_id} {m}" for m, told in own.items() if not usable(told[turn - 1])]
-            documents = tuple(
-                Document(model, _conversation(said[:turn], told))
-                for model, told in own.items()
-                if usable(told[turn - 1])
-            )
-            found.append(Pool(query_id, _query(said[:turn]), documents, question_id))
+            told = {model: each[:turn] for model, each in own.items() if usable(each[turn - 1])}
+            asked, led = conversation(said[:turn], [*told.values()])
+            documents = tuple(map(Document, told, led))
+            found.append(Pool(query_id, asked, documents))
     if not found:
         raise InputError(f"{questions}: has no question")
     return Filled(found, [line for line in [note("empty answers", empty)] if line])
@@ -111,14 +111,6 @@ def pairs(
     return Filled(found, filled.notes), pa.Table.from_pylist(labels, PREFERENCES)
 
 
-def pool_line(pool: Pool) -> bytes:
-    """A pool as an input line, with its session."""
-    session = {"session_id": pool.session_id} if pool.session_id else {}
-    query = {"id": pool.query_id, "query": pool.query}
-    documents = [document_row(document) for document in pool.documents]
-    return orjson.dumps({**session, "query": query, "documents": documents})
-
-
 def label_lines(labels: pa.Table) -> Iterator[bytes]:
     """Votes as lines that `verdicts.read_verdicts` reads."""
     return map(orjson.dumps, labels.to_pylist())
@@ -154,21 +146,6 @@ def _label(vote: _Vote, query_id: str, a: str, b: str) -> _Vote:
     turn = 1.0 if vote["doc_id_a"] == a else -1.0
     own = {"query_id": query_id, "doc_id_a": a, "doc_id_b": b, "judge": vote["judge"]}
     return own | {"preference": turn * vote["preference"] + 0.0}
-
-
-def _query(said: _Turns) -> str:
-    if len(said) == 1:
-        return said[0]
-    return "\n\n".join(f"User, turn {i}:\n{text}" for i, text in enumerate(said, 1))
-
-
-def _conversation(said: _Turns, told: _Turns) -> str:
-    """The last answer, after all that came before it; of the first turn the answer alone."""
-    if len(said) == 1:
-        return told[0]
-    both = enumerate(zip(said, told, strict=False), 1)
-    parts = (f"User, turn {i}:\n{ask}\n\nAssistant, turn {i}:\n{text}" for i, (ask, text) in both)
-    return "\n\n".join(parts)
 
 
 def _questions(url: str) -> Iterator[tuple[str, str, _Turns]]:

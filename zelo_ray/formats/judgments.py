@@ -12,14 +12,27 @@ from zelo_ray.formats.files import lines, listing, parquet, reading, rows
 from zelo_ray.formats.pools import InputError, short
 from zelo_ray.formats.tables import schema_of
 from zelo_ray.formats.truth import look, read_truth
-from zelo_ray.formats.winners import FORMS, Form, votes_of
+from zelo_ray.formats.winner_rows import FORMS, Form, votes_of
 from zelo_ray.records import GradedScore
 
 _VALUES = ("grade", "relevance", "score")
 _POOLED = frozenset(schema_of(GradedScore).names)
-_Kinds = Mapping[str, pa.DataType]
-_PAIR = dict.fromkeys(("query_id", "doc_id_a", "doc_id_b"), pa.string())
 _SWAPPED = {"swapped": pa.bool_()}
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """What the rows of a file are: the column of the answer; columns they must and may have."""
+
+    form: Form | None
+    value: str
+    wanted: Mapping[str, pa.DataType]
+    optional: Mapping[str, pa.DataType]
+
+    @property
+    def columns(self) -> dict[str, pa.DataType]:
+        """All that is read of them."""
+        return {**self.wanted, **self.optional}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,49 +73,55 @@ def read_judgments(url: str, judge: str, *, renamed: bool = False, turn: int | N
         InputError: it is of no known kind, or a row has not what it should have.
     """
     columns = look(url).columns
-    form = _form(columns)
-    if form:
-        value, kinds, optional = form.winner, dict.fromkeys(form.columns, pa.string()), {**_SWAPPED}
-        kinds |= {"turn": pa.string()} if form.renamed and "turn" in columns else {}
-    elif "preference" in columns:
-        value, kinds, optional = "preference", {**_PAIR, "preference": pa.float64()}, {**_SWAPPED}
-    elif {"query_id", "doc_id"} <= columns and (values := [v for v in _VALUES if v in columns]):
-        value, optional = values[0], {}
-        kinds = {**dict.fromkeys(("query_id", "doc_id"), pa.string()), value: pa.float64()}
-    else:
+    kind = _kind(columns, renamed=renamed)
+    if kind is None:
         return of_qrels(url, judge)
-    own = "judge" in columns and not (form and form.renamed and renamed)
-    kinds |= {"judge": pa.string()} if own else {}
-    optional |= {"judge": pa.string()} if form and not own else {}
-    table, place = (_parquet if url.endswith(".parquet") else _json)(url, kinds, optional)
-    part = _valid(Part(table, place, own), value, kinds)
-    if form and form.renamed and turn is not None:
+    table, place = (_parquet if url.endswith(".parquet") else _json)(url, kind)
+    own = "judge" in kind.wanted
+    part = _valid(Part(table, place, own), kind)
+    if kind.form and kind.form.renamed and turn is not None:
         part = _of_turn(url, part, turn)
-    table = part.table
-    if not own:
-        table = table.drop_columns("judge") if "judge" in table.column_names else table
-        table = table.append_column("judge", pa.array([judge] * len(table), pa.string()))
-    if form:
-        table = votes_of(form, table, part.place)
-    table = table.rename_columns({value: "grade"} if value in _VALUES else {})
+    table = part.table if own else judged_by(part.table, judge)
+    if kind.form:
+        table = votes_of(kind.form, table, part.place)
+    table = table.rename_columns({kind.value: "grade"} if kind.value in _VALUES else {})
     return replace(part, table=table, pooled=not own and columns >= _POOLED)
 
 
-def holds_votes(url: str) -> bool:
-    """Whether a file holds votes on pairs, rather than grades."""
-    columns = look(url).columns
-    return "preference" in columns or _form(columns) is not None
+def judged_by(table: pa.Table, judge: str) -> pa.Table:
+    """The same judgments, all of one judge."""
+    column = pa.array([judge] * len(table), pa.string())
+    at = table.schema.get_field_index("judge")
+    return table.append_column("judge", column) if at < 0 else table.set_column(at, "judge", column)
 
 
-def _form(columns: frozenset[str]) -> Form | None:
-    return next((form for form in FORMS if columns >= {*form.columns}), None)
+def _kind(columns: frozenset[str], *, renamed: bool = False) -> _Kind | None:
+    """What rows with these columns are; None: no rows of judgments."""
+    form = next((form for form in FORMS if columns >= {*form.columns}), None)
+    optional = _SWAPPED
+    if form:
+        turn = ("turn",) if form.renamed and "turn" in columns else ()
+        value, wanted = form.winner, dict.fromkeys((*form.columns, *turn), pa.string())
+    elif "preference" in columns:
+        value = "preference"
+        wanted = dict.fromkeys(("query_id", "doc_id_a", "doc_id_b"), pa.string())
+    elif {"query_id", "doc_id"} <= columns and (values := [v for v in _VALUES if v in columns]):
+        value, optional = values[0], {}
+        wanted = dict.fromkeys(("query_id", "doc_id"), pa.string())
+    else:
+        return None
+    wanted |= {} if form else {value: pa.float64()}
+    judge = {"judge": pa.string()} if "judge" in columns else {}
+    if form and form.renamed and renamed:
+        return _Kind(form, value, wanted, optional | judge)
+    return _Kind(form, value, wanted | judge, optional)
 
 
-def _valid(part: Part, value: str, wanted: _Kinds) -> Part:
+def _valid(part: Part, kind: _Kind) -> Part:
     """The rows that have an answer, if they have all else, too."""
-    known = pc.is_valid(part.table[value])
+    known = pc.is_valid(part.table[kind.value])
     kept = part.only(known)
-    for column in wanted:
+    for column in kind.wanted:
         if kept.table[column].null_count:
             row = int(np.argmax(kept.table[column].is_null().to_numpy()))
             raise InputError(f"{kept.place(row)}: has no {column}")
@@ -118,39 +137,38 @@ def _of_turn(url: str, part: Part, turn: int) -> Part:
     return kept
 
 
-def _parquet(url: str, wanted: _Kinds, optional: _Kinds) -> tuple[pa.Table, Callable[[int], str]]:
+def _parquet(url: str, kind: _Kind) -> tuple[pa.Table, Callable[[int], str]]:
     with reading(url) as file:
         source = parquet(url, file)
         names = set(source.schema_arrow.names)
-        table = source.read([name for name in (*wanted, *optional) if name in names])
+        table = source.read([name for name in kind.columns if name in names])
     columns = {}
-    for name, kind in {**wanted, **optional}.items():
+    for name, of in kind.columns.items():
         try:
-            columns[name] = table[name].cast(kind) if name in names else pa.nulls(len(table), kind)
+            columns[name] = table[name].cast(of) if name in names else pa.nulls(len(table), of)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise InputError(f"{url}: the column {name}: {short(error)}") from None
     return pa.table(columns), lambda row: f"{url}: row {row + 1}"
 
 
-def _json(url: str, wanted: _Kinds, optional: _Kinds) -> tuple[pa.Table, Callable[[int], str]]:
+def _json(url: str, kind: _Kind) -> tuple[pa.Table, Callable[[int], str]]:
     places = []
-    columns: dict[str, list[Any]] = {name: [] for name in (*wanted, *optional)}
+    columns: dict[str, list[Any]] = {name: [] for name in kind.columns}
     for place, row in rows(url):
-        _refuse_other_kind(place, row, {**wanted, **optional})
+        _refuse_other_kind(place, row, kind)
         places.append(place)
-        for name, kind in {**wanted, **optional}.items():
-            columns[name].append(_cell(place, name, row.get(name), kind))
-    schema = pa.schema([*wanted.items(), *optional.items()])
-    return pa.table(columns, schema=schema), places.__getitem__
+        for name, of in kind.columns.items():
+            columns[name].append(_cell(place, name, row.get(name), of))
+    return pa.table(columns, schema=pa.schema(kind.columns)), places.__getitem__
 
 
-def _refuse_other_kind(place: str, row: Mapping[str, Any], wanted: _Kinds) -> None:
+def _refuse_other_kind(place: str, row: Mapping[str, Any], kind: _Kind) -> None:
     """The first line says what all lines are: one of another kind would vanish."""
     for name in ("judge", "preference", "winner", "winner_id", "turn"):
-        if name in row and name not in wanted:
+        if name in row and name not in kind.columns:
             raise InputError(f"{place}: has a {name}, which the first line has not")
     for name in (*_VALUES, "preference", "winner", "winner_id"):
-        if name in wanted and name not in row:
+        if name in kind.wanted and name not in row:
             raise InputError(f"{place}: has no {name}; a missing answer is null")
 
 

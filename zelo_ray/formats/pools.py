@@ -174,9 +174,22 @@ def parse_line(file: str, number: int, raw: bytes, limits: Limits) -> Line:
             reason = f"document {document.id!r} is {size:,} bytes; the limit is {limits.document:,}"
             return Line(file, number, raw, reason=reason)
     documents = tuple(Document(d.id, d.content, d.metadata or {}) for d in parsed.documents)
-    told = (parsed.session_id, parsed.query.session_id)
-    session = next((str(each) for each in told if isinstance(each, str | int)), "")
+    session = _session(parsed.session_id, parsed.query.session_id)
     return Line(file, number, raw, Pool(parsed.query.id, parsed.query.query, documents, session))
+
+
+def session_in(raw: bytes) -> str:
+    """The session of a line that may be bad, as far as it can be read; else empty."""
+    try:
+        line = json.loads(raw)
+        told = (line.get("session_id"), line["query"].get("session_id"))
+    except (ValueError, KeyError, AttributeError, TypeError):
+        return ""
+    return _session(*told)
+
+
+def _session(*told: object) -> str:
+    return next((str(each) for each in told if isinstance(each, str | int)), "")
 
 
 def annotate_line(raw: bytes, found: Mapping[str, Mapping[str, float]], *names: str) -> bytes:

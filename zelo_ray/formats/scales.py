@@ -6,7 +6,7 @@ import pyarrow.compute as pc
 
 from zelo_ray.formats.judgments import Part
 from zelo_ray.formats.pools import InputError
-from zelo_ray.formats.winners import VOTES
+from zelo_ray.formats.winner_rows import VOTES
 
 GRADES = pa.schema(
     [
@@ -77,7 +77,7 @@ def preferences(part: Part) -> pa.Table:
     """A part's votes, with the columns of ``VOTES``.
 
     Raises:
-        InputError: a preference is outside [-1, 1].
+        InputError: a preference is outside [-1, 1], or of one document.
     """
     preferences = part.table["preference"].to_numpy()
     odd = np.flatnonzero(~(np.abs(preferences) <= 1))  # NaN is, too
@@ -85,4 +85,8 @@ def preferences(part: Part) -> pa.Table:
         raise InputError(
             f"{part.place(int(odd[0]))}: the preference {preferences[odd[0]]:g} is not in -1 to 1"
         )
+    same = pc.equal(part.table["doc_id_a"], part.table["doc_id_b"])
+    if (row := pc.index(same, True).as_py()) >= 0:
+        document = part.table["doc_id_a"][row].as_py()
+        raise InputError(f"{part.place(row)}: document {document!r} is compared with itself")
     return part.table.select(VOTES.names).cast(VOTES)

@@ -3,18 +3,19 @@
 Judges then compare how assistants led a conversation, not what they said in one turn of it.
 """
 
-import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from zelo_ray.formats.pools import InputError, Limits, Line, parse_line, read_lines
+from zelo_ray.formats.conversations import conversation
+from zelo_ray.formats.pools import InputError, Limits, Line, parse_line, read_lines, session_in
 from zelo_ray.formats.results import Results
 from zelo_ray.formats.tables import Rejected, schema_of, table_of
 from zelo_ray.records import Document, Pool
 
 FILE = "sessions.jsonl"
+_TORN = "a turn of it was set aside, so that it has a hole; mend that line"
 
 
 @dataclass(slots=True)
@@ -56,16 +57,17 @@ def join_sessions(shards: Sequence[str], out: str) -> Joined:
             where = f"{line.file}, line {line.number}"
             joined.first_rejection = joined.first_rejection or f"{where}: {reason}"
 
-        turns = Counter[str]()
+        turns, torn = Counter[str](), set[str]()
         for line, reason in _read(shards):
             if line.pool and not reason:
                 turns[line.pool.session_id] += 1
-            else:
-                reject(line, reason)
+                continue
+            reject(line, reason)
+            if line.pool is None:
+                torn.add(session_in(line.raw))
         for session in _sessions(shards, turns):
             raw = _line(session.turns)
-            reason = _too_large(raw)
-            if reason:
+            if reason := _TORN if session.id in torn else _too_large(raw):
                 reject(session.first, f"session {session.id!r}, joined: {reason}")
                 continue
             results.add_line(FILE, raw)
@@ -125,31 +127,20 @@ def _contestants(turns: Sequence[Pool]) -> list[Document]:
 
 def _line(turns: Sequence[Pool]) -> bytes:
     """A session as an input line."""
-    session_id = turns[0].session_id
-    asked = "\n\n".join(f"Turn {number}: {turn.query}" for number, turn in enumerate(turns, 1))
+    session_id, contestants = turns[0].session_id, _contestants(turns)
+    answers = [[_answer(turn, first.id) for turn in turns] for first in contestants]
+    asked, led = conversation([turn.query for turn in turns], answers)
     documents = [
-        {"id": first.id, "content": _conversation(turns, first.id), "metadata": first.metadata}
-        for first in _contestants(turns)
+        {"id": first.id, "content": content, "metadata": first.metadata}
+        for first, content in zip(contestants, led, strict=True)
     ]
     query = {"id": session_id, "query": asked, "session_id": session_id}
     whole = {"query": query, "turns": [turn.query_id for turn in turns], "documents": documents}
     return json.dumps(whole, ensure_ascii=False).encode("utf-8", "backslashreplace")
 
 
-def _conversation(turns: Sequence[Pool], doc_id: str) -> str:
-    """What the user said and one assistant answered, turn by turn.
-
-    The lines that open a turn carry a code that follows from all that was said, by a hash: an
-    answer cannot make up a turn.
-    """
-    answers = [next(d.content for d in turn.documents if d.id == doc_id) for turn in turns]
-    said = "\0".join([*(turn.query for turn in turns), *answers])
-    code = hashlib.sha256(said.encode("utf-8", "backslashreplace")).hexdigest()[:12]
-    lines = [f"[conversation of {len(turns)} turns, code {code}]"]
-    for number, (turn, answer) in enumerate(zip(turns, answers, strict=True), 1):
-        lines += [f"[turn {number}, user, {code}]", turn.query]
-        lines += [f"[turn {number}, assistant, {code}]", answer]
-    return "\n".join(lines)
+def _answer(turn: Pool, doc_id: str) -> str:
+    return next(document.content for document in turn.documents if document.id == doc_id)
 
 
 def _too_large(raw: bytes) -> str:

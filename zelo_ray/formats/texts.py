@@ -135,10 +135,11 @@ def write_lines(url: str, of: Iterable[bytes]) -> int:
 
 
 def pool_line(pool: Pool) -> bytes:
-    """A pool as an input line."""
-    documents = [document_row(document) for document in pool.documents]
+    """A pool as an input line, with its session if it is a turn of one."""
+    session = {"session_id": pool.session_id} if pool.session_id else {}
     query = {"id": pool.query_id, "query": pool.query}
-    return orjson.dumps({"query": query, "documents": documents})
+    documents = [document_row(document) for document in pool.documents]
+    return orjson.dumps({**session, "query": query, "documents": documents})
 
 
 def document_row(document: Document) -> dict[str, Any]:

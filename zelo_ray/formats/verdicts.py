@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zelo_ray.formats.files import listing, stem
-from zelo_ray.formats.judgments import Part, holds_votes, of_qrels, read_judgments
+from zelo_ray.formats.judgments import Part, judged_by, read_judgments
 from zelo_ray.formats.pools import InputError
 from zelo_ray.formats.scales import GRADES, on_scale, preferences
-from zelo_ray.formats.winners import VOTES
+from zelo_ray.formats.winner_rows import VOTES
 from zelo_ray.formats.wording import counted, printable
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "WITH_HUMAN",
     "Verdicts",
     "place_of",
+    "read_people",
     "read_verdicts",
 ]
 
@@ -93,17 +94,18 @@ def read_verdicts(
 
     A source is an ``--out`` of annotate; a Parquet or JSON lines file of grades (query_id, doc_id,
     grade, perhaps judge), votes (query_id, doc_id_a, doc_id_b, preference, perhaps judge and
-    swapped) or winners (`winners.FORMS`); qrels of any kind; or a directory of such files. Where
-    rows name no judge, the judge is what the file is called, or NAME in ``NAME=path``, which also
-    gives FastChat's rows another judge. Rows with a null answer are passed over, and so are, in a
-    directory, files whose endings are of no data (README.md); both are noted.
+    swapped) or rows that name a winner (`winner_rows.FORMS`); qrels of any kind; or a directory of
+    such files. Where rows name no judge, the judge is what the file is called, or NAME in
+    ``NAME=path``, which also gives FastChat's rows another judge. Rows with a null answer are
+    passed over, and so are, in a directory, files whose endings are of no data (README.md); both
+    are noted.
 
     Args:
         sources: paths or URLs.
         levels: how many grades there are, from 0.
         clip: put grades outside the scale to its nearest end, rather than to refuse them.
-        human: grades of people (qrels of any kind), or votes of people (as a source's).
-        people: of ``human``, the votes of those whose name fits this pattern alone.
+        human: grades or votes of people, as a source's, or qrels of any kind.
+        people: of ``human``, what those say whose name fits this pattern alone.
         turn: of FastChat's rows, those of this turn alone.
 
     Raises:
@@ -131,10 +133,10 @@ def read_verdicts(
         pooled += pc.unique(table["judge"]).to_pylist() if part.pooled else []
     grades, voices = GRADES.empty_table(), VOTES.empty_table()
     if human is not None:
-        part = _people(human, people, turn)
+        part = read_people(human, people, turn)
+        notes += [_unanswered(human, part)] if part.missing else []
         if part.votes:
             voices = preferences(part)
-            notes += [_unanswered(human, part)] if part.missing else []
         else:
             grades = on_scale(human, part, levels, notes, clip=clip)
         queries["--human"] = set(pc.unique(part.table["query_id"]).to_pylist())
@@ -143,17 +145,24 @@ def read_verdicts(
     return Verdicts(*tables, levels, tuple(notes), tuple(pooled), voices)
 
 
-def _people(url: str, pattern: str | None, turn: int | None) -> Part:
-    """What people said: all of them are the judge ``human``."""
-    part = read_judgments(url, HUMAN, turn=turn) if holds_votes(url) else of_qrels(url, HUMAN)
+def read_people(url: str, pattern: str | None = None, turn: int | None = None) -> Part:
+    """What people said, all of them as the judge ``human``: grades, or votes.
+
+    Args:
+        url: a file of them, or qrels of any kind.
+        pattern: those of the people whose name fits it alone.
+        turn: of FastChat's rows, those of this turn alone.
+
+    Raises:
+        InputError: as `read_judgments`; or nothing is of such people, or of the turn.
+    """
+    part = read_judgments(url, HUMAN, turn=turn)
     if pattern is not None:
         fits = [part.own and fnmatchcase(name, pattern) for name in part.table["judge"].to_pylist()]
         if not any(fits):
             raise InputError(f"{url}: no row is of a judge like {pattern}")
         part = part.only(pa.chunked_array([pa.array(fits, pa.bool_())]))
-    at = part.table.schema.get_field_index("judge")
-    name = pa.array([HUMAN] * len(part.table), pa.string())
-    return replace(part, table=part.table.set_column(at, "judge", name))
+    return replace(part, table=judged_by(part.table, HUMAN))
 
 
 def _unanswered(url: str, part: Part) -> str:

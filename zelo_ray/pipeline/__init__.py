@@ -56,8 +56,13 @@ from zelo_ray.survey import pilot_lines
 _SETTLERS = 4  # each holds the ledger's index
 
 
-def annotate(options: Options, watch: Watch) -> Summary:
+def annotate(options: Options, watch: Watch, *, spent: float | None = None) -> Summary:
     """Run the whole job: census, ask, fit, write.
+
+    Args:
+        options: of the job.
+        watch: who is told how it goes.
+        spent: dollars of its budget that are spent; None: all that the ledger tells.
 
     Raises:
         InputError, OptionError, PanelError, ClaimError, LedgerError: before anything was asked.
@@ -91,7 +96,7 @@ def annotate(options: Options, watch: Watch) -> Summary:
         job = Job(options, panel, run_id, frozenset(census.repeated), only)
         with on_ray(options), limits_for(run_id):
             timer.lap("start Ray")
-            job, summary, tallies = _sweep(job, shards, census, watch, timer)
+            job, summary, tallies = _sweep(job, shards, census, watch, timer, spent=spent)
             if protocol_module(options.protocol).LEARNS:
                 learned = learn(options, human)
                 summary = replace(_settle(job, shards, learned), sweeps=summary.sweeps)
@@ -107,14 +112,20 @@ def annotate(options: Options, watch: Watch) -> Summary:
 
 
 def _sweep(
-    job: Job, shards: Sequence[str], census: Census, watch: Watch, timer: Timer
+    job: Job,
+    shards: Sequence[str],
+    census: Census,
+    watch: Watch,
+    timer: Timer,
+    *,
+    spent: float | None,
 ) -> tuple[Job, Summary, Mapping[str, Tally]]:
     """Ask and settle until nothing is missing: once, unless questions wait for other judges' words.
 
     Returns:
         The job with the judges that were lost, what it came to, and figures by judge.
     """
-    desk, sweeps, answered = open_desk(job.options), 0, -1
+    desk, sweeps, came = open_desk(job.options, spent), 0, (-1, 0)
     while True:
         tallies, absent = _ask(job, shards, desk, census, watch)
         timer.lap("ask")
@@ -124,10 +135,10 @@ def _sweep(
         summary.sweeps = sweeps = sweeps + 1
         if summary.queries != census.pools:
             raise Stopped(f"the input held {census.pools:,} pools, now {summary.queries:,}")
-        before, answered = answered, sum(tally.answered for tally in tallies.values())
+        before, came = came, (sum(tally.answered for tally in tallies.values()), len(absent))
         if not summary.missing:
             return job, summary, tallies
-        if answered == before:
+        if came == before:
             raise Stopped(f"{summary.missing:,} replies are missing and no judge will give them")
 
 

@@ -105,14 +105,18 @@ class _Gauges:
                 self._limits.set(rate, {"judge": judge, "limit": limit})
 
 
-def open_desk(options: Asking) -> Any:
-    """The desk of a run, on the node of its driver; it comes back if it dies."""
-    spent = 0.0
-    if options.max_usd is not None:
+def open_desk(options: Asking, spent: float | None = None) -> Any:
+    """The desk of a run, on the node of its driver; it comes back if it dies.
+
+    Args:
+        options: of the job.
+        spent: dollars of its budget; None: all that the ledger tells.
+    """
+    if spent is None and options.max_usd is not None:
         spent = sum(row.dollars or 0.0 for row in read_rows(options.books))
     here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
     actor: Any = Desk
-    return actor.options(scheduling_strategy=here).remote(options.max_usd, spent)
+    return actor.options(scheduling_strategy=here).remote(options.max_usd, spent or 0.0)
 
 
 class DeskTill:

@@ -11,8 +11,9 @@ from zelo_ray.bookkeeping import is_over_budget, money
 from zelo_ray.census import take_census
 from zelo_ray.config import Options, TrialsOptions
 from zelo_ray.formats.files import writing
-from zelo_ray.formats.pools import InputError, Line, find_shards
+from zelo_ray.formats.pools import InputError, Limits, find_shards, read_lines
 from zelo_ray.formats.results import write_json
+from zelo_ray.formats.wording import counted
 from zelo_ray.ledger import Ledger, read_rows
 from zelo_ray.pipeline import annotate
 from zelo_ray.pipeline.asking import Timer, Watch, claimed, placed
@@ -76,21 +77,21 @@ def protocols(
     options = placed(options)
     panel = panel_of(options, os.environ)
     pools = _pools_in(options.out)
-    each = plans(options, (pools,))
+    jobs = plans(options, (pools,))
     with watching() as watch, claimed(options, watch, _KIND):
         field = _take_in(options, options.out, watch)
-        _tell(options, each, field, watch)
+        _tell(options, jobs, field, watch)
     timer.lap("read")
     ledger, summaries = Ledger(options.books), dict[str, Summary]()
     with on_ray(options):
-        for name, own in each.items():
+        for name, own in jobs.items():
             with watching() as watch:
                 watch.say(f"\n{name}")
                 summaries[name] = annotate(capped(own, panel, ledger, pools_in(pools)), watch)
             ledger.refresh()
             timer.lap(name)
     with watching() as watch, claimed(options, watch, _KIND):
-        outcome = _measure(options, each, panel, ledger, field)
+        outcome = _measure(options, jobs, panel, ledger, field)
         outcome.notes = [*_notes(options, outcome, field, summaries)]
         outcome.complete = not field.rejected and all(s.complete for s in summaries.values())
         write_outcome(options.out, outcome)
@@ -120,57 +121,58 @@ def planned(options: TrialsOptions, watch: Watch) -> Iterator[dict[str, Options]
 
 def _take_in(options: TrialsOptions, folder: str, watch: Watch) -> _Field:
     """Write the pools that people labelled to a file of a folder; no other is asked about."""
-    people = read_people(options.human)
-    items: list[Item] = []
-    known = 0
+    people = read_people(options.human, options.people, options.turn)
     shards = find_shards(options.inputs, options.out)
     shards, rejected = joined(options.model_copy(update={"out": folder}), shards, watch)
     keep = options.blocks == "query"  # else it is told by now what is bad
+    census = take_census(shards, {}, folder, keep=keep)
+    items: list[Item] = []
+    known = queries = 0
     with writing(_pools_in(folder)) as file:
-
-        def wanted(line: Line) -> bool:
-            nonlocal known
-            assert line.pool  # noqa: S101 - for the type checker
+        for line in (line for shard in shards for line in read_lines(shard, Limits())):
+            if not line.pool or (line.file, line.number) in census.repeated:
+                continue
+            query_id = line.pool.query_id
             doc_ids = [each.id for each in line.pool.documents[: options.document_limit]]
-            found = [*people.items(line.pool.query_id, doc_ids)]
-            known += people.knows(line.pool.query_id, doc_ids)
-            items.extend(found)
-            if found:
+            known += people.knows(query_id, doc_ids)
+            if found := [*people.items(query_id, doc_ids)]:
+                items += found
+                queries += 1
                 file.write(line.raw + b"\n")
-            return bool(found)
-
-        try:
-            census = take_census(shards, {}, folder, only=wanted, keep=keep)
-        except InputError as error:
-            some = f"{len(people.query_ids):,} queries, such as {min(people.query_ids)!r}"
-            raise InputError(f"{error}; none of those in {options.human}: {some}") from None
-    return _Field(people, items, _pools_in(folder), known, census.pools, rejected + census.rejected)
+    if not items:
+        about = counted(len(people.query_ids), "query", "queries")
+        raise InputError(
+            f"none of {counted(census.pools, 'pool')} of the input, such as "
+            f"{census.places[0][2]!r}, holds a pair of documents of which {options.human} has a "
+            f"word; it is about {about}, such as {min(people.query_ids)!r}"
+        )
+    return _Field(people, items, _pools_in(folder), known, queries, rejected + census.rejected)
 
 
 def _pools_in(folder: str) -> str:
     return f"{folder.rstrip('/')}/pools.jsonl"
 
 
-def _tell(options: TrialsOptions, each: Mapping[str, Options], field: _Field, watch: Watch) -> None:
+def _tell(options: TrialsOptions, jobs: Mapping[str, Options], field: _Field, watch: Watch) -> None:
     """Say what will be asked about, and what not."""
     watch.say(
         f"{len(field.items):,} pairs of documents of {field.queries:,} queries on which "
-        f"people have a word; protocols: {', '.join(each)}"
+        f"people have a word; protocols: {', '.join(jobs)}"
     )
-    if left := [f"--{name.replace('_', '-')}" for name in unused_by_all(options, dict(each))]:
+    if left := [f"--{name.replace('_', '-')}" for name in unused_by_all(options, jobs)]:
         watch.say(f"none of these protocols uses {', '.join(left)}")
 
 
 def _measure(
     options: TrialsOptions,
-    each: Mapping[str, Options],
+    jobs: Mapping[str, Options],
     panel: tuple[Judge, ...],
     ledger: Ledger,
     field: _Field,
 ) -> Outcome:
     asked = {
         name: dict(requests_of(pools_in(field.pools), panel, own, ledger))
-        for name, own in each.items()
+        for name, own in jobs.items()
     }
     keys = {key for queries in asked.values() for keys in queries.values() for key in keys}
     bills = bills_of(read_rows(options.books), keys)
@@ -179,7 +181,7 @@ def _measure(
         together.add(bill)
     return measure(
         field.items,
-        {name: words_of(own.out, field.items) for name, own in each.items()},
+        {name: words_of(own.out, field.items) for name, own in jobs.items()},
         {name: by_query(queries, bills) for name, queries in asked.items()},
         together,
         resamples=options.resamples,
@@ -191,19 +193,19 @@ def _notes(
     options: TrialsOptions, outcome: Outcome, field: _Field, summaries: Mapping[str, Summary]
 ) -> Iterator[str]:
     """What is missing, and why."""
+    spent = f"the budget of {money(options.max_usd or 0)} is used up"
     for trial in outcome.trials:
         summary = summaries[trial.protocol]
-        why = [
-            f"the budget of {money(options.max_usd)} is used up"
-            for reason in summary.absent.values()
-            if options.max_usd and is_over_budget(reason)
-        ]
-        why += [reason for reason in summary.absent.values() if not is_over_budget(reason)]
+        why = "; ".join(
+            dict.fromkeys(
+                spent if is_over_budget(reason) else reason for reason in summary.absent.values()
+            )
+        )
         if left := trial.items - trial.judged:
-            told = "; ".join(dict.fromkeys(why)) or f"see {summary.out}/failures.parquet"
+            told = why or f"see {summary.out}/failures.parquet"
             yield f"{trial.protocol} gave no word on {left:,} of {trial.items:,} items: {told}"
         elif why:
-            yield f"{trial.protocol}: {'; '.join(dict.fromkeys(why))}"
+            yield f"{trial.protocol}: {why}"
     if alone := field.people.said - field.known:
         what = "pairs" if field.people.kind == "votes" else "documents"
         limit = options.document_limit

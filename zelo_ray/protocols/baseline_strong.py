@@ -14,8 +14,8 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from zelo_ray.config import Options
-from zelo_ray.protocols import Rounds, duels, samre
-from zelo_ray.protocols.duels import NUMBER, Pairing, exact, failures_in, plain
+from zelo_ray.protocols import Rounds, pairings, samre
+from zelo_ray.protocols.pairings import NUMBER, Pairing, exact, failures_in, plain
 from zelo_ray.records import Failure, Judge, Pool, Request, Score, Verdict
 
 PROMPT, PROMPT_JSON = "baseline-strong-1", "baseline-strong-json-1"
@@ -51,11 +51,6 @@ class Analysed(BaseModel):
     clarity: Analysis
     reasoning: Analysis
 
-    @property
-    def by_criterion(self) -> dict[str, Analysis]:
-        """The criteria by name."""
-        return {name: getattr(self, name) for name in Analysed.model_fields}
-
 
 _INNER = tuple(Analysis.model_fields)
 _TAG = re.compile(f"(</?(?:{'|'.join((*Analysed.model_fields, *_INNER))})>)")
@@ -72,7 +67,7 @@ class Tagged(Analysed):
 
     @model_validator(mode="after")
     def _holds_no_tags(self) -> "Tagged":
-        if any(_TAG.search(one.analysis) for one in self.by_criterion.values()):
+        if any(_TAG.search(one.analysis) for _, one in self):
             raise ValueError("an analysis holds a tag")
         return self
 
@@ -106,7 +101,7 @@ class Tagged(Analysed):
             f"<{name}>\n<analysis>{one.analysis}</analysis>\n"
             f"<answer_1>{plain(one.answer_1)}</answer_1>\n"
             f"<answer_2>{plain(one.answer_2)}</answer_2>\n</{name}>"
-            for name, one in self.by_criterion.items()
+            for name, one in self
         )
 
 
@@ -123,24 +118,24 @@ def _analysis(name: str, *, analysis: str, answer_1: str, answer_2: str) -> dict
     return {"analysis": analysis, **{each: float(mark) for each, mark in marks.items()}}
 
 
-VERDICTS = (Tagged, Analysed)
+VERDICTS = (Tagged, Analysed, *samre.VERDICTS)
 
 
 def rounds(pool: Pool, panel: Sequence[Judge], options: Options) -> Rounds:
     """Let every judge score every pair of the plan, as often as it is to be asked."""
-    return duels.rounds(pool, panel, options, _score)
+    return pairings.rounds(pool, panel, options, _score)
 
 
 def count(pool: Pool, panel: Sequence[Judge], options: Options) -> dict[str, int]:
     """One request for each pair, order and round; and those of a debate that tells how many."""
     if options.rounds == "samre":
         most = (samre.CALLS + 1) * samre.most_rounds(options)
-        return duels.count(pool, panel, options, most)
-    return duels.count(pool, panel, options, options.rounds or 1)
+        return pairings.count(pool, panel, options, most)
+    return pairings.count(pool, panel, options, options.rounds or 1)
 
 
-counted = duels.counted
-fit = duels.fit
+counted = pairings.counted
+fit = pairings.fit
 
 
 def _score(pairing: Pairing, options: Options) -> Rounds:
@@ -183,11 +178,11 @@ def _undebated(failure: Failure) -> Failure:
 
 def _mean(said: Analysed) -> tuple[Fraction, Fraction]:
     """The means over the criteria."""
-    each = said.by_criterion.values()
+    each = [one for _, one in said]
     first = sum((exact(one.answer_1) for one in each), Fraction())
     second = sum((exact(one.answer_2) for one in each), Fraction())
     return first / len(each), second / len(each)
 
 
 def _told(said: Analysed) -> str:
-    return "\n".join(f"{name}: {one.analysis}" for name, one in said.by_criterion.items())
+    return "\n".join(f"{name}: {one.analysis}" for name, one in said)

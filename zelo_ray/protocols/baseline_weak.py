@@ -10,8 +10,8 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from zelo_ray.config import Options
-from zelo_ray.protocols import Rounds, duels
-from zelo_ray.protocols.duels import NUMBER, Pairing, exact, failures_in, plain
+from zelo_ray.protocols import Rounds, pairings
+from zelo_ray.protocols.pairings import NUMBER, Pairing, exact, failures_in, plain
 from zelo_ray.records import Judge, Pool, Score, Verdict
 
 PROMPT = "baseline-weak-1"
@@ -60,16 +60,16 @@ VERDICTS = (FinalScores,)
 
 def rounds(pool: Pool, panel: Sequence[Judge], options: Options) -> Rounds:
     """Let every judge score every pair of the plan."""
-    return duels.rounds(pool, panel, options, _score)
+    return pairings.rounds(pool, panel, options, _score)
 
 
 def count(pool: Pool, panel: Sequence[Judge], options: Options) -> dict[str, int]:
     """One request for each pair and order."""
-    return duels.count(pool, panel, options, 1)
+    return pairings.count(pool, panel, options, 1)
 
 
-counted = duels.counted
-fit = duels.fit
+counted = pairings.counted
+fit = pairings.fit
 
 
 def _score(pairing: Pairing, options: Options) -> Rounds:

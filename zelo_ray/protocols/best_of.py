@@ -19,6 +19,7 @@ from zelo_ray.protocols.texts import code_for, cut, failure_of, load_prompt, ver
 from zelo_ray.rating import Fit, score_votes
 from zelo_ray.records import (
     PANEL,
+    TIE,
     Contest,
     CrownedScore,
     Document,
@@ -38,7 +39,6 @@ CRITERIA = """\
 - It keeps to what was asked, and leaves out what is beside the point.
 - It is clear: well ordered, and easy to follow for the one who asked.
 - It is of use: after reading it, the user can go on."""
-TIE = "tie"
 TABLES = {"contests": Contest, "winners": Winner}
 SCORE = CrownedScore
 LEARNS: tuple[str, ...] = ()
@@ -48,8 +48,8 @@ ALONE = False
 USES = zelo.USES | {"criteria", "decide", "order"}
 
 
-class Duel(BaseModel):
-    """A judge's verdict on two answers."""
+class Choice(BaseModel):
+    """Which of two answers a judge takes."""
 
     model_config = ConfigDict(strict=True, extra="forbid")
 
@@ -63,7 +63,7 @@ class Duel(BaseModel):
     )
 
 
-VERDICTS = (Duel, *zelo.VERDICTS)
+VERDICTS = (Choice, *zelo.VERDICTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,15 +79,25 @@ class _Challenge:
 
     def read(self, reply: Reply) -> Contest | Failure:
         """Turn a reply into the judge's word, or say why it is none; the king still reigns."""
-        asked, duel = self.request, verdict_in(reply, Duel)
-        pool, name = self.pool, asked.judge.name
-        if isinstance(duel, str):
-            return failure_of(pool.query_id, self.pair, name, reply, duel)
-        winner = TIE if duel.winner == TIE else self.pair[(duel.winner == "2") != self.swapped]
+        choice = verdict_in(reply, Choice)
+        pool, name, (king, challenger) = self.pool, self.request.judge.name, self.pair
+        if isinstance(choice, str):
+            return failure_of(pool.query_id, self.pair, name, reply, choice)
+        winner = TIE if choice.winner == TIE else self.pair[(choice.winner == "2") != self.swapped]
         return Contest(
-            *(pool.session_id, pool.query_id, name, asked.repeat, self.round, *self.pair),
-            *(winner, duel.confidence, duel.verdict, duel.reasoning, self.swapped),
-            king_id=self.pair[0],
+            session_id=pool.session_id,
+            query_id=pool.query_id,
+            judge=name,
+            repeat=self.request.repeat,
+            round=self.round,
+            left_id=king,
+            right_id=challenger,
+            winner_id=winner,
+            confidence=choice.confidence,
+            verdict=choice.verdict,
+            reasoning=choice.reasoning,
+            swapped=self.swapped,
+            king_id=king,
             key=reply.key,
         )
 
@@ -192,12 +202,19 @@ def _tournament(
         told += [one for one in found if isinstance(one, Failure)]
         if not words or len(words) < options.min_coverage * len(court):
             return told
-        if 2 * sum(_preference(word) > 0 for word in words) > len(words):
+        if 2 * sum(word.preference > 0 for word in words) > len(words):
             king = challenger
         told += [replace(word, king_id=king.id) for word in words]
     who = court[0].name if options.decide == "each" else PANEL
-    ids = (pool.session_id, pool.query_id, who, repeat)
-    return [*told, Winner(*ids, winner_id=king.id, contests=len(line) - 1)]
+    winner = Winner(
+        session_id=pool.session_id,
+        query_id=pool.query_id,
+        judge=who,
+        repeat=repeat,
+        winner_id=king.id,
+        contests=len(line) - 1,
+    )
+    return [*told, winner]
 
 
 def _challenge(
@@ -220,7 +237,7 @@ def _challenge(
         judge=judge,
         system=system.substitute(criteria=options.criteria or CRITERIA),
         user=user.substitute(prompt),
-        verdict=Duel,
+        verdict=Choice,
         query=pool.query,
         documents=(first, second),
         repeat=repeat,
@@ -228,15 +245,16 @@ def _challenge(
     return _Challenge(pool, ids, number, swapped, request)
 
 
-def _preference(contest: Contest) -> float:
-    """-1 if the king won, 1 if the challenger did."""
-    return {contest.left_id: -1.0, contest.right_id: 1.0, TIE: 0.0}[contest.winner_id]
-
-
 def _vote(contest: Contest) -> Vote:
     return Vote(
-        *(contest.query_id, contest.left_id, contest.right_id, contest.judge),
-        *(_preference(contest), contest.swapped, contest.reasoning, contest.key),
+        query_id=contest.query_id,
+        doc_id_a=contest.left_id,
+        doc_id_b=contest.right_id,
+        judge=contest.judge,
+        preference=contest.preference,
+        swapped=contest.swapped,
+        reasoning=contest.reasoning,
+        key=contest.key,
     )
 
 

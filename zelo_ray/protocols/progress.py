@@ -5,7 +5,7 @@ the same.
 """
 
 from collections import Counter
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -55,10 +55,19 @@ class Progress:
 
     Args:
         rounds: the protocol's generator, fresh.
+        remember: whether to keep the requests whose replies it takes in; they hold whole prompts.
     """
 
-    def __init__(self, rounds: Rounds) -> None:
-        self._part = _Part(rounds)
+    def __init__(self, rounds: Rounds, *, remember: bool = False) -> None:
+        self.asked: list[Request] = []
+        """The requests whose replies it has taken in, if it is to remember them."""
+        self._heard, self._remember = Counter[str](), remember
+        self._part = _Part(rounds, self._note)
+
+    def _note(self, requests: Sequence[Request]) -> None:
+        self._heard.update(request.judge.name for request in requests)
+        if self._remember:
+            self.asked += requests
 
     def step(self, replies: Replies, absent: Mapping[str, str] | None = None) -> Step:
         """Go as far as the replies at hand carry.
@@ -69,36 +78,24 @@ class Progress:
                 counts as failed.
         """
         missing = {request.key: request for request in self._part.go(replies, absent or {})}
-        heard = Counter(request.judge.name for request in self.heard())
         if missing:
-            return Step(missing=tuple(missing.values()), heard=heard)
+            return Step(missing=tuple(missing.values()), heard=dict(self._heard))
         return Step(
             judgments=tuple(found for found in self._part.result if not isinstance(found, Failure)),
             failures=tuple(found for found in self._part.result if isinstance(found, Failure)),
-            heard=heard,
+            heard=dict(self._heard),
         )
-
-    def heard(self) -> Iterator[Request]:
-        """The requests whose replies it has taken in so far."""
-        return self._part.heard()
 
 
 class _Part:
     """A generator on its way: it waits for replies, or for parts of its own."""
 
-    def __init__(self, rounds: Rounds) -> None:
-        self._rounds = rounds
+    def __init__(self, rounds: Rounds, note: Callable[[Sequence[Request]], None]) -> None:
+        self._rounds, self._note = rounds, note
         self._begun = self._ended = False
         self._requests: list[Request] = []
         self._parts: list[_Part] | None = None
-        self._heard: list[Request] = []
         self.result: Any = ()
-
-    def heard(self) -> Iterator[Request]:
-        """The requests whose replies were sent so far."""
-        yield from self._heard
-        for part in self._parts or ():
-            yield from part.heard()
 
     def go(self, replies: Replies, absent: Mapping[str, str]) -> Sequence[Request]:
         """Go on as far as possible; the requests that it then waits for, none at its end."""
@@ -109,7 +106,6 @@ class _Part:
             if self._parts is not None:
                 if missing := [r for part in self._parts for r in part.go(replies, absent)]:
                     return missing
-                self._heard = list(self.heard())
                 self._send([part.result for part in self._parts])
                 continue
             missing = [request for request in self._requests if not replies.has(request.key)]
@@ -117,7 +113,7 @@ class _Part:
                 return missing
             unasked = {request.key for request in missing}
             there = [request for request in self._requests if request.key not in unasked]
-            self._heard += there
+            self._note(there)
             found = iter(replies.read([request.key for request in there]))
             self._send(
                 [_unasked(r, absent) if r.key in unasked else next(found) for r in self._requests]
@@ -132,7 +128,7 @@ class _Part:
             self._ended, self.result = True, ended.value
             return
         if isinstance(wanted, Apart):
-            self._parts = [_Part(part) for part in wanted.parts]
+            self._parts = [_Part(part, self._note) for part in wanted.parts]
         else:
             self._requests = wanted
 

@@ -14,8 +14,8 @@ from typing import Annotated, Self
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from zelo_ray.config import Options
-from zelo_ray.protocols import Rounds, duels
-from zelo_ray.protocols.duels import Pairing, failures_in
+from zelo_ray.protocols import Rounds, pairings
+from zelo_ray.protocols.pairings import Pairing, failures_in
 from zelo_ray.records import Judge, Pool, Request, Score, Verdict
 
 DEFENCE, FEEDBACK, SCORES = "samre-defence-1", "samre-feedback-1", "samre-scores-1"
@@ -71,7 +71,7 @@ class Points(BaseModel):
     answer_2: int = Field(ge=1, le=20)
 
 
-class Scores(BaseModel):
+class RoundScores(BaseModel):
     """Both answers by six criteria, after a round. Nobody but us adds them up."""
 
     model_config = ConfigDict(strict=True, extra="forbid")
@@ -83,13 +83,8 @@ class Scores(BaseModel):
     logic: Points
     rebuttal: Points
 
-    @property
-    def by_criterion(self) -> dict[str, Points]:
-        """The criteria by name."""
-        return {name: getattr(self, name) for name in Scores.model_fields}
 
-
-VERDICTS = (Defence, Feedback, Scores)
+VERDICTS = (Defence, Feedback, RoundScores)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,16 +99,16 @@ class Round:
 
 def rounds(pool: Pool, panel: Sequence[Judge], options: Options) -> Rounds:
     """Let every judge hold a debate on every pair of the plan."""
-    return duels.rounds(pool, panel, options, debate)
+    return pairings.rounds(pool, panel, options, debate)
 
 
 def count(pool: Pool, panel: Sequence[Judge], options: Options) -> dict[str, int]:
     """What a pool takes if no debate ends early."""
-    return duels.count(pool, panel, options, CALLS * most_rounds(options))
+    return pairings.count(pool, panel, options, CALLS * most_rounds(options))
 
 
-counted = duels.counted
-fit = duels.fit
+counted = pairings.counted
+fit = pairings.fit
 
 
 def most_rounds(options: Options) -> int:
@@ -155,9 +150,9 @@ def _settled(held: Sequence[Round]) -> bool:
     return len(leads) == 2 and leads[0] * leads[1] > 0
 
 
-def _summed(scores: Scores) -> tuple[tuple[int, int], str]:
+def _summed(scores: RoundScores) -> tuple[tuple[int, int], str]:
     """The totals of a round, and why they are so, a line a criterion."""
-    each = scores.by_criterion
+    each: dict[str, Points] = dict(scores)
     totals = sum(one.answer_1 for one in each.values()), sum(one.answer_2 for one in each.values())
     return totals, "\n".join(f"{name}: {one.justification}" for name, one in each.items())
 
@@ -191,5 +186,5 @@ def _verdicts(
     numbered = {**fields, "round": len(held) + 1}
     return [
         pairing.request(FEEDBACK, Feedback, more=more, fields=numbered),
-        pairing.request(SCORES, Scores, more=more, fields=fields),
+        pairing.request(SCORES, RoundScores, more=more, fields=fields),
     ]

@@ -3,7 +3,6 @@
 And, when the replies are there, verdicts out of them.
 """
 
-import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,7 +10,9 @@ from functools import cache
 from importlib.resources import files
 from string import Template
 
-from zelo_ray.records import Document, Failure, Reply, V, read_verdict
+from zelo_ray.records import Document, Failure, Reply, V, code_for, read_verdict
+
+__all__ = ["BYTES_PER_TOKEN", "code_for", "cut", "failure_of", "load_prompt", "verdict_in"]
 
 BYTES_PER_TOKEN = 4
 """UTF-8 bytes a token: near enough for English, Chinese and Japanese, and cautious elsewhere."""
@@ -40,12 +41,6 @@ def cut(document: Document, tokens: int, fields: Sequence[str] = ()) -> Document
         words = kept.rpartition(" ")[0]
         text = (words if len(words) > math.ceil(0.9 * len(kept)) else kept) + _CUT
     return replace(document, content=text)
-
-
-def code_for(*texts: str) -> str:
-    """A code for delimiters that none of the texts holds: it follows from them, by a hash."""
-    digest = hashlib.sha256("\0".join(texts).encode()).hexdigest()
-    return digest[:12]
 
 
 def verdict_in(reply: Reply, verdict: type[V]) -> V | str:

@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 
 from zelo_ray.formats.verdicts import HUMAN
-from zelo_ray.report import biases, coefficients, voices
+from zelo_ray.report import biases, coefficients, people
 from zelo_ray.report.measured import Measured, said
 from zelo_ray.report.page import Page, plural, short
 from zelo_ray.report.source import Source
 
 SECTIONS = (
-    voices.outcomes_section,
-    voices.differences_section,
-    voices.wins_section,
+    people.outcomes_section,
+    people.differences_section,
+    people.wins_section,
     coefficients.people_section,
     coefficients.panel_section,
     coefficients.between_section,
@@ -30,7 +30,7 @@ def agreement_page(source: Source, record: Mapping[str, Any]) -> Page:
     """The page of judges that were measured."""
     measured = Measured(source, record)
     many = _judges(measured)
-    beside = " with people" if measured.people or voices.best_first(measured) else ""
+    beside = " with people" if measured.people or people.best_first(measured) else ""
     return Page(
         title=f"How {plural(many, 'judge')} agree{'s' if many == 1 else ''}{beside}",
         tiles=_tiles(measured),
@@ -118,7 +118,7 @@ def _reading(measured: Measured) -> str:
     )
 
 
-LEAD = (_outcome, voices.outcome, _whole, _reading)
+LEAD = (_outcome, people.outcome, _whole, _reading)
 
 
 def _made(record: Mapping[str, Any]) -> str:

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from zelo_ray.report import contests, judges, raters, scores, verdicts
-from zelo_ray.report import queries as by_query
-from zelo_ray.report.judged import Annotation
+from zelo_ray.records import TIE
+from zelo_ray.report import contests, judges, queries, raters, scores, verdicts
+from zelo_ray.report.judged import JUDGMENTS, Annotation
 from zelo_ray.report.page import Page, plural
 from zelo_ray.report.source import Source
 from zelo_ray.report.stacks import GRADES
@@ -21,11 +21,11 @@ SECTIONS = (
     raters.grades_section,
     judges.judges_section,
     judges.agreement_section,
-    by_query.ambiguous_section,
-    by_query.uncertain_section,
-    by_query.unscored_section,
-    by_query.failures_section,
-    by_query.queries_section,
+    queries.ambiguous_section,
+    queries.uncertain_section,
+    queries.unscored_section,
+    queries.failures_section,
+    queries.queries_section,
 )
 
 _LOGITS = (
@@ -56,20 +56,19 @@ def annotation_page(source: Source, run: Mapping[str, Any]) -> Page:
     summary, options, annotation = run["summary"], run["options"], Annotation(source, run)
     spent = f"${summary['dollars_in_all']:,.4f}" + (" + ?" if summary["unpriced"] else "")
     split = annotation.ambiguous.num_rows
-    kind, judgments = _judgments(annotation)
+    noun = JUDGMENTS.get(annotation.kind, "judgment")
     tiles = [
         ("queries", f"{summary['queries']:,}"),
         ("documents scored", f"{summary['scored']:,}"),
-        (f"{kind}s", f"{judgments:,}"),
+        (f"{noun}s", f"{summary['judgments']:,}"),
         *([("split documents", f"{split:,}")] if annotation.kind == "grades" else []),
         ("failed requests", f"{summary['failures']:,}"),
         ("spent in all", spent),
     ]
-    queries = plural(summary["queries"], "query", "queries")
     unpriced = " and calls of unknown price" if summary["unpriced"] else ""
     done = (
         f"{summary['scored']:,} of {plural(summary['documents'], 'document')} scored from "
-        f"{plural(judgments, kind)}; {plural(summary['failures'], 'request')} "
+        f"{plural(summary['judgments'], noun)}; {plural(summary['failures'], 'request')} "
         f"without one, {plural(summary['rejected'], 'bad input line')}, "
         f"{plural(len(summary['unscored']), 'query', 'queries')} without scores. "
         f"Spent in all: ${summary['dollars_in_all']:,.4f}{unpriced}."
@@ -79,20 +78,13 @@ def annotation_page(source: Source, run: Mapping[str, Any]) -> Page:
     parts = [f"{name} {options[name]}" for name in which if options.get(name) is not None]
     parts += ["both orders"] if options.get("both_orders") else []
     return Page(
-        title=f"{_TITLES.get(annotation.kind, 'Relevance scores of')} {queries}",
+        title=f"{_TITLES.get(annotation.kind, 'Relevance scores of')} "
+        f"{plural(summary['queries'], 'query', 'queries')}",
         tiles=tiles,
         lead=[said for said in (done, _outcome(annotation), _reading(annotation)) if said],
         notes=(", ".join((made, *parts)) + ".",),
         sections=[make(annotation) for make in SECTIONS],
     )
-
-
-def _judgments(annotation: Annotation) -> tuple[str, int]:
-    """What scores rest on is called so, and there are so many."""
-    if annotation.kind == "contests":  # who won them is no judgment on top of them
-        return "contest", sum(annotation.panel.votes.values())
-    kind = "verdict" if annotation.kind == "verdicts" else "judgment"
-    return kind, annotation.run["summary"]["judgments"]
 
 
 def _outcome(annotation: Annotation) -> str:
@@ -124,12 +116,12 @@ def _won(annotation: Annotation) -> str:
 
 
 def _decided(annotation: Annotation) -> str:
-    whole = annotation.verdicts.whole
+    whole = annotation.debates.whole
     if not whole.pairs:
         return ""
     flips = f", {whole.flipped:,} of them because the winner flips with the order"
     return (
-        f"{plural(whole.pairs, 'pair')} judged, {plural(whole.winners['tie'], 'tie')}"
+        f"{plural(whole.pairs, 'pair')} judged, {plural(whole.winners[TIE], 'tie')}"
         f"{flips if whole.both else ''}."
     )
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from zelo_ray.agreement.pairs import DECIDED, VOTES, VOTES_DECIDED, WITH_TIES
 from zelo_ray.formats.verdicts import HUMAN, PANEL
 from zelo_ray.report.figures import intervals
 from zelo_ray.report.grids import matrix
@@ -12,6 +13,13 @@ from zelo_ray.report.measured import Measured, Row, spans
 from zelo_ray.report.page import Cells, Chart, Figure, Section, Table, Text, estimate, number
 from zelo_ray.report.slopes import slopes
 
+_OF = {
+    WITH_TIES: "pairs",
+    DECIDED: "pairs decided",
+    VOTES: "votes",
+    VOTES_DECIDED: "votes decided",
+}
+"""What the scales of votes on pairs are called here."""
 _Told = tuple[tuple[str, str], str, str]
 """A figure's name and what it is relative to; what its axis says; how to read it."""
 _GRADING: tuple[_Told, ...] = (
@@ -125,7 +133,7 @@ def _votes(measured: Measured) -> list[Chart]:
     found: dict[tuple[str, ...], dict[tuple[str, str], float]] = {}
     for row in measured.rows("pairs"):
         if row["items"]:
-            cells = found.setdefault((row["coefficient"], row["scale"]), {})
+            cells = found.setdefault((row["coefficient"], _OF[row["scale"]]), {})
             a, b = row["rater_a"], row["rater_b"]
             cells[a, b] = cells[b, a] = row["value"]
     figures: dict[tuple[str, ...], Figure] = {}

@@ -1,69 +1,36 @@
 """Sections of a best-of run: who won, and how much of that is the order or the judge."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
+from zelo_ray.records import PANEL
 from zelo_ray.report.figures import intervals
 from zelo_ray.report.grids import matrix
 from zelo_ray.report.judged import Annotation
 from zelo_ray.report.page import Cells, Chart, Section, Table, Text, chance, number, plural
 from zelo_ray.report.raters import wilson
-from zelo_ray.report.tournaments import (
-    Tournament,
-    agreeing,
-    alike,
-    contestants,
-    ended,
-    recur,
-    stayed,
-    wins,
-)
+from zelo_ray.report.tournaments import Tournament, agreeing, alike, ended, stayed, wins
+from zelo_ray.report.wins import shares_chart, win_shares
 
-_NAMED = 30
-"""How many answers, and places in the order, a chart has."""
+_PLACES = 30
+"""How many places in the order a chart has."""
 
 
 def winners_section(annotation: Annotation) -> Section | None:
     """Who won, where the same names answer many queries."""
     tournaments = ended(annotation.tournaments)
-    if not recur(contestants(tournaments)):
+    best = win_shares(wins(tournaments))
+    if not best:
         return None
     _, by_chance, over = stayed(tournaments)
     caption = (
-        f"Which share of the tournaments that it was in an answer won, of "
-        f"{plural(over, 'tournament')} with a winner, with a 95% interval over queries. The line "
-        "is chance, where all answers are alike."
+        "Which share of the tournaments that it was in an answer won, the mean over queries, of "
+        f"{plural(over, 'tournament')} with a winner, with a 95% interval. The line is chance, "
+        "where all answers are alike."
     )
-    line_at = by_chance / over
-    chart = shares_chart(wins(tournaments), "share of tournaments won", caption, line_at)
+    chart = shares_chart(best, "share of tournaments won", caption, by_chance / over)
     return Section("winners", "Who won", (chart,))
-
-
-def shares_chart(
-    values: Mapping[str, Mapping[str, Sequence[float]]], title: str, caption: str, line_at: float
-) -> Chart:
-    """The mean of each name over its queries, the best names first.
-
-    Args:
-        values: numbers from 0 to 1, by name and by query.
-        title: of the axis.
-        caption: how to read it.
-        line_at: the share of a name that is like all others.
-    """
-    means = {
-        name: np.array([np.mean(told) for told in by_query.values()])
-        for name, by_query in values.items()
-    }
-    best = sorted(means, key=lambda name: (-means[name].mean(), name))
-    share = np.array([means[name].mean() for name in best[:_NAMED]])
-    low, high = wilson(share, np.array([len(means[name]) for name in best[:_NAMED]]))
-    notes = [f" ({plural(len(means[name]), 'query', 'queries')})" for name in best[:_NAMED]]
-    if len(best) > _NAMED:
-        caption += f" The first {_NAMED} of {len(best):,}."
-    figure = intervals(best[:_NAMED], {"": (share, low, high)}, title, line_at, notes=notes)
-    figure["layout"]["xaxis"] |= {"tickformat": ".0%", "rangemode": "tozero"}
-    return Chart({"": figure}, caption)
 
 
 def tournaments_section(annotation: Annotation) -> Section | None:
@@ -79,7 +46,7 @@ def tournaments_section(annotation: Annotation) -> Section | None:
 def _places(annotation: Annotation) -> Chart:
     """How often the winner stood at which place of the order."""
     over = ended(annotation.tournaments)
-    longest = min(_NAMED, max(len(each.line) for each in over))
+    longest = min(_PLACES, max(len(each.line) for each in over))
     won, reached, even = np.zeros((3, longest))
     queries = [set[str]() for _ in range(longest)]
     for each in over:
@@ -147,7 +114,7 @@ def _table(tournaments: Sequence[Tournament]) -> Table:
     for court in sorted({each.court for each in tournaments}):
         mine = [each for each in tournaments if each.court == court]
         won, by_chance, over = stayed(mine)
-        name = "the panel together" if court == "panel" else court
+        name = "the panel together" if court == PANEL else court
         cells = [f"{len(mine):,}", f"{over:,}", *(_share(n, over) for n in (won, by_chance))]
         rows.append([Text(name), *cells, *([_share(*alike(mine))] if repeated else [])])
     columns = ["judge", "tournaments", "with a winner", "first king won", "by chance"]

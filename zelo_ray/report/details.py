@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from zelo_ray.report import words
+from zelo_ray.formats.tables import schema_of
+from zelo_ray.records import Contest, Grade, Verdict, Vote
+from zelo_ray.report import as_votes
 from zelo_ray.report.page import packed, short
 from zelo_ray.report.source import starts
 
@@ -17,22 +19,10 @@ QUERIES = 1000
 BYTES = 13_000_000
 """Room for what the queries hold; with Plotly's 5 MB a page stays well under 20 MB."""
 COLUMNS = {
-    "votes": (
-        *("query_id", "doc_id_a", "doc_id_b", "judge", "preference", "swapped"),
-        "reasoning",
-    ),
-    "grades": (
-        *("query_id", "doc_id", "judge", "grade"),
-        *("facets_covered", "facets_missing", "rationale"),
-    ),
-    "contests": (
-        *("query_id", "judge", "repeat", "round", "left_id", "right_id", "winner_id"),
-        *("confidence", "verdict", "reasoning", "swapped", "king_id"),
-    ),
-    "verdicts": (
-        *("query_id", "doc_id_a", "doc_id_b", "judge", "winner", "average_scores"),
-        *("score_history", "arguments", "feedback", "reasoning", "swapped", "flipped"),
-    ),
+    "votes": schema_of(Vote).names,
+    "grades": schema_of(Grade).names,
+    "contests": schema_of(Contest).names,
+    "verdicts": schema_of(Verdict).names,
 }
 """By the name of a table of judgments, the columns that `pack` reads."""
 
@@ -135,11 +125,12 @@ def _votes(entry: Entry, table: pa.Table) -> dict[str, Any]:
 
 
 def _contests(entry: Entry, table: pa.Table) -> dict[str, Any]:
-    return _compared(entry, map(words.of_contest, table.to_pylist()))
+    return _compared(entry, (as_votes.contest(Contest(**row)) for row in table.to_pylist()))
 
 
 def _verdicts(entry: Entry, table: pa.Table) -> dict[str, Any]:
-    return _compared(entry, map(words.of_verdict, table.to_pylist()), _DEBATE)
+    found = (as_votes.verdict(Verdict(**row)) for row in table.to_pylist())
+    return _compared(entry, found, _DEBATE)
 
 
 def _compared(

@@ -8,11 +8,14 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from zelo_ray.report import details, gradings, outcomes, panel, tournaments
+from zelo_ray.report import as_votes, debates, details, gradings, panel, tournaments
 from zelo_ray.report.page import Link, short
 from zelo_ray.report.source import Source, starts
 
 Kind = Literal["battles", "grades", "both", "contests", "verdicts"]
+
+JUDGMENTS = {"contests": "contest", "verdicts": "verdict"}
+"""What one row of these tables is called; of others a judgment."""
 
 _TABLES: Mapping[Kind, list[str]] = {
     "battles": ["votes"],
@@ -23,8 +26,8 @@ _TABLES: Mapping[Kind, list[str]] = {
 }
 _VOTES: Mapping[str, tuple[Sequence[str], Callable[[pa.Table], pa.Table]]] = {
     "votes": (panel.COLUMNS, lambda votes: votes),
-    "contests": (tournaments.COLUMNS, tournaments.as_votes),
-    "verdicts": (outcomes.COLUMNS, outcomes.as_votes),
+    "contests": (as_votes.CONTESTS, as_votes.contests),
+    "verdicts": (as_votes.VERDICTS, as_votes.verdicts),
 }
 """What tells which document of a pair a judge prefers: its columns, and how to read them."""
 _NUMBERS = ("score", "std_error", "grade", "disagreement", "absolute_score", "absolute_error")
@@ -145,8 +148,8 @@ class Annotation:
         """The judges' words on pairs, summed up."""
         for kind in self.kinds:
             if kind in _VOTES:
-                columns, as_votes = _VOTES[kind]
-                return panel.panel_of(map(as_votes, self.source.chunks(kind, columns)))
+                columns, read = _VOTES[kind]
+                return panel.panel_of(map(read, self.source.chunks(kind, columns)))
         return panel.Panel()
 
     @cached_property
@@ -162,11 +165,11 @@ class Annotation:
         )
 
     @cached_property
-    def verdicts(self) -> outcomes.Verdicts:
+    def debates(self) -> debates.Debates:
         """What judges decided, summed up."""
         if "verdicts" not in self.kinds:
-            return outcomes.Verdicts()
-        return outcomes.verdicts_of(self.source.out)
+            return debates.Debates()
+        return debates.debates_of(self.source.out)
 
     @cached_property
     def gradings(self) -> gradings.Gradings:

@@ -34,13 +34,14 @@ def judges_section(annotation: Annotation) -> Section:
         tally = asked.get(name)
         rows.append([Text(name), *gave, *lost, *(_spent(tally) if tally else [""] * len(now))])
     what = f"{', '.join(given)} and failures" if given else "failures"
-    table = Table(
-        (*columns, *now),
-        rows,
+    caption = (
         f"{what.capitalize()} by kind are of the results as they stand. The others are of this run "
-        "alone: what was known from runs before, asked now, answered well, and what it cost.",
-        frozenset((*columns[1:], *now)),
+        "alone: what was known from runs before, asked now, answered well, and what it cost."
     )
+    if spared := sum(tally.get("spared", 0) for tally in asked.values()):
+        were = "was" if spared == 1 else "were"
+        caption += f" {plural(spared, 'request')} that {were} planned {were} not needed in the end."
+    table = Table((*columns, *now), rows, caption, frozenset((*columns[1:], *now)))
     return Section("judges", "Judges", (table,))
 
 

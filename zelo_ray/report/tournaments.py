@@ -12,9 +12,6 @@ import pyarrow as pa
 from zelo_ray.formats.results import read_table
 from zelo_ray.records import PANEL
 
-COLUMNS = ("query_id", "judge", "left_id", "right_id", "winner_id", "swapped")
-"""The columns of contests that `as_votes` reads."""
-
 _CONTESTS = ("query_id", "judge", "repeat", "round", "left_id", "right_id")
 _WINNERS = ("query_id", "judge", "repeat", "winner_id")
 
@@ -76,20 +73,6 @@ def ended(tournaments: Iterable[Tournament]) -> list[Tournament]:
     return [each for each in tournaments if each.winner_id in each.line]
 
 
-def recur(ids_by_query: Mapping[str, Iterable[str]]) -> bool:
-    """Whether ids stand for the same thing in many queries, as those of assistants do."""
-    counts = Counter(one for ids in ids_by_query.values() for one in set(ids))
-    return counts.total() >= 2 * len(counts) > 0
-
-
-def contestants(tournaments: Iterable[Tournament]) -> dict[str, set[str]]:
-    """By query, the answers that met in its tournaments."""
-    found: dict[str, set[str]] = {}
-    for each in tournaments:
-        found.setdefault(each.query_id, set()).update(each.line)
-    return found
-
-
 def wins(tournaments: Iterable[Tournament]) -> dict[str, dict[str, list[float]]]:
     """By answer and query, 1 for each tournament that it won, 0 for each other one it was in.
 
@@ -141,23 +124,6 @@ def agreeing(tournaments: Iterable[Tournament], courts: Sequence[str]) -> np.nda
     for (i, j, same), times in counts.items():
         agreed[:, i, j] += (times, times * same)
     return agreed
-
-
-def as_votes(contests: pa.Table) -> pa.Table:
-    """Contests as votes for one of two documents, of which the king is the first."""
-    left, right, winner = (
-        contests[name].to_numpy() for name in ("left_id", "right_id", "winner_id")
-    )
-    preference = (winner == right).astype(np.float64) - (winner == left).astype(np.float64)
-    columns = {
-        "query_id": contests["query_id"],
-        "doc_id_a": contests["left_id"],
-        "doc_id_b": contests["right_id"],
-        "judge": contests["judge"],
-        "preference": preference,
-        "swapped": contests["swapped"],
-    }
-    return pa.table(columns)
 
 
 def _rows(table: pa.Table) -> Iterable[tuple[Any, ...]]:

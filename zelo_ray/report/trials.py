@@ -5,6 +5,7 @@ from functools import cached_property
 from math import isnan
 from typing import Any
 
+from zelo_ray.agreement.pairs import A_OR_NOT, DECIDED, WITH_TIES
 from zelo_ray.report.figures import intervals
 from zelo_ray.report.measured import spans
 from zelo_ray.report.page import (
@@ -21,10 +22,11 @@ from zelo_ray.report.page import (
 )
 from zelo_ray.report.source import Source, bare
 from zelo_ray.report.spread import Axis, spread
+from zelo_ray.trials import Bill
 
 Row = Mapping[str, Any]
-_LEADING = ("0-2", "agreement")
-_SCALES = {"0-2": "with ties", ">=2": "A is better", "0-1": "both decided"}
+_LEADING = (WITH_TIES, "agreement")
+_SCALES = {WITH_TIES: "with ties", A_OR_NOT: "A is better", DECIDED: "both decided"}
 
 
 class Trials:
@@ -67,15 +69,15 @@ def trials_page(source: Source, record: Mapping[str, Any]) -> Page:
 
 def _tiles(trials: Trials) -> list[tuple[str, str]]:
     record, best = trials.record, trials.rows[0]
-    paid = record["together"]
+    paid = Bill(**record["together"])
     tiles = [
         (f"agreement of {short(best['protocol'], 40)}", _estimate(best, "agreement")),
         ("queries", f"{record['queries']:,}"),
         ("items", f"{record['items']:,}"),
-        ("calls", f"{paid['calls']:,}"),
+        ("calls", f"{paid.calls:,}"),
     ]
-    if paid["dollars"] or paid["unpriced"]:
-        tiles.append(("paid", f"${paid['dollars']:,.4f}" + (" + ?" if paid["unpriced"] else "")))
+    if paid.dollars or paid.unpriced:
+        tiles.append(("paid", paid.told))
     return tiles
 
 
@@ -142,7 +144,7 @@ def cost_section(trials: Trials) -> Section | None:
             _estimate(row, "agreement"),
             *(number(row[name]) for name in ("agreement_decided", "alpha", "mcc")),
             f"{row['calls']:,.0f}",
-            _dollars(row),
+            Bill(0, row["dollars_known"], row["unpriced"]).told,
             _cost(row, trials.unit),
         ]
         for row in trials.rows
@@ -207,10 +209,6 @@ def _axis(rows: list[Row], name: str, title: str, form: str) -> Axis:
 
 def _estimate(row: Row, name: str, form: str = ".3f") -> str:
     return estimate(row[name], row[f"{name}_low"], row[f"{name}_high"], form)
-
-
-def _dollars(row: Row) -> str:
-    return "?" if isnan(row["dollars"]) else f"${row['dollars']:,.4f}"
 
 
 def _cost(row: Row, unit: str) -> str:

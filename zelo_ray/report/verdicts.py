@@ -1,28 +1,30 @@
 """Sections of a run of debates, or of their baselines: who won, by how much, how often it flips."""
 
+from typing import get_args
+
 import numpy as np
 
-from zelo_ray.report.contests import shares_chart
+from zelo_ray.records import TIE, Side
+from zelo_ray.report.debates import Decisions
 from zelo_ray.report.figures import histogram
 from zelo_ray.report.judged import Annotation
-from zelo_ray.report.outcomes import Outcomes
 from zelo_ray.report.page import Cells, Chart, Section, Table, Text, chance, number
-from zelo_ray.report.tournaments import recur
+from zelo_ray.report.wins import shares_chart, win_shares
 
 
 def verdicts_section(annotation: Annotation) -> Section | None:
     """What each judge decided, who won, and by how much."""
-    found = annotation.verdicts
+    found = annotation.debates
     if not found.by_judge:
         return None
     charts = []
-    if recur(found.queries):
+    if best := win_shares(found.wins):
         charts.append(
             shares_chart(
-                found.wins,
+                best,
                 "share of pairs won",
-                "Which share of the pairs that it was in an answer won, a tie for half, with a 95% "
-                "interval over queries. The line is where all answers are alike.",
+                "Which share of the pairs that it was in an answer won, a tie for half, the mean "
+                "over queries, with a 95% interval. The line is where all answers are alike.",
                 0.5,
             )
         )
@@ -30,7 +32,7 @@ def verdicts_section(annotation: Annotation) -> Section | None:
     return Section("verdicts", "Verdicts", [*charts, _table(found.by_judge)])
 
 
-def _gaps(by_judge: dict[tuple[str, str], Outcomes]) -> Chart:
+def _gaps(by_judge: dict[tuple[str, str], Decisions]) -> Chart:
     """How the differences of mean scores are distributed."""
     told = {judge: each.gaps for (_, judge), each in by_judge.items()}
     if len(told) > 1:
@@ -50,14 +52,14 @@ def _gaps(by_judge: dict[tuple[str, str], Outcomes]) -> Chart:
     )
 
 
-def _table(by_judge: dict[tuple[str, str], Outcomes]) -> Table:
+def _table(by_judge: dict[tuple[str, str], Decisions]) -> Table:
     both = any(each.both for each in by_judge.values())
-    columns = ["judge", "method", "pairs", "model_a won", "model_b won", "tie", "rounds"]
+    columns = ["judge", "method", "pairs", "model_a won", "model_b won", TIE, "rounds"]
     columns += ["flipped"] if both else []
     rows: list[Cells] = []
     for (method, judge), each in sorted(by_judge.items(), key=lambda item: item[0][::-1]):
-        shares = (each.winners[name] / each.pairs for name in ("model_a", "model_b", "tie"))
-        cells = [*map(chance, shares), number(float(np.mean(each.rounds)), ".2f")]
+        won = (each.winners[name] / each.pairs for name in get_args(Side))
+        cells = [*map(chance, won), number(float(np.mean(each.rounds)), ".2f")]
         flips = chance(each.flipped / each.both) if each.both else number(None)
         rows.append([Text(judge), method, f"{each.pairs:,}", *cells, *([flips] if both else [])])
     caption = (

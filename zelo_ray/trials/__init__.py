@@ -8,15 +8,14 @@ judged, and neither right nor wrong.
 from zelo_ray.trials.costs import Bill, bills_of, by_query, cap, capped, pools_in, requests_of
 from zelo_ray.trials.files import RECORD, write_outcome
 from zelo_ray.trials.measured import measure, word, words_of
-from zelo_ray.trials.outcome import Estimate, Outcome, Trial
+from zelo_ray.trials.outcome import Outcome, Trial
 from zelo_ray.trials.people import Item, People, read_people
 from zelo_ray.trials.plans import plans, unused_by_all
-from zelo_ray.trials.told import told
+from zelo_ray.trials.terminal import terminal
 
 __all__ = [
     "RECORD",
     "Bill",
-    "Estimate",
     "Item",
     "Outcome",
     "People",
@@ -30,7 +29,7 @@ __all__ = [
     "pools_in",
     "read_people",
     "requests_of",
-    "told",
+    "terminal",
     "unused_by_all",
     "word",
     "words_of",

@@ -6,7 +6,9 @@ does not depend on which others ran, nor in what order. Nor does what it may sti
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import nan
 
+from zelo_ray.bookkeeping import money
 from zelo_ray.config import Options
 from zelo_ray.formats.pools import Limits, read_lines
 from zelo_ray.ledger import Ledger, read_rows
@@ -28,6 +30,18 @@ class Bill:
         self.calls += other.calls
         self.dollars += other.dollars
         self.unpriced += other.unpriced
+
+    @property
+    def price(self) -> float:
+        """US dollars; NaN where not all are known."""
+        return nan if self.unpriced else self.dollars
+
+    @property
+    def told(self) -> str:
+        """The dollars, with a question mark for those that are not known besides."""
+        if not self.unpriced:
+            return money(self.dollars)
+        return f"{money(self.dollars)} + ?" if self.dollars else "?"
 
 
 class _Noting:

@@ -12,11 +12,12 @@ from zelo_ray.trials.measured import FIGURES
 from zelo_ray.trials.outcome import Cost, Outcome, Trial
 
 RECORD = "protocols.json"
-_COUNTS = ("items", "judged", "correct", "decided", "decided_correct", "queries", "unpriced")
+_COUNTS = ("items", "judged", "correct", "decided", "decided_correct", "queries")
 _TRIALS = pa.schema(
     [
         ("protocol", pa.string()),
-        *((name, pa.int64()) for name in _COUNTS),
+        *((name, pa.int64()) for name in (*_COUNTS, "unpriced")),
+        ("dollars_known", pa.float64()),
         *((f"{name}{end}", pa.float64()) for name in FIGURES for end in ("", "_low", "_high")),
     ]
 )
@@ -38,8 +39,8 @@ def write_outcome(out: str, outcome: Outcome) -> None:
 def _rows(trials: Sequence[Trial]) -> list[dict[str, Any]]:
     rows = []
     for trial in trials:
-        row: dict[str, Any] = {"protocol": trial.protocol, "unpriced": trial.bill.unpriced}
-        row |= {name: getattr(trial, name) for name in _COUNTS if name != "unpriced"}
+        row: dict[str, Any] = {name: getattr(trial, name) for name in ("protocol", *_COUNTS)}
+        row |= {"unpriced": trial.bill.unpriced, "dollars_known": trial.bill.dollars}
         for name, figure in trial.figures.items():
             row |= {name: figure.value, f"{name}_low": figure.low, f"{name}_high": figure.high}
         rows.append(row)

@@ -1,36 +1,42 @@
 """Protocols against people: on which items they say the same, and what a correct verdict costs."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import combinations
 from math import isfinite
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from zelo_ray.agreement import COEFFICIENTS, Agreement, Ratings, agreements
-from zelo_ray.agreement.differences import Difference, differences
-from zelo_ray.agreement.intervals import FEWEST, draws, interval
+from zelo_ray.agreement import COEFFICIENTS, Ratings
+from zelo_ray.agreement.counts import Floats
+from zelo_ray.agreement.estimates import Estimate, estimate, quotient
+from zelo_ray.agreement.pairs import (
+    A_BETTER,
+    A_OR_NOT,
+    B_BETTER,
+    DECIDED,
+    TIE,
+    WITH_TIES,
+    differ,
+    with_people,
+)
 from zelo_ray.formats.results import read_table
 from zelo_ray.formats.verdicts import HUMAN
 from zelo_ray.trials.costs import Bill
-from zelo_ray.trials.outcome import Cost, Estimate, Outcome, Trial
-from zelo_ray.trials.people import A_BETTER, B_BETTER, TIE, Item
+from zelo_ray.trials.outcome import Cost, Outcome, Trial
+from zelo_ray.trials.people import Item
 
-Floats = NDArray[np.float64]
 Words = NDArray[np.int16]
 
 _COEFFICIENTS = {name: COEFFICIENTS[name] for name in ("agreement", "alpha-nominal", "mcc")}
 _OF_AGREEMENT = {
-    "agreement": ("0-2", "agreement"),
-    "alpha": ("0-2", "alpha-nominal"),
-    "mcc": (">=2", "mcc"),
-    "agreement_decided": ("0-1", "agreement"),
-    "alpha_decided": ("0-1", "alpha-nominal"),
-    "mcc_decided": ("0-1", "mcc"),
+    "agreement": (WITH_TIES, "agreement"),
+    "alpha": (WITH_TIES, "alpha-nominal"),
+    "mcc": (A_OR_NOT, "mcc"),
+    "agreement_decided": (DECIDED, "agreement"),
+    "alpha_decided": (DECIDED, "alpha-nominal"),
+    "mcc_decided": (DECIDED, "mcc"),
 }
-"""By the name of a figure: the scale and the coefficient that it is. The words on an item are 0 for
-B, 1 for a tie and 2 for A; on the decided ones 0 for B and 1 for A."""
+"""By the name of a figure: the scale and the coefficient that it is."""
 FIGURES = (*_OF_AGREEMENT, "dollars", "calls", "dollars_per_correct", "calls_per_correct")
 """What is told of a protocol, in this order."""
 _EQUAL = 1e-9
@@ -79,12 +85,18 @@ def measure(
     said = np.array([[item.word for item in items], *words.values()], dtype=np.int16)
     ratings = Ratings((HUMAN, *words), said, query.astype(np.int64), 3)
     chance = {"resamples": resamples, "seed": seed}
-    outcome = Outcome([], [], _differences(ratings, **chance), together)
+    differences = [
+        one
+        for one in differ(ratings, words, _COEFFICIENTS, **chance)
+        if (one.scale, one.coefficient) in _OF_AGREEMENT.values()
+    ]
+    outcome = Outcome([], [], differences, together)
+    agreed = _agreement(ratings, chance)
     for row, name in enumerate(words, start=1):
         billed = [bills[name].get(query_id, Bill()) for query_id in query_ids]
         costs = [*_by_query(ratings, row, query_ids, billed)]
         right = np.array([float(cost.correct) for cost in costs])
-        figures = _agreement(ratings, row, **chance) | _costs(billed, right, **chance)
+        figures = agreed[name] | _costs(billed, right, chance)
         outcome.trials.append(_trial(said[[0, row]], name, costs, billed, figures))
         outcome.costs += costs
     return outcome
@@ -100,8 +112,7 @@ def _by_query(
         for each in (np.ones(len(said)), said >= 0, said == human)
     )
     for query_id, bill, *counts in zip(query_ids, bills, *columns, strict=True):
-        spent = np.nan if bill.unpriced else bill.dollars
-        yield Cost(ratings.raters[row], query_id, bill.calls, spent, *counts)
+        yield Cost(ratings.raters[row], query_id, bill.calls, bill.price, *counts)
 
 
 def _trial(
@@ -129,61 +140,35 @@ def _trial(
     )
 
 
-def _decided(ratings: Ratings) -> Ratings:
-    """The same, on two levels: ties are taken as if nothing had been said."""
-    said = np.select([ratings.grades == A_BETTER, ratings.grades == B_BETTER], [1, 0], -1)
-    return Ratings(ratings.raters, said.astype(np.int16), ratings.queries, 2)
-
-
-def _agreement(ratings: Ratings, row: int, *, resamples: int, seed: int) -> dict[str, Estimate]:
-    two = Ratings(
-        (HUMAN, ratings.raters[row]), ratings.grades[[0, row]], ratings.queries, ratings.levels
-    )
-    found: dict[tuple[str, str], Agreement] = {}
-    for each in (two, _decided(two)):
-        known, _ = agreements(
-            each, {}, _COEFFICIENTS, thresholds=[A_BETTER], resamples=resamples, seed=seed
+def _agreement(ratings: Ratings, chance: Mapping[str, int]) -> dict[str, dict[str, Estimate]]:
+    """By protocol, the figures of `_OF_AGREEMENT`."""
+    found = {
+        (one.rater_b, one.scale, one.coefficient): Estimate(
+            one.value, one.low, one.high, one.queries
         )
-        found |= {(one.scale, one.coefficient): one for one in known}
+        for one in with_people(ratings, _COEFFICIENTS, **chance)
+    }
     return {
-        name: Estimate(found[of].value, found[of].low, found[of].high)
-        for name, of in _OF_AGREEMENT.items()
+        protocol: {name: found[protocol, *of] for name, of in _OF_AGREEMENT.items()}
+        for protocol in ratings.raters[1:]
     }
 
 
 def _costs(
-    bills: Sequence[Bill], correct: NDArray[Any], *, resamples: int, seed: int
+    bills: Sequence[Bill], correct: Floats, chance: Mapping[str, int]
 ) -> dict[str, Estimate]:
     """What all was, and what a correct verdict was, in dollars and in calls."""
-    dollars = np.array([np.nan if bill.unpriced else bill.dollars for bill in bills])
-    calls = np.array([float(bill.calls) for bill in bills])
-    queries = len(bills)
-    drawn = draws(queries, resamples if queries >= FEWEST else 0, seed)
+    every = np.ones(len(bills), np.bool_)  # a query that nothing was right of cost all the same
     found = {}
-    for name, spent in (("dollars", dollars), ("calls", calls)):
-        sums, rights = drawn @ spent, drawn @ correct
-        value, right = float(spent.sum()), float(correct.sum())
-        found[name] = _with_interval(value, sums, queries)
-        each = value / right if right else np.nan
-        per = np.divide(sums, rights, out=np.full_like(sums, np.nan), where=rights > 0)
-        found[f"{name}_per_correct"] = _with_interval(each, per, queries)
+    for name, spent in (
+        ("dollars", [bill.price for bill in bills]),
+        ("calls", [float(bill.calls) for bill in bills]),
+    ):
+        table = np.stack([np.array(spent), correct], axis=1)
+        found[name] = estimate(table, every, _first, chance)
+        found[f"{name}_per_correct"] = estimate(table, every, quotient, chance)
     return found
 
 
-def _with_interval(value: float, samples: Floats, queries: int) -> Estimate:
-    return Estimate(value, *(interval(samples, queries) if isfinite(value) else (np.nan, np.nan)))
-
-
-def _differences(ratings: Ratings, *, resamples: int, seed: int) -> list[Difference]:
-    """Every two protocols, with ties and on what all decided."""
-    pairs = [*combinations(ratings.raters[1:], 2)]
-    found: list[Difference] = []
-    for each, cuts in ((ratings, [A_BETTER]), (_decided(ratings), [])):
-        found += differences(
-            *(each, HUMAN, pairs, _COEFFICIENTS),
-            resamples=resamples,
-            seed=seed,
-            thresholds=cuts,
-        )
-    wanted = set(_OF_AGREEMENT.values())
-    return [one for one in found if (one.scale, one.coefficient) in wanted]
+def _first(sums: Floats) -> Floats:
+    return sums[..., 0]

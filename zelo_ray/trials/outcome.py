@@ -2,23 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from math import inf, isnan, nan
+from math import inf, isnan
 from typing import Literal
 
 from zelo_ray.agreement.differences import Difference
+from zelo_ray.agreement.estimates import Estimate
 from zelo_ray.trials.costs import Bill
 
 Unit = Literal["dollars", "calls"]
 """What a protocol's cost is told in: calls where dollars are not known, or all is free."""
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """A figure and its 95% interval over samples of queries; NaN where it is not known."""
-
-    value: float = nan
-    low: float = nan
-    high: float = nan
 
 
 @dataclass(frozen=True, slots=True)

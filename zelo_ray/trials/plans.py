@@ -1,8 +1,9 @@
 """Which protocols are compared, and the options with which each of them runs."""
 
+from collections.abc import Iterable
+
 from zelo_ray.config import OptionError, Options, TrialsOptions
-from zelo_ray.protocols import PROTOCOLS, refuse_unknown
-from zelo_ray.protocols import module as protocol_module
+from zelo_ray.protocols import PROTOCOLS, refuse_unknown, unused
 
 _NOT_ALONE = "zelo+graded"
 """Its scores are those of zelo."""
@@ -32,19 +33,17 @@ def plans(options: TrialsOptions, pools: tuple[str, ...]) -> dict[str, Options]:
             out=f"{options.out.rstrip('/')}/{name}",
             ledger=options.books,
             protocol=name,
-            **{each: getattr(options, each) for each in given - _unused(name)},
+            **{each: getattr(options, each) for each in given - _unused(options, name)},
         )
         for name in names
     }
 
 
-def _unused(protocol: str) -> set[str]:
-    """The options that other protocols use, and this one does not."""
-    special = set[str]().union(*(protocol_module(name).USES for name in PROTOCOLS))
-    return special - protocol_module(protocol).USES
+def _unused(options: TrialsOptions, protocol: str) -> set[str]:
+    """The options that were given and that a protocol does not use."""
+    return {*unused(options.model_copy(update={"protocol": protocol}))} - _OWN
 
 
-def unused_by_all(options: TrialsOptions, plans: dict[str, Options]) -> list[str]:
-    """The options that were given and that none of the protocols uses."""
-    left = set.intersection(*(_unused(name) for name in plans))
-    return sorted(options.model_fields_set & left - _OWN)
+def unused_by_all(options: TrialsOptions, names: Iterable[str]) -> list[str]:
+    """The options that were given and that none of these protocols uses."""
+    return sorted(set.intersection(*(_unused(options, name) for name in names)))

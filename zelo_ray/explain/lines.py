@@ -2,13 +2,8 @@
 
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import zip_longest
 
 from zelo_ray.records import PANEL, Contest, Grade, Score, Verdict, Vote, Winner
-
-TIE = "tie"
-
-_GAIN = {"model_a": -1, TIE: 0, "model_b": 1}
 
 
 def of_grade(grade: Grade) -> Iterator[str]:
@@ -84,7 +79,7 @@ def _debates(
 
 def _debate(doc_id: str, verdict: Verdict) -> Iterator[str]:
     is_b = verdict.doc_id_b == doc_id
-    gain = _GAIN[verdict.winner] if is_b else -_GAIN[verdict.winner]
+    gain = verdict.preference if is_b else -verdict.preference
     seen = 2 if is_b != verdict.swapped else 1
     mine, other = verdict.average_scores[::-1] if is_b else verdict.average_scores
     yield (
@@ -93,15 +88,14 @@ def _debate(doc_id: str, verdict: Verdict) -> Iterator[str]:
     )
     if verdict.flipped:
         yield from _indented("flipped: the other order has another winner, so it is a tie")
-    rounds = (verdict.score_history, verdict.arguments, verdict.feedback, verdict.reasoning)
-    for number, (scores, arguments, feedback, why) in enumerate(zip_longest(*rounds), 1):
+    for number, (scores, arguments, feedback, why) in enumerate(verdict.by_round(), 1):
         mine, other = scores[::-1] if is_b else scores
         yield f"    round {number}: {mine:.4g} to {other:.4g}"
-        sides = (arguments[::-1] if is_b else arguments) if arguments else ()
+        sides = arguments[::-1] if is_b else arguments
         for whose, argument in zip(("for", "against"), sides, strict=bool(sides)):
             yield from _indented(f"{whose}: {argument}")
         yield from _indented(f"feedback: {feedback}" if feedback else "")
-        yield from _indented(why or "")
+        yield from _indented(why)
 
 
 def _tournament(
@@ -111,7 +105,7 @@ def _tournament(
     yield f"tournament of {whose}, {end}"
     for each in contests:
         left = each.left_id == doc_id
-        gain = 0 if each.winner_id == TIE else 1 if each.winner_id == doc_id else -1
+        gain = -each.preference if left else each.preference
         opponent, as_king = (each.right_id, ", as king") if left else (each.left_id, "")
         seen = 1 if left != each.swapped else 2
         who = f"{each.judge}, " if together else ""

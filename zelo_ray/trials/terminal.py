@@ -7,16 +7,17 @@ from rich.markup import escape
 from rich.table import Table
 
 from zelo_ray.agreement.differences import Difference
-from zelo_ray.bookkeeping import money
+from zelo_ray.agreement.estimates import Estimate
+from zelo_ray.agreement.pairs import WITH_TIES
 from zelo_ray.trials.costs import Bill
-from zelo_ray.trials.outcome import Estimate, Outcome, Trial
+from zelo_ray.trials.outcome import Outcome, Trial
 
-_LEADING = ("0-2", "agreement")
+_LEADING = (WITH_TIES, "agreement")
 """The scale and the coefficient by which protocols are put in order."""
 _SENTENCES = 10
 
 
-def told(outcome: Outcome, width: int = 160) -> Iterator[Table | str]:
+def terminal(outcome: Outcome, width: int = 160) -> Iterator[Table | str]:
     """The protocols by agreement with people; then which differences are sure, and what is missing.
 
     Args:
@@ -66,16 +67,9 @@ def _row(trial: Trial, unit: str, whole: int) -> list[str]:
         _cell(figures["agreement_decided"], ".2f"),
         _cell(figures["alpha"], "z.2f"),
         f"{trial.bill.calls:,}",
-        spent(trial.bill),
+        trial.bill.told,
         _cell(figures[f"{unit}_per_correct"], ".2g", whole=whole > 1),
     ]
-
-
-def spent(bill: Bill) -> str:
-    """Dollars; with a question mark where not all are known."""
-    if not bill.unpriced:
-        return money(bill.dollars)
-    return f"{money(bill.dollars)} + ?" if bill.dollars else "?"
 
 
 def _cell(figure: Estimate, form: str, *, whole: bool = False) -> str:
@@ -102,7 +96,7 @@ def _shared(outcome: Outcome) -> Iterator[str]:
         sums.add(trial.bill)
     if shared := sums.calls - outcome.together.calls:
         yield (
-            f"paid in all: {spent(outcome.together)} for {outcome.together.calls:,} calls; "
+            f"paid in all: {outcome.together.told} for {outcome.together.calls:,} calls; "
             f"{shared:,} more are counted above, for replies that several protocols use"
         )
 

@@ -22,7 +22,6 @@ NUMBER = r"(?:0|[1-9][0-9]*)(?:\.[0-9]+)?"
 """A score as a text may give it: 7 or 7.5, without sign or exponent."""
 
 T = TypeVar("T")
-_PREFERENCES: Mapping[Side, float] = {"model_a": -1.0, "tie": 0.0, "model_b": 1.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,8 +217,14 @@ def _votes(verdicts: Sequence[Verdict]) -> list[Vote]:
     """A vote for each judge and pair."""
     votes = {
         (v.doc_id_a, v.doc_id_b, v.judge): Vote(
-            *(v.query_id, v.doc_id_a, v.doc_id_b, v.judge),
-            *(_PREFERENCES[v.winner], v.swapped, "", v.keys[-1]),
+            query_id=v.query_id,
+            doc_id_a=v.doc_id_a,
+            doc_id_b=v.doc_id_b,
+            judge=v.judge,
+            preference=v.preference,
+            swapped=v.swapped,
+            reasoning="",
+            key=v.keys[-1],
         )
         for v in verdicts
     }

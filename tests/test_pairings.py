@@ -1,0 +1,319 @@
+"""What holds for debate and its baselines alike: what is asked, in which order, what it gives."""
+
+import json
+from dataclasses import replace
+from functools import cache
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.builders import PANEL, CountingShelf, Shelf, options_of, pool_of
+from tests.debates import (
+    FORGERIES,
+    GOLDEN,
+    ONE,
+    POOL,
+    TRANSCRIPTS,
+    blocks,
+    play,
+    scoring,
+    transcripts,
+)
+from zelo_ray.protocols import advance, baseline_strong, baseline_weak, samre
+from zelo_ray.protocols.baseline_strong import _TAG, Analysed, Tagged
+from zelo_ray.protocols.baseline_weak import FinalScores
+from zelo_ray.protocols.samre import Defence, Feedback, RoundScores
+from zelo_ray.records import Document, Pool, verdict_schema
+
+EACH = (samre, baseline_strong, baseline_weak)
+WAYS = {
+    "samre": (samre, {}),
+    "strong": (baseline_strong, {}),
+    "strong, as JSON": (baseline_strong, {"structured": True}),
+    "strong, as often as a debate": (baseline_strong, {"rounds": "samre"}),
+    "weak": (baseline_weak, {}),
+}
+each_protocol = pytest.mark.parametrize("protocol", EACH)
+each_way = pytest.mark.parametrize(("protocol", "fields"), WAYS.values(), ids=WAYS)
+
+
+def first_asked(protocol, pool=POOL, panel=PANEL, **fields):
+    return advance(protocol.rounds(pool, panel, options_of(**fields)), Shelf()).missing
+
+
+def swapped(request):
+    return request.documents[0].id == "doc-9"
+
+
+def fair(request):
+    """Worths of a judge that gives A and B their due."""
+    return (7, 8) if swapped(request) else (8, 7)
+
+
+def favour_the_first(request):
+    return 8, 7
+
+
+golden = cache(transcripts)
+
+
+@pytest.mark.parametrize("name", ["systems", *TRANSCRIPTS])
+def test_the_transcript_is_the_golden_one(name):
+    """Every change of a prompt asks and pays for everything anew: it takes a new file's name."""
+    kept = json.loads(GOLDEN.read_text(encoding="utf-8"))
+    assert list(kept) == list(golden())
+    assert golden()[name] == kept[name]
+
+
+# What is shown
+
+
+@each_way
+@pytest.mark.parametrize("text", FORGERIES)
+def test_a_document_cannot_close_its_block(protocol, fields, text):
+    """Not even with an earlier prompt's code."""
+    for place in (0, 1):
+        texts = ["harmless", "harmless too"]
+        texts[place] = text
+        code = "0" * 12
+        for _ in range(2):
+            shown = [each.replace("{code}", code) for each in texts]
+            pool = Pool("q", "query", tuple(Document(f"d{i}", t) for i, t in enumerate(shown)))
+            code, found = blocks(first_asked(protocol, pool, ONE, **fields)[0].user)
+            answers = {found["Answer 1"], found["Answer 2"]}
+            assert (found["question"], answers) == ("query", set(shown))
+            assert not any(code in each for each in found.values())
+
+
+@each_protocol
+@settings(deadline=None, max_examples=40)
+@given(data=st.data())
+def test_nothing_in_a_pool_can_close_a_block(protocol, data):
+    each = st.lists(st.text(max_size=20) | st.sampled_from(FORGERIES), max_size=4).map("\n".join)
+    query, *texts = (data.draw(each) for _ in range(3))
+    pool = Pool("q", query, tuple(Document(f"d{i}", text) for i, text in enumerate(texts)))
+    for request in first_asked(protocol, pool, ONE):
+        code, found = blocks(request.user)
+        assert set(found) == {"question", "Answer 1", "Answer 2"}
+        assert [*found.values()] == [query, *(d.content for d in request.documents)]
+        assert request.user.count(code) == 7
+
+
+@each_way
+def test_ids_metadata_and_judges_are_not_shown(protocol, fields):
+    _, asked = play(protocol, scoring(fair), panel=PANEL, **fields)
+    names = ("query-7", "doc-8", "doc-9", "worth", "openai", "anthropic", "model_")
+    for request in (request for requests in asked for request in requests):
+        assert not any(name in request.user + request.system for name in names)
+
+
+@each_protocol
+def test_documents_past_the_limit_and_past_their_length_are_not_shown(protocol):
+    pool = Pool("q", "query", tuple(Document(f"d{i}", f"{i} " + "x" * 999) for i in range(3)))
+    asked = first_asked(protocol, pool, ONE, document_limit=2, document_tokens=16)
+    assert {d.id for request in asked for d in request.documents} == {"d0", "d1"}
+    assert not any("x" * 64 in request.user for request in asked)
+
+
+# What is planned
+
+
+@each_protocol
+def test_the_same_seed_asks_the_same_and_another_does_not(protocol):
+    def keys(seed):
+        return {r.key for r in first_asked(protocol, pool_of(range(12)), seed=seed, cycles=2)}
+
+    assert keys(1) == keys(1) != keys(2)
+
+
+@each_protocol
+def test_another_panel_leaves_the_requests_of_the_others_alone(protocol):
+    whole, *parts = (
+        {request.key for request in first_asked(protocol, pool_of(range(6)), panel)}
+        for panel in (PANEL, PANEL[:1], PANEL[1:])
+    )
+    assert whole == parts[0] | parts[1]
+
+
+def test_all_protocols_see_a_pair_in_the_same_order():
+    """So that differences between them are not those of the order."""
+    for seed in range(9):
+        asked = [first_asked(protocol, panel=ONE, seed=seed)[0] for protocol in EACH]
+        assert len({swapped(request) for request in asked}) == 1
+
+
+def test_orders_are_balanced_and_differ_between_judges():
+    first = {judge.name: [] for judge in PANEL}
+    for request in first_asked(baseline_weak, pool_of(range(20)), cycles=20):
+        a, b = (int(document.id[1:]) for document in request.documents)
+        first[request.judge.name].append(a < b)
+    one, other = first.values()
+    for orders in (one, other, [a != b for a, b in zip(one, other, strict=True)]):
+        assert 0.35 < sum(orders) / len(orders) < 0.65
+
+
+def calls(protocol, rounds):
+    """What a pairing takes at most, and what of it is asked first."""
+    if protocol is baseline_weak:
+        return 1, 1
+    if protocol is baseline_strong and rounds != "samre":
+        return rounds or 1, rounds or 1
+    debate = 4 * (rounds if isinstance(rounds, int) else 4)
+    return (debate, 2) if protocol is samre else (debate + 4, 2)
+
+
+@each_protocol
+@settings(deadline=None, max_examples=25)
+@given(
+    documents=st.integers(0, 6),
+    judges=st.integers(1, 2),
+    cycles=st.integers(1, 3),
+    both=st.booleans(),
+    rounds=st.integers(1, 5) | st.just("samre") | st.none(),
+)
+def test_the_count_is_the_most(protocol, documents, judges, cycles, both, rounds):
+    fields = {"cycles": cycles, "both_orders": both, "rounds": rounds}
+    pool, panel = pool_of(range(documents)), PANEL[:judges]
+    pairs = min(documents * cycles, documents * (documents - 1) // 2)
+    pairings, (most, first) = pairs * (2 if both else 1), calls(protocol, rounds)
+    counts = protocol.count(pool, panel, options_of(**fields))
+    assert counts == {judge.name: pairings * most for judge in panel}
+    assert len(first_asked(protocol, pool, panel, **fields)) == pairings * judges * first
+
+
+@each_protocol
+def test_a_pool_too_small_asks_nothing(protocol):
+    for documents in ((), (1,)):
+        step, asked = play(protocol, scoring(fair), pool_of(documents))
+        assert (step.judgments, step.failures, asked) == ((), (), [])
+    assert protocol.MIN_DOCUMENTS == 2
+
+
+@each_way
+def test_a_judge_that_is_absent_fails_alone(protocol, fields):
+    absent = {"anthropic:two": "no key"}
+    step, _ = play(protocol, scoring(fair), panel=PANEL, absent=absent, **fields)
+    assert [(v.judge, v.winner) for v in step.judgments] == [("openai:one", "model_a")]
+    assert {f.judge for f in step.failures} == {"anthropic:two"}
+    assert all(f.reason.endswith("not asked: no key") for f in step.failures)
+
+
+@each_way
+def test_a_replay_reads_each_reply_once(protocol, fields):
+    shelf, fields = CountingShelf(), {"both_orders": True, **fields}
+    say = scoring(favour_the_first)
+    step, asked = play(protocol, say, panel=PANEL, shelf=shelf, **fields)
+    shelf.reads.clear()
+    again = advance(protocol.rounds(POOL, PANEL, options_of(**fields)), shelf)
+    assert again == step
+    assert shelf.reads == {request.key: 1 for requests in asked for request in requests}
+
+
+# Both orders
+
+
+@each_way
+def test_the_order_that_is_drawn_is_one_of_both(protocol, fields):
+    one = {request.key for request in first_asked(protocol, **fields)}
+    assert one < {request.key for request in first_asked(protocol, both_orders=True, **fields)}
+
+
+@each_way
+def test_orders_that_agree_are_one_word(protocol, fields):
+    step, _ = play(protocol, scoring(fair), both_orders=True, **fields)
+    assert [(v.swapped, v.winner, v.flipped, v.average_scores) for v in step.judgments] == [
+        (False, "model_a", False, (8, 7)),
+        (True, "model_a", False, (8, 7)),
+    ]
+
+
+@each_way
+@pytest.mark.parametrize(("a", "b"), [(7, 8), (7, 7)])
+def test_orders_that_differ_are_a_tie_in_both_rows(protocol, fields, a, b):
+    """A tie and a win differ, too."""
+    say = scoring(lambda request: (b, a) if swapped(request) else (8, 7))
+    step, _ = play(protocol, say, both_orders=True, **fields)
+    assert [(v.swapped, v.winner, v.flipped, v.average_scores) for v in step.judgments] == [
+        (False, "tie", True, (8, 7)),
+        (True, "tie", True, (a, b)),
+    ]
+
+
+@each_way
+def test_a_failure_in_one_order_leaves_no_verdict_in_the_other(protocol, fields):
+    def say(request, step):
+        speech = request.verdict in (Defence, Feedback)
+        return "refused" if swapped(request) and not speech else scoring(fair)(request, step)
+
+    step, _ = play(protocol, say, both_orders=True, **fields)
+    assert step.judgments == ()
+    assert [failure.status for failure in step.failures] == ["refused"]
+
+
+# Scores of documents
+
+
+@each_way
+def test_winners_become_scores(protocol, fields):
+    say = scoring(lambda request: [6 + int(document.id[1:]) for document in request.documents])
+    fields = {"both_orders": True, **fields}
+    step, _ = play(protocol, say, pool_of(range(5)), panel=PANEL, **fields)
+    ties = [replace(verdict, winner="tie") for verdict in step.judgments]
+    fitted, even = protocol.fit([step.judgments, ties], options_of())
+    assert [score.doc_id for score in fitted.scores] == ["d4", "d3", "d2", "d1", "d0"]
+    assert {score.comparisons for score in fitted.scores} == {8}  # four pairs, two judges
+    assert {score.score for score in even.scores} == {0}
+
+
+@each_protocol
+def test_a_pair_that_flips_counts_once_as_a_tie(protocol):
+    flips, _ = play(protocol, scoring(favour_the_first), both_orders=True)
+    ties, _ = play(protocol, scoring(lambda request: (7, 7)))
+    assert len(flips.judgments) == 2
+    found = protocol.fit([flips.judgments, ties.judgments, []], options_of())
+    assert found[0] == found[1]
+    assert found[0].scores[0].score == 0
+    assert found[2].reason == "it has no votes"
+
+
+# The forms of answers
+
+
+def _analysis(marks):
+    text = st.text().filter(lambda said: not _TAG.search(said))
+    return st.fixed_dictionaries({"analysis": text, "answer_1": marks, "answer_2": marks})
+
+
+PROSE = {
+    **dict.fromkeys((Defence, Feedback), st.fixed_dictionaries({"text": st.text(min_size=1)})),
+    FinalScores: st.fixed_dictionaries(
+        {"explanation": st.text(), "answer_1": st.floats(6, 120), "answer_2": st.floats(6, 120)}
+    ),
+    Tagged: st.fixed_dictionaries(dict.fromkeys(Tagged.model_fields, _analysis(st.floats(1, 10)))),
+}
+
+
+@pytest.mark.parametrize("kind", PROSE)
+@given(data=st.data())
+def test_what_is_written_reads_back(kind, data):
+    fields = data.draw(PROSE[kind].filter(lambda each: "text" not in each or each["text"].strip()))
+    said = kind.model_validate(fields)
+    assert kind.read(said.write()) == said
+    assert kind.read(f"\r\n{said.write()} \r\n\n") == said
+
+
+@pytest.mark.parametrize("kind", PROSE)
+def test_prose_has_no_schema(kind):
+    assert verdict_schema(kind) is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "first"), [(RoundScores, "justification"), (Analysed, "analysis")]
+)
+def test_a_schema_has_no_siblings_of_a_reference_and_the_reason_first(kind, first):
+    """OpenAI refuses a schema with a description beside a reference."""
+    schema = verdict_schema(kind)
+    assert all(set(each) == {"$ref"} for each in schema["properties"].values())
+    (inner,) = schema["$defs"].values()
+    assert next(iter(inner["properties"])) == first
