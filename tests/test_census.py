@@ -28,6 +28,15 @@ def test_a_query_id_is_taken_once_over_all_shards(tmp_path):
     assert [(row["line"], row["raw"]) for row in rejected] == [(1, "{"), (2, good.decode())]
 
 
+def test_turns_of_sessions_that_share_their_ids_are_told_the_way_out(tmp_path):
+    lines = [
+        line_of(pool_of()).replace(b"{", b'{"session_id": "%s", ' % s, 1) for s in (b"s", b"t")
+    ]
+    census_of(tmp_path, lines)
+    (row,) = pq.read_table(tmp_path / "out" / "rejected.parquet").to_pylist()
+    assert "--blocks session" in row["reason"]
+
+
 @pytest.mark.parametrize(("lines", "says"), [([], "it is empty"), ([b"{bad"], "line 1: Invalid")])
 def test_an_input_without_any_pool_is_an_error_that_says_why(tmp_path, lines, says):
     with pytest.raises(InputError, match=says):

@@ -123,3 +123,14 @@ def test_options_do_not_change_and_come_back_from_their_record():
 def test_every_option_says_what_it_is():
     for name, field in Options.model_fields.items():
         assert field.description, name
+
+
+@pytest.mark.parametrize(("given", "is_"), [("3", 3), (1, 1), ("samre", "samre"), (None, None)])
+def test_rounds_are_a_number_or_as_many_as_a_debate_took(given, is_):
+    assert load(rounds=given).rounds == is_
+
+
+@pytest.mark.parametrize("given", ["0", "-1", "1.5", "many", True])
+def test_other_rounds_are_refused_in_words(given):
+    with pytest.raises(OptionError, match=r"^rounds: a number from 1 on, or samre; "):
+        load(rounds=given)

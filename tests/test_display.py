@@ -89,6 +89,14 @@ def test_elsewhere_a_line_is_printed_now_and_then(clock):
     assert "judge" not in file.getvalue()
 
 
+def test_what_is_not_needed_in_the_end_is_neither_done_nor_left(clock):
+    console, file = screen(terminal=False)
+    with Display(console) as display:
+        display.show({"a": Tally(answered=300, known=20, spared=160)}, {"a": 480})
+    assert "320/320 replies" in file.getvalue()
+    assert "left: done" in file.getvalue()
+
+
 def test_the_end_is_told_once(clock):
     """The figures are shown twice a second, also when all is done."""
     console, file = screen(terminal=False)

@@ -47,7 +47,7 @@ def test_a_session_becomes_one_pool_in_the_order_of_the_input(tmp_path):
         [turn("a1", "a", "Hi", x="Hello", y="Yo"), turn("b1", "b", "Sum?", x="2", y="3")],
         [turn("a2", "a", "Bye", y="Ciao", x="So long")],
     )
-    assert (joined.sessions, joined.left_out, joined.rejected) == (2, 0, 0)
+    assert (joined.sessions, joined.left_out, joined.rejected) == (2, [], 0)
     assert joined.path == str(tmp_path / "out" / "sessions.jsonl")
     by_id = {pool.query_id: pool for pool in pools}
     assert [pool.session_id for pool in pools] == [pool.query_id for pool in pools] == ["b", "a"]
@@ -88,7 +88,7 @@ def test_who_does_not_answer_every_turn_is_left_out_and_counted(tmp_path):
         ],
     )
     assert [[d.id for d in pool.documents] for pool in pools] == [["x", "z"], ["x"], []]
-    assert joined.left_out == 2 + 0 + 2
+    assert joined.left_out == ["y (a)", "late (a)", "x (c)", "y (c)"]
 
 
 def test_bad_lines_are_set_aside_and_the_others_joined(tmp_path):

@@ -56,6 +56,8 @@ def take_census(
             reason = line.reason
             if line.pool and line.pool.query_id in seen:
                 reason = f"query id {line.pool.query_id!r} has come before"
+                if line.pool.session_id:  # an id may be of its session only
+                    reason += "; --blocks session joins the turns of a session"
                 census.repeated.add((line.file, line.number))
             if reason or not line.pool:
                 raw = line.raw.decode("utf-8", "backslashreplace")

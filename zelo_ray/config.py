@@ -5,7 +5,7 @@ A field is the flag ``--field-name``, the YAML key ``field_name`` and the variab
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, TypeVar, get_origin
+from typing import Any, Literal, TypeVar, get_origin
 
 import yaml
 from pydantic import (
@@ -175,7 +175,7 @@ class Options(Asking):
         description="best-of: who is king first and who challenges next; zelo: by zELO score, the "
         "best first (asks its battles, too)",
     )
-    rounds: Annotated[int, Field(ge=1)] | Literal["samre"] | None = Field(
+    rounds: int | Literal["samre"] | None = Field(
         None,
         description="samre: rounds at most (4 if not given); baseline-strong: times to ask (1), or "
         "samre: as often as its debate on the same answers took",
@@ -210,6 +210,13 @@ class Options(Asking):
         default_factory=dict,
         description="by judge: what changes its answers (temperature, max_output_tokens ...)",
     )
+
+    @field_validator("rounds", mode="before")
+    @classmethod
+    def _rounds_are_some(cls, value: Any) -> Any:
+        if value in (None, "samre") or (str(value).isdecimal() and int(value) > 0):
+            return value
+        raise ValueError("a number from 1 on, or samre")
 
 
 class BakeoffOptions(Asking):

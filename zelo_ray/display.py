@@ -43,7 +43,8 @@ class Display:
         ):
             self._began = now
         elapsed = now - self._began if self._began is not None else 0.0
-        done = all(_done(tallies.get(n, Tally()), of) >= of for n, of in planned.items())
+        each = [(tallies.get(name, Tally()), of) for name, of in planned.items()]
+        done = all(_left(tally, of, elapsed) == "done" for tally, of in each)
         if self._console.is_terminal:
             if self._live is None:
                 self._live = Live(console=self._console, auto_refresh=False, transient=False)
@@ -54,9 +55,13 @@ class Display:
             self.say(_line(tallies, planned, elapsed))
 
 
-def _done(tally: Tally, total: int) -> int:
-    done = tally.known + tally.spared + tally.answered
-    return min(total, done)  # a block that is run again counts twice
+def _needed(tally: Tally, planned: int) -> int:
+    """How many of the planned requests are needed, as far as is known by now."""
+    return max(0, planned - tally.spared)
+
+
+def _done(tally: Tally, needed: int) -> int:
+    return min(needed, tally.known + tally.answered)  # a block that is run again counts twice
 
 
 def _rate(tally: Tally, elapsed: float) -> float:
@@ -69,7 +74,8 @@ def _failures(tally: Tally) -> int:
 
 def _left(tally: Tally, total: int, elapsed: float) -> str:
     rate = _rate(tally, elapsed)
-    left = total - _done(tally, total)
+    needed = _needed(tally, total)
+    left = needed - _done(tally, needed)
     if left <= 0:
         return "done"
     if tally.batched:
@@ -86,10 +92,11 @@ def _table(tallies: Mapping[str, Tally], planned: Mapping[str, int], elapsed: fl
         table.add_column(name, justify="right")
     for name, total in planned.items():
         tally = tallies.get(name, Tally())
+        needed = _needed(tally, total)
         table.add_row(
             escape(name),
-            f"{_done(tally, total):,}",
-            f"{total:,}",
+            f"{_done(tally, needed):,}",
+            f"{needed:,}",
             f"{tally.in_flight:,}",
             f"{tally.waiting:,}",
             *([f"{tally.batched:,}"] if batched else []),
@@ -108,10 +115,10 @@ def _line(tallies: Mapping[str, Tally], planned: Mapping[str, int], elapsed: flo
     summed = Tally()
     for tally in tallies.values():
         summed.add(tally)
-    total = sum(planned.values())
+    needed = _needed(summed, sum(planned.values()))
     lefts = [_left(tallies.get(name, Tally()), n, elapsed) for name, n in planned.items()]
     parts = [
-        f"{_done(summed, total):,}/{total:,} replies",
+        f"{_done(summed, needed):,}/{needed:,} replies",
         f"{_rate(summed, elapsed):,.1f} calls/s",
         f"{_failures(summed):,} failures",
         f"{summed.throttled:,} 429s" if summed.throttled else "",

@@ -25,8 +25,8 @@ class Joined:
     path: str
     """of the file that holds a pool a session, all of them good"""
     sessions: int = 0
-    left_out: int = 0
-    """assistants that do not answer every turn of a session, summed over sessions"""
+    left_out: list[str] = field(default_factory=list)
+    """assistants that do not answer every turn of a session, as ``assistant (session)``"""
     rejected: int = 0
     first_rejection: str = ""
 
@@ -72,8 +72,11 @@ def join_sessions(shards: Sequence[str], out: str) -> Joined:
                 continue
             results.add_line(FILE, raw)
             joined.sessions += 1
-            named = {document.id for turn in session.turns for document in turn.documents}
-            joined.left_out += len(named) - len(_contestants(session.turns))
+            stay = {document.id for document in _contestants(session.turns)}
+            named = dict.fromkeys(
+                document.id for turn in session.turns for document in turn.documents
+            )
+            joined.left_out += [f"{name} ({session.id})" for name in named if name not in stay]
     if not joined.sessions:
         why = joined.first_rejection or "it is empty"
         raise InputError(f"the input holds no session; {why}")

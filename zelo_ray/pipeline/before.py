@@ -15,14 +15,17 @@ from zelo_ray.providers import PanelError
 from zelo_ray.providers import module as provider_module
 from zelo_ray.records import Judge
 
+_NAMED = 5
+
 
 def joined(options: Options, shards: list[str], watch: Watch) -> tuple[list[str], int]:
     """The files to judge, and how many lines were set aside when sessions were joined."""
     if options.blocks == "query":
         return shards, 0
     found = join_sessions(shards, options.out)
-    if found.left_out:
-        watch.say(f"{found.left_out:,} that do not answer every turn of a session take no part")
+    if out := found.left_out:
+        few = ", ".join(out[:_NAMED]) + (" …" if len(out) > _NAMED else "")
+        watch.say(f"{len(out):,} that do not answer every turn of a session take no part: {few}")
     return [found.path], found.rejected
 
 

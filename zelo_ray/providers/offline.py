@@ -68,7 +68,7 @@ class Offline:
             case [first, second] if leaning.compares(request.verdict):
                 text = _comparison(request, first, second)
             case _:
-                raise Refused("offline judges compare two documents, grade one or score some")
+                raise Refused("offline judges compare, grade or score documents, and cannot argue")
         return Answer("ok", text, Usage(), model=judge)
 
     async def aclose(self) -> None:
