@@ -348,6 +348,33 @@ def test_a_turn_that_is_not_there(tmp_path):
         read_verdicts([path])
 
 
+def test_a_turn_of_files_that_have_none_is_refused_and_one_that_has_is_enough(tmp_path):
+    plain = tmp_path / "plain.jsonl"
+    rows = [{"query_id": "1-1", "doc_id_a": "x", "doc_id_b": "y", "preference": 1}]
+    write_lines(plain, rows)
+    with pytest.raises(InputError, match=r"--turn chooses among FastChat's rows, and there are no"):
+        read_verdicts([str(plain)], turn=1)
+    human = str(write_lines(tmp_path / "h.jsonl", [line(1, "tie", turn=n) for n in (1, 2)]))
+    assert len(read_verdicts([str(plain)], human=human, turn=1).voices) == 1
+
+
+def test_judges_on_the_same_pairs_are_told_by_their_numbers(say, tmp_path):
+    """Names that begin alike must not be cut until rows look the same."""
+    names = [f"simulated:{'a-long-name-' * 6}{n}" for n in range(3)]
+    sources = [
+        write_lines(tmp_path / f"{n}.jsonl", [line(q, "tie", name) for q in range(6)])
+        for n, name in enumerate(names)
+    ]
+    _, lines = say(*sources)
+    at = next(i for i, told in enumerate(lines) if told.startswith("Judges on the same pairs"))
+    rows = [told.split("  ")[0] for told in lines[at + 2 : at + 5]]
+    assert rows == ["1 and 2", "1 and 3", "2 and 3"]
+    table = next(i for i, told in enumerate(lines) if told.startswith("How judges vote on pairs"))
+    assert [told[:12] for told in lines[table + 2 : table + 5]] == [
+        f"{n} simulated:" for n in (1, 2, 3)
+    ]
+
+
 def test_judges_that_have_no_pair_in_common_with_people(say, tmp_path):
     human = write_lines(tmp_path / "h.jsonl", [line(q, "tie") for q in range(6)])
     same = write_lines(tmp_path / "a.jsonl", [line(q, "tie", "same") for q in range(6)])

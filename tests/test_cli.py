@@ -159,7 +159,7 @@ def test_a_dotenv_file_of_the_working_directory_is_read(pipeline, capsys, tmp_pa
 def test_status_0_is_a_complete_run(done, capsys, tmp_path):
     status, out, err = outcome(capsys, "annotate", "a.jsonl", "--out", tmp_path)
     assert status == 0
-    assert "4 documents of 1 queries scored from 12 judgments in 0 s, $0.00" in out
+    assert "4 documents of 1 query scored from 12 judgments in 0 s, $0.00" in out
     assert f"{tmp_path}/annotated.jsonl" in out
     assert err == "1 query\n"
     assert (tmp_path / "report.html").exists()
@@ -228,7 +228,7 @@ def test_an_interrupt_is_one_line(pipeline, capsys):
         (["annotate", "a.jsonl", "--out", "o", "--sead", "7"], "--sead"),
         (["anotate"], "anotate"),
         ([], "command"),
-        (["explain", "out", "--query", "q"], "--doc"),
+        (["explain", "out"], "--query"),
     ],
 )
 def test_status_2_is_for_options_and_says_which(pipeline, capsys, argv, says):

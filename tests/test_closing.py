@@ -7,6 +7,9 @@ from tests.hills import write_contests, write_verdicts
 from zelo_ray.closing import closing
 from zelo_ray.settle import Summary
 
+TURNED = "turned round (A in one, B in the other)"
+HALF_TIED = (((60, 60), False), ((60, 71), True))
+
 
 def said(out, protocol, **fields):
     """All lines, of 13 judgments."""
@@ -22,9 +25,9 @@ def test_tournaments_are_summed_up_with_what_chance_would_give(tmp_path):
         "6 of 8 tournaments came to an end, 2 had a contest without an answer, and so no winner",
         "the first king won 33% of them, 33% by chance",
         "all repeats have the same winner 2 times of 3 (once a judge and query)",
-        "  c  won  62% (mean over 2 queries)",
-        "  a  won  38% (mean over 2 queries)",
-        "  b  won   0% (mean over 2 queries)",
+        "  c  won  62% [14%, 94%] (mean over 2 queries)",
+        "  a  won  38% [6%, 86%] (mean over 2 queries)",
+        "  b  won   0% [0%, 66%] (mean over 2 queries)",
     ]
 
 
@@ -44,8 +47,8 @@ def test_the_page_says_the_same_of_who_won(tmp_path):
     page = write_contests(tmp_path, told=told)
     assert page.chart("winners", 0)[0][1]["data"][0]["x"] == [0.5, 0.5]
     assert said(tmp_path, "best-of", repeats=2)[-2:] == [
-        "  a  won  50% (mean over 2 queries)",
-        "  b  won  50% (mean over 2 queries)",
+        "  a  won  50% [9%, 91%] (mean over 2 queries)",
+        "  b  won  50% [9%, 91%] (mean over 2 queries)",
     ]
 
 
@@ -54,7 +57,7 @@ def test_many_names_are_cut_and_none_steers_the_terminal(tmp_path):
     told = [(q, "j1", 0, line, "k" * 13) for q in ("q0", "q1")]
     write_contests(tmp_path, told=told, repeats=1)
     *_, tenth, more = said(tmp_path, "best-of")
-    assert tenth == "  m\N{REPLACEMENT CHARACTER}09  won   0% (mean over 2 queries)"
+    assert tenth == "  m\N{REPLACEMENT CHARACTER}09  won   0% [0%, 66%] (mean over 2 queries)"
     assert more == "  … and 4 more: see report.html"
 
 
@@ -64,9 +67,33 @@ def test_debates_tell_who_won_and_what_flipped(tmp_path):
     assert said(tmp_path, "samre", both_orders=True, sweeps=3) == [
         f"{first}, $0.00",
         "who won: model_a 0, model_b 1, tie 2; 1.7 rounds on average",
-        "1 of 3 pairs flipped with the order: counted as ties",
-        "  b  won  62% (mean over 2 queries)",
-        "  a  won  38% (mean over 2 queries)",
+        f"the orders differ on 1 of 3 pairs, so ties: 1 {TURNED}, 0 a tie in one order",
+        "  b  won  62% [14%, 94%] (mean over 2 queries)",
+        "  a  won  38% [6%, 86%] (mean over 2 queries)",
+    ]
+
+
+def test_a_tie_in_one_order_is_told_from_a_verdict_that_turns_round(tmp_path):
+    told = [("q0", "a", "b", "j1", (scores,), swapped) for scores, swapped in HALF_TIED]
+    write_verdicts(tmp_path, told=told)
+    assert said(tmp_path, "samre", both_orders=True)[2] == (
+        f"the orders differ on 1 of 1 pair, so ties: 0 {TURNED}, 1 a tie in one order"
+    )
+    write_verdicts(tmp_path, told=[(*each[:4], ((60, 71),), each[5]) for each in told])
+    assert said(tmp_path, "samre", both_orders=True)[2] == "the orders differ on 0 of 1 pair"
+
+
+def test_one_of_a_thing_is_not_called_many(tmp_path):
+    write_verdicts(tmp_path, told=[])
+    summary = Summary(str(tmp_path), 1, 1, 1, 1, failures=1, rejected=1, ungraded=1)
+    summary.reasons["refused"] = 1
+    first, *more = closing(summary, options_of(out=str(tmp_path), protocol="samre"))
+    assert first.startswith("1 document of 1 query scored from 1 verdict in ")
+    assert more == [
+        "1 query has no grades, and so no absolute scores",
+        "1 request gave no judgment: see failures.parquet",
+        "  1 time refused",
+        "1 bad input line was set aside: see rejected.parquet",
     ]
 
 
@@ -87,5 +114,5 @@ def test_a_run_in_which_everything_failed_says_little(tmp_path, protocol):
 def test_a_run_of_battles_reads_no_such_table(tmp_path):
     summary = results_of(tmp_path, [pool_of()])
     first, second = closing(summary, options_of(out=str(tmp_path)))
-    assert first == "4 documents of 1 queries scored from 12 judgments in 0 s, $0.00"
+    assert first == "4 documents of 1 query scored from 12 judgments in 0 s, $0.00"
     assert second.startswith("standard error ")

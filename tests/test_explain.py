@@ -2,11 +2,16 @@
 
 import re
 
+import pyarrow.parquet as pq
 import pytest
 
 from tests.builders import pool_of, results_of
 from tests.hills import write_contests, write_verdicts
 from zelo_ray.explain import NothingToExplain, explain
+from zelo_ray.formats.tables import table_of
+from zelo_ray.records import Failure
+
+DIFFER = "in this order; the orders differ, so a tie"
 
 
 @pytest.fixture
@@ -130,10 +135,9 @@ def test_debates_are_told_round_by_round_from_the_document_s_side(tmp_path):
     write_verdicts(tmp_path)
     headline, debates = explain(str(tmp_path), "q0", "b").split("\n\n")
     assert headline == "b: score +0.50 ± 0.50, rank 1 of 2, from 3 verdicts"
-    assert debates.splitlines()[:16] == [
+    assert debates.splitlines()[:14] == [
         "against a (score -0.50, rank 2)",
-        "  tied 80 to 89  j1 by samre, shown as Answer 2",
-        "        flipped: the other order has another winner, so it is a tie",
+        f"  lost 80 to 89 {DIFFER}  j1 by samre, shown as Answer 2",
         "    round 1: 80 to 90",
         "        for: for B 1",
         "        against: for A 1",
@@ -144,11 +148,78 @@ def test_debates_are_told_round_by_round_from_the_document_s_side(tmp_path):
         "        against: for A 2",
         "        feedback: do better 2",
         "        because 2",
-        "  tied 85 to 79  j1 by samre, shown as Answer 1",
-        "        flipped: the other order has another winner, so it is a tie",
+        f"  won  85 to 79 {DIFFER}  j1 by samre, shown as Answer 1",
         "    round 1: 80 to 70",
     ]
     assert "  won  71 to 70  j2 by samre, shown as Answer 1" in debates
+
+
+def test_without_a_document_the_course_of_every_tournament_is_told(tmp_path):
+    write_contests(tmp_path)
+    scores, won, *tournaments = explain(str(tmp_path), "q1").split("\n\n")
+    assert [line.split(":")[0] for line in scores.splitlines()] == ["c", "a", "b"]
+    assert won == "c won 2 of 2 tournaments with a winner"
+    assert tournaments[1].splitlines() == [
+        "tournament of j1, repeat 2, won by c",
+        "  round 1  king b against c: c won  confidence 0.75, b shown first; then king: c",
+        "        in short 1",
+        "  round 2  king c against a: c won  confidence 0.75, a shown first; then king: c",
+        "        in short 2",
+    ]
+    assert tournaments[2].splitlines()[0] == "tournament of j2, repeat 1, which did not end"
+    assert tournaments[3:] == [
+        "no judgment from j2 on a and c: refused (no)",
+        "no judgment from j2 on b and c: refused (no)",
+    ]
+
+
+def test_without_a_document_a_tournament_of_the_panel_is_one(tmp_path):
+    told = [("q0", judge, 0, "abc", "kt") for judge in ("j1", "j2")]
+    write_contests(tmp_path, told=told, decide="panel", repeats=1)
+    head, *lines = explain(str(tmp_path), "q0").split("\n\n")[2].splitlines()
+    assert head == "tournament of the panel, won by a"
+    assert [line.strip() for line in lines if "round" in line] == [
+        f"round {n}  king a against {other}  {judge}, confidence 0.75, {first} shown first; "
+        "then king: a"
+        for n, other, first in ((1, "b: a won", "a"), (2, "c: a tie", "c"))
+        for judge in ("j1", "j2")
+    ]
+
+
+def test_without_a_document_all_verdicts_are_told(tmp_path):
+    write_verdicts(tmp_path)
+    scores, pair = explain(str(tmp_path), "q0").split("\n\n")
+    assert [line.split(":")[0] for line in scores.splitlines()] == ["b", "a"]
+    assert pair.splitlines() == [
+        "a against b",
+        f"  a won, 89 to 80 {DIFFER}  j1 by samre, a shown first",
+        "        round by round: 90 to 80, 88 to 80",
+        f"  b won, 79 to 85 {DIFFER}  j1 by samre, b shown first",
+        "        round by round: 70 to 80, 88 to 90",
+        "  b won, 60 to 71  j2 by samre, a shown first",
+        "  b won, 70 to 71  j2 by samre, b shown first",
+    ]
+
+
+def test_without_a_document_votes_are_a_ranking_of_a_line_each(out):
+    ranking, failure = explain(out, "q1").split("\n\n")
+    assert [line.split(":")[0] for line in ranking.splitlines()] == ["d3", "d2", "d1", "d0"]
+    assert failure == "no judgment from anthropic:two on d0 and d1: refused (because)"
+    with pytest.raises(NothingToExplain, match="no judgment of a query 'q7'"):
+        explain(out, "q7")
+
+
+def test_a_failure_in_both_orders_is_one_line(tmp_path):
+    failed = [
+        Failure("q0", pair, "j1", "refused", "no", attempts=1, key=str(pair))
+        for pair in (("a", "b"), ("b", "a"))
+    ]
+    write_verdicts(tmp_path)
+    pq.write_table(table_of(failed, Failure), tmp_path / "failures.parquet")
+    for asked in (("q0", "a"), ("q0",)):
+        found = explain(str(tmp_path), *asked).split("\n\n")
+        assert found[-1] == "no judgment from j1 on a and b: refused (no), 2 times"
+        assert found[-2].startswith(("a against b", "against b"))
 
 
 def test_a_document_that_no_contest_reached_is_said_to_be_not_judged(tmp_path):

@@ -20,7 +20,7 @@ def test_a_dry_run_needs_no_key_calls_nobody_and_writes_nothing(tmp_path, capsys
     assert not out.exists()
     assert "1,120 of 1,120 requests about 10 queries" in printed
     assert "batch: low" in printed
-    assert "1 bad input lines" in printed
+    assert "1 bad input line would" in printed
     for name in judges[2:]:
         assert name[:30] in printed
     assert "?" in next(row for row in printed.splitlines()[8:] if row.startswith("openai:own"))

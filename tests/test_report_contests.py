@@ -92,7 +92,7 @@ def test_a_contest_is_a_vote_for_left_or_right():
 def test_a_page_of_tournaments_speaks_of_contests_alone(tmp_path):
     page = write_contests(tmp_path)
     assert list(page.sections) == [
-        *("", "winners", "tournaments", "scores", "judges", "agreement"),
+        *("", "winners", "tournaments", "judges", "agreement"),
         *("uncertain", "failures", "queries"),
     ]
     text = page.words()
@@ -122,6 +122,21 @@ def test_the_charts_of_tournaments_show_what_was_counted(tmp_path):
     _, one, two = page.table("tournaments")
     assert one == ["j1", "4", "4", "25.0%", "33.3%", "50.0%"]
     assert two == ["j2", "4", "2", "50.0%", "33.3%", "100.0%"]
+
+
+def test_chance_is_each_answer_s_own_where_answers_met_more_or_fewer_others(tmp_path):
+    told = [("q0", "j1", 0, "ab", "k"), ("q1", "j1", 0, "abc", "kk"), ("q2", "j1", 0, "bc", "k")]
+    [[_, won]] = write_contests(tmp_path, told=told, repeats=1).chart("winners", 0)
+    assert "shapes" not in won["layout"]
+    assert [each["name"] for each in won["data"]] == ["won", "by chance"]
+    assert won["layout"]["yaxis"]["ticktext"][0] == "a (2 queries)"
+    assert won["data"][1]["x"] == pytest.approx([5 / 12, 4 / 9, 5 / 12])
+
+
+def test_the_least_certain_of_few_queries_are_shown_once(tmp_path):
+    page = write_contests(tmp_path)
+    assert page.table("uncertain")[0] == ["query", "mean standard error", "judges agree on"]
+    assert page.words("uncertain").count("judges agree on") == 1
 
 
 def test_where_ids_are_of_one_query_there_is_no_ranking_of_them(tmp_path):
@@ -156,12 +171,22 @@ def test_verdicts_of_both_orders_are_one_word_on_a_pair(tmp_path):
     write_verdicts(tmp_path)
     found = debates_of(str(tmp_path))
     one, two = found.by_judge["samre", "j1"], found.by_judge["samre", "j2"]
-    assert (one.winners, one.both, one.flipped) == ({"tie": 2}, 2, 1)
+    assert (one.winners, one.both, one.turned, one.half_tied) == ({"tie": 2}, 2, 1, 0)
     assert (two.winners, two.both, two.flipped) == ({"model_b": 1}, 1, 0)
     assert (one.rounds, one.gaps) == ([2, 2, 3, 1], [9.0, 6.0, 0.0, 0.0])
     assert two.gaps == [1.0, -11.0], "of what was shown first"
     assert found.wins == {"a": {"q0": [0.5, 0], "q1": [0.5]}, "b": {"q0": [0.5, 1], "q1": [0.5]}}
     assert found.whole.pairs == 3
+
+
+def test_a_tie_in_one_order_is_no_verdict_that_turns_round(tmp_path):
+    told = [("q0", "a", "b", "j1", ((60, 60),), False), ("q0", "a", "b", "j1", ((60, 71),), True)]
+    page = write_verdicts(tmp_path, told=told)
+    one = debates_of(str(tmp_path)).by_judge["samre", "j1"]
+    assert (one.turned, one.half_tied, one.flipped) == (0, 1, 1)
+    head, row = page.table("verdicts")
+    assert dict(zip(head, row, strict=True))["turned round"] == "0.0%"
+    assert dict(zip(head, row, strict=True))["tie in one order"] == "100.0%"
 
 
 def test_a_flipped_verdict_still_tells_what_each_order_said():
@@ -173,19 +198,20 @@ def test_a_flipped_verdict_still_tells_what_each_order_said():
 
 def test_a_page_of_debates_speaks_of_verdicts_alone(tmp_path):
     page = write_verdicts(tmp_path)
-    assert list(page.sections) == [
-        *("", "verdicts", "scores", "judges", "agreement", "uncertain", "queries")
-    ]
+    assert list(page.sections) == [*("", "verdicts", "judges", "agreement", "uncertain", "queries")]
     text = page.words()
     for word in ("vote", "battle", "contest", "Relevance scores"):
         assert word not in text
-    assert "3 pairs judged, 2 ties, 1 of them because the winner flips with the order." in text
+    assert (
+        "3 pairs judged, 2 ties, 1 of them because the two orders differ (1 turned round, " in text
+    )
+    assert "0 a tie in one order)." in text
     assert "cycles 4, seed 0, both orders" in text
     assert "rounds None" not in text
     assert "3 requests that were planned were not needed in the end." in page.words("judges")
     _, one, two = page.table("verdicts")
-    assert one == ["j1", "samre", "2", "0.0%", "0.0%", "100.0%", "2.00", "50.0%"]
-    assert two == ["j2", "samre", "1", "0.0%", "100.0%", "0.0%", "1.00", "0.0%"]
+    assert one == ["j1", "samre", "2", "0.0%", "0.0%", "100.0%", "2.00", "50.0%", "0.0%"]
+    assert two == ["j2", "samre", "1", "0.0%", "100.0%", "0.0%", "1.00", "0.0%", "0.0%"]
     assert [name for name, _ in page.chart("verdicts", 1)] == ["all judges", "j1", "j2"]
     gaps = dict(page.chart("verdicts", 1))["all judges"]["data"][0]
     assert sum(gaps["y"]) == 6
@@ -199,7 +225,7 @@ def test_debates_open_with_every_round(tmp_path):
     assert (second[3], second[4]) == (0, 1)
     assert second[5] == (
         "On average 85 for Answer 1, 79 for Answer 2.\n"
-        "In the other order there is another winner, so it is a tie.\n\n"
+        "In this order Answer 1 won; the orders differ, so it is a tie.\n\n"
         "Round 1: 80 for Answer 1, 70 for Answer 2.\n"
         "For Answer 1: for B 1\nFor Answer 2: for A 1\nFeedback: do better 1\nbecause 1\n\n"
         "Round 2: 90 for Answer 1, 88 for Answer 2.\n"
@@ -211,7 +237,8 @@ def test_a_method_without_rounds_and_orders_says_nothing_of_them(tmp_path):
     told = [("q0", "a", "b", "j1", ((95, 87),), False)]
     page = write_verdicts(tmp_path, told=told, both_orders=False)
     assert page.table("verdicts")[0][-1] == "rounds"
-    assert "flips" not in page.words()
+    assert "differ (" not in page.words()
+    assert "Turned round" not in page.words("verdicts")
     assert len(page.charts["verdicts"]) == 1, "ids are of one query"
 
 
@@ -223,5 +250,5 @@ def test_whatever_comes_from_data_is_shown_and_not_run(tmp_path, write):
     assert len(page.scripts) == 2, "Plotly and our own"
     assert f"{EVIL}j1" in page.words()
     assert f"{EVIL}q0" in page.words("queries")
-    drawn = json.dumps([page.chart(name, 0)[0][1] for name in ("scores", "agreement")])
+    drawn = json.dumps([fig for charts in page.charts.values() for one in charts for _, fig in one])
     assert "<b>" not in drawn

@@ -20,13 +20,14 @@ from zelo_ray.trials import (
     Item,
     bills_of,
     by_query,
-    cap,
-    capped,
     measure,
     plans,
     read_people,
     requests_of,
+    spent,
+    spent_on,
     terminal,
+    told_apart,
     unused_by_all,
     word,
     write_outcome,
@@ -137,6 +138,8 @@ def test_some_people_and_one_turn_are_read_as_by_agree(tmp_path):
     assert read_people(path, turn=2).query_ids == {"1-2"}
     with pytest.raises(InputError, match=r"no row is of a judge like nobody"):
         read_people(path, "nobody")
+    with pytest.raises(InputError, match=r"v.jsonl: --turn chooses among FastChat's rows"):
+        read_people(votes(tmp_path, ("q", "a", "b", 1), name="v.jsonl"), turn=1)
 
 
 def test_grades_say_which_of_two_documents_is_better_and_equal_ones_nothing(tmp_path):
@@ -254,21 +257,28 @@ def test_requests_of_later_rounds_are_found_where_a_judge_was_left_out(monkeypat
 
 
 def test_each_protocol_has_its_own_budget_over_all_runs_and_one_that_is_resumed_no_fresh_one():
-    budget = 2.0
     mine, other, both = (reply(n).key for n in (1, 2, 3))
     rows = [reply(2, dollars=10.0)]
 
-    def left():
-        return cap(budget, rows, {mine, both}) - sum(row.dollars for row in rows)
+    def own():
+        return spent(rows, {mine, both})
 
-    assert left() == 2.0  # what another one spent is not its own
+    assert own() == 0.0  # what another one spent is not its own
     rows.append(reply(1, dollars=0.75, final=False, status="invalid"))
-    assert left() == 1.25
+    assert own() == 0.75
     rows.append(reply(1, dollars=0.75))
-    assert left() == 0.5
+    assert own() == 1.5
     rows.append(reply(3, dollars=0.5, run_id="of another protocol"))
-    assert left() == 0.0
-    assert cap(budget, rows, {other}) == 2.0 + 2.0
+    assert own() == 2.0
+    assert spent(rows, {other}) == 10.0
+
+
+def test_what_batches_hold_for_other_protocols_is_no_protocols_own():
+    """A run holds all open batches against its budget: the share of others is given back first."""
+    rows, lying = [reply(1, dollars=0.5)], [(2.0, ["mine", "x", "y", "z"]), (1.0, ["x"])]
+    assert spent(rows, {reply(1).key, "mine"}, lying) == 0.5 - 1.5 - 1.0
+    assert spent(rows, {"x", "y", "z", "mine"}, lying) == 0.0
+    assert spent(rows, {reply(1).key}, [(1.0, [])]) == 0.5
 
 
 def test_a_run_that_was_cut_off_finds_what_it_paid_in_the_ledger(tmp_path):
@@ -278,12 +288,10 @@ def test_a_run_that_was_cut_off_finds_what_it_paid_in_the_ledger(tmp_path):
     ledger = Ledger(str(tmp_path), "run")
     ledger.append([reply_to(key, verdict(0.5), dollars=0.125) for key in keys[:3]])
     ledger.append([reply_to(7, "of another protocol", dollars=4.0)])
-    found = capped(own, PANEL, ledger, [pool])
     ledger.close()
-    assert found.max_usd == 1.0 + 4.0
-    assert found.model_copy(update={"max_usd": 1.0}) == own
-    unlimited = options_of(out=str(tmp_path))
-    assert capped(unlimited, PANEL, ledger, [pool]) is unlimited
+    assert spent_on(own, PANEL, ledger, [pool], []) == 0.375
+    assert spent_on(own, PANEL, ledger, [pool], [(8.0, [*keys[3:4], "x"])]) == 0.375 - 4.0
+    assert spent_on(options_of(out=str(tmp_path)), PANEL, ledger, [pool], []) is None
 
 
 # Options
@@ -353,7 +361,9 @@ def outcome_of(words=WORDS, items=ITEMS, price=1.0, unpriced=0, resamples=500, s
         for n, name in enumerate(words, start=1)
     }
     together = Bill(10, 10 * price, unpriced)
-    return measure(items, words, bills, together, resamples=resamples, seed=seed)
+    outcome = measure(items, words, bills, together, resamples=resamples, seed=seed)
+    outcome.paid = Bill(12, 12 * price, unpriced)
+    return outcome
 
 
 def test_a_small_case_by_hand():
@@ -446,6 +456,49 @@ def test_the_terminal_tells_it_in_100_characters_the_closest_to_people_first():
     assert lines[2].split()[1:3] == ["7/8", "0.71"]
     assert "$8.00" in lines[2]
     assert "paid in all: $10.00 for 10 calls; 38 more are counted above" in "\n".join(lines)
+
+
+def test_one_that_judged_a_few_items_stands_below_the_others():
+    """Right on all of four items is no better than right on 5 of 8: they may be the easy ones."""
+    words = {"whole": [2, 2, 0, 0, 0, 1, 1, 2], "few": [2, 2, 2, 0, -1, -1, -1, -1]}
+    outcome = outcome_of(words)
+    assert [trial.protocol for trial in outcome.standing] == ["whole", "few"]
+    assert "below the others, as they judged fewer than nine tenths: few" in printed(outcome)
+
+
+def test_what_else_the_ledger_holds_is_told():
+    assert "the ledger holds 12 calls, $12.00: also what other" in printed(outcome_of())
+
+
+def many_apart(wrong, several):
+    """Some protocols, of which the first is right on all of 40 items, and the others on fewer."""
+    items = [Item(f"q{i:02}", "a", "b", 2) for i in range(40)]
+    words = {"right": [2] * 40}
+    words |= {f"p{n}": [0] * wrong + [2] * (40 - wrong) for n in range(several)}
+    return outcome_of(words, items)
+
+
+def test_what_is_sure_of_one_pair_is_not_of_many():
+    """An interval of 95% from just above 0, alone and among 15 pairs."""
+    for several, sure in ((1, 1), (5, 0)):
+        found = told_apart(many_apart(5, several).differences)
+        assert all(one.low > 0 for one in [*found.sure, *found.alike] if one.rater_a == "right")
+        assert len(found.sure) == sure
+    found = told_apart(many_apart(20, 5).differences)
+    assert {one.rater_a for one in found.sure} == {"right"}
+    assert (len(found.sure), len(found.alike)) == (5, 10)
+    told = printed(many_apart(20, 5))
+    assert "widened for 15 pairs of protocols: Bonferroni" in told
+    assert "10 of 15 pairs of protocols cannot be told apart" in told
+
+
+def test_pairs_of_too_few_queries_are_not_called_alike():
+    assert "1 pair of protocols: too few queries to say" in printed(
+        outcome_of({"one": [2, 2], "two": [0, 0]}, ITEMS[:2])
+    )
+    told = printed(outcome_of())  # of the three pairs two are with one that gave no word
+    assert "2 pairs of protocols: too few queries to say" in told
+    assert "1 of 1 pair of protocols cannot be told apart" in told
 
 
 def test_equal_input_gives_equal_files(tmp_path):

@@ -7,7 +7,7 @@ from tests.test_report import EVIL, page_of
 from tests.test_trials import ITEMS, WORDS, outcome_of
 from zelo_ray.formats.results import write_json
 from zelo_ray.report import write_report
-from zelo_ray.trials import write_outcome
+from zelo_ray.trials import Item, write_outcome
 
 
 def report(out, notes=(), **more):
@@ -22,6 +22,7 @@ def report(out, notes=(), **more):
         "people": {"kind": "votes", "said": 8, "known": 8},
         "unit": outcome.unit,
         "together": {"calls": 10, "dollars": 10.0, "unpriced": 0},
+        "paid": {"calls": 12, "dollars": 12.0, "unpriced": 0},
         "notes": list(notes),
     }
     write_json(str(out), "protocols.json", record)
@@ -60,12 +61,21 @@ def test_figures_stand_in_a_table_the_closest_to_people_first(tmp_path):
 def test_words_say_who_is_closest_and_who_is_cheapest(tmp_path):
     page = report(tmp_path, notes=[f"{EVIL} gave no word"])
     words = page.words()
-    assert "Closest to people is debate: it says the same on 6 of 6 items" in words
+    assert "Closest to people is debate, not told apart from plain: it says the same on 6" in words
+    assert "$12.00" in words, "all that the ledger holds is what was paid"
     assert "costs least by plain: $1.6" in words
     assert "a budget of $1.5" in words
     assert f"{EVIL} gave no word" in words
     assert "secret" not in words
     assert not {"img", "iframe", "object", "link"} & set(page.tags)
+
+
+def test_nobody_stands_beside_one_that_is_surely_the_closest(tmp_path):
+    items = [Item(f"q{i:02}", "a", "b", 2) for i in range(40)]
+    words = {"right": [2] * 40, "wrong": [0] * 30 + [2] * 10}
+    assert (
+        "Closest to people is right: it says" in report(tmp_path, words=words, items=items).words()
+    )
 
 
 def test_unknown_prices_are_calls_and_question_marks(tmp_path):

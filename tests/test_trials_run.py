@@ -143,5 +143,10 @@ def test_people_who_have_no_word_on_the_input_are_told_of(folder, capsys):
     words = ("--human", str(folder / "other.jsonl"), "--dry-run")
     assert cli.main(["protocols", "--config", str(folder / "config.yaml"), *words]) == cli.WRONG
     said = capsys.readouterr().err
-    assert "none of 22 pools of the input, such as 'q0', holds a pair" in said
-    assert "it is about 1 query, such as 'alone'" in said
+    assert "none of the 1 query with labels (such as 'alone') is among the 22" in said
+    assert "of the input (such as 'q0')" in said
+    row = {"query_id": "q0", "doc_id_a": "a", "doc_id_b": "z", "preference": 1}
+    (folder / "other.jsonl").write_text(json.dumps(row))
+    assert cli.main(["protocols", "--config", str(folder / "config.yaml"), *words]) == cli.WRONG
+    said = capsys.readouterr().err
+    assert "of the 1 query with labels 1 (such as 'q0') are in the input, and in none" in said

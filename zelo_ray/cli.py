@@ -72,9 +72,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     ):
         each.add_argument("--config", help="YAML file of options; flags win over it")
         _add_options(each, kind)
-    explaining = commands.add_parser("explain", help="show the judgments behind a score")
+    explaining = commands.add_parser("explain", help="show the judgments behind scores")
     explaining.add_argument("--query", required=True, help="query id")
-    explaining.add_argument("--doc", required=True, help="document id")
+    explaining.add_argument("--doc", help="document id; without it, what was said of all of them")
     reporting = commands.add_parser("report", help="write report.html of a finished run anew")
     listing = commands.add_parser("batches", help="list what lies in batches at providers")
     listing.add_argument("--cancel", action="store_true", help="cancel those that have not ended")
@@ -205,9 +205,10 @@ def _protocols(arguments: dict[str, Any]) -> int:
     from zelo_ray.pipeline.trials import planned, protocols  # noqa: PLC0415 - Ray takes seconds to import
 
     if options.dry_run:
+        from zelo_ray.preview import previews  # noqa: PLC0415 - scipy takes a second to import
+
         with planned(options, Display()) as each:
-            for name, own in each.items():
-                print(f"{name}\n{_preview(own)}\n")
+            print("\n".join(previews(each, os.environ)))
         return COMPLETE
     outcome = protocols(options, Display)
     write_report(options.out)

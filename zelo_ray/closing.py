@@ -4,6 +4,8 @@ import math
 from collections.abc import Iterator
 from typing import get_args
 
+import numpy as np
+
 from zelo_ray.config import Options
 from zelo_ray.display import dollars, duration
 from zelo_ray.formats.wording import counted, printable
@@ -12,6 +14,7 @@ from zelo_ray.records import Rater, Share, Side
 from zelo_ray.report import tournaments
 from zelo_ray.report.debates import debates_of
 from zelo_ray.report.judged import JUDGMENTS
+from zelo_ray.report.raters import wilson
 from zelo_ray.report.wins import Wins, win_shares
 from zelo_ray.settle import Summary
 
@@ -26,16 +29,17 @@ def closing(summary: Summary, options: Options) -> Iterator[str]:
     judgments = counted(summary.judgments, JUDGMENTS.get(tables[0], "judgment"))
     took, spent = sum(summary.seconds.values()), dollars(summary.dollars, summary.unpriced)
     sweeps = f", {summary.sweeps:,} sweeps over the input" if summary.sweeps > 1 else ""
+    queries = counted(summary.queries, "query", "queries")
     yield (
-        f"{summary.scored:,} documents of {summary.queries:,} queries scored from "
-        f"{judgments} in {duration(took)}{sweeps}, {spent}"
+        f"{counted(summary.scored, 'document')} of {queries} scored from {judgments} in "
+        f"{duration(took)}{sweeps}, {spent}"
     )
     if summary.std_error is not None:
         unit = "grades" if options.protocol == "graded" else "logits"
         yield f"standard error {summary.std_error:.2f} {unit} on average"
     if summary.ambiguous:
         yield (
-            f"{summary.ambiguous:,} documents on which the judges are split: ambiguous in "
+            f"{counted(summary.ambiguous, 'document')} on which the judges are split: ambiguous in "
             "scores.parquet (to leave them out: zelo-ray convert qrels "
             f"{summary.out} --grades --without-ambiguous --out FILE)"
         )
@@ -49,18 +53,24 @@ def closing(summary: Summary, options: Options) -> Iterator[str]:
     if options.human and not any(share.humans for share in summary.shares):
         yield f"{options.human} holds no grade of a document that was graded: it changed nothing"
     if summary.ungraded:
-        yield f"{summary.ungraded:,} queries have no grades, and so no absolute scores"
+        have = "has" if summary.ungraded == 1 else "have"
+        yield (
+            f"{counted(summary.ungraded, 'query', 'queries')} {have} no grades, and so no absolute "
+            "scores"
+        )
     if summary.failures:
-        yield f"{summary.failures:,} requests gave no judgment: see failures.parquet"
+        yield f"{counted(summary.failures, 'request')} gave no judgment: see failures.parquet"
     for reason, times in sorted(summary.reasons.items(), key=lambda item: -item[1])[:3]:
-        yield f"  {times:,} times {reason}"
+        yield f"  {counted(times, 'time')} {reason}"
     if summary.rejected:
-        yield f"{summary.rejected:,} bad input lines were set aside: see rejected.parquet"
+        were = "was" if summary.rejected == 1 else "were"
+        bad = counted(summary.rejected, "bad input line")
+        yield f"{bad} {were} set aside: see rejected.parquet"
     for query_id, reason in list(summary.unscored.items())[:_NAMED]:
         yield f"query {query_id} has no scores: {reason}"
     if len(summary.unscored) > _NAMED:
         more = len(summary.unscored) - _NAMED
-        yield f"… and {more:,} more queries without scores: see run.json"
+        yield f"… and {counted(more, 'more query', 'more queries')} without scores: see run.json"
     for reason in dict.fromkeys(summary.absent.values()):
         names = ", ".join(judge for judge, why in summary.absent.items() if why == reason)
         yield f"asked nothing more: {names} ({reason.removeprefix(f'{names}: ')})"
@@ -86,19 +96,20 @@ def _tournaments(options: Options) -> Iterator[str]:
 
 
 def _ranking(wins: Wins) -> Iterator[str]:
-    """How often the same names won over many queries."""
+    """How often the same names won over many queries, with 95% intervals over these."""
     best = win_shares(wins)
     shown = [(printable(name), share, queries) for name, share, queries in best[:_WINNERS]]
     width = max((len(name) for name, _, _ in shown), default=0)
     for name, share, queries in shown:
+        low, high = np.clip(wilson(np.array(share), np.array(queries)), 0, 1)
         over = counted(queries, "query", "queries")
-        yield f"  {name:{width}}  won {share:4.0%} (mean over {over})"
+        yield f"  {name:{width}}  won {share:4.0%} [{low:.0%}, {high:.0%}] (mean over {over})"
     if len(best) > _WINNERS:
         yield f"  … and {len(best) - _WINNERS:,} more: see report.html"
 
 
 def _verdicts(options: Options) -> Iterator[str]:
-    """Who won, and how often the winner flips with the order."""
+    """Who won, and how often the two orders differ."""
     found = debates_of(options.out)
     whole = found.whole
     if not whole.pairs:
@@ -109,7 +120,11 @@ def _verdicts(options: Options) -> Iterator[str]:
     yield f"who won: {told}{mean}"
     if whole.both:
         pairs = counted(whole.both, "pair")
-        yield f"{whole.flipped:,} of {pairs} flipped with the order: counted as ties"
+        ties = (
+            f", so ties: {whole.turned:,} turned round (A in one, B in the other), "
+            f"{whole.half_tied:,} a tie in one order"
+        )
+        yield f"the orders differ on {whole.flipped:,} of {pairs}{ties if whole.flipped else ''}"
     yield from _ranking(found.wins)
 
 
@@ -138,8 +153,9 @@ def _shares(shares: list[Share]) -> Iterator[str]:
     for share in shares:
         if share.humans:
             what = "mean grade" if share.measure == "grade" else f"share of grades {share.measure}"
+            labels = counted(share.humans, "human label")
             interval = f" [{share.low:.3f}, {share.high:.3f}]" if math.isfinite(share.low) else ""
             yield (
-                f"{what}: {share.mean:.3f}{interval} with {share.humans:,} human labels, "
+                f"{what}: {share.mean:.3f}{interval} with {labels}, "
                 f"{share.panel:.3f} by the panel alone"
             )

@@ -1,7 +1,7 @@
 """What ``--dry-run`` and a pilot print: an estimate for a person, in lines of 100 characters."""
 
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from tempfile import TemporaryDirectory
 
 from zelo_ray.batch.parts import Parts
@@ -10,6 +10,7 @@ from zelo_ray.config import Options
 from zelo_ray.estimate import Estimate, Forecast, Spread, estimate
 from zelo_ray.formats.pools import InputError, Limits, find_shards, read_lines
 from zelo_ray.formats.sessions import join_sessions
+from zelo_ray.formats.wording import counted
 from zelo_ray.humans import human_grades
 from zelo_ray.ledger import Ledger
 from zelo_ray.protocols import module as protocol_module
@@ -23,6 +24,31 @@ def preview(options: Options, environ: Mapping[str, str]) -> list[str]:
     Raises:
         InputError, OptionError, PanelError: as `annotate` would.
     """
+    estimated, notes = _estimated(options, environ)
+    return [*lines(estimated), *notes]
+
+
+def previews(each: Mapping[str, Options], environ: Mapping[str, str]) -> Iterator[str]:
+    """The same for several protocols, by name, and what they take together."""
+    every = []
+    for name, options in each.items():
+        estimated, notes = _estimated(options, environ)
+        every.append(estimated)
+        yield from (name, *lines(estimated, pilot=False), *notes, "")
+    left = sum(one.left for estimated in every for one in estimated.forecasts)
+    sums = [each.dollars(each.mode) for each in every]
+    low, expected, high = (
+        money(sum(getattr(one, name) for one in sums)) for name in ("low", "expected", "high")
+    )
+    more = " + ?" if any(estimated.unpriced for estimated in every) else ""
+    yield from _wrapped(
+        f"All {len(every):,} protocols together: {left:,} requests are left to ask, for "
+        f"{expected}{more} ({low} to {high}); what several of them ask for is paid once, and "
+        "counted for each here."
+    )
+
+
+def _estimated(options: Options, environ: Mapping[str, str]) -> tuple[Estimate, list[str]]:
     human_grades(options)
     ledger = Ledger(options.books, retry=retried(options))
     survey = Survey(panel_of(options, environ, keys=False), options, ledger)
@@ -39,7 +65,7 @@ def preview(options: Options, environ: Mapping[str, str]) -> list[str]:
                 survey.add(line.pool)
     if not survey.pools:
         raise InputError("the input holds no pool")
-    notes = [f"{bad:,} bad input lines would be set aside."] if bad else []
+    notes = [f"{counted(bad, 'bad input line')} would be set aside."] if bad else []
     if protocol_module(options.protocol).ROUNDS != 1:
         notes += _wrapped(
             f"What {options.protocol} asks later follows from its first replies. Without any it is "
@@ -47,11 +73,16 @@ def preview(options: Options, environ: Mapping[str, str]) -> list[str]:
         )
     if lying := sum(part.requests for part in Parts(options.books) if part.is_open):
         notes.append(f"{lying:,} of the requests that are left lie in batches already.")
-    return [*lines(estimate(survey, retry=retried(options))), *notes]
+    return estimate(survey, retry=retried(options)), notes
 
 
-def lines(estimate: Estimate) -> list[str]:
-    """The estimate as plain text: requests, tokens and hours, then dollars, then what to know."""
+def lines(estimate: Estimate, *, pilot: bool = True) -> list[str]:
+    """The estimate as plain text: requests, tokens and hours, then dollars, then what to know.
+
+    Args:
+        estimate: of a job.
+        pilot: whether a pilot can be had, and is worth a hint.
+    """
     each, modes = estimate.forecasts, _modes(estimate)
     left, planned = sum(one.left for one in each), sum(one.planned for one in each)
     heads = [head for mode in modes for head in (f"{mode}: low", "expected", "high")]
@@ -69,7 +100,7 @@ def lines(estimate: Estimate) -> list[str]:
         *(_row(one.judge, *(cell for mode in modes for cell in _bill(one, mode))) for one in each),
         _row("together", *(cell + more for amounts in sums for cell in amounts)),
         "",
-        *(line for note in _notes(estimate) for line in _wrapped(note)),
+        *(line for note in _notes(estimate, pilot=pilot) for line in _wrapped(note)),
     ]
 
 
@@ -117,7 +148,7 @@ def _wrapped(note: str) -> list[str]:
     return textwrap.wrap(note, 100, break_long_words=False, break_on_hyphens=False)
 
 
-def _notes(estimate: Estimate) -> Iterable[str]:
+def _notes(estimate: Estimate, *, pilot: bool) -> Iterable[str]:
     """What the marks mean, what the figures rest on, and what to do."""
     each = [one for one in estimate.forecasts if one.left]
     if replies := sum(one.replies for one in each):
@@ -126,9 +157,10 @@ def _notes(estimate: Estimate) -> Iterable[str]:
             "away, at least 5%."
         )
     if names := ", ".join(one.judge for one in each if one.input_tokens and not one.replies):
+        hint = " --pilot 20 asks about 20 queries only, and measures both." if pilot else ""
         yield (
             f"No reply yet of {names}: 1 token for 4 bytes of prompt and 250 for an answer are "
-            "assumed. --pilot 20 asks about 20 queries only, and measures both."
+            f"assumed.{hint}"
         )
     if unpriced := estimate.unpriced:
         yield (

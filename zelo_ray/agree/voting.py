@@ -137,8 +137,14 @@ def _lines(
     known: Mapping[tuple[str, str], Bias] = {(b.judge, b.bias): b for b in found}
     judges = [*dict.fromkeys(b.judge for b in found)]
     shown = {n: head for n, head in _HEADS.items() if any(b.items for b in found if b.bias == n)}
+    voters = (judge for judge in judges if judge != PANEL)
+    places = {judge: str(i) for i, judge in enumerate(voters, 1)}
     rows = [
-        [judge, *(_cell(known.get((judge, name))) for name in shown)] for judge in judges[:_JUDGES]
+        [
+            f"{places[judge]} {judge}" if judge in places else judge,
+            *(_cell(known.get((judge, name))) for name in shown),
+        ]
+        for judge in judges[:_JUDGES]
     ]
     yield "How judges vote on pairs"
     yield from laid_out(["judge", *shown.values()], rows)
@@ -159,10 +165,10 @@ def _lines(
             "circles: of decided triples, those in which each document beats another; by chance "
             f"{CHANCE:g}"
         )
-    yield from _together(agreed)
+    yield from _together(agreed, places)
 
 
-def _together(agreed: Sequence[Agreement]) -> Iterator[str]:
+def _together(agreed: Sequence[Agreement], places: Mapping[str, str]) -> Iterator[str]:
     of = {(a.rater_a, a.rater_b, a.scale, a.coefficient): a for a in agreed}
     pairs = [*dict.fromkeys((a.rater_a, a.rater_b) for a in agreed if a.items)]
     if not pairs:
@@ -172,9 +178,10 @@ def _together(agreed: Sequence[Agreement]) -> Iterator[str]:
         kinds = [(WITH_TIES, "agreement"), (DECIDED, "agreement"), (WITH_TIES, "kappa")]
         each = [of[a, b, *kind] for kind in kinds]
         cells = [_cell(one) for one in each]
-        rows.append([f"{a}, {b}", *cells, f"{each[0].items:,}"])
+        numbers = (places.get(each, each) for each in (a, b))
+        rows.append([" and ".join(numbers), *cells, f"{each[0].items:,}"])
     yield ""
-    yield "Judges on the same pairs (a word of each: most of its votes)"
+    yield "Judges on the same pairs, by their numbers above (a word of each: most of its votes)"
     yield from laid_out(["judges", "same", "both decided", "kappa", "pairs"], rows)
     if len(pairs) > _PAIRS:
         yield f"… and {len(pairs) - _PAIRS:,} more pairs of judges"

@@ -1,14 +1,17 @@
-"""Why a document has its score: what its judges said, as a person can read it."""
+"""Why a document has its score, or how a query went: what judges said, as a person can read it."""
 
 import json
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import fsspec
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from zelo_ray.explain.course import of_failures, of_pairs, of_tournaments
 from zelo_ray.explain.lines import of_contests, of_grade, of_verdicts, of_votes
 from zelo_ray.formats.wording import counted, printable
 from zelo_ray.records import (
@@ -32,58 +35,102 @@ class NothingToExplain(Exception):  # noqa: N818 - it names what is the matter
     """The results do not hold what was asked for; the message says what they do hold."""
 
 
-def explain(out: str, query_id: str, doc_id: str) -> str:
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """What results hold of a query."""
+
+    scores: dict[str, Score]
+    votes: list[Vote]
+    grades: list[Grade]
+    contests: list[Contest]
+    winners: list[Winner]
+    verdicts: list[Verdict]
+    failures: list[Failure]
+    together: bool
+    """whether the panel decided each tournament together"""
+    why: str
+    """why there are no scores, if the run says"""
+
+    @property
+    def judged(self) -> set[str]:
+        """The documents with a score or a judgment."""
+        found = {*self.scores, *(grade.doc_id for grade in self.grades)}
+        pairs = [(vote.doc_id_a, vote.doc_id_b) for vote in self.votes]
+        pairs += [(verdict.doc_id_a, verdict.doc_id_b) for verdict in self.verdicts]
+        pairs += [(contest.left_id, contest.right_id) for contest in self.contests]
+        return found.union(*pairs)
+
+    def headline(self, doc_id: str) -> str:
+        """A document's score."""
+        if doc_id in self.scores:
+            kind = "verdicts" if self.verdicts else "votes"
+            return _headline(self.scores[doc_id], len(self.scores), kind)
+        return f"{doc_id}: no score" + (f", as {self.why}" if self.why else "")
+
+
+def explain(out: str, query_id: str, doc_id: str | None = None) -> str:
     """One document's score, its grades, and whom it met, the hardest opponents first.
 
-    Of tournaments its contests, each tournament in order.
+    Of tournaments its contests, each tournament in order. Without a document: every score of the
+    query by rank, every tournament or verdict, and what failed.
 
     Raises:
         NothingToExplain: no such results, query or document.
     """
-    scores = {row["doc_id"]: _score(row) for row in _rows(out, "scores", query_id)}
-    votes = [Vote(**row) for row in _rows(out, "votes", query_id)]
-    grades = [Grade(**row) for row in _rows(out, "grades", query_id)]
-    contests = [Contest(**row) for row in _rows(out, "contests", query_id)]
-    winners = [Winner(**row) for row in _rows(out, "winners", query_id)]
-    verdicts = [Verdict(**row) for row in _rows(out, "verdicts", query_id)]
-    failed = [Failure(**row) for row in _rows(out, "failures", query_id)]
-    failures = [failure for failure in failed if doc_id in failure.doc_ids]
-    given = [grade for grade in grades if grade.doc_id == doc_id]
-    met = {doc for vote in votes for doc in (vote.doc_id_a, vote.doc_id_b)}
-    met |= {doc for verdict in verdicts for doc in (verdict.doc_id_a, verdict.doc_id_b)}
-    met |= {doc for contest in contests for doc in (contest.left_id, contest.right_id)}
-    if not (scores or grades or met or failed):
+    held = _held(out, query_id)
+    if not (held.judged or held.failures):
         raise NothingToExplain(f"{out} holds no judgment of a query {query_id!r}")
-    if not (doc_id in scores or doc_id in met or given or failures):
-        known = ", ".join(list(scores)[:20])
+    parts = _of_query(held) if doc_id is None else _of_document(held, query_id, doc_id)
+    text = "\n\n".join("\n".join(part) for part in parts)
+    return "\n".join(map(printable, text.split("\n")))
+
+
+def _of_query(held: _Held) -> Iterator[Iterable[str]]:
+    """How the query went."""
+    by_rank = sorted(held.scores.values(), key=lambda score: (score.rank, score.doc_id))
+    without = "no scores" + (f", as {held.why}" if held.why else "")
+    yield [held.headline(score.doc_id) for score in by_rank] or [without]
+    if held.winners:
+        won = Counter(winner.winner_id for winner in held.winners)
+        of = counted(len(held.winners), "tournament")
+        yield [f"{name} won {times} of {of} with a winner" for name, times in won.most_common()]
+    yield from of_tournaments(held.contests, held.winners, together=held.together)
+    yield from of_pairs(held.verdicts)
+    for failure in of_failures(held.failures):
+        yield [failure]
+
+
+def _of_document(held: _Held, query_id: str, doc_id: str) -> Iterator[Iterable[str]]:
+    """Why the document has its score."""
+    failures = [failure for failure in held.failures if doc_id in failure.doc_ids]
+    if not (doc_id in held.judged or failures):
+        known = ", ".join(list(held.scores)[:20])
         raise NothingToExplain(f"query {query_id!r} has no judged {doc_id!r}; it has {known}")
-    if doc_id in scores:
-        kind = "verdicts" if verdicts else "votes"
-        lines = [_headline(scores[doc_id], len(scores), kind)]
-    else:
-        lines = [_without(out, query_id, doc_id)]
-    if winners:
-        won = sum(winner.winner_id == doc_id for winner in winners)
-        lines.append(f"it won {won} of {counted(len(winners), 'tournament')} with a winner")
-    parts = [
-        *map(of_grade, given),
-        *of_votes(doc_id, votes, scores),
-        *of_contests(doc_id, contests, winners, together=_run(out, "options", "decide") == PANEL),
-        *of_verdicts(doc_id, verdicts, scores),
-    ]
-    for part in parts:
-        lines += ["", *part]
-    lines += [
-        f"\nno judgment from {f.judge} on {' and '.join(f.doc_ids)}: {f.status} ({f.reason})"
-        for f in failures
-    ]
-    return "\n".join(map(printable, "\n".join(lines).split("\n")))
+    head = [held.headline(doc_id)]
+    if held.winners:
+        won = sum(winner.winner_id == doc_id for winner in held.winners)
+        head.append(f"it won {won} of {counted(len(held.winners), 'tournament')} with a winner")
+    yield head
+    yield from (of_grade(grade) for grade in held.grades if grade.doc_id == doc_id)
+    yield from of_votes(doc_id, held.votes, held.scores)
+    yield from of_contests(doc_id, held.contests, held.winners, together=held.together)
+    yield from of_verdicts(doc_id, held.verdicts, held.scores)
+    for failure in of_failures(failures):
+        yield [failure]
 
 
-def _without(out: str, query_id: str, doc_id: str) -> str:
-    """That there is no score, and why, if the run says."""
-    why = _run(out, "summary", "unscored", query_id)
-    return f"{doc_id}: no score" + (f", as {why}" if why else "")
+def _held(out: str, query_id: str) -> _Held:
+    return _Held(
+        scores={row["doc_id"]: _score(row) for row in _rows(out, "scores", query_id)},
+        votes=[Vote(**row) for row in _rows(out, "votes", query_id)],
+        grades=[Grade(**row) for row in _rows(out, "grades", query_id)],
+        contests=[Contest(**row) for row in _rows(out, "contests", query_id)],
+        winners=[Winner(**row) for row in _rows(out, "winners", query_id)],
+        verdicts=[Verdict(**row) for row in _rows(out, "verdicts", query_id)],
+        failures=[Failure(**row) for row in _rows(out, "failures", query_id)],
+        together=_run(out, "options", "decide") == PANEL,
+        why=_run(out, "summary", "unscored", query_id) or "",
+    )
 
 
 def _run(out: str, *names: str) -> Any:

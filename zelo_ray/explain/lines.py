@@ -11,8 +11,8 @@ def of_grade(grade: Grade) -> Iterator[str]:
     yield f"  grade {grade.grade}  {grade.judge}"
     for name, facets in (("covers", grade.facets_covered), ("misses", grade.facets_missing)):
         if facets:
-            yield from _indented(f"{name}: {'; '.join(facets)}")
-    yield from _indented(grade.rationale)
+            yield from indented(f"{name}: {'; '.join(facets)}")
+    yield from indented(grade.rationale)
 
 
 def of_votes(
@@ -43,15 +43,34 @@ def of_contests(
         together: whether the panel decided each tournament together.
     """
     kings = {(each.judge, each.repeat): each.winner_id for each in winners}
+    mine = [each for each in contests if doc_id in (each.left_id, each.right_id)]
+    several = any(each.repeat for each in contests)
+    for key, held in courts(mine, together=together):
+        king = kings.get(key)
+        end = ended_with("it" if king == doc_id else king)
+        head = f"tournament of {named(*key, several=several)}, {end}"
+        yield _tournament(doc_id, head, held, together=together)
+
+
+def courts(
+    contests: Sequence[Contest], *, together: bool
+) -> list[tuple[tuple[str, int], list[Contest]]]:
+    """The contests of each court and repeat; the court is the judge, or the panel."""
     held: dict[tuple[str, int], list[Contest]] = {}
     for each in contests:
-        if doc_id in (each.left_id, each.right_id):
-            held.setdefault((PANEL if together else each.judge, each.repeat), []).append(each)
-    several = any(each.repeat for each in contests)
-    for (court, repeat), mine in sorted(held.items()):
-        whose = "the panel" if court == PANEL else court
-        whose += f", repeat {repeat + 1}" if several else ""
-        yield _tournament(doc_id, whose, mine, kings.get((court, repeat)), together=together)
+        held.setdefault((PANEL if together else each.judge, each.repeat), []).append(each)
+    return sorted(held.items(), key=lambda item: item[0])
+
+
+def named(court: str, repeat: int, *, several: bool) -> str:
+    """Whose tournament it is, and which of ``several``."""
+    whose = "the panel" if court == PANEL else court
+    return f"{whose}, repeat {repeat + 1}" if several else whose
+
+
+def ended_with(king: str | None) -> str:
+    """How a tournament ended."""
+    return "which did not end" if king is None else f"won by {king}"
 
 
 def _battle(
@@ -65,7 +84,7 @@ def _battle(
             first, second = (b, a) if vote.swapped else (a, b)
             won = f"{_outcome(mine):4} {mine:+.2f}"
             yield f"  {won}  {vote.judge}, which saw {first} as A, {second} as B"
-            yield from _indented(vote.reasoning)
+            yield from indented(vote.reasoning)
 
 
 def _debates(
@@ -79,30 +98,27 @@ def _debates(
 
 def _debate(doc_id: str, verdict: Verdict) -> Iterator[str]:
     is_b = verdict.doc_id_b == doc_id
-    gain = verdict.preference if is_b else -verdict.preference
     seen = 2 if is_b != verdict.swapped else 1
     mine, other = verdict.average_scores[::-1] if is_b else verdict.average_scores
+    tie = " in this order; the orders differ, so a tie" if verdict.flipped else ""
     yield (
-        f"  {_outcome(gain):4} {mine:.4g} to {other:.4g}  {verdict.judge} by {verdict.method}, "
-        f"shown as Answer {seen}"
+        f"  {_outcome(mine - other):4} {mine:.4g} to {other:.4g}{tie}  {verdict.judge} by "
+        f"{verdict.method}, shown as Answer {seen}"
     )
-    if verdict.flipped:
-        yield from _indented("flipped: the other order has another winner, so it is a tie")
     for number, (scores, arguments, feedback, why) in enumerate(verdict.by_round(), 1):
         mine, other = scores[::-1] if is_b else scores
         yield f"    round {number}: {mine:.4g} to {other:.4g}"
         sides = arguments[::-1] if is_b else arguments
         for whose, argument in zip(("for", "against"), sides, strict=bool(sides)):
-            yield from _indented(f"{whose}: {argument}")
-        yield from _indented(f"feedback: {feedback}" if feedback else "")
-        yield from _indented(why)
+            yield from indented(f"{whose}: {argument}")
+        yield from indented(f"feedback: {feedback}" if feedback else "")
+        yield from indented(why)
 
 
 def _tournament(
-    doc_id: str, whose: str, contests: Sequence[Contest], king: str | None, *, together: bool
+    doc_id: str, head: str, contests: Sequence[Contest], *, together: bool
 ) -> Iterator[str]:
-    end = "which did not end" if king is None else f"won by {'it' if king == doc_id else king}"
-    yield f"tournament of {whose}, {end}"
+    yield head
     for each in contests:
         left = each.left_id == doc_id
         gain = -each.preference if left else each.preference
@@ -113,8 +129,8 @@ def _tournament(
             f"  round {each.round}  {_outcome(gain):4} against {opponent}{as_king}  {who}"
             f"confidence {each.confidence:.2f}, shown as Answer {seen}; then king: {each.king_id}"
         )
-        yield from _indented(each.verdict)
-        yield from _indented(each.reasoning)
+        yield from indented(each.verdict)
+        yield from indented(each.reasoning)
 
 
 def _opponents(
@@ -139,7 +155,8 @@ def _other(judgment: Vote | Verdict, doc_id: str) -> str:
     return judgment.doc_id_b if judgment.doc_id_a == doc_id else judgment.doc_id_a
 
 
-def _indented(text: str) -> Iterator[str]:
+def indented(text: str) -> Iterator[str]:
+    """Running text, below the line that it belongs to."""
     for line in text.splitlines():
         yield from textwrap.wrap(
             line, 100, initial_indent=" " * 8, subsequent_indent=" " * 8, break_long_words=False

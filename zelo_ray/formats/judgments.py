@@ -48,6 +48,8 @@ class Part:
     own: bool
     pooled: bool = False
     missing: int = 0
+    turned: bool = False
+    """whether its rows are of the turn that was asked for"""
 
     @property
     def votes(self) -> bool:
@@ -134,7 +136,7 @@ def _of_turn(url: str, part: Part, turn: int) -> Part:
     kept = part.only(pc.equal(part.table["turn"], str(turn)))
     if not len(kept.table):
         raise InputError(f"{url}: has no row of turn {turn}")
-    return kept
+    return replace(kept, turned=True)
 
 
 def _parquet(url: str, kind: _Kind) -> tuple[pa.Table, Callable[[int], str]]:

@@ -18,6 +18,7 @@ from zelo_ray.formats.wording import counted, printable
 __all__ = [
     "GRADES",
     "HUMAN",
+    "NO_TURN",
     "OTHERS",
     "PANEL",
     "VOTES",
@@ -40,6 +41,7 @@ _NO_DATA = (
     *(".py", ".sh", ".toml", ".yaml", ".yml", ".run", ".zip"),
 )
 """How files end that lie beside judgments, and are none."""
+NO_TURN = "--turn chooses among FastChat's rows, and there are none here"
 _ROWS = "a table that names its judges"
 _NAMED = re.compile(r"([^/=]+)=(.+)", re.DOTALL)
 
@@ -111,13 +113,14 @@ def read_verdicts(
     Raises:
         InputError: something is of no known kind, a grade is none of the scale, a preference is
             outside [-1, 1], two files are called the same or as no judge can be, or a file judges a
-            document twice; no vote is of the people or the turn.
+            document twice; no vote is of the people or the turn, or nothing has turns.
     """
     notes: list[str] = []
     pooled: list[str] = []
     graded, voted = [GRADES.empty_table()], [VOTES.empty_table()]
     queries: dict[str, set[str]] = {}
     owners: dict[str, str] = {} if human is None else {HUMAN: "--human"}
+    turned = False
     for name, url in _files(sources, notes):
         if url in queries:
             raise InputError(f"{url}: is named twice")
@@ -125,6 +128,7 @@ def read_verdicts(
         if name and part.own:
             raise InputError(f"{name}={url}: its rows name their judges; leave {name}= away")
         _own(owners, url, part)
+        turned |= part.turned
         if part.missing:
             notes.append(_unanswered(url, part))
         table = preferences(part) if part.votes else on_scale(url, part, levels, notes, clip=clip)
@@ -134,12 +138,15 @@ def read_verdicts(
     grades, voices = GRADES.empty_table(), VOTES.empty_table()
     if human is not None:
         part = read_people(human, people, turn)
+        turned |= part.turned
         notes += [_unanswered(human, part)] if part.missing else []
         if part.votes:
             voices = preferences(part)
         else:
             grades = on_scale(human, part, levels, notes, clip=clip)
         queries["--human"] = set(pc.unique(part.table["query_id"]).to_pylist())
+    if turn is not None and not turned:
+        raise InputError(NO_TURN)
     notes += _alone(queries)
     tables = (pa.concat_tables(graded), pa.concat_tables(voted), grades)
     return Verdicts(*tables, levels, tuple(notes), tuple(pooled), voices)

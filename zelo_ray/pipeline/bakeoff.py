@@ -33,6 +33,7 @@ from zelo_ray.formats.results import write_json
 from zelo_ray.formats.runs import read_runs
 from zelo_ray.formats.tables import schema_of
 from zelo_ray.formats.truth import pools_of_truth, read_truth
+from zelo_ray.formats.wording import counted
 from zelo_ray.ledger import Ledger
 from zelo_ray.measures import Truth, parse_measures
 from zelo_ray.pipeline.asking import (
@@ -187,7 +188,8 @@ def _among(table: pa.Table, census: Census, watch: Watch) -> pa.Table:
         + (", ".join(f"{name} {n:,}" for name, n in census.planned.items()) or "none")
     )
     if census.rejected:
-        watch.say(f"{census.rejected:,} bad input lines were set aside: see rejected.parquet")
+        bad = counted(census.rejected, "bad input line was", "bad input lines were")
+        watch.say(f"{bad} set aside: see rejected.parquet")
     if held > census.pools:
         watch.say(f"{held - census.pools:,} queries of the truth have no pool and are left out")
     ids = pa.array([query_id for *_, query_id in census.places], pa.string())

@@ -1,23 +1,21 @@
 """Protocols at equal money, on Ray: each runs as `annotate` does, all out of one ledger."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from importlib.metadata import version
 from tempfile import TemporaryDirectory
 
-from zelo_ray.bookkeeping import is_over_budget, money
-from zelo_ray.census import take_census
+from zelo_ray.batch.parts import Parts
+from zelo_ray.bookkeeping import is_over_budget
 from zelo_ray.config import Options, TrialsOptions
-from zelo_ray.formats.files import writing
-from zelo_ray.formats.pools import InputError, Limits, find_shards, read_lines
 from zelo_ray.formats.results import write_json
 from zelo_ray.formats.wording import counted
 from zelo_ray.ledger import Ledger, read_rows
 from zelo_ray.pipeline import annotate
 from zelo_ray.pipeline.asking import Timer, Watch, claimed, placed
-from zelo_ray.pipeline.before import joined
+from zelo_ray.pipeline.field import Field, pools_file, take_in
 from zelo_ray.pipeline.session import on_ray
 from zelo_ray.pricing import table_version
 from zelo_ray.providers import panel_of
@@ -26,37 +24,20 @@ from zelo_ray.settle import Summary
 from zelo_ray.trials import (
     RECORD,
     Bill,
-    Item,
     Outcome,
-    People,
     bills_of,
     by_query,
-    capped,
     measure,
     plans,
     pools_in,
-    read_people,
     requests_of,
+    spent_on,
     unused_by_all,
     words_of,
     write_outcome,
 )
 
 _KIND = "protocols"
-
-
-@dataclass(frozen=True, slots=True)
-class _Field:
-    """What all protocols are asked about."""
-
-    people: People
-    items: list[Item]
-    pools: str
-    known: int
-    """how many of the people's words are about documents of the input"""
-    queries: int
-    rejected: int
-    """lines of the input that are bad"""
 
 
 def protocols(
@@ -76,10 +57,10 @@ def protocols(
     timer = Timer()
     options = placed(options)
     panel = panel_of(options, os.environ)
-    pools = _pools_in(options.out)
+    pools = pools_file(options.out)
     jobs = plans(options, (pools,))
     with watching() as watch, claimed(options, watch, _KIND):
-        field = _take_in(options, options.out, watch)
+        field = take_in(options, options.out, watch)
         _tell(options, jobs, field, watch)
     timer.lap("read")
     ledger, summaries = Ledger(options.books), dict[str, Summary]()
@@ -87,7 +68,8 @@ def protocols(
         for name, own in jobs.items():
             with watching() as watch:
                 watch.say(f"\n{name}")
-                summaries[name] = annotate(capped(own, panel, ledger, pools_in(pools)), watch)
+                spent = _spent(own, panel, ledger)
+                summaries[name] = annotate(own, watch, spent=spent)
             ledger.refresh()
             timer.lap(name)
     with watching() as watch, claimed(options, watch, _KIND):
@@ -111,49 +93,31 @@ def planned(options: TrialsOptions, watch: Watch) -> Iterator[dict[str, Options]
     """
     panel, ledger = panel_of(options, os.environ, keys=False), Ledger(options.books)
     with TemporaryDirectory() as folder:
-        pools = _pools_in(folder)
-        _take_in(options, folder, watch)
+        pools = pools_file(folder)
+        take_in(options, folder, watch)
         yield {
-            name: capped(own, panel, ledger, pools_in(pools))
+            name: _raised(own, spent_on(own, panel, ledger, pools_in(pools), ()))
             for name, own in plans(options, (pools,)).items()
         }
 
 
-def _take_in(options: TrialsOptions, folder: str, watch: Watch) -> _Field:
-    """Write the pools that people labelled to a file of a folder; no other is asked about."""
-    people = read_people(options.human, options.people, options.turn)
-    shards = find_shards(options.inputs, options.out)
-    shards, rejected = joined(options.model_copy(update={"out": folder}), shards, watch)
-    keep = options.blocks == "query"  # else it is told by now what is bad
-    census = take_census(shards, {}, folder, keep=keep)
-    items: list[Item] = []
-    known = queries = 0
-    with writing(_pools_in(folder)) as file:
-        for line in (line for shard in shards for line in read_lines(shard, Limits())):
-            if not line.pool or (line.file, line.number) in census.repeated:
-                continue
-            query_id = line.pool.query_id
-            doc_ids = [each.id for each in line.pool.documents[: options.document_limit]]
-            known += people.knows(query_id, doc_ids)
-            if found := [*people.items(query_id, doc_ids)]:
-                items += found
-                queries += 1
-                file.write(line.raw + b"\n")
-    if not items:
-        about = counted(len(people.query_ids), "query", "queries")
-        raise InputError(
-            f"none of {counted(census.pools, 'pool')} of the input, such as "
-            f"{census.places[0][2]!r}, holds a pair of documents of which {options.human} has a "
-            f"word; it is about {about}, such as {min(people.query_ids)!r}"
-        )
-    return _Field(people, items, _pools_in(folder), known, queries, rejected + census.rejected)
+def _spent(own: Options, panel: Sequence[Judge], ledger: Ledger) -> float | None:
+    """What a protocol has spent of its budget."""
+    judges = {judge.name for judge in panel}
+    parts = (part for part in Parts(own.books) if part.is_open and part.judge in judges)
+    lying = [(part.dollars, part.keys) for part in parts]
+    return spent_on(own, panel, ledger, pools_in(own.inputs[0]), lying)
 
 
-def _pools_in(folder: str) -> str:
-    return f"{folder.rstrip('/')}/pools.jsonl"
+def _raised(own: Options, spent: float | None) -> Options:
+    """The options with what the whole ledger may come to as their budget, as estimates want it."""
+    if own.max_usd is None or spent is None:
+        return own
+    others = sum(row.dollars or 0.0 for row in read_rows(own.books)) - spent
+    return own.model_copy(update={"max_usd": own.max_usd + others})
 
 
-def _tell(options: TrialsOptions, jobs: Mapping[str, Options], field: _Field, watch: Watch) -> None:
+def _tell(options: TrialsOptions, jobs: Mapping[str, Options], field: Field, watch: Watch) -> None:
     """Say what will be asked about, and what not."""
     watch.say(
         f"{len(field.items):,} pairs of documents of {field.queries:,} queries on which "
@@ -168,18 +132,20 @@ def _measure(
     jobs: Mapping[str, Options],
     panel: tuple[Judge, ...],
     ledger: Ledger,
-    field: _Field,
+    field: Field,
 ) -> Outcome:
     asked = {
         name: dict(requests_of(pools_in(field.pools), panel, own, ledger))
         for name, own in jobs.items()
     }
     keys = {key for queries in asked.values() for keys in queries.values() for key in keys}
-    bills = bills_of(read_rows(options.books), keys)
-    together = Bill()
-    for bill in bills.values():
-        together.add(bill)
-    return measure(
+    every = keys | {row.key for row in read_rows(options.books)}
+    bills, together, paid = bills_of(read_rows(options.books), every), Bill(), Bill()
+    for key, bill in bills.items():
+        paid.add(bill)
+        if key in keys:
+            together.add(bill)
+    outcome = measure(
         field.items,
         {name: words_of(own.out, field.items) for name, own in jobs.items()},
         {name: by_query(queries, bills) for name, queries in asked.items()},
@@ -187,25 +153,23 @@ def _measure(
         resamples=options.resamples,
         seed=options.seed,
     )
+    outcome.paid = paid
+    return outcome
 
 
 def _notes(
-    options: TrialsOptions, outcome: Outcome, field: _Field, summaries: Mapping[str, Summary]
+    options: TrialsOptions, outcome: Outcome, field: Field, summaries: Mapping[str, Summary]
 ) -> Iterator[str]:
-    """What is missing, and why."""
-    spent = f"the budget of {money(options.max_usd or 0)} is used up"
+    """What is missing and why, and whether the money was equal."""
+    if options.max_usd is None and len(outcome.trials) > 1:
+        yield "without --max-usd nothing makes the money equal: each protocol took what it takes"
     for trial in outcome.trials:
         summary = summaries[trial.protocol]
-        why = "; ".join(
-            dict.fromkeys(
-                spent if is_over_budget(reason) else reason for reason in summary.absent.values()
-            )
-        )
         if left := trial.items - trial.judged:
-            told = why or f"see {summary.out}/failures.parquet"
-            yield f"{trial.protocol} gave no word on {left:,} of {trial.items:,} items: {told}"
-        elif why:
-            yield f"{trial.protocol}: {why}"
+            why = "; ".join(_reasons(summary))
+            yield f"{trial.protocol} gave no word on {left:,} of {trial.items:,} items: {why}"
+        elif summary.absent:
+            yield f"{trial.protocol}: {'; '.join(dict.fromkeys(summary.absent.values()))}"
     if alone := field.people.said - field.known:
         what = "pairs" if field.people.kind == "votes" else "documents"
         limit = options.document_limit
@@ -215,10 +179,21 @@ def _notes(
         yield f"{field.rejected:,} bad input lines were set aside: see rejected.parquet"
 
 
+def _reasons(summary: Summary) -> Iterator[str]:
+    """Why judges were asked nothing more, and why else most requests gave no judgment."""
+    yield from dict.fromkeys(summary.absent.values())
+    others = {why: n for why, n in summary.reasons.items() if not is_over_budget(why)}
+    if others:
+        commonest = max(others, key=lambda why: others[why])
+        yield f"{counted(others[commonest], 'time')} {commonest}"
+    if not summary.absent or others:
+        yield f"see {summary.out}/failures.parquet"
+
+
 def _write_record(
     options: TrialsOptions,
     outcome: Outcome,
-    field: _Field,
+    field: Field,
     summaries: Mapping[str, Summary],
     timer: Timer,
 ) -> None:
@@ -244,6 +219,7 @@ def _write_record(
         "people": {"kind": field.people.kind, "said": field.people.said, "known": field.known},
         "unit": outcome.unit,
         "together": asdict(outcome.together),
+        "paid": asdict(outcome.paid),
         "runs": runs,
         "notes": outcome.notes,
         "seconds": timer.laps,

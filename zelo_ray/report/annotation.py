@@ -119,7 +119,10 @@ def _decided(annotation: Annotation) -> str:
     whole = annotation.debates.whole
     if not whole.pairs:
         return ""
-    flips = f", {whole.flipped:,} of them because the winner flips with the order"
+    flips = (
+        f", {whole.flipped:,} of them because the two orders differ ({whole.turned:,} turned "
+        f"round, {whole.half_tied:,} a tie in one order)"
+    )
     return (
         f"{plural(whole.pairs, 'pair')} judged, {plural(whole.winners[TIE], 'tie')}"
         f"{flips if whole.both else ''}."

@@ -61,7 +61,9 @@ def verdict(one: Verdict) -> dict[str, Any]:
     """A verdict as a vote, with what was said in each round, of Answer 1 first."""
     told = [f"On average {_scores(one, one.average_scores)}."]
     if one.flipped:
-        told.append("In the other order there is another winner, so it is a tie.")
+        first, second = _turned(one, one.average_scores)
+        ahead = "Answer 1 won" if first > second else "Answer 2 won" if first < second else "a tie"
+        told.append(f"In this order {ahead}; the orders differ, so it is a tie.")
     for number, (scores, arguments, feedback, reasoning) in enumerate(one.by_round(), 1):
         told.append(f"\nRound {number}: {_scores(one, scores)}.")
         sides = enumerate(_turned(one, arguments), 1)

@@ -10,7 +10,7 @@ from zelo_ray.report.grids import matrix
 from zelo_ray.report.judged import Annotation
 from zelo_ray.report.page import Cells, Chart, Section, Table, Text, chance, number, plural
 from zelo_ray.report.raters import wilson
-from zelo_ray.report.tournaments import Tournament, agreeing, alike, ended, stayed, wins
+from zelo_ray.report.tournaments import Tournament, agreeing, alike, chances, ended, stayed, wins
 from zelo_ray.report.wins import shares_chart, win_shares
 
 _PLACES = 30
@@ -23,13 +23,12 @@ def winners_section(annotation: Annotation) -> Section | None:
     best = win_shares(wins(tournaments))
     if not best:
         return None
-    _, by_chance, over = stayed(tournaments)
     caption = (
         "Which share of the tournaments that it was in an answer won, the mean over queries, of "
-        f"{plural(over, 'tournament')} with a winner, with a 95% interval. The line is chance, "
-        "where all answers are alike."
+        f"{plural(len(tournaments), 'tournament')} with a winner, with a 95% interval. Chance, "
+        "where all answers are alike, is a line, or a point for each answer where it differs."
     )
-    chart = shares_chart(best, "share of tournaments won", caption, by_chance / over)
+    chart = shares_chart(best, "share of tournaments won", caption, chances(tournaments))
     return Section("winners", "Who won", (chart,))
 
 

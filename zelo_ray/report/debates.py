@@ -7,7 +7,7 @@ from zelo_ray.formats.results import read_table
 from zelo_ray.records import TIE
 
 _ITEM = ("query_id", "doc_id_a", "doc_id_b", "method", "judge")
-_COLUMNS = (*_ITEM, "winner", "average_scores", "rounds", "swapped", "flipped")
+_COLUMNS = (*_ITEM, "winner", "average_scores", "rounds", "swapped")
 
 
 @dataclass(slots=True)
@@ -18,8 +18,10 @@ class Decisions:
     """how often ``model_a``, ``model_b``, ``tie``"""
     both: int = 0
     """pairs judged in both orders"""
-    flipped: int = 0
-    """pairs of which each order has another winner"""
+    turned: int = 0
+    """of these, pairs that A won in one order and B in the other"""
+    half_tied: int = 0
+    """of these, pairs that one won in one order, and that were a tie in the other"""
     rounds: list[int] = field(default_factory=list)
     """of each debate, or how often each question was asked"""
     gaps: list[float] = field(default_factory=list)
@@ -30,10 +32,17 @@ class Decisions:
         """How many pairs have a verdict."""
         return self.winners.total()
 
+    @property
+    def flipped(self) -> int:
+        """Pairs of which the two orders differ."""
+        return self.turned + self.half_tied
+
     def add(self, other: "Decisions") -> None:
         """Count in what another judge decided."""
         self.winners += other.winners
-        self.both, self.flipped = self.both + other.both, self.flipped + other.flipped
+        self.both += other.both
+        self.turned += other.turned
+        self.half_tied += other.half_tied
         self.rounds += other.rounds
         self.gaps += other.gaps
 
@@ -58,7 +67,7 @@ class Debates:
 
 def debates_of(out: str) -> Debates:
     """Sum up the verdicts among some results."""
-    found, seen = Debates(), set[tuple[str, ...]]()
+    found, seen = Debates(), dict[tuple[str, ...], float]()
     for row in read_table(out, "verdicts", _COLUMNS).to_pylist():
         told = found.by_judge.setdefault((row["method"], row["judge"]), Decisions())
         gap = row["average_scores"][0] - row["average_scores"][1]
@@ -67,9 +76,10 @@ def debates_of(out: str) -> Debates:
         item = tuple(row[name] for name in _ITEM)
         if item in seen:
             told.both += 1
-            told.flipped += row["flipped"]
+            told.turned += seen[item] * gap < 0
+            told.half_tied += (seen[item] == 0) != (gap == 0)
             continue
-        seen.add(item)
+        seen[item] = gap
         told.winners[row["winner"]] += 1
         for doc_id, side in ((row["doc_id_a"], "model_a"), (row["doc_id_b"], "model_b")):
             of_query = found.wins.setdefault(doc_id, {}).setdefault(row["query_id"], [])

@@ -39,8 +39,12 @@ def uncertain_section(annotation: Annotation) -> Section | None:
     told = {name: each for name, each in told.items() if each[0]}
     columns = ("query", *told)
     parts: list[Table] = []
+    shown: list[set[str]] = []
     for values, _, caption, sign in told.values():
         worst = sorted(values, key=lambda query_id: sign * values[query_id])[:_LEAST]
+        if set(worst) in shown:  # of few queries: the same rows
+            continue
+        shown.append(set(worst))
         rows: list[Cells] = [
             [
                 annotation.link(query_id),

@@ -12,8 +12,8 @@ _QUERIES = 1000
 
 
 def scores_section(annotation: Annotation) -> Section | None:
-    """How scores and their errors are distributed."""
-    if not len(annotation.scores.query_ids):
+    """How scores and their errors are distributed; of two or three answers that tells nothing."""
+    if not len(annotation.scores.query_ids) or annotation.kind in ("contests", "verdicts"):
         return None
     charts = _of_grades(annotation) if annotation.kind == "grades" else _of_battles(annotation)
     return Section("scores", "Scores", charts)
@@ -21,7 +21,6 @@ def scores_section(annotation: Annotation) -> Section | None:
 
 def _of_battles(annotation: Annotation) -> list[Chart]:
     scores = annotation.scores
-    more = "repeats" if annotation.kind == "contests" else "cycles"
     charts = [
         Chart(
             {"": histogram(scores.known("score"), "score, in logits", "documents")},
@@ -31,7 +30,7 @@ def _of_battles(annotation: Annotation) -> list[Chart]:
         Chart(
             {"": histogram(scores.known("std_error"), "standard error, in logits", "documents")},
             "How sure the scores are: two documents of a query are told apart when their "
-            f"scores differ by some two of these. More {more} or judges move it to the left.",
+            "scores differ by some two of these. More cycles or judges move it to the left.",
         ),
     ]
     absolute = scores.known("absolute_score")

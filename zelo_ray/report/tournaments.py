@@ -86,6 +86,19 @@ def wins(tournaments: Iterable[Tournament]) -> dict[str, dict[str, list[float]]]
     return found
 
 
+def chances(tournaments: Iterable[Tournament]) -> dict[str, float]:
+    """By answer, its share of `wins` by chance: the more are in its tournaments, the smaller."""
+    met: dict[str, dict[str, list[float]]] = {}
+    for each in ended(tournaments):
+        for doc_id in each.line:
+            of_query = met.setdefault(doc_id, {}).setdefault(each.query_id, [])
+            of_query.append(1 / len(each.line))
+    return {
+        doc_id: float(np.mean([np.mean(even) for even in by_query.values()]))
+        for doc_id, by_query in met.items()
+    }
+
+
 def stayed(tournaments: Iterable[Tournament]) -> tuple[int, float, int]:
     """How often the first king won, how often by chance, and of how many that have a winner."""
     over = ended(tournaments)

@@ -5,6 +5,7 @@ from functools import cached_property
 from math import isnan
 from typing import Any
 
+from zelo_ray.agreement.differences import Difference
 from zelo_ray.agreement.pairs import A_OR_NOT, DECIDED, WITH_TIES
 from zelo_ray.report.figures import intervals
 from zelo_ray.report.measured import spans
@@ -22,7 +23,7 @@ from zelo_ray.report.page import (
 )
 from zelo_ray.report.source import Source, bare
 from zelo_ray.report.spread import Axis, spread
-from zelo_ray.trials import Bill
+from zelo_ray.trials import Bill, told_apart
 
 Row = Mapping[str, Any]
 _LEADING = (WITH_TIES, "agreement")
@@ -69,15 +70,15 @@ def trials_page(source: Source, record: Mapping[str, Any]) -> Page:
 
 def _tiles(trials: Trials) -> list[tuple[str, str]]:
     record, best = trials.record, trials.rows[0]
-    paid = Bill(**record["together"])
+    paid = Bill(**record["paid"])
     tiles = [
         (f"agreement of {short(best['protocol'], 40)}", _estimate(best, "agreement")),
         ("queries", f"{record['queries']:,}"),
         ("items", f"{record['items']:,}"),
-        ("calls", f"{paid.calls:,}"),
+        ("calls paid in all", f"{paid.calls:,}"),
     ]
     if paid.dollars or paid.unpriced:
-        tiles.append(("paid", paid.told))
+        tiles.append(("paid in all", paid.told))
     return tiles
 
 
@@ -86,9 +87,11 @@ def _outcome(trials: Trials) -> str:
     best, unit = trials.rows[0], trials.unit
     if isnan(best["agreement"]):
         return "No protocol gave a word on any item."
+    alike = _alike(trials)
+    beside = f", not told apart from {', '.join(alike)}" if alike else ""
     told = (
-        f"Closest to people is {best['protocol']}: it says the same on {best['correct']:,} of "
-        f"{best['judged']:,} items, {_estimate(best, 'agreement')}."
+        f"Closest to people is {best['protocol']}{beside}: it says the same on "
+        f"{best['correct']:,} of {best['judged']:,} items, {_estimate(best, 'agreement')}."
     )
     each = f"{unit}_per_correct"
     known = [row for row in trials.rows if not isnan(row[each])]
@@ -96,6 +99,16 @@ def _outcome(trials: Trials) -> str:
         least = min(known, key=lambda row: row[each])
         told += f" A correct verdict costs least by {least['protocol']}: {_cost(least, unit)}."
     return told
+
+
+def _alike(trials: Trials) -> list[str]:
+    """The protocols that may agree with people as far as the one that stands first."""
+    found = told_apart(Difference(**row) for row in trials.differences if row["items"])
+    first = trials.names[0]
+    others = {one.rater_b for one in found.sure if one.rater_a == first}
+    met = [{one.rater_a, one.rater_b} for part in (found.alike, found.unknown) for one in part]
+    met += [{one.rater_a, one.rater_b} for one in found.sure if one.rater_b == first]
+    return [name for name in trials.names[1:] if name not in others and {first, name} in met]
 
 
 def _reading(trials: Trials) -> str:
@@ -151,7 +164,8 @@ def cost_section(trials: Trials) -> Section | None:
     ]
     caption = (
         "Agreement: share of the judged items on which protocol and people say the same. Alpha is "
-        "Krippendorff's, of three words; MCC is of A being better. trials.parquet has all."
+        "Krippendorff's, of three words; MCC is of A being better. Below stand those that judged "
+        "fewer than nine tenths of the items. trials.parquet has all."
     )
     parts.append(Table(columns, cells, caption, frozenset(columns[1:])))
     return Section("protocols", "Agreement and cost", parts)
@@ -181,7 +195,8 @@ def differences_section(trials: Trials) -> Section | None:
     chart = Chart(
         figures,
         "By how much the first of two protocols agrees more with people than the second, on the "
-        "items that both judged. An interval that does not reach 0 tells them apart.",
+        "items that both judged. An interval that does not reach 0 tells them apart, "
+        "if they are the only two that you look at; of many pairs one may look so by chance.",
         "measure",
     )
     columns = ("first", "second", "its agreement", "of the second", "difference", "items")

@@ -25,7 +25,7 @@ def verdicts_section(annotation: Annotation) -> Section | None:
                 "share of pairs won",
                 "Which share of the pairs that it was in an answer won, a tie for half, the mean "
                 "over queries, with a 95% interval. The line is where all answers are alike.",
-                0.5,
+                dict.fromkeys(found.wins, 0.5),
             )
         )
     charts.append(_gaps(found.by_judge))
@@ -55,20 +55,23 @@ def _gaps(by_judge: dict[tuple[str, str], Decisions]) -> Chart:
 def _table(by_judge: dict[tuple[str, str], Decisions]) -> Table:
     both = any(each.both for each in by_judge.values())
     columns = ["judge", "method", "pairs", "model_a won", "model_b won", TIE, "rounds"]
-    columns += ["flipped"] if both else []
+    columns += ["turned round", "tie in one order"] if both else []
     rows: list[Cells] = []
     for (method, judge), each in sorted(by_judge.items(), key=lambda item: item[0][::-1]):
         won = (each.winners[name] / each.pairs for name in get_args(Side))
         cells = [*map(chance, won), number(float(np.mean(each.rounds)), ".2f")]
-        flips = chance(each.flipped / each.both) if each.both else number(None)
-        rows.append([Text(judge), method, f"{each.pairs:,}", *cells, *([flips] if both else [])])
+        if both:
+            flips = (each.turned, each.half_tied)
+            cells += [chance(n / each.both) if each.both else number(None) for n in flips]
+        rows.append([Text(judge), method, f"{each.pairs:,}", *cells])
     caption = (
         "model_a and model_b are doc_id_a and doc_id_b of verdicts.parquet. Rounds are the mean "
         "over all verdicts."
     )
     if both:
         caption += (
-            " Pairs were judged with either answer first; where the winner flips with the order "
-            "the verdict is a tie."
+            " Pairs were judged with either answer first; where the two orders differ the verdict "
+            "is a tie. Turned round: A won in one order, B in the other. Tie in one order: one of "
+            "them won in the other."
         )
     return Table(columns, rows, caption, frozenset(columns[2:]))

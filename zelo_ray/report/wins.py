@@ -31,7 +31,10 @@ def win_shares(wins: Wins) -> list[tuple[str, float, int]]:
 
 
 def shares_chart(
-    best: Sequence[tuple[str, float, int]], title: str, caption: str, line_at: float
+    best: Sequence[tuple[str, float, int]],
+    title: str,
+    caption: str,
+    by_chance: Mapping[str, float],
 ) -> Chart:
     """What `win_shares` found, each with its 95% interval over queries.
 
@@ -39,14 +42,18 @@ def shares_chart(
         best: at least one answer.
         title: of the axis.
         caption: how to read it.
-        line_at: the share of an answer that is like all others.
+        by_chance: the share of each answer if all were alike: a line if it is the same for all.
     """
     if len(best) > _NAMED:
         caption += f" The first {_NAMED} of {len(best):,}."
     names, share, queries = zip(*best[:_NAMED], strict=True)
     values = np.array(share)
-    series = {"": (values, *wilson(values, np.array(queries)))}
+    even = np.array([by_chance[name] for name in names])
+    apart = bool(np.ptp(even) > 1e-9)
+    unknown = np.full(len(even), np.nan)
+    series = {"won" if apart else "": (values, *wilson(values, np.array(queries)))}
+    series |= {"by chance": (even, unknown, unknown)} if apart else {}
     notes = [f" ({plural(many, 'query', 'queries')})" for many in queries]
-    figure = intervals(names, series, title, line_at, notes=notes)
+    figure = intervals(names, series, title, None if apart else float(even[0]), notes=notes)
     figure["layout"]["xaxis"] |= {"tickformat": ".0%", "rangemode": "tozero"}
     return Chart({"": figure}, caption)

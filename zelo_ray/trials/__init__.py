@@ -5,7 +5,16 @@ two has the higher score in its ``scores.parquet``, whatever it asked; what it g
 judged, and neither right nor wrong.
 """
 
-from zelo_ray.trials.costs import Bill, bills_of, by_query, cap, capped, pools_in, requests_of
+from zelo_ray.trials.apart import told_apart
+from zelo_ray.trials.costs import (
+    Bill,
+    bills_of,
+    by_query,
+    pools_in,
+    requests_of,
+    spent,
+    spent_on,
+)
 from zelo_ray.trials.files import RECORD, write_outcome
 from zelo_ray.trials.measured import measure, word, words_of
 from zelo_ray.trials.outcome import Outcome, Trial
@@ -22,14 +31,15 @@ __all__ = [
     "Trial",
     "bills_of",
     "by_query",
-    "cap",
-    "capped",
     "measure",
     "plans",
     "pools_in",
     "read_people",
     "requests_of",
+    "spent",
+    "spent_on",
     "terminal",
+    "told_apart",
     "unused_by_all",
     "word",
     "words_of",

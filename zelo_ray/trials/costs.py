@@ -16,6 +16,9 @@ from zelo_ray.protocols import Replies, advance
 from zelo_ray.protocols import module as protocol_module
 from zelo_ray.records import Judge, Pool, Reply
 
+Lying = tuple[float, Sequence[str]]
+"""Of an open batch the US dollars that are reserved for it, and the keys of its requests."""
+
 
 @dataclass(slots=True)
 class Bill:
@@ -122,22 +125,29 @@ def by_query(asked: Mapping[str, Sequence[str]], bills: Mapping[str, Bill]) -> d
     return found
 
 
-def capped(
-    options: Options, panel: Sequence[Judge], ledger: Ledger, pools: Iterable[Pool]
-) -> Options:
-    """The options of a protocol with what its whole ledger may come to as their budget.
+def spent_on(
+    options: Options,
+    panel: Sequence[Judge],
+    ledger: Ledger,
+    pools: Iterable[Pool],
+    lying: Iterable[Lying],
+) -> float | None:
+    """US dollars of its own budget that a protocol has spent, over all runs; None without a budget.
 
-    So much it is when the protocol itself has spent ``max_usd``, over all runs.
+    A run takes over all open batches of its judges, and holds them against its budget. What is
+    reserved there for requests of other protocols is taken off, so it may be less than 0.
     """
     if options.max_usd is None:
-        return options
+        return None
     asked = requests_of(pools, panel, options, ledger)
     own = {key for _, keys in asked for key in keys}
-    return options.model_copy(
-        update={"max_usd": cap(options.max_usd, read_rows(options.books), own)}
+    return spent(read_rows(options.books), own, lying)
+
+
+def spent(rows: Iterable[Reply], own: Collection[str], lying: Iterable[Lying] = ()) -> float:
+    """What requests of these keys cost, less what open batches hold for others."""
+    paid = sum(row.dollars or 0.0 for row in rows if row.key in own)
+    others = (
+        dollars * sum(key not in own for key in keys) / len(keys) for dollars, keys in lying if keys
     )
-
-
-def cap(budget: float, rows: Iterable[Reply], own: Collection[str]) -> float:
-    """What a ledger may come to for requests of these keys to cost no more than a budget."""
-    return budget + sum(row.dollars or 0.0 for row in rows if row.key not in own)
+    return paid - sum(others)

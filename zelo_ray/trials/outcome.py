@@ -11,6 +11,7 @@ from zelo_ray.trials.costs import Bill
 
 Unit = Literal["dollars", "calls"]
 """What a protocol's cost is told in: calls where dollars are not known, or all is free."""
+_MOST = 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,11 @@ class Trial:
     bill: Bill
     figures: Mapping[str, Estimate]
 
+    @property
+    def is_partial(self) -> bool:
+        """Whether it judged so few of the items that its figures may be of easier ones."""
+        return self.judged < _MOST * self.items
+
 
 @dataclass(frozen=True, slots=True)
 class Cost:
@@ -51,13 +57,15 @@ class Outcome:
     """What a comparison came to.
 
     ``together`` is what was paid for all protocols: less than the sum, where they share replies.
-    ``differences`` are of agreement with people, on the items that all of a pair judged.
+    ``paid`` is all that the ledger holds, also for what is not compared here. ``differences`` are
+    of agreement with people, on the items that all of a pair judged.
     """
 
     trials: list[Trial]
     costs: list[Cost]
     differences: list[Difference]
     together: Bill
+    paid: Bill = field(default_factory=Bill)
     notes: list[str] = field(default_factory=list)
     complete: bool = True
 
@@ -70,10 +78,13 @@ class Outcome:
 
     @property
     def standing(self) -> list[Trial]:
-        """The trials by agreement with people, the closest first; by name where it is equal."""
+        """The trials by agreement with people, the closest first; by name where it is equal.
+
+        Those that judged a part of the items come after the others.
+        """
         return sorted(self.trials, key=_place)
 
 
-def _place(trial: Trial) -> tuple[float, str]:
+def _place(trial: Trial) -> tuple[bool, float, str]:
     value = trial.figures["agreement"].value
-    return inf if isnan(value) else -value, trial.protocol
+    return trial.is_partial, inf if isnan(value) else -value, trial.protocol

@@ -84,9 +84,12 @@ def read_people(url: str, pattern: str | None = None, turn: int | None = None) -
         turn: of FastChat's rows those of this turn alone.
 
     Raises:
-        InputError: it is of no known kind, something in it is wrong, or it says nothing.
+        InputError: it is of no known kind, something in it is wrong, it says nothing, or it has no
+            turns to choose from.
     """
     part = verdicts.read_people(url, pattern, turn)
+    if turn is not None and not part.turned:
+        raise InputError(f"{url}: {verdicts.NO_TURN}")
     if not len(part.table):
         raise InputError(f"{url}: holds no judgment of people")
     return People(_words(preferences(part)), {}) if part.votes else People({}, _grades(part.table))

@@ -8,12 +8,11 @@ from rich.table import Table
 
 from zelo_ray.agreement.differences import Difference
 from zelo_ray.agreement.estimates import Estimate
-from zelo_ray.agreement.pairs import WITH_TIES
+from zelo_ray.formats.wording import counted
+from zelo_ray.trials.apart import told_apart
 from zelo_ray.trials.costs import Bill
 from zelo_ray.trials.outcome import Outcome, Trial
 
-_LEADING = (WITH_TIES, "agreement")
-"""The scale and the coefficient by which protocols are put in order."""
 _SENTENCES = 10
 
 
@@ -36,6 +35,8 @@ def terminal(outcome: Outcome, width: int = 160) -> Iterator[Table | str]:
         why = "nothing cost any dollars" if free else "a price is unknown (give it in prices:)"
         yield f"{why}, so calls stand for dollars"
     yield from _shared(outcome)
+    if few := [trial.protocol for trial in outcome.standing if trial.is_partial]:
+        yield f"below the others, as they judged fewer than nine tenths: {', '.join(few)}"
     yield ""
     yield from _differences(outcome)
     yield from outcome.notes
@@ -99,33 +100,34 @@ def _shared(outcome: Outcome) -> Iterator[str]:
             f"paid in all: {outcome.together.told} for {outcome.together.calls:,} calls; "
             f"{shared:,} more are counted above, for replies that several protocols use"
         )
+    if outcome.paid.calls > outcome.together.calls:
+        yield (
+            f"the ledger holds {outcome.paid.calls:,} calls, {outcome.paid.told}: also what other "
+            "protocols, options or input took"
+        )
 
 
 def _differences(outcome: Outcome) -> Iterator[str]:
     """Which of two protocols agrees more with people, where that is sure."""
-    found = [one for one in outcome.differences if (one.scale, one.coefficient) == _LEADING]
-    sure = [one for one in map(upward, found) if one.low > 0]
-    sure.sort(key=lambda one: -one.difference)
-    for one in sure[:_SENTENCES]:
+    found = told_apart(outcome.differences)
+    known = len(found.sure) + len(found.alike)
+    for one in found.sure[:_SENTENCES]:
         yield sentence(one)
-    if rest := sure[_SENTENCES:]:
+    if rest := found.sure[_SENTENCES:]:
         yield f"… and {len(rest):,} more: see differences.parquet"
-    if alike := len(found) - len(sure):
+    if found.sure and known > 1:
+        yield f"(sure also with intervals widened for {known:,} pairs of protocols: Bonferroni)"
+    if found.alike:
+        pairs = counted(known, "pair")
         yield (
-            f"{alike:,} of {len(found):,} pairs of protocols cannot be told apart by how far they "
+            f"{len(found.alike):,} of {pairs} of protocols cannot be told apart by how far they "
             "agree with people"
         )
-
-
-def upward(one: Difference) -> Difference:
-    """The same difference, seen from the protocol that agrees more."""
-    if not one.difference < 0:
-        return one
-    relative = 100 * -one.difference / one.value_a if one.value_a > 0 else float("nan")
-    return Difference(
-        *(one.rater_b, one.rater_a, one.scale, one.coefficient, one.value_b, one.value_a),
-        *(-one.difference, -one.high, -one.low, relative, one.items, one.queries),
-    )
+    if found.unknown:
+        yield (
+            f"{counted(len(found.unknown), 'pair')} of protocols: too few queries to say which "
+            "agrees more with people"
+        )
 
 
 def sentence(one: Difference) -> str:
