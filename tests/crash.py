@@ -8,9 +8,11 @@ import subprocess
 import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
 
 import psutil
 
@@ -33,6 +35,12 @@ DEFAULT_JUDGES = (
 )
 COMMAND = (sys.executable, "-c", "import sys, zelo_ray.cli; sys.exit(zelo_ray.cli.main())")
 ROOT = Path(__file__).parents[1]
+# US dollars for a million tokens in November 2026: input, output, read from a cache, written to it
+PRICES = {
+    "openai": (0.10, 0.50, 0.01, 0.10),
+    "anthropic": (0.10, 0.50, 0.01, 0.125),
+    "gemini": (0.25, 1.50, 0.025, 0.25),
+}
 
 
 _started: list["subprocess.Popen[str]"] = []
@@ -53,15 +61,20 @@ def bare_environment() -> dict[str, str]:
     return {**kept, "PYTHON_DOTENV_DISABLED": "1"}
 
 
-def write_pools(path: Path, queries: int, documents: int) -> None:
-    """Pools whose documents tell their worth to the judge that knows."""
+def write_pools(
+    path: Path, queries: int, documents: int, text: Callable[[int], str] = lambda query: ""
+) -> None:
+    """Pools whose documents tell their worth to the judge that knows, and go on with a text."""
     rng = random.Random(1)
     with path.open("w") as file:
         for q in range(queries):
             pool = {
                 "query": {"id": f"q{q}", "query": f"What is the matter with {q}?"},
                 "documents": [
-                    {"id": f"d{d}", "content": f"{q}, {d}: [[worth={rng.gauss(0, 1.5):.3f}]]"}
+                    {
+                        "id": f"d{d}",
+                        "content": f"{q}, {d}: [[worth={rng.gauss(0, 1.5):.3f}]]{text(q)}",
+                    }
                     for d in range(documents)
                 ],
             }
@@ -95,8 +108,36 @@ def environment(urls: Mapping[str, str]) -> dict[str, str]:
         **bare_environment(),
         **{variable: urls[name] for name, variable in URLS.items() if name in urls},
         **dict.fromkeys(keys, "a-key-for-tests-only"),
-        "ZELO_RAY_LIMITS": json.dumps({judge: {"rpm": 1e6} for judge in DEFAULT_JUDGES}),
+        **limits(DEFAULT_JUDGES),
     }
+
+
+def limits(judges: Sequence[str], **more: float) -> dict[str, str]:
+    """The variable that gives judges such limits, and as many calls a minute as they can make."""
+    return {"ZELO_RAY_LIMITS": json.dumps({judge: {"rpm": 1e6, **more} for judge in judges})}
+
+
+def billed(environ: Mapping[str, str]) -> dict[bool, float]:
+    """What the servers have billed for calls (False) and in batches (True), in US dollars."""
+    sums = {False: 0.0, True: 0.0}
+    for row in _told(environ, "books"):
+        read, written = row.get("cached", 0), row.get("cache_write", 0)
+        plain, out = row.get("input", 0) - read - written, row.get("output", 0)
+        amounts = zip((plain, out, read, written), PRICES[row["provider"]], strict=True)
+        dollars = sum(amount * price for amount, price in amounts) / 1e6
+        sums[row["batch"]] += dollars * (0.5 if row["batch"] else 1.0)
+    return sums
+
+
+def stats(environ: Mapping[str, str]) -> dict[str, Any]:
+    """What the servers count: outcomes, calls in flight, batches on their way."""
+    return _told(environ, "stats")
+
+
+def _told(environ: Mapping[str, str], what: str) -> Any:
+    server = environ["OPENAI_BASE_URL"].partition("/openai")[0]
+    with urlopen(f"{server}/{what}") as response:
+        return json.load(response)
 
 
 def start(
@@ -162,7 +203,7 @@ def kill_tree(process: "subprocess.Popen[str]") -> tuple[float, float]:
     return began, ended
 
 
-def journal(folder: Path) -> list[dict[str, object]]:
+def journal(folder: Path) -> list[dict[str, Any]]:
     """What the fakes were asked, one entry a request."""
     path = folder / "journal.jsonl"
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
@@ -185,6 +226,8 @@ def paid_twice(
     """
     sent = defaultdict(list)
     for entry in journal(folder):
+        if entry["endpoint"] not in ("answer", "line"):
+            continue
         sent[entry["sha"]].append((entry["arrived"], entry["finished"]))
     counts = Counter[bool]()
     for calls in sent.values():

@@ -20,7 +20,7 @@ import psutil
 import pytest
 from google import genai
 
-from tests.fakes import Fakes, Fault
+from tests.fakes import Fakes, Fault, Lengths
 from tests.fakes.asking import PAIR, SCHEMA, chat, post
 
 ROOT = __file__.rpartition("/tests/")[0]
@@ -718,6 +718,21 @@ def test_books(kind):
     assert 0 < sums["cached"] + sums["cache_write"] < sums["input"]
     billed = [entry["outcome"] for entry in fakes.journal if "usage" in entry]
     assert billed == ["ok", "malformed_billed"]
+
+
+@calm
+@pytest.mark.parametrize("kind", [_OpenAI, _Anthropic, _Gemini])
+def test_lines_are_as_long_as_calls_would_be(kind):
+    with Fakes(lengths=Lengths(output=20, later=90, turn=2, bytes_per_token=1)) as fakes:
+        drive(kind, fakes, through)
+        (sums,) = fakes.books().values()
+        assert sums["output"] == 2 * 20 + (len(TEXTS) - 2) * 90
+        client = kind(fakes)
+        client.online(TEXTS["k1"])
+        asyncio.run(client.close())
+    lines = {e["sha"]: e["input_tokens"] for e in fakes.journal if e["endpoint"] == "line"}
+    *_, call = fakes.journal
+    assert lines[call["sha"]] == call["input_tokens"] > sum(map(len, TEXTS.values())) / 6
 
 
 def test_the_killer_waits_for_its_moment(tmp_path):

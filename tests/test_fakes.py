@@ -1,6 +1,7 @@
 """The fakes say what the real servers would; the judges of that are the SDKs at their strictest."""
 
 import asyncio
+import http.client
 import json
 import signal
 import socket
@@ -16,7 +17,7 @@ import openai
 import pytest
 from google import genai
 
-from tests.fakes import Fakes, Fault
+from tests.fakes import Fakes, Fault, Lengths
 from tests.fakes.asking import NAMED, PAIR, SCHEMA, chat, post
 from tests.fakes.knowing import judge
 
@@ -308,3 +309,99 @@ def test_whoever_does_not_wait_is_counted(fakes):
     post(fakes, body={**chat(), "model": "n"})
     assert fakes.traffic.models["openai", "m"]["early"] == 1
     assert fakes.traffic.models["openai", "n"]["early"] == 0
+
+
+_BODIES = {
+    "/openai/v1/chat/completions": lambda limit: chat(max_completion_tokens=limit),
+    "/anthropic/v1/messages": lambda limit: {
+        "model": "m",
+        "max_tokens": limit,
+        "messages": [{"role": "user", "content": PAIR}],
+        "output_config": {"format": {"type": "json_schema", "schema": SCHEMA}},
+    },
+    "/gemini/v1/models/m:generateContent": lambda limit: {
+        "contents": [{"parts": [{"text": PAIR}]}],
+        "generationConfig": {
+            "maxOutputTokens": limit,
+            "responseMimeType": "application/json",
+            "responseJsonSchema": SCHEMA,
+        },
+    },
+}
+
+
+def said_by(path, body):
+    """Why an answer ended, and its text."""
+    if "choices" in body:
+        return body["choices"][0]["finish_reason"], body["choices"][0]["message"]["content"]
+    if "content" in body:
+        return body["stop_reason"], body["content"][0]["text"]
+    (candidate,) = body["candidates"]
+    return candidate["finishReason"], candidate["content"]["parts"][0]["text"]
+
+
+@pytest.mark.parametrize(
+    ("path", "ended", "cut"),
+    [
+        ("/openai/v1/chat/completions", "stop", "length"),
+        ("/anthropic/v1/messages", "end_turn", "max_tokens"),
+        ("/gemini/v1/models/m:generateContent", "STOP", "MAX_TOKENS"),
+    ],
+)
+def test_answers_of_every_length_and_the_limit_that_was_asked_for(path, ended, cut):
+    """Billed is what is said; what goes beyond the limit is no JSON any more."""
+    name = path.split("/")[1]
+    lengths = Lengths(output=20, later=500, turn=2)
+    with Fakes(lengths=lengths, thinking=3) as fakes:
+        account, outputs, replies = (name, "m", False), [], []
+        for limit in (600, 600, 600, 100):
+            replies.append(said_by(path, post(fakes, path=path, body=_BODIES[path](limit))[2]))
+            outputs.append(fakes.journal[-1]["output_tokens"])
+        fakes.lengths.ignore_limits = True
+        replies.append(said_by(path, post(fakes, path=path, body=_BODIES[path](100))[2]))
+        assert [*outputs, fakes.journal[-1]["output_tokens"]] == [23, 23, 503, 100, 503]
+        assert fakes.books()[account]["output"] == sum(outputs) + 503
+    assert [reason for reason, _ in replies] == [ended, ended, ended, cut, ended]
+    *whole, spoilt, beyond = [text for _, text in replies]
+    assert len({json.dumps(json.loads(text)) for text in (*whole, beyond)}) == 1
+    with pytest.raises(ValueError, match="Expecting"):
+        json.loads(spoilt)
+
+
+def test_lengths_that_follow_from_the_question_and_its_kind():
+    with Fakes(lengths=Lengths(output=100, sd=0.8, fields={"": 7})) as fakes:
+        for text in (*"abcdefgh", "a"):
+            post(fakes, text)
+        *outputs, again = [entry["output_tokens"] for entry in fakes.journal]
+        assert again == outputs[0]
+        assert len(set(outputs)) > 5
+        assert min(outputs) < 100 < max(outputs)
+        fakes.lengths.sd = 0.0
+        post(fakes, body={"model": "m", "messages": [{"role": "user", "content": PAIR}]})
+        assert fakes.journal[-1]["output_tokens"] == 7
+
+
+def test_input_is_counted_by_what_it_is_written_in():
+    def counted(text, **lengths):
+        with Fakes(lengths=Lengths(**lengths)) as fakes:
+            body = {"model": "m", "messages": [{"role": "user", "content": text}]}
+            post(fakes, body=body)
+            return fakes.books()["openai", "m", False]["input"]
+
+    assert counted("a" * 398) == 100  # with two bytes of an empty schema
+    assert counted("a" * 398, bytes_per_token=1) == 400
+    assert counted("я" * 199) == 100
+    assert counted("я" * 199 + "a" * 398, by_text=True) == 398 + 100
+
+
+@pytest.mark.parametrize("fault", ["timeout_billed", "drop_billed"])
+def test_an_answer_that_never_comes_is_billed(fakes, fault):
+    fakes.faults = [Fault(fault, total=1)]
+    body = json.dumps(chat()).encode()
+    head = {"Authorization": f"Bearer {fakes.key}"}
+    request = urllib.request.Request(fakes.url + "/openai/v1/chat/completions", body, head)
+    with pytest.raises((TimeoutError, http.client.RemoteDisconnected)):
+        urllib.request.urlopen(request, timeout=0.3)
+    assert post(fakes)[0] == 200
+    assert [entry["outcome"] for entry in fakes.journal] == [fault, "ok"]
+    assert fakes.books()["openai", "m", False]["responses"] == 2

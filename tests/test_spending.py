@@ -15,12 +15,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.request import urlopen
 
 import pyarrow.parquet as pq
 import pytest
 
 from tests import crash
+from tests.crash import PRICES, billed, stats
 from tests.fakes import Fakes
 from zelo_ray.batch.parts import Parts
 from zelo_ray.ledger import read_rows
@@ -32,12 +32,6 @@ REQUESTS = QUERIES * PAIRS
 OPENAI, ANTHROPIC, GEMINI = crash.DEFAULT_JUDGES
 KEY, TEXT = b"a-key-for-tests-only", "[[worth="
 WRONG_KEY = "sk-a-wrong-and-secret-key"
-# US dollars for a million tokens in November 2026: input, output, read from a cache, written to it
-PRICES = {
-    "openai": (0.10, 0.50, 0.01, 0.10),
-    "anthropic": (0.10, 0.50, 0.01, 0.125),
-    "gemini": (0.25, 1.50, 0.025, 0.25),
-}
 USAGE = ("--cached", "0.3", "--thinking", "40")
 SHORT = {
     "ZELO_RAY_JUDGE_OPTIONS": json.dumps(
@@ -47,24 +41,6 @@ SHORT = {
 """Answers that are short for certain: with a cap, each call reserves what it might cost."""
 QUICKLY = ("--mode", "batch", "--batch-poll", "0.5")
 JUDGMENTS = ("annotated.jsonl", "scores.parquet", "votes.parquet")
-
-
-def billed(environ: dict[str, str]) -> dict[bool, float]:
-    """What the servers have billed for calls (False) and in batches (True), in US dollars."""
-    sums = {False: 0.0, True: 0.0}
-    server = environ["OPENAI_BASE_URL"].partition("/openai")[0]
-    for row in json.load(urlopen(f"{server}/books")):
-        read, written = row.get("cached", 0), row.get("cache_write", 0)
-        plain, out = row.get("input", 0) - read - written, row.get("output", 0)
-        amounts = zip((plain, out, read, written), PRICES[row["provider"]], strict=True)
-        dollars = sum(amount * price for amount, price in amounts) / 1e6
-        sums[row["batch"]] += dollars * (0.5 if row["batch"] else 1.0)
-    return sums
-
-
-def stats(environ: dict[str, str]) -> dict[str, Any]:
-    server = environ["OPENAI_BASE_URL"].partition("/openai")[0]
-    return json.load(urlopen(f"{server}/stats"))
 
 
 def summary(out: Path) -> dict[str, Any]:

@@ -12,5 +12,6 @@ As a process of its own: ``python -m tests.fakes --help``.
 """
 
 from tests.fakes.core import Fakes, Fault
+from tests.fakes.lengths import Lengths
 
-__all__ = ["Fakes", "Fault"]
+__all__ = ["Fakes", "Fault", "Lengths"]

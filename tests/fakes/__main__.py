@@ -7,6 +7,7 @@ import signal
 import time
 from collections import Counter
 from contextlib import suppress
+from dataclasses import fields
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any
 import psutil
 
 from tests.fakes.core import PROVIDERS, Fakes, Fault
+from tests.fakes.lengths import Lengths
 from tests.fakes.rates import Limit
 
 
@@ -49,10 +51,12 @@ def main() -> None:
         parser.add_argument(name, type=limit, default=argparse.SUPPRESS, metavar="N|PROVIDER=N,…")
     for name in ("--thinking", "--batch-steps", "--batch-requests", "--batch-bytes"):
         parser.add_argument(name, type=int, default=argparse.SUPPRESS)
+    _add_lengths(parser.add_argument_group("lengths of texts, in tokens: see Lengths"))
     flags = vars(parser.parse_args())
     module, _, function = flags.pop("judge").partition(":")
     judge = partial(getattr(import_module(module), function), **flags.pop("judge_options"))
     providers = flags.pop("provider")
+    lengths = {each.name: flags.pop(each.name) for each in fields(Lengths) if each.name in flags}
     fakes = Fakes(
         PROVIDERS if "all" in providers else providers,
         judge=judge,
@@ -60,9 +64,25 @@ def main() -> None:
         faults=flags.pop("fault"),
         on_event=Killer(flags.pop("kill")),
         keep=False,
+        lengths=Lengths(**lengths),
         **flags,
     )
     asyncio.run(serve(fakes))
+
+
+def _add_lengths(group: Any) -> None:
+    for flag, name, kind in (
+        ("--output", "output", int),
+        ("--output-later", "later", int),
+        ("--output-turn", "turn", int),
+        ("--output-sd", "sd", float),
+        ("--output-of", "fields", json.loads),
+        ("--bytes-per-token", "bytes_per_token", float),
+    ):
+        group.add_argument(flag, dest=name, type=kind, default=argparse.SUPPRESS)
+    shown: dict[str, Any] = {"action": "store_true", "default": argparse.SUPPRESS}
+    group.add_argument("--tokens-by-text", dest="by_text", **shown)
+    group.add_argument("--ignore-limits", **shown)
 
 
 def limit(text: str) -> Limit:

@@ -46,14 +46,14 @@ async def create(call: Call) -> Out:
         if not isinstance(params, dict) or {"stream", "speed"} & set(params):
             raise Invalid(f"requests.{number}.params: not supported in a batch")
         ids.add(custom_id)
-        lines.append(_line(custom_id, params))
+        lines.append(_line(call, custom_id, params))
     batch = call.store.create(call.provider, "msgbatch_{:08}", "", lines, about={})
     return Out(_shown(call, batch), details={"batch": batch.id})
 
 
-def _line(custom_id: str, params: dict[str, Any]) -> Line:
+def _line(call: Call, custom_id: str, params: dict[str, Any]) -> Line:
     try:
-        size = anthropic.read({"endpoint": "answer"}, params).input_tokens
+        size = call.size(anthropic.read({"endpoint": "answer"}, params))
     except (Invalid, ValueError, LookupError, TypeError, AttributeError):
         size = 0
     return Line(custom_id, orjson.dumps(params), str(params.get("model", "")), size)

@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 from aiohttp import web
 
-from tests.fakes.parts import Fault, Invalid
+from tests.fakes.parts import Asked, Fault, Invalid
 
 Error = tuple[str, str, int | None]
 """Why a batch failed: code, message, and the number of the line where it is one's fault."""
@@ -138,6 +138,10 @@ class Call:
     def number(self, name: str, default: int) -> int:
         """A whole number of the query."""
         return int(self.request.query.get(name, default))
+
+    def size(self, asked: Asked) -> int:
+        """Input tokens of what is asked."""
+        return int(self.fakes.lengths.of_input(asked))
 
     @property
     def batch(self) -> Batch:

@@ -16,6 +16,7 @@ from aiohttp import web
 
 from tests.fakes import knowing
 from tests.fakes.batches import Call
+from tests.fakes.lengths import Lengths
 from tests.fakes.parts import (
     ANSWER_FAULTS,
     BATCH_FAULTS,
@@ -27,9 +28,7 @@ from tests.fakes.parts import (
     Fault,
     Journal,
     Said,
-    cut_to_limit,
     spoil,
-    tokens,
 )
 from tests.fakes.rates import Limit, Limits, Traffic
 from tests.fakes.serving import BATCHES, JSON, PROVIDERS, respond, serve
@@ -59,6 +58,7 @@ class Fakes:
         burst: Seconds of the limits that a rested account can spend at once.
         cached: Share of the input that counts as read from a cache.
         thinking: Hidden tokens of every answer.
+        lengths: How many tokens texts have.
         journal: File to append a line a request to.
         keep: Whether entries are kept in memory, too.
         bodies: Whether the journal holds the whole body.
@@ -89,6 +89,7 @@ class Fakes:
         burst: float = 10.0,
         cached: float = 0.0,
         thinking: int = 0,
+        lengths: Lengths | None = None,
         journal: str | Path | None = None,
         keep: bool = True,
         bodies: bool = False,
@@ -105,6 +106,7 @@ class Fakes:
         self.faults = tuple(faults)
         self.latency, self.jitter = latency, jitter
         self.cached, self.thinking, self.bodies = cached, thinking, bodies
+        self.lengths = lengths or Lengths()
         self.url = ""
         self.outcomes: Counter[str] = Counter()
         self.in_flight = self.peak_in_flight = 0
@@ -209,7 +211,9 @@ class Fakes:
         models = {":".join(model): figures for model, figures in self.traffic.models.items()}
         stats = {
             "outcomes": self.outcomes,
+            "in_flight": self.in_flight,
             "peak_in_flight": self.peak_in_flight,
+            "open_batches": sum(not batch.settled for batch in self.store.batches.values()),
             "models": models,
         }
         return web.Response(body=orjson.dumps(stats), content_type=JSON)
@@ -265,16 +269,17 @@ class Fakes:
         text = spoil(kind, verdict)
         if kind in ("refusal", "filtered"):
             text = "I cannot help with that."
+        size = self.lengths.of_input(asked)
         said = Said(
             id=request_id,
             kind=kind if kind in ("refusal", "filtered", "truncated") else "ok",
             text=text,
-            input_tokens=asked.input_tokens,
-            output_tokens=tokens(text) + self.thinking,
-            cached_tokens=int(asked.input_tokens * self.cached),
+            input_tokens=size,
+            output_tokens=self.thinking,
+            cached_tokens=int(size * self.cached),
             thinking_tokens=self.thinking,
         )
-        return cut_to_limit(said, asked.max_tokens)
+        return self.lengths.spoken(asked, said, self.seed)
 
     def strike(self, possible: set[str], entry: dict[str, Any]) -> Fault | None:
         """The first fault of these names that strikes what the entry is about."""

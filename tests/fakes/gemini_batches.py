@@ -169,7 +169,7 @@ async def _inline(call: Call, model: str, config: dict[str, Any]) -> list[Line]:
     async for number, item in in_breaths(pick(pick(config, "requests"), "requests")):
         metadata = item.get("metadata")
         custom_id = str((metadata or {}).get("key", number))
-        lines.append(_line(custom_id, item["request"], model, metadata))
+        lines.append(_line(call, custom_id, item["request"], model, metadata))
     return lines
 
 
@@ -183,13 +183,13 @@ async def _lines_of_file(call: Call, model: str, name: str) -> list[Line]:
     lines = []
     async for number, text in in_breaths(lines_in(file.data)):
         item = orjson.loads(text)
-        lines.append(_line(str(item.get("key", number)), item["request"], model, None))
+        lines.append(_line(call, str(item.get("key", number)), item["request"], model, None))
     return lines
 
 
-def _line(custom_id: str, request: dict[str, Any], model: str, metadata: Any) -> Line:
+def _line(call: Call, custom_id: str, request: dict[str, Any], model: str, metadata: Any) -> Line:
     try:
-        size = gemini.read({"model": model}, request).input_tokens
+        size = call.size(gemini.read({"model": model}, request))
     except (Invalid, ValueError, LookupError, TypeError, AttributeError):
         size = 0
     return Line(custom_id, orjson.dumps(request), model, size, metadata)

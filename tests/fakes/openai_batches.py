@@ -142,7 +142,7 @@ async def _read(call: Call, file: File) -> tuple[list[Line], list[Error]]:
     ids: set[str] = set()
     async for number, text in in_breaths(lines_in(file.data)):
         try:
-            line = _line(text)
+            line = _line(call, text)
         except _BadLine as bad:
             errors.append((*bad.args, number + 1))
             continue
@@ -161,7 +161,7 @@ class _BadLine(Exception):  # noqa: N818 - it names what is the matter
     """Code and message."""
 
 
-def _line(text: bytes | bytearray) -> Line:
+def _line(call: Call, text: bytes | bytearray) -> Line:
     try:
         parsed = orjson.loads(text)
     except ValueError:
@@ -175,7 +175,7 @@ def _line(text: bytes | bytearray) -> Line:
     if not isinstance(body, dict) or not isinstance(body.get("model"), str):
         raise _BadLine("missing_required_parameter", "Missing required parameter: 'body.model'.")
     try:
-        size = openai.read({}, body).input_tokens
+        size = call.size(openai.read({}, body))
     except (Invalid, ValueError, LookupError, TypeError, AttributeError):
         size = 0  # it will be an error of that line alone
     return Line(str(parsed["custom_id"]), orjson.dumps(body), body["model"], size)

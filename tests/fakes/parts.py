@@ -4,7 +4,7 @@ import hashlib
 import os
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -13,18 +13,14 @@ import orjson
 
 # Faults that every provider has. The others are errors, named in each provider's ERRORS.
 ANSWER_FAULTS = ("refusal", "filtered", "truncated", "out_of_range", "prose", "missing_field")
-WIRE_FAULTS = ("drop", "timeout", "malformed", "malformed_billed", "not_json", "gateway")
+WIRE_FAULTS = ("drop", "timeout", "malformed", "not_json", "gateway")
+WIRE_FAULTS += ("malformed_billed", "drop_billed", "timeout_billed")  # after the model's work
 BATCH_FAULTS = ("batch_expired", "batch_failed", "batch_cancelled")
 BATCH_WIRE_FAULTS = ("create_lost", "create_500", "results_cut")
 ENDPOINTS = ("answer", "line", "files", "file", "create", "look", "list", "cancel", "results")
 ENDPOINTS += ("delete", "upload")
 _OF_ENDPOINT = {"create_lost": "create", "create_500": "create", "results_cut": "results"}
 _OF_ENDPOINT |= dict.fromkeys(BATCH_FAULTS, "create")
-
-
-def tokens(*texts: str) -> int:
-    """Tokens of a text, as the fakes count them: UTF-8 bytes / 4."""
-    return -(-sum(len(text.encode(errors="replace")) for text in texts) // 4)
 
 
 def draw(*parts: object) -> float:
@@ -141,10 +137,6 @@ class Asked:
     schema: dict[str, Any]
     max_tokens: int | None
 
-    @property
-    def input_tokens(self) -> int:
-        return tokens(self.system, self.user, orjson.dumps(self.schema).decode())
-
 
 @dataclass(frozen=True)
 class Said:
@@ -177,12 +169,3 @@ def spoil(kind: str, verdict: Any) -> str:
     if kind == "prose":
         return "Having read both, I would say that the first one answers the question better."
     return text[: len(text) // 2] if kind == "truncated" else text
-
-
-def cut_to_limit(said: Said, max_tokens: int | None) -> Said:
-    """Stop where the output limit is, as a model would; hidden thinking counts."""
-    if said.kind != "ok" or max_tokens is None or said.output_tokens <= max_tokens:
-        return said
-    room = max(0, max_tokens - said.thinking_tokens) * 4
-    text = said.text.encode()[:room].decode(errors="ignore")
-    return replace(said, kind="truncated", text=text, output_tokens=max_tokens)

@@ -49,12 +49,13 @@ async def respond(fakes: Any, name: str, endpoint: str, request: web.Request) ->
         fault = Fault(getattr(error, "name", None) or "bad_request")
         return _error(fakes, entry, fault, str(error))
     entry["model"] = asked.model
+    size = fakes.lengths.of_input(asked)
     if endpoint == "count":
-        return _send(fakes, entry, "count", provider.count(asked.input_tokens))
+        return _send(fakes, entry, "count", provider.count(size))
     came = time.monotonic()
     fakes.traffic.came(key, name, asked.model, came)
-    read = provider.read_from_cache(int(asked.input_tokens * fakes.cached))
-    if wait := fakes.limits.wait(name, asked.model, asked.input_tokens, read):
+    read = provider.read_from_cache(int(size * fakes.cached))
+    if wait := fakes.limits.wait(name, asked.model, size, read):
         fakes.traffic.throttled(key, name, asked.model, came, wait)
         return _error(fakes, entry, Fault("429", retry_after=wait), "", outcome="throttled")
     fault = fakes.strike({*ANSWER_FAULTS, *WIRE_FAULTS, *provider.ERRORS}, entry)
@@ -67,12 +68,14 @@ async def respond(fakes: Any, name: str, endpoint: str, request: web.Request) ->
             fakes.traffic.throttled(key, name, asked.model, now, fault.retry_after)
         return _error(fakes, entry, fault, fault.message or f"This is the fault {fault.name}.")
     fakes.traffic.accepted(name, asked.model, arrived)
-    if fault is not None and fault.name in WIRE_FAULTS and fault.name != "malformed_billed":
+    if fault is not None and fault.name in WIRE_FAULTS and not fault.name.endswith("_billed"):
         return await _break(fakes, entry, fault, request)
     kind = fault.name if fault and fault.name in ANSWER_FAULTS else "ok"
     said = fakes.answer(asked, entry["id"], kind)
     fakes.limits.answered(name, asked.model, said.output_tokens)
     fakes.bill(entry, said)
+    if fault is not None and fault.name in ("drop_billed", "timeout_billed"):
+        return await _break(fakes, entry, fault, request)
     answer = provider.answer(asked, said)
     if fault is not None and fault.name == "malformed_billed":
         del answer[provider.CONTENT]
@@ -151,7 +154,7 @@ async def _break(
     if fault.name == "gateway":
         return _send(fakes, entry, "gateway", _PAGE % b"Bad Gateway", 502, shape="text/html")
     fakes.record(entry, fault.name, 0)
-    while fault.name == "timeout" and request.transport is not None:
+    while fault.name.startswith("timeout") and request.transport is not None:
         await asyncio.sleep(0.02)
     if request.transport is not None:
         request.transport.abort()
