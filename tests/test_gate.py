@@ -7,7 +7,7 @@ import pytest
 
 from tests.builders import judge_of, request_of
 from zelo_ray.budget import Grant
-from zelo_ray.gate import Estimates, Gate, Purse, size_of
+from zelo_ray.gate import Bound, Estimates, Gate, Purse, bound_of, size_of
 from zelo_ray.limiter import Account, Lease, OwnQuota
 from zelo_ray.records import Document, Judge, Usage
 
@@ -143,13 +143,66 @@ def test_estimates_learn_bytes_a_token_and_the_length_of_answers():
     estimates = Estimates(Judge("openai", "m", options={"max_output_tokens": 1000}))
     assert estimates.expected(4000) == Usage(1320, 300)
     assert estimates.most(4000) == Usage(4020, 1000)
-    assert estimates.likely_most(4000) == Usage(2020, 1000)
     for _ in range(200):
         estimates.learn(4000, Usage(820, 100))
     assert abs(estimates.expected(4000).input_tokens - 820) < 10
     assert abs(estimates.expected(4000).output_tokens - 100) < 10
     assert estimates.most(4000) == Usage(4020, 1000)
-    assert estimates.likely_most(4000).output_tokens == 125
+
+
+def test_a_limit_is_learned_for_each_kind_of_verdict():
+    estimates = Estimates(Judge("openai", "m", options={"max_output_tokens": 1000}))
+    for _ in range(9):
+        estimates.learn(4000, Usage(820, 100), "Defence")
+    assert estimates.limit_for("Defence") == 1000  # too few to tell
+    for _ in range(91):
+        estimates.learn(4000, Usage(820, 100), "Defence")
+    assert estimates.limit_for("Defence") == 119
+    assert estimates.limit_for("RoundScores") == 1000
+    assert estimates.limit_for("Defence", cut_at=119) == 1000
+    assert estimates.limit_for("Defence", cut_at=1000) == 2000
+    for _ in range(5):
+        estimates.learn(4000, Usage(820, 119), "Defence", cut=True)
+    assert estimates.limit_for("Defence") == 1000  # they have no usual length after all
+
+
+def test_no_limit_is_so_low_that_nothing_can_be_said():
+    estimates = Estimates(Judge("openai", "m", options={"max_output_tokens": 1000}))
+    for _ in range(50):
+        estimates.learn(4000, Usage(820, 3), "Order")
+    assert estimates.limit_for("Order") == 64
+
+
+PROSE = "The quick brown fox jumps over the lazy dog, and nobody minds. "
+
+
+@pytest.mark.parametrize(
+    ("text", "most", "least"),
+    [
+        (PROSE, 0.65, 0.25),
+        ("QWxhZGRpbjpvcGVuIHNlc2FtZQ" * 3, 1.0, 1.0),  # base64 has no words
+        ("漢字かな交じり文" * 5, 1.0, 1.0),
+        ("snake_case_is_no_word x1y2 f00", 1.0, 0.8),
+    ],
+)
+def test_words_take_a_token_for_two_letters_and_all_else_one_for_a_byte(text, most, least):
+    request = request_of("", system=text)
+    alone = bound_of(request_of("", system="")).tokens
+    share = (bound_of(request).tokens - alone) / len(text.encode())
+    assert least <= share <= most
+
+
+def test_prompts_are_counted_before_less_than_a_byte_a_token_is_reserved():
+    estimates = Estimates(Judge("openai", "m", options={"max_output_tokens": 1000}))
+    bound = Bound(1800, 600)
+    assert estimates.most_known(4000, "Order", bound, 200) == Usage(4020, 200)
+    estimates.learn_prompts("Order", [1000] * 9, 9 * 2400)  # too few
+    assert estimates.most_known(4000, "Order", bound, 200) == Usage(4020, 200)
+    estimates.learn_prompts("Order", [*range(1000, 1010)], 10 * 2400)
+    assert estimates.most_known(4000, "Order", bound, 200) == Usage(1620, 200)
+    assert estimates.most_known(4000, "another", bound, 200) == Usage(2420, 200)
+    estimates.learn_prompts("Order", [4000] * 10, 10 * 2400)  # a server that counts every byte
+    assert estimates.most_known(4000, "another", bound, 200) == Usage(4020, 200)
 
 
 def reranking(query, *texts, judge="cohere:m"):

@@ -50,6 +50,8 @@ class Tally:
     dollars: float = 0.0
     unpriced: int = 0
     """billed answers of a model whose price is unknown"""
+    unsettled: float = 0.0
+    """dollars that may have been billed for calls whose answer never came, at most"""
     statuses: dict[str, int] = field(default_factory=dict)
     """how the answered ones ended"""
     limits: dict[str, float] = field(default_factory=dict)
@@ -118,6 +120,7 @@ class Books:
         attempts: int,
         final: bool,
         batch: str = "",
+        limit: int = 0,
     ) -> float | None:
         """Return when the reply is durable; its price in US dollars, None if it is unknown.
 
@@ -142,6 +145,7 @@ class Books:
             run_id=self._run_id,
             final=final,
             batch=batch,
+            limit=limit,
         )
         kept = asyncio.get_running_loop().create_future()
         self._waiting.append((reply, kept))
@@ -194,6 +198,14 @@ def over_budget(cap: float) -> str:
     return f"{_OVER}{money(cap)} is used up"
 
 
+def excess(what: str, spent: float, reserved: float) -> str:
+    """Why a judge is asked nothing more that charges more than could be charged."""
+    return (
+        f"{what} cost {money(spent)}, and could cost {money(reserved)} at most by what was asked "
+        "for; --max-usd cannot hold with a server that does not keep to the output limit"
+    )
+
+
 def is_over_budget(reason: str) -> bool:
     """Whether that is the reason; it is no fault, and stops nobody else."""
     return reason.startswith(_OVER)
@@ -202,6 +214,16 @@ def is_over_budget(reason: str) -> bool:
 def money(dollars: float) -> str:
     """An amount of US dollars, small ones to a hundredth of a cent."""
     return f"${dollars:,.2f}" if dollars >= 1 or dollars == 0 else f"${dollars:,.4f}"
+
+
+def ledger_of(options: Options, panel: Sequence[Judge], run_id: str = "") -> Ledger:
+    """The ledger as those see it who ask: what is to be asked again counts as missing.
+
+    Raises:
+        LedgerError: it cannot be read or written.
+    """
+    limits = {judge.name: judge.options.get("max_output_tokens") or 0 for judge in panel}
+    return Ledger(options.books, run_id, retried(options), limits)
 
 
 def retried(options: Options) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-_NOTHING = 1e-9  # dollars that rounding may leave
+NOTHING = 1e-9  # dollars that rounding may leave
 _SILENT_SECONDS = 30.0  # after which a spender is taken for dead; what it held counts as spent
 
 
@@ -62,7 +62,7 @@ class Budget:
         free = self.cap - self.spent - sum(each.held for each in self._spenders.values())
         count = 0
         for want in wants:
-            if want > free + _NOTHING:
+            if want > free + NOTHING:
                 break
             free -= want
             mine.held += want
@@ -70,7 +70,7 @@ class Budget:
         coming_back = sum(
             each.held for each in self._spenders.values() if now - each.heard_at < _SILENT_SECONDS
         )
-        return Grant(count, over=bool(wants) and not count and coming_back < _NOTHING)
+        return Grant(count, over=bool(wants) and not count and coming_back < NOTHING)
 
 
 class Till(Protocol):

@@ -2,10 +2,13 @@
 
 import asyncio
 import math
+import re
 import time
-from collections import deque
-from collections.abc import Mapping
-from functools import cache
+import zlib
+from collections import defaultdict, deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
 
 import orjson
 from pydantic import BaseModel
@@ -20,7 +23,14 @@ _MOST = 200  # calls in one lease
 _DENIED_WAIT = 0.2  # seconds before money is asked for again that others may give back
 _LEARNING = 0.05  # weight of a new reply in what the estimates learn
 OVERHEAD = 20  # tokens of a request beside its texts
-_MANY = 50  # answers that tell how long answers get
+_FEW = 10  # answers of a kind that tell how long they get, the surer the more there are
+_SURE, _UNSURE = 1.1, 8.0  # times the longest: the former, and of the latter a share for each
+_CUT_OFF = 0.02  # of the answers of a kind: where more are cut off, they have no usual length
+_SHORTEST = 64  # tokens: no limit is set below
+_DEARER = 1.25  # times as many tokens as prompts were seen to take, where that is beyond the bound
+# A word that stands alone, with the space before it: no tokenizer in use takes more than a token
+# for two of its letters. Whatever else there is may take one for each byte.
+_WORD = re.compile(rb" ?(?<![A-Za-z0-9_\x80-\xff])[A-Z]?[a-z]+(?![A-Za-z0-9_\x80-\xff])")
 _FIRST_OUTPUT = 300.0  # tokens of an answer, before the first has come
 # Cohere charges a search for a query with up to 100 documents, and has counted each part of a long
 # one as a document: parts of 500 tokens, query included, of which it may take half.
@@ -34,6 +44,33 @@ class Size(int):
     """the most that a reranker may charge for it"""
 
 
+@dataclass(slots=True)
+class _Kind:
+    """How long a judge's prompts and answers of one kind are."""
+
+    answers: int = 0
+    cut: int = 0
+    longest: int = 0
+    least: float = math.inf
+    """tokens of the shortest prompt: what all of them begin with takes no more"""
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """The most tokens that a prompt takes in any tokenizer in use.
+
+    ``shared`` are of what every request of its kind begins with, ``own`` of the rest.
+    """
+
+    shared: int
+    own: int
+
+    @property
+    def tokens(self) -> int:
+        """Of the whole."""
+        return self.shared + self.own
+
+
 class Estimates:
     """Tokens of one judge's calls before they are made, learned from those that were.
 
@@ -43,37 +80,93 @@ class Estimates:
 
     def __init__(self, judge: Judge) -> None:
         limit = judge.options.get("max_output_tokens")
-        self._most = float(limit or judge.options.get("output_tokens") or 4096)
+        self._limit = int(limit or judge.options.get("output_tokens") or 4096)
         if judge.provider in RERANKERS:  # they write nothing
-            self._most = 0.0
+            self._limit = 0
         self._per_byte = 1.3 / 4
-        self._output = min(_FIRST_OUTPUT, self._most)
-        self._longest, self._seen = 0.0, 0
+        self._output = min(_FIRST_OUTPUT, self._limit)
+        self._kinds = defaultdict[str, _Kind](_Kind)
+        self._beyond: float | None = None
 
     def expected(self, size: float) -> Usage:
         """What a call of so many bytes will use, as far as is known."""
         return Usage(math.ceil(size * self._per_byte) + OVERHEAD, math.ceil(self._output))
 
-    def most(self, size: float) -> Usage:
+    def most(self, size: float, limit: int | None = None) -> Usage:
         """What no call exceeds: a byte a token, the output limit, and the searches of a `Size`."""
         searches = size.searches if isinstance(size, Size) else 0
-        return Usage(math.ceil(size) + OVERHEAD, math.ceil(self._most), searches=searches)
+        return Usage(math.ceil(size) + OVERHEAD, limit or self._limit, searches=searches)
 
-    def likely_most(self, size: float) -> Usage:
-        """What few calls exceed: once many answers are known, little more than the longest took."""
-        if self._seen < _MANY:
-            return Usage(math.ceil(size / 2) + OVERHEAD, math.ceil(self._most))
-        output = min(self._most, 1.25 * self._longest)
-        return Usage(math.ceil(size * self._per_byte * 1.25) + OVERHEAD, math.ceil(output))
+    def most_known(self, size: float, kind: str, bound: Bound, limit: int) -> Usage:
+        """The same once prompts have been counted: then they take what words take at most.
 
-    def learn(self, size: float, usage: Usage) -> None:
+        Args:
+            size: of the request in bytes.
+            kind: of request; see `kind_of`.
+            bound: of its tokens; see `bound_of`.
+            limit: tokens that the answer may have.
+        """
+        if self._beyond is None:
+            return self.most(size, limit)
+        dearer = max(1.0, _DEARER * self._beyond)
+        shared = min(dearer * bound.shared, self._kinds[kind].least)
+        tokens = min(size, math.ceil(shared + dearer * bound.own))
+        return Usage(math.ceil(tokens) + OVERHEAD, limit)
+
+    def limit_for(self, kind: str, cut_at: int = 0) -> int:
+        """The output limit that an answer needs: little more than the longest of many alike.
+
+        Args:
+            kind: of request; see `kind_of`.
+            cut_at: the limit at which the answer was cut off before, 0 if it was not.
+        """
+        known = self._kinds[kind]
+        if cut_at or known.answers < _FEW or known.cut > max(3, _CUT_OFF * known.answers):
+            return longer(self._limit, cut_at)
+        margin = _SURE + _UNSURE / known.answers
+        return min(self._limit, max(_SHORTEST, math.ceil(margin * known.longest)))
+
+    def learn(self, size: float, usage: Usage, kind: str = "", *, cut: bool = False) -> None:
         """Take in what a call of so many bytes has used; rerankers tell of input alone."""
         if usage.input_tokens:
             per_byte = (usage.input_tokens - OVERHEAD) / size
             self._per_byte += _LEARNING * (max(0.05, per_byte) - self._per_byte)
         if usage.output_tokens:
             self._output += _LEARNING * (usage.output_tokens - self._output)
-            self._longest, self._seen = max(self._longest, usage.output_tokens), self._seen + 1
+            known = self._kinds[kind]
+            known.answers, known.cut = known.answers + 1, known.cut + cut
+            known.longest = max(known.longest, usage.output_tokens)
+
+    def learn_prompts(self, kind: str, tokens: Sequence[int], bound: float) -> None:
+        """Take in how many tokens prompts of a kind took, which together may be so many at most."""
+        if len(tokens) >= _FEW and all(tokens) and bound:
+            self._beyond = max(self._beyond or 0.0, sum(tokens) / bound)
+            self._kinds[kind].least = min(self._kinds[kind].least, *tokens)
+
+
+def longer(limit: int, cut_at: int) -> int:
+    """The limit for an answer that was cut off at another one: twice that, if it was no lower."""
+    return limit if cut_at < limit else 2 * cut_at
+
+
+def kind_of(request: Request) -> str:
+    """What requests have in common that ask for one verdict with one system prompt."""
+    return f"{request.verdict.__name__}:{zlib.crc32(request.system.encode(errors='replace')):08x}"
+
+
+def bound_of(request: Request) -> Bound:
+    """The most tokens that a request's prompt takes."""
+    return Bound(_shared_bound(request.system, request.verdict), _tokens_at_most(request.user))
+
+
+@lru_cache(64)
+def _shared_bound(system: str, verdict: type[BaseModel]) -> int:
+    return _tokens_at_most(system) + _tokens_at_most(orjson.dumps(verdict_schema(verdict)).decode())
+
+
+def _tokens_at_most(text: str) -> int:
+    data = text.encode(errors="replace")
+    return len(data) - sum(len(word) // 2 for word in _WORD.findall(data))
 
 
 def size_of(request: Request) -> Size:

@@ -10,7 +10,7 @@ import os
 import time
 import uuid
 from bisect import bisect_right
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -19,6 +19,7 @@ import orjson
 from fsspec.utils import merge_offset_ranges
 
 from zelo_ray.claim import share_writing
+from zelo_ray.durable import sync_folder
 from zelo_ray.records import Reply
 
 FOLDER = "replies"
@@ -51,16 +52,25 @@ class Ledger:
         out: directory or URL; the ledger lives in its folder ``replies``.
         run_id: the run that writes, whose name replies carry; without it the ledger is only read.
         retry: statuses that, in replies of *other* runs, count as missing.
+        limits: by judge, the tokens that its answers may have by now: one that was cut off at fewer
+            counts as missing.
 
     An index in memory (about 300 bytes a reply) says where each reply lies; texts are read when
     they are asked for. Of several replies to one request the first that is ``ok`` stands, else the
     last.
     """
 
-    def __init__(self, out: str, run_id: str = "", retry: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        out: str,
+        run_id: str = "",
+        retry: Collection[str] = (),
+        limits: Mapping[str, int] = {},
+    ) -> None:
         self._fs, root = fsspec.url_to_fs(out)
         self._folder = f"{root.rstrip('/')}/{FOLDER}"
-        self._run_id, self._retry = run_id, frozenset(retry)
+        self._run_id, self._retry, self._limits = run_id, frozenset(retry), limits
+        self._cut: dict[bytes, int] = {}
         self._read_to: dict[str, int] = {}
         self._index: dict[bytes, tuple[str, int, int, bool]] = {}
         self._writer: _Writer | None = None
@@ -82,6 +92,10 @@ class Ledger:
     def has(self, key: str) -> bool:
         """Whether the books hold a reply for this key."""
         return bytes.fromhex(key) in self._index
+
+    def cut_at(self, key: str) -> int:
+        """The highest limit at which an answer to this request was cut off; 0 for none."""
+        return self._cut.get(bytes.fromhex(key), 0)
 
     def read(self, keys: Sequence[str]) -> list[Reply]:
         """The replies for these keys, in their order.
@@ -136,6 +150,11 @@ class Ledger:
     def _enter(self, line: bytes, segment: str, start: int) -> None:
         try:
             row = orjson.loads(line)
+            if row["status"] == "truncated":
+                cut, key = row.get("limit") or row["output_tokens"], bytes.fromhex(row["key"])
+                self._cut[key] = max(cut, self._cut.get(key, 0))
+                if cut < self._limits.get(row["judge"], 0):
+                    return
             if not row["final"] or (row["status"] in self._retry and row["run_id"] != self._run_id):
                 return
         except (ValueError, KeyError, TypeError):
@@ -221,7 +240,7 @@ class _LocalSegments:
         segment = f"{self._name}-{self._part:04}.jsonl"
         if self._file is None:
             self._file = os.open(segment, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-            _sync_folder(self._folder)
+            sync_folder(self._folder)
         start, written = self._size, 0
         try:
             while written < len(lines):
@@ -241,14 +260,6 @@ class _LocalSegments:
 
 
 _sync = getattr(os, "fdatasync", os.fsync)  # macOS has but the other
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 class _ObjectSegments:

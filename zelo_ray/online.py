@@ -11,15 +11,24 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from zelo_ray.bookkeeping import Books, Tally, checked, is_over_budget, name_of, over_budget
-from zelo_ray.budget import Till
+from zelo_ray.bookkeeping import (
+    Books,
+    Tally,
+    checked,
+    excess,
+    is_over_budget,
+    name_of,
+    over_budget,
+)
+from zelo_ray.budget import NOTHING, Till
 from zelo_ray.config import Limit, Options
-from zelo_ray.gate import Estimates, Gate, Purse, size_of
+from zelo_ray.exposure import Exposure
+from zelo_ray.gate import Estimates, Gate, Purse, longer, size_of
 from zelo_ray.ledger import Ledger, LedgerError
 from zelo_ray.limiter import Account, OwnQuota, Quota
-from zelo_ray.pricing import price
+from zelo_ray.pricing import dearest
 from zelo_ray.protocols import Progress, Step
 from zelo_ray.protocols import module as protocol_module
 from zelo_ray.providers import (
@@ -75,6 +84,8 @@ class _Effort:
     ended: bool = False
     cost: Mapping[str, float] = field(default_factory=dict)
     dollars: float = 0.0
+    unsettled: bool = False
+    """whether the last call may have been billed though nothing tells so"""
 
 
 class Asker:
@@ -114,6 +125,7 @@ class Asker:
         self._again = again
         self._ledger, self._books = ledger, Books(ledger, run_id, options.prices)
         self._quota, self._purse = quota or OwnQuota(), Purse(uuid.uuid4().hex, till)
+        self._exposure = Exposure(options.books, options.out, run_id)
         self._protocol = protocol_module(options.protocol)
         self._connections: dict[tuple[str, Settings], Provider] = {}
         self._lines = {judge.name: self._connect(judge, environ) for judge in judges}
@@ -251,6 +263,8 @@ class Asker:
     async def _call(self, request: Request, line: _Line) -> None:
         """Call until there is a last answer; keep it, and every billed one before it."""
         effort = _Effort()
+        if cut_at := self._ledger.cut_at(request.key):
+            request = replace(request, limit=longer(request.output_limit or 0, cut_at))
         while not effort.ended and await self._turn(request, line, effort):
             line.tally.in_flight += 1
             try:
@@ -266,10 +280,9 @@ class Asker:
             return False
         line.tally.waiting += 1
         try:
-            dollars, size = 0.0, size_of(request)
-            if self._purse.capped:
-                most = line.estimates.most(size)
-                dollars = price(line.judge, most, self._options.prices) or 0.0
+            size = size_of(request)
+            most = line.estimates.most(size, request.output_limit)
+            dollars = dearest(line.judge, most, self._options.prices)
             if not await self._purse.take(dollars):
                 self._run_dry(line)
                 return False
@@ -277,6 +290,7 @@ class Asker:
             effort.cost = {"rpm": 1, "rpd": 1, **expected}
             effort.dollars = dollars
             if await line.gate.admit(effort.cost):
+                await self._exposure.send(dollars)
                 return True
             self._purse.give_back(dollars, 0.0)
             if line.gate.spent_day:
@@ -290,6 +304,7 @@ class Asker:
         effort.calls += 1
         wait, billed = 0.0, True
         spent: float | None = 0.0
+        effort.unsettled = False
         try:
             answer = checked(request.verdict, await line.provider.send(request))
             if answer.status == "invalid" and effort.reasks < self._options.reasks:
@@ -300,7 +315,7 @@ class Asker:
             effort.troubles += _THROTTLED_COST if trouble.throttled else 1
             effort.ended = effort.troubles >= self._options.attempts
             answer = Answer("failed", "", trouble.billed or Usage(), reason=str(trouble))
-            billed = trouble.billed is not None
+            billed, effort.unsettled = trouble.billed is not None, trouble.unsettled
             if not effort.ended:
                 wait = await self._back_off(request, line, trouble, effort)
         except Refused as refusal:
@@ -312,9 +327,33 @@ class Asker:
         try:
             if billed or (effort.ended and not line.lost):
                 spent = await self._keep(request, line, answer, effort)
+        except LedgerError:
+            effort.unsettled = True
+            raise
         finally:
-            self._purse.give_back(effort.dollars, effort.dollars if spent is None else spent)
+            self._let_go(line, effort, spent)
+        self._refuse_excess(request, line, answer, effort, spent)
         return wait
+
+    def _let_go(self, line: _Line, effort: _Effort, spent: float | None) -> None:
+        """Give back what was reserved for a call, but for what it may have cost."""
+        if effort.unsettled:
+            line.tally.unsettled += effort.dollars
+            self._exposure.lose(effort.dollars)
+        else:
+            self._exposure.settle(effort.dollars)
+        unknown = spent is None or effort.unsettled
+        self._purse.give_back(effort.dollars, effort.dollars if unknown else spent or 0.0)
+
+    def _refuse_excess(
+        self, request: Request, line: _Line, answer: Answer, effort: _Effort, spent: float | None
+    ) -> None:
+        """Without knowing what a call can cost at most, no cap can be kept."""
+        if self._purse.capped and spent is not None and spent > effort.dollars + NOTHING:
+            tokens, limit = answer.usage.output_tokens, request.output_limit or 0
+            what = f"an answer of {tokens:,} tokens (limit {limit:,})"
+            name = line.judge.name
+            self.lose(name, f"{name}: {excess(what, spent, effort.dollars)}")
 
     async def _keep(
         self, request: Request, line: _Line, answer: Answer, effort: _Effort
@@ -328,6 +367,7 @@ class Asker:
             *(request.key, line.judge, answer, line.tally),
             attempts=effort.calls,
             final=effort.ended,
+            limit=request.output_limit or 0,
         )
         if effort.ended:
             line.tally.end(answer.status)
@@ -371,10 +411,16 @@ class Asker:
         return 0.0
 
     async def tell(self) -> None:
-        """Tell the till what is spent and held."""
+        """Tell the till what is spent and held, and a later run what may still be billed."""
+        await self._ease()
         await self._purse.tell()
+
+    async def _ease(self) -> None:
+        with contextlib.suppress(LedgerError):  # what stands there is more than enough
+            await self._exposure.ease()
 
     async def aclose(self) -> None:
         """Close connections; the ledger is the caller's."""
+        await self._ease()
         for provider in self._connections.values():
             await provider.aclose()

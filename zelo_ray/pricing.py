@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from importlib.metadata import version
@@ -83,6 +83,17 @@ def price(
         + usage.output_tokens * rates.output
         + max(1, usage.searches) * rates.search
     )
+
+
+def dearest(
+    judge: Judge, most: Usage, prices: Mapping[str, Price] = {}, *, batch: bool = False
+) -> float:
+    """What a call of so much costs at most, in US dollars, whatever a cache does; 0 if unknown."""
+    plain = price(judge, most, prices, batch=batch)
+    if not plain:
+        return 0.0
+    written = replace(most, cache_write_tokens=most.input_tokens)
+    return max(plain, price(judge, written, prices, batch=batch) or 0.0)
 
 
 def unpriced(panel: Sequence[Judge], prices: Mapping[str, Price] = {}) -> list[str]:

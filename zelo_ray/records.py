@@ -47,6 +47,9 @@ class Judge:
     model: str
     base_url: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
+    transport: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    """options that say how an answer travels and not what it says, each with the value under which
+    it stands in every key: the default that it had when it was part of them"""
 
     @property
     def name(self) -> str:
@@ -129,12 +132,27 @@ class Request:
     query: str = field(repr=False)
     documents: tuple[Document, ...] = field(repr=False)
     repeat: int = 0
+    limit: int | None = None
+    """Tokens that this call may answer with; None: as many as the judge's options say."""
     key: str = field(init=False)
     """A hash of everything that can change the answer: 32 hexadecimal digits."""
+    former_key: str = field(init=False)
+    """What version 0.1.0 knew it by, which took options of the transport into the key."""
 
     def __post_init__(self) -> None:
+        plain = {**self.judge.options, **self.judge.transport}
+        known = plain == self.judge.options
+        object.__setattr__(self, "key", self._key(plain))
+        object.__setattr__(self, "former_key", self.key if known else self._key(self.judge.options))
+
+    @property
+    def output_limit(self) -> int | None:
+        """Tokens that the answer may have, with hidden ones; None: as the model likes."""
+        return self.limit or self.judge.options.get("max_output_tokens")
+
+    def _key(self, given: Mapping[str, Any]) -> str:
         judge = self.judge
-        options = {name: value for name, value in judge.options.items() if value not in (None, {})}
+        options = {name: value for name, value in given.items() if value not in (None, {})}
         identity: list[Any] = [
             *(judge.provider, judge.model, judge.base_url, options),
             *(self.system, self.user, verdict_schema(self.verdict), self.repeat),
@@ -144,7 +162,7 @@ class Request:
         ):  # a simulated judge sees this field of the metadata
             identity.append([document.metadata.get(truth) for document in self.documents])
         digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode())
-        object.__setattr__(self, "key", digest.hexdigest()[:32])
+        return digest.hexdigest()[:32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +212,8 @@ class Reply:
     ``attempts`` counts the calls made up to this row; ``run_id`` names the run that paid. A row
     that is not ``final`` was billed, but could not be read, and was to be asked again. ``batch``
     is the provider's id of the batch that it came in; empty for a call of its own. ``searches``
-    counts what some rerankers charge for instead of tokens.
+    counts what some rerankers charge for instead of tokens. ``limit`` is how many tokens the answer
+    could have; 0 where that is not known.
     """
 
     key: str
@@ -215,6 +234,12 @@ class Reply:
     final: bool = True
     batch: str = ""
     searches: int = 0
+    limit: int = 0
+
+    @property
+    def cut_at(self) -> int:
+        """The limit at which the answer was cut off; 0 if it was not."""
+        return (self.limit or self.output_tokens) if self.status == "truncated" else 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,7 +92,7 @@ class Batcher:
         rows = read_rows(options.books) if till else ()
         spent = sum(r.dollars or 0.0 for r in rows if r.run_id == run_id and r.judge in names)
         self._station = Station(options, lines, books, Purse(spender, till, spent))
-        self._sender = Sender(self._station, run_id)
+        self._sender = Sender(self._station, ledger, run_id)
         self._harvester = Harvester(self._station, ledger, self._protocol)
 
     @property

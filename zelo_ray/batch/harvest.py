@@ -7,7 +7,8 @@ from collections.abc import AsyncIterator
 
 from zelo_ray.batch.parts import Part
 from zelo_ray.batch.station import Line, Station
-from zelo_ray.bookkeeping import checked, name_of
+from zelo_ray.bookkeeping import checked, excess, name_of
+from zelo_ray.budget import NOTHING
 from zelo_ray.ledger import Ledger, LedgerError
 from zelo_ray.protocols import PROTOCOLS, RANKERS, Module, module
 from zelo_ray.providers import Batch, Fatal, Outcome, Refused, Retry
@@ -27,6 +28,7 @@ class Harvester:
         modules = [module(name) for name in {**RANKERS, **PROTOCOLS}] + [protocol]  # it may adopt
         self._verdicts = {verdict.__name__: verdict for m in modules for verdict in m.VERDICTS}
         self._spent: dict[str, float] = defaultdict(float)
+        self._prompts: dict[str, list[int]] = defaultdict(list)
 
     async def watch(self, line: Line) -> None:
         """Look at the judge's batches until nothing can come of them; harvest what has ended."""
@@ -79,8 +81,9 @@ class Harvester:
                 if self._ledger.exhausted:
                     self._station.stop("the disk of the output directory is full; make room")
                     return
-        except Refused as gone:  # the provider has dropped the results
+        except Refused as gone:  # the provider has dropped the results, and was paid for them
             why = str(gone)
+            part.lost = part.dollars * len(keys - kept) / part.requests
         if not kept and (foreign or part.candidates):
             await self._give_up(line, part)
             return
@@ -92,11 +95,18 @@ class Harvester:
             lacking = Retry(f"{why}: {batch.reason}" if batch.reason else why)
             await asyncio.gather(*(self._take(line, part, key, lacking) for key in keys - kept))
             line.barren = 0 if kept else line.barren + 1
-        await self._station.close(line, part, "harvested", self._spent.pop(batch.id, 0.0))
+        spent, prompts = self._spent.pop(batch.id, 0.0), self._prompts.pop(batch.id, [])
+        share = len(prompts) / part.requests
+        line.estimates.learn_prompts(part.kind, prompts, part.bound * share)
+        await self._station.close(line, part, "harvested", spent)
         del self._station.kept[batch.id]
         if fatal or line.barren >= _BARREN:
             why = f"{line.judge.name}: {_BARREN} batches brought nothing: {batch.reason or why}"
             self._station.lose(line.judge.name, fatal or why)
+        elif self._station.purse.capped and spent > part.dollars + NOTHING:
+            self._station.lose(
+                line.judge.name, f"{line.judge.name}: {excess('a batch', spent, part.dollars)}"
+            )
 
     def _make_room(self, line: Line, part: Part) -> None:
         """A batch was refused because too many tokens are enqueued, be they ours or others'."""
@@ -127,7 +137,11 @@ class Harvester:
             answer = checked(self._verdicts.get(part.verdict), outcome)
             final = answer.status != "invalid" or line.reasks[key] >= options.reasks
             line.reasks[key] += not final
-            line.estimates.learn(part.size / part.requests, answer.usage)
+            cut = answer.status == "truncated"
+            if cut and 0 < part.limit < (line.judge.options.get("max_output_tokens") or 0):
+                final = False  # the limit was ours, and it is asked again with the judge's own
+            line.estimates.learn(part.size / part.requests, answer.usage, part.kind, cut=cut)
+            self._prompts[part.batch].append(answer.usage.input_tokens)
         elif isinstance(outcome, Refused):
             answer = Answer(outcome.status, "", Usage(), reason=str(outcome))
         else:
@@ -140,6 +154,7 @@ class Harvester:
                 attempts=line.tries[key],
                 final=final,
                 batch=part.batch,
+                limit=part.limit,
             )
             likely = part.dollars / part.requests
             # not in one statement with the await: others add to it meanwhile

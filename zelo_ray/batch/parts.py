@@ -3,15 +3,14 @@
 The records are JSON objects in the folder ``batches`` of an output directory or URL.
 """
 
-import os
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Literal
 
 import fsspec
 import orjson
 
+from zelo_ray.durable import keep_file
 from zelo_ray.ledger import LedgerError
 
 FOLDER = "batches"
@@ -28,6 +27,9 @@ class Part:
     ``size`` the bytes of the prompts, ``intended_at`` seconds since 1970.
     ``candidates`` are batches that may be this one, where a provider keeps no mark;
     ``key_variable`` is where the judge's key is found, if not in its provider's usual variable.
+    ``kind`` is what their prompts have in common, ``limit`` how many tokens each answer may have
+    (0: as the judge's options say), ``bound`` how many the prompts take together at most; ``lost``
+    are dollars that may have been billed for answers that cannot be had any more.
     """
 
     mark: str
@@ -43,6 +45,10 @@ class Part:
     candidates: list[str] = field(default_factory=list)
     key_variable: str = ""
     requests: int = 0
+    kind: str = ""
+    limit: int = 0
+    bound: int = 0
+    lost: float = 0.0
 
     def __post_init__(self) -> None:
         """Remember how many there were: keys are dropped when nothing is to come any more."""
@@ -78,24 +84,6 @@ class Parts:
         fields = asdict(part) | ({} if part.is_open else {"keys": []})
         data, name = orjson.dumps(fields), f"{self._folder}/{part.mark}.json"
         try:
-            if "file" in self._fs.protocol:
-                _replace(Path(name), data)
-            else:
-                self._fs.pipe_file(name, data)
+            keep_file(self._fs, name, data)
         except Exception as error:  # noqa: BLE001 - every storage has its own errors
             raise LedgerError(f"{name}: {type(error).__name__}: {error}") from None
-
-
-def _replace(path: Path, data: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_suffix(".new")
-    with beside.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    beside.replace(path)
-    handle = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -20,10 +20,14 @@ class Spool:
     """Requests on their way into a batch, in a file of their provider's format."""
 
     verdict: str
+    kind: str
+    limit: int
+    """tokens that each answer may have"""
     file: IO[bytes]
     keys: list[str] = field(default_factory=list)
     bytes: int = 0
     size: int = 0
+    bound: int = 0
     tokens: int = 0
     dollars: float = 0.0
 
@@ -45,8 +49,8 @@ class Line:
     full_until: float = 0.0
     """until when that is waited for, by the monotonic clock"""
     tally: Tally = field(default_factory=Tally)
-    spools: dict[str, Spool] = field(default_factory=dict)
-    """by the verdict that answers must satisfy"""
+    spools: dict[tuple[str, int], Spool] = field(default_factory=dict)
+    """by the kind of requests, and the tokens that answers may have"""
     open: dict[str, Part] = field(default_factory=dict)
     """by mark: parts whose batch is known and not harvested"""
     asked: set[str] = field(default_factory=set)
@@ -110,7 +114,8 @@ class Station:
         await asyncio.to_thread(self.parts.keep, part)
         line.open.pop(part.mark, None)
         line.asked.difference_update(part.keys)
-        self.purse.give_back(part.dollars, spent)
+        line.tally.unsettled += part.lost
+        self.purse.give_back(part.dollars, spent + part.lost)
 
     async def tell(self) -> None:
         """Something has changed for those who `wait_until`."""

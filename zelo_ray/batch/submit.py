@@ -5,14 +5,15 @@ import contextlib
 import tempfile
 import time
 import uuid
+from dataclasses import replace
 from pathlib import Path
 
 from zelo_ray.batch.parts import Part
 from zelo_ray.batch.station import Line, Spool, Station
 from zelo_ray.bookkeeping import over_budget
-from zelo_ray.gate import size_of
-from zelo_ray.ledger import read_rows
-from zelo_ray.pricing import price
+from zelo_ray.gate import Bound, bound_of, kind_of, size_of
+from zelo_ray.ledger import Ledger, read_rows
+from zelo_ray.pricing import dearest
 from zelo_ray.providers import Batch, Fatal, Refused, Retry
 from zelo_ray.records import Answer, Request, Usage
 
@@ -27,8 +28,8 @@ _PATIENCE = 1.0  # seconds to wait for money before what is gathered is sent awa
 class Sender:
     """Spools requests and submits them."""
 
-    def __init__(self, station: Station, run_id: str) -> None:
-        self._station, self._run_id = station, run_id
+    def __init__(self, station: Station, ledger: Ledger, run_id: str) -> None:
+        self._station, self._ledger, self._run_id = station, ledger, run_id
         self._submitting = asyncio.Lock()
         self._last_part = 0
 
@@ -40,38 +41,59 @@ class Sender:
         Returns:
             Whether it will be sent: it may be one that cannot be, or there may be no money.
         """
-        if self._station.stopped:
-            return False
+        station, size = self._station, size_of(request)
+        capped = station.purse.capped
+        kind, bound = kind_of(request), bound_of(request) if capped else Bound(0, 0)
+        while True:
+            if station.stopped or line.lost:
+                return False
+            request = self._limited(line, request, kind)
+            most = line.estimates.most_known(size, kind, bound, request.output_limit or 0)
+            dollars = dearest(line.judge, most, station.options.prices, batch=True)
+            if not capped or line.credit >= dollars:
+                break
+            if not await self._afford(line, dollars):
+                return False
+            # while it waited, batches came home: they may have taught a lower limit
         try:
             data = line.client.line(request)
         except Refused as refusal:
             answer = Answer(refusal.status, "", Usage(), reason=str(refusal))
-            await self._station.books.keep(
+            await station.books.keep(
                 *(request.key, line.judge, answer, line.tally), attempts=1, final=True
             )
             line.tally.end(answer.status)
             return False
-        size, name = size_of(request), request.verdict.__name__
-        usage, capped = line.estimates.likely_most(size), self._station.purse.capped
-        dollars = price(line.judge, usage, self._station.options.prices, batch=True) or 0.0
-        if capped and not await self._afford(line, dollars):
-            return False
         tokens = line.estimates.expected(size).input_tokens
-        if (full := line.spools.get(name)) and _is_full(line, full, len(data), tokens):
+        alike = (kind, request.output_limit or 0)
+        if (full := line.spools.get(alike)) and _is_full(line, full, len(data), tokens):
             await self._submit(line, full)
-        if name not in line.spools:
+        if alike not in line.spools:
             file = tempfile.NamedTemporaryFile(suffix=".jsonl")  # noqa: SIM115 - `_submit` closes it
-            line.spools[name] = Spool(name, file)
-        spool = line.spools[name]
+            line.spools[alike] = Spool(request.verdict.__name__, *alike, file)
+        spool = line.spools[alike]
         spool.file.write(data)
         spool.keys.append(request.key)
         spool.bytes += len(data)
         spool.size += size
+        spool.bound += bound.tokens
         spool.tokens += tokens
         spool.dollars += dollars
         line.credit -= dollars if capped else 0.0
         line.asked.add(request.key)
         return True
+
+    def _limited(self, line: Line, request: Request, kind: str) -> Request:
+        """With an output limit that answers of this kind keep to, where money is short.
+
+        One that was cut off is asked again with the judge's own, or twice that if it was so before.
+        """
+        known = line.judge.options.get("max_output_tokens")
+        cut_at = self._ledger.cut_at(request.key)
+        if known is None or not (cut_at or self._station.purse.capped):
+            return request
+        limit = line.estimates.limit_for(kind, cut_at)
+        return request if limit == request.output_limit else replace(request, limit=limit)
 
     async def flush(self, line: Line) -> None:
         """Submit what is gathered, and give back money that nothing is reserved with."""
@@ -83,8 +105,6 @@ class Sender:
 
     async def _afford(self, line: Line, dollars: float) -> bool:
         """Take money for a request; while others hold it, submit what is gathered."""
-        if line.credit >= dollars:
-            return True
         station = self._station
         cap = station.options.max_usd or 0.0
         for amount in (max(dollars, _CREDIT_SHARE * cap), dollars):
@@ -106,7 +126,7 @@ class Sender:
 
     async def _submit(self, line: Line, spool: Spool) -> None:
         """Send a part away, once the provider has room for it."""
-        del line.spools[spool.verdict]
+        del line.spools[spool.kind, spool.limit]
         spool.file.flush()
         self._last_part += 1
         part = Part(
@@ -117,6 +137,9 @@ class Sender:
             size=spool.size,
             tokens=spool.tokens,
             dollars=spool.dollars,
+            kind=spool.kind,
+            limit=spool.limit,
+            bound=spool.bound,
             intended_at=0.0,
             key_variable=self._station.options.api_key_env.get(line.judge.name, ""),
         )

@@ -13,8 +13,8 @@ import ray
 from ray.exceptions import RayError
 
 from zelo_ray.batch import Batcher
-from zelo_ray.bookkeeping import name_of, retried
-from zelo_ray.ledger import Ledger, LedgerError
+from zelo_ray.bookkeeping import ledger_of, name_of
+from zelo_ray.ledger import LedgerError
 from zelo_ray.online import Asker
 from zelo_ray.pipeline.desk import DeskTill
 from zelo_ray.pipeline.quota import ClusterQuota
@@ -53,7 +53,7 @@ class Ask:
             await self._give_up("its process died again and again")
             return
         try:
-            self._ledger = Ledger(options.books, self._job.run_id, retried(options))
+            self._ledger = ledger_of(options, self._judges, self._job.run_id)
             self._asker = Asker(
                 options,
                 self._job.panel,
@@ -113,7 +113,7 @@ class Send:
         """Return when nothing is missing that these judges can answer, or the run is stopped."""
         options = self._job.options
         try:
-            ledger = Ledger(options.books, self._job.run_id, retried(options))
+            ledger = ledger_of(options, self._judges, self._job.run_id)
             batcher = Batcher(
                 options,
                 self._job.panel,

@@ -39,6 +39,14 @@ class Replies(Protocol):
         """The replies for keys that are there, in their order."""
 
 
+def known_by(request: Request, replies: Replies) -> str:
+    """The key under which there is a reply to a request; empty if there is none."""
+    for key in dict.fromkeys((request.key, request.former_key)):
+        if replies.has(key):
+            return key
+    return ""
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """How far a protocol got: its judgments and failures, or else the requests it waits for."""
@@ -108,13 +116,14 @@ class _Part:
                     return missing
                 self._send([part.result for part in self._parts])
                 continue
-            missing = [request for request in self._requests if not replies.has(request.key)]
+            keys = {request.key: known_by(request, replies) for request in self._requests}
+            missing = [request for request in self._requests if not keys[request.key]]
             if any(request.judge.name not in absent for request in missing):
                 return missing
             unasked = {request.key for request in missing}
             there = [request for request in self._requests if request.key not in unasked]
             self._note(there)
-            found = iter(replies.read([request.key for request in there]))
+            found = iter(replies.read([keys[request.key] for request in there]))
             self._send(
                 [_unasked(r, absent) if r.key in unasked else next(found) for r in self._requests]
             )

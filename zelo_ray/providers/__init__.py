@@ -39,6 +39,10 @@ RERANKERS = {
 """No panel may have one of these."""
 
 
+_TIER = "service_tier"  # a field of a request that decides how soon and at what price it is done
+_DEARER = {"max_tokens", "max_completion_tokens", "n", "best_of"}  # fields that make answers longer
+
+
 class PanelError(Exception):
     """The panel names a judge that does not exist or cannot be reached; says what to write."""
 
@@ -48,7 +52,8 @@ class Retry(Exception):  # noqa: N818 - it names what to do, as the two below
 
     ``delay`` is the server's own wish in seconds, if it had one; ``throttled`` tells that the
     account's rate was exceeded, so that its other calls should wait as well; ``billed`` is what a
-    response without an answer in it says that it used.
+    response without an answer in it says that it used, and ``unsettled`` tells that the call may
+    have been billed though nothing says so.
     """
 
     def __init__(
@@ -58,9 +63,11 @@ class Retry(Exception):  # noqa: N818 - it names what to do, as the two below
         *,
         throttled: bool = False,
         billed: Usage | None = None,
+        unsettled: bool = False,
     ) -> None:
         super().__init__(reason)
         self.delay, self.throttled, self.billed = delay, throttled, billed
+        self.unsettled = unsettled
 
 
 class Refused(Exception):  # noqa: N818
@@ -172,6 +179,9 @@ class Module(Protocol):
     """Whether there are no other models."""
     OPTIONS: Mapping[str, Any]
     """Every option that can change an answer, with its default."""
+    TRANSPORT: Mapping[str, Any]
+    """Options that change how an answer travels and not what it says: a key holds this value of
+    them, whatever was given. May be left away where there are none."""
     CONCURRENCY: int
     """Calls in flight where the user says nothing."""
     RATES: Mapping[str, float]
@@ -272,7 +282,11 @@ def with_options(judge: Judge, own: Mapping[str, Any]) -> Judge:
     if unknown := set(own) - set(known.OPTIONS):
         allowed = ", ".join(sorted(known.OPTIONS)) or "none"
         raise PanelError(f"{judge.name}: unknown option {min(unknown)!r}; known: {allowed}")
-    return replace(judge, options={**known.OPTIONS, **own})
+    transport = dict(getattr(known, "TRANSPORT", {}))
+    if isinstance(body := own.get("extra_body"), Mapping):
+        kept = {name: value for name, value in body.items() if name != _TIER}
+        transport |= {"extra_body": kept} if kept != body else {}
+    return replace(judge, options={**known.OPTIONS, **own}, transport=transport)
 
 
 def panel_of(
@@ -300,9 +314,22 @@ def panel_of(
             f"prices: {{'{unknown[0]}': {{input: X, output: X}}}}, dollars for a million tokens"
         )
     for judge in panel if options.max_usd is not None else ():
-        if judge.options.get("max_output_tokens", 1) is None:
-            raise PanelError(f"--max-usd needs a limit of output: {judge.name}, max_output_tokens")
+        refuse_unlimited(judge, judge.name)
     return panel
+
+
+def refuse_unlimited(judge: Judge, name: str) -> None:
+    """A cap holds only where it is known how long an answer can be.
+
+    Raises:
+        PanelError: the judge has no limit of output, or one that is hidden.
+    """
+    if judge.options.get("max_output_tokens", 1) is None:
+        raise PanelError(f"--max-usd needs a limit of output: {name}, max_output_tokens")
+    if hidden := _DEARER & set(judge.options.get("extra_body") or ()):
+        raise PanelError(
+            f"{name}: --max-usd cannot hold with {min(hidden)} in extra_body; use max_output_tokens"
+        )
 
 
 def refuse_strangers(panel: Sequence[Judge], *options: Mapping[str, Any]) -> None:

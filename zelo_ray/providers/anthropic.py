@@ -21,6 +21,7 @@ OPTIONS: Mapping[str, Any] = {
     "max_output_tokens": 1024,
     "effort": None,  # there are no sampling parameters any more, not even temperature 0
 }
+TRANSPORT: Mapping[str, Any] = {"max_output_tokens": 1024}
 CONCURRENCY = 128  # rates hold the pace; this only caps what is in flight
 # What the smallest paying accounts have; every response then tells the account's own.
 RATES: Mapping[str, float] = {"rpm": 50}
@@ -84,7 +85,7 @@ def body(request: Request) -> dict[str, Any]:
     fields = {"output_config": output} if output else {}
     return {
         "model": request.judge.model,
-        "max_tokens": options["max_output_tokens"],
+        "max_tokens": request.output_limit,
         "system": request.system,
         "messages": [{"role": "user", "content": request.user}],
         **fields,

@@ -23,6 +23,7 @@ OPTIONS: Mapping[str, Any] = {
     "temperature": None,
     "thinking_level": None,
 }
+TRANSPORT: Mapping[str, Any] = {"max_output_tokens": 2048}
 CONCURRENCY = 128  # rates hold the pace; this only caps what is in flight
 # What projects that pay little have: no header ever tells a project's own, so this stands until
 # the user gives another or 429s speak.
@@ -59,7 +60,7 @@ def counted(usage: Usage) -> Mapping[str, float]:
 def generation(request: Request) -> dict[str, Any]:
     """The request's generation config as the API spells it, but for the verdict's schema."""
     options = request.judge.options
-    fields: dict[str, Any] = {"maxOutputTokens": options["max_output_tokens"]}
+    fields: dict[str, Any] = {"maxOutputTokens": request.output_limit}
     if verdict_schema(request.verdict):
         fields["responseMimeType"] = "application/json"
     if options["temperature"] is not None:

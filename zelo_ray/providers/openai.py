@@ -24,6 +24,10 @@ OPTIONS: Mapping[str, Any] = {
     "token_limit_field": "max_completion_tokens",  # older compatible servers: "max_tokens"
     "extra_body": {},  # more fields of the request, for compatible servers
 }
+TRANSPORT: Mapping[str, Any] = {
+    "max_output_tokens": 2048,
+    "token_limit_field": "max_completion_tokens",
+}
 CONCURRENCY = 256  # rates hold the pace; this only caps what is in flight
 # What the smallest paying accounts have; every response then tells the account's own.
 RATES: Mapping[str, float] = {"rpm": 500}
@@ -88,7 +92,7 @@ def body(request: Request) -> dict[str, Any]:
             {"role": "system", "content": request.system},
             {"role": "user", "content": request.user},
         ],
-        options["token_limit_field"]: options["max_output_tokens"],
+        options["token_limit_field"]: request.output_limit,
     }
     schema = verdict_schema(request.verdict)
     if schema and options["response_format"] == "json_schema":

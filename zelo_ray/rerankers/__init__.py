@@ -21,6 +21,7 @@ from zelo_ray.providers import (
     Settings,
     find_key,
     module,
+    refuse_unlimited,
     with_options,
 )
 from zelo_ray.records import Judge
@@ -212,5 +213,4 @@ def _refuse_unpriced(arms: list[Arm], options: BakeoffOptions) -> None:
                 f"{{'{arm.name}': {{input: X, output: X}}}}, dollars for a million tokens, or "
                 "{search: X}, for a thousand searches"
             )
-        if arm.judge.options.get("max_output_tokens", 1) is None:
-            raise PanelError(f"--max-usd needs a limit of output: {arm.name}, max_output_tokens")
+        refuse_unlimited(arm.judge, arm.name)

@@ -14,6 +14,7 @@ OPTIONS: Mapping[str, Any] = {
     "documents": 1000,  # in one request
     "latency": None,  # "fast" or "slow", which have limits of their own
 }
+TRANSPORT: Mapping[str, Any] = {"latency": None}
 CONCURRENCY = 32
 RATES: Mapping[str, float] = {"rpm": 1000}
 BATCH = None

@@ -1,0 +1,156 @@
+"""What calls without a reply may have cost: said before they are sent, and known after a kill."""
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+
+from zelo_ray.exposure import Exposure, exposed
+from zelo_ray.ledger import LedgerError
+
+
+def exposure_in(folder, **fields):
+    return Exposure(str(folder), str(folder / "out"), "run", **fields)
+
+
+def records(folder):
+    return list((folder / "exposure").glob("*.json"))
+
+
+def test_nothing_is_sent_before_it_is_said(tmp_path):
+    async def run():
+        exposure = exposure_in(tmp_path)
+        sent = 0.0
+        for _ in range(100):
+            await exposure.send(0.25)
+            sent += 0.25
+            assert sent <= exposed(str(tmp_path)) <= 1.25 * sent
+        return exposure
+
+    asyncio.run(run())
+    assert exposed(str(tmp_path)) >= 25.0  # as after a kill
+
+
+def test_many_calls_are_one_line(tmp_path, monkeypatch):
+    async def run():
+        exposure, said = exposure_in(tmp_path), []
+        say = exposure._say
+
+        async def counted(dollars):
+            said.append(dollars)
+            await say(dollars)
+
+        monkeypatch.setattr(exposure, "_say", counted)
+        await asyncio.gather(*(exposure.send(0.01) for _ in range(500)))
+        assert len(said) < 30
+        assert exposed(str(tmp_path)) >= 5.0
+
+    asyncio.run(run())
+
+
+def test_what_is_settled_is_said_no_more(tmp_path):
+    async def run():
+        exposure = exposure_in(tmp_path)
+        await asyncio.gather(*(exposure.send(0.1) for _ in range(20)))
+        for _ in range(20):
+            exposure.settle(0.1)
+        await exposure.ease()
+        assert exposed(str(tmp_path)) == 0.0
+        assert records(tmp_path) == []
+
+    asyncio.run(run())
+
+
+def test_what_is_lost_stays(tmp_path):
+    async def run():
+        exposure = exposure_in(tmp_path)
+        for _ in range(4):
+            await exposure.send(0.5)
+        exposure.lose(0.5)
+        for _ in range(3):
+            exposure.settle(0.5)
+        await exposure.ease()
+        assert exposed(str(tmp_path)) == pytest.approx(0.5)
+        await exposure.send(0.5)
+        assert exposed(str(tmp_path)) >= 1.0
+
+    asyncio.run(run())
+
+
+def test_less_is_said_now_and_then_while_calls_are_out(tmp_path):
+    async def run():
+        now = [0.0]
+        exposure = exposure_in(tmp_path, clock=lambda: now[0])
+        for _ in range(10):
+            await exposure.send(1.0)
+        for _ in range(9):
+            exposure.settle(1.0)
+        await exposure.ease()
+        assert exposed(str(tmp_path)) >= 10.0  # that was a moment ago
+        now[0] = 60.0
+        await exposure.ease()
+        assert exposed(str(tmp_path)) == pytest.approx(1.25)
+
+    asyncio.run(run())
+
+
+def test_who_sends_while_less_is_said_has_a_line_of_its_own(tmp_path):
+    async def run():
+        now = [0.0]
+        exposure = exposure_in(tmp_path, clock=lambda: now[0])
+        for _ in range(10):
+            await exposure.send(1.0)
+        for _ in range(9):
+            exposure.settle(1.0)
+        now[0] = 60.0
+        await asyncio.gather(exposure.ease(), *(exposure.send(1.0) for _ in range(5)))
+        assert exposed(str(tmp_path)) >= 6.0
+
+    asyncio.run(run())
+
+
+def test_what_costs_nothing_is_not_written(tmp_path):
+    async def run():
+        exposure = exposure_in(tmp_path)
+        await exposure.send(0.0)
+        exposure.settle(0.0)
+        await exposure.ease()
+
+    asyncio.run(run())
+    assert not (tmp_path / "exposure").exists()
+
+
+def test_records_are_told_apart_by_where_results_go(tmp_path):
+    async def run():
+        await exposure_in(tmp_path).send(1.0)
+        await Exposure(str(tmp_path), "elsewhere", "run").send(3.0)
+
+    asyncio.run(run())
+    assert exposed(str(tmp_path), str(tmp_path / "out")) == 1.25
+    assert exposed(str(tmp_path)) == 5.0
+
+
+def test_an_object_store_will_do(s3):
+    async def run():
+        exposure = Exposure(f"{s3}/books", "out", "run")
+        await exposure.send(2.0)
+        assert exposed(f"{s3}/books") == 2.5
+        exposure.settle(2.0)
+        await exposure.ease()
+
+    asyncio.run(run())
+    assert exposed(f"{s3}/books") == 0.0
+
+
+def test_a_call_is_not_made_when_that_cannot_be_said(tmp_path):
+    (tmp_path / "exposure").write_text("a file where the folder should be")
+    with pytest.raises(LedgerError, match="exposure"):
+        asyncio.run(exposure_in(tmp_path).send(1.0))
+
+
+def test_a_damaged_record_is_named(tmp_path):
+    (tmp_path / "exposure").mkdir()
+    Path(tmp_path, "exposure", "x.json").write_bytes(os.urandom(20))
+    with pytest.raises(LedgerError, match=r"x\.json"):
+        exposed(str(tmp_path))

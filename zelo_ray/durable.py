@@ -1,0 +1,38 @@
+"""Small files that are whole and durable when they are written, on a disk or in an object store."""
+
+import os
+from pathlib import Path
+
+import fsspec
+
+
+def keep_file(fs: fsspec.AbstractFileSystem, name: str, data: bytes) -> None:
+    """Write a file anew; it is durable at the end, and never half there.
+
+    Raises:
+        Exception: whatever the storage says; every one has its own errors.
+    """
+    if "file" in fs.protocol:
+        _replace(Path(name), data)
+    else:
+        fs.pipe_file(name, data)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder durable."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _replace(path: Path, data: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_suffix(".new")
+    with beside.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    beside.replace(path)
+    sync_folder(path.parent)
