@@ -49,7 +49,7 @@ class Sender:
             await self._station.books.keep(
                 *(request.key, line.judge, answer, line.tally), attempts=1, final=True
             )
-            line.tally.end(answer.status)
+            line.tally.end(answer.status, answer.reason)
             return False
         size, name = size_of(request), request.verdict.__name__
         usage, capped = line.estimates.likely_most(size), self._station.purse.capped
