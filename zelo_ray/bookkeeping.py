@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import time
 import traceback
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -25,6 +26,14 @@ _LINGER = 0.005  # seconds in which replies gather, to be synced together
 
 class Stopped(Exception):  # noqa: N818 - it names what happened
     """The run was stopped; what it paid for is kept, and the same command goes on from there."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Trouble:
+    """Why a request failed or had to be repeated, and when, in seconds since 1970."""
+
+    at: float = 0.0
+    reason: str = ""
 
 
 @dataclass(slots=True)
@@ -56,11 +65,22 @@ class Tally:
     """how the answered ones ended"""
     limits: dict[str, float] = field(default_factory=dict)
     """the limits in force over all callers, a minute or a day; empty where none are known"""
+    trouble: Trouble = Trouble()
+    """the last failure or retry"""
+    lost: str = ""
+    """why it is asked nothing more, as the desk knows; empty while it is"""
 
-    def end(self, status: str) -> None:
+    def end(self, status: str, reason: str = "") -> None:
         """Count a request that came to its end."""
         self.answered += 1
         self.statuses[status] = self.statuses.get(status, 0) + 1
+        if status != "ok":
+            self.trouble = Trouble(time.time(), reason or status)
+
+    def retry(self, reason: str) -> None:
+        """Count a request that is to be repeated."""
+        self.retries += 1
+        self.trouble = Trouble(time.time(), reason)
 
     def pass_over(
         self, judge: str, planned: int, asked: int, steps: Sequence[Step], *, again: bool
@@ -88,6 +108,8 @@ class Tally:
                 summed = dict(Counter(mine) + Counter(theirs))
             elif each.name == "limits":
                 summed = mine | theirs
+            elif each.name in ("trouble", "lost"):
+                summed = max(mine, theirs)
             else:
                 summed = mine + theirs
             setattr(self, each.name, summed)

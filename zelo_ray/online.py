@@ -370,7 +370,7 @@ class Asker:
             limit=request.output_limit or 0,
         )
         if effort.ended:
-            line.tally.end(answer.status)
+            line.tally.end(answer.status, answer.reason)
             self._listen(line, answer)
         if self._ledger.exhausted:
             self.stop("the disk of the output directory is full; make room and run again")
@@ -401,7 +401,7 @@ class Asker:
             wait = f"{trouble.delay / 60:.0f} minutes"
             self.lose(line.judge.name, f"{trouble}; the server asks to wait {wait}: go on later")
             return 0.0
-        line.tally.retries += 1
+        line.tally.retry(str(trouble))
         backoff = jitter * min(_LONGEST_BACKOFF, _FIRST_BACKOFF * 2 ** (effort.calls - 1))
         delay = trouble.delay * (1 + 0.1 * jitter) if trouble.delay else backoff
         if not trouble.throttled:

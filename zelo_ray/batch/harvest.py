@@ -51,8 +51,8 @@ class Harvester:
             if batch.ended:
                 await self._harvest(line, part, batch)
                 return True
-        except Retry:
-            line.tally.retries += 1
+        except Retry as trouble:
+            line.tally.retry(str(trouble))
         except (Refused, Fatal) as error:
             line.open.pop(part.mark)  # its record stays open for a later run
             way = f"if the batch is gone for good, remove batches/{part.mark}.json and run again"
@@ -147,7 +147,8 @@ class Harvester:
         else:
             final, billed = line.tries[key] >= options.attempts, outcome.billed is not None
             answer = Answer("failed", "", outcome.billed or Usage(), reason=str(outcome))
-            line.tally.retries += not final
+            if not final:
+                line.tally.retry(answer.reason)
         if final or billed:
             spent = await self._station.books.keep(
                 *(key, line.judge, answer, line.tally),
@@ -160,7 +161,7 @@ class Harvester:
             # not in one statement with the await: others add to it meanwhile
             self._spent[part.batch] += likely if spent is None else spent
         if final:
-            line.tally.end(answer.status)
+            line.tally.end(answer.status, answer.reason)
 
 
 async def _in_blocks(

@@ -62,7 +62,7 @@ class Sender:
             await station.books.keep(
                 *(request.key, line.judge, answer, line.tally), attempts=1, final=True
             )
-            line.tally.end(answer.status)
+            line.tally.end(answer.status, answer.reason)
             return False
         tokens = line.estimates.expected(size).input_tokens
         alike = (kind, request.output_limit or 0)

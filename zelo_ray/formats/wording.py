@@ -1,5 +1,14 @@
 """What a person reads on a terminal: numbers of things, and names that others chose."""
 
+import re
+import unicodedata
+
+_JOINED = re.compile(
+    "([\u2190-\u3299\ufe0f\U0001f000-\U0001faff])\u200d(?=[\u2190-\u3299\U0001f000-\U0001faff])"
+)
+"""A zero-width joiner that makes one emoji of two."""
+_UNSEEN = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
+
 
 def counted(number: int, one: str, many: str = "") -> str:
     """``1 query``, ``1,200 documents``; ``many`` where the plural is not a mere s."""
@@ -7,5 +16,23 @@ def counted(number: int, one: str, many: str = "") -> str:
 
 
 def printable(text: str) -> str:
-    """A line without what could steer a terminal, or turn the direction of writing."""
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+    r"""A line in which what could steer a terminal, or is not seen, stands as its escape.
+
+    So ``\x1b`` for ESC, ``\u202e`` where the direction of writing turns, ``\n`` for a line break.
+    """
+    if text.isprintable():
+        return text
+    pieces = _JOINED.split(text)  # a piece, then what stands before the joiner, in turn
+    shown = ["".join(map(_seen, piece)) for piece in pieces]
+    return "".join(piece + ("\u200d" if n % 2 else "") for n, piece in enumerate(shown))
+
+
+def printable_lines(text: str) -> str:
+    """The same for a text of several lines."""
+    return "\n".join(map(printable, text.split("\n")))
+
+
+def _seen(char: str) -> str:
+    if unicodedata.category(char) not in _UNSEEN:
+        return char
+    return char.encode("unicode_escape").decode()

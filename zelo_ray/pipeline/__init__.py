@@ -125,7 +125,7 @@ def _sweep(
     Returns:
         The job with the judges that were lost, what it came to, and figures by judge.
     """
-    desk, sweeps, came = open_desk(job.options, spent), 0, (-1, 0)
+    desk, sweeps, came = open_desk(job.options, watch.budget, spent), 0, (-1, 0)
     while True:
         tallies, absent = _ask(job, shards, desk, census, watch)
         timer.lap("ask")

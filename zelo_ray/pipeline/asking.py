@@ -32,6 +32,9 @@ class Watch(Protocol):
     def say(self, line: str) -> None:
         """One line for the user."""
 
+    def budget(self, cap: float, spent: float) -> None:
+        """The cap on dollars, and what earlier runs spent of it."""
+
     def show(self, tallies: Mapping[str, Tally], planned: Mapping[str, int]) -> None:
         """Figures by judge, about twice a second while judges are asked."""
 

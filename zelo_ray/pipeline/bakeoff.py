@@ -207,7 +207,7 @@ def _rank_all(
     with on_ray(options), limits_for(field.run_id):
         timer.lap("start Ray")
         _look_for_gpus(options, watch)
-        desk = open_desk(options)
+        desk = open_desk(options, watch.budget)
         online = [
             asking(field.job(name), field.shards, desk, [arm.judge], options.num_gpus.get(name, 0))
             for name, (arm, _) in field.arms.items()

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -18,6 +18,7 @@ from zelo_ray.ledger import read_rows
 
 _REJOINING_SECONDS = 2.0  # in which spenders tell a desk that died what they have spent
 _REBIRTHS = 4  # of an actor in a row without an answer: what kills it will kill it again
+_NO_NUMBERS = ("statuses", "limits", "trouble", "lost")  # of a tally
 _SILENT_SECONDS = 5.0  # after which an actor that reports twice a second is not there any more
 
 
@@ -78,6 +79,8 @@ class Desk:
                     # it has died, or has done its work
                     tally.in_flight = tally.waiting = tally.batched = 0
                 summed.setdefault(name, Tally()).add(tally)
+        for name, why in self._lost.items():
+            summed.setdefault(name, Tally()).lost = why
         self._gauges.set(summed)
         return summed, self._reason, self._lost
 
@@ -86,7 +89,7 @@ class _Gauges:
     """A run's figures as Ray metrics: ``ray_zelo_<figure>``, by judge."""
 
     def __init__(self) -> None:
-        names = [each.name for each in fields(Tally) if each.name not in ("statuses", "limits")]
+        names = [each.name for each in fields(Tally) if each.name not in _NO_NUMBERS]
         self._plain = {
             name: Gauge(f"zelo_{name}", "requests, tokens or dollars so far", ("judge",))
             for name in names
@@ -105,15 +108,20 @@ class _Gauges:
                 self._limits.set(rate, {"judge": judge, "limit": limit})
 
 
-def open_desk(options: Asking, spent: float | None = None) -> Any:
+def open_desk(
+    options: Asking, tell: Callable[[float, float], None], spent: float | None = None
+) -> Any:
     """The desk of a run, on the node of its driver; it comes back if it dies.
 
     Args:
         options: of the job.
+        tell: is told the cap, if there is one, and what is spent of it by now.
         spent: dollars of its budget; None: all that the ledger tells.
     """
-    if spent is None and options.max_usd is not None:
-        spent = sum(row.dollars or 0.0 for row in read_rows(options.books))
+    if options.max_usd is not None:
+        if spent is None:
+            spent = sum(row.dollars or 0.0 for row in read_rows(options.books))
+        tell(options.max_usd, spent)
     here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
     actor: Any = Desk
     return actor.options(scheduling_strategy=here).remote(options.max_usd, spent or 0.0)

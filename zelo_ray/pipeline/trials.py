@@ -67,7 +67,8 @@ def protocols(
     with on_ray(options):
         for name, own in jobs.items():
             with watching() as watch:
-                watch.say(f"\n{name}")
+                watch.say("")
+                watch.say(name)
                 spent = _spent(own, panel, ledger)
                 summaries[name] = annotate(own, watch, spent=spent)
             ledger.refresh()

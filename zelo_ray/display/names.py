@@ -1,0 +1,77 @@
+"""Judges' names where there is little room: shorter, but told apart, and the model's kept."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from rich.cells import cell_len
+
+from zelo_ray.formats.wording import printable
+from zelo_ray.providers import PROVIDERS, RERANKERS
+
+_PROVIDER = re.compile(rf"(^|:)({'|'.join({**PROVIDERS, **RERANKERS})}):(?=.)")
+_SHORTER = (
+    (re.compile(r"@https?://"), "@"),
+    (_PROVIDER, r"\1"),
+    (re.compile(r"(@[^/]+)/.*"), r"\1"),  # the path of a URL
+    (re.compile(r"(@[^.:]+)\.[^:]*"), r"\1"),  # of a host, all but its own name
+    (re.compile(r"(@[^:]*):\d+$"), r"\1"),
+    (re.compile(r"^[^/@]+/(?=[^@])"), ""),  # who made a model
+    (re.compile(r"@[^@]*$"), ""),
+)
+"""What may be left out of a name, what is missed least first."""
+_LEAST = 6  # cells; with fewer, a name is a number
+
+
+def forms(names: Sequence[str]) -> Iterator[Mapping[str, str]]:
+    """Ever shorter names, as far as they differ, by the whole name."""
+    found = {name: printable(name) for name in names}
+    yield found
+    for pattern, by in _SHORTER:
+        found = {name: pattern.sub(by, each, count=1) for name, each in found.items()}
+        if len(set(found.values())) == len(found):
+            yield found
+
+
+def shortened(names: Sequence[str], width: int) -> Mapping[str, str]:
+    """Names of so many cells at most, all different.
+
+    Where no form of theirs fits, their middle is left out, and those that are then alike get the
+    number that they have on the panel.
+    """
+    for form in forms(names):
+        if widest(form) <= width:
+            return form
+    cut = {name: middle_out(each, width) for name, each in form.items()}
+    often = Counter(cut.values())
+    numbered = {name: f"#{n}" for n, name in enumerate(names, 1) if often[cut[name]] > 1}
+    for name, mark in numbered.items():
+        room = width - len(mark)
+        cut[name] = (middle_out(form[name], room) if room >= _LEAST else "") + mark
+    return cut
+
+
+def widest(form: Mapping[str, str]) -> int:
+    """Cells that the longest of the names takes."""
+    return max(map(cell_len, form.values()), default=0)
+
+
+def middle_out(text: str, width: int) -> str:
+    """A text in so many cells, with its beginning and its end."""
+    if cell_len(text) <= width:
+        return text
+    tail = (width - 1) // 3
+    return beginning(text, width - tail) + beginning(text[::-1], tail + 1)[-2::-1]
+
+
+def beginning(text: str, width: int) -> str:
+    """A text in so many cells, with a sign where its end is left out."""
+    if cell_len(text) <= width:
+        return text
+    kept, room = "", width - 1
+    for char in text:
+        room -= cell_len(char)
+        if room < 0:
+            break
+        kept += char
+    return kept + "…" if width > 0 else ""
