@@ -63,6 +63,7 @@ class Ledger:
         self._run_id, self._retry = run_id, frozenset(retry)
         self._read_to: dict[str, int] = {}
         self._index: dict[bytes, tuple[str, int, int, bool]] = {}
+        self._own = set[str]()  # segments of this run
         self._writer: _Writer | None = None
         if run_id:
             name = f"{self._folder}/{run_id}-{uuid.uuid4().hex[:8]}"
@@ -82,6 +83,10 @@ class Ledger:
     def has(self, key: str) -> bool:
         """Whether the books hold a reply for this key."""
         return bytes.fromhex(key) in self._index
+
+    def own(self, key: str) -> bool:
+        """Whether the reply for this key, which is there, is of the run that writes."""
+        return self._index[bytes.fromhex(key)][0] in self._own
 
     def read(self, keys: Sequence[str]) -> list[Reply]:
         """The replies for these keys, in their order.
@@ -140,6 +145,8 @@ class Ledger:
                 return
         except (ValueError, KeyError, TypeError):
             raise LedgerError(f"{segment}: no reply at byte {start}; mend or remove it") from None
+        if row["run_id"] == self._run_id:
+            self._own.add(segment)
         key, ok = bytes.fromhex(row["key"]), row["status"] == "ok"
         known = self._index.get(key)
         if known is None or not known[3]:
