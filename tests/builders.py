@@ -8,7 +8,7 @@ from dataclasses import asdict
 import orjson
 
 from zelo_ray.batch import Batcher
-from zelo_ray.bookkeeping import Tally
+from zelo_ray.bookkeeping import Tally, retried
 from zelo_ray.config import Options
 from zelo_ray.formats.pools import Limits, parse_line
 from zelo_ray.formats.results import write_json
@@ -163,6 +163,67 @@ def ask(
 
 def _present(panel, absent):
     return [judge for judge in panel if judge.name not in (absent or {})]
+
+
+SLOW, QUICK = "simulated:slow", "simulated:quick"
+
+
+def graded_pools(count, documents=4):
+    """Pools whose documents carry the grade that simulated judges see."""
+    return [
+        Pool(
+            f"q{i}",
+            f"question {i}",
+            tuple(Document(f"d{j}", f"{i}, {j}", {"grade": j % 4}) for j in range(documents)),
+        )
+        for i in range(count)
+    ]
+
+
+def two_speeds(out, **fields):
+    """Options of a job of two simulated judges, of which one is slow, and their panel."""
+    paces = {SLOW: {"latency": 0.02, "noise": 0.0}, QUICK: {"latency": 0.001, "noise": 0.0}}
+    given = {"judges": (SLOW, QUICK), "judge_options": paces, **fields}
+    limits = {SLOW: {"concurrency": 2}, QUICK: {"concurrency": 8}}
+    options = options_of(out=str(out), limits=limits, **given)
+    return options, build_panel(options.judges, options.judge_options, {})
+
+
+def ask_apart(pools, options, panel, *, run_id="run", enough=None, look=None, again=False):
+    """Let each judge of a panel have an `Asker` and a ledger of its own, as it has on Ray.
+
+    All stop when ``enough`` replies are kept; ``look`` gets the tallies again and again. Returns
+    these at the end.
+    """
+
+    async def run():
+        askers = []
+        for judge in panel:
+            ledger = Ledger(options.books, run_id, retried(options))
+            told = {"ledger": ledger, "environ": {}, "run_id": run_id, "again": again}
+            askers.append((Asker(options, panel, [judge], **told), ledger))
+
+        def tallies():
+            return {n: t for asker, _ in askers for n, t in asker.tallies.items()}
+
+        async def watch():
+            while True:
+                if look:
+                    look(tallies())
+                if enough and sum(t.answered for t in tallies().values()) >= enough:
+                    for asker, _ in askers:
+                        asker.stop("interrupted")
+                await asyncio.sleep(0.001)
+
+        watching = asyncio.create_task(watch())
+        await asyncio.gather(*(asker.fill(pool) for asker, _ in askers for pool in pools))
+        watching.cancel()
+        for asker, ledger in askers:
+            await asker.aclose()
+            ledger.close()
+        return tallies()
+
+    return asyncio.run(run())
 
 
 def send_away(pools, out, environ, *, run_id="run", judges=(), till=None, absent=None, **fields):

@@ -1,18 +1,31 @@
 """Estimates: by hand where nothing is known, and against the books of runs where it is."""
 
+from collections import Counter
 from dataclasses import replace
 from random import Random
 from types import SimpleNamespace
 
 import pytest
 
-from tests.builders import ask, judge_of, missing, pool_of, reply_to, verdict
+from tests.builders import (
+    QUICK,
+    SLOW,
+    ask,
+    ask_apart,
+    graded_pools,
+    judge_of,
+    missing,
+    pool_of,
+    reply_to,
+    two_speeds,
+    verdict,
+)
 from tests.fakes import Fault
 from zelo_ray import survey as survey_module
 from zelo_ray.config import Limit, Options, Price
 from zelo_ray.estimate import estimate
 from zelo_ray.gate import size_of
-from zelo_ray.ledger import Ledger
+from zelo_ray.ledger import Ledger, read_rows
 from zelo_ray.preview import lines
 from zelo_ray.pricing import price
 from zelo_ray.protocols import zelo
@@ -101,6 +114,7 @@ def test_a_judge_is_not_expected_to_say_more_than_it_may(tmp_path):
 def test_all_pools_count_though_few_are_rendered(tmp_path, monkeypatch):
     monkeypatch.setattr(survey_module, "_FIRST", 4)
     monkeypatch.setattr(survey_module, "_OTHERS", 8)
+    monkeypatch.setattr(survey_module, "_MOST_WHOLE", 0)
     pools = uneven_pools(120)
     options, panel = job(tmp_path, LUNA, HAIKU)
     asked = [request for pool in pools for request in missing(pool, panel, options)]
@@ -114,6 +128,7 @@ def test_all_pools_count_though_few_are_rendered(tmp_path, monkeypatch):
 def test_the_order_of_the_input_changes_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(survey_module, "_FIRST", 4)
     monkeypatch.setattr(survey_module, "_OTHERS", 8)
+    monkeypatch.setattr(survey_module, "_MOST_WHOLE", 0)
     pools = uneven_pools(40)
     options, panel = job(tmp_path, LUNA)
     one, other = (estimated(p, options, panel).dollars("online") for p in (pools, pools[::-1]))
@@ -122,6 +137,7 @@ def test_the_order_of_the_input_changes_nothing(tmp_path, monkeypatch):
 
 def test_rendering_stops_when_it_takes_long(tmp_path, monkeypatch):
     monkeypatch.setattr(survey_module, "_MOST_RENDERED", 20)
+    monkeypatch.setattr(survey_module, "_MOST_WHOLE", 0)
     pools = [pool_of(range(4), f"q{i}", f"question {i}?") for i in range(50)]  # 6 requests each
     options, panel = job(tmp_path, LUNA)
     found = estimated(pools, options, panel)
@@ -212,6 +228,7 @@ def test_what_is_left_is_foretold_whatever_was_answered(
 ):
     monkeypatch.setattr(survey_module, "_FIRST", 20)
     monkeypatch.setattr(survey_module, "_OTHERS", 60)
+    monkeypatch.setattr(survey_module, "_MOST_WHOLE", 0)
     pools = uneven_pools(300)
     options, panel = job(tmp_path, LUNA)
     earlier = options.model_copy(update={"cycles": cycles})
@@ -236,6 +253,35 @@ def test_what_is_left_is_foretold_whatever_was_answered(
     spread = found.dollars("online")
     assert spread.expected == pytest.approx(bill, rel=0.1)
     assert spread.low <= bill <= spread.high
+
+
+@pytest.mark.parametrize("protocol", ["zelo", "zelo+graded", "samre", "best-of"])
+@pytest.mark.parametrize("enough", [20, 40])
+def test_of_an_interrupted_run_exactly_what_each_judge_answered_counts(tmp_path, protocol, enough):
+    """Judges of different speed: one is far ahead on pools that wait for the other."""
+    pools = graded_pools(8)
+    options, panel = two_speeds(tmp_path, protocol=protocol, rounds=1)
+    ask_apart(pools, options, panel, enough=enough)
+    rows = Counter(row.judge for row in read_rows(str(tmp_path)))
+    assert min(rows[SLOW], rows[QUICK]) > 0
+    assert rows[SLOW] < rows[QUICK]
+    found = estimated(pools, options, panel, Ledger(str(tmp_path)))
+    assert {each.judge: each.answered for each in found.forecasts} == rows
+    assert all(each.exact for each in found.forecasts)
+    assert "about" not in lines(found)[0].partition("requests")[0]
+
+
+def test_a_large_input_that_was_interrupted_is_estimated_and_says_so(tmp_path, monkeypatch):
+    monkeypatch.setattr(survey_module, "_FIRST", 10)
+    monkeypatch.setattr(survey_module, "_OTHERS", 30)
+    monkeypatch.setattr(survey_module, "_MOST_WHOLE", 0)
+    pools = graded_pools(60)
+    options, panel = two_speeds(tmp_path)
+    ask_apart(pools, options, panel, enough=150)
+    rows = Counter(row.judge for row in read_rows(str(tmp_path)))
+    found = estimated(pools, options, panel, Ledger(str(tmp_path)))
+    assert {each.judge: each.answered for each in found.forecasts} == rows
+    assert lines(found)[0].startswith(f"about {720 - rows.total()} of 720 requests")
 
 
 def answer_all(out, pools, options, panel, rows=lambda row: [row], **fields):

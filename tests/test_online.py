@@ -14,21 +14,25 @@ from scipy.stats import kendalltau
 from tests.builders import (
     THREE,
     ask,
+    ask_apart,
+    graded_pools,
     judge_of,
     missing,
     options_of,
     pool_of,
     stored,
+    two_speeds,
     verdict,
 )
 from tests.fakes import Fakes, Fault
 from zelo_ray import ledger as ledger_module
 from zelo_ray import online, providers
-from zelo_ray.bookkeeping import Tally, money
+from zelo_ray.bookkeeping import Tally, money, over_sweeps
 from zelo_ray.budget import Budget
 from zelo_ray.ledger import Ledger, read_rows
 from zelo_ray.online import Asker
 from zelo_ray.protocols import advance, samre, zelo, zelo_graded
+from zelo_ray.protocols import module as protocol_module
 from zelo_ray.providers import PanelError, build_panel
 from zelo_ray.records import Answer, Document, Grade, Pool, Usage
 
@@ -105,6 +109,34 @@ def test_a_run_that_is_repeated_asks_nothing(fakes, environ, tmp_path):
     assert again.books == first.books
     for tally in again.tallies.values():
         assert tally == Tally(known=REQUESTS)
+
+
+@pytest.mark.parametrize("protocol", ["zelo", "zelo+graded"])
+def test_what_is_known_is_counted_by_judge_and_never_too_much(tmp_path, protocol):
+    """A run that goes on counts what each judge said, though pools wait for the other."""
+    pools = graded_pools(8)
+    options, panel = two_speeds(tmp_path, protocol=protocol)
+    planned = Counter()
+    for pool in pools:
+        planned.update(protocol_module(protocol).count(pool, panel, options))
+    ask_apart(pools, options, panel, enough=70)
+    before = Counter(row.judge for row in read_rows(str(tmp_path)))
+
+    def look(tallies):
+        assert all(t.known + t.answered <= planned[name] for name, t in tallies.items())
+
+    sweeps, ledger = {name: {} for name in planned}, None
+    for sweep in (1, 2, 3):  # until nothing waits for another judge's words
+        told = {"run_id": "rest", "look": look, "again": sweep > 1}
+        for name, tally in ask_apart(pools, options, panel, **told).items():
+            sweeps[name][sweep] = tally
+        ledger = Ledger(str(tmp_path))
+        rounds = [protocol_module(protocol).rounds(pool, panel, options) for pool in pools]
+        if not any(advance(each, ledger).missing for each in rounds):
+            break
+    after = {name: over_sweeps(each) for name, each in sweeps.items()}
+    assert {name: tally.known for name, tally in after.items()} == before
+    assert {name: tally.known + tally.answered for name, tally in after.items()} == planned
 
 
 def test_a_judge_that_joins_is_asked_alone(fakes, environ, tmp_path):

@@ -34,6 +34,26 @@ def answer(shelf, step, *judges):
     return len(mine)
 
 
+def test_a_reply_is_heard_though_others_of_its_round_are_missing_and_is_counted_once():
+    shelf = Shelf()
+    first = advance(in_step(), shelf)
+    answer(shelf, first, ONE)
+    progress = Progress(in_step(), remember=True)
+    step = progress.step(shelf)
+    assert (step.heard, [r.judge for r in step.missing]) == ({ONE.name: 1}, [TWO])
+    assert progress.step(shelf).heard == {ONE.name: 1}
+    assert [each.judge for each in progress.asked] == [ONE]
+    answer(shelf, step, TWO)
+    step = progress.step(shelf)
+    assert step.heard == {ONE.name: 1, TWO.name: 1}
+    answer(shelf, step, TWO)
+    assert progress.step(shelf).heard == {ONE.name: 1, TWO.name: 2}
+    assert {name: len(keys) for name, keys in progress.heard().items()} == {
+        ONE.name: 1,
+        TWO.name: 2,
+    }
+
+
 def test_a_judge_does_not_wait_for_another_where_parts_go_apart():
     shelf, progress = Shelf(), Progress(side_by_side())
     rounds = 0

@@ -5,7 +5,7 @@ import dataclasses
 import time
 import traceback
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -82,22 +82,18 @@ class Tally:
         self.retries += 1
         self.trouble = Trouble(time.time(), reason)
 
-    def pass_over(
-        self, judge: str, planned: int, asked: int, steps: Sequence[Step], *, again: bool
-    ) -> None:
+    def pass_over(self, judge: str, planned: int, own: int, step: Step) -> None:
         """Count what needs no call of this judge's requests on a pool.
 
         Args:
             judge: its name.
             planned: how many the pool takes of it at most.
-            asked: how many were asked now.
-            steps: how far the protocol got, before and after.
-            again: what was known before has been counted, in an earlier sweep of this run.
+            own: how many of those that are answered this run has asked.
+            step: how far the protocol got.
         """
-        heard, ended = steps[-1].heard.get(judge, 0), not steps[-1].missing
-        if not again:
-            self.known += max(0, heard - asked)
-        if ended and (steps[0].missing or not again):
+        heard = step.heard.get(judge, 0)
+        self.known += max(0, heard - own)
+        if not step.missing:
             self.spared += max(0, planned - heard)
 
     def add(self, other: "Tally") -> None:
@@ -113,6 +109,19 @@ class Tally:
             else:
                 summed = mine + theirs
             setattr(self, each.name, summed)
+
+
+def over_sweeps(tallies: Mapping[int, Tally]) -> Tally:
+    """A judge's figures of a run, from those of each sweep over the input, by its number.
+
+    What needs no call is counted anew in each sweep, of which a later one gets further.
+    """
+    summed = Tally()
+    for each in tallies.values():
+        summed.add(each)
+    for name in ("known", "spared"):
+        setattr(summed, name, max((getattr(each, name) for each in tallies.values()), default=0))
+    return summed
 
 
 class Books:

@@ -45,6 +45,10 @@ class Forecast:
     """requests in all"""
     answered: int
     """how many of them the ledger answers"""
+    spared: int
+    """how many of them are not needed, as their pools came to an end without"""
+    exact: bool
+    """whether that was counted, and not estimated"""
     input_tokens: float
     """of the requests that are left, as expected"""
     output_tokens: float
@@ -63,7 +67,7 @@ class Forecast:
     @property
     def left(self) -> int:
         """Requests that are still to be asked."""
-        return self.planned - self.answered
+        return self.planned - self.answered - self.spared
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,12 +168,14 @@ def _forecast(
     book: _Book,
 ) -> Forecast:
     mine = [each for each in sample if each.asked.get(judge.name)]
+    exact = len(sample) == survey.asked or not book.answered
     if mine:
-        answered, words, error = _look(judge.name, survey, mine, book)
+        answered, words, error = _look(judge.name, survey, mine, book, exact=exact)
     else:  # it is asked in later rounds only, about what the others are
         every = [n for each in sample for asked in each.asked.values() for _, n in asked]
         answered, words, error = 0, sum(every) / max(1, len(every)), 0.0
-    left = survey.planned[judge.name] - answered
+    spared = _spared(judge.name, mine)
+    left = survey.planned[judge.name] - answered - spared
     measured, replies = _measured([each.asked[judge.name] for each in mine], book, words, error)
     tokens = measured or _assumed(judge, words)
     known = provider_module(judge.provider)
@@ -187,6 +193,8 @@ def _forecast(
         judge=judge.name,
         planned=survey.planned[judge.name],
         answered=answered,
+        spared=spared,
+        exact=exact,
         input_tokens=left * tokens[1].input,
         output_tokens=left * tokens[1].output,
         online=dollars(batch=False),
@@ -198,8 +206,14 @@ def _forecast(
     )
 
 
+def _spared(name: str, sample: Sequence[Sampled]) -> int:
+    """How many of a judge's requests are not needed, of pools that came to their end."""
+    ended = (each for each in sample if each.ended)
+    return round(sum(each.weight * (each.counts[name] - len(each.asked[name])) for each in ended))
+
+
 def _look(
-    name: str, survey: Survey, sample: Sequence[Sampled], book: _Book
+    name: str, survey: Survey, sample: Sequence[Sampled], book: _Book, *, exact: bool
 ) -> tuple[int, float, float]:
     """How many of a judge's requests are answered, and the mean length of the others.
 
@@ -225,12 +239,13 @@ def _look(
         some = left > 0
         spread = _ratio_error((per * left_words)[some], (per * left)[some])
         error = spread * math.sqrt(1 - left.sum() / first.sum())
-    answered = _answered(survey.planned[name], weight, count * (1 - left / first), book)
+    found = first - left
+    answered = int(found.sum()) if exact else _answered(survey.planned[name], weight, found, book)
     return answered, float(mean), error
 
 
 def _answered(planned: int, weight: Array, found: Array, book: _Book) -> int:
-    """How many requests are answered: as many as the ledger holds, unless the sample denies it.
+    """About how many are answered: as many as the ledger holds, unless the sample denies it.
 
     Args:
         planned: requests in all.

@@ -73,6 +73,7 @@ class Ledger:
         self._cut: dict[bytes, int] = {}
         self._read_to: dict[str, int] = {}
         self._index: dict[bytes, tuple[str, int, int, bool]] = {}
+        self._own = set[str]()  # segments of this run
         self._writer: _Writer | None = None
         if run_id:
             name = f"{self._folder}/{run_id}-{uuid.uuid4().hex[:8]}"
@@ -96,6 +97,10 @@ class Ledger:
     def cut_at(self, key: str) -> int:
         """The highest limit at which an answer to this request was cut off; 0 for none."""
         return self._cut.get(bytes.fromhex(key), 0)
+
+    def own(self, key: str) -> bool:
+        """Whether there is a reply for this key, of the run that writes."""
+        return self._index.get(bytes.fromhex(key), ("",))[0] in self._own
 
     def read(self, keys: Sequence[str]) -> list[Reply]:
         """The replies for these keys, in their order.
@@ -159,6 +164,8 @@ class Ledger:
                 return
         except (ValueError, KeyError, TypeError):
             raise LedgerError(f"{segment}: no reply at byte {start}; mend or remove it") from None
+        if row["run_id"] == self._run_id:
+            self._own.add(segment)
         key, ok = bytes.fromhex(row["key"]), row["status"] == "ok"
         known = self._index.get(key)
         if known is None or not known[3]:

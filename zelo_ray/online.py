@@ -101,7 +101,7 @@ class Asker:
         quota: who shares out the accounts' limits; else this process alone uses them.
         till: who keeps the budget, if there is one.
         absent: judges of the panel that were lost before, with the reason.
-        again: the same run has been over all pools before.
+        again: the same run has been over all pools before; what is known is counted anew.
 
     Raises:
         PanelError: a judge cannot be reached at all.
@@ -207,8 +207,11 @@ class Asker:
             asked.update(r.judge.name for r, was_asked in zip(mine, own, strict=True) if was_asked)
         if not self.stopped:
             planned = self._protocol.count(pool, self._panel, self._options)
+            if self._again:  # others have asked for this run, too
+                heard = progress.heard()
+                asked = Counter({n: sum(map(self._ledger.own, set(heard[n]))) for n in heard})
             for name, line in ((n, each) for n, each in self._lines.items() if not each.lost):
-                line.tally.pass_over(name, planned[name], asked[name], steps, again=self._again)
+                line.tally.pass_over(name, planned[name], asked[name], steps[-1])
 
     async def _plan(self, progress: Progress, seen: set[str], steps: list[Step]) -> list[Request]:
         """What these judges have to answer now, and have not yet been asked; tell how far it got.

@@ -88,7 +88,10 @@ def lines(estimate: Estimate, *, pilot: bool = True) -> list[str]:
     heads = [head for mode in modes for head in (f"{mode}: low", "expected", "high")]
     sums = [_amounts(estimate.dollars(mode)) for mode in modes]
     more = "+?" if estimate.unpriced else ""
-    asked = f"{left:,} of {planned:,} requests about {estimate.pools:,} queries are left to ask"
+    about = "" if all(one.exact for one in each) else "about "
+    asked = (
+        f"{about}{left:,} of {planned:,} requests about {estimate.pools:,} queries are left to ask"
+    )
     return [
         f"{asked}; {money(estimate.spent)}{' + ?' if estimate.unknown else ''} spent so far",
         "",
@@ -120,7 +123,8 @@ def _work(name: str, forecasts: Sequence[Forecast]) -> str:
     return _row(
         name,
         f"{sum(one.left for one in forecasts):,}",
-        f"{sum(one.answered for one in forecasts):,}",
+        ("" if all(one.exact for one in forecasts) else "~")
+        + f"{sum(one.answered for one in forecasts):,}",
         _count(sum(one.input_tokens for one in forecasts)),
         _count(sum(one.output_tokens for one in forecasts)),
         f"{'~' if guessed else ''}{max(hours, 0.1 if hours else 0):,.1f} h" if known else "-",
@@ -167,6 +171,8 @@ def _notes(estimate: Estimate, *, pilot: bool) -> Iterable[str]:
             "? is a price that is unknown. Give it in the config file, in dollars for a million "
             f'tokens, such as prices: {{"{unpriced[0]}": {{input: 0.10, output: 0.50}}}}'
         )
+    if not all(one.exact for one in estimate.forecasts):
+        yield "~ answered is an estimate, from a sample of the queries."
     if guessed := [one.judge for one in each if one.guessed]:
         yield (
             "~ is at cautious limits, until the server tells its own. Give the account's in the "

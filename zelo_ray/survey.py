@@ -19,6 +19,7 @@ from zelo_ray.records import Judge, Pool, Reply, Request
 Array = NDArray[np.float64]
 _FIRST, _OTHERS = 60, 240  # pools of the sample: those that a pilot takes first, and any others
 _MOST_RENDERED = 15_000  # requests of each part of the sample: a second or two
+_MOST_WHOLE = 10_000  # requests of an input whose pools are all rendered: two seconds
 
 
 def pilot_order(query_id: str, seed: int) -> str:
@@ -61,8 +62,9 @@ class Survey:
     """Counts what the input will take to ask, and keeps a sample of its pools.
 
     The sample has two parts, neither of which depends on the order of the input: the pools that a
-    pilot takes first, so that some of it is answered, and others by another lot. Of their requests
-    those can be rendered that follow from the ``replies`` at hand: without any, the first round.
+    pilot takes first, so that some of it is answered, and others by another lot. All pools of a
+    small input are in it. Of their requests those can be rendered that follow from the ``replies``
+    at hand: without any, the first round.
     """
 
     def __init__(
@@ -71,13 +73,16 @@ class Survey:
         self.panel, self.options = tuple(panel), options
         self._replies = replies or _Nothing()
         self.pools = 0
+        self.asked = 0
+        """pools about which there is anything to ask"""
         self.planned = {judge.name: 0 for judge in panel}
         """requests by judge"""
         self.traits = {judge.name: np.zeros(3) for judge in panel}
         """the sum of `_traits` over these requests"""
         self._protocol = protocol_module(options.protocol)
-        self._asked = 0
         self._first, self._others = _Lowest(_FIRST), _Lowest(_OTHERS)
+        self._all = list[Pool]()
+        """every pool, as long as they are few"""
 
     def add(self, pool: Pool) -> None:
         """See one good pool; each once."""
@@ -87,16 +92,19 @@ class Survey:
             self.planned[name] += count
             self.traits[name] += count * traits
         if any(counts.values()):
-            self._asked += 1
+            self.asked += 1
+            self._all.append(pool)
+            if sum(self.planned.values()) > _MOST_WHOLE:
+                self._all.clear()
             self._first.offer(pilot_order(pool.query_id, self.options.seed), pool)
             self._others.offer(pilot_order(f"other:{pool.query_id}", self.options.seed), pool)
 
     def sample(self) -> list[Sampled]:
         """Render the sample's pools, or as many as can be done quickly."""
-        first = self._render(self._first.pools, ())
-        others = self._render(self._others.pools, {each.query_id for each in first})
+        first = self._render(self._all or self._first.pools, ())
+        others = [] if self._all else self._render(self._others.pools, {e.query_id for e in first})
         for each in others:  # they stand for all that are not among the first
-            each.weight = (self._asked - len(first)) / len(others)
+            each.weight = (self.asked - len(first)) / len(others)
         sample = [*first, *others]
         for judge in self.panel:
             _foresee([each for each in sample if each.asked.get(judge.name)], judge.name)
@@ -105,7 +113,7 @@ class Survey:
     def _render(self, pools: Iterable[Pool], taken: Collection[str]) -> list[Sampled]:
         rendered, requests = list[Sampled](), 0
         for pool in pools:
-            if pool.query_id in taken or requests >= _MOST_RENDERED:
+            if pool.query_id in taken or (requests >= _MOST_RENDERED and not self._all):
                 continue
             each = Sampled(pool.query_id, self._counts(pool), _traits(pool, self.options))
             known, missing = self._known(pool, self._replies)

@@ -17,7 +17,7 @@ from zelo_ray.budget import Till
 from zelo_ray.config import Limit, Options
 from zelo_ray.gate import Estimates, Purse
 from zelo_ray.ledger import Ledger, LedgerError, read_rows
-from zelo_ray.protocols import advance
+from zelo_ray.protocols import Progress
 from zelo_ray.protocols import module as protocol_module
 from zelo_ray.providers import Batches, Fatal, PanelError, Settings, find_key
 from zelo_ray.providers import module as provider_module
@@ -63,7 +63,6 @@ class Batcher:
         run_id: the run that pays.
         till: who keeps the budget, if there is one.
         absent: judges of the panel that were lost before, with the reason.
-        again: the same run has been over all pools before.
 
     Raises:
         PanelError: there is no key.
@@ -80,10 +79,9 @@ class Batcher:
         run_id: str,
         till: Till | None = None,
         absent: Mapping[str, str] | None = None,
-        again: bool = False,
     ) -> None:
         self._options, self._panel, self._ledger = options, panel, ledger
-        self._absent, self._again = absent or {}, again
+        self._absent = absent or {}
         self._protocol = protocol_module(options.protocol)
         lines = [_line(judge, options, environ) for judge in judges]
         books = Books(ledger, run_id, options.prices)
@@ -135,14 +133,12 @@ class Batcher:
             await self._sender.adopt()
             lines = station.lines.values()
             watching = [asyncio.create_task(self._harvester.watch(line)) for line in lines]
-            first = True
             while not station.stopped:
                 waited = bool(station.open)
-                submitted = await self._plan(pools, first=first)
+                submitted = await self._plan(pools)
                 await station.wait_until(lambda: not station.open)
                 if not (submitted or waited):
                     break
-                first = False
         except LedgerError as error:
             station.stop(str(error))
         finally:
@@ -154,20 +150,28 @@ class Batcher:
                     spool.file.close()
                 await line.client.aclose()
 
-    async def _plan(self, pools: Callable[[], Iterable[Pool]], *, first: bool) -> int:
-        """Submit all that is missing and not on its way; how many requests that were."""
+    async def _plan(self, pools: Callable[[], Iterable[Pool]]) -> int:
+        """Submit all that is missing and not on its way; how many requests that were.
+
+        What needs no call is counted anew each time, as each gets further.
+        """
         submitted, lines = 0, self._station.lines
+        passed = {name: Tally() for name in lines}
         each = iter(pools())
         while not self.stopped and (pool := await asyncio.to_thread(next, each, None)):
-            rounds = self._protocol.rounds(pool, self._panel, self._options)
-            step = await asyncio.to_thread(advance, rounds, self._ledger, self._absent)
+            progress = Progress(self._protocol.rounds(pool, self._panel, self._options))
+            step = await asyncio.to_thread(progress.step, self._ledger, self._absent)
             for request in step.missing:
                 line = lines.get(request.judge.name)
                 if line and not line.lost and request.key not in line.asked:
                     submitted += await self._sender.spool(line, request)
             planned = self._protocol.count(pool, self._panel, self._options)
-            for name, line in lines.items() if first else ():
-                line.tally.pass_over(name, planned[name], 0, [step], again=self._again)
+            heard = progress.heard()
+            for name, line in lines.items():
+                own = sum(map(self._ledger.own, set(heard.get(name, ()))))
+                passed[name].pass_over(name, planned[name], own, step)
+                line.tally.known = max(line.tally.known, passed[name].known)
+                line.tally.spared = max(line.tally.spared, passed[name].spared)
         for line in lines.values():
             await self._sender.flush(line)
         return submitted

@@ -129,7 +129,7 @@ def _sweep(
     while True:
         tallies, absent = _ask(job, shards, desk, census, watch)
         timer.lap("ask")
-        job = replace(job, absent=absent, again=True)
+        job = replace(job, absent=absent, sweep=job.sweep + 1)
         summary = _settle(job, shards)
         timer.lap("fit and write")
         summary.sweeps = sweeps = sweeps + 1

@@ -11,7 +11,7 @@ from ray.exceptions import RayError
 from ray.util.metrics import Gauge
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from zelo_ray.bookkeeping import Tally
+from zelo_ray.bookkeeping import Tally, over_sweeps
 from zelo_ray.budget import Budget, Grant
 from zelo_ray.config import Asking
 from zelo_ray.ledger import read_rows
@@ -29,6 +29,7 @@ class Desk:
     def __init__(self, cap: float | None, spent: float) -> None:
         self._tallies: dict[str, dict[str, Tally]] = {}
         self._heard: dict[str, float] = {}
+        self._sweeps: dict[str, int] = {}
         self._births: dict[tuple[str, ...], tuple[int, int]] = {}
         self._reason, self._lost = "", dict[str, str]()
         self._budget = Budget(cap, spent) if cap is not None else None
@@ -36,10 +37,16 @@ class Desk:
         self._reborn = ray.get_runtime_context().was_current_actor_reconstructed
 
     def report(
-        self, actor: str, tallies: dict[str, Tally], stopped: str, lost: dict[str, str]
+        self,
+        actor: str,
+        tallies: dict[str, Tally],
+        stopped: str,
+        lost: dict[str, str],
+        sweep: int = 1,
     ) -> tuple[str, dict[str, str]]:
         """Take an actor's figures so far; return why all are to stop, and whom to ask no more."""
         self._tallies[actor], self._heard[actor] = tallies, time.monotonic()
+        self._sweeps[actor] = sweep
         self._lost |= lost
         self.stop(stopped)
         return self._reason, self._lost
@@ -72,13 +79,15 @@ class Desk:
 
     def look(self) -> tuple[dict[str, Tally], str, dict[str, str]]:
         """Figures by judge over all actors, why the run is to stop, and which judges have."""
-        summed: dict[str, Tally] = {}
+        each: dict[str, dict[int, Tally]] = {}
         for actor, tallies in self._tallies.items():
             for name, tally in tallies.items():
                 if time.monotonic() - self._heard[actor] > _SILENT_SECONDS:
                     # it has died, or has done its work
                     tally.in_flight = tally.waiting = tally.batched = 0
-                summed.setdefault(name, Tally()).add(tally)
+                sweeps = each.setdefault(name, {})
+                sweeps.setdefault(self._sweeps[actor], Tally()).add(tally)
+        summed = {name: over_sweeps(sweeps) for name, sweeps in each.items()}
         for name, why in self._lost.items():
             summed.setdefault(name, Tally()).lost = why
         self._gauges.set(summed)

@@ -64,7 +64,7 @@ class Ask:
                 quota=ClusterQuota(self._job.run_id),
                 till=DeskTill(self._desk) if options.max_usd is not None else None,
                 absent=self._job.absent,
-                again=self._job.again,
+                again=self._job.sweep > 1,
             )
         except LedgerError as error:
             await self._desk.stop.remote(str(error))
@@ -123,7 +123,6 @@ class Send:
                 run_id=self._job.run_id,
                 till=DeskTill(self._desk) if options.max_usd is not None else None,
                 absent=self._job.absent,
-                again=self._job.again,
             )
         except (LedgerError, PanelError) as error:
             await self._desk.stop.remote(str(error))
@@ -152,7 +151,8 @@ async def _exchange(desk: Any, name: str, filler: Asker | Batcher, job: Job) -> 
         await filler.tell()
         tallies = {job.called(judge): tally for judge, tally in filler.tallies.items()}
         mine = {job.called(judge): why for judge, why in filler.lost.items()}
-        reason, lost = await desk.report.remote(name, tallies, filler.stopped, mine)
+        told = (name, tallies, filler.stopped, mine, job.sweep)
+        reason, lost = await desk.report.remote(*told)
         if reason:
             filler.stop(reason)
         for judge in filler.tallies:

@@ -30,8 +30,8 @@ class Job:
     """what its one judge is called where figures are told; empty: by the judge's own name"""
     absent: Mapping[str, str] = field(default_factory=dict)
     """judges of the panel that were lost, with the reason: they are asked nothing more"""
-    again: bool = False
-    """whether this run has been over all pools before"""
+    sweep: int = 1
+    """how often this run goes over all pools, with this time"""
 
     def called(self, judge: str) -> str:
         """What a judge is called where figures are told."""

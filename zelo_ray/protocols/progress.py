@@ -5,7 +5,7 @@ the same.
 """
 
 from collections import Counter
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -55,7 +55,7 @@ class Step:
     failures: tuple[Failure, ...] = ()
     missing: tuple[Request, ...] = ()
     heard: Mapping[str, int] = field(default_factory=dict)
-    """how many replies it has taken in so far, by judge"""
+    """how many replies to it are there, by judge: also of rounds that wait for others"""
 
 
 class Progress:
@@ -67,15 +67,27 @@ class Progress:
     """
 
     def __init__(self, rounds: Rounds, *, remember: bool = False) -> None:
-        self.asked: list[Request] = []
-        """The requests whose replies it has taken in, if it is to remember them."""
-        self._heard, self._remember = Counter[str](), remember
+        self._taken, self._keys = list[Request](), dict[str, list[str]]()
+        self._counts, self._remember = Counter[str](), remember
         self._part = _Part(rounds, self._note)
 
     def _note(self, requests: Sequence[Request]) -> None:
-        self._heard.update(request.judge.name for request in requests)
+        self._counts.update(request.judge.name for request in requests)
+        _sort(requests, self._keys)
         if self._remember:
-            self.asked += requests
+            self._taken += requests
+
+    @property
+    def asked(self) -> list[Request]:
+        """The requests whose replies are there; those of whole rounds if it is to remember them."""
+        return [*self._taken, *self._part.there()]
+
+    def heard(self) -> dict[str, list[str]]:
+        """By judge, the keys of the requests whose replies are there.
+
+        A round that waits for one judge has taken in none, and yet another has answered it.
+        """
+        return _sort(self._part.there(), {name: [*keys] for name, keys in self._keys.items()})
 
     def step(self, replies: Replies, absent: Mapping[str, str] | None = None) -> Step:
         """Go as far as the replies at hand carry.
@@ -86,12 +98,13 @@ class Progress:
                 counts as failed.
         """
         missing = {request.key: request for request in self._part.go(replies, absent or {})}
+        heard = dict(Counter(r.judge.name for r in self._part.there()) + self._counts)
         if missing:
-            return Step(missing=tuple(missing.values()), heard=dict(self._heard))
+            return Step(missing=tuple(missing.values()), heard=heard)
         return Step(
             judgments=tuple(found for found in self._part.result if not isinstance(found, Failure)),
             failures=tuple(found for found in self._part.result if isinstance(found, Failure)),
-            heard=dict(self._heard),
+            heard=heard,
         )
 
 
@@ -102,6 +115,7 @@ class _Part:
         self._rounds, self._note = rounds, note
         self._begun = self._ended = False
         self._requests: list[Request] = []
+        self._there: list[Request] = []
         self._parts: list[_Part] | None = None
         self.result: Any = ()
 
@@ -118,19 +132,25 @@ class _Part:
                 continue
             keys = {request.key: known_by(request, replies) for request in self._requests}
             missing = [request for request in self._requests if not keys[request.key]]
+            unasked = {request.key for request in missing}
+            self._there = [request for request in self._requests if request.key not in unasked]
             if any(request.judge.name not in absent for request in missing):
                 return missing
-            unasked = {request.key for request in missing}
-            there = [request for request in self._requests if request.key not in unasked]
-            self._note(there)
-            found = iter(replies.read([keys[request.key] for request in there]))
+            self._note(self._there)
+            found = iter(replies.read([keys[request.key] for request in self._there]))
             self._send(
                 [_unasked(r, absent) if r.key in unasked else next(found) for r in self._requests]
             )
         return ()
 
+    def there(self) -> Iterator[Request]:
+        """The requests of rounds that are not over whose replies are there."""
+        yield from self._there
+        for part in self._parts or ():
+            yield from part.there()
+
     def _send(self, answers: list[Any] | None) -> None:
-        self._requests, self._parts = [], None
+        self._requests, self._there, self._parts = [], [], None
         try:
             wanted = next(self._rounds) if answers is None else self._rounds.send(answers)
         except StopIteration as ended:
@@ -145,6 +165,13 @@ class _Part:
 def advance(rounds: Rounds, replies: Replies, absent: Mapping[str, str] | None = None) -> Step:
     """Run a protocol from its beginning, as far as the replies at hand carry: see `Progress`."""
     return Progress(rounds).step(replies, absent)
+
+
+def _sort(requests: Iterable[Request], keys: dict[str, list[str]]) -> dict[str, list[str]]:
+    """The same keys by judge, and those of more requests."""
+    for request in requests:
+        keys.setdefault(request.judge.name, []).append(request.key)
+    return keys
 
 
 def _unasked(request: Request, absent: Mapping[str, str]) -> Reply:
