@@ -13,7 +13,7 @@ from rich.console import Console
 
 from zelo_ray import __version__, agree, compare, convert
 from zelo_ray.away import NothingAway, list_batches
-from zelo_ray.bookkeeping import Stopped
+from zelo_ray.bookkeeping import RayTrouble, Stopped
 from zelo_ray.claim import ClaimError
 from zelo_ray.closing import closing
 from zelo_ray.config import (
@@ -50,6 +50,7 @@ _FAILURES = (
     NothingToExplain,
     NothingToReport,
     QrelsError,
+    RayTrouble,
     RunError,
     Stopped,
     Unwritable,

@@ -17,6 +17,8 @@ import pyarrow as pa
 os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
+if not os.environ.get("RAY_ADDRESS"):  # a private Ray: then all that it opens is on loopback
+    os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
 import ray
 import ray.data
 

@@ -1,24 +1,33 @@
 """Ray itself: join a cluster or start a private one, quietly."""
 
 import contextlib
+import gc
 import logging
 import os
-import shutil
-import tempfile
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil  # which Ray brings along
 import ray
 import ray.data
 from ray._private import worker as ray_worker
+from ray._raylet import Config  # type: ignore[attr-defined]
+from ray.exceptions import RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from zelo_ray.config import Asking
 from zelo_ray.ledger import LedgerError
+from zelo_ray.pipeline.folder import folder_for_ray
+from zelo_ray.pipeline.trouble import in_one_line, no_cluster, no_start, refuse_deaf
 
 _OBJECT_STORE_BYTES = 512 * 2**20
+_PATIENCE = {  # what Ray waits 30 s each for, of its own accord
+    "RAY_gcs_server_port_wait_time_s": "120",
+    "RAY_raylet_start_wait_time_s": "120",
+    "RAY_agent_register_timeout_ms": "120000",
+}
 
 
 @contextlib.contextmanager
@@ -26,30 +35,104 @@ def on_ray(options: Asking) -> Iterator[None]:
     """Join the cluster that ``RAY_ADDRESS`` names, else start a private one on this machine.
 
     Where this process is on Ray already, it stays there.
+
+    Raises:
+        RayTrouble: it cannot be joined or started, or something of it died.
+        LedgerError: not every node sees the results.
     """
-    if ray.is_initialized():
+    with contextlib.ExitStack() as ending:
+        ending.enter_context(in_one_line(verbose=options.verbose))
+        if not ray.is_initialized():
+            if address := os.environ.get("RAY_ADDRESS"):
+                ending.callback(ray.shutdown)
+                _join(address, options)
+            else:
+                ending.enter_context(_private(options))
+            _hush_data(options)
         _refuse_unshared(options)
         yield
-        return
-    folder = ""
-    where: dict[str, Any] = {}
-    if not os.environ.get("RAY_ADDRESS"):
-        folder = tempfile.mkdtemp(prefix="zelo-")
-        where = {
-            "address": "local",
-            "num_cpus": max(2, os.cpu_count() or 2),  # a read task and a writer must fit at once
-            "include_dashboard": False,
-            "object_store_memory": _OBJECT_STORE_BYTES,
-            "_temp_dir": folder,
-        }
+
+
+def _join(address: str, options: Asking) -> None:
+    refuse_deaf(address)
+    # Ray would hope for 13 minutes that a server which is no Ray becomes one; let it try once.
+    os.environ.setdefault("RAY_gcs_server_port_wait_time_s", "1")
+    try:
+        _init(options)
+    except Exception as error:
+        raise no_cluster(address, error) from error
+
+
+@contextlib.contextmanager
+def _private(options: Asking) -> Iterator[None]:
+    """A Ray on this machine alone; where that takes long to start, it gets a second chance."""
+    with contextlib.ExitStack() as ending:
+        try:
+            _start(ending, options)
+        except (OSError, ValueError, RayError) as error:  # patience does not help
+            raise no_start(error) from error
+        except Exception:  # noqa: BLE001 - a time that is over has no name of its own
+            again = True
+        else:
+            again = False
+        if again:
+            gc.collect()  # of the first try, all that would call for its servers
+            os.environ.update(_PATIENCE)
+            Config.initialize("")  # this process has read them at import
+            try:
+                _start(ending, options)
+            except Exception as error:
+                raise no_start(error) from error
+        yield
+
+
+def _start(ending: contextlib.ExitStack, options: Asking) -> None:
+    """Start Ray in a folder of its own; nothing is left where it does not start.
+
+    Args:
+        ending: ends it.
+        options: of the run.
+    """
+    with contextlib.ExitStack() as failing:
+        folder = failing.enter_context(folder_for_ray())
+        failing.callback(_end_processes, folder)
+        failing.callback(ray.shutdown)
+        _init(
+            options,
+            address="local",
+            num_cpus=max(2, os.cpu_count() or 2),  # a read task and a writer must fit at once
+            include_dashboard=False,
+            object_store_memory=_OBJECT_STORE_BYTES,
+            _temp_dir=folder,
+        )
+        ending.push(failing.pop_all())
+
+
+def _end_processes(folder: str) -> None:
+    """End what this process started in a folder, and what that started; Ray leaves it running."""
+    left: list[psutil.Process] = []
+    for child in psutil.Process().children():
+        with contextlib.suppress(psutil.Error):
+            if any(folder in word for word in child.cmdline()):
+                left += [child, *child.children(recursive=True)]
+    for process in left:
+        with contextlib.suppress(psutil.Error):
+            process.kill()
+    psutil.wait_procs(left, timeout=10)
+
+
+def _init(options: Asking, **where: Any) -> None:
     if options.verbose:
         ray.init(**where)
-    else:
-        with _hushed():
-            ray.init(**where, log_to_driver=False, logging_level=logging.ERROR)
-        # What the raylet says of dead processes comes in spite of log_to_driver; Ray's own debugger
-        # silences it so. Where there is no such flag any more, this does nothing.
-        ray_worker._worker_logs_enabled = False
+        return
+    with _hushed():
+        ray.init(**where, log_to_driver=False, logging_level=logging.ERROR)
+    # What the raylet says of dead processes comes in spite of log_to_driver; Ray's own debugger
+    # silences it so. Where there is no such flag any more, this does nothing.
+    ray_worker._worker_logs_enabled = False
+
+
+def _hush_data(options: Asking) -> None:
     context = ray.data.DataContext.get_current()
     context.execution_options.preserve_order = True
     context.execution_options.verbose_progress = False
@@ -61,13 +144,6 @@ def on_ray(options: Asking) -> Iterator[None]:
         for handler in logging.getLogger("ray.data").handlers:
             if type(handler).__name__ == "PlainRayHandler":
                 handler.setLevel(logging.ERROR)
-    try:
-        _refuse_unshared(options)
-        yield
-    finally:
-        ray.shutdown()
-        if folder:
-            shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextlib.contextmanager

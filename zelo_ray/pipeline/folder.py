@@ -1,0 +1,92 @@
+"""The folder of a private Ray: this user's alone, short of name, and gone when its run is.
+
+A run holds a lock in its folder, which the system lets go of however the process ends; so the next
+run can tell what a killed one left behind, and removes it.
+"""
+
+import contextlib
+import fcntl
+import os
+import re
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+_PREFIX = "zelo-"
+_LOCK = "lock"
+_OF_RAY = "r"  # one letter: Ray makes sockets below it, and the path of a socket has to be short
+_OLD_SESSION = re.compile(r"session_[\d_-]+_(\d+)")
+
+
+@contextlib.contextmanager
+def folder_for_ray() -> Iterator[str]:
+    """A folder for Ray inside one that nobody else may enter, as Ray opens its own to all.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    for left in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        _remove_if_left(left)
+    folder, lock = _locked_folder()
+    try:
+        yield str(folder / _OF_RAY)
+    finally:
+        _remove(folder)
+        os.close(lock)
+
+
+def _locked_folder() -> tuple[Path, int]:
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+        lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if os.fstat(lock).st_nlink:
+            return folder, lock
+        os.close(lock)  # between these two calls another run took the folder for one left behind
+
+
+def _remove_if_left(folder: Path) -> None:
+    """Remove a folder of this user's, if it is certain that its run has ended."""
+    with contextlib.suppress(OSError):  # locked, or somebody else is removing it
+        found = folder.lstat()
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+            return
+        try:
+            lock = os.open(folder / _LOCK, os.O_RDWR | os.O_NOFOLLOW)
+        except FileNotFoundError:
+            if _is_old_and_left(folder):
+                shutil.rmtree(folder, ignore_errors=True)
+            return
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _remove(folder)
+        finally:
+            os.close(lock)
+
+
+def _remove(folder: Path) -> None:
+    """Remove the lock last, so that a removal that is cut off is taken up by the next run."""
+    shutil.rmtree(folder / _OF_RAY, ignore_errors=True)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_old_and_left(folder: Path) -> bool:
+    """Whether a run of 0.1.0, which had no lock, made it and has ended.
+
+    It is known by its process. A folder that is just being made has no lock either, and no session.
+    """
+    found = [_OLD_SESSION.fullmatch(each.name) for each in folder.iterdir()]
+    processes = [int(session[1]) for session in found if session]
+    return bool(processes) and not any(map(_lives, processes))
+
+
+def _lives(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass  # somebody else's
+    return True
