@@ -251,6 +251,11 @@ def money(dollars: float) -> str:
     return f"${dollars:,.2f}" if dollars >= 1 or dollars == 0 else f"${dollars:,.4f}"
 
 
+def maybe_billed(dollars: float) -> str:
+    """What is to be known of calls whose reply never came."""
+    return f"up to {money(dollars)} more may have been billed for calls that were cut off"
+
+
 def ledger_of(options: Options, panel: Sequence[Judge], run_id: str = "") -> Ledger:
     """The ledger as those see it who ask: what is to be asked again counts as missing.
 

@@ -12,11 +12,15 @@ import numpy as np
 from scipy.optimize import nnls
 
 from zelo_ray.config import Options
+from zelo_ray.exposure import exposed
+from zelo_ray.gate import OVERHEAD
 from zelo_ray.ledger import read_rows
 from zelo_ray.pricing import price
+from zelo_ray.protocols.texts import BYTES_PER_TOKEN
 from zelo_ray.providers import module as provider_module
 from zelo_ray.records import Judge, Reply, Usage
 from zelo_ray.survey import Array, Sampled, Survey
+from zelo_ray.waves import Reserve, reserve
 
 _LEAST_ERROR = 0.05  # of what rests on replies: the rest may differ from what was answered
 _ONE_POOL_ERROR = 0.25  # relative standard error where only one pool has replies
@@ -57,6 +61,8 @@ class Forecast:
     batch: Spread | None
     """the same as ``online`` where there is no batch API"""
     has_batch: bool
+    held: Reserve | None
+    """what batches hold of a cap; None where there is no batch API"""
     hours: float | None
     """online, at the account's limits alone; None where none are known"""
     guessed: bool
@@ -82,8 +88,15 @@ class Estimate:
     """US dollars, by all runs so far, for whatever was asked"""
     unknown: int
     """replies of unknown price, that come on top of it"""
+    maybe: float
+    """US dollars that may have been billed besides, for calls that were cut off"""
     mode: str
     max_usd: float | None
+
+    @property
+    def held(self) -> Reserve:
+        """What batches for all of it hold of a cap."""
+        return sum((one.held for one in self.forecasts if one.held), Reserve())
 
     @property
     def unpriced(self) -> list[str]:
@@ -109,14 +122,14 @@ def estimate(
         retry: statuses of replies in the ledger that are to be asked again.
     """
     sample, options = survey.sample(), survey.options
-    books = {judge.name: _Book() for judge in survey.panel}
+    books = {j.name: _Book(j.options.get("max_output_tokens") or 0) for j in survey.panel}
     wanted = {key for each in sample for asked in each.asked.values() for key, _ in asked}
     spent, unknown = 0.0, 0
     for row in read_rows(options.books):
         spent += row.dollars or 0.0
         unknown += row.dollars is None
         if book := books.get(row.judge):
-            if row.final and row.status not in retry:
+            if row.final and row.status not in retry and not 0 < row.cut_at < book.limit:
                 book.answered.add(bytes.fromhex(row.key))
             if row.key in wanted:
                 book.rows.setdefault(row.key, []).append(row)
@@ -127,6 +140,7 @@ def estimate(
         forecasts=forecasts,
         spent=spent,
         unknown=unknown,
+        maybe=exposed(options.books),
         mode=options.mode,
         max_usd=options.max_usd,
     )
@@ -136,6 +150,8 @@ def estimate(
 class _Book:
     """What the ledger holds of one judge."""
 
+    limit: int = 0
+    """tokens that an answer may have by now"""
     answered: set[bytes] = field(default_factory=set)
     rows: dict[str, list[Reply]] = field(default_factory=dict)
     """all rows of the sample's requests"""
@@ -180,7 +196,7 @@ def _forecast(
     tokens = measured or _assumed(judge, words)
     known = provider_module(judge.provider)
     has_batch = known.BATCH is not None and not judge.base_url
-    usage = tokens[1].usage
+    usage, size = tokens[1].usage, BYTES_PER_TOKEN * max(0.0, words - OVERHEAD)
     hours, guessed = _hours(judge, survey.options, left, usage)
 
     def dollars(*, batch: bool) -> Spread | None:
@@ -200,6 +216,7 @@ def _forecast(
         online=dollars(batch=False),
         batch=dollars(batch=has_batch),
         has_batch=has_batch,
+        held=reserve(judge, left, size, usage, survey.options.prices) if has_batch else None,
         hours=hours,
         guessed=guessed,
         replies=replies,

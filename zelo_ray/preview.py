@@ -1,11 +1,12 @@
 """What ``--dry-run`` and a pilot print: an estimate for a person, in lines of 100 characters."""
 
+import math
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from tempfile import TemporaryDirectory
 
 from zelo_ray.batch.parts import Parts
-from zelo_ray.bookkeeping import money, retried
+from zelo_ray.bookkeeping import maybe_billed, money, retried
 from zelo_ray.config import Options
 from zelo_ray.estimate import Estimate, Forecast, Spread, estimate
 from zelo_ray.formats.pools import InputError, Limits, find_shards, read_lines
@@ -16,6 +17,7 @@ from zelo_ray.ledger import Ledger
 from zelo_ray.protocols import module as protocol_module
 from zelo_ray.providers import panel_of
 from zelo_ray.survey import Survey
+from zelo_ray.waves import waves
 
 
 def preview(options: Options, environ: Mapping[str, str]) -> list[str]:
@@ -181,9 +183,23 @@ def _notes(estimate: Estimate, *, pilot: bool) -> Iterable[str]:
     if any(one.has_batch for one in each):
         lack = "" if all(one.has_batch for one in each) else " * has no batch API: asked online."
         yield f"Batches may take up to 24 hours.{lack}"
+    if estimate.maybe:
+        counts = "" if estimate.max_usd is None else " It counts as spent."
+        yield f"{maybe_billed(estimate.maybe).capitalize()}.{counts}"
     if estimate.max_usd is not None:
-        cost, spent = estimate.dollars(estimate.mode), estimate.spent
+        cost, spent = estimate.dollars(estimate.mode), estimate.spent + estimate.maybe
         enough = spent + cost.high <= estimate.max_usd
         surely = "will" if spent + cost.low > estimate.max_usd else "may"
         word = "is enough" if enough else f"{surely} stop the run before its end"
         yield f"--max-usd {estimate.max_usd:g} {word}."
+        if estimate.mode == "batch" and estimate.held.first:
+            yield _rounds(estimate, estimate.max_usd - spent, spent)
+
+
+def _rounds(estimate: Estimate, room: float, spent: float) -> str:
+    """How many rounds of batches the cap takes: as much is held as answers may cost at most."""
+    times = waves(room, estimate.dollars("batch").expected, estimate.held)
+    told = f"takes about {counted(times, 'round')} of them" if times else "does not buy them all"
+    one = money(math.ceil(100 * (spent + estimate.held.first)) / 100)
+    more = "" if times == 1 else f", one after another; {one} takes one"
+    return f"Batches hold as much as they may cost at most: this cap {told}{more}."

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from zelo_ray.config import Options
 from zelo_ray.gate import OVERHEAD, size_of
-from zelo_ray.protocols import Progress, Replies
+from zelo_ray.protocols import Progress, Replies, known_by
 from zelo_ray.protocols import module as protocol_module
 from zelo_ray.protocols.texts import BYTES_PER_TOKEN, cut
 from zelo_ray.records import Judge, Pool, Reply, Request
@@ -122,7 +122,8 @@ class Survey:
             for asked, found in ((each.first, first), (each.asked, known)):
                 for request in found:
                     words = math.ceil(size_of(request) / BYTES_PER_TOKEN) + OVERHEAD
-                    asked.setdefault(request.judge.name, []).append((request.key, words))
+                    key = known_by(request, self._replies) or request.key
+                    asked.setdefault(request.judge.name, []).append((key, words))
             each.ended = not missing
             requests += len(known)
             rendered.append(each)

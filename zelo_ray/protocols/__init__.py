@@ -16,7 +16,7 @@ import pyarrow as pa
 from pydantic import BaseModel
 
 from zelo_ray.config import Options
-from zelo_ray.protocols.progress import Apart, Progress, Replies, Rounds, Step, advance
+from zelo_ray.protocols.progress import Apart, Progress, Replies, Rounds, Step, advance, known_by
 from zelo_ray.rating import Fit
 from zelo_ray.records import Judge, Pool, Rater, Share
 
@@ -33,6 +33,7 @@ __all__ = [
     "UnknownProtocol",
     "advance",
     "foreign",
+    "known_by",
     "module",
     "refuse_unknown",
     "unused",
