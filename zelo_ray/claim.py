@@ -73,7 +73,7 @@ def claim(
 @contextlib.contextmanager
 def open_lock(path: Path) -> Iterator[int]:
     """A descriptor to take a lock on; closing it lets the lock go."""
-    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     try:
         yield handle
     finally:
@@ -82,7 +82,7 @@ def open_lock(path: Path) -> Iterator[int]:
 
 def share_writing(folder: Path) -> int:
     """Tell a later run that this process still writes; the caller closes the descriptor."""
-    handle = os.open(folder / WRITERS_LOCK, os.O_RDWR | os.O_CREAT, 0o644)
+    handle = os.open(folder / WRITERS_LOCK, os.O_RDWR | os.O_CREAT, 0o666)
     fcntl.flock(handle, fcntl.LOCK_SH)
     return handle
 

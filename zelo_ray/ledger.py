@@ -2,24 +2,34 @@
 
 It is a folder of append-only segments of JSON lines, one reply a line, that pyarrow reads alone.
 Each writer has segments of its own, so writers never meet. On a local disk `Ledger.append` returns
-once the lines are synced to it; in an object store, once they are uploaded.
+once the lines are synced to it; in an object store, once they are uploaded. A line that is damaged
+is set aside, wherever it lies: what it held is asked again.
 """
 
-import dataclasses
 import os
 import time
 import uuid
 from bisect import bisect_right
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import fsspec
-import orjson
 from fsspec.utils import merge_offset_ranges
 
 from zelo_ray.claim import share_writing
 from zelo_ray.durable import sync_folder
+from zelo_ray.formats.segments import (
+    ENDING,
+    VERSION,
+    line_of,
+    reply_of,
+    row_of,
+    version_of,
+    whole_lines,
+)
+from zelo_ray.formats.wording import counted
 from zelo_ray.records import Reply
 
 FOLDER = "replies"
@@ -28,10 +38,27 @@ _OBJECT_BYTES = 2**20  # smaller, as an object is uploaded whole each time until
 _RESERVE_BYTES = 4 * 2**20  # room for the answers in flight when a disk fills up
 _UPLOAD_DELAYS = (0.5, 1, 2, 4, 8)  # seconds before another try
 _MAX_GAP = 2**16
+_NAMED = 3
+_AT_ONCE = 1000
+
+_Place = tuple[str, int, int, bool]
+"""Of a line its segment, offset and length, and whether its reply is ok."""
 
 
 class LedgerError(Exception):
     """Replies cannot be kept any more; no further call may be made."""
+
+
+@dataclass(frozen=True, slots=True)
+class Damaged:
+    """A line that is no reply any more, and is set aside: its segment, and the byte it begins at.
+
+    ``replies`` is how many it held, as far as it tells: where a line's end is lost, two.
+    """
+
+    segment: str
+    byte: int
+    replies: int = 1
 
 
 class _Writer(Protocol):
@@ -57,7 +84,10 @@ class Ledger:
 
     An index in memory (about 300 bytes a reply) says where each reply lies; texts are read when
     they are asked for. Of several replies to one request the first that is ``ok`` stands, else the
-    last.
+    last: by when they were received, wherever they lie. A line that is damaged answers nothing.
+
+    Raises:
+        LedgerError: a later version of this program wrote here, or the folder cannot be used.
     """
 
     def __init__(
@@ -72,8 +102,9 @@ class Ledger:
         self._run_id, self._retry, self._limits = run_id, frozenset(retry), limits
         self._cut: dict[bytes, int] = {}
         self._read_to: dict[str, int] = {}
-        self._index: dict[bytes, tuple[str, int, int, bool]] = {}
+        self._index: dict[bytes, _Place] = {}
         self._own = set[str]()  # segments of this run
+        self._damaged: dict[Damaged, None] = {}
         self._writer: _Writer | None = None
         if run_id:
             name = f"{self._folder}/{run_id}-{uuid.uuid4().hex[:8]}"
@@ -102,26 +133,42 @@ class Ledger:
         """Whether there is a reply for this key, of the run that writes."""
         return self._index.get(bytes.fromhex(key), ("",))[0] in self._own
 
+    @property
+    def damaged(self) -> list[Damaged]:
+        """The lines that are set aside."""
+        return list(self._damaged)
+
     def read(self, keys: Sequence[str]) -> list[Reply]:
         """The replies for these keys, in their order.
 
         Raises:
             KeyError: a key has no reply.
+            LedgerError: a line is not any more what it was when it was first seen.
         """
-        places = [self._index[bytes.fromhex(key)][:3] for key in keys]
-        if not places:
-            return []
-        segments, starts, lengths = zip(*places, strict=True)
+        found = self._rows([(key, self._index[bytes.fromhex(key)]) for key in keys])
+        return [reply_of(row) for row in found]
+
+    def _rows(self, wanted: Sequence[tuple[str, _Place]]) -> Iterator[dict[str, Any]]:
+        """What lies at some places, where replies to these keys were seen."""
+        if not wanted:
+            return
+        segments, starts, lengths, _ = zip(*(place for _, place in wanted), strict=True)
         ends = [start + length for start, length in zip(starts, lengths, strict=True)]
         spans = merge_offset_ranges(list(segments), list(starts), ends, max_gap=_MAX_GAP)
-        chunks = self._fs.cat_ranges(*spans, on_error="raise")
+        chunks = self._fs.cat_ranges(*spans, on_error="return")
         begins = list(zip(spans[0], spans[1], strict=True))
-        replies = []
-        for segment, start, length in places:
+        for key, (segment, start, length, _) in wanted:
             at = bisect_right(begins, (segment, start)) - 1
+            if isinstance(chunk := chunks[at], Exception):
+                raise LedgerError(f"{segment}: {type(chunk).__name__}: {chunk}")
             offset = start - begins[at][1]
-            replies.append(Reply(**orjson.loads(chunks[at][offset : offset + length])))
-        return replies
+            row = row_of(chunk[offset : offset + length], version_of(segment))
+            if row is None or row["key"] != key:
+                raise LedgerError(
+                    f"{segment}: the reply at byte {start:,} has been damaged since this run "
+                    "began; run again, and it is asked for anew"
+                )
+            yield row
 
     def append(self, replies: Sequence[Reply]) -> None:
         """Keep replies. They are durable when this returns.
@@ -131,53 +178,139 @@ class Ledger:
         """
         if self._writer is None:
             raise LedgerError(f"{self._folder} was opened for reading only")
-        lines = [_line(reply) for reply in replies]
+        lines = [line_of(reply) for reply in replies]
         segment, start = self._writer.append(b"".join(lines))
-        for line in lines:
-            self._enter(line, segment, start)
+        rivals: dict[bytes, list[_Place]] = {}
+        for reply, line in zip(replies, lines, strict=True):
+            row = {name: getattr(reply, name) for name in ("key", "status", "final", "run_id")}
+            self._enter(row, segment, start, len(line), rivals)
             start += len(line)
         self._read_to[segment] = start
+        self._decide(rivals)
 
     def refresh(self) -> None:
         """Take in what other writers have added since the last look."""
+        rivals: dict[bytes, list[_Place]] = {}
         for name, size in _segments(self._fs, self._folder).items():
             start = self._read_to.get(name, 0)
             if size > start:
-                for line, end in _whole_lines(self._fs.cat_file(name, start=start)):
-                    self._enter(line, name, start + end - len(line))
-                    self._read_to[name] = start + end
+                for at, line, row in _lines(self._fs, name, start):
+                    if row is None:
+                        self._damaged[_damaged(name, at, line)] = None
+                    else:
+                        self._enter(row, name, at, len(line), rivals)
+                    self._read_to[name] = at + len(line)
+        self._decide(rivals)
 
     def close(self) -> None:
         """Let go of files. What was appended is durable already."""
         if self._writer:
             self._writer.close()
 
-    def _enter(self, line: bytes, segment: str, start: int) -> None:
-        try:
-            row = orjson.loads(line)
-            if row["status"] == "truncated":
-                cut, key = row.get("limit") or row["output_tokens"], bytes.fromhex(row["key"])
-                self._cut[key] = max(cut, self._cut.get(key, 0))
-                if cut < self._limits.get(row["judge"], 0):
-                    return
-            if not row["final"] or (row["status"] in self._retry and row["run_id"] != self._run_id):
+    def _enter(
+        self,
+        row: Mapping[str, Any],
+        segment: str,
+        start: int,
+        length: int,
+        rivals: dict[bytes, list[_Place]],
+    ) -> None:
+        """Note where a reply lies; among ``rivals`` if another one may stand in its stead."""
+        key = bytes.fromhex(row["key"])
+        if row["status"] == "truncated":
+            cut = row["limit"] or row["output_tokens"]
+            self._cut[key] = max(cut, self._cut.get(key, 0))
+            if cut < self._limits.get(row["judge"], 0):
                 return
-        except (ValueError, KeyError, TypeError):
-            raise LedgerError(f"{segment}: no reply at byte {start}; mend or remove it") from None
+        if not row["final"] or (row["status"] in self._retry and row["run_id"] != self._run_id):
+            return
         if row["run_id"] == self._run_id:
             self._own.add(segment)
-        key, ok = bytes.fromhex(row["key"]), row["status"] == "ok"
+        place = (segment, start, length, row["status"] == "ok")
         known = self._index.get(key)
-        if known is None or not known[3]:
-            self._index[key] = (segment, start, len(line), ok)
+        if known is None or place[3] > known[3]:
+            self._index[key] = place
+        elif place[3] == known[3] and place != known:
+            rivals.setdefault(key, []).append(place)
+
+    def _decide(self, rivals: Mapping[bytes, list[_Place]]) -> None:
+        """Let the first reply stand where both are ok, the last one where neither is."""
+        keys = list(rivals)
+        for i in range(0, len(keys), _AT_ONCE):
+            wanted = [
+                (key.hex(), place)
+                for key in keys[i : i + _AT_ONCE]
+                for place in (self._index[key], *rivals[key])
+                if place[3] == self._index[key][3]
+            ]
+            dated: dict[str, list[tuple[str, _Place]]] = {}
+            for (key, place), row in zip(wanted, self._rows(wanted), strict=True):
+                dated.setdefault(key, []).append((row["received_at"], place))
+            for key, each in dated.items():
+                pick = min if each[0][1][3] else max
+                self._index[bytes.fromhex(key)] = pick(each)[1]
 
 
 def read_rows(out: str) -> Iterator[Reply]:
-    """Every row of the books in no special order: also those that another reply replaced."""
-    fs, root = fsspec.url_to_fs(out)
-    for name in _segments(fs, f"{root.rstrip('/')}/{FOLDER}"):
-        for line, _ in _whole_lines(fs.cat_file(name)):
-            yield Reply(**orjson.loads(line))
+    """Every row of the books in no special order: also those that another reply replaced.
+
+    Lines that are damaged are passed over.
+
+    Raises:
+        LedgerError: a later version of this program wrote here.
+    """
+    return (reply_of(row) for _, _, _, row in _all_lines(out) if row is not None)
+
+
+@dataclass(slots=True)
+class Spent:
+    """US dollars that a ledger holds, and its answers of unknown price besides."""
+
+    dollars: float = 0.0
+    """of all runs; what a damaged line cost is not known, and counts as the dearest of the rows"""
+    unpriced: int = 0
+    of_run: float = 0.0
+    unpriced_of_run: int = 0
+    damaged: list[Damaged] = field(default_factory=list)
+
+
+def spent_in(books: str, run_id: str = "", look: Callable[[Reply], object] | None = None) -> Spent:
+    """What was spent on a ledger, in one pass over it.
+
+    Args:
+        books: directory or URL of the ledger.
+        run_id: the run whose own share is wanted.
+        look: called with each row.
+
+    Raises:
+        LedgerError: a later version of this program wrote here.
+    """
+    spent, dearest = Spent(), 0.0
+    for name, start, line, row in _all_lines(books):
+        if row is None:
+            spent.damaged.append(_damaged(name, start, line))
+            continue
+        dollars, own = row["dollars"], row["run_id"] == run_id
+        dearest = max(dearest, dollars or 0.0)
+        spent.dollars += dollars or 0.0
+        spent.unpriced += dollars is None
+        spent.of_run += (dollars or 0.0) * own
+        spent.unpriced_of_run += own and dollars is None
+        if look:
+            look(reply_of(row))
+    spent.dollars += dearest * sum(each.replies for each in spent.damaged)
+    return spent
+
+
+def told(damaged: Sequence[Damaged]) -> str:
+    """What there is to say of damaged lines, in a sentence."""
+    places = [
+        f"{FOLDER}/{each.segment.rpartition('/')[2]} at byte {each.byte:,}"
+        for each in damaged[:_NAMED]
+    ]
+    more = ["…"] if len(damaged) > _NAMED else []
+    lines = counted(len(damaged), "damaged line, which is", "damaged lines, which are")
+    return f"the ledger holds {lines} set aside and asked again: {'; '.join(places + more)}"
 
 
 def _segments(fs: fsspec.AbstractFileSystem, folder: str) -> dict[str, int]:
@@ -186,23 +319,32 @@ def _segments(fs: fsspec.AbstractFileSystem, folder: str) -> dict[str, int]:
     if not fs.exists(folder):
         return {}
     found = fs.find(folder, detail=True)
-    return {name: found[name]["size"] for name in sorted(found) if name.endswith(".jsonl")}
+    names = [name for name in sorted(found) if name.endswith(".jsonl")]
+    for name in names:
+        if version_of(name) > VERSION:
+            raise LedgerError(f"{name}: a later version of zelo_ray wrote it; upgrade")
+    return {name: found[name]["size"] for name in names}
 
 
-def _line(reply: Reply) -> bytes:
-    row = dataclasses.asdict(reply)
-    for name in ("text", "reason", "model"):  # half an emoji is no UTF-8, and no reason to fail
-        row[name] = str(row[name]).encode("utf-8", "replace").decode()
-    return orjson.dumps(row) + b"\n"
+def _lines(
+    fs: fsspec.AbstractFileSystem, name: str, start: int = 0
+) -> Iterator[tuple[int, bytes, dict[str, Any] | None]]:
+    """The whole lines of a segment with their offsets and rows; a damaged one has None."""
+    version = version_of(name)
+    for at, line in whole_lines(fs.cat_file(name, start=start)):
+        yield start + at, line, row_of(line, version)
 
 
-def _whole_lines(data: bytes) -> Iterator[tuple[bytes, int]]:
-    """Lines with their end offsets; a last line that a crash cut short is left out."""
-    end = 0
-    for line in data.splitlines(keepends=True):
-        end += len(line)
-        if line.endswith(b"\n"):
-            yield line, end
+def _all_lines(out: str) -> Iterator[tuple[str, int, bytes, dict[str, Any] | None]]:
+    """The same of all segments, whose names come first."""
+    fs, root = fsspec.url_to_fs(out)
+    for name in _segments(fs, f"{root.rstrip('/')}/{FOLDER}"):
+        for at, line, row in _lines(fs, name):
+            yield name, at, line, row
+
+
+def _damaged(segment: str, start: int, line: bytes) -> Damaged:
+    return Damaged(segment, start, max(1, line.count(b'{"key":"')))
 
 
 def drop_reserves(out: str) -> None:
@@ -244,9 +386,9 @@ class _LocalSegments:
         if self._size >= _LOCAL_BYTES and self._file is not None:
             os.close(self._file)
             self._part, self._size, self._file = self._part + 1, 0, None
-        segment = f"{self._name}-{self._part:04}.jsonl"
+        segment = f"{self._name}-{self._part:04}{ENDING}"
         if self._file is None:
-            self._file = os.open(segment, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+            self._file = os.open(segment, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
             sync_folder(self._folder)
         start, written = self._size, 0
         try:
@@ -278,7 +420,7 @@ class _ObjectSegments:
         self.exhausted = False
 
     def append(self, lines: bytes) -> tuple[str, int]:
-        segment, start = f"{self._name}-{self._part:04}.jsonl", len(self._lines)
+        segment, start = f"{self._name}-{self._part:04}{ENDING}", len(self._lines)
         self._lines += lines  # also if the upload fails: the next one takes them along
         self._upload(segment)
         if len(self._lines) >= _OBJECT_BYTES:

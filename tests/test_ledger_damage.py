@@ -1,0 +1,335 @@
+"""A ledger whose bytes were changed: what is whole is read as it was, the rest is set aside."""
+
+import dataclasses
+import random
+
+import orjson
+import pyarrow.dataset
+import pytest
+
+from tests.builders import reply_to
+from zelo_ray import ledger as ledger_module
+from zelo_ray.formats.segments import line_of
+from zelo_ray.ledger import Damaged, Ledger, LedgerError, Spent, read_rows, spent_in, told
+
+
+def keys(*numbers):
+    return [f"{number:032x}" for number in numbers]
+
+
+def fill(out, *replies, run_id="run"):
+    ledger = Ledger(str(out), run_id)
+    for reply in replies:
+        ledger.append([reply])
+    ledger.close()
+
+
+def segments_of(out):
+    return sorted((out / "replies").glob("*.jsonl"))
+
+
+def old_line(reply):
+    """A line as 0.1.0 wrote it."""
+    return orjson.dumps(dataclasses.asdict(reply)) + b"\n"
+
+
+def write_old(out, *lines, name="20261101T000000Z-abc-0123abcd-0000.jsonl"):
+    (out / "replies").mkdir(parents=True, exist_ok=True)
+    path = out / "replies" / name
+    path.write_bytes(b"".join(lines))
+    return path
+
+
+# Whatever happens to bytes
+
+
+def flip(data, rng):
+    at = rng.randrange(len(data))
+    return data[:at] + bytes([data[at] ^ 1 << rng.randrange(8)]) + data[at + 1 :]
+
+
+def change(data, rng):
+    at = rng.randrange(len(data))
+    return data[:at] + rng.randbytes(rng.randint(1, 4)) + data[at + 4 :]
+
+
+def cut(data, rng):
+    at = rng.randrange(len(data))
+    return data[:at] + data[at + rng.randint(1, 200) :]
+
+
+def insert(data, rng):
+    at = rng.randrange(len(data) + 1)
+    return data[:at] + rng.choice([b"\n", b"\r", b"{", b"\0", rng.randbytes(40)]) + data[at:]
+
+
+def lose_a_newline(data, rng):
+    at = rng.choice([i for i, byte in enumerate(data[:-1]) if byte == 10])
+    return data[:at] + data[at + 1 :]
+
+
+def swap(data, rng):
+    lines = data.splitlines(keepends=True)
+    one, other = rng.sample(range(len(lines)), 2)
+    lines[one], lines[other] = lines[other], lines[one]
+    return b"".join(lines)
+
+
+def repeat(data, rng):
+    lines = data.splitlines(keepends=True)
+    lines.insert(rng.randrange(len(lines) + 1), rng.choice(lines))
+    return b"".join(lines)
+
+
+DAMAGES = [flip, flip, change, cut, insert, lose_a_newline, swap, repeat, None]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A ledger of several segments; a few requests have more than one reply."""
+    out = tmp_path_factory.mktemp("whole")
+    rng = random.Random(0)
+    every = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ledger_module, "_LOCAL_BYTES", 4000)
+        for run in ("run1", "run2"):
+            replies = [
+                reply_to(
+                    rng.randrange(6) if i < 10 else 100 + len(every) + i,
+                    f'{{"text": "{rng.randbytes(rng.randint(0, 40)).hex()} é\n"}}',
+                    rng.choice(["ok", "ok", "failed", "invalid"]),
+                    received_at=f"2026-11-01T00:00:{rng.randrange(60):02}.{rng.randrange(999):03}+00:00",
+                    dollars=rng.choice([None, 0.001, 0.5]),
+                    run_id=run,
+                )
+                for i in range(30)
+            ]
+            fill(out, *replies, run_id=run)
+            every += replies
+    return out, every
+
+
+def standing(replies):
+    """The first good reply of each key, else the last one."""
+    found = {}
+    for reply in sorted(replies, key=lambda reply: reply.received_at):
+        if reply.key not in found or found[reply.key].status != "ok":
+            found[reply.key] = reply
+    return found
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_whatever_happens_to_its_bytes_a_ledger_tells_the_truth_or_nothing(whole, tmp_path, seed):
+    out, every = whole
+    rng = random.Random(seed)
+    files = {path.name: path.read_bytes() for path in segments_of(out)}
+    assert len(files) > 4
+    true = {line_of(reply)[:-1]: reply for reply in every}
+    assert true.keys() == {line for data in files.values() for line in data.splitlines()}
+    for round_ in range(10):
+        harm = DAMAGES[(10 * seed + round_) % len(DAMAGES)]
+        name = rng.choice(sorted(files))
+        broken = (
+            files | {name: harm(files[name], rng)}
+            if harm
+            else {n: d for n, d in files.items() if n != name}
+        )
+        place = tmp_path / str(round_) / "replies"
+        place.mkdir(parents=True)
+        for each, data in broken.items():
+            (place / each).write_bytes(data)
+        lines = [line for data in broken.values() for line in data.split(b"\n")[:-1]]
+        left = [line for line in lines if line in true]
+        kept = [true[line] for line in dict.fromkeys(left)]
+        ledger = Ledger(str(place.parent))
+        wanted = standing(kept)
+        assert {reply.key for reply in every if ledger.has(reply.key)} == wanted.keys(), harm
+        assert ledger.read(list(wanted)) == list(wanted.values()), harm
+        assert len(ledger.damaged) == len(lines) - len(left), harm
+        for each in ledger.damaged:
+            data = broken[each.segment.rpartition("/")[2]]
+            assert data[each.byte :].split(b"\n")[0] not in true
+            assert each.byte == 0 or data[each.byte - 1 : each.byte] == b"\n"
+        read = list(read_rows(str(place.parent)))
+        assert len(read) == len(left)
+        assert {row.key for row in read} == {reply.key for reply in kept}
+        assert spent_in(str(place.parent)).damaged == ledger.damaged
+
+
+def test_a_checksum_that_is_damaged_leaves_no_line_without_one(tmp_path):
+    fill(tmp_path, reply_to(1), reply_to(2))
+    (segment,) = segments_of(tmp_path)
+    data = segment.read_bytes()
+    line = data.splitlines(keepends=True)[0]
+    for end in (b"}\n", b',"crc32":""}\n', b',"crc33":"00000000"}\n', b',"crc32":null}\n'):
+        segment.write_bytes(line[: line.index(b',"crc32"')] + end + data[len(line) :])
+        ledger = Ledger(str(tmp_path))
+        assert ledger.damaged == [Damaged(str(segment), 0)]
+        assert [ledger.has(key) for key in keys(1, 2)] == [False, True]
+
+
+def test_what_was_damaged_is_kept_when_it_is_asked_again(tmp_path):
+    fill(tmp_path, reply_to(1), reply_to(2))
+    (segment,) = segments_of(tmp_path)
+    segment.write_bytes(b"x" + segment.read_bytes())
+    ledger = Ledger(str(tmp_path), "next")
+    assert not ledger.has(*keys(1))
+    ledger.append([reply_to(1, "again")])
+    assert ledger.read(keys(1, 2)) == [reply_to(1, "again"), reply_to(2)]
+    ledger.refresh()
+    ledger.close()
+    assert Ledger(str(tmp_path)).damaged == ledger.damaged == [Damaged(str(segment), 0)]
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("status", ["ok", "invalid"])
+def test_which_reply_stands_is_a_matter_of_time_and_not_of_place(tmp_path, status, turned):
+    times = [f"2026-11-01T00:00:{second:02}.000+00:00" for second in (5, 3, 9)]
+    rows = [reply_to(1, f"at {time}", status, received_at=time) for time in times]
+    fill(tmp_path / "one", *(rows[::-1] if turned else rows))
+    for name, row in zip("abc", rows[::-1] if turned else rows, strict=True):
+        fill(tmp_path / "three", row, run_id=name)
+    stands = rows[1] if status == "ok" else rows[2]
+    for out in ("one", "three"):
+        assert Ledger(str(tmp_path / out)).read(keys(1)) == [stands]
+    writer = Ledger(str(tmp_path / "live"), "run")
+    for row in rows[::-1] if turned else rows:
+        writer.append([row])
+    assert writer.read(keys(1)) == [stands]
+    writer.close()
+
+
+@pytest.mark.parametrize("harm", ["flip", "cut", "remove", "exchange"])
+def test_bytes_that_change_after_they_were_seen_are_one_line_with_their_place(tmp_path, harm):
+    fill(tmp_path, reply_to(1, "one"), reply_to(2, "two"))
+    (segment,) = segments_of(tmp_path)
+    data = segment.read_bytes()
+    first, second = data.splitlines(keepends=True)
+    changed = {
+        "flip": first + second.replace(b"two", b"owt"),
+        "cut": data[:-20],
+        "exchange": second + first,  # both are whole, and neither where it was
+    }
+    ledger = Ledger(str(tmp_path))
+    if harm == "remove":
+        segment.unlink()
+    else:
+        segment.write_bytes(changed[harm])
+    place = "" if harm == "remove" else f".* at byte {len(first)} "
+    with pytest.raises(LedgerError, match=f"{segment.name}.*{place}") as raised:
+        ledger.read(keys(2))
+    assert "\n" not in str(raised.value)
+
+
+# Formats
+
+
+def test_a_ledger_of_an_older_version_is_read_as_before_and_never_appended_to(tmp_path):
+    replies = [reply_to(i, f"text {i}") for i in range(4)]
+    segment = write_old(tmp_path, *map(old_line, replies[:2]), b'{"key": "torn')
+    before = segment.read_bytes()
+    fill(tmp_path, *replies[2:])
+    ledger = Ledger(str(tmp_path))
+    assert (
+        ledger.read(keys(0, 1, 2, 3))
+        == replies
+        == sorted(read_rows(str(tmp_path)), key=lambda row: row.key)
+    )
+    assert ledger.damaged == []
+    assert segment.read_bytes() == before
+    assert [path.name.count(".v2.") for path in segments_of(tmp_path)] == [0, 1]
+    (tmp_path / "replies" / segment.name).write_bytes(before[: -len(b'{"key": "torn')])
+    table = pyarrow.dataset.dataset(str(tmp_path / "replies"), format="json").to_table()
+    assert sorted(table["text"].to_pylist()) == [reply.text for reply in replies]
+
+
+WRONG = {
+    "no JSON": b"no reply\n",
+    "blank": b"\n",
+    "a list": b"[1]\n",
+    "null": b"null\n",
+    "no UTF-8": old_line(reply_to(1, "text")).replace(b'"text"', b'"\xff"'),
+    "a carriage return": old_line(reply_to(1, "a text")).replace(b"a text", b"a\rtext"),
+    "deep": b"[" * 5000 + b"\n",
+    "no text": old_line(reply_to(1)).replace(b'"text"', b'"texd"'),
+    "a key that is none": old_line(reply_to(1)).replace(b'"0000', b'"x000'),
+    "a key in capitals": old_line(reply_to(10)).replace(b'00a"', b'00A"'),
+    "a status that is none": old_line(reply_to(1)).replace(b'"ok"', b'"oj"'),
+    "a price in words": old_line(reply_to(1)).replace(b'"dollars":0.0', b'"dollars":"0"'),
+    "half a token": old_line(reply_to(1)).replace(b'"input_tokens":0', b'"input_tokens":0.5'),
+    "a number for a name": old_line(reply_to(1)).replace(b'"run"', b"12345"),
+    "final in words": old_line(reply_to(1)).replace(b'"final":true', b'"final":"yes"'),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_an_old_line_that_reads_as_no_reply_is_set_aside(tmp_path, what):
+    segment = write_old(tmp_path, old_line(reply_to(5)), WRONG[what], old_line(reply_to(6)))
+    ledger = Ledger(str(tmp_path))
+    assert ledger.damaged == [Damaged(str(segment), len(old_line(reply_to(5))))]
+    assert len(ledger) == 2
+    assert list(read_rows(str(tmp_path))) == ledger.read(keys(5, 6)) == [reply_to(5), reply_to(6)]
+
+
+def test_columns_of_a_later_version_are_ignored_and_missing_ones_have_their_defaults(tmp_path):
+    reply = reply_to(1, dollars=0.5)
+    row = dataclasses.asdict(reply) | {"region": "eu", "effort": {"deep": [1]}}
+    less = {name: row[name] for name in row if name not in ("final", "batch", "searches")}
+    write_old(tmp_path, orjson.dumps(row) + b"\n", orjson.dumps(less | {"key": keys(2)[0]}) + b"\n")
+    fill(tmp_path, reply_to(3))
+    (segment,) = (path for path in segments_of(tmp_path) if ".v2." in path.name)
+    later = line_of(reply_to(4)).partition(b',"crc32"')[0] + b',"region":"eu"'
+    segment.write_bytes(segment.read_bytes() + later + b',"crc32":"%08x"}\n' % crc32(later))
+    ledger = Ledger(str(tmp_path))
+    assert ledger.damaged == []
+    assert ledger.read(keys(1, 2)) == [reply, dataclasses.replace(reply, key=keys(2)[0])]
+    assert ledger.read(keys(3, 4)) == [reply_to(3), reply_to(4)]
+
+
+def crc32(data):
+    """The checksum of Ethernet and zip, bit by bit."""
+    value = 0xFFFFFFFF
+    for byte in data:
+        value ^= byte
+        for _ in range(8):
+            value = value >> 1 ^ 0xEDB88320 * (value & 1)
+    return value ^ 0xFFFFFFFF
+
+
+def test_a_segment_of_a_later_format_is_left_alone_and_named(tmp_path):
+    segment = write_old(tmp_path, b"\x93NEW", name="run-0123abcd-0000.v3.jsonl")
+    for use in (Ledger, spent_in, lambda out: list(read_rows(out))):
+        with pytest.raises(LedgerError, match=rf"{segment.name}: a later version .* upgrade"):
+            use(str(tmp_path))
+    assert segment.read_bytes() == b"\x93NEW"
+
+
+# What is said of it, and counted
+
+
+def test_what_a_damaged_line_cost_counts_as_the_dearest_row(tmp_path):
+    fill(tmp_path, *(reply_to(i, dollars=cost) for i, cost in enumerate([0.25, 1.0, None, 0.5])))
+    assert spent_in(str(tmp_path)) == Spent(1.75, 1)
+    (segment,) = segments_of(tmp_path)
+    fill(tmp_path, reply_to(9, dollars=0.125, run_id="mine"))
+    lines = segment.read_bytes().splitlines(keepends=True)
+    segment.write_bytes(lines[0][1:] + b"".join(lines[1:]))
+    seen = []
+    spent = spent_in(str(tmp_path), "mine", seen.append)
+    assert (spent.dollars, spent.unpriced, spent.of_run) == (2.625, 1, 0.125)
+    assert seen == list(read_rows(str(tmp_path)))
+    segment.write_bytes(b"".join(lines).replace(b"\n", b" ", 1))  # of two replies is known no more
+    assert spent_in(str(tmp_path)).dollars == 0.125 + 0.5 + 2 * 0.5
+
+
+def test_damage_is_told_in_a_sentence_that_names_three_places():
+    lines = [Damaged(f"/data/out/replies/{name}.v2.jsonl", 1234) for name in "abcd"]
+    assert told(lines[:1]) == (
+        "the ledger holds 1 damaged line, which is set aside and asked again: "
+        "replies/a.v2.jsonl at byte 1,234"
+    )
+    assert told(lines) == (
+        "the ledger holds 4 damaged lines, which are set aside and asked again: "
+        + "; ".join(f"replies/{name}.v2.jsonl at byte 1,234" for name in "abc")
+        + "; …"
+    )
