@@ -37,6 +37,7 @@ FAULTS = (
 )
 ENGLISH = "The matter with it is that nobody has looked into it for long enough to tell us why. "
 CHINESE = "这件事的问题在于没有人花足够长的时间去研究它,所以没有人能告诉我们为什么。"
+ONE = crash.DEFAULT_JUDGES[:1]
 
 
 @dataclass(frozen=True)
@@ -46,51 +47,71 @@ class Attack:
     name: str
     mode: str
     cap: float = 0.0
-    fakes: tuple[str, ...] = ()
+    servers: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
+    judges: tuple[str, ...] = crash.DEFAULT_JUDGES
+    limit: int = 0
+    """of the output, in tokens, if not the usual one"""
     text: Callable[[int], str] = lambda _: ""
+    queries: int = QUERIES
     documents: int = DOCUMENTS
     kills: int = 0
     times: float = 0.0
     may_pass: bool = False
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """What the panel's limits are."""
+        said = {judge: {"max_output_tokens": self.limit} for judge in self.judges if self.limit}
+        return crash.limits(self.judges) | {"ZELO_RAY_JUDGE_OPTIONS": json.dumps(said)}
 
 
 def by_kind(protocol: str) -> tuple[str, ...]:
     return ("--output-of", json.dumps(BY_KIND[protocol]))
 
 
+def english(_: int) -> str:
+    """A text of some 1,200 bytes."""
+    return "\n" + 14 * ENGLISH
+
+
 def dearer(query: int) -> str:
-    """A text of some 1,200 bytes; that of later queries has another script."""
-    return "\n" + (14 * ENGLISH if query < QUERIES // 4 else 12 * CHINESE)
+    """The same of later queries in a script whose every byte is a token."""
+    return english(query) if query < QUERIES // 2 else "\n" + 11 * CHINESE
 
 
-SHORT_THEN_LONG, ONE_BYTE = "90 answers of 20 tokens, then 2,000", "a token a byte"
-DEARER = ("--tokens-by-text",)
+GROWS, ONE_BYTE = "90 answers of 20 tokens, then 2,000", "a token a byte"
+DEARLY = ("--bytes-per-token", "1")
 FAULTY = tuple(flag for fault in FAULTS for flag in ("--fault", fault))
 ATTACKS = (
-    Attack(SHORT_THEN_LONG, "online", 1.0, GROWING),
-    Attack(SHORT_THEN_LONG, "batch", 0.5, GROWING),
+    Attack(GROWS, "online", 1.0, GROWING),
+    Attack(GROWS, "batch", 0.05, GROWING, judges=ONE),
     Attack(
-        *("samre: short speeches, long scores", "batch", 0.1, by_kind("samre")),
-        *(("--protocol", "samre"), lambda _: "", 2),
+        *("samre: short speeches, long scores", "batch", 0.05, by_kind("samre")),
+        *(("--protocol", "samre"), ONE),
+        queries=160,
+        documents=2,
     ),
     Attack(
-        *("zelo+graded: short votes, long grades", "batch", 0.15, by_kind("zelo+graded")),
-        ("--protocol", "zelo+graded"),
+        *("zelo+graded: short votes, long grades", "batch", 0.05, by_kind("zelo+graded")),
+        *(("--protocol", "zelo+graded"), ONE),
     ),
-    Attack(ONE_BYTE, "online", 0.3, ("--bytes-per-token", "1")),
-    Attack(ONE_BYTE, "batch", 0.15, ("--bytes-per-token", "1")),
-    Attack("English, then a dearer script", "batch", 0.2, DEARER, text=dearer),
+    Attack(ONE_BYTE, "online", 0.3, DEARLY, text=english),
+    Attack(ONE_BYTE, "batch", 0.05, DEARLY, (), ONE, 100, english),
+    Attack(
+        *("English, then a dearer script", "batch", 0.05, ("--tokens-by-text",)),
+        *((), ONE, 100, dearer),
+    ),
     Attack("three actors for each provider", "online", 1.0, GROWING, ("--actors", "3")),
     Attack("two kills, then finished", "online", 1.0, GROWING, kills=2),
-    Attack("two kills, then finished", "batch", 0.5, GROWING, kills=2),
+    Attack("two kills, then finished", "batch", 0.05, GROWING, judges=ONE, kills=2),
     Attack("faults: 20% of calls", "online", 0.4, (*FAULTY, "--output", "200"), ("--timeout", "2")),
     Attack("lognormal lengths", "batch", 0.3, ("--output", "300", "--output-sd", "1")),
     Attack("a cap of 1.5 times the bill", "batch", times=1.5),
     Attack("a cap of 3 times the bill", "batch", times=3.0),
     Attack(
         *("servers that ignore limits: 8,000 tokens", "online", 1.0),
-        *(("--output", "8000", "--ignore-limits"), ()),
+        ("--output", "8000", "--ignore-limits"),
         may_pass=True,
     ),
 )
@@ -110,16 +131,18 @@ class Outcome:
 
 def run(attack: Attack, folder: Path, cap: float) -> Outcome:
     pools, out = folder / "pools.jsonl", folder / "out"
-    crash.write_pools(pools, QUERIES, attack.documents, attack.text)
-    flags = [*attack.flags, *(BATCH if attack.mode == "batch" else ())]
+    crash.write_pools(pools, attack.queries, attack.documents, attack.text)
+    flags = [*attack.flags, "--judges", *attack.judges]
+    flags += BATCH if attack.mode == "batch" else ()
     flags += ["--max-usd", f"{cap:.6f}"] if cap else []
     command = crash.annotating(pools, out, *flags)
     latency = "0.3" if attack.kills else "0.05"
     servers = (
-        *attack.fakes,
+        *attack.servers,
         *(BATCH_SECONDS if attack.mode == "batch" else ("--latency", latency)),
     )
-    with crash.fakes(folder, *servers) as environ:
+    with crash.fakes(folder, *servers) as urls:
+        environ = urls | attack.variables
         if attack.kills:
             batch, rng = attack.mode == "batch", random.Random(attack.name)
             moments = [0 if batch else rng.randint(20, 200) for _ in range(attack.kills)]
