@@ -4,8 +4,8 @@ First the books: a run is killed ten times, then finished; what the servers bill
 run says that it paid (`dollars_in_all`), and that it may have paid besides (`maybe_dollars`).
 Then the results: each job is killed five times, then finished. *Repeats* are requests that the
 servers answered again: those that were in flight at a kill, and others, of which there should be
-none; *flying* is how many calls, or batches, the servers had before them at all kills together, and how
-many calls a run may have at once, times the kills: repeats are no more. *Same* says whether its
+none; *flying* is how many calls, or batches, the servers had before them at all kills together, and
+how many calls a run may have at once, times the kills: repeats are no more. *Same* says whether its
 tables are those of a run that nobody disturbed, byte by byte. The exit status is 1 if one of these
 does not hold. Run: python benchmarks/kills.py [--only books "zelo, batch"]
 """
@@ -129,8 +129,8 @@ def books(kills: int) -> bool:
     print("| kills | flying | answered again | billed, $ | paid, $ | maybe, $ | unaccounted, $ |")
     print("|---" * 7 + "|")
     print(
-        f"| {len(done)} | {flying}, {BOOKS.most * len(done)} | {repeats}, {others} | {billed:.6f} | {paid:.6f} "
-        f"| {maybe:.6f} | {billed - paid - maybe:.6f} |\n",
+        f"| {len(done)} | {flying}, {BOOKS.most * len(done)} | {repeats}, {others} "
+        f"| {billed:.6f} | {paid:.6f} | {maybe:.6f} | {billed - paid - maybe:.6f} |\n",
         flush=True,
     )
     return paid - ROUNDING <= billed <= paid + maybe + ROUNDING
