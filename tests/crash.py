@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -43,6 +43,7 @@ PRICES = {
 }
 
 
+_TRIES, _NO_RAY = 4, "timed out during startup"
 _started: list["subprocess.Popen[str]"] = []
 
 
@@ -165,8 +166,12 @@ def annotate(
     own_group: bool = False,
 ) -> "subprocess.Popen[str]":
     """Start a run."""
-    command = [*COMMAND, "annotate", str(pools), "--out", str(out), *flags]
-    return start(command, environ, own_group=own_group)
+    return start(annotating(pools, out, *flags), environ, own_group=own_group)
+
+
+def annotating(pools: Path | str, out: Path | str, *flags: str) -> list[str]:
+    """The command that annotates."""
+    return [*COMMAND, "annotate", str(pools), "--out", str(out), *flags]
 
 
 def end_left() -> None:
@@ -183,6 +188,69 @@ def finish(run: "subprocess.Popen[str]", timeout: float = 240) -> tuple[int, str
     """Wait for a run; its exit status and all that it printed."""
     printed, _ = run.communicate(timeout=timeout)
     return run.returncode, printed
+
+
+def completed(
+    command: Sequence[str], environ: dict[str, str], timeout: float = 900
+) -> tuple[int, str]:
+    """Run a command to its end: again where Ray did not start, as on a machine that is busy."""
+    for _ in range(_TRIES):
+        status, printed = finish(start(command, environ), timeout)
+        if _NO_RAY not in printed:
+            break
+    return status, printed
+
+
+def answers(folder: Path) -> list[dict[str, Any]]:
+    """What the fakes answered well, by calls and in batches."""
+    asked = (entry for entry in journal(folder) if entry["endpoint"] in ("answer", "line"))
+    return [entry for entry in asked if entry["status"] == 200]
+
+
+def killed(
+    command: Sequence[str],
+    environ: dict[str, str],
+    folder: Path,
+    moments: Iterable[int],
+    *,
+    batch: bool = False,
+) -> tuple[list[tuple[float, float]], int]:
+    """Start a command again and again, and kill it at work.
+
+    Args:
+        command: what to run.
+        environ: its environment.
+        folder: where the fakes' journal is.
+        moments: for each kill, after how many more answers.
+        batch: whether batches have to be on their way then, else calls.
+
+    Returns:
+        When each kill began and was done, and how many calls or batches were on their way in all.
+    """
+    kills, flying, tries = list[tuple[float, float]](), 0, _TRIES
+    left = list(moments)
+    while left and tries:
+        run = start(command, environ)
+        if found := await_work(folder, environ, run, left[0], batch=batch):
+            kills.append(kill_tree(run))
+            flying, left = flying + found, left[1:]
+        elif _NO_RAY in finish(run)[1]:
+            tries -= 1
+        else:
+            break
+    return kills, flying
+
+
+def await_work(
+    folder: Path, environ: dict[str, str], run: "subprocess.Popen[str]", more: int, *, batch: bool
+) -> int:
+    """Return after so many more answers, once calls or batches are on their way; how many."""
+    aim, what = len(answers(folder)) + more, "open_batches" if batch else "in_flight"
+    while run.poll() is None:
+        if len(answers(folder)) >= aim and (found := int(stats(environ)[what])):
+            return found
+        time.sleep(0.02)
+    return 0
 
 
 def kill_tree(process: "subprocess.Popen[str]") -> tuple[float, float]:
@@ -226,7 +294,7 @@ def paid_twice(
     """
     sent = defaultdict(list)
     for entry in journal(folder):
-        if entry["endpoint"] not in ("answer", "line"):
+        if entry["endpoint"] not in ("answer", "line"):  # to look again at a batch costs nothing
             continue
         sent[entry["sha"]].append((entry["arrived"], entry["finished"]))
     counts = Counter[bool]()
