@@ -57,7 +57,7 @@ def test_many_names_are_cut_and_none_steers_the_terminal(tmp_path):
     told = [(q, "j1", 0, line, "k" * 13) for q in ("q0", "q1")]
     write_contests(tmp_path, told=told, repeats=1)
     *_, tenth, more = said(tmp_path, "best-of")
-    assert tenth == "  m\N{REPLACEMENT CHARACTER}09  won   0% [0%, 66%] (mean over 2 queries)"
+    assert tenth == r"  m\x1b09  won   0% [0%, 66%] (mean over 2 queries)"
     assert more == "  … and 4 more: see report.html"
 
 

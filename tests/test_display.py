@@ -69,8 +69,8 @@ def test_a_terminal_shows_a_row_a_judge(clock):
         assert shown in last
     row = next(line for line in last.splitlines() if "gpt-6-luna" in line).split()
     # done, in flight, waiting, calls a second of how many, 429s, retries, failures, spent, left
-    assert row[1:8] == ["400/1,000", "7", "50", "30.0", "50.0", "4"]
-    assert row[8:] == ["12", "3", "$0.0421", "20", "s"]
+    assert row[1:8] == ["400/1,000", "7", "50", "30.0", "50.0", "4", "12"]
+    assert row[8:] == ["3", "$0.0421", "20", "s"]
 
 
 def test_batches_have_a_column_when_there_are_any(clock):

@@ -5,9 +5,11 @@ import time
 from collections.abc import Mapping, Sequence
 
 from rich.table import Table
+from rich.text import Text
 
 from zelo_ray.batch import connect
 from zelo_ray.batch.parts import Part, Parts
+from zelo_ray.formats.wording import printable
 from zelo_ray.providers import Batches, Fatal, Refused, Retry
 from zelo_ray.records import Judge
 
@@ -53,7 +55,8 @@ async def _listed(parts: Sequence[Part], environ: Mapping[str, str], *, cancel: 
                     clients[part.judge] = connect(Judge.parse(part.judge), variables, environ)
                 state = await _standing(clients[part.judge], part, cancel=cancel)
             created = time.strftime("%Y-%m-%d %H:%M", time.localtime(part.intended_at))
-            table.add_row(part.judge, part.batch, f"{part.requests:,}", created, state)
+            row = (part.judge, part.batch, f"{part.requests:,}", created, state)
+            table.add_row(*(Text(printable(cell)) for cell in row))
     finally:
         for client in clients.values():
             await client.aclose()

@@ -5,11 +5,12 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeVar, get_args, get_origin
+from typing import Any, Literal, NoReturn, TypeVar, get_args, get_origin
 
 import fsspec
 from dotenv import find_dotenv, load_dotenv
 from rich.console import Console
+from rich.table import Table
 
 from zelo_ray import __version__, agree, compare, convert
 from zelo_ray.away import NothingAway, list_batches
@@ -30,6 +31,7 @@ from zelo_ray.explain import NothingToExplain, explain
 from zelo_ray.formats import check_url
 from zelo_ray.formats.files import Unwritable
 from zelo_ray.formats.pools import InputError
+from zelo_ray.formats.wording import printable
 from zelo_ray.ledger import LedgerError
 from zelo_ray.measures import MeasureError, QrelsError, RunError
 from zelo_ray.protocols import UnknownProtocol, anchors, refuse_unknown
@@ -60,7 +62,7 @@ _FAILURES = (
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; return its exit status."""
     load_dotenv(find_dotenv(usecwd=True))
-    parser = argparse.ArgumentParser(prog="zelo-ray", description=__doc__)
+    parser = _Parser(prog="zelo-ray", description=__doc__)
     parser.add_argument("--version", action="version", version=f"zelo-ray {__version__}")
     commands = parser.add_subparsers(dest="command", required=True)
     annotating = commands.add_parser("annotate", help="judge pools, write relevance scores")
@@ -109,6 +111,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _complain(f"{error.filename or 'output'}: {error.strerror or error}", WRONG)
     except KeyboardInterrupt:
         return _complain("interrupted; calls in flight were lost, all else is kept", WRONG)
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose complaints steer no terminal: arguments may be file names of others."""
+
+    def error(self, message: str) -> NoReturn:
+        super().error(printable(message))
 
 
 def _add_options(parser: argparse.ArgumentParser, kind: type[Asking]) -> None:
@@ -162,7 +171,9 @@ def _with_anchors(options: Judging) -> Judging:
             with fsspec.open(_place(given), "r", encoding="utf-8") as file:
                 options = options.model_copy(update={"anchors": file.read()})
         anchors.load(options.anchors)
-    except (anchors.AnchorError, OSError, UnicodeDecodeError) as error:
+    except (OSError, UnicodeDecodeError) as error:
+        raise OptionError(f"--anchors: {given}: cannot be read ({error})") from None
+    except anchors.AnchorError as error:
         raise OptionError(f"--anchors: {error}") from None
     return options
 
@@ -171,19 +182,19 @@ def _annotate(arguments: dict[str, Any]) -> int:
     options = _with_anchors(_options(Options, arguments))
     refuse_unknown(options.protocol)
     if options.dry_run:
-        print(_preview(options))
+        _print(*_preview(options))
         return COMPLETE
     from zelo_ray.pipeline import annotate  # noqa: PLC0415 - Ray takes seconds to import
 
     with Display() as display:
         summary = annotate(options, display)
     write_report(options.out)
-    print("\n".join(closing(summary, options)))
+    _print(*closing(summary, options))
     if summary.pilot_of:
-        print(f"\nThis was a pilot, of {summary.queries:,} of {summary.pilot_of:,} queries.")
-        print(_preview(options))
-        print("The same command without --pilot goes on; nothing is paid for twice.\n")
-    print(f"results: {summary.out}/annotated.jsonl, scores.parquet, report.html")
+        _print("", f"This was a pilot, of {summary.queries:,} of {summary.pilot_of:,} queries.")
+        _print(*_preview(options))
+        _print("The same command without --pilot goes on; nothing is paid for twice.", "")
+    _print(f"results: {summary.out}/annotated.jsonl, scores.parquet, report.html")
     return COMPLETE if summary.complete else INCOMPLETE
 
 
@@ -194,10 +205,8 @@ def _bakeoff(arguments: dict[str, Any]) -> int:
     with Display() as display:
         outcome = bakeoff(options, display)
     write_report(options.out)
-    console = _console()
-    for part in standings(outcome, console.width):
-        console.print(part, soft_wrap=isinstance(part, str), markup=False)
-    print(f"results: {options.out}/metrics.parquet, comparisons.parquet, report.html")
+    _print(*standings(outcome, _console().width))
+    _print(f"results: {options.out}/metrics.parquet, comparisons.parquet, report.html")
     return COMPLETE if outcome.complete else INCOMPLETE
 
 
@@ -209,14 +218,13 @@ def _protocols(arguments: dict[str, Any]) -> int:
         from zelo_ray.preview import previews  # noqa: PLC0415 - scipy takes a second to import
 
         with planned(options, Display()) as each:
-            print("\n".join(previews(each, os.environ)))
+            _print(*previews(each, os.environ))
         return COMPLETE
     outcome = protocols(options, Display)
     write_report(options.out)
-    console = _console()
-    for part in terminal(outcome, console.width):
-        console.print(part, soft_wrap=isinstance(part, str), markup=False)
-    print(f"results: {options.out}/trials.parquet, differences.parquet, costs.parquet, report.html")
+    _print(*terminal(outcome, _console().width))
+    tables = "trials.parquet, differences.parquet, costs.parquet"
+    _print(f"results: {options.out}/{tables}, report.html")
     return COMPLETE if outcome.complete else INCOMPLETE
 
 
@@ -226,16 +234,25 @@ def _console() -> Console:
     return console
 
 
-def _preview(options: Options) -> str:
+def _print(*parts: str | Table) -> None:
+    """Print lines and tables; an id of somebody's cannot steer the terminal."""
+    for part in parts:
+        if isinstance(part, str):
+            print(printable(part))
+        else:
+            _console().print(part)
+
+
+def _preview(options: Options) -> list[str]:
     from zelo_ray.preview import preview  # noqa: PLC0415 - scipy takes a second to import
 
-    return "\n".join(preview(options, os.environ))
+    return preview(options, os.environ)
 
 
 def _batches(arguments: dict[str, Any]) -> int:
     place = _place(arguments["dir"])
     table = list_batches(place, os.environ, cancel=arguments["cancel"])
-    _console().print(table)
+    _print(table)
     return COMPLETE
 
 
@@ -250,23 +267,24 @@ def _compare(arguments: dict[str, Any]) -> int:
 def _tell(told: agree.Told | compare.Compared, out: str | None) -> int:
     if out:
         write_report(out)
-    print(told.text)
+    _print(*told.text.split("\n"))
     return COMPLETE if told.complete else INCOMPLETE
 
 
 def _convert(arguments: dict[str, Any]) -> int:
-    print(convert.run(arguments))
+    _print(*convert.run(arguments).split("\n"))
     return COMPLETE
 
 
 def _explain(arguments: dict[str, Any]) -> int:
-    print(explain(_place(arguments["dir"]), arguments["query"], arguments["doc"]))
+    told = explain(_place(arguments["dir"]), arguments["query"], arguments["doc"])
+    _print(*told.split("\n"))
     return COMPLETE
 
 
 def _report(arguments: dict[str, Any]) -> int:
     write_report(_place(arguments["dir"]))
-    print(f"{arguments['dir']}/report.html")
+    _print(f"{arguments['dir']}/report.html")
     return COMPLETE
 
 
@@ -278,5 +296,5 @@ def _place(url: str) -> str:
 
 
 def _complain(what: object, status: int) -> int:
-    print(f"zelo-ray: {what}", file=sys.stderr)
+    print(printable(f"zelo-ray: {what}"), file=sys.stderr)
     return status

@@ -25,6 +25,10 @@ _NAMED = 10
 
 def closing(summary: Summary, options: Options) -> Iterator[str]:
     """What was scored, what is missing and why, and how the judges grade."""
+    yield from map(printable, _closing(summary, options))
+
+
+def _closing(summary: Summary, options: Options) -> Iterator[str]:
     tables = tuple(module(options.protocol).TABLES)
     judgments = counted(summary.judgments, JUDGMENTS.get(tables[0], "judgment"))
     took, spent = sum(summary.seconds.values()), dollars(summary.dollars, summary.unpriced)
@@ -132,16 +136,17 @@ def _raters(raters: list[Rater]) -> Iterator[str]:
     """How each judge of a panel grades beside the others."""
     if len(raters) < 2:
         return
-    width = max(len(rater.judge) for rater in raters[:_RATERS])
+    names = [printable(rater.judge) for rater in raters[:_RATERS]]
+    width = max(map(len, names))
     yield f"{'judge':{width}}   severity       spread      weight"
-    for rater in raters[:_RATERS]:
+    for name, rater in zip(names, raters, strict=False):
         severity = f"{rater.severity:+5.2f} ± {rater.severity_error:.2f}"
         spread = f"{rater.spread:.2f} ± {rater.spread_error:.2f}"
         known, told = math.isfinite(rater.severity), math.isfinite(rater.spread)
         lost = "by chance" if rater.spread == math.inf else "unknown"
         weight = f"{rater.weight:.1%}" if math.isfinite(rater.weight) else ""
         yield (
-            f"{rater.judge:{width}}  {severity if known else 'unknown':>12}  "
+            f"{name:{width}}  {severity if known else 'unknown':>12}  "
             f"{spread if told else lost:>11}  {weight:>7}"
         )
     if len(raters) > _RATERS:

@@ -3,12 +3,14 @@
 from collections.abc import Iterator
 from math import isnan
 
-from rich.markup import escape
+from rich.cells import cell_len
 from rich.table import Table
+from rich.text import Text
 
 from zelo_ray.bakeoff import Outcome
 from zelo_ray.bakeoff.verdicts import turned, verdict
 from zelo_ray.display import dollars
+from zelo_ray.formats.wording import printable
 from zelo_ray.records import Comparison, Mean
 
 _SENTENCES = 8
@@ -53,7 +55,7 @@ def _table(outcome: Outcome, width: int) -> Table:
     paid = [[spent[arm]] for arm in outcome.standing]
     if all(entry.dollars == 0 == entry.unpriced for entry in outcome.entries):
         paid = [[] for _ in rows]
-    longest = min(_NAME, max(map(len, outcome.arms)))
+    longest = min(_NAME, max(cell_len(printable(arm)) for arm in outcome.arms))
     for whole in range(len(names), -1, -1):
         cells = [
             [_cell(mean, queries, whole=n < whole) for n, mean in enumerate(row)] + more
@@ -68,7 +70,7 @@ def _table(outcome: Outcome, width: int) -> Table:
     for head in heads:
         table.add_column(head, justify="right", no_wrap=True)
     for arm, row in zip(outcome.standing, cells, strict=True):
-        table.add_row(escape(arm), *row)
+        table.add_row(Text(printable(arm)), *row)
     return table
 
 

@@ -18,6 +18,7 @@ from zelo_ray.formats.pools import InputError, find_shards
 from zelo_ray.formats.runs import read_runs
 from zelo_ray.formats.texts import Filled, fill, pool_line, read_texts, write_lines
 from zelo_ray.formats.truth import look, pools_of_truth, read_pools, read_truth
+from zelo_ray.formats.wording import printable
 from zelo_ray.formats.work import Work, pool_lines
 
 _Given = Mapping[str, Any]
@@ -137,7 +138,7 @@ def _run(given: _Given) -> str:
         raise OptionError(f"{source} holds several runs; --name one of them: {', '.join(runs)}")
     own, table = (name, runs[name]) if name in runs else next(iter(runs.items()))
     trec.write_run(given["out"], name or own, table)
-    return f"{len(table):,} lines of the run {name or own}: {given['out']}"
+    return _lines(f"{len(table):,} lines of the run {name or own}: {given['out']}")
 
 
 def _beir(given: _Given) -> str:
@@ -185,7 +186,7 @@ def _material(given: _Given) -> tuple[Filled, pa.Table]:
 
 
 def _lines(*lines: str) -> str:
-    return "\n".join(lines)
+    return "\n".join(map(printable, lines))
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,8 +81,7 @@ def explain(out: str, query_id: str, doc_id: str | None = None) -> str:
     if not (held.judged or held.failures):
         raise NothingToExplain(f"{out} holds no judgment of a query {query_id!r}")
     parts = _of_query(held) if doc_id is None else _of_document(held, query_id, doc_id)
-    text = "\n\n".join("\n".join(part) for part in parts)
-    return "\n".join(map(printable, text.split("\n")))
+    return "\n\n".join("\n".join(map(printable, part)) for part in parts)
 
 
 def _of_query(held: _Held) -> Iterator[Iterable[str]]:

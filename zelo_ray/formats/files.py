@@ -3,7 +3,7 @@
 import contextlib
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +94,7 @@ def _parquet_rows(url: str) -> Iterator[tuple[str, dict[str, Any]]]:
     number = 0
     with reading(url) as file:
         for batch in parquet(url, file).iter_batches():
-            for row in batch.to_pylist():
+            for row in _whole(url, batch).to_pylist():
                 number += 1
                 yield f"{url}: row {number}", row
 
@@ -109,6 +109,27 @@ def parquet(url: str, file: Any) -> pq.ParquetFile:
         return pq.ParquetFile(file)
     except pa.ArrowInvalid as error:
         raise InputError(f"{url}: is no Parquet file ({short(error)})") from None
+
+
+def parquet_table(url: str, file: Any, columns: Sequence[str] | None = None) -> pa.Table:
+    """An open Parquet file as a table, of whose columns those that it has; of all if None.
+
+    Raises:
+        InputError: it is none, or a text in it is no UTF-8.
+    """
+    source = parquet(url, file)
+    known = source.schema_arrow.names
+    wanted = None if columns is None else [name for name in columns if name in known]
+    return _whole(url, source.read(wanted))
+
+
+def _whole(url: str, table: Any) -> Any:
+    """A table or batch whose values are what they should be: Arrow does not look when it reads."""
+    try:
+        table.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise InputError(f"{url}: cannot be read ({short(error)})") from None
+    return table
 
 
 def listing(url: str) -> list[str] | None:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zelo_ray.formats import beir, mteb, trec
-from zelo_ray.formats.files import lines, listing, parquet, reading, rows
+from zelo_ray.formats.files import lines, listing, parquet, parquet_table, reading, rows, text_of
 from zelo_ray.formats.pooling import checked, judgments
 from zelo_ray.formats.pools import InputError, short
 from zelo_ray.formats.tables import schema_of
@@ -123,7 +123,8 @@ def look(url: str) -> Sight:
     if url.endswith(".parquet"):
         with reading(url) as file:
             return Sight(columns=frozenset(parquet(url, file).schema_arrow.names))
-    first = next((line for _, line in lines(url)), b"")
+    place, first = next(lines(url), (url, b""))
+    text_of(place, first)
     try:
         value = orjson.loads(first)
     except orjson.JSONDecodeError:
@@ -136,7 +137,7 @@ def look(url: str) -> Sight:
 def _scores(url: str) -> pa.Table:
     """scores.parquet, or any Parquet table of query_id, doc_id, and score or relevance."""
     with reading(url) as file:
-        table = parquet(url, file).read()
+        table = parquet_table(url, file)
     value = "relevance" if "relevance" in table.schema.names else "score"
     if "std_error" not in table.schema.names:
         table = table.append_column("std_error", pa.nulls(len(table), pa.float64()))

@@ -27,11 +27,6 @@ def printable(text: str) -> str:
     return "".join(piece + ("\u200d" if n % 2 else "") for n, piece in enumerate(shown))
 
 
-def printable_lines(text: str) -> str:
-    """The same for a text of several lines."""
-    return "\n".join(map(printable, text.split("\n")))
-
-
 def _seen(char: str) -> str:
     if unicodedata.category(char) not in _UNSEEN:
         return char

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from math import isnan
 
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from zelo_ray.agreement.differences import Difference
 from zelo_ray.agreement.estimates import Estimate
-from zelo_ray.formats.wording import counted
+from zelo_ray.formats.wording import counted, printable
 from zelo_ray.trials.apart import told_apart
 from zelo_ray.trials.costs import Bill
 from zelo_ray.trials.outcome import Outcome, Trial
@@ -54,7 +54,7 @@ def _table(outcome: Outcome, width: int) -> Table:
     for head in heads:
         table.add_column(head, justify="left" if head == "protocol" else "right", no_wrap=True)
     for row in rows:
-        table.add_row(*map(escape, row))
+        table.add_row(*map(Text, row))
     return table
 
 
@@ -62,7 +62,7 @@ def _row(trial: Trial, unit: str, whole: int) -> list[str]:
     """The cells of a protocol, of which the first few that have an interval show it."""
     figures = trial.figures
     return [
-        trial.protocol,
+        printable(trial.protocol),
         f"{trial.judged:,}/{trial.items:,}",
         _cell(figures["agreement"], ".2f", whole=whole > 0),
         _cell(figures["agreement_decided"], ".2f"),
