@@ -27,7 +27,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             write_pools(folder / "pools.jsonl", flags.requests // (4 * DOCUMENTS))
-            with crash.fakes(folder, "--provider", provider) as environ:
+            with crash.fakes(folder, "--provider", provider, judges=()) as environ:
                 began = time.monotonic()
                 run = crash.annotate(
                     *(folder / "pools.jsonl", folder / "out", environ),

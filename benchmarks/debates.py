@@ -96,13 +96,14 @@ def tables(out: Path, protocol: str) -> list[list[dict[str, Any]]]:
 
 
 def killed_and_resumed(
-    folder: Path, mode: str, flags: Sequence[str], moment: int
+    folder: Path, judges: Sequence[str], mode: str, flags: Sequence[str], moment: int
 ) -> tuple[list[tuple[float, float]], dict[str, Any]]:
     """Run once until so many calls are answered, and again to the end."""
     noisy = ("--judge-options", json.dumps({"noise": NOISE}))
     kills = []
-    with crash.fakes(folder, *noisy) as environ:
-        command = (folder / "pools.jsonl", folder / "out", environ, "--mode", mode, *flags)
+    flags = ("--judges", *judges, "--mode", mode, *flags)
+    with crash.fakes(folder, *noisy, judges=judges) as environ:
+        command = (folder / "pools.jsonl", folder / "out", environ, *flags)
         run = crash.annotate(*command)
         while run.poll() is None and lines_in(folder / "journal.jsonl") < moment:
             time.sleep(0.05)
@@ -165,11 +166,11 @@ def measured(name: str, mode: str, pools: Sequence[Pool], judges: Sequence[str])
         parsed = [parse_line("in", i, line, Limits()) for i, line in enumerate(lines, 1)]
         write_results([settle(parsed, panel, apart, shelf)], apart)
         flags = [f for key, value in fields.items() for f in (f"--{key}", str(value))]
-        flags += ["--protocol", protocol, "--judges", *judges, "--batch-poll", "0.5"]
+        flags += ["--protocol", protocol, "--batch-poll", "0.5"]
         total = len(shelf.replies)
         moment = Random(f"{name} {mode}").randint(total // 10, total * 9 // 10)
         began = time.monotonic()
-        kills, record = killed_and_resumed(Path(folder), mode, flags, moment)
+        kills, record = killed_and_resumed(Path(folder), judges, mode, flags, moment)
         wall = time.monotonic() - began
         same = tables(out, protocol) == tables(Path(apart.out), protocol)
         each = calls(pools, panel, options).values()

@@ -83,8 +83,10 @@ def write_pools(
 
 
 @contextmanager
-def fakes(folder: Path, *flags: str) -> Iterator[dict[str, str]]:
-    """The fakes as a process of their own, and the environment that leads to them."""
+def fakes(
+    folder: Path, *flags: str, judges: Sequence[str] = DEFAULT_JUDGES
+) -> Iterator[dict[str, str]]:
+    """The fakes as a process of their own, and the environment that leads these judges to them."""
     command = [
         sys.executable,
         "-m",
@@ -97,19 +99,19 @@ def fakes(folder: Path, *flags: str) -> Iterator[dict[str, str]]:
         assert server.stdout
         urls = json.loads(server.stdout.readline())
         try:
-            yield environment(urls)
+            yield environment(urls, judges)
         finally:
             server.terminate()
 
 
-def environment(urls: Mapping[str, str]) -> dict[str, str]:
-    """The environment that leads to the fakes at these URLs."""
+def environment(urls: Mapping[str, str], judges: Sequence[str] = DEFAULT_JUDGES) -> dict[str, str]:
+    """The environment that leads this panel to the fakes at these URLs, unhurried by limits."""
     keys = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY")
     return {
         **bare_environment(),
         **{variable: urls[name] for name, variable in URLS.items() if name in urls},
         **dict.fromkeys(keys, "a-key-for-tests-only"),
-        **limits(DEFAULT_JUDGES),
+        **limits(judges),
     }
 
 

@@ -319,13 +319,13 @@ CREATIONS = [
     *((name, "no_model", "create", (Fatal, "no such model")) for name in NAMES),
     *((name, "malformed", "create", (Retry, "")) for name in NAMES),
     *((name, "not_json", "create", (Retry, "")) for name in NAMES),
-    *((name, "timeout", "create", (Retry, "Timeout")) for name in NAMES),
+    *((name, "timeout", "create", (Retry, "no answer within")) for name in NAMES),
     ("openai", "500", "files", (Retry, "500")),
     ("openai", "malformed", "files", (Retry, "form")),
-    ("openai", "drop", "files", (Retry, "no answer")),
+    ("openai", "drop", "files", (Retry, "connection closed")),
     ("gemini", "500", "files", (Retry, "500")),
     ("gemini", "malformed", "files", (Retry, "no answer")),
-    ("gemini", "drop", "upload", (Retry, "no answer")),
+    ("gemini", "drop", "upload", (Retry, "connection closed")),
 ]
 
 
@@ -468,10 +468,10 @@ def test_cancelling_fails(provider, tmp_path):
 TROUBLES = {
     "429": (Retry, "429"),
     "500": (Retry, "500"),
-    "drop": (Retry, "no answer"),
+    "drop": (Retry, "connection closed"),
     "malformed": (Retry, "form"),
     "not_json": (Retry, "form"),
-    "timeout": (Retry, "no answer"),
+    "timeout": (Retry, "no answer within"),
     "bad_request": (Fatal, "400"),  # a batch that is paid for is not given up
     "forbidden": (Fatal, "grant"),
 }

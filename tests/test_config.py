@@ -59,6 +59,13 @@ def test_a_variable_that_cannot_be_read_is_one_line_that_names_it(name, text):
     assert "\n" not in str(caught.value)
 
 
+def test_a_variable_that_no_command_knows_is_an_error_that_names_the_nearest():
+    says = r"ZELO_RAY_CYCLE: no option of any command \(did you mean 'ZELO_RAY_CYCLES'\?\)"
+    with pytest.raises(OptionError, match=f"^{says}$"):
+        load({"CYCLE": "2"})
+    assert load({"TRUTH": "qrels.txt", "PROTOCOLS": "zelo", "CYCLE": ""}).cycles == 4
+
+
 def test_mappings_are_read_from_the_file():
     options = load(
         config="""
@@ -76,8 +83,9 @@ api_key_env: {"openai:gpt-6-luna": MY_KEY}
 @pytest.mark.parametrize(
     ("config", "says"),
     [
-        ("sead: 1", "sead: Extra inputs"),
-        ("max-usd: 1", "max-usd: Extra inputs"),
+        ("sead: 1", r"^sead: no such option \(did you mean 'seed'\?\); "),
+        ("max-usd: 1", r"^max-usd: no such option \(did you mean 'max_usd'\?\); "),
+        ("of_no_meaning: 1", "^of_no_meaning: no such option; "),
         ("1: 2", "1.*"),
         ("cycles: 0", "cycles: .*greater than or equal to 1"),
         ("cycles: many", "cycles: .*integer"),
@@ -87,7 +95,11 @@ api_key_env: {"openai:gpt-6-luna": MY_KEY}
         ("timeout: 0", "timeout: "),
         ("prior_sd: -1", "prior_sd: "),
         ("limits: {j: {concurrency: 0}}", "limits.j.concurrency: "),
-        ("limits: {j: {concurency: 1}}", "limits.j.concur"),
+        (
+            "limits: {j: {rmp: 5}}",
+            r"^limits.j.rmp: no such option \(did you mean 'rpm'\?\); ",
+        ),
+        ("prices: {j: {inputs: 1}}", r"prices.j.inputs: no such option \(did you mean 'input'"),
         ("limits: 7", "limits: "),
         ("judges: {a: b}", "judges: "),
         ("judges: [7]", r"judges\[0\]: .*string"),

@@ -50,6 +50,29 @@ def test_calls_that_come_together_are_leased_together_and_paced():
     asyncio.run(run())
 
 
+def test_that_an_account_answers_is_told_to_all_and_not_for_each_answer():
+    async def run():
+        class Told(OwnQuota):
+            heard = 0
+
+            async def hear(self, account):
+                self.heard += 1
+                await super().hear(account)
+
+        account, quota = Account("a", {"rpm": 6000}), Told()
+        gate, other = Gate(account, quota), Gate(account, quota)
+        assert await gate.pause(0.0) == 0.0
+        await asyncio.sleep(0.02)
+        assert await other.pause(0.0) >= 0.02
+        for _ in range(100):
+            gate.hear()
+        await asyncio.sleep(0)
+        assert quota.heard == 1
+        assert await other.pause(0.0) == 0.0
+
+    asyncio.run(run())
+
+
 def test_a_pause_sends_those_who_had_a_turn_back_to_the_queue():
     async def run():
         gate = Gate(Account("a", {"rpm": 1200}), OwnQuota())

@@ -1,12 +1,13 @@
 """Rerankers behind HTTP: the real client against a loopback server, on which all goes wrong."""
 
 import json
+import re
 import time
 
 import pytest
 
 from tests.fakes.rerank import Rerankers, pool, rank, worth
-from zelo_ray import online
+from zelo_ray import online, patience
 from zelo_ray.budget import Budget
 from zelo_ray.config import Price
 from zelo_ray.pricing import price
@@ -205,11 +206,12 @@ def test_a_response_without_rows_is_tried_again(server, environ, tmp_path, text)
     assert len(server.journal) == 2
 
 
-def test_a_server_that_is_gone_is_a_failure(server, environ, tmp_path):
+def test_a_server_that_is_gone_ends_the_reranker(server, environ, tmp_path, monkeypatch):
+    monkeypatch.setattr(patience, "_UNREACHED_SECONDS", 0.1)
     server.stop()
-    found = rank([POOL], tmp_path, environ, "jina:m", attempts=3)
-    assert found.failures["q1"].status == "failed"
-    assert "no answer" in found.failures["q1"].reason
+    found = rank([POOL], tmp_path, environ, "jina:m", attempts=1)
+    assert re.match("jina:m: connection refused, .*; check the network", found.asker.stopped)
+    assert found.books == []
 
 
 def test_a_large_pool_is_asked_in_parts_and_stands_or_falls_together(server, environ, tmp_path):

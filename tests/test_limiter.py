@@ -126,6 +126,16 @@ def test_a_lease_tells_of_a_pause():
     assert limiter.lease([{"rpm": 1}], 2.0).paused == pytest.approx(4.0)
 
 
+def test_a_pause_tells_for_how_long_429s_are_all_that_anybody_got():
+    limiter = Limiter(RPM, now=0.0)
+    assert limiter.pause(1.0, now=5.0) == 0.0
+    assert limiter.pause(1.0, now=65.0) == 60.0
+    limiter.hear()
+    assert limiter.pause(1.0, now=90.0) == 0.0
+    limiter.lease([{"rpm": 1}], 100.0)  # whoever waits has heard nothing
+    assert limiter.pause(1.0, now=100.0) == 10.0
+
+
 def test_a_days_requests_can_be_spent_at_once_and_then_none():
     limiter = Limiter(Account("a", {"rpd": 100}), now=1e6)
     lease = limiter.lease([{"rpd": 1}] * 150, 1e6)

@@ -2,8 +2,10 @@
 
 import pytest
 
+from tests.builders import UNHURRIED
 from zelo_ray import providers
-from zelo_ray.providers import PanelError, Settings, build_panel, find_key, module
+from zelo_ray.config import Options
+from zelo_ray.providers import PanelError, Settings, build_panel, find_key, module, panel_of
 from zelo_ray.records import Judge
 
 KEYS = {"OPENAI_API_KEY": "o", "ANTHROPIC_API_KEY": "a", "GEMINI_API_KEY": "g"}
@@ -63,13 +65,38 @@ def test_a_judge_has_every_option_with_its_default():
             "unknown option 'temprature'; known: ",
         ),
         (("offline:bm25",), {"offline:bm25": {"k1": 2}}, "unknown option 'k1'; known: none"),
-        (("openai:a",), {"openai:b": {}}, "options for 'openai:b', but the panel is openai:a"),
+        (
+            ("openai:a", "offline:bm25"),
+            {"offline:bm52": {}},
+            r"^judge_options: no judge 'offline:bm52' .* \(did you mean 'offline:bm25'\?\)$",
+        ),
+        (
+            ("offline",),
+            {"offline": {}},
+            "no judge 'offline' on the panel; there are offline:bm25, offline:chargram, ",
+        ),
     ],
 )
 def test_a_panel_that_cannot_be_is_one_line_that_says_what_is_wrong(asked, options, says):
     with pytest.raises(PanelError, match=says) as caught:
         build_panel(asked, options, KEYS)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("keys", [True, False], ids=["to ask", "to estimate"])
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("prices", {"input": 1, "output": 1}), ("limits", {"rpm": UNHURRIED}), ("api_key_env", "X")],
+)
+def test_what_is_given_for_a_mistyped_judge_is_an_error_that_names_the_nearest(option, value, keys):
+    fields = {"inputs": "in", "out": "out", "judges": ("offline", "openai:gpt-6-luna")}
+    right = Options(**fields, **{option: {"openai:gpt-6-luna": value}})
+    assert len(panel_of(right, {**KEYS, "X": "x"}, keys=keys)) == 4
+    wrong = Options(**fields, **{option: {"openai:gpt-6-lunna": value}})
+    with pytest.raises(PanelError) as caught:
+        panel_of(wrong, {**KEYS, "X": "x"}, keys=keys)
+    says = "no judge 'openai:gpt-6-lunna' on the panel (did you mean 'openai:gpt-6-luna'?)"
+    assert str(caught.value) == f"{option}: {says}"
 
 
 def test_a_key_is_found_where_the_sdk_looks():

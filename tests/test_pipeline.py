@@ -202,8 +202,11 @@ def _small_disk(folder: Path, kilobytes: int) -> Iterator[None]:
 def test_a_full_disk_loses_no_answer(tmp_path: Path) -> None:
     pools, disk = tmp_path / "pools.jsonl", tmp_path / "disk"
     crash.write_pools(pools, queries=20, documents=12)
-    judge = ("--judges", "openai")
-    with _small_disk(disk, 4400), crash.fakes(tmp_path, "--latency", "0.1") as environ:
+    judge, alone = ("--judges", "openai"), crash.DEFAULT_JUDGES[:1]
+    with (
+        _small_disk(disk, 4400),
+        crash.fakes(tmp_path, "--latency", "0.1", judges=alone) as environ,
+    ):
         status, printed = crash.finish(crash.annotate(pools, disk / "out", environ, *judge))
         assert status == 1, printed
         assert "make room" in printed
@@ -356,7 +359,7 @@ def test_what_lies_in_batches_is_not_asked_online(tmp_path: Path) -> None:
     crash.write_pools(pools, queries=1, documents=4)
     part = Part("m", "openai:gpt-6-luna", "Preference", ["a" * 32], 10, 20, 0.1, 0.0)
     Parts(str(out)).keep(part)
-    with crash.fakes(tmp_path) as environ:
+    with crash.fakes(tmp_path, judges=crash.DEFAULT_JUDGES[:1]) as environ:
         run = crash.annotate(pools, out, environ, "--judges", "openai")
         status, printed = crash.finish(run)
         assert status == 2, printed

@@ -120,7 +120,7 @@ EVERYWHERE = {
     "out_of_range": "ok",
     "missing_field": "ok",
     "truncated": "truncated",
-    "drop": (Retry, "no answer"),
+    "drop": (Retry, "connection closed"),
     "malformed": (Retry, "without an answer"),
     "not_json": (Retry, "without an answer"),
     "gateway": (Retry, "502"),

@@ -348,7 +348,12 @@ def test_options_for_a_stranger_are_refused(field):
         "num_gpus": 1,
     }
     says = said("a=bm25", **{field: {"offline:bm25": given[field]}})
-    assert says == f"{field} for 'offline:bm25', but the rerankers are a"
+    assert says == f"{field}: no reranker 'offline:bm25'; there are a"
+
+
+def test_options_for_a_mistyped_reranker_name_the_nearest():
+    says = said("mine=bm25", reranker_options={"mime": {}})
+    assert says == "reranker_options: no reranker 'mime' (did you mean 'mine'?)"
 
 
 @pytest.mark.parametrize(

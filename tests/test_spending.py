@@ -181,7 +181,7 @@ def test_a_cap_holds_in_batches_too(pools: Path, plain: Plain, tmp_path: Path) -
 
 
 def test_a_judge_of_unknown_price_cannot_be_capped(pools: Path, tmp_path: Path) -> None:
-    with crash.fakes(tmp_path) as environ:
+    with crash.fakes(tmp_path, judges=(OPENAI,)) as environ:
         judge = f"openai:x@{environ['OPENAI_BASE_URL']}"
         flags = ("--judges", OPENAI, judge, "--max-usd", "1")
         status, printed = run(pools, tmp_path / "out", environ, *flags)

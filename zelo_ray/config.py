@@ -4,7 +4,8 @@ A field is the flag ``--field-name``, the YAML key ``field_name`` and the variab
 ``ZELO_RAY_FIELD_NAME``; where several speak, the flag wins over the variable, and it over the file.
 """
 
-from collections.abc import Mapping
+import difflib
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal, TypeVar, get_origin
 
 import yaml
@@ -25,6 +26,12 @@ PREFIX = "ZELO_RAY_"
 
 class OptionError(Exception):
     """The options make no sense; the message is one line that says which and why."""
+
+
+def meant(word: str, known: Iterable[str]) -> str:
+    """What a word that nobody knows may have been meant to be, as the end of a line."""
+    near = difflib.get_close_matches(word, list(known), 1)
+    return f" (did you mean {near[0]!r}?)" if near else ""
 
 
 class Limit(BaseModel):
@@ -99,6 +106,12 @@ class Asking(BaseModel):
         None, gt=0, description="what all runs on this --out may cost together, in US dollars"
     )
     timeout: float = Field(120.0, gt=0, description="seconds that one call may take")
+    patience: float = Field(
+        180.0,
+        gt=0,
+        description="seconds in which a judge may give no answer, or 429s alone, before it is "
+        "given up",
+    )
     actors: int = Field(1, ge=1, description="actors for each provider or reranker")
     verbose: bool = Field(False, description="show the log of Ray as well")
     limits: dict[str, Limit] = Field(
@@ -295,7 +308,7 @@ class TrialsOptions(Options):
 
 
 Kind = TypeVar("Kind", bound=Asking)
-_HINTS = {
+_HINTS: Mapping[type[Asking], str] = {
     Options: "zelo-ray annotate INPUT... --out DIR [--judges J...], or --help",
     BakeoffOptions: "zelo-ray bakeoff --truth FILE --rerankers R... --out DIR, or --help",
     TrialsOptions: "zelo-ray protocols INPUT... --human FILE --out DIR [--judges J...], or --help",
@@ -328,6 +341,7 @@ def load_options(
         raise OptionError(f"the config file is no YAML: {' '.join(str(error).split())}") from None
     if not isinstance(merged, dict):
         raise OptionError("the config file must hold lines of option: value")
+    _refuse_unknown_variables(environ)
     for name in kind.model_fields:
         if text := environ.get(f"{PREFIX}{name.upper()}"):
             merged[name] = _from_variable(kind, name, text)
@@ -335,4 +349,25 @@ def load_options(
     try:
         return kind.model_validate(merged)
     except ValidationError as error:
-        raise OptionError(f"{first_error(error)}; {_HINTS[kind]}") from None
+        what = _unknown(kind, error) or first_error(error)
+        raise OptionError(f"{what}; {_HINTS[kind]}") from None
+
+
+def _refuse_unknown_variables(environ: Mapping[str, str]) -> None:
+    """A variable that no command knows is a typo; that of another command is none."""
+    known = {f"{PREFIX}{name.upper()}" for kind in _HINTS for name in kind.model_fields}
+    for name, text in environ.items():
+        if name.startswith(PREFIX) and text and name not in known:
+            raise OptionError(f"{name}: no option of any command{meant(name, known)}")
+
+
+def _unknown(kind: type[Asking], error: ValidationError) -> str:
+    """Which name nobody knows, and which it may have been meant to be; empty if that is not it."""
+    first = error.errors(include_input=False, include_url=False)[0]
+    if first["type"] != "extra_forbidden":
+        return ""
+    *path, name = map(str, first["loc"])
+    inner: dict[str, type[BaseModel]] = {"limits": Limit, "prices": Price}
+    model = inner[path[0]] if path else kind
+    known = model.model_fields
+    return f"{'.'.join([*path, name])}: no such option{meant(name, known)}"

@@ -21,6 +21,7 @@ from zelo_ray.records import Judge, Request, Usage, verdict_schema
 _LINGER = 0.005  # seconds in which calls gather, to be leased together
 _MOST = 200  # calls in one lease
 _DENIED_WAIT = 0.2  # seconds before money is asked for again that others may give back
+_TELL_SECONDS = 1.0  # between two words that an account answers
 _LEARNING = 0.05  # weight of a new reply in what the estimates learn
 OVERHEAD = 20  # tokens of a request beside its texts
 _FEW = 10  # answers of a kind that tell how long they get, the surer the more there are
@@ -207,6 +208,8 @@ class Gate:
         self._granting: asyncio.Task[None] | None = None
         self._limited = bool(account.limits or account.cautious)
         self._open_at, self._closed = 0.0, False
+        self._heard_at = -math.inf
+        self._telling: asyncio.Task[None] | None = None
         self.lease: Lease | None = None
         """the last one, for those who want to see the limits"""
         self.spent_day = False
@@ -237,11 +240,22 @@ class Gate:
             self._told.update(told)
             self._limited = True
 
-    async def pause(self, seconds: float) -> None:
-        """Obey a 429, here at once, and elsewhere from the next lease on."""
+    def hear(self) -> None:
+        """The account answers: tell all who share it, soon and not too often."""
+        now = time.monotonic()
+        if now >= self._heard_at + _TELL_SECONDS:
+            self._heard_at = now
+            self._telling = asyncio.create_task(self._quota.hear(self._account))
+
+    async def pause(self, seconds: float) -> float:
+        """Obey a 429, here at once, and elsewhere from the next lease on.
+
+        Returns:
+            For how many seconds the account has told nobody anything else.
+        """
         self._open_at = max(self._open_at, time.monotonic() + seconds)
         self._limited = True
-        await self._quota.pause(self._account, seconds)
+        return await self._quota.pause(self._account, seconds)
 
     def close(self) -> None:
         """Let nothing pass any more, and no caller wait."""

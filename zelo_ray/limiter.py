@@ -78,6 +78,7 @@ class Limiter:
         self._open_at = self._grown_at = self._cut_at = now
         self._share = self._reach = 1.0
         self._met = self._pressed = False
+        self._alike_since: float | None = None
 
     @property
     def guessed(self) -> bool:
@@ -132,13 +133,23 @@ class Limiter:
             if name in self._clocks:
                 self._clocks[name] += more.get(name, 0.0) * _PERIODS[name] / rate
 
-    def pause(self, seconds: float, now: float) -> None:
-        """Obey a 429: nothing goes for so long, and from then on at a lower rate."""
+    def hear(self) -> None:
+        """The account answered somebody."""
+        self._alike_since = None
+
+    def pause(self, seconds: float, now: float) -> float:
+        """Obey a 429: nothing goes for so long, and from then on at a lower rate.
+
+        Returns:
+            For how many seconds 429s are all that the account has to say.
+        """
         self._open_at = max(self._open_at, now + seconds)
         if now > self._cut_at + 1.0:  # calls that were in flight together are one excess
             self._share, self._met = max(_LEAST, self._share * _CUT), True
             self._reach *= _RETREAT
             self._cut_at = now
+        self._alike_since = now if self._alike_since is None else self._alike_since
+        return now - self._alike_since
 
     def _clock(self, name: str, now: float) -> float:
         if name == "rpd":
@@ -169,8 +180,11 @@ class Quota(Protocol):
     async def lease(self, want: Want) -> Lease:
         """Correct earlier estimates, learn from headers, and reserve; see `Limiter`."""
 
-    async def pause(self, account: Account, seconds: float) -> None:
-        """Obey a 429."""
+    async def pause(self, account: Account, seconds: float) -> float:
+        """Obey a 429; the seconds for which nobody was told anything else."""
+
+    async def hear(self, account: Account) -> None:
+        """An account answers."""
 
 
 class Limits:
@@ -187,10 +201,14 @@ class Limits:
         limiter.correct(want.more)
         return limiter.lease(want.costs, now)
 
-    def pause(self, account: Account, seconds: float) -> None:
+    def pause(self, account: Account, seconds: float) -> float:
         """As `Quota.pause`, at once."""
         now = time.monotonic()
-        self._limiter(account, now).pause(seconds, now)
+        return self._limiter(account, now).pause(seconds, now)
+
+    def hear(self, account: Account) -> None:
+        """As `Quota.hear`, at once."""
+        self._limiter(account, time.monotonic()).hear()
 
     def _limiter(self, account: Account, now: float) -> Limiter:
         if account.name not in self._limiters:
@@ -208,6 +226,10 @@ class OwnQuota:
         """See `Quota`."""
         return self._limits.lease(want)
 
-    async def pause(self, account: Account, seconds: float) -> None:
+    async def pause(self, account: Account, seconds: float) -> float:
         """See `Quota`."""
-        self._limits.pause(account, seconds)
+        return self._limits.pause(account, seconds)
+
+    async def hear(self, account: Account) -> None:
+        """See `Quota`."""
+        self._limits.hear(account)

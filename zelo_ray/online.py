@@ -28,6 +28,7 @@ from zelo_ray.exposure import Exposure
 from zelo_ray.gate import Estimates, Gate, Purse, longer, size_of
 from zelo_ray.ledger import Ledger, LedgerError
 from zelo_ray.limiter import Account, OwnQuota, Quota
+from zelo_ray.patience import Patience
 from zelo_ray.pricing import dearest
 from zelo_ray.protocols import Progress, Step
 from zelo_ray.protocols import module as protocol_module
@@ -48,10 +49,10 @@ from zelo_ray.records import Answer, Judge, Pool, Request, Usage
 _LONGEST_WAIT = 120.0
 _THROTTLED_COST = 0.1  # of an attempt: waiting for one's turn is no trouble with the request
 _SPENT_DAY = "the requests of the day are used up (limits: rpd); run again tomorrow"
-_SILENT_REQUESTS, _SILENT_SECONDS = 20, 180.0
 _PLANNERS = 4
 _COMPATIBLE_CONCURRENCY = 32  # of a server named by its URL, which may have one GPU
 _FIRST_BACKOFF, _LONGEST_BACKOFF = 1.0, 60.0
+_STARTING_BACKOFF = 4.0  # the longest while a judge was never reached
 
 
 @dataclass(slots=True)
@@ -65,13 +66,12 @@ class _Line:
     slots: asyncio.Semaphore
     gate: Gate
     estimates: Estimates
+    patience: Patience
+    opening: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """held by a first call that goes alone"""
     tally: Tally = field(default_factory=Tally)
     lost: str = ""
     """why this judge is asked nothing more; empty while it is"""
-    silent: int = 0
-    """requests in a row that came to no answer at all"""
-    heard_at: float = field(default_factory=time.monotonic)
-    """when the judge last answered"""
 
 
 @dataclass(slots=True)
@@ -160,6 +160,7 @@ class Asker:
             *(judge, known, self._connections[at], slots, asyncio.Semaphore(slots)),
             gate=Gate(account, self._quota),
             estimates=Estimates(judge),
+            patience=Patience(judge, self._options.patience, reached=self._again),
         )
 
     @property
@@ -257,11 +258,21 @@ class Asker:
         line = self._lines[request.judge.name]
         async with line.slots:
             try:
-                await self._call(request, line)
+                await self._in_turn(request, line)
             except LedgerError as error:
                 self.stop(str(error))
             except Exception as error:  # noqa: BLE001 - it may hold a key or a prompt: name it only
                 self.lose(line.judge.name, f"{line.judge.name}: unexpected {name_of(error)}")
+
+    async def _in_turn(self, request: Request, line: _Line) -> None:
+        """Call; but what the first call to a server named by its URL tells may spare the others."""
+        if line.patience.alone:
+            async with line.opening:
+                if line.patience.alone:
+                    await self._call(request, line)
+                    line.patience.alone = False
+                    return
+        await self._call(request, line)
 
     async def _call(self, request: Request, line: _Line) -> None:
         """Call until there is a last answer; keep it, and every billed one before it."""
@@ -305,25 +316,30 @@ class Asker:
     async def _once(self, request: Request, line: _Line, effort: _Effort) -> float:
         """Make one call; the seconds to wait before another, if it takes one."""
         effort.calls += 1
+        line.patience.asked(time.monotonic())
         wait, billed = 0.0, True
         spent: float | None = 0.0
         effort.unsettled = False
         try:
             answer = checked(request.verdict, await line.provider.send(request))
+            self._hear(line)
             if answer.status == "invalid" and effort.reasks < self._options.reasks:
                 effort.reasks += 1
             else:
                 effort.ended = True
         except Retry as trouble:
-            effort.troubles += _THROTTLED_COST if trouble.throttled else 1
+            if not line.patience.is_starting(trouble):
+                effort.troubles += _THROTTLED_COST if trouble.throttled else 1
             effort.ended = effort.troubles >= self._options.attempts
             answer = Answer("failed", "", trouble.billed or Usage(), reason=str(trouble))
             billed, effort.unsettled = trouble.billed is not None, trouble.unsettled
-            if not effort.ended:
+            self._give_up(line, line.patience.missed(trouble, time.monotonic()))
+            if not (effort.ended or line.lost):
                 wait = await self._back_off(request, line, trouble, effort)
         except Refused as refusal:
             effort.ended = True
             answer = Answer(refusal.status, "", Usage(), reason=str(refusal))
+            self._hear(line)
         except Fatal as fatal:
             self.lose(line.judge.name, str(fatal))
             answer, effort.ended, billed = Answer("failed", "", Usage()), True, False
@@ -374,21 +390,20 @@ class Asker:
         )
         if effort.ended:
             line.tally.end(answer.status, answer.reason)
-            self._listen(line, answer)
+            self._give_up(line, line.patience.ended(answer, time.monotonic()))
         if self._ledger.exhausted:
             self.stop("the disk of the output directory is full; make room and run again")
         return spent
 
-    def _listen(self, line: _Line, answer: Answer) -> None:
-        """Stop when a judge has been silent for so long that going on would only make failures."""
-        if answer.status != "failed":
-            line.silent, line.heard_at = 0, time.monotonic()
-            return
-        line.silent += 1
-        silence = time.monotonic() - line.heard_at
-        if line.silent >= _SILENT_REQUESTS and silence > _SILENT_SECONDS:
-            why = f"no answer to {line.silent} requests in a row: {answer.reason}"
-            self.lose(line.judge.name, why)
+    def _hear(self, line: _Line) -> None:
+        """A judge replied: so its server is there, and its account alive."""
+        line.patience.replied()
+        line.gate.hear()
+
+    def _give_up(self, line: _Line, reason: str) -> None:
+        """Ask a judge nothing more, if there is a reason for it."""
+        if reason:
+            self.lose(line.judge.name, reason)
 
     def _run_dry(self, line: _Line) -> None:
         """Ask a judge nothing more, for the budget is used up. This is no fault, and no stop."""
@@ -405,12 +420,15 @@ class Asker:
             self.lose(line.judge.name, f"{trouble}; the server asks to wait {wait}: go on later")
             return 0.0
         line.tally.retry(str(trouble))
+        if line.patience.is_starting(trouble):
+            return min(_STARTING_BACKOFF, _FIRST_BACKOFF * 2.0 ** (effort.calls - 1))
         backoff = jitter * min(_LONGEST_BACKOFF, _FIRST_BACKOFF * 2 ** (effort.calls - 1))
         delay = trouble.delay * (1 + 0.1 * jitter) if trouble.delay else backoff
         if not trouble.throttled:
             return delay
         line.tally.throttled += 1
-        await line.gate.pause(delay)
+        lasting = await line.gate.pause(delay)
+        self._give_up(line, line.patience.throttled(lasting, time.monotonic()))
         return 0.0
 
     async def tell(self) -> None:

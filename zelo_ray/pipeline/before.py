@@ -51,9 +51,6 @@ def look_for_batches(options: Options, panel: Sequence[Judge], watch: Watch) -> 
 
 def warn(options: Options, panel: Sequence[Judge], watch: Watch) -> None:
     """Say what will not be as one might think."""
-    names = [judge.name for judge in panel]
-    if strangers := [n for n in {**options.limits, **options.prices} if n not in names]:
-        watch.say(f"limits or prices that are not used, as the panel is another: {strangers}")
     if left := [f"--{name.replace('_', '-')}" for name in unused(options)]:
         watch.say(f"--protocol {options.protocol} does not use {', '.join(left)}")
     for name in unpriced(panel, options.prices):

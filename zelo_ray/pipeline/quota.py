@@ -63,10 +63,18 @@ class ClusterQuota:
             else:
                 return lease
 
-    async def pause(self, account: Account, seconds: float) -> None:
+    async def pause(self, account: Account, seconds: float) -> float:
+        """See `Quota`. Without an answer nothing is known to be amiss."""
+        try:
+            lasting: float = await self._find().pause.remote(account, seconds)
+        except RayError:
+            return 0.0
+        return lasting
+
+    async def hear(self, account: Account) -> None:
         """See `Quota`."""
         with contextlib.suppress(RayError):
-            await self._find().pause.remote(account, seconds)
+            await self._find().hear.remote(account)
 
 
 @contextlib.contextmanager

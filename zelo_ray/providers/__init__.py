@@ -7,14 +7,14 @@ leaves it as one of three errors; `zelo_ray.online` decides what to do about eac
 
 import hashlib
 import os
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol, cast
 from urllib.parse import urlsplit
 
-from zelo_ray.config import Options
+from zelo_ray.config import Options, meant
 from zelo_ray.pricing import unpriced
 from zelo_ray.records import Answer, Judge, Request, Status, Usage
 
@@ -52,8 +52,9 @@ class Retry(Exception):  # noqa: N818 - it names what to do, as the two below
 
     ``delay`` is the server's own wish in seconds, if it had one; ``throttled`` tells that the
     account's rate was exceeded, so that its other calls should wait as well; ``billed`` is what a
-    response without an answer in it says that it used, and ``unsettled`` tells that the call may
-    have been billed though nothing says so.
+    response without an answer in it says that it used. ``unreached`` tells that not even a
+    connection was made, and ``unsettled`` that the call may have come to the server and been
+    billed, though no response says what it used.
     """
 
     def __init__(
@@ -63,11 +64,12 @@ class Retry(Exception):  # noqa: N818 - it names what to do, as the two below
         *,
         throttled: bool = False,
         billed: Usage | None = None,
+        unreached: bool = False,
         unsettled: bool = False,
     ) -> None:
         super().__init__(reason)
         self.delay, self.throttled, self.billed = delay, throttled, billed
-        self.unsettled = unsettled
+        self.unreached, self.unsettled = unreached, unsettled
 
 
 class Refused(Exception):  # noqa: N818
@@ -265,7 +267,7 @@ def build_panel(
             if each.name in panel:
                 raise PanelError(f"judge {each.name} is named twice")
             panel[each.name] = with_options(each, options.get(each.name, {}))
-    refuse_strangers(tuple(panel.values()), options)
+    refuse_strangers("judge", list(panel), {"judge_options": options})
     return tuple(panel.values())
 
 
@@ -300,10 +302,12 @@ def panel_of(
         keys: whether each judge must be ready to be asked.
 
     Raises:
-        PanelError: a judge or one of its options is unknown, has no key, or no price for a budget.
+        PanelError: a judge or one of its options is unknown, has no key, or no price for a budget;
+            or an option is for a judge that is not on the panel.
     """
     panel = build_panel(options.judges, options.judge_options, environ)
-    refuse_strangers(panel, options.api_key_env)
+    by_judge = {name: getattr(options, name) for name in ("limits", "prices", "api_key_env")}
+    refuse_strangers("judge", [judge.name for judge in panel], by_judge)
     for judge in panel if keys else ():
         find_key(judge, options.api_key_env, environ)
         if not module(judge.provider).KEY_VARIABLES:
@@ -332,15 +336,26 @@ def refuse_unlimited(judge: Judge, name: str) -> None:
         )
 
 
-def refuse_strangers(panel: Sequence[Judge], *options: Mapping[str, Any]) -> None:
-    """Options by judge are for judges of the panel.
+def refuse_strangers(
+    what: str, names: Collection[str], options: Mapping[str, Mapping[str, Any]]
+) -> None:
+    """Options by judge are for judges of the panel: a mistyped price would leave one without.
+
+    Args:
+        what: what they are by, "judge" or "reranker".
+        names: those that take part.
+        options: by the option's name: what is given, by judge.
 
     Raises:
         PanelError: one is for another.
     """
-    names = [judge.name for judge in panel]
-    for stranger in (name for mapping in options for name in mapping if name not in names):
-        raise PanelError(f"options for {stranger!r}, but the panel is {', '.join(names)}")
+    where = " on the panel" if what == "judge" else ""
+    for option, given in options.items():
+        for stranger in (name for name in given if name not in names):
+            group = [name for name in names if name.startswith(f"{stranger}:")]
+            near = "" if group else meant(stranger, names)
+            there = near or f"; there are {', '.join(group or names) or 'none'}"
+            raise PanelError(f"{option}: no {what} {stranger!r}{where}{there}")
 
 
 def _check_url(judge: Judge) -> None:

@@ -9,6 +9,7 @@ from pydantic import BaseModel
 from zelo_ray.providers import Batches, BatchLimits, Provider, Settings
 from zelo_ray.providers.headers import limit_in, server_delay
 from zelo_ray.providers.outcome import Caller, Fault, Reading, attempt, resolved
+from zelo_ray.providers.silence import CONNECT_SECONDS
 from zelo_ray.records import Answer, Request, Status, Usage, verdict_schema
 
 if TYPE_CHECKING:
@@ -123,20 +124,20 @@ READING = Reading(read, used)
 def open_client(settings: Settings, timeout: float) -> "anthropic.AsyncAnthropic":
     """The SDK's client, which retries nothing itself. ``timeout``: seconds without any byte."""
     import anthropic  # noqa: PLC0415 - two seconds of import, paid where it is used
+    import httpx2  # noqa: PLC0415 - paid where it is used
 
     return anthropic.AsyncAnthropic(
         api_key=settings.key or "none",  # never None: the SDK would look for other credentials
         base_url=settings.base_url,
-        timeout=timeout,
+        timeout=httpx2.Timeout(timeout, connect=CONNECT_SECONDS),
         max_retries=0,
         http_client=anthropic.DefaultAioHttpClient(),
     )
 
 
 def fault(error: Exception) -> Fault | None:
-    """An exception of the SDK, or of the HTTP library below it, in no SDK's words."""
+    """An exception of the SDK about a response's status, in no SDK's words."""
     import anthropic  # noqa: PLC0415 - paid where it is used
-    import httpx2  # noqa: PLC0415 - paid where it is used
 
     if isinstance(error, anthropic.APIStatusError):
         said = error.body.get("error") if isinstance(error.body, dict) else error.body
@@ -147,8 +148,6 @@ def fault(error: Exception) -> Fault | None:
             codes=(error.type or "", error.error_code or "", *uncoded(message)),
             delay=server_delay(error.response.headers),
         )
-    if isinstance(error, anthropic.APIConnectionError | httpx2.HTTPError):
-        return Fault(0, codes=(type(error.__cause__ or error).__name__,))
     return None
 
 

@@ -155,8 +155,7 @@ class Connection:
 
 
 def fault(error: Exception) -> Fault | None:
-    """An exception of the SDK, or of the HTTP library below it, in no SDK's words."""
-    import aiohttp  # noqa: PLC0415 - paid where it is used
+    """An exception of the SDK about a response's status, in no SDK's words."""
     from google.genai import errors  # noqa: PLC0415 - paid where it is used
 
     if isinstance(error, errors.APIError):
@@ -167,8 +166,6 @@ def fault(error: Exception) -> Fault | None:
             codes=(error.status or "", *_codes(details, message)),
             delay=_delay(details, error.response.headers),
         )
-    if isinstance(error, aiohttp.ClientError):
-        return Fault(0, codes=(type(error).__name__,))
     return None
 
 

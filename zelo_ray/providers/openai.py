@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from zelo_ray.providers import Batches, BatchLimits, Provider, Settings
 from zelo_ray.providers.headers import duration, limit_in, server_delay
 from zelo_ray.providers.outcome import Caller, Fault, Reading, attempt, resolved
+from zelo_ray.providers.silence import CONNECT_SECONDS
 from zelo_ray.records import Answer, Request, Status, Usage, verdict_schema
 
 if TYPE_CHECKING:
@@ -138,20 +139,20 @@ READING = Reading(read, used)
 
 def open_client(settings: Settings, timeout: float) -> "openai.AsyncOpenAI":
     """The SDK's client, which retries nothing itself. ``timeout``: seconds without any byte."""
+    import httpx2  # noqa: PLC0415 - paid where it is used
     import openai  # noqa: PLC0415 - a second of import, paid where it is used
 
     return openai.AsyncOpenAI(
         api_key=settings.key or "none",  # never empty: the SDK would look for another
         base_url=settings.base_url,
-        timeout=timeout,
+        timeout=httpx2.Timeout(timeout, connect=CONNECT_SECONDS),
         max_retries=0,
         http_client=openai.DefaultAioHttpClient(),
     )
 
 
 def fault(error: Exception) -> Fault | None:
-    """An exception of the SDK, or of the HTTP library below it, in no SDK's words."""
-    import httpx2  # noqa: PLC0415 - paid where it is used
+    """An exception of the SDK about a response's status, in no SDK's words."""
     import openai  # noqa: PLC0415 - paid where it is used
 
     if isinstance(error, openai.APIStatusError):
@@ -162,8 +163,6 @@ def fault(error: Exception) -> Fault | None:
             codes=(error.code or "", error.type or ""),
             delay=server_delay(error.response.headers),
         )
-    if isinstance(error, openai.APIConnectionError | httpx2.HTTPError):
-        return Fault(0, codes=(type(error.__cause__ or error).__name__,))
     return None
 
 

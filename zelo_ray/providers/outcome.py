@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from zelo_ray.providers import Fatal, Refused, Retry, Settings
+from zelo_ray.providers.silence import silence
 from zelo_ray.records import Answer, Usage
 
 T = TypeVar("T")
@@ -58,7 +59,7 @@ _ECHO_LENGTH = 16
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """An unsuccessful call, in no SDK's words. Status 0: there was no HTTP response.
+    """An unsuccessful call, in no SDK's words. Status 0: a batch does not tell it.
 
     ``codes`` are the error's machine-readable words, most telling first; ``delay`` is the server's
     wish in seconds.
@@ -81,7 +82,7 @@ class Caller:
     variables: Sequence[str]
     """the environment variables that may hold the key"""
     fault: Callable[[Exception], Fault | None]
-    """turns an SDK's exception into a `Fault`; None where it is not one of the SDK's"""
+    """turns an SDK's exception into a `Fault`; None where it is about no response's status"""
     prompts: Iterable[str] | None = ()
     """texts that are kept out of the errors; None where they are not known, and so neither is
     whether a server's message holds them: then it is left out"""
@@ -137,15 +138,16 @@ async def guarded(call: Awaitable[T], caller: Caller, seconds: float | None = No
         Fatal: a person has to act.
     """
     failure: Retry | Refused | Fatal
+    seconds = seconds or caller.settings.timeout
     try:
-        async with asyncio.timeout(seconds or caller.settings.timeout):
+        async with asyncio.timeout(seconds):
             return await call
     except UnicodeEncodeError:
         failure = Refused(f"{caller.name}: the prompt holds characters that cannot be sent")
-    except (TimeoutError, OSError, json.JSONDecodeError, UnicodeDecodeError) as error:
-        failure = Retry(f"{caller.name}: no answer ({type(error).__name__})")
+    except (json.JSONDecodeError, UnicodeDecodeError):
+        failure = Retry(f"{caller.name}: an answer that cannot be read", unsettled=True)
     except Exception as error:  # noqa: BLE001 - an SDK may raise anything, and nothing of it may leave
-        failure = _failure(error, caller)
+        failure = _failure(error, caller, seconds)
     raise failure
 
 
@@ -185,8 +187,9 @@ def answered(said: str | Mapping[str, Any] | None, name: str, reading: Reading) 
             billed = reading.usage(found)
     except MALFORMED:
         pass
+    billed = None if billed == Usage() else billed
     return Retry(
-        f"{name}: a response without an answer in it", billed=None if billed == Usage() else billed
+        f"{name}: a response without an answer in it", billed=billed, unsettled=billed is None
     )
 
 
@@ -221,10 +224,13 @@ def judged(fault: Fault, caller: Caller) -> Retry | Refused | Fatal:
     return Refused(f"{name}: {detail}", "filtered" if filtered else "failed")
 
 
-def _failure(error: Exception, caller: Caller) -> Retry | Refused | Fatal:
+def _failure(error: Exception, caller: Caller, seconds: float) -> Retry | Refused | Fatal:
     try:
         if found := caller.fault(error):
             return judged(found, caller)
+        if why := silence(error, seconds):
+            told = f"{caller.name}: {why.reason}"
+            return Retry(told, unreached=why.unreached, unsettled=not why.unreached)
     except Exception as another:  # noqa: BLE001 - an error in a form that no server should give it
         error = another
     at = traceback.extract_tb(error.__traceback__)[-1]

@@ -21,6 +21,7 @@ from zelo_ray.providers import (
     Settings,
     find_key,
     module,
+    refuse_strangers,
     refuse_unlimited,
     with_options,
 )
@@ -82,7 +83,9 @@ def arms_of(options: BakeoffOptions, environ: Mapping[str, str], *, run_id: str)
                 f"reranker {label} is named twice; write NAME={spec} to tell them apart"
             )
         specs[label] = spec
-    _refuse_strangers(options, specs)
+    names = ("reranker_options", "num_gpus")
+    own = {name: getattr(options, name) for name in names}
+    refuse_strangers("reranker", specs, {**_by_arm(options), **own})
     arms = []
     for name, spec in specs.items():
         arm = _arm(name, spec, options.reranker_options.get(name, {}))
@@ -181,15 +184,6 @@ def _ready(
         own = {"version": local.fingerprint_of(judge)}
         return replace(judge, options={**judge.options, **own})
     return judge
-
-
-def _refuse_strangers(options: BakeoffOptions, names: Mapping[str, str]) -> None:
-    given = {**_by_arm(options)}
-    given |= {"reranker_options": options.reranker_options, "num_gpus": options.num_gpus}
-    for option, by_arm in given.items():
-        for stranger in (name for name in by_arm if name not in names):
-            there = ", ".join(names) or "none"
-            raise PanelError(f"{option} for {stranger!r}, but the rerankers are {there}")
 
 
 def _refuse_equals(arms: list[Arm]) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from zelo_ray.providers import Settings
 from zelo_ray.providers.headers import server_delay
 from zelo_ray.providers.outcome import Caller, Fault, Reading, attempt, resolved
+from zelo_ray.providers.silence import CONNECT_SECONDS
 from zelo_ray.records import Answer, Judge, Request, Usage
 from zelo_ray.rerankers.answers import answer_of, placed
 
@@ -92,7 +93,8 @@ class Hosted:
             key = self._settings.key
             self._session = aiohttp.ClientSession(
                 headers={} if key == _KEYLESS else {"Authorization": f"Bearer {key}"},
-                timeout=aiohttp.ClientTimeout(total=None),  # whoever awaits the call has one
+                # whoever awaits the call has one for the whole of it
+                timeout=aiohttp.ClientTimeout(sock_connect=CONNECT_SECONDS),
                 connector=aiohttp.TCPConnector(limit=0),
             )
         async with self._session.post(
@@ -144,9 +146,7 @@ class _Unsuccessful(Exception):  # noqa: N818 - it goes no further than to `_fau
 
 
 def _fault(error: Exception) -> Fault | None:
-    """An unsuccessful response, or an exception of the HTTP library."""
-    import aiohttp  # noqa: PLC0415 - paid where it is used
-
+    """An unsuccessful response."""
     if isinstance(error, _Unsuccessful):
         try:
             said = json.loads(error.text)
@@ -159,8 +159,6 @@ def _fault(error: Exception) -> Fault | None:
         message = next((text for text in messages if isinstance(text, str)), "")
         codes = [str(fields.get(name) or "") for name in ("code", "error_type", "type")]
         return Fault(error.status, message, codes, server_delay(error.headers))
-    if isinstance(error, aiohttp.ClientError):
-        return Fault(0, codes=(type(error).__name__,))
     return None
 
 

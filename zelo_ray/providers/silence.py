@@ -1,0 +1,97 @@
+"""Why a call has no response, in plain words, whatever HTTP library and SDK it went through.
+
+They wrap what the system says in classes of their own, of which some are misleading: a refused
+connection is a timeout in one SDK. So the whole chain of causes is looked through.
+"""
+
+import errno
+import os
+import socket
+import ssl
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+CONNECT_SECONDS = 10.0
+"""How long a connection may take to be made. A call's own time begins after it."""
+
+_BY_NUMBER = {
+    errno.ECONNREFUSED: "connection refused",
+    errno.ECONNRESET: "connection reset",
+    errno.ETIMEDOUT: "no connection in time",
+    errno.EHOSTUNREACH: "no route to the host",
+    errno.ENETUNREACH: "no route to the network",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """Why there was no response, and whether not even a connection: then nothing was sent."""
+
+    reason: str
+    unreached: bool
+
+
+def silence(error: BaseException, seconds: float) -> Silence | None:
+    """Why a call has no response; None if the error is about something else.
+
+    Args:
+        error: what it ended in.
+        seconds: how long it was given.
+    """
+    import aiohttp  # noqa: PLC0415 - paid where it is used
+    import httpx2  # noqa: PLC0415 - paid where it is used
+
+    chain = list(_causes(error))
+    unmade = (
+        aiohttp.ClientConnectorError,
+        aiohttp.ConnectionTimeoutError,
+        aiohttp.ServerFingerprintMismatch,
+        aiohttp.InvalidURL,
+        socket.gaierror,
+    )
+    unreached = any(isinstance(each, unmade) for each in chain)
+    for each in reversed(chain):  # what the system says lies deepest
+        if reason := _reason(each):
+            return Silence(reason, unreached)
+    if any(isinstance(each, TimeoutError) for each in chain):
+        return Silence(f"no answer within {seconds:g} s", unreached)
+    about = (OSError, aiohttp.ClientError, httpx2.HTTPError)
+    if not any(isinstance(each, about) for each in chain):
+        return None
+    return Silence(f"no answer ({type(chain[-1]).__name__})", unreached)
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    seen = set[int]()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__
+
+
+def _reason(error: BaseException) -> str:
+    """What one error of the chain says by itself; empty if nothing that a person understands."""
+    import aiohttp  # noqa: PLC0415 - paid where it is used
+
+    reason = ""
+    match error:
+        case socket.gaierror():
+            reason = "host name not known"
+        case ssl.SSLCertVerificationError():
+            reason = f"certificate not valid ({error.verify_message})"
+        case ssl.SSLError():
+            said = (error.reason or "?").replace("_", " ").lower()
+            reason = f"no TLS connection ({said})"
+        case aiohttp.ServerFingerprintMismatch():
+            reason = "certificate not valid"
+        case aiohttp.ConnectionTimeoutError():
+            reason = f"no connection within {CONNECT_SECONDS:g} s"
+        case aiohttp.ServerDisconnectedError() | aiohttp.ClientPayloadError():
+            reason = "connection closed before the answer was whole"
+        case aiohttp.ClientResponseError():
+            reason = "an answer that is no HTTP"
+        case ConnectionResetError() | BrokenPipeError():
+            reason = "connection reset"
+        case OSError() if error.errno:
+            reason = _BY_NUMBER.get(error.errno) or os.strerror(error.errno).lower()
+    return reason
