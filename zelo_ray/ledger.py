@@ -33,6 +33,7 @@ from zelo_ray.formats.wording import counted
 from zelo_ray.records import Reply
 
 FOLDER = "replies"
+_NEEDED = ("key", "judge", "status", "final", "run_id", "output_tokens", "limit")
 _LOCAL_BYTES = 64 * 2**20  # a segment larger than this is left and a new one begun
 _OBJECT_BYTES = 2**20  # smaller, as an object is uploaded whole each time until it is left
 _RESERVE_BYTES = 4 * 2**20  # room for the answers in flight when a disk fills up
@@ -182,7 +183,7 @@ class Ledger:
         segment, start = self._writer.append(b"".join(lines))
         rivals: dict[bytes, list[_Place]] = {}
         for reply, line in zip(replies, lines, strict=True):
-            row = {name: getattr(reply, name) for name in ("key", "status", "final", "run_id")}
+            row = {name: getattr(reply, name) for name in _NEEDED}
             self._enter(row, segment, start, len(line), rivals)
             start += len(line)
         self._read_to[segment] = start
