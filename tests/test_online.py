@@ -235,6 +235,7 @@ def test_retries_are_counted_and_one_row_is_kept(fakes, environ, tmp_path):
     asker = ask([POOL], tmp_path, key_for(environ, "openai"))
     (tally,) = asker.tallies.values()
     assert (tally.retries, tally.throttled, tally.answered) == (12, 0, 6)
+    assert "503" in tally.trouble.reason
     assert len(fakes.journal) == 18
     assert [(row.status, row.attempts) for row in asker.books] == [("ok", 3)] * REQUESTS
 

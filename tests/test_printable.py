@@ -1,6 +1,7 @@
 """What others chose (ids, names, reasons, files) is seen on a terminal, and never steers it."""
 
 import argparse
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -99,11 +100,14 @@ def test_batches_are_listed_printably(tmp_path):
 
 
 def test_explanations_are_printable(tmp_path):
-    pool = pool_of(query_id=HOSTILE)
-    results_of(tmp_path, [pool])
-    lines = explain(str(tmp_path), HOSTILE, "d3").splitlines()
-    assert lines
-    assert not any(line.startswith("zelo-ray") for line in lines)
+    pool = pool_of()
+    first, *others = pool.documents
+    hostile = replace(pool, documents=(replace(first, id=HOSTILE), *others))
+    results_of(tmp_path, [hostile])
+    for doc_id in (HOSTILE, "d3"):
+        lines = explain(str(tmp_path), "q1", doc_id).split("\n")
+        assert any(map(judged, lines))
+        assert not any(set(line) & STEERING for line in lines)
 
 
 def test_conversions_and_comparisons_are_told_printably(tmp_path):

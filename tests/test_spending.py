@@ -304,6 +304,9 @@ def test_a_cap_is_never_exceeded(pilot: Stage, capped: Stage, plain: Plain) -> N
     assert capped.status == 3, capped.printed
     assert 0.8 * cap_of(plain) < capped.billed <= cap_of(plain)
     assert summary(capped.out)["dollars"] == exactly(capped.billed - pilot.billed)
+    shown = re.findall(r"\$([\d.]+) of \$([\d.]+)", capped.printed)[-1]
+    assert pilot.billed < float(shown[0]) <= float(shown[1]) == cap_of(plain)
+    assert "is used up" in capped.printed.partition("stopped: ")[2]
     assert summary(capped.out)["dollars_in_all"] == exactly(capped.billed)
     missing = failures(capped.out)
     assert capped.votes.total() + len(missing) == 3 * REQUESTS
