@@ -88,7 +88,7 @@ def table(out, name):
 
 
 def test_arms_of_all_kinds_and_every_failure_is_seen_also_after_a_kill(tmp_path, server):
-    """Seven arms: three fail on some queries or on all, and no other is the worse for it."""
+    """Eight arms: four fail on some queries or on all, and no other is the worse for it."""
     (tmp_path / "mine.py").write_text(CUSTOM)
     out = tmp_path / "out"
     config = {
@@ -98,6 +98,7 @@ def test_arms_of_all_kinds_and_every_failure_is_seen_also_after_a_kill(tmp_path,
         "rerankers": [
             *("original", "bm25", "squared=mine:Overlap", "mine:moody"),
             *("mine:deadly", "cohere:rerank-v5.0-pro", "voyage:rerank-2.5"),
+            "gone=rerank:m@http://127.0.0.1:1",
         ],
         "reranker_options": {"squared": {"power": 2.0}},
         "limits": {"cohere:rerank-v5.0-pro": {"rpm": 200, "concurrency": 1}},
@@ -123,6 +124,9 @@ def test_arms_of_all_kinds_and_every_failure_is_seen_also_after_a_kill(tmp_path,
     assert told["cohere:rerank-v5.0-pro"]["answered"] == 29
     assert told["voyage:rerank-2.5"]["answered"] == 0
     assert "VOYAGE_API_KEY" in told["voyage:rerank-2.5"]["note"]
+    assert told["gone"]["note"].startswith(
+        "rerank:m@http://127.0.0.1:1: connection refused, 3 times"
+    )
     assert told["mine:deadly"]["note"] == "its process died again and again"
     failures = table(out, "failures")
     moody = {row["query_id"]: row for row in failures if row["run"] == "mine:moody"}

@@ -1,12 +1,14 @@
 """Batches through the real SDKs, against providers that lose, expire, cancel and cut them short."""
 
 import asyncio
+import socket
 from collections import Counter
 
 import pytest
 
 from tests import builders
 from tests.builders import THREE, ask, pool_of, send_away
+from tests.crash import URLS
 from tests.fakes import Fakes, Fault
 from zelo_ray.batch import Batcher, submit
 from zelo_ray.batch.parts import Part, Parts
@@ -54,6 +56,21 @@ def test_a_later_round_goes_on_without_a_judge_that_was_lost(fakes, environ, tmp
     assert not any(step.missing for step in steps)
     grades = [each for step in steps for each in step.judgments if isinstance(each, Grade)]
     assert len(grades) == sum(min(5, len(pool.documents)) for pool in POOLS)
+
+
+@pytest.mark.parametrize("provider", THREE)
+def test_a_provider_that_cannot_be_reached_holds_no_batch_to_look_for(
+    environ, tmp_path, monkeypatch, provider
+):
+    """To look for one would go on for ever."""
+    monkeypatch.setattr(submit, "_CREATIONS", 1)
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        monkeypatch.setenv(URLS[provider], f"http://127.0.0.1:{bound.getsockname()[1]}")
+        (away,) = send_away(POOLS, tmp_path, key_for(environ, provider)).values()
+    assert away.stopped.startswith("no batch could be created: ")
+    assert away.stopped.endswith(": connection refused")
+    assert [part.state for part in Parts(str(tmp_path))] == ["void"]
 
 
 @pytest.mark.parametrize("provider", THREE)

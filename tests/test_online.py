@@ -4,6 +4,7 @@ import asyncio
 import errno
 import gc
 import re
+import socket
 import time
 from collections import Counter
 from types import SimpleNamespace
@@ -26,14 +27,15 @@ from tests.builders import (
 )
 from tests.fakes import Fakes, Fault
 from zelo_ray import ledger as ledger_module
-from zelo_ray import online, providers
+from zelo_ray import online, patience, providers
 from zelo_ray.bookkeeping import Tally, money, over_sweeps
 from zelo_ray.budget import Budget
 from zelo_ray.ledger import Ledger, read_rows
+from zelo_ray.limiter import Account, OwnQuota
 from zelo_ray.online import Asker
 from zelo_ray.protocols import advance, samre, zelo, zelo_graded
 from zelo_ray.protocols import module as protocol_module
-from zelo_ray.providers import PanelError, build_panel
+from zelo_ray.providers import PanelError, Retry, build_panel, fingerprint
 from zelo_ray.records import Answer, Document, Grade, Pool, Usage
 
 POOL = pool_of()
@@ -605,6 +607,107 @@ def test_a_limit_that_is_too_high_is_felt_once_and_for_all(environ, tmp_path, mo
         assert {row.status for row in asker.books} == {"ok"}
         assert fakes.outcomes["throttled"] > 0
         assert sum(model["early"] for model in fakes.traffic.models.values()) == 0
+
+
+def test_an_account_that_gives_nothing_but_429s_ends_the_judge(fakes, environ, tmp_path):
+    fakes.faults = [Fault("429")]
+    job = {"patience": 0.3, "limits": {"openai:gpt-6-luna": {"concurrency": 2}}}
+    asker = ask([POOL], tmp_path, key_for(environ, "openai"), **job)
+    assert asker.stopped.startswith("openai:gpt-6-luna: nothing but 429 (rate limit) for ")
+    assert "--patience" in asker.stopped
+    assert asker.books == []
+    spared = ask([POOL], tmp_path, key_for(environ, "openai"), allow_missing_judges=True, **job)
+    assert spared.stopped == ""
+    assert "nothing but 429" in spared.lost["openai:gpt-6-luna"]
+
+
+def test_429s_go_on_for_as_long_as_somebody_of_ours_gets_answers(fakes, environ, tmp_path):
+    """Here another run on the cluster, with the same key."""
+    fakes.faults = [Fault("429", times=8)]
+    shared = OwnQuota()
+
+    async def run():
+        panel, ledger = build_panel(("openai",), {}, environ), Ledger(str(tmp_path), "run")
+        options = options_of(out=str(tmp_path), patience=0.05)
+        fields = {"ledger": ledger, "environ": environ, "run_id": "run", "quota": shared}
+        asker = Asker(options, panel, panel, **fields)
+        account = Account(f"openai:gpt-6-luna {fingerprint(environ['OPENAI_API_KEY'])}")
+
+        async def hear():
+            while True:
+                await shared.hear(account)
+                await asyncio.sleep(0.005)
+
+        hearing = asyncio.create_task(hear())
+        await asker.fill(pool_of((0, 1)))
+        hearing.cancel()
+        await asker.aclose()
+        ledger.close()
+        return asker
+
+    asker = asyncio.run(run())
+    assert asker.stopped == ""
+    assert fakes.outcomes["429"] >= 8
+
+
+@pytest.fixture
+def dead():
+    """The URL of a server at whose port nobody listens."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{bound.getsockname()[1]}/v1"
+
+
+def test_a_dead_server_named_by_its_url_ends_its_judge_after_three_tries(dead, tmp_path):
+    judge = f"openai:m@{dead}"
+    asker = ask([POOL], tmp_path, {}, judges=(judge,), attempts=1)
+    assert asker.stopped.startswith(f"{judge}: connection refused, 3 times in ")
+    assert asker.tallies[judge].retries == 2  # by the one request that went ahead
+    assert asker.books == []
+
+
+@pytest.mark.parametrize("fault", ["no_model", "wrong_key"])
+def test_a_server_that_knows_no_such_model_or_key_is_asked_once(tmp_path, fault):
+    with Fakes(["openai"], key="none", faults=[Fault(fault)]) as fakes:
+        judge = f"openai:m@{fakes.urls['openai']}"
+        asker = ask([POOL], tmp_path, {}, judges=(judge,))
+        assert len(fakes.journal) == 1
+    assert asker.stopped.startswith(f"{judge}: ")
+    assert asker.books == []
+
+
+def test_the_first_request_to_a_server_named_by_its_url_goes_alone(tmp_path):
+    with Fakes(["openai"], key="none", latency=0.02, faults=[Fault("503", total=2)]) as fakes:
+        judge = f"openai:m@{fakes.urls['openai']}"
+        asker = ask([POOL], tmp_path, {}, judges=(judge,))
+        first, *others = [entry for entry in fakes.journal if entry["status"] == 200]
+        assert all(entry["arrived"] >= first["finished"] for entry in others)
+        assert [entry["status"] for entry in fakes.journal][:3] == [503, 503, 200]
+    assert len(asker.books) == REQUESTS
+
+
+def test_a_provider_that_cannot_be_reached_ends_its_judge_soon(
+    dead, tmp_path, monkeypatch, environ
+):
+    monkeypatch.setenv("OPENAI_BASE_URL", dead)
+    monkeypatch.setattr(patience, "_UNREACHED_SECONDS", 0.2)
+    asker = ask([POOL], tmp_path, key_for(environ, "openai"), attempts=1)
+    assert re.match(r"openai:gpt-6-luna: connection refused, .*; check the network", asker.stopped)
+    assert asker.books == []
+
+
+def test_a_server_that_just_starts_costs_no_attempt(odd):
+    calls = []
+
+    async def send(request):
+        calls.append(request)
+        if len(calls) < 9:
+            raise Retry("odd:m: connection refused", unreached=True)
+        return Answer("ok", verdict(0.5), Usage(100, 10), "m")
+
+    asker = odd(send)
+    assert asker.stopped == ""
+    assert [(row.status, row.attempts) for row in asker.books] == [("ok", 9)]
 
 
 def test_a_days_requests_that_are_used_up_stop_the_judge(fakes, environ, tmp_path):

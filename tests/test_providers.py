@@ -3,7 +3,6 @@
 import asyncio
 import os
 import pickle
-import socket
 import subprocess
 import sys
 import time
@@ -331,14 +330,6 @@ def test_what_a_response_without_an_answer_was_billed(fakes, provider):
 @pytest.mark.parametrize("provider", NAMES)
 def test_a_silent_server(fakes, provider):
     assert isinstance(ask(fakes, provider, Fault("timeout"), timeout=1.0), Retry)
-
-
-@pytest.mark.parametrize("provider", NAMES)
-def test_nobody_listens(provider):
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{free.getsockname()[1]}"
-        assert isinstance(send(request_for(provider), Settings(KEY, url, 2)), Retry)
 
 
 @pytest.mark.parametrize("provider", NAMES)

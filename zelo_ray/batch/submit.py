@@ -167,7 +167,7 @@ class Sender:
                 batch = await line.client.create(lines, line.judge.model, part.mark)
             except Retry as trouble:
                 if not trouble.throttled:
-                    if await self._find(line, part):
+                    if not trouble.unreached and await self._find(line, part):
                         return True
                     if station.stopped or line.lost:  # not known: the next run looks for it
                         return False
