@@ -12,7 +12,7 @@ import numpy as np
 from scipy.optimize import nnls
 
 from zelo_ray.config import Options
-from zelo_ray.ledger import read_rows
+from zelo_ray.ledger import spent_in
 from zelo_ray.pricing import price
 from zelo_ray.providers import module as provider_module
 from zelo_ray.records import Judge, Reply, Usage
@@ -107,22 +107,22 @@ def estimate(
     sample, options = survey.sample(), survey.options
     books = {judge.name: _Book() for judge in survey.panel}
     wanted = {key for each in sample for asked in each.asked.values() for key, _ in asked}
-    spent, unknown = 0.0, 0
-    for row in read_rows(options.books):
-        spent += row.dollars or 0.0
-        unknown += row.dollars is None
+
+    def note(row: Reply) -> None:
         if book := books.get(row.judge):
             if row.final and row.status not in retry:
                 book.answered.add(bytes.fromhex(row.key))
             if row.key in wanted:
                 book.rows.setdefault(row.key, []).append(row)
+
+    paid = spent_in(options.books, look=note)
     forecasts = tuple(_forecast(judge, survey, sample, books[judge.name]) for judge in survey.panel)
     return Estimate(
         pools=survey.pools,
         rendered=len(sample),
         forecasts=forecasts,
-        spent=spent,
-        unknown=unknown,
+        spent=paid.dollars,
+        unknown=paid.unpriced,
         mode=options.mode,
         max_usd=options.max_usd,
     )

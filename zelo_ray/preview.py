@@ -12,7 +12,7 @@ from zelo_ray.formats.pools import InputError, Limits, find_shards, read_lines
 from zelo_ray.formats.sessions import join_sessions
 from zelo_ray.formats.wording import counted
 from zelo_ray.humans import human_grades
-from zelo_ray.ledger import Ledger
+from zelo_ray.ledger import Ledger, told_damage
 from zelo_ray.protocols import module as protocol_module
 from zelo_ray.providers import panel_of
 from zelo_ray.survey import Survey
@@ -66,6 +66,8 @@ def _estimated(options: Options, environ: Mapping[str, str]) -> tuple[Estimate, 
     if not survey.pools:
         raise InputError("the input holds no pool")
     notes = [f"{counted(bad, 'bad input line')} would be set aside."] if bad else []
+    if ledger.damaged:
+        notes += _wrapped(told_damage(ledger.damaged))
     if protocol_module(options.protocol).ROUNDS != 1:
         notes += _wrapped(
             f"What {options.protocol} asks later follows from its first replies. Without any it is "

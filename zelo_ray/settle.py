@@ -46,6 +46,8 @@ class Summary:
     """its billed answers of unknown price"""
     dollars_in_all: float = 0.0
     """spent by all runs on this ledger"""
+    damaged: int = 0
+    """lines of the ledger that are set aside"""
     absent: dict[str, str] = field(default_factory=dict)
     """judges that were asked nothing more, with the reason"""
     pilot_of: int = 0
@@ -61,7 +63,7 @@ class Summary:
     shares: list[Share] = field(default_factory=list)
     """means of the grades"""
     notes: list[str] = field(default_factory=list)
-    """what else there is to know of how judges were measured"""
+    """what else there is to know of how judges were measured, and of the ledger"""
     seconds: dict[str, float] = field(default_factory=dict)
 
     @property

@@ -14,7 +14,6 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from zelo_ray.bookkeeping import Tally
 from zelo_ray.budget import Budget, Grant
 from zelo_ray.config import Asking
-from zelo_ray.ledger import read_rows
 
 _REJOINING_SECONDS = 2.0  # in which spenders tell a desk that died what they have spent
 _REBIRTHS = 4  # of an actor in a row without an answer: what kills it will kill it again
@@ -105,18 +104,16 @@ class _Gauges:
                 self._limits.set(rate, {"judge": judge, "limit": limit})
 
 
-def open_desk(options: Asking, spent: float | None = None) -> Any:
+def open_desk(options: Asking, spent: float) -> Any:
     """The desk of a run, on the node of its driver; it comes back if it dies.
 
     Args:
         options: of the job.
-        spent: dollars of its budget; None: all that the ledger tells.
+        spent: dollars of its budget.
     """
-    if spent is None and options.max_usd is not None:
-        spent = sum(row.dollars or 0.0 for row in read_rows(options.books))
     here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
     actor: Any = Desk
-    return actor.options(scheduling_strategy=here).remote(options.max_usd, spent or 0.0)
+    return actor.options(scheduling_strategy=here).remote(options.max_usd, spent)
 
 
 class DeskTill:
