@@ -112,11 +112,18 @@ def test_arms_of_all_kinds_and_every_failure_is_seen_also_after_a_kill(tmp_path,
         time.sleep(0.02)
     assert run.poll() is None
     kill_tree(run)
+    held = {path: path.read_bytes() for path in (out / "replies").glob("*.jsonl")}
+    harmed = next(
+        path for path, data in held.items() if data.count(b'"ok"') and b"rerank" not in data
+    )
+    harmed.write_bytes(held[harmed].replace(b'"ok"', b'"oj"', 1))
     status, printed = finish(start(tmp_path, environ, config))
     assert status == 3, printed
     assert "Traceback" not in printed
     assert "a-wrong-key" not in printed
     assert "raylet" not in printed
+    assert printed.count("the ledger holds 1 damaged line, which is set aside") == 2
+    assert json.loads((out / "run.json").read_text())["summary"]["damaged"] == 1
     told = {
         arm["name"]: arm for arm in json.loads((out / "run.json").read_text())["summary"]["arms"]
     }

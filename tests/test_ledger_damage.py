@@ -7,10 +7,12 @@ import orjson
 import pyarrow.dataset
 import pytest
 
-from tests.builders import reply_to
+from tests.builders import ask, pool_of, reply_to
+from tests.builders import line_of as line_of_pool
 from zelo_ray import ledger as ledger_module
+from zelo_ray.cli import main
 from zelo_ray.formats.segments import line_of
-from zelo_ray.ledger import Damaged, Ledger, LedgerError, Spent, read_rows, spent_in, told
+from zelo_ray.ledger import Damaged, Ledger, LedgerError, Spent, read_rows, spent_in, told_damage
 
 
 def keys(*numbers):
@@ -309,7 +311,7 @@ def test_a_segment_of_a_later_format_is_left_alone_and_named(tmp_path):
 
 def test_what_a_damaged_line_cost_counts_as_the_dearest_row(tmp_path):
     fill(tmp_path, *(reply_to(i, dollars=cost) for i, cost in enumerate([0.25, 1.0, None, 0.5])))
-    assert spent_in(str(tmp_path)) == Spent(1.75, 1)
+    assert spent_in(str(tmp_path)) == Spent(1.75, unpriced=1)
     (segment,) = segments_of(tmp_path)
     fill(tmp_path, reply_to(9, dollars=0.125, run_id="mine"))
     lines = segment.read_bytes().splitlines(keepends=True)
@@ -324,12 +326,43 @@ def test_what_a_damaged_line_cost_counts_as_the_dearest_row(tmp_path):
 
 def test_damage_is_told_in_a_sentence_that_names_three_places():
     lines = [Damaged(f"/data/out/replies/{name}.v2.jsonl", 1234) for name in "abcd"]
-    assert told(lines[:1]) == (
+    assert told_damage(lines[:1]) == (
         "the ledger holds 1 damaged line, which is set aside and asked again: "
         "replies/a.v2.jsonl at byte 1,234"
     )
-    assert told(lines) == (
+    assert told_damage(lines) == (
         "the ledger holds 4 damaged lines, which are set aside and asked again: "
         + "; ".join(f"replies/{name}.v2.jsonl at byte 1,234" for name in "abc")
         + "; …"
     )
+
+
+def test_a_dry_run_tells_damage_and_counts_its_price(tmp_path, capsys):
+    (tmp_path / "in.jsonl").write_bytes(line_of_pool(pool_of(range(4))) + b"\n")
+    out = tmp_path / "out"
+    fill(out, reply_to(1, dollars=2.0), reply_to(2, dollars=0.5))
+    (segment,) = segments_of(out)
+    segment.write_bytes(segment.read_bytes()[:-2] + b"!\n")
+    command = ["annotate", str(tmp_path / "in.jsonl"), "--out", str(out), "--judges", "openai"]
+    assert main([*command, "--dry-run", "--max-usd", "4.000001"]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "$4.00 spent so far" in printed
+    assert (
+        f"1 damaged line, which is set aside and asked again: replies/{segment.name} at" in printed
+    )
+    assert "--max-usd 4 will stop the run before its end" in printed
+
+
+def test_a_reply_that_is_damaged_while_it_is_settled_is_missing_and_not_fatal(tmp_path):
+    from zelo_ray.pipeline import Settle
+    from zelo_ray.pipeline.rows import Job
+
+    pool = pool_of(range(4))
+    panel, options = ask([pool], tmp_path, {}, judges=("offline:bm25",)).job
+    settle = Settle(Job(options, panel, "run", frozenset()), None)
+    lines = [{"file": "in.jsonl", "number": 1, "raw": line_of_pool(pool)}]
+    block = pyarrow.Table.from_pylist(lines)
+    assert settle(block)["missing"].to_pylist() == [0]
+    (segment,) = segments_of(tmp_path)
+    segment.write_bytes(segment.read_bytes().replace(b'"ok"', b'"no"', 1))
+    assert settle(block)["missing"].to_pylist() == [1]

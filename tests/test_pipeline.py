@@ -131,6 +131,8 @@ def troubled(tmp_path_factory: pytest.TempPathFactory) -> Troubled:
     with crash.fakes(folder, *faults) as environ:
         before = crash.finish(crash.annotate(given, out, environ, *patience))
     shutil.copytree(out, folder / "first")
+    segment = max((out / "replies").glob("*.jsonl"), key=lambda path: path.stat().st_size)
+    segment.write_bytes(segment.read_bytes().replace(b'"ok"', b'"oj"', 1))
     with crash.fakes(folder) as environ:
         again = (*patience, "--retry-failures")
         after = crash.finish(crash.annotate(pools, out, environ, *again))
@@ -159,6 +161,15 @@ def test_failures_are_asked_for_again(troubled: Troubled) -> None:
     status, printed = troubled.second
     assert status == 0, printed
     assert troubled.votes == POOLS * 40 * 3
+
+
+def test_a_damaged_line_of_the_ledger_is_told_before_and_after_and_asked_again(
+    troubled: Troubled,
+) -> None:
+    _, printed = troubled.second
+    assert printed.count("the ledger holds 1 damaged line, which is set aside") == 2
+    run = json.loads((troubled.out.parent / "out" / "run.json").read_text())
+    assert run["summary"]["damaged"] == 1
 
 
 def test_bad_lines_are_set_aside_and_the_rest_goes_on(troubled: Troubled) -> None:

@@ -12,9 +12,8 @@ import numpy as np
 from scipy.optimize import nnls
 
 from zelo_ray.config import Options
-from zelo_ray.exposure import exposed
 from zelo_ray.gate import OVERHEAD
-from zelo_ray.ledger import read_rows
+from zelo_ray.ledger import spent_in
 from zelo_ray.pricing import price
 from zelo_ray.protocols.texts import BYTES_PER_TOKEN
 from zelo_ray.providers import module as provider_module
@@ -114,33 +113,35 @@ def estimate(
     survey: Survey,
     *,
     retry: Collection[str] = ("failed",),
+    maybe: float = 0.0,
 ) -> Estimate:
     """What is left to ask of the surveyed input, and what it will take.
 
     Args:
         survey: has seen all of the input.
         retry: statuses of replies in the ledger that are to be asked again.
+        maybe: US dollars that may have been billed for calls that were cut off.
     """
     sample, options = survey.sample(), survey.options
     books = {j.name: _Book(j.options.get("max_output_tokens") or 0) for j in survey.panel}
     wanted = {key for each in sample for asked in each.asked.values() for key, _ in asked}
-    spent, unknown = 0.0, 0
-    for row in read_rows(options.books):
-        spent += row.dollars or 0.0
-        unknown += row.dollars is None
+
+    def note(row: Reply) -> None:
         if book := books.get(row.judge):
             if row.final and row.status not in retry and not 0 < row.cut_at < book.limit:
                 book.answered.add(bytes.fromhex(row.key))
             if row.key in wanted:
                 book.rows.setdefault(row.key, []).append(row)
+
+    paid = spent_in(options.books, look=note)
     forecasts = tuple(_forecast(judge, survey, sample, books[judge.name]) for judge in survey.panel)
     return Estimate(
         pools=survey.pools,
         rendered=len(sample),
         forecasts=forecasts,
-        spent=spent,
-        unknown=unknown,
-        maybe=exposed(options.books),
+        spent=paid.dollars,
+        unknown=paid.unpriced,
+        maybe=maybe,
         mode=options.mode,
         max_usd=options.max_usd,
     )

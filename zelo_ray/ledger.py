@@ -268,7 +268,9 @@ class Spent:
     """US dollars that a ledger holds, and its answers of unknown price besides."""
 
     dollars: float = 0.0
-    """of all runs; what a damaged line cost is not known, and counts as the dearest of the rows"""
+    """of all runs, with those of damage"""
+    of_damage: float = 0.0
+    """what damaged lines cost is not known: each reply in them counts as the dearest row"""
     unpriced: int = 0
     of_run: float = 0.0
     unpriced_of_run: int = 0
@@ -299,11 +301,12 @@ def spent_in(books: str, run_id: str = "", look: Callable[[Reply], object] | Non
         spent.unpriced_of_run += own and dollars is None
         if look:
             look(reply_of(row))
-    spent.dollars += dearest * sum(each.replies for each in spent.damaged)
+    spent.of_damage = dearest * sum(each.replies for each in spent.damaged)
+    spent.dollars += spent.of_damage
     return spent
 
 
-def told(damaged: Sequence[Damaged]) -> str:
+def told_damage(damaged: Sequence[Damaged]) -> str:
     """What there is to say of damaged lines, in a sentence."""
     places = [
         f"{FOLDER}/{each.segment.rpartition('/')[2]} at byte {each.byte:,}"

@@ -5,7 +5,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from tempfile import TemporaryDirectory
 
-from zelo_ray.batch.parts import Parts
+from zelo_ray.batch.parts import Parts, in_doubt
 from zelo_ray.bookkeeping import maybe_billed, money, retried
 from zelo_ray.config import Options
 from zelo_ray.estimate import Estimate, Forecast, Spread, estimate
@@ -13,7 +13,7 @@ from zelo_ray.formats.pools import InputError, Limits, find_shards, read_lines
 from zelo_ray.formats.sessions import join_sessions
 from zelo_ray.formats.wording import counted
 from zelo_ray.humans import human_grades
-from zelo_ray.ledger import Ledger
+from zelo_ray.ledger import Ledger, told_damage
 from zelo_ray.protocols import module as protocol_module
 from zelo_ray.providers import panel_of
 from zelo_ray.survey import Survey
@@ -68,6 +68,8 @@ def _estimated(options: Options, environ: Mapping[str, str]) -> tuple[Estimate, 
     if not survey.pools:
         raise InputError("the input holds no pool")
     notes = [f"{counted(bad, 'bad input line')} would be set aside."] if bad else []
+    if ledger.damaged:
+        notes += _wrapped(told_damage(ledger.damaged))
     if protocol_module(options.protocol).ROUNDS != 1:
         notes += _wrapped(
             f"What {options.protocol} asks later follows from its first replies. Without any it is "
@@ -75,7 +77,7 @@ def _estimated(options: Options, environ: Mapping[str, str]) -> tuple[Estimate, 
         )
     if lying := sum(part.requests for part in Parts(options.books) if part.is_open):
         notes.append(f"{lying:,} of the requests that are left lie in batches already.")
-    return estimate(survey, retry=retried(options)), notes
+    return estimate(survey, retry=retried(options), maybe=in_doubt(options.books)), notes
 
 
 def lines(estimate: Estimate, *, pilot: bool = True) -> list[str]:

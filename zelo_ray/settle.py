@@ -46,6 +46,10 @@ class Summary:
     """its billed answers of unknown price"""
     dollars_in_all: float = 0.0
     """spent by all runs on this ledger"""
+    maybe_dollars: float = 0.0
+    """what all runs may have been billed besides, at most, for calls that were cut off"""
+    damaged: int = 0
+    """lines of the ledger that are set aside"""
     absent: dict[str, str] = field(default_factory=dict)
     """judges that were asked nothing more, with the reason"""
     pilot_of: int = 0
@@ -61,7 +65,7 @@ class Summary:
     shares: list[Share] = field(default_factory=list)
     """means of the grades"""
     notes: list[str] = field(default_factory=list)
-    """what else there is to know of how judges were measured"""
+    """what else there is to know of how judges were measured, and of the ledger"""
     seconds: dict[str, float] = field(default_factory=dict)
 
     @property

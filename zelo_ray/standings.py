@@ -11,6 +11,7 @@ from zelo_ray.bakeoff import Outcome
 from zelo_ray.bakeoff.verdicts import turned, verdict
 from zelo_ray.display import dollars
 from zelo_ray.formats.wording import printable
+from zelo_ray.ledger import told_damage
 from zelo_ray.records import Comparison, Mean
 
 _SENTENCES = 8
@@ -30,6 +31,8 @@ def standings(outcome: Outcome, width: int = 160) -> Iterator[Table | str]:
     yield f"Means over {queries:,} queries with {sure}. {_labels(outcome)}"
     yield ""
     yield from _differences(outcome)
+    if outcome.damaged:
+        yield told_damage(outcome.damaged)
     for entry in outcome.entries:
         ranked = outcome.answered_by(entry.name)
         why = entry.note.removeprefix(f"{entry.name}: ")

@@ -40,6 +40,7 @@ def describe(
         "measures": [str(each) for each in outcome.measures],
         "leading": outcome.leading,
         "label_draws": outcome.draws,
+        "damaged": len(outcome.damaged),
         "seconds": dict(seconds),
     }
     told = {"complete": outcome.complete, "summary": summary}

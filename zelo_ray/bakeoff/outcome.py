@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from zelo_ray.ledger import Damaged
 from zelo_ray.measures import Measure, Ranking, Truth
 from zelo_ray.records import Comparison, Mean, Status
 
@@ -92,6 +93,8 @@ class Outcome:
     """of the labels; 0 if they are taken as they are"""
     confidence: float
     """of all intervals"""
+    damaged: list[Damaged] = field(default_factory=list)
+    """lines of the ledger that are set aside"""
 
     @property
     def leading(self) -> str:

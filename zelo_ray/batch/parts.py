@@ -11,6 +11,7 @@ import fsspec
 import orjson
 
 from zelo_ray.durable import keep_file
+from zelo_ray.exposure import exposed
 from zelo_ray.ledger import LedgerError
 
 FOLDER = "batches"
@@ -87,3 +88,15 @@ class Parts:
             keep_file(self._fs, name, data)
         except Exception as error:  # noqa: BLE001 - every storage has its own errors
             raise LedgerError(f"{name}: {type(error).__name__}: {error}") from None
+
+
+def in_doubt(books: str) -> float:
+    """US dollars that may have been billed for answers that never came, in calls or batches.
+
+    Args:
+        books: directory or URL of a ledger at which nobody is at work.
+
+    Raises:
+        LedgerError: a record cannot be read.
+    """
+    return exposed(books) + sum(part.lost for part in Parts(books))

@@ -23,13 +23,14 @@ import ray
 import ray.data
 
 from zelo_ray.batch import in_batches
-from zelo_ray.bookkeeping import Stopped, Tally, is_over_budget
+from zelo_ray.batch.parts import in_doubt
+from zelo_ray.bookkeeping import Stopped, Tally, is_over_budget, maybe_billed
 from zelo_ray.census import Census, Count, take_census
 from zelo_ray.config import Options
-from zelo_ray.formats.pools import find_shards
+from zelo_ray.formats.pools import Line, find_shards
 from zelo_ray.formats.results import write_json
 from zelo_ray.humans import human_grades
-from zelo_ray.ledger import Ledger, read_rows
+from zelo_ray.ledger import Ledger, LedgerError, spent_in, told_damage
 from zelo_ray.pipeline.asking import (
     POOLS_AT_ONCE,
     Timer,
@@ -40,7 +41,7 @@ from zelo_ray.pipeline.asking import (
     new_run_id,
     placed,
 )
-from zelo_ray.pipeline.before import joined, look_for_batches, warn
+from zelo_ray.pipeline.before import joined, look_for_batches, paid_before, warn
 from zelo_ray.pipeline.desk import open_desk
 from zelo_ray.pipeline.fill import Send
 from zelo_ray.pipeline.learning import learn
@@ -94,6 +95,9 @@ def annotate(options: Options, watch: Watch, *, spent: float | None = None) -> S
         )
         look_for_batches(options, panel, watch)
         warn(options, panel, watch)
+        away = {judge.name for judge in panel if in_batches(judge, options)}
+        paid = paid_before(options, watch, away)
+        spent = paid.dollars if spent is None else spent + paid.of_damage
         run_id = new_run_id()
         job = Job(options, panel, run_id, frozenset(census.repeated), only)
         with on_ray(options), limits_for(run_id):
@@ -120,14 +124,14 @@ def _sweep(
     watch: Watch,
     timer: Timer,
     *,
-    spent: float | None,
+    spent: float,
 ) -> tuple[Job, Summary, Mapping[str, Tally]]:
     """Ask and settle until nothing is missing: once, unless questions wait for other judges' words.
 
     Returns:
         The job with the judges that were lost, what it came to, and figures by judge.
     """
-    desk, sweeps, came = open_desk(job.options, watch.budget, spent), 0, (-1, 0)
+    desk, sweeps, came = open_desk(job.options, spent, watch.budget), 0, (-1, 0)
     while True:
         tallies, absent = _ask(job, shards, desk, census, watch)
         timer.lap("ask")
@@ -188,8 +192,15 @@ class Settle:
 
     def __call__(self, block: pa.Table) -> pa.Table:
         """Settle the pools of a block."""
-        job = self._job
         lines = parsed(block)
+        try:
+            return self._settled(lines)
+        except LedgerError:  # of what was damaged meanwhile it is left to know that it is missing
+            self._ledger = Ledger(self._job.options.books)
+            return self._settled(lines)
+
+    def _settled(self, lines: Sequence[Line]) -> pa.Table:
+        job = self._job
         return settle(
             *(lines, job.panel, job.options, self._ledger),
             absent=job.absent,
@@ -214,11 +225,12 @@ def _settle(job: Job, shards: Sequence[str], learned: Learned | None = None) -> 
 
 def _add_up(summary: Summary, job: Job) -> None:
     """The money, from the books: actors that died took their own figures with them."""
-    for row in read_rows(job.options.books):
-        summary.dollars_in_all += row.dollars or 0.0
-        if row.run_id == job.run_id:
-            summary.dollars += row.dollars or 0.0
-            summary.unpriced += row.dollars is None
+    paid = spent_in(job.options.books, job.run_id)
+    summary.dollars_in_all, summary.damaged = paid.dollars, len(paid.damaged)
+    summary.maybe_dollars = in_doubt(job.options.books)
+    summary.notes += [maybe_billed(summary.maybe_dollars)] if summary.maybe_dollars else []
+    summary.dollars, summary.unpriced = paid.of_run, paid.unpriced_of_run
+    summary.notes += [told_damage(paid.damaged)] if paid.damaged else []
 
 
 def _write_run(job: Job, summary: Summary, tallies: Mapping[str, Tally]) -> None:

@@ -34,7 +34,7 @@ from zelo_ray.formats.runs import read_runs
 from zelo_ray.formats.tables import schema_of
 from zelo_ray.formats.truth import pools_of_truth, read_truth
 from zelo_ray.formats.wording import counted
-from zelo_ray.ledger import Ledger
+from zelo_ray.ledger import Damaged, Ledger, LedgerError
 from zelo_ray.measures import Truth, parse_measures
 from zelo_ray.pipeline.asking import (
     POOLS_AT_ONCE,
@@ -46,6 +46,7 @@ from zelo_ray.pipeline.asking import (
     new_run_id,
     placed,
 )
+from zelo_ray.pipeline.before import paid_before
 from zelo_ray.pipeline.desk import open_desk
 from zelo_ray.pipeline.quota import limits_for
 from zelo_ray.pipeline.rows import Job, dataset_of, parsed
@@ -81,6 +82,7 @@ class _Ranked:
 
     entries: list[Entry]
     tallies: dict[str, Tally] = field(default_factory=dict)
+    damaged: list[Damaged] = field(default_factory=list)
 
 
 def bakeoff(options: BakeoffOptions, watch: Watch) -> Outcome:
@@ -115,6 +117,7 @@ def bakeoff(options: BakeoffOptions, watch: Watch) -> Outcome:
             ranked = _Ranked([])
         ranked.entries.extend(runs)
         outcome = measure(Truth(table), ranked.entries, options, fields)
+        outcome.damaged = ranked.damaged
         timer.lap("measure")
         write_outcome(options.out, outcome)
         pools = _pools(options, shards, contrasting(outcome))
@@ -207,7 +210,8 @@ def _rank_all(
     with on_ray(options), limits_for(field.run_id):
         timer.lap("start Ray")
         _look_for_gpus(options, watch)
-        desk = open_desk(options, watch.budget)
+        paid = paid_before(options, watch)
+        desk = open_desk(options, paid.dollars, watch.budget)
         online = [
             asking(field.job(name), field.shards, desk, [arm.judge], options.num_gpus.get(name, 0))
             for name, (arm, _) in field.arms.items()
@@ -224,7 +228,7 @@ def _rank_all(
         tally = tallies.get(entry.name, Tally())
         entry.dollars, entry.unpriced = tally.dollars, tally.unpriced
         entry.note = lost.get(entry.name, "")
-    ranked.tallies = tallies
+    ranked.tallies, ranked.damaged = tallies, paid.damaged
     return ranked
 
 
@@ -249,11 +253,17 @@ class Rank:
     def __init__(
         self, arms: Mapping[str, tuple[Arm, Options]], out: str, absent: Mapping[str, str]
     ) -> None:
-        self._arms, self._ledger, self._absent = arms, Ledger(out), absent
+        self._arms, self._out, self._absent = arms, out, absent
+        self._ledger = Ledger(out)
 
     def __call__(self, block: pa.Table) -> pa.Table:
         """Rank the pools of a block."""
-        return rank_lines(parsed(block), self._arms, self._ledger, self._absent)
+        lines = parsed(block)
+        try:
+            return rank_lines(lines, self._arms, self._ledger, self._absent)
+        except LedgerError:  # of what was damaged meanwhile it is left to know that it is missing
+            self._ledger = Ledger(self._out)
+            return rank_lines(lines, self._arms, self._ledger, self._absent)
 
 
 def _gather(field: _Field, absent: Mapping[str, str]) -> _Ranked:

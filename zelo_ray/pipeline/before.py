@@ -1,12 +1,14 @@
 """What is done and said before a run of annotate asks anything."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from zelo_ray.batch import in_batches
-from zelo_ray.batch.parts import Parts
-from zelo_ray.config import Options
+from zelo_ray.batch.parts import Parts, in_doubt
+from zelo_ray.bookkeeping import maybe_billed
+from zelo_ray.config import Asking, Options
 from zelo_ray.formats.sessions import join_sessions
+from zelo_ray.ledger import Spent, spent_in, told_damage
 from zelo_ray.pipeline.asking import Watch
 from zelo_ray.pricing import unpriced
 from zelo_ray.protocols import module as protocol_module
@@ -47,6 +49,26 @@ def look_for_batches(options: Options, panel: Sequence[Judge], watch: Watch) -> 
             )
     for name, count in lying.items():
         watch.say(f"{count:,} requests to {name}, who is not on this panel, lie in batches still")
+
+
+def paid_before(options: Asking, watch: Watch, mine: Collection[str] = ()) -> Spent:
+    """What counts as spent before a run asks anything, and a word on what is not as it should be.
+
+    That is what the ledger holds, what may have been billed besides, and what lies in batches of
+    other judges than ``mine``, which this run will not collect.
+
+    Raises:
+        LedgerError: the ledger, or a record beside it, cannot be read.
+    """
+    paid, maybe = spent_in(options.books), in_doubt(options.books)
+    if paid.damaged:
+        watch.say(told_damage(paid.damaged))
+    if maybe:
+        counts = "" if options.max_usd is None else "; it counts as spent"
+        watch.say(f"{maybe_billed(maybe)}{counts}")
+    lying = (p.dollars for p in Parts(options.books) if p.is_open and p.judge not in mine)
+    paid.dollars += maybe + sum(lying)
+    return paid
 
 
 def warn(options: Options, panel: Sequence[Judge], watch: Watch) -> None:

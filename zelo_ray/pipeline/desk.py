@@ -14,7 +14,6 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from zelo_ray.bookkeeping import Tally, over_sweeps
 from zelo_ray.budget import Budget, Grant
 from zelo_ray.config import Asking
-from zelo_ray.ledger import read_rows
 
 _REJOINING_SECONDS = 2.0  # in which spenders tell a desk that died what they have spent
 _REBIRTHS = 4  # of an actor in a row without an answer: what kills it will kill it again
@@ -117,23 +116,19 @@ class _Gauges:
                 self._limits.set(rate, {"judge": judge, "limit": limit})
 
 
-def open_desk(
-    options: Asking, tell: Callable[[float, float], None], spent: float | None = None
-) -> Any:
+def open_desk(options: Asking, spent: float, tell: Callable[[float, float], None]) -> Any:
     """The desk of a run, on the node of its driver; it comes back if it dies.
 
     Args:
         options: of the job.
+        spent: dollars of its budget.
         tell: is told the cap, if there is one, and what is spent of it by now.
-        spent: dollars of its budget; None: all that the ledger tells.
     """
     if options.max_usd is not None:
-        if spent is None:
-            spent = sum(row.dollars or 0.0 for row in read_rows(options.books))
         tell(options.max_usd, spent)
     here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
     actor: Any = Desk
-    return actor.options(scheduling_strategy=here).remote(options.max_usd, spent or 0.0)
+    return actor.options(scheduling_strategy=here).remote(options.max_usd, spent)
 
 
 class DeskTill:

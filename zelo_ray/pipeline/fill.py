@@ -95,6 +95,8 @@ class Ask:
             await asyncio.to_thread(self._ledger.refresh)
             pools = [line.pool for line in parsed(block) if line.pool]
             await asyncio.gather(*(self._asker.fill(pool) for pool in pools))
+        except LedgerError as error:
+            self._asker.stop(str(error))
         except Exception as error:  # noqa: BLE001 - its text may hold a prompt
             for judge in self._judges:
                 self._asker.lose(judge.name, f"unexpected {name_of(error)}")

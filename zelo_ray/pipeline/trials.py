@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 from zelo_ray.batch.parts import Parts
 from zelo_ray.bookkeeping import is_over_budget
 from zelo_ray.config import Options, TrialsOptions
+from zelo_ray.exposure import exposed
 from zelo_ray.formats.results import write_json
 from zelo_ray.formats.wording import counted
 from zelo_ray.ledger import Ledger, read_rows
@@ -107,7 +108,8 @@ def _spent(own: Options, panel: Sequence[Judge], ledger: Ledger) -> float | None
     judges = {judge.name for judge in panel}
     parts = (part for part in Parts(own.books) if part.is_open and part.judge in judges)
     lying = [(part.dollars, part.keys) for part in parts]
-    return spent_on(own, panel, ledger, pools_in(own.inputs[0]), lying)
+    spent = spent_on(own, panel, ledger, pools_in(own.inputs[0]), lying)
+    return spent if spent is None else spent + exposed(own.books, own.out)
 
 
 def _raised(own: Options, spent: float | None) -> Options:
