@@ -6,14 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from tempfile import TemporaryDirectory
 
 from zelo_ray.batch.parts import Parts, in_doubt
-from zelo_ray.bookkeeping import maybe_billed, money, retried
+from zelo_ray.bookkeeping import ledger_of, maybe_billed, money, retried
 from zelo_ray.config import Options
 from zelo_ray.estimate import Estimate, Forecast, Spread, estimate
 from zelo_ray.formats.pools import InputError, Limits, find_shards, read_lines
 from zelo_ray.formats.sessions import join_sessions
 from zelo_ray.formats.wording import counted
 from zelo_ray.humans import human_grades
-from zelo_ray.ledger import Ledger, told_damage
+from zelo_ray.ledger import told_damage
 from zelo_ray.protocols import module as protocol_module
 from zelo_ray.providers import panel_of
 from zelo_ray.survey import Survey
@@ -52,8 +52,9 @@ def previews(each: Mapping[str, Options], environ: Mapping[str, str]) -> Iterato
 
 def _estimated(options: Options, environ: Mapping[str, str]) -> tuple[Estimate, list[str]]:
     human_grades(options)
-    ledger = Ledger(options.books, retry=retried(options))
-    survey = Survey(panel_of(options, environ, keys=False), options, ledger)
+    panel = panel_of(options, environ, keys=False)
+    ledger = ledger_of(options, panel)
+    survey = Survey(panel, options, ledger)
     seen, shards = set[str](), find_shards(options.inputs, options.out)
     with TemporaryDirectory() as folder:
         joined = join_sessions(shards, folder) if options.blocks == "session" else None
