@@ -11,6 +11,7 @@ from zelo_ray.batch import Batcher
 from zelo_ray.bookkeeping import Tally, retried
 from zelo_ray.config import Options
 from zelo_ray.formats.pools import Limits, parse_line
+from zelo_ray.formats.record import begin
 from zelo_ray.formats.results import write_json
 from zelo_ray.ledger import Ledger, read_rows
 from zelo_ray.online import Asker
@@ -224,6 +225,36 @@ def ask_apart(pools, options, panel, *, run_id="run", enough=None, look=None, ag
         return tallies()
 
     return asyncio.run(run())
+
+
+def write_graded(path, pools):
+    """Input lines of pools, with the grades that simulated judges see."""
+    with path.open("wb") as file:
+        for pool in pools:
+            documents = [asdict(document) for document in pool.documents]
+            query = {"id": pool.query_id, "query": pool.query}
+            file.write(orjson.dumps({"query": query, "documents": documents}) + b"\n")
+    return path
+
+
+def interrupted(folder, pools, enough, **fields):
+    """Leave a run that was interrupted, with about so many replies, in a folder; return its out.
+
+    Its input lies beside it, in ``in.jsonl``.
+    """
+    out = folder / "out"
+    out.mkdir()
+    given = write_graded(folder / "in.jsonl", pools)
+    options, panel = two_speeds(out, inputs=(str(given),), ledger=str(out), **fields)
+    record = {
+        "run_id": "run",
+        "options": options.model_dump(mode="json"),
+        "panel": [{"judge": judge.name, "options": judge.options} for judge in panel],
+        "shards": [str(given)],
+    }
+    begin(str(out), "run.json", record)
+    ask_apart(pools, options, panel, enough=enough)
+    return out
 
 
 def send_away(pools, out, environ, *, run_id="run", judges=(), till=None, absent=None, **fields):

@@ -18,7 +18,10 @@ import pytest
 
 from tests import crash
 from zelo_ray.claim import RUN_LOCK
+from zelo_ray.formats.pools import InputError
+from zelo_ray.formats.truth import read_truth
 from zelo_ray.ledger import read_rows
+from zelo_ray.report import write_report
 
 pytestmark = pytest.mark.ray
 
@@ -93,7 +96,12 @@ def test_a_run_interrupted_and_killed_pays_once_and_gives_the_same_bytes(
         status, printed = crash.finish(run)
         assert status == 1, printed
         assert "the same command goes on from here" in printed
-        assert len(list(read_rows(str(out)))) == len(crash.journal(tmp_path))
+        kept = len(crash.journal(tmp_path))
+        assert len(list(read_rows(str(out)))) == kept
+        told = f"This run was interrupted: {kept} of "
+        assert write_report(str(out)).startswith(told)
+        with pytest.raises(InputError, match="is not finished; run the same command again"):
+            read_truth(str(out))
         for _ in range(KILLS):
             run = crash.annotate(pools, out, environ)
             crash.await_requests(tmp_path, len(crash.journal(tmp_path)) + rng.randint(1, 150), run)

@@ -5,9 +5,10 @@ import re
 import pyarrow.parquet as pq
 import pytest
 
-from tests.builders import pool_of, results_of
+from tests.builders import graded_pools, interrupted, pool_of, results_of
 from tests.hills import write_contests, write_verdicts
 from zelo_ray.explain import NothingToExplain, explain
+from zelo_ray.formats.record import begin
 from zelo_ray.formats.tables import table_of
 from zelo_ray.records import Failure
 
@@ -226,3 +227,33 @@ def test_a_document_that_no_contest_reached_is_said_to_be_not_judged(tmp_path):
     write_contests(tmp_path)
     with pytest.raises(NothingToExplain, match="has no judged 'd'; it has c, a, b"):
         explain(str(tmp_path), "q0", "d")
+
+
+@pytest.mark.parametrize("protocol", ["zelo", "graded", "zelo+graded", "baseline-weak"])
+def test_of_an_interrupted_run_it_tells_what_there_is_and_says_so_first(tmp_path, protocol):
+    out = interrupted(tmp_path, graded_pools(3), 24, protocol=protocol, rounds=1)
+    first, empty, *rest = explain(str(out), "q0", "d3").splitlines()
+    assert re.fullmatch(
+        r"This run was interrupted: \d+ of (up to )?\d+ requests about this query have a reply\. "
+        r"Scores rest on these alone; the same command goes on\.",
+        first,
+    )
+    assert empty == ""
+    assert rest[0].startswith("d3: ")
+    assert "no judgment from" not in "\n".join(rest)
+    assert explain(str(out), "q0").startswith(first)
+    with pytest.raises(NothingToExplain, match=f"{out} holds no judgment of a query 'q9'"):
+        explain(str(out), "q9")
+
+
+def test_a_query_that_an_interrupted_run_has_no_judgment_of_says_how_far_it_got(tmp_path):
+    out = interrupted(tmp_path, graded_pools(3), 8, protocol="samre")
+    says = r"no judgment of a query 'q0'. This run was interrupted: \d+ of up to \d+ requests about"
+    with pytest.raises(NothingToExplain, match=says):
+        explain(str(out), "q0")
+
+
+def test_an_unfinished_bakeoff_is_one_line(tmp_path):
+    begin(str(tmp_path), "run.json", {"kind": "bakeoff", "options": {}})
+    with pytest.raises(NothingToExplain, match=r"is not finished; run the same command again$"):
+        explain(str(tmp_path), "q1")

@@ -11,8 +11,8 @@ from tests import crash
 from tests.builders import send_away
 from zelo_ray.formats.pools import Limits, parse_line
 from zelo_ray.humans import human_grades
+from zelo_ray.learning import learn
 from zelo_ray.ledger import Ledger
-from zelo_ray.pipeline.learning import learn
 from zelo_ray.settle import settle, write_results
 
 pytestmark = pytest.mark.ray
@@ -69,6 +69,11 @@ def test_grades_online_and_in_batches_are_the_same(pools, tmp_path, monkeypatch)
     with crash.fakes(tmp_path) as environ:
         flags = ("--protocol", "graded", "--human", str(human))
         printed = run(pools, tmp_path / "online", environ, *flags)
+        files = ("annotated.jsonl", *(f"{n}.parquet" for n in ("grades", "scores", "raters")))
+        before = [(tmp_path / "online" / name).read_bytes() for name in files]
+        again = run(pools, tmp_path / "online", environ, *flags)
+        assert "all 72 requests are known: nothing to ask" in again
+        assert before == [(tmp_path / "online" / name).read_bytes() for name in files]
         asked = len(crash.journal(tmp_path))
         for variable in crash.URLS.values():
             monkeypatch.setenv(variable, environ[variable])

@@ -240,6 +240,7 @@ class Stored:
     replies: dict[str, int]
     """Sizes of the ledger's objects."""
     judges: dict[str, dict[str, int]]
+    seconds: dict[str, float]
     locked: bool
 
 
@@ -269,9 +270,11 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> list[Stored]:
                 ended = crash.finish(crash.annotate(*place, environ, "--judges", "offline"))
                 results = {name: store.cat_file(f"bucket/out/{name}") for name in crash.OUTPUTS}
                 sizes = store.du("bucket/out/replies", total=False)
-                judges = json.loads(store.cat_file("bucket/out/run.json"))["judges"]
+                record = json.loads(store.cat_file("bucket/out/run.json"))
+                assert record["finished"]
+                judges, seconds = record["judges"], record["summary"]["seconds"]
                 locked = store.exists("bucket/out/.run.lock")
-                found.append(Stored(*ended, results, sizes, judges, locked))
+                found.append(Stored(*ended, results, sizes, judges, seconds, locked))
     finally:
         server.stop()
     return found
@@ -287,7 +290,11 @@ def test_shards_and_results_may_lie_in_an_object_store(
 
 
 def test_a_second_run_asks_nothing_and_changes_no_byte(stored: list[Stored]) -> None:
+    """It does not even start Ray."""
     first, second = stored
+    assert "all 3,948 requests are known: nothing to ask" in second.printed
+    assert "start Ray" in first.seconds
+    assert "start Ray" not in second.seconds
     assert second.outputs == first.outputs
     assert second.replies == first.replies
     assert len(first.replies) > 0

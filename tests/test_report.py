@@ -3,14 +3,23 @@
 import base64
 import gzip
 import json
+import re
+from collections import Counter
 from html.parser import HTMLParser
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.builders import pool_of, results_of, write_run
+from tests.builders import QUICK, SLOW, graded_pools, interrupted, pool_of, results_of, write_run
+from zelo_ray.claim import claim
+from zelo_ray.cli import main
+from zelo_ray.formats.pools import InputError
+from zelo_ray.formats.record import begin, unfinished
+from zelo_ray.formats.results import write_json
 from zelo_ray.formats.tables import table_of
+from zelo_ray.formats.truth import read_truth
+from zelo_ray.ledger import read_rows
 from zelo_ray.records import Document, Pool, Vote
 from zelo_ray.report import NothingToReport, write_report
 from zelo_ray.report.page import chance, embedded, plain
@@ -311,3 +320,105 @@ def test_the_report_can_be_written_anew(tmp_path):
     first = (tmp_path / "report.html").read_bytes()
     write_report(str(tmp_path))
     assert (tmp_path / "report.html").read_bytes() == first
+
+
+# Runs that are not finished
+
+
+@pytest.mark.parametrize(
+    "protocol", ["zelo", "graded", "zelo+graded", "best-of", "samre", "baseline-weak"]
+)
+@pytest.mark.parametrize("enough", [1, 60])
+def test_of_an_interrupted_run_what_there_is_is_shown_and_nothing_else_is_touched(
+    tmp_path, protocol, enough
+):
+    pools = graded_pools(8)
+    out = interrupted(tmp_path, pools, enough, protocol=protocol, rounds=1)
+    (out / "scores.parquet").write_bytes(b"of an earlier run")
+    before = {path.name for path in out.iterdir()}
+    kept = Counter(row.judge for row in read_rows(str(out)))
+    told = write_report(str(out))
+    found = page_of(out)
+    assert re.fullmatch(
+        rf"This run was interrupted: {kept.total()} of (up to )?\d+ requests (have|has) a reply\. "
+        r"Scores rest on these alone; the same command goes on\.",
+        told,
+    )
+    top = (out / "report.html").read_text(encoding="utf-8").partition("<h1>")[0]
+    assert top.rpartition("<header>")[2].strip() == f'<p class="banner" role="status">{told}</p>'
+    assert "failures" not in found.sections
+    columns = found.table("judges")[0]
+    known = {row[0]: int(row[columns.index("known")]) for row in found.table("judges")[1:]}
+    assert known == {SLOW: kept[SLOW], QUICK: kept[QUICK]}
+    assert (out / "scores.parquet").read_bytes() == b"of an earlier run"
+    assert {path.name for path in out.iterdir()} == before | {"report.html"}
+
+
+def test_pools_without_enough_replies_say_so(tmp_path):
+    out = interrupted(tmp_path, graded_pools(8), 20)
+    write_report(str(out))
+    found = page_of(out)
+    words = found.words("unscored")
+    assert re.search(r"only \d of its 12 requests gave a judgment", words)
+    assert "q7" in words
+
+
+def test_failures_of_judges_are_told_of_an_interrupted_run_and_missing_answers_are_not(tmp_path):
+    out = interrupted(tmp_path, graded_pools(2), 8)
+    (segment, *_) = sorted((out / "replies").glob("*.jsonl"), key=lambda p: -p.stat().st_size)
+    row = json.loads(segment.read_text().splitlines()[0])
+    refused = row | {"status": "refused", "text": "", "reason": "no"}
+    lines = [json.dumps(refused), *segment.read_text().splitlines()[1:]]
+    segment.write_text("\n".join(lines) + "\n")
+    write_report(str(out))
+    failures = page_of(out).table("failures")
+    assert [row[-2:] for row in failures[1:]] == [["refused", "no"]]
+
+
+def test_a_run_that_is_still_at_work_is_told_apart(tmp_path):
+    out = interrupted(tmp_path, graded_pools(2), 8)
+    with claim(str(out)):
+        assert write_report(str(out)).startswith("This run is still at work: ")
+    assert write_report(str(out)).startswith("This run was interrupted: ")
+
+
+@pytest.mark.parametrize(("name", "kind"), [("run.json", "bakeoff"), ("protocols.json", "trials")])
+def test_an_unfinished_run_of_another_kind_is_one_line(tmp_path, name, kind):
+    begin(str(tmp_path), name, {"kind": kind, "options": {}})
+    with pytest.raises(NothingToReport, match=r"is not finished; run the same command again$"):
+        write_report(str(tmp_path))
+
+
+def test_an_interrupted_run_whose_input_is_gone_is_one_line(tmp_path, capsys):
+    out = interrupted(tmp_path, graded_pools(2), 8)
+    (tmp_path / "in.jsonl").unlink()
+    assert main(["report", str(out)]) == 1
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "in.jsonl" in said
+
+
+def test_what_an_earlier_run_recorded_is_kept_until_the_next_one_ends(tmp_path):
+    record = {"run_id": "first", "summary": {}}
+    write_json(str(tmp_path), "run.json", record)
+    assert unfinished(str(tmp_path)) is None
+    for run_id in ("second", "third"):
+        begin(str(tmp_path), "run.json", {"run_id": run_id})
+        found = unfinished(str(tmp_path))
+        assert (found["run_id"], found["before"]) == (run_id, record)
+    assert [path.name for path in tmp_path.iterdir()] == ["run.json"]
+
+
+def test_nothing_is_measured_by_what_is_not_finished(tmp_path, capsys):
+    out = interrupted(tmp_path, graded_pools(4), 20)
+    results_of(out, [pool_of()])  # of an earlier run
+    qrels = tmp_path / "qrels.txt"
+    qrels.write_text("q1 0 d1 1\n")
+    says = f"zelo-ray: {out} is not finished; run the same command again\n"
+    for place in (out, out / "scores.parquet"):
+        assert main(["agree", str(place), "--human", str(qrels)]) == 1
+        assert capsys.readouterr().err == says
+        assert main(["compare-labels", "--old", str(qrels), "--new", str(place)]) == 1
+        assert capsys.readouterr().err == says
+        with pytest.raises(InputError, match="is not finished"):  # as bakeoff --truth does
+            read_truth(str(place))

@@ -70,6 +70,16 @@ def claim(
         yield
 
 
+def at_work(out: str) -> bool:
+    """Whether a run holds ``out``, where that is easy to tell: on this machine's disk."""
+    fs, path = fsspec.url_to_fs(out)
+    lock = Path(path) / RUN_LOCK
+    if "file" not in fs.protocol or not lock.exists():
+        return False
+    with lock.open("rb") as file:
+        return not _try_lock(file.fileno(), fcntl.LOCK_SH)
+
+
 @contextlib.contextmanager
 def open_lock(path: Path) -> Iterator[int]:
     """A descriptor to take a lock on; closing it lets the lock go."""

@@ -78,7 +78,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     explaining = commands.add_parser("explain", help="show the judgments behind scores")
     explaining.add_argument("--query", required=True, help="query id")
     explaining.add_argument("--doc", help="document id; without it, what was said of all of them")
-    reporting = commands.add_parser("report", help="write report.html of a finished run anew")
+    reporting = commands.add_parser("report", help="write report.html anew, or of what there is")
     listing = commands.add_parser("batches", help="list what lies in batches at providers")
     listing.add_argument("--cancel", action="store_true", help="cancel those that have not ended")
     converting = commands.add_parser("convert", help="pools, judgments and runs, to other formats")
@@ -283,7 +283,8 @@ def _explain(arguments: dict[str, Any]) -> int:
 
 
 def _report(arguments: dict[str, Any]) -> int:
-    write_report(_place(arguments["dir"]))
+    if told := write_report(_place(arguments["dir"])):
+        _print(told)
     _print(f"{arguments['dir']}/report.html")
     return COMPLETE
 

@@ -117,6 +117,15 @@ def settle(
     protocol = protocol_module(options.protocol)
     pools = [line.pool for line in lines if line.pool]
     steps = [advance(protocol.rounds(pool, panel, options), ledger, absent) for pool in pools]
+    return settled(lines, steps, options, learned)
+
+
+def settled(
+    lines: Sequence[Line], steps: Sequence[Step], options: Options, learned: Learned | None = None
+) -> pa.Table:
+    """Fit good lines from how far the protocol got with each; see `settle`."""
+    protocol = protocol_module(options.protocol)
+    pools = [line.pool for line in lines if line.pool]
     covered = [_covered(step, options) for step in steps]
     fits = protocol.fit(covered, options, learned)
     shown = [name for name in _SHOWN if name in schema_of(protocol.SCORE).names]
@@ -147,7 +156,9 @@ def _covered(step: Step, options: Options) -> Sequence[Any]:
     if not protocol_module(options.protocol).ALONE:
         return step.judgments
     judged = Counter(judgment.doc_id for judgment in step.judgments)
-    asked = judged + Counter(doc_id for failure in step.failures for doc_id in failure.doc_ids)
+    asked = judged + Counter(
+        doc_id for failure in (*step.failures, *step.unheard) for doc_id in failure.doc_ids
+    )
     return [
         judgment
         for judgment in step.judgments
@@ -163,7 +174,8 @@ def _why_unscored(pool: Pool, step: Step, options: Options) -> str:
     if held < takes:
         return f"it holds {held} of the {takes} documents that a comparison takes"
     judged = {protocol.counted(judgment) for judgment in step.judgments} - {None}
-    asked = judged | {protocol.counted(failure) for failure in step.failures} - {None}
+    failed = (*step.failures, *step.unheard)
+    asked = judged | {protocol.counted(failure) for failure in failed} - {None}
     if len(judged) < options.min_coverage * len(asked) and not (protocol.ALONE and judged):
         return f"only {len(judged)} of its {len(asked)} requests gave a judgment (--min-coverage)"
     return ""

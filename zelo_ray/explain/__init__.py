@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from zelo_ray.explain.course import of_failures, of_pairs, of_tournaments
 from zelo_ray.explain.lines import of_contests, of_grade, of_verdicts, of_votes
+from zelo_ray.formats.record import unfinished
 from zelo_ray.formats.wording import counted, printable
 from zelo_ray.records import (
     PANEL,
@@ -27,6 +28,7 @@ from zelo_ray.records import (
     Vote,
     Winner,
 )
+from zelo_ray.unfinished import Untold, so_far
 
 __all__ = ["NothingToExplain", "explain"]
 
@@ -72,12 +74,27 @@ def explain(out: str, query_id: str, doc_id: str | None = None) -> str:
     """One document's score, its grades, and whom it met, the hardest opponents first.
 
     Of tournaments its contests, each tournament in order. Without a document: every score of the
-    query by rank, every tournament or verdict, and what failed.
+    query by rank, every tournament or verdict, and what failed. Of a run that is not finished what
+    there is, after a line that says so.
 
     Raises:
         NothingToExplain: no such results, query or document.
     """
-    held = _held(out, query_id)
+    record = unfinished(out)
+    if record is None:
+        return _explained(out, _held(out, query_id), query_id, doc_id)
+    try:
+        with so_far(out, record, query_id) as found:
+            try:
+                text = _explained(out, _held(found.folder, query_id), query_id, doc_id)
+            except NothingToExplain as nothing:
+                raise NothingToExplain(f"{nothing}. {found.told}") from None
+            return f"{found.told}\n\n{text}"
+    except Untold as why:
+        raise NothingToExplain(str(why)) from None
+
+
+def _explained(out: str, held: _Held, query_id: str, doc_id: str | None) -> str:
     if not (held.judged or held.failures):
         raise NothingToExplain(f"{out} holds no judgment of a query {query_id!r}")
     parts = _of_query(held) if doc_id is None else _of_document(held, query_id, doc_id)

@@ -3,7 +3,9 @@
 import contextlib
 import json
 import math
+import os
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Self
 
 import fsspec
@@ -115,18 +117,28 @@ def drop_scores(out: str, schema: pa.Schema) -> None:
 
 
 def write_text(out: str, name: str, text: str) -> None:
-    """Write one small file whole."""
+    """Write one small file whole; on a disk it is durable when this returns."""
     fs, root = fsspec.url_to_fs(out)
-    local = "file" in fs.protocol
     path = f"{root}/{name}"
+    if "file" not in fs.protocol:
+        fs.pipe_file(path, text.encode())
+        return
+    beside = Path(path + _PARTIAL)
     try:
-        fs.pipe_file(path + _PARTIAL if local else path, text.encode())
+        with beside.open("wb") as file:
+            file.write(text.encode())
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
     except OSError as error:
         with contextlib.suppress(OSError):
-            fs.rm_file(path + _PARTIAL)
+            beside.unlink()
         raise OSError(error.errno, error.strerror, path) from None
-    if local:
-        fs.mv(path + _PARTIAL, path)
+    handle = os.open(beside.parent, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def write_json(out: str, name: str, value: Mapping[str, Any]) -> None:

@@ -9,6 +9,7 @@ from zelo_ray.formats import trec
 from zelo_ray.formats.files import parquet_table, reading, stem
 from zelo_ray.formats.pooling import repeated
 from zelo_ray.formats.pools import InputError, short
+from zelo_ray.formats.record import refuse_unfinished
 from zelo_ray.formats.tables import schema_of
 from zelo_ray.records import Ranked
 
@@ -24,6 +25,7 @@ def read_runs(urls: Iterable[str]) -> dict[str, pa.Table]:
     """
     runs: dict[str, pa.Table] = {}
     for url in urls:
+        refuse_unfinished(url)
         for name, table in _read(url):
             if name in runs:
                 raise InputError(f"{url}: another run is called {name}, too: change the tag of one")

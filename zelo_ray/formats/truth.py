@@ -14,6 +14,7 @@ from zelo_ray.formats import beir, mteb, trec
 from zelo_ray.formats.files import lines, listing, parquet, parquet_table, reading, rows, text_of
 from zelo_ray.formats.pooling import checked, judgments
 from zelo_ray.formats.pools import InputError, short
+from zelo_ray.formats.record import refuse_unfinished
 from zelo_ray.formats.tables import schema_of
 from zelo_ray.formats.texts import Filled
 from zelo_ray.formats.work import pool_lines
@@ -117,7 +118,12 @@ def kind_of(url: str) -> tuple[str, Kind]:
 
 
 def look(url: str) -> Sight:
-    """See what is there."""
+    """See what is there.
+
+    Raises:
+        InputError: it cannot be read, or is of a run that is not finished.
+    """
+    refuse_unfinished(url)
     if (names := listing(url)) is not None:
         return Sight(names=tuple(names))
     if url.endswith(".parquet"):

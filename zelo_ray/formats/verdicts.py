@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from zelo_ray.formats.files import listing, stem
 from zelo_ray.formats.judgments import Part, judged_by, read_judgments
 from zelo_ray.formats.pools import InputError
+from zelo_ray.formats.record import refuse_unfinished
 from zelo_ray.formats.scales import GRADES, on_scale, preferences
 from zelo_ray.formats.winner_rows import VOTES
 from zelo_ray.formats.wording import counted, printable
@@ -204,6 +205,7 @@ def _files(sources: Iterable[str], notes: list[str]) -> Iterator[tuple[str, str]
         named = _NAMED.fullmatch(source)
         name, url = (named[1], named[2]) if named else ("", source)
         names = listing(url)
+        refuse_unfinished(url)
         if names is None:
             yield name, url
             continue

@@ -8,6 +8,7 @@ to be shuffled together again.
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from importlib.metadata import version
 from itertools import groupby
 from typing import Any
@@ -28,8 +29,10 @@ from zelo_ray.bookkeeping import Stopped, Tally, is_over_budget, maybe_billed
 from zelo_ray.census import Census, Count, take_census
 from zelo_ray.config import Options
 from zelo_ray.formats.pools import Line, find_shards
+from zelo_ray.formats.record import RUN, begin
 from zelo_ray.formats.results import write_json
 from zelo_ray.humans import human_grades
+from zelo_ray.learning import with_scores
 from zelo_ray.ledger import Ledger, LedgerError, spent_in, told_damage
 from zelo_ray.pipeline.asking import (
     POOLS_AT_ONCE,
@@ -44,7 +47,7 @@ from zelo_ray.pipeline.asking import (
 from zelo_ray.pipeline.before import joined, look_for_batches, paid_before, warn
 from zelo_ray.pipeline.desk import open_desk
 from zelo_ray.pipeline.fill import Send
-from zelo_ray.pipeline.learning import learn
+from zelo_ray.pipeline.known import all_known, settle_known, tallies_of
 from zelo_ray.pipeline.quota import limits_for
 from zelo_ray.pipeline.rows import Job, dataset_of, parsed
 from zelo_ray.pipeline.session import on_ray
@@ -98,23 +101,52 @@ def annotate(options: Options, watch: Watch, *, spent: float | None = None) -> S
         away = {judge.name for judge in panel if in_batches(judge, options)}
         paid = paid_before(options, watch, away)
         spent = paid.dollars if spent is None else spent + paid.of_damage
-        run_id = new_run_id()
-        job = Job(options, panel, run_id, frozenset(census.repeated), only)
-        with on_ray(options), limits_for(run_id):
-            timer.lap("start Ray")
-            job, summary, tallies = _sweep(job, shards, census, watch, timer, spent=spent)
-            if protocol_module(options.protocol).LEARNS:
-                learned = learn(options, human)
-                summary = replace(_settle(job, shards, learned), sweeps=summary.sweeps)
-                summary.raters, summary.shares = list(learned.raters), list(learned.shares)
-                summary.notes = list(learned.notes)
-                timer.lap("learn and score")
+        job = Job(options, panel, new_run_id(), frozenset(census.repeated), only)
+        job, summary, tallies = _come_by(
+            *(job, shards, census, watch), timer=timer, human=human, spent=spent
+        )
         summary.rejected, summary.absent = set_aside + census.rejected, dict(job.absent)
         summary.pilot_of = in_all.pools if only else 0
         _add_up(summary, job)
         summary.seconds = timer.laps
         _write_run(job, summary, tallies)
     return summary
+
+
+def _come_by(
+    job: Job,
+    shards: Sequence[str],
+    census: Census,
+    watch: Watch,
+    *,
+    timer: Timer,
+    human: pa.Table | None,
+    spent: float,
+) -> tuple[Job, Summary, Mapping[str, Tally]]:
+    """Ask, settle and write; without Ray where nothing is to be asked.
+
+    Returns:
+        The job with the judges that were lost, what it came to, and figures by judge.
+    """
+    known = all_known(job, shards, census.planned)
+    timer.lap("look for replies")
+    tallies: Mapping[str, Tally]
+    if known and len(known) == census.pools:
+        _begin(job)
+        tallies = tallies_of(job, known)
+        replies = sum(tally.known for tally in tallies.values())
+        watch.say(f"all {replies:,} requests are known: nothing to ask")
+        summary = settle_known(job, known)
+        summary = with_scores(summary, job.options, human, partial(settle_known, job, known))
+        timer.lap("fit and write")
+        return job, summary, tallies
+    with on_ray(job.options), limits_for(job.run_id):
+        timer.lap("start Ray")
+        _begin(job)
+        job, summary, tallies = _sweep(job, shards, census, watch, timer, spent=spent)
+        summary = with_scores(summary, job.options, human, partial(_settle, job, shards))
+        timer.lap("learn and score")
+    return job, summary, tallies
 
 
 def _sweep(
@@ -233,19 +265,33 @@ def _add_up(summary: Summary, job: Job) -> None:
     summary.notes += [told_damage(paid.damaged)] if paid.damaged else []
 
 
+def _begin(job: Job) -> None:
+    """Write what tells of a run that does not come to its end, from wherever one looks at it."""
+    shards = find_shards(job.options.inputs, job.options.out)
+    begin(job.options.out, RUN, _record(job) | {"shards": shards})
+
+
+def _record(job: Job) -> dict[str, Any]:
+    return {
+        "kind": "annotate",
+        "run_id": job.run_id,
+        "options": job.options.model_dump(mode="json"),
+        "panel": [{"judge": judge.name, "options": judge.options} for judge in job.panel],
+    }
+
+
 def _write_run(job: Job, summary: Summary, tallies: Mapping[str, Tally]) -> None:
     options = job.options
     packages = ("zelo-ray", "ray", "pydantic", "openai", "anthropic", "google-genai", "numpy")
     write_json(
         options.out,
-        "run.json",
+        RUN,
         {
-            "run_id": job.run_id,
+            **_record(job),
+            "finished": True,
             "complete": summary.complete,
-            "options": options.model_dump(mode="json"),
-            "panel": [{"judge": judge.name, "options": judge.options} for judge in job.panel],
             "versions": {name: version(name) for name in packages}
-            | {"prices": table_version(job.options.prices)},
+            | {"prices": table_version(options.prices)},
             "summary": asdict(summary),
             "judges": {name: asdict(tally) for name, tally in tallies.items()},
         },

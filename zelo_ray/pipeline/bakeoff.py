@@ -29,6 +29,7 @@ from zelo_ray.bookkeeping import Stopped, Tally
 from zelo_ray.census import Census, Count, take_census
 from zelo_ray.config import BakeoffOptions, OptionError, Options
 from zelo_ray.formats.pools import InputError, Limits, Line, find_shards, read_lines
+from zelo_ray.formats.record import RUN, begin
 from zelo_ray.formats.results import write_json
 from zelo_ray.formats.runs import read_runs
 from zelo_ray.formats.tables import schema_of
@@ -110,6 +111,7 @@ def bakeoff(options: BakeoffOptions, watch: Watch) -> Outcome:
         if shards:
             table = _among(table, census, watch)
         if arms:
+            begin(options.out, RUN, _record(options, run_id))
             places = frozenset((file, number) for file, number, _ in census.places)
             contestants = _Field(asked, shards, places, run_id)
             ranked = _rank_all(contestants, options, census.planned, watch, timer)
@@ -325,11 +327,14 @@ def _write_run(
     packages = ("zelo-ray", "ray", "pydantic", "numpy")
     versions = {name: version(name) for name in packages}
     record = {
-        "kind": "bakeoff",
-        "run_id": run_id,
-        "options": options.model_dump(mode="json"),
+        **_record(options, run_id),
+        "finished": True,
         "versions": versions | {"prices": table_version(options.prices)},
         "judges": {name: asdict(tally) for name, tally in tallies.items()},
         **told,
     }
-    write_json(options.out, "run.json", record)
+    write_json(options.out, RUN, record)
+
+
+def _record(options: BakeoffOptions, run_id: str) -> dict[str, Any]:
+    return {"kind": "bakeoff", "run_id": run_id, "options": options.model_dump(mode="json")}

@@ -11,6 +11,7 @@ from zelo_ray.batch.parts import Parts
 from zelo_ray.bookkeeping import is_over_budget
 from zelo_ray.config import Options, TrialsOptions
 from zelo_ray.exposure import exposed
+from zelo_ray.formats.record import begin
 from zelo_ray.formats.results import write_json
 from zelo_ray.formats.wording import counted
 from zelo_ray.ledger import Ledger, read_rows
@@ -63,6 +64,7 @@ def protocols(
     with watching() as watch, claimed(options, watch, _KIND):
         field = take_in(options, options.out, watch)
         _tell(options, jobs, field, watch)
+        begin(options.out, RECORD, {"kind": _KIND, "options": options.model_dump(mode="json")})
     timer.lap("read")
     ledger, summaries = Ledger(options.books), dict[str, Summary]()
     with on_ray(options):
@@ -213,6 +215,7 @@ def _write_record(
     names = ("zelo-ray", "ray", "numpy", "scipy", "pyarrow")
     record = {
         "kind": _KIND,
+        "finished": True,
         "complete": outcome.complete,
         "options": options.model_dump(mode="json"),
         "versions": {each: version(each) for each in names}

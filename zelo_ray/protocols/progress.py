@@ -53,6 +53,8 @@ class Step:
 
     judgments: tuple[Any, ...] = ()
     failures: tuple[Failure, ...] = ()
+    unheard: tuple[Failure, ...] = ()
+    """what gave no judgment as nobody has answered yet, where that is not waited for"""
     missing: tuple[Request, ...] = ()
     heard: Mapping[str, int] = field(default_factory=dict)
     """how many replies to it are there, by judge: also of rounds that wait for others"""

@@ -1,8 +1,10 @@
 """The report of a run: one page that opens from a file, without any network."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
+from zelo_ray.formats.record import PROTOCOLS, RUN, is_finished
 from zelo_ray.formats.results import write_text
 from zelo_ray.report.agreement import agreement_page
 from zelo_ray.report.annotation import annotation_page
@@ -11,27 +13,46 @@ from zelo_ray.report.page import Page, render
 from zelo_ray.report.relabelling import relabelling_page
 from zelo_ray.report.source import NothingToReport, Source
 from zelo_ray.report.trials import trials_page
+from zelo_ray.unfinished import Untold, so_far
 
 __all__ = ["NothingToReport", "write_report"]
 
-_RECORDS = ("run.json", "agree.json", "compare.json", "protocols.json")
-"""What a command leaves when it is done, and what tells whose results these are."""
+_RECORDS = (RUN, "agree.json", "compare.json", PROTOCOLS)
+"""What a command leaves, and what tells whose results these are."""
 
 
-def write_report(out: str) -> None:
-    """Write ``report.html`` from the other files of a finished command, of any kind.
+def write_report(out: str) -> str:
+    """Write ``report.html`` from the other files of a command, of any kind.
 
-    A section whose files are absent is left out.
+    A section whose files are absent is left out. Of a run of annotate that is not finished the page
+    shows what there is, and says so on top.
+
+    Returns:
+        What it says there; empty for what is finished.
 
     Raises:
-        NothingToReport: nothing there is finished.
+        NothingToReport: nothing there is finished, nor can be told of.
     """
     source = Source(out)
     name = next((name for name in _RECORDS if source.has(name)), None)
     if name is None:
         raise NothingToReport(f"{out} holds no run.json: is it the --out of a finished run?")
     record = source.record(name)
+    if not is_finished(record):
+        return _write_so_far(out, record)
     write_text(out, "report.html", render(_maker(name, record)(source, record)))
+    return ""
+
+
+def _write_so_far(out: str, record: Mapping[str, Any]) -> str:
+    try:
+        with so_far(out, record) as found:
+            source = Source(found.folder, out)
+            page = replace(annotation_page(source, source.record(RUN)), banner=found.told)
+            write_text(out, "report.html", render(page))
+            return found.told
+    except Untold as why:
+        raise NothingToReport(str(why)) from None
 
 
 def _maker(name: str, record: Mapping[str, Any]) -> Callable[[Source, Mapping[str, Any]], Page]:
@@ -39,6 +60,6 @@ def _maker(name: str, record: Mapping[str, Any]) -> Callable[[Source, Mapping[st
         return agreement_page
     if name == "compare.json":
         return relabelling_page
-    if name == "protocols.json":
+    if name == PROTOCOLS:
         return trials_page
     return bakeoff_page if record.get("kind") == "bakeoff" else annotation_page

@@ -120,13 +120,17 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A whole page: a heading, figures at a glance, sentences under them, and sections."""
+    """A whole page: a heading, figures at a glance, sentences under them, and sections.
+
+    A ``banner`` stands above all of it.
+    """
 
     title: str
     tiles: Sequence[tuple[str, str]]
     lead: Sequence[str]
     sections: Sequence[Section | None]
     notes: Sequence[str] = field(default=())
+    banner: str = ""
 
 
 def render(page: Page) -> str:

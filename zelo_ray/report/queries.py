@@ -171,7 +171,7 @@ def queries_section(annotation: Annotation) -> Section:
     files = " and ".join(f"{kind}.parquet" for kind in kinds) or "no file"
     elsewhere = (
         f"This page had no room for the {what or 'judgments'} of this query, if there are any. "
-        f"They are in {files}; zelo-ray explain {bare(source.out)} --query … --doc … shows a "
+        f"They are in {files}; zelo-ray explain {bare(source.shown)} --query … --doc … shows a "
         "document's."
     )
     part = Queries(items, caption, elsewhere, annotation.unit)

@@ -17,10 +17,15 @@ class NothingToReport(Exception):  # noqa: N818 - it names what is the matter
 
 
 class Source:
-    """The directory or URL of a run."""
+    """The directory or URL of a run.
 
-    def __init__(self, out: str) -> None:
-        self.out = out
+    Args:
+        out: where its files lie.
+        shown: what it is called, if not so.
+    """
+
+    def __init__(self, out: str, shown: str = "") -> None:
+        self.out, self.shown = out, shown or out
         self._fs, self._root = fsspec.url_to_fs(out)
 
     def record(self, name: str) -> dict[str, Any]:

@@ -1,5 +1,8 @@
 """What can only be learned from all of a run's judgments, between two passes over them."""
 
+from collections.abc import Callable
+from dataclasses import replace
+
 import pyarrow as pa
 
 from zelo_ray.bookkeeping import Stopped
@@ -9,6 +12,7 @@ from zelo_ray.formats.tables import schema_of, table_of
 from zelo_ray.protocols import Learned
 from zelo_ray.protocols import module as protocol_module
 from zelo_ray.records import Rater, Share
+from zelo_ray.settle import Summary
 
 _NARROW = ("query_id", "doc_id", "judge", "grade", "score")  # columns to learn from
 
@@ -33,3 +37,32 @@ def learn(options: Options, human: pa.Table | None) -> Learned:
         for name, (rows, record) in found.items():
             files.add(name, table_of(rows, record))
     return learned
+
+
+def with_scores(
+    first: Summary,
+    options: Options,
+    human: pa.Table | None,
+    again: Callable[[Learned], Summary],
+) -> Summary:
+    """What a run came to, where scores may have to be learned first.
+
+    Args:
+        first: of the pass that wrote the judgments.
+        options: of the job.
+        human: human grades, if there are any.
+        again: settles all anew, with what was learned.
+
+    Raises:
+        Stopped: the judges could not be measured.
+    """
+    if not protocol_module(options.protocol).LEARNS:
+        return first
+    learned = learn(options, human)
+    return replace(
+        again(learned),
+        sweeps=first.sweeps,
+        raters=list(learned.raters),
+        shares=list(learned.shares),
+        notes=list(learned.notes),
+    )

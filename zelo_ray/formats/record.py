@@ -1,0 +1,73 @@
+"""The record of a run: written when asking begins, and anew at the end, so that all can tell."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import fsspec
+
+from zelo_ray.formats.files import listing
+from zelo_ray.formats.pools import InputError
+from zelo_ray.formats.results import write_json
+
+RUN, PROTOCOLS = "run.json", "protocols.json"
+_RESULTS = frozenset(
+    f"{name}.parquet"
+    for name in ("scores", "votes", "grades", "contests", "winners", "verdicts", "runs")
+) | {"annotated.jsonl"}
+"""Files of results that may be named by themselves."""
+
+
+def begin(out: str, name: str, record: Mapping[str, Any]) -> None:
+    """Say that a run has begun to ask.
+
+    The record of the last run that came to its end is kept, as ``before``, until this one does.
+    """
+    before = _read(out, name)
+    if before and not is_finished(before):
+        before = before.get("before")
+    write_json(out, name, {**record, "finished": False, "before": before})
+
+
+def is_finished(record: Mapping[str, Any]) -> bool:
+    """Whether a record is of a run that came to its end; 0.1.0 wrote none of any other."""
+    return bool(record.get("finished", True))
+
+
+def unfinished(out: str) -> dict[str, Any] | None:
+    """The record of the run on a directory or URL, if it has not come to its end."""
+    for name in (RUN, PROTOCOLS):
+        if record := _read(out, name):
+            return None if is_finished(record) else record
+    return None
+
+
+def refuse_unfinished(url: str) -> None:
+    """What a run is still to say cannot be measured.
+
+    Args:
+        url: a directory, or one file of results in it.
+
+    Raises:
+        InputError: the run there is not finished.
+    """
+    folder, _, name = url.rstrip("/").rpartition("/")
+    beside = name in _RESULTS
+    out = (folder or ".") if beside else url
+    if (beside or listing(url) is not None) and unfinished(out):
+        raise InputError(not_finished(out))
+
+
+def not_finished(out: str) -> str:
+    """What to say of an output directory whose run is not finished."""
+    return f"{out} is not finished; run the same command again"
+
+
+def _read(out: str, name: str) -> dict[str, Any] | None:
+    fs, root = fsspec.url_to_fs(out)
+    path = f"{root.rstrip('/')}/{name}"
+    try:
+        found = json.loads(fs.cat_file(path)) if fs.exists(path) else None
+    except (OSError, ValueError):  # such as a file, or no JSON: then it is no record of ours
+        return None
+    return found if isinstance(found, dict) else None
