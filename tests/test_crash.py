@@ -6,6 +6,7 @@ import random
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -88,8 +89,11 @@ def test_a_run_interrupted_and_killed_pays_once_and_gives_the_same_bytes(
     """An interrupt brings calls home; a kill of the run, or of an actor, costs those in flight."""
     rng, kills, out = random.Random(7), [], tmp_path / "out"
     limits = {judge: {"rpm": 1e6, "concurrency": 24} for judge in crash.DEFAULT_JUDGES}
-    with crash.fakes(tmp_path, "--latency", "0.2") as environ:
-        environ["ZELO_RAY_LIMITS"] = json.dumps(limits)
+    with (
+        crash.fakes(tmp_path, "--latency", "0.2") as environ,
+        tempfile.TemporaryDirectory(prefix="t-") as place,
+    ):
+        environ |= {"ZELO_RAY_LIMITS": json.dumps(limits), "TMPDIR": place}
         run = crash.annotate(pools, out, environ)
         crash.await_requests(tmp_path, LATER, run)
         run.send_signal(signal.SIGTERM)
@@ -108,6 +112,7 @@ def test_a_run_interrupted_and_killed_pays_once_and_gives_the_same_bytes(
             if run.poll() is None:
                 kills.append(crash.kill_tree(run))
         assert kills
+        assert len([*Path(place).glob("zelo-*")]) == 1, "the last, which no run has followed"
         run = crash.annotate(pools, out, environ)
         crash.await_requests(tmp_path, len(crash.journal(tmp_path)) + LATER, run)
         actor, *_ = descendants(run, "Ask")
@@ -115,6 +120,7 @@ def test_a_run_interrupted_and_killed_pays_once_and_gives_the_same_bytes(
         actor.kill()
         kills.append((began, time.time()))
         status, printed = crash.finish(run)
+        assert not [*Path(place).glob("zelo-*")]
     assert status == 0, printed
     in_flight, repeated = crash.paid_twice(tmp_path, kills)
     print(f"{len(kills)} kills, {in_flight} requests in flight sent again, {repeated} others")

@@ -7,11 +7,15 @@ import re
 import shutil
 import signal
 import socket
+import stat
 import subprocess
 import sys
+import tempfile
+import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from ipaddress import ip_address
 from pathlib import Path
 
 import fsspec
@@ -34,13 +38,71 @@ SAMPLE = crash.ROOT / "data" / "sample"
 POOLS = 8  # of the run with failures; 40 requests to each judge
 
 
+@dataclass(frozen=True)
+class Seen:
+    """What could be seen of a run's own Ray while it worked."""
+
+    addresses: set[str]
+    """On which its processes listened."""
+    servers: set[int]
+    """Its processes that hold Ray's state."""
+    modes: set[int]
+    """Of the folders in its temporary directory."""
+    left: list[str]
+    """In that directory, when it had ended."""
+
+
 @pytest.fixture(scope="module")
-def sample_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+def watched_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str, Seen]]:
+    """The sample, on a machine where Ray does not start in time at the first try."""
     out = tmp_path_factory.mktemp("sample") / "out"
-    run = crash.annotate(SAMPLE, out, crash.bare_environment(), "--judges", "offline")
-    status, printed = crash.finish(run)
+    seen = Seen(set(), set(), set(), [])
+    with tempfile.TemporaryDirectory(prefix="t-") as place:  # short: Ray makes sockets in it
+        waits = {"TMPDIR": place, "RAY_gcs_server_port_wait_time_s": "0"}
+        environ = {**crash.bare_environment(), **waits}
+        run = crash.annotate(SAMPLE, out, environ, "--judges", "offline")
+        while run.poll() is None:
+            _look(run.pid, Path(place), seen)
+            time.sleep(0.3)
+        status, printed = crash.finish(run)
+        seen.left.extend(os.listdir(place))
     assert status == 0, printed
-    return out, printed
+    yield out, printed, seen
+
+
+def _look(pid: int, place: Path, seen: Seen) -> None:
+    with contextlib.suppress(psutil.Error, OSError):
+        run = psutil.Process(pid)
+        seen.modes.update(stat.S_IMODE(each.stat().st_mode) for each in place.glob("zelo-*"))
+        for process in (run, *run.children(recursive=True)):
+            with contextlib.suppress(psutil.Error):
+                open_ = [c for c in process.net_connections() if c.status == psutil.CONN_LISTEN]
+                seen.addresses.update(each.laddr.ip for each in open_)
+                if process.name() == "gcs_server" and open_:
+                    seen.servers.add(process.pid)
+
+
+@pytest.fixture(scope="module")
+def sample_run(watched_run: tuple[Path, str, Seen]) -> tuple[Path, str]:
+    return watched_run[:2]
+
+
+def test_a_ray_of_its_own_listens_on_loopback_alone_and_leaves_nothing(
+    watched_run: tuple[Path, str, Seen],
+) -> None:
+    seen = watched_run[2]
+    assert len(seen.addresses) > 0
+    assert all(ip_address(each.removeprefix("::ffff:")).is_loopback for each in seen.addresses)
+    assert seen.modes == {0o700}
+    assert not [name for name in seen.left if name.startswith("zelo-")]
+
+
+def test_a_ray_that_is_too_slow_to_start_gets_a_second_chance_and_ends_the_first(
+    watched_run: tuple[Path, str, Seen],
+) -> None:
+    """It has come to its end, which the first try alone would not have let it."""
+    assert len(watched_run[2].servers) <= 2
+    assert not [p for p in watched_run[2].servers if psutil.pid_exists(p)]
 
 
 def test_the_sample_is_scored_whole_and_quietly(sample_run: tuple[Path, str]) -> None:
@@ -318,8 +380,8 @@ def _free_ports(count: int) -> list[int]:
 
 
 @contextlib.contextmanager
-def _head() -> Iterator[tuple[str, dict[str, str]]]:
-    """A Ray head on ports of its own; its jobs' address, and the environment for it."""
+def _head() -> Iterator[tuple[str, str, dict[str, str]]]:
+    """A Ray head on ports of its own; its jobs' address, its own, and the environment for it."""
     port, dashboard, *agents = _free_ports(6)
     folder = Path(f"/tmp/zelo-test-{os.getpid()}")  # short: Ray makes sockets in it
     binaries = Path(sys.executable).parent
@@ -342,7 +404,7 @@ def _head() -> Iterator[tuple[str, dict[str, str]]]:
         command, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     ) as head:
         try:
-            yield f"http://127.0.0.1:{dashboard}", environ
+            yield f"http://127.0.0.1:{dashboard}", f"127.0.0.1:{port}", environ
         finally:
             for process in psutil.Process(head.pid).children(recursive=True):
                 with contextlib.suppress(psutil.NoSuchProcess):
@@ -351,8 +413,23 @@ def _head() -> Iterator[tuple[str, dict[str, str]]]:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def test_the_job_runs_under_ray_job_submit(tmp_path: Path) -> None:
-    with _head() as (address, environ):
+_ANOTHER_VERSION = """
+import json, os, sys
+from ray._private.ray_constants import KV_NAMESPACE_CLUSTER
+from ray._raylet import GcsClient
+from zelo_ray import cli
+told = json.dumps({"ray_version": "2.9.9", "python_version": "3.11.0"}).encode()
+server = GcsClient(address=os.environ["RAY_ADDRESS"])
+server.internal_kv_put(b"CLUSTER_METADATA", told, True, KV_NAMESPACE_CLUSTER)
+sys.exit(cli.main(sys.argv[1:]))
+"""
+"""The command, on a cluster that says of itself that it is of another version."""
+
+
+def test_the_job_runs_under_ray_job_submit_and_a_cluster_of_another_version_is_told_of(
+    tmp_path: Path,
+) -> None:
+    with _head() as (address, cluster, environ):
         submit = [
             *(str(Path(sys.executable).parent / "ray"), "job", "submit", "--address", address),
             *("--working-dir", str(crash.ROOT), "--", "python", "jobs/annotate.py"),
@@ -362,13 +439,29 @@ def test_the_job_runs_under_ray_job_submit(tmp_path: Path) -> None:
             with contextlib.suppress(OSError):
                 socket.create_connection(("127.0.0.1", int(address.rpartition(":")[2])), 1).close()
                 break
-            crash.time.sleep(1)
+            time.sleep(1)
         said = subprocess.run(
             submit, env=environ, capture_output=True, text=True, timeout=200, check=False
+        )
+        words = ("annotate", str(SAMPLE), "--out", str(tmp_path / "other"), "--judges", "offline")
+        other = subprocess.run(
+            [sys.executable, "-c", _ANOTHER_VERSION, *words],
+            env={**environ, "RAY_ADDRESS": cluster, "PYTHONPATH": str(crash.ROOT)},
+            cwd=crash.ROOT,
+            capture_output=True,
+            text=True,
+            timeout=100,
+            check=False,
         )
     assert said.returncode == 0, said.stdout + said.stderr
     assert "329 documents of 29 queries scored" in said.stdout
     assert len(pq.read_table(tmp_path / "out" / "scores.parquet")) == 329
+    assert other.returncode == 1, other.stderr
+    told = other.stderr.splitlines()[-1]
+    assert told.startswith(f"zelo-ray: RAY_ADDRESS={cluster}: Version mismatch: The cluster was")
+    assert "2.9.9" in told
+    assert told.endswith("Use the cluster's versions here")
+    assert "Traceback" not in other.stderr
 
 
 def test_what_lies_in_batches_is_not_asked_online(tmp_path: Path) -> None:

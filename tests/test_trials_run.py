@@ -53,12 +53,14 @@ def folder(tmp_path):
 
 
 STEPS = """
-import contextlib, io, json, sys
+import contextlib, io, json, os, sys
 import pyarrow.parquet as pq
 from zelo_ray import cli
+from zelo_ray.bookkeeping import RayTrouble
 from zelo_ray.config import Options
 from zelo_ray.ledger import read_rows
 from zelo_ray.pipeline.session import on_ray
+import ray
 
 out = sys.argv[1]
 with on_ray(Options(inputs=("in",), out=out)):
@@ -68,8 +70,19 @@ with on_ray(Options(inputs=("in",), out=out)):
         rows = [row.dollars for row in read_rows(out)]
         trials = pq.read_table(f"{out}/trials.parquet").to_pylist()
         print(json.dumps([status, said.getvalue(), trials, rows]))
+
+    @ray.remote(num_cpus=0)
+    class Doomed:
+        def die(self):
+            os.kill(os.getpid(), 9)
+
+    try:
+        with on_ray(Options(inputs=("in",), out=out)):
+            ray.get(Doomed.remote().die.remote())
+    except RayTrouble as trouble:
+        print(json.dumps(str(trouble)))
 """
-"""The command again and again, on one Ray session."""
+"""The command again and again, on one Ray session; then an actor that is killed there."""
 
 
 def steps(folder, *commands):
@@ -99,13 +112,14 @@ def test_protocols_share_a_ledger_each_has_its_budget_and_nothing_is_asked_twice
     out, budget = folder / "out", 0.31
     short = ("--protocols", "samre", "--max-usd", str(budget))
     enough = ("--protocols", "zelo", "baseline-strong", "samre", "--max-usd", "5")
-    *cut_off, first, second = steps(folder, short, short, enough, enough)
+    *cut_off, first, second, death = steps(folder, short, short, enough, enough)
     for status, said, [trial], paid in cut_off:
         assert status == cli.INCOMPLETE
         assert "the budget of $0.3100 is used up" in said
         assert 0 < trial["judged"] < trial["items"] == QUERIES
         assert 0.8 * budget < trial["dollars"] <= budget
         assert sum(paid) == pytest.approx(trial["dollars"])
+    assert death.startswith("a process of Ray died or was killed, most often for want of memory")
     assert first == second
     status, said, rows, paid = second
     assert status == cli.COMPLETE

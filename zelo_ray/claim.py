@@ -26,12 +26,16 @@ _STALE_SECONDS = 30.0
 
 
 class ClaimError(Exception):
-    """Another run is at work on this directory."""
+    """Another run is at work on this directory, or it holds what is not to be written over."""
 
 
 def _refuse_others(fs: fsspec.AbstractFileSystem, path: str, out: str, kind: str | None) -> None:
     if kind and fs.exists(f"{path}/run.json"):
-        found = json.loads(fs.cat_file(f"{path}/run.json")).get("kind", "annotate")
+        try:
+            found = dict(json.loads(fs.cat_file(f"{path}/run.json"))).get("kind", "annotate")
+        except (ValueError, TypeError):
+            says = f"{out}/run.json tells of no run; remove it, or name another --out"
+            raise ClaimError(says) from None
         if found != kind:
             raise ClaimError(f"{out} holds the results of {found}; name another --out")
 

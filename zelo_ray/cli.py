@@ -1,13 +1,17 @@
 """The command line: ``zelo-ray annotate``, ``bakeoff``, ``convert``, ``explain`` and others."""
 
 import argparse
+import contextlib
+import io
+import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, NoReturn, TypeVar, get_args, get_origin
 
 import fsspec
+import pyarrow as pa
 from dotenv import find_dotenv, load_dotenv
 from rich.console import Console
 from rich.table import Table
@@ -30,7 +34,7 @@ from zelo_ray.display import Display
 from zelo_ray.explain import NothingToExplain, explain
 from zelo_ray.formats import check_url
 from zelo_ray.formats.files import Unwritable
-from zelo_ray.formats.pools import InputError
+from zelo_ray.formats.pools import InputError, short
 from zelo_ray.formats.wording import printable
 from zelo_ray.ledger import LedgerError
 from zelo_ray.measures import MeasureError, QrelsError, RunError
@@ -61,7 +65,40 @@ _FAILURES = (
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; return its exit status."""
-    load_dotenv(find_dotenv(usecwd=True))
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # names and texts may hold what it cannot say
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        return _run(argv)
+    except BrokenPipeError:  # as in `| head`: who read this has read enough, and needs no line
+        return WRONG
+    finally:
+        try:
+            print(end="", flush=True)
+        except OSError:  # else Python tries again as it ends, and tells of it
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
+def _run(argv: Sequence[str] | None) -> int:
+    """Run one command; tell in one line what keeps it from its end."""
+    try:
+        status = _command(argv)
+        print(end="", flush=True)
+    except (OptionError, PanelError, UnknownProtocol, MeasureError) as error:
+        return _complain(error, BAD_OPTIONS)
+    except _FAILURES as error:
+        return _complain(error, WRONG)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        return _complain(f"{error.filename or 'output'}: {error.strerror or error}", WRONG)
+    except KeyboardInterrupt:
+        return _complain("interrupted; calls in flight were lost, all else is kept", WRONG)
+    return status
+
+
+def _command(argv: Sequence[str] | None) -> int:
+    _read_dotenv()
     parser = _Parser(prog="zelo-ray", description=__doc__)
     parser.add_argument("--version", action="version", version=f"zelo-ray {__version__}")
     commands = parser.add_subparsers(dest="command", required=True)
@@ -101,16 +138,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         "protocols": _protocols,
         "report": _report,
     }[arguments.pop("command")]
+    return command(arguments)
+
+
+def _read_dotenv() -> None:
     try:
-        return command(arguments)
-    except (OptionError, PanelError, UnknownProtocol, MeasureError) as error:
-        return _complain(error, BAD_OPTIONS)
-    except _FAILURES as error:
-        return _complain(error, WRONG)
-    except OSError as error:
-        return _complain(f"{error.filename or 'output'}: {error.strerror or error}", WRONG)
-    except KeyboardInterrupt:
-        return _complain("interrupted; calls in flight were lost, all else is kept", WRONG)
+        load_dotenv(find_dotenv(usecwd=True))
+    except (OSError, ValueError) as error:
+        raise OptionError(f".env: cannot be read ({error})") from None
 
 
 class _Parser(argparse.ArgumentParser):
@@ -277,16 +312,31 @@ def _convert(arguments: dict[str, Any]) -> int:
 
 
 def _explain(arguments: dict[str, Any]) -> int:
-    told = explain(_place(arguments["dir"]), arguments["query"], arguments["doc"])
+    place = _place(arguments["dir"])
+    with _whole(place):
+        told = explain(place, arguments["query"], arguments["doc"])
     _print(*told.split("\n"))
     return COMPLETE
 
 
 def _report(arguments: dict[str, Any]) -> int:
-    if told := write_report(_place(arguments["dir"])):
+    place = _place(arguments["dir"])
+    with _whole(place):
+        told = write_report(place)
+    if told:
         _print(told)
     _print(f"{arguments['dir']}/report.html")
     return COMPLETE
+
+
+@contextlib.contextmanager
+def _whole(out: str) -> Iterator[None]:
+    """Tell of results that somebody cut off, or wrote over."""
+    try:
+        yield
+    except (pa.ArrowInvalid, json.JSONDecodeError, UnicodeDecodeError) as error:
+        says = f"{out}: results that cannot be read ({short(error)}); run the same command again"
+        raise NothingToReport(says) from None
 
 
 def _place(url: str) -> str:

@@ -153,17 +153,11 @@ def _fast(block: bytes, form: _Form) -> pa.Table | None:
     while b"  " in block:
         block = block.replace(b"  ", b" ")
     block = block.replace(b" \n", b"\n").replace(b"\n ", b"\n").strip(b" ")
-    odd = []
-
-    def set_aside(row: pa.csv.InvalidRow) -> str:
-        odd.append(row)
-        return "skip"
-
     try:
         table = pa.csv.read_csv(
             io.BytesIO(block),
             pa.csv.ReadOptions(column_names=form.columns),
-            pa.csv.ParseOptions(delimiter=" ", quote_char=False, invalid_row_handler=set_aside),
+            pa.csv.ParseOptions(delimiter=" ", quote_char=False),
             pa.csv.ConvertOptions(
                 column_types=form.schema,
                 include_columns=form.schema.names,
@@ -174,7 +168,7 @@ def _fast(block: bytes, form: _Form) -> pa.Table | None:
     except pa.ArrowInvalid:
         return None
     finite = pc.all(pc.is_finite(table[form.number])).as_py()
-    return table if finite and not odd else None
+    return table if finite else None
 
 
 def _slow(url: str, number: int, block: bytes, form: _Form) -> pa.Table:

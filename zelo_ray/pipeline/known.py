@@ -55,7 +55,8 @@ def all_known(job: Job, shards: Sequence[str], planned: Mapping[str, int]) -> Kn
         shards: the files of the input.
         planned: requests by judge.
     """
-    if not (may_be_known(job.options.books, planned) and len(replies := Answered(job.options, job.panel))):
+    replies = Answered(job.options, job.panel)
+    if not (len(replies) and may_be_known(job.options.books, planned)):
         return None
     protocol, found = protocol_module(job.options.protocol), list[tuple[Line, Step]]()
     for line in (line for shard in shards for line in read_lines(shard, Limits())):

@@ -23,10 +23,10 @@ from zelo_ray.pipeline.folder import folder_for_ray
 from zelo_ray.pipeline.trouble import in_one_line, no_cluster, no_start, refuse_deaf
 
 _OBJECT_STORE_BYTES = 512 * 2**20
-_PATIENCE = {  # what Ray waits 30 s each for, of its own accord
-    "RAY_gcs_server_port_wait_time_s": "120",
-    "RAY_raylet_start_wait_time_s": "120",
-    "RAY_agent_register_timeout_ms": "120000",
+_PATIENCE = {  # where Ray waits 30 s; its raylet gives its agents 15 s for each of four ports
+    "RAY_gcs_server_port_wait_time_s": "75",
+    "RAY_raylet_start_wait_time_s": "75",
+    "RAY_agent_register_timeout_ms": "75000",
 }
 
 

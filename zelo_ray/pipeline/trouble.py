@@ -101,23 +101,27 @@ def no_cluster(address: str, error: Exception) -> RayTrouble:
 
 def no_start(error: Exception) -> RayTrouble:
     """Why a private Ray does not start, and what to do."""
+    said = f"Ray does not start on this machine ({_plain(error)})"
+    if not isinstance(error, OSError | ValueError | RayError):
+        said += "; is it too busy, or short of memory? Try again when less runs here"
     if not isinstance(error, OSError):
-        return RayTrouble(
-            f"Ray does not start on this machine ({_plain(error)}); is it too busy, or short of "
-            "memory? Try again when less runs here"
-        )
+        return RayTrouble(said)
     place, where = tempfile.tempdir or "TMPDIR", str(error.filename or "")
     if "AF_UNIX" in str(error):
-        return RayTrouble(f"{place}: too long a path for Ray; set TMPDIR to a shorter one")
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return RayTrouble(f"{place} is full, and Ray starts there; make room, or set TMPDIR")
-    if (where and Path(where).is_relative_to(place)) or "temporary directory" in str(error):
-        said = f"{place}: {error.strerror}; Ray needs a temporary directory, so set TMPDIR to one"
-        return RayTrouble(f"{said} that can be written to")
-    if _is_token(where):
-        said = f"{where}: {error.strerror}; Ray keeps its token there, so set HOME to a directory"
-        return RayTrouble(f"{said} that can be written to, or RAY_AUTH_TOKEN to a secret")
-    return RayTrouble(f"Ray does not start on this machine ({_plain(error)})")
+        said = f"{place}: too long a path for Ray; set TMPDIR to a shorter one"
+    elif _is_token(where):
+        said = (
+            f"{where}: {error.strerror}; Ray keeps its token there, so set HOME to a directory "
+            "that can be written to, or RAY_AUTH_TOKEN to a secret"
+        )
+    elif error.errno in (errno.ENOSPC, errno.EDQUOT):
+        said = f"{place} is full, and Ray starts there; make room, or set TMPDIR"
+    elif Path(where or "/").is_relative_to(place) or "temporary directory" in str(error):
+        said = (
+            f"{place}: {error.strerror}; Ray needs a temporary directory, so set TMPDIR to one "
+            "that can be written to"
+        )
+    return RayTrouble(said)
 
 
 def _is_token(path: str) -> bool:

@@ -1,0 +1,145 @@
+"""Ray that cannot be started, joined or kept: one line that says what to do, and no traceback."""
+
+import contextlib
+import subprocess
+
+import pytest
+from ray import exceptions
+
+from tests import crash
+from tests.builders import line_of, pool_of
+from zelo_ray import cli
+from zelo_ray.bookkeeping import RayTrouble
+from zelo_ray.ledger import LedgerError
+from zelo_ray.pipeline.trouble import in_one_line
+
+
+@pytest.fixture
+def argv(tmp_path, monkeypatch):
+    """A job that is right in itself, in a home of its own."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "in.jsonl").write_bytes(line_of(pool_of()))
+    words = ("annotate", "in.jsonl", "--out", "out", "--judges", "offline:bm25")
+    return [str(tmp_path / word) if word in ("in.jsonl", "out") else word for word in words]
+
+
+@contextlib.contextmanager
+def full_disk(folder):
+    """A disk with no room for another file."""
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64k,nr_inodes=4", "tmpfs", str(folder)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("this user may not mount a small disk")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def line(capsys, argv):
+    """What is said in the one line of a job that fails."""
+    assert cli.main(argv) == cli.WRONG
+    out, err = capsys.readouterr()
+    first, *told = err.splitlines()
+    assert (out, first[:9], len(told)) == ("", "1 queries", 1), err
+    return told[0]
+
+
+@pytest.mark.parametrize(
+    ("address", "why"),
+    [
+        ("127.0.0.1:1", "Connection refused"),
+        ("somewhere", "Invalid address format"),
+        ("http://127.0.0.1:1", "Invalid Ray address"),
+    ],
+)
+def test_a_cluster_that_is_not_there_is_told_of_at_once(capsys, argv, monkeypatch, address, why):
+    monkeypatch.setenv("RAY_ADDRESS", address)
+    said = line(capsys, argv)
+    assert said.startswith(f"zelo-ray: RAY_ADDRESS={address}: no Ray can be joined there (")
+    assert why in said
+    assert said.endswith("correct it, or unset it for a Ray on this machine alone")
+
+
+def test_a_temporary_directory_with_too_long_a_path_is_told_of(capsys, argv, monkeypatch, tmp_path):
+    place = tmp_path / ("x" * 90)
+    place.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(place))
+    said = line(capsys, argv)
+    assert said == f"zelo-ray: {place}: too long a path for Ray; set TMPDIR to a shorter one"
+    assert list(place.iterdir()) == []
+
+
+def test_a_temporary_directory_without_room_is_told_of(capsys, argv, monkeypatch, tmp_path):
+    place = tmp_path / "t"
+    with full_disk(place):
+        monkeypatch.setattr("tempfile.tempdir", str(place))
+        said = line(capsys, argv)
+        assert said == f"zelo-ray: {place} is full, and Ray starts there; make room, or set TMPDIR"
+        assert list(place.iterdir()) == []
+
+
+def test_a_temporary_directory_that_is_none_is_told_of(capsys, argv, monkeypatch, tmp_path):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "gone"))
+    said = line(capsys, argv)
+    assert "gone: No such file or directory; Ray needs a temporary directory, so set TMPDIR" in said
+
+
+def test_a_setting_of_ray_that_makes_no_sense_is_told_of(capsys, argv, monkeypatch):
+    monkeypatch.setenv("RAY_ROTATION_MAX_BYTES", "plenty")
+    said = line(capsys, argv)
+    assert "(ValueError: invalid literal for int() with base 10: 'plenty')" in said
+    assert "busy" not in said
+
+
+def test_a_home_that_is_none_is_told_of(argv, tmp_path):
+    """In a process of its own, for Ray reads its token once."""
+    environ = {**crash.bare_environment(), "HOME": str(tmp_path / "in.jsonl")}
+    status, printed = crash.finish(crash.start([*crash.COMMAND, *argv], environ))
+    assert status == 1
+    _, said = printed.splitlines()
+    assert "in.jsonl/.ray: Not a directory; Ray keeps its token there, so set HOME to a" in said
+
+
+IN_A_WORKER = """ray::Settle.f() (pid=1, ip=127.0.0.1)
+  File "zelo_ray/settle.py", line 1, in f
+    raise {error}
+{error}"""
+DEATHS = {
+    "memory": (exceptions.OutOfMemoryError("Task was killed\ndue to\nmemory"), "out of memory"),
+    "store": (exceptions.ObjectStoreFullError("full"), "out of memory"),
+    "disk": (exceptions.OutOfDiskError("full"), "set TMPDIR"),
+    "actor": (exceptions.ActorDiedError(), "most often for want of memory"),
+    "worker": (exceptions.WorkerCrashedError(), "most often for want of memory"),
+}
+
+
+@pytest.mark.parametrize("verbose", [False, True])
+@pytest.mark.parametrize("name", DEATHS)
+def test_a_death_on_ray_is_one_line_that_says_how_to_go_on(name, verbose):
+    error, says = DEATHS[name]
+    with pytest.raises(RayTrouble) as caught, in_one_line(verbose=verbose):
+        raise error
+    said = str(caught.value)
+    assert says in said
+    assert said.endswith("the same command goes on from here")
+    assert "\n" not in said
+
+
+def test_what_is_written_for_the_user_is_told_as_it_is_written():
+    raised = LedgerError("out/replies: No space left on device; make room")
+    text = IN_A_WORKER.format(error=f"zelo_ray.ledger.LedgerError: {raised}")
+    error = exceptions.RayTaskError("f", text, raised)
+    for wrapped in (error, error.as_instanceof_cause()):
+        with pytest.raises(RayTrouble) as caught, in_one_line(verbose=True):
+            raise wrapped
+        assert str(caught.value) == str(raised)
+
+
+def test_a_bug_names_its_exception_and_keeps_its_traceback_for_verbose():
+    error = exceptions.RayTaskError("f", IN_A_WORKER.format(error="KeyError: 'd1'"), KeyError("d1"))
+    with pytest.raises(RayTrouble) as caught, in_one_line(verbose=False):
+        raise error.as_instanceof_cause()
+    assert str(caught.value) == "KeyError: 'd1'; --verbose shows more"
+    with pytest.raises(exceptions.RayTaskError), in_one_line(verbose=True):
+        raise error.as_instanceof_cause()
