@@ -66,10 +66,11 @@ def annotation_page(source: Source, run: Mapping[str, Any]) -> Page:
         ("spent in all", spent),
     ]
     unpriced = " and calls of unknown price" if summary["unpriced"] else ""
+    waiting = f", {summary['missing']:,} still to ask" if summary.get("missing") else ""
     done = (
         f"{summary['scored']:,} of {plural(summary['documents'], 'document')} scored from "
         f"{plural(summary['judgments'], noun)}; {plural(summary['failures'], 'request')} "
-        f"without one, {plural(summary['rejected'], 'bad input line')}, "
+        f"without one{waiting}, {plural(summary['rejected'], 'bad input line')}, "
         f"{plural(len(summary['unscored']), 'query', 'queries')} without scores. "
         f"Spent in all: ${summary['dollars_in_all']:,.4f}{unpriced}."
     )
