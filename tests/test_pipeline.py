@@ -53,7 +53,7 @@ class Seen:
 
 
 @pytest.fixture(scope="module")
-def watched_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str, Seen]]:
+def watched_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, Seen]:
     """The sample, on a machine where Ray does not start in time at the first try."""
     out = tmp_path_factory.mktemp("sample") / "out"
     seen = Seen(set(), set(), set(), [])
@@ -65,9 +65,9 @@ def watched_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path
             _look(run.pid, Path(place), seen)
             time.sleep(0.3)
         status, printed = crash.finish(run)
-        seen.left.extend(os.listdir(place))
+        seen.left.extend(each.name for each in Path(place).iterdir())
     assert status == 0, printed
-    yield out, printed, seen
+    return out, printed, seen
 
 
 def _look(pid: int, place: Path, seen: Seen) -> None:
