@@ -221,3 +221,11 @@ def test_the_results_of_another_command_are_left_alone(tmp_path):
     (tmp_path / "run.json").write_text("{}")
     with claim(str(tmp_path)):
         pass
+
+
+@pytest.mark.parametrize("data", [b"", b"[1]", b"\xff\xfe"], ids=repr)
+def test_a_record_that_is_none_is_not_written_over(tmp_path, data):
+    (tmp_path / "run.json").write_bytes(data)
+    says = "run.json tells of no run; remove it, or name another --out"
+    with pytest.raises(ClaimError, match=says), claim(str(tmp_path)):
+        pass

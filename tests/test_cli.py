@@ -1,6 +1,8 @@
 """The command line: what it takes, what it says, and how it ends."""
 
+import io
 import os
+import subprocess
 import sys
 import types
 from pathlib import Path
@@ -10,7 +12,7 @@ import pytest
 
 from tests.builders import line_of, pool_of, results_of, write_run
 from zelo_ray import __version__, cli
-from zelo_ray.bookkeeping import Stopped
+from zelo_ray.bookkeeping import RayTrouble, Stopped
 from zelo_ray.claim import ClaimError, claim
 from zelo_ray.config import Options
 from zelo_ray.formats.pools import InputError
@@ -153,6 +155,16 @@ def test_a_dotenv_file_of_the_working_directory_is_read(pipeline, capsys, tmp_pa
     assert options_from(pipeline, capsys, "a.jsonl", "--out", "o").seed == 42
 
 
+@pytest.mark.parametrize("data", [b"A=\xff\xfe\n", b"A=a\0b\n"], ids=repr)
+def test_a_dotenv_file_that_is_no_text_is_one_line(capsys, tmp_path, monkeypatch, data):
+    monkeypatch.delenv("PYTHON_DOTENV_DISABLED")
+    (tmp_path / ".env").write_bytes(data)
+    monkeypatch.chdir(tmp_path)
+    status, _, err = outcome(capsys, "report", "out")
+    assert (status, err.count("\n")) == (2, 1)
+    assert err.startswith("zelo-ray: .env: cannot be read (")
+
+
 # How it ends
 
 
@@ -192,6 +204,7 @@ ENDS = {
     "no judge": (PanelError("no judge: name a panel"), 2),
     "no input": (InputError("a.jsonl: no such file"), 1),
     "in use": (ClaimError("out is in use by another run (process 7)"), 1),
+    "Ray": (RayTrouble("RAY_ADDRESS=a:1: no Ray can be joined there (gone)"), 1),
     "disk": (LedgerError("out/replies: No space left on device"), 1),
     "stopped": (Stopped("openai: the key was refused (0 replies of this run are kept)"), 1),
 }
@@ -328,6 +341,50 @@ def test_a_place_that_nobody_can_open_is_a_bad_option(capsys, argv):
     status, out, err = outcome(capsys, argv[0], "nowhere://x/y", *argv[1:])
     assert (status, out) == (2, "")
     assert err == "zelo-ray: nowhere://x/y: Protocol not known: nowhere\n"
+
+
+@pytest.mark.parametrize("name", ["run.json", "scores.parquet", "annotated.jsonl"])
+def test_results_that_were_written_over_are_one_line(results, capsys, name):
+    (results / name).write_bytes(bytes(range(256)))
+    commands = [("report", results), ("explain", results, "--query", "q1")]
+    for argv in commands[: 1 if name == "annotated.jsonl" else 2]:
+        status, out, err = outcome(capsys, *argv)
+        assert (status, out, err.count("\n")) == (1, "", 1)
+        assert err.startswith(f"zelo-ray: {results}: results that cannot be read (")
+
+
+PIPE = """
+import os, sys
+from zelo_ray import cli
+read, write = os.pipe()
+os.close(read)
+os.dup2(write, 1)
+sys.exit(cli.main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize("argv", [("explain", "{out}", "--query", "q1"), ("--help",)], ids=str)
+def test_a_reader_that_has_read_enough_hears_nothing_more(results, argv):
+    words = [each.format(out=results) for each in argv]
+    ended = subprocess.run(
+        [sys.executable, "-c", PIPE, *words], capture_output=True, text=True, check=False
+    )
+    assert ended.stderr == ""
+    assert ended.returncode == (0 if argv == ("--help",) else 1)
+
+
+def test_a_terminal_that_knows_few_letters_is_told_what_it_can_show(results, monkeypatch):
+    terminal = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr("sys.stdout", terminal)
+    assert cli.main(["explain", str(results), "--query", "q1"]) == 0
+    assert rb"\xb1" in terminal.buffer.getvalue()
+
+
+def test_a_full_disk_behind_the_output_is_one_line(results, capsys, monkeypatch):
+    with Path("/dev/full").open("w") as full:
+        monkeypatch.setattr("sys.stdout", full)
+        assert cli.main(["explain", str(results), "--query", "q1"]) == 1
+        assert capsys.readouterr().err == "zelo-ray: output: No space left on device\n"
 
 
 def test_a_summary_is_complete_only_when_nothing_is_missing():

@@ -96,6 +96,12 @@ def test_a_bad_line_of_a_run_is_named(tmp_path, line, why):
         read_run(file(tmp_path, RUN + b"\n" + line + b"\nq9 Q0 d9 1 1 t\n"))
 
 
+def test_a_line_that_is_no_text_is_named_without_a_word_from_arrow(tmp_path, capfd):
+    with pytest.raises(InputError, match=r"a\.run:3: 2 columns"):
+        read_run(str(file(tmp_path, RUN[:20] + b"\n\xff \xfe\n")))
+    assert capfd.readouterr().err == ""
+
+
 def test_lines_are_counted_over_blocks(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "_BLOCK_BYTES", 16)
     path = file(tmp_path, RUN + b"\nq1 Q0 d7 1 x t")

@@ -76,7 +76,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         try:
             print(end="", flush=True)
         except OSError:  # else Python tries again as it ends, and tells of it
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run(argv: Sequence[str] | None) -> int:
