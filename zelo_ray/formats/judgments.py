@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from zelo_ray.formats.files import lines, listing, parquet, reading, rows
+from zelo_ray.formats.files import lines, listing, parquet, rows
 from zelo_ray.formats.pools import InputError, short
 from zelo_ray.formats.tables import schema_of
 from zelo_ray.formats.truth import look, read_truth
@@ -140,8 +140,7 @@ def _of_turn(url: str, part: Part, turn: int) -> Part:
 
 
 def _parquet(url: str, kind: _Kind) -> tuple[pa.Table, Callable[[int], str]]:
-    with reading(url) as file:
-        source = parquet(url, file)
+    with parquet(url) as source:
         names = set(source.schema_arrow.names)
         table = source.read([name for name in kind.columns if name in names])
     columns = {}
