@@ -19,6 +19,8 @@ from pathlib import Path
 
 import fsspec
 
+from zelo_ray.formats.files import record
+
 RUN_LOCK = ".run.lock"
 WRITERS_LOCK = ".writers.lock"
 _BEAT_SECONDS = 5.0
@@ -31,11 +33,7 @@ class ClaimError(Exception):
 
 def _refuse_others(fs: fsspec.AbstractFileSystem, path: str, out: str, kind: str | None) -> None:
     if kind and fs.exists(f"{path}/run.json"):
-        try:
-            found = dict(json.loads(fs.cat_file(f"{path}/run.json"))).get("kind", "annotate")
-        except (ValueError, TypeError):
-            says = f"{out}/run.json tells of no run; remove it, or name another --out"
-            raise ClaimError(says) from None
+        found = record(f"{out.rstrip('/')}/run.json").get("kind", "annotate")
         if found != kind:
             raise ClaimError(f"{out} holds the results of {found}; name another --out")
 
@@ -53,6 +51,7 @@ def claim(
 
     Raises:
         ClaimError: another run holds it, or another command has left its results there.
+        InputError: whose results there are cannot be told.
     """
     fs, path = fsspec.url_to_fs(out)
     _refuse_others(fs, path, out, kind)
@@ -114,7 +113,7 @@ def _about_me() -> str:
 
 
 def _owner(path: Path) -> str:
-    return path.read_text(encoding="utf-8") or "just starting"
+    return path.read_text(encoding="utf-8", errors="replace") or "just starting"
 
 
 @contextlib.contextmanager
@@ -129,9 +128,14 @@ def _claim_object(
 
     def look() -> dict[str, str]:
         try:
-            return dict(json.loads(fs.cat_file(path)))
+            held = fs.cat_file(path)
         except FileNotFoundError:
             return {"owner": "", "who": "a run that has just ended", "beat": ""}
+        try:
+            found = json.loads(held)
+            return {name: str(found[name]) for name in ("owner", "who", "beat")}
+        except (ValueError, KeyError, TypeError):
+            return {"owner": "?", "who": "a run that cannot be told", "beat": repr(held)}
 
     try:
         beat("create")

@@ -4,8 +4,8 @@ The records are JSON objects in the folder ``batches`` of an output directory or
 """
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
-from typing import Literal
+from dataclasses import asdict, dataclass, field, fields
+from typing import Literal, get_args
 
 import fsspec
 import orjson
@@ -61,6 +61,15 @@ class Part:
         return self.state in ("intended", "submitted")
 
 
+_NUMBER = (int, float)
+_KINDS = {
+    **dict.fromkeys(("mark", "judge", "verdict", "state", "batch", "key_variable"), (str,)),
+    **dict.fromkeys(("keys", "candidates"), (list,)),
+    **dict.fromkeys(("size", "tokens", "dollars", "intended_at", "requests"), _NUMBER),
+}
+"""What the fields of a record are."""
+
+
 class Parts:
     """The records under one output directory or URL."""
 
@@ -69,12 +78,16 @@ class Parts:
         self._folder = f"{root.rstrip('/')}/{FOLDER}"
 
     def __iter__(self) -> Iterator[Part]:
-        """All records, oldest first."""
+        """All records, oldest first.
+
+        Raises:
+            LedgerError: one cannot be read; what is on its way there is paid for.
+        """
         self._fs.invalidate_cache()
         if self._fs.exists(self._folder):
             for name in sorted(self._fs.find(self._folder)):
                 if name.endswith(".json"):
-                    yield Part(**orjson.loads(self._fs.cat_file(name)))
+                    yield _part(name, self._fs.cat_file(name))
 
     def keep(self, part: Part) -> None:
         """Write a record anew, without its keys when no answer can come. It is durable at the end.
@@ -88,6 +101,22 @@ class Parts:
             keep_file(self._fs, name, data)
         except Exception as error:  # noqa: BLE001 - every storage has its own errors
             raise LedgerError(f"{name}: {type(error).__name__}: {error}") from None
+
+
+def _part(name: str, data: bytes) -> Part:
+    try:
+        found = orjson.loads(data)
+        part = Part(**{each.name: found[each.name] for each in fields(Part) if each.name in found})
+        kinds = {name: type(value) for name, value in asdict(part).items()}
+        wrong = any(kinds[name] not in kind for name, kind in _KINDS.items())
+    except (ValueError, TypeError):
+        wrong = True
+    if wrong or part.state not in get_args(State):
+        raise LedgerError(
+            f"{name}: is no record of a batch any more; what lies in that batch is paid for: put "
+            "the record back from a copy, or remove it to ask all of it again"
+        )
+    return part
 
 
 def in_doubt(books: str) -> float:

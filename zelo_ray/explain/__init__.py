@@ -1,19 +1,19 @@
 """Why a document has its score, or how a query went: what judges said, as a person can read it."""
 
-import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import fsspec
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from zelo_ray.explain.course import of_failures, of_pairs, of_tournaments
 from zelo_ray.explain.lines import of_contests, of_grade, of_verdicts, of_votes
+from zelo_ray.formats.files import record, rows_where
 from zelo_ray.formats.record import unfinished
+from zelo_ray.formats.tables import schema_of
 from zelo_ray.formats.wording import counted, printable
 from zelo_ray.records import (
     PANEL,
@@ -31,6 +31,8 @@ from zelo_ray.records import (
 from zelo_ray.unfinished import Untold, so_far
 
 __all__ = ["NothingToExplain", "explain"]
+
+_Record = TypeVar("_Record")
 
 
 class NothingToExplain(Exception):  # noqa: N818 - it names what is the matter
@@ -137,13 +139,13 @@ def _of_document(held: _Held, query_id: str, doc_id: str) -> Iterator[Iterable[s
 
 def _held(out: str, query_id: str) -> _Held:
     return _Held(
-        scores={row["doc_id"]: _score(row) for row in _rows(out, "scores", query_id)},
-        votes=[Vote(**row) for row in _rows(out, "votes", query_id)],
-        grades=[Grade(**row) for row in _rows(out, "grades", query_id)],
-        contests=[Contest(**row) for row in _rows(out, "contests", query_id)],
-        winners=[Winner(**row) for row in _rows(out, "winners", query_id)],
-        verdicts=[Verdict(**row) for row in _rows(out, "verdicts", query_id)],
-        failures=[Failure(**row) for row in _rows(out, "failures", query_id)],
+        scores={row["doc_id"]: _score(row) for row in _rows(out, "scores", query_id, Score)},
+        votes=_records(out, "votes", query_id, Vote),
+        grades=_records(out, "grades", query_id, Grade),
+        contests=_records(out, "contests", query_id, Contest),
+        winners=_records(out, "winners", query_id, Winner),
+        verdicts=_records(out, "verdicts", query_id, Verdict),
+        failures=_records(out, "failures", query_id, Failure),
         together=_run(out, "options", "decide") == PANEL,
         why=_run(out, "summary", "unscored", query_id) or "",
     )
@@ -151,11 +153,9 @@ def _held(out: str, query_id: str) -> _Held:
 
 def _run(out: str, *names: str) -> Any:
     """What the run's record holds under these names, one in the other; None for nothing."""
-    fs, root = fsspec.url_to_fs(out)
-    path = f"{root}/run.json"
-    found: Any = json.loads(fs.cat_file(path)) if fs.exists(path) else None
+    found: Any = record(f"{out}/run.json") if _exists(out, "run.json") else None
     for name in names:
-        found = (found or {}).get(name)
+        found = found.get(name) if isinstance(found, dict) else None
     return found
 
 
@@ -185,17 +185,25 @@ def _score(row: dict[str, Any]) -> Score:
     return next(wider, Score)(**row)
 
 
-def _rows(out: str, table: str, query_id: str) -> list[dict[str, Any]]:
-    """A query's rows; none if the run's protocol has no such table."""
+def _records(out: str, table: str, query_id: str, kind: type[_Record]) -> list[_Record]:
+    """A query's rows, without columns that are not known here."""
+    names = schema_of(kind).names
+    rows = _rows(out, table, query_id, kind)
+    return [kind(**{name: row[name] for name in names}) for row in rows]
+
+
+def _exists(out: str, name: str) -> bool:
     fs, root = fsspec.url_to_fs(out)
-    path = f"{root}/{table}.parquet"
-    if not fs.exists(path):
+    return bool(fs.exists(f"{root}/{name}"))
+
+
+def _rows(out: str, table: str, query_id: str, kind: type) -> list[dict[str, Any]]:
+    """A query's rows; none if the run's protocol has no such table."""
+    if not _exists(out, f"{table}.parquet"):
         if table != "scores":
             return []
         raise NothingToExplain(
             f"{out} holds no {table}.parquet: is it the --out of a finished run?"
         )
-    with fs.open(path, "rb") as file:
-        # Arrow's threads would outlive Python, which then aborts.
-        where = pc.field("query_id") == query_id
-        return list(pq.read_table(file, filters=where, use_threads=False).to_pylist())
+    where = pc.field("query_id") == query_id
+    return list(rows_where(f"{out}/{table}.parquet", where, schema_of(kind)).to_pylist())

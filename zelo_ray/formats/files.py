@@ -18,6 +18,7 @@ _BLOCK_BYTES = 2**23
 _BOM = b"\xef\xbb\xbf"
 _CODECS = {".gz": "gzip", ".zst": "zstd"}
 _PARTIAL = ".partial"
+_DAMAGED = (pa.ArrowException, UnicodeDecodeError)
 
 
 class Unwritable(Exception):  # noqa: N818 - it names what is the matter
@@ -92,35 +93,86 @@ def rows(url: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def _parquet_rows(url: str) -> Iterator[tuple[str, dict[str, Any]]]:
     number = 0
-    with reading(url) as file:
-        for batch in parquet(url, file).iter_batches():
+    with parquet(url) as file:
+        for batch in file.iter_batches():
             for row in _whole(url, batch).to_pylist():
                 number += 1
                 yield f"{url}: row {number}", row
 
 
-def parquet(url: str, file: Any) -> pq.ParquetFile:
-    """An open file as Parquet.
+@contextlib.contextmanager
+def parquet(url: str, *schemas: pa.Schema) -> Iterator[pq.ParquetFile]:
+    """An open Parquet file.
+
+    Args:
+        url: where it is.
+        schemas: it has the columns of one of these at least, and perhaps others.
 
     Raises:
-        InputError: it is none.
+        InputError: it is none, or damaged, now or while it is read; or a column is missing.
     """
+    with reading(url) as file:
+        try:
+            opened = pq.ParquetFile(file)
+            _refuse_others(url, opened.schema_arrow, schemas)
+            yield opened
+        except _DAMAGED as error:
+            raise InputError(f"{url}: is no Parquet file, or damaged ({short(error)})") from None
+
+
+def rows_where(url: str, where: Any, *schemas: pa.Schema) -> pa.Table:
+    """The rows of a Parquet file that a filter of pyarrow lets through; see `parquet`."""
+    with parquet(url, *schemas), reading(url) as file:
+        # Arrow's threads would outlive Python, which then aborts.
+        return pq.read_table(file, filters=where, use_threads=False)
+
+
+def _refuse_others(url: str, found: pa.Schema, schemas: Sequence[pa.Schema]) -> None:
+    kinds = {each.name: _kind(each.type) for each in found}
+    lacks = [[e for e in schema if kinds.get(e.name) != _kind(e.type)] for schema in schemas]
+    if lacks and all(lacks):
+        first = min(lacks, key=len)[0]
+        raise InputError(f"{url}: has no column {first.name} ({first.type})")
+
+
+def _kind(of: pa.DataType) -> str:
+    """What a column holds, however wide."""
+    if pa.types.is_list(of) or pa.types.is_large_list(of):
+        return f"list of {_kind(of.value_type)}"
+    if pa.types.is_integer(of):
+        return "integer"
+    if pa.types.is_floating(of):
+        return "number"
+    return str(of).removeprefix("large_").removesuffix("_view")
+
+
+def record(url: str) -> dict[str, Any]:
+    """What a small JSON file of a command holds, such as ``run.json``.
+
+    Raises:
+        InputError: it is no JSON object, or cannot be read.
+    """
+    with reading(url) as file:
+        data = file.read()
     try:
-        return pq.ParquetFile(file)
-    except pa.ArrowInvalid as error:
-        raise InputError(f"{url}: is no Parquet file ({short(error)})") from None
+        found = orjson.loads(data)
+    except orjson.JSONDecodeError as error:
+        raise InputError(f"{url}: is no JSON ({short(error)})") from None
+    if not isinstance(found, dict):
+        raise InputError(f"{url}: is no JSON object")
+    return found
 
 
-def parquet_table(url: str, file: Any, columns: Sequence[str] | None = None) -> pa.Table:
-    """An open Parquet file as a table, of whose columns those that it has; of all if None.
+def parquet_table(url: str, columns: Sequence[str] | None = None) -> pa.Table:
+    """A Parquet file as a table, of whose columns those that it has; of all if None.
 
     Raises:
-        InputError: it is none, or a text in it is no UTF-8.
+        InputError: it is none, or damaged, or a text in it is no UTF-8.
     """
-    source = parquet(url, file)
-    known = source.schema_arrow.names
-    wanted = None if columns is None else [name for name in columns if name in known]
-    return _whole(url, source.read(wanted))
+    with parquet(url) as source:
+        known = source.schema_arrow.names
+        wanted = None if columns is None else [name for name in columns if name in known]
+        return _whole(url, source.read(wanted))
 
 
 def _whole(url: str, table: Any) -> Any:

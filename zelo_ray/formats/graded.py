@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from zelo_ray.formats.files import listing, parquet_table, reading
+from zelo_ray.formats.files import listing, parquet, parquet_table
 from zelo_ray.formats.pools import InputError
 from zelo_ray.formats.tables import schema_of
 from zelo_ray.formats.truth import SCORES, look
@@ -65,10 +65,10 @@ def _holds(url: str, kind: type[Score]) -> bool:
 
 def _read(url: str, names: Sequence[str], kind: type[Score]) -> pa.Table:
     place = _place(url)
-    with reading(place) as file:
-        table = parquet_table(place, file, names).select(names)
     schema = schema_of(kind)
-    return table.cast(pa.schema([schema.field(name) for name in names]))
+    with parquet(place):  # a column may be missing, or of another type
+        table = parquet_table(place, names).select(names)
+        return table.cast(pa.schema([schema.field(name) for name in names]))
 
 
 def _place(url: str) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from zelo_ray.formats.files import lines, listing, parquet_table, reading, rows
+from zelo_ray.formats.files import lines, listing, parquet_table, rows
 from zelo_ray.formats.pools import InputError, short
 from zelo_ray.formats.tables import schema_of
 from zelo_ray.formats.truth import look, read_truth
@@ -140,8 +140,7 @@ def _of_turn(url: str, part: Part, turn: int) -> Part:
 
 
 def _parquet(url: str, kind: _Kind) -> tuple[pa.Table, Callable[[int], str]]:
-    with reading(url) as file:
-        table = parquet_table(url, file, [*kind.columns])
+    table = parquet_table(url, [*kind.columns])
     names = set(table.column_names)
     columns = {}
     for name, of in kind.columns.items():

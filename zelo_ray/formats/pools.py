@@ -213,4 +213,4 @@ def annotate_line(raw: bytes, found: Mapping[str, Mapping[str, float]], *names: 
 
 def short(error: BaseException) -> str:
     """An error in a few words, for a message of one line."""
-    return f"{type(error).__name__}: {error}"[:200]
+    return " ".join(f"{type(error).__name__}: {error}".split())[:200]

@@ -12,6 +12,10 @@ import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from zelo_ray.formats.files import parquet
+from zelo_ray.formats.pools import InputError
+from zelo_ray.formats.tables import schema_of
+
 _ROWS = 50_000
 _PARTIAL = ".partial"
 
@@ -87,12 +91,20 @@ class Results:
                 file.closed = True  # else fsspec would upload what there is when it is collected
 
 
-def read_table(out: str, name: str, columns: Sequence[str]) -> pa.Table:
-    """Those of the columns that a table has."""
-    fs, root = fsspec.url_to_fs(out)
-    with fs.open(f"{root}/{name}.parquet", "rb") as file:
-        parquet = pq.ParquetFile(file)
-        return parquet.read([name for name in columns if name in parquet.schema_arrow.names])
+def read_table(out: str, name: str, columns: Sequence[str], *records: type) -> pa.Table:
+    """Those of the columns that a table has.
+
+    Args:
+        out: directory or URL.
+        name: of the table.
+        columns: their names.
+        records: its rows are of one of these types.
+
+    Raises:
+        InputError: it cannot be read, or is another table.
+    """
+    with parquet(f"{out.rstrip('/')}/{name}.parquet", *map(schema_of, records)) as file:
+        return file.read([name for name in columns if name in file.schema_arrow.names])
 
 
 def remove_tables(out: str, names: Iterable[str]) -> None:
@@ -108,8 +120,11 @@ def drop_scores(out: str, schema: pa.Schema) -> None:
     fs, root = fsspec.url_to_fs(out)
     if not fs.exists(path := f"{root}/scores.parquet"):
         return
-    with fs.open(path, "rb") as file:
-        found = pq.ParquetFile(file).schema_arrow.names
+    try:
+        with parquet(path) as file:
+            found = file.schema_arrow.names
+    except InputError:  # what is damaged is of no use to anybody
+        found = []
     if found != schema.names:
         for name in ("scores.parquet", "annotated.jsonl"):
             if fs.exists(f"{root}/{name}"):

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zelo_ray.formats import trec
-from zelo_ray.formats.files import parquet_table, reading, stem
+from zelo_ray.formats.files import parquet_table, stem
 from zelo_ray.formats.pooling import repeated
 from zelo_ray.formats.pools import InputError, short
 from zelo_ray.formats.record import refuse_unfinished
@@ -37,8 +37,7 @@ def _read(url: str) -> Iterable[tuple[str, pa.Table]]:
     if not url.endswith(".parquet"):
         return [trec.read_run(url)]
     schema = schema_of(Ranked)
-    with reading(url) as file:
-        table = parquet_table(url, file)
+    table = parquet_table(url)
     if missing := set(schema.names) - set(table.column_names):
         raise InputError(f"{url}: a run has a column {min(missing)}")
     if "run" not in table.column_names:

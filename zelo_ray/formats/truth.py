@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zelo_ray.formats import beir, mteb, trec
-from zelo_ray.formats.files import lines, listing, parquet, parquet_table, reading, rows, text_of
+from zelo_ray.formats.files import lines, listing, parquet, parquet_table, rows, text_of
 from zelo_ray.formats.pooling import checked, judgments
 from zelo_ray.formats.pools import InputError, short
 from zelo_ray.formats.record import refuse_unfinished
@@ -127,8 +127,8 @@ def look(url: str) -> Sight:
     if (names := listing(url)) is not None:
         return Sight(names=tuple(names))
     if url.endswith(".parquet"):
-        with reading(url) as file:
-            return Sight(columns=frozenset(parquet(url, file).schema_arrow.names))
+        with parquet(url) as file:
+            return Sight(columns=frozenset(file.schema_arrow.names))
     place, first = next(lines(url), (url, b""))
     text_of(place, first)
     try:
@@ -142,8 +142,7 @@ def look(url: str) -> Sight:
 
 def _scores(url: str) -> pa.Table:
     """scores.parquet, or any Parquet table of query_id, doc_id, and score or relevance."""
-    with reading(url) as file:
-        table = parquet_table(url, file)
+    table = parquet_table(url)
     value = "relevance" if "relevance" in table.schema.names else "score"
     if "std_error" not in table.schema.names:
         table = table.append_column("std_error", pa.nulls(len(table), pa.float64()))

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from zelo_ray.formats.pools import InputError
 from zelo_ray.formats.record import PROTOCOLS, RUN, is_finished
 from zelo_ray.formats.results import write_text
 from zelo_ray.report.agreement import agreement_page
@@ -17,8 +18,13 @@ from zelo_ray.unfinished import Untold, so_far
 
 __all__ = ["NothingToReport", "write_report"]
 
-_RECORDS = (RUN, "agree.json", "compare.json", PROTOCOLS)
-"""What a command leaves, and what tells whose results these are."""
+_RECORDS = {
+    RUN: {"options", "summary"},
+    "agree.json": {"counts", "judges", "options"},
+    "compare.json": {"counts", "options", "taus"},
+    PROTOCOLS: {"options", "unit"},
+}
+"""What a command leaves, and what tells whose results these are; what is in it at its end."""
 
 
 def write_report(out: str) -> str:
@@ -32,6 +38,7 @@ def write_report(out: str) -> str:
 
     Raises:
         NothingToReport: nothing there is finished, nor can be told of.
+        InputError: a file does not hold what it should.
     """
     source = Source(out)
     name = next((name for name in _RECORDS if source.has(name)), None)
@@ -40,6 +47,8 @@ def write_report(out: str) -> str:
     record = source.record(name)
     if not is_finished(record):
         return _write_so_far(out, record)
+    if lacking := _RECORDS[name] - record.keys():
+        raise InputError(f"{out}/{name}: holds no {min(lacking)}")
     write_text(out, "report.html", render(_maker(name, record)(source, record)))
     return ""
 

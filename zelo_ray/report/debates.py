@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from zelo_ray.formats.results import read_table
-from zelo_ray.records import TIE
+from zelo_ray.records import TIE, Verdict
 
 _ITEM = ("query_id", "doc_id_a", "doc_id_b", "method", "judge")
 _COLUMNS = (*_ITEM, "winner", "average_scores", "rounds", "swapped")
@@ -68,7 +68,7 @@ class Debates:
 def debates_of(out: str) -> Debates:
     """Sum up the verdicts among some results."""
     found, seen = Debates(), dict[tuple[str, ...], float]()
-    for row in read_table(out, "verdicts", _COLUMNS).to_pylist():
+    for row in read_table(out, "verdicts", _COLUMNS, Verdict).to_pylist():
         told = found.by_judge.setdefault((row["method"], row["judge"]), Decisions())
         gap = row["average_scores"][0] - row["average_scores"][1]
         told.gaps.append(-gap if row["swapped"] else gap)

@@ -1,6 +1,5 @@
 """What a query holds when a person opens it: packed for the page, as far as there is room."""
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from zelo_ray.formats.pools import InputError, Limits, parse_line
 from zelo_ray.formats.tables import schema_of
 from zelo_ray.records import Contest, Grade, Verdict, Vote
 from zelo_ray.report import as_votes
@@ -50,11 +50,13 @@ class Entry:
 def entries(lines: Iterable[bytes]) -> list[Entry]:
     """The queries at the head of ``annotated.jsonl``."""
     found = []
-    for line, _ in zip(lines, range(QUERIES), strict=False):
-        pool = json.loads(line)
-        room = min(_TEXT, max(80, _TEXTS // max(1, len(pool["documents"]))))
-        documents = [(d["id"], short(d["content"], room)) for d in pool["documents"]]
-        found.append(Entry(pool["query"]["id"], short(pool["query"]["query"], _QUERY), documents))
+    for line, number in zip(lines, range(1, QUERIES + 1), strict=False):
+        parsed = parse_line("annotated.jsonl", number, line, Limits())
+        if not (pool := parsed.pool):
+            raise InputError(f"annotated.jsonl:{number}: is no pool ({parsed.reason})")
+        room = min(_TEXT, max(80, _TEXTS // max(1, len(pool.documents))))
+        documents = [(each.id, short(each.content, room)) for each in pool.documents]
+        found.append(Entry(pool.query_id, short(pool.query, _QUERY), documents))
     return found
 
 

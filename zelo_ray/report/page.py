@@ -193,9 +193,10 @@ def interval(low: float | None, high: float | None, form: str = ".3f") -> str:
     return "\N{EN DASH}" if low is None or isnan(low) else f"[{low:{form}}, {high:{form}}]"
 
 
-def estimate(value: float, low: float, high: float, form: str = ".3f") -> str:
+def estimate(value: float | None, low: float | None, high: float | None, form: str = ".3f") -> str:
     """A number and its interval, as far as they are known."""
-    return number(value, form) + ("" if isnan(low) else f" {interval(low, high, form)}")
+    known = low is not None and not isnan(low)
+    return number(value, form) + (f" {interval(low, high, form)}" if known else "")
 
 
 def chance(value: float) -> str:

@@ -1,7 +1,7 @@
 """The files that a report is made of: read in parts, so that a long run fits."""
 
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import fsspec
@@ -9,7 +9,66 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from zelo_ray.agree.biases import Bias
+from zelo_ray.agree.leaderboards import Order, Placed
+from zelo_ray.agree.wins import Win
+from zelo_ray.agreement.differences import Difference
+from zelo_ray.agreement.measured import Agreement, Confused
+from zelo_ray.bakeoff.outcome import Hole, Slice, Unranked
+from zelo_ray.compare.boards import Standing
+from zelo_ray.compare.contradictions import Contradiction
+from zelo_ray.compare.siblings import Sibling
+from zelo_ray.formats.files import parquet, record, rows_where
+from zelo_ray.formats.tables import schema_of
+from zelo_ray.records import (
+    Comparison,
+    Contest,
+    Failure,
+    Grade,
+    Mean,
+    Metric,
+    Ranked,
+    Rater,
+    Score,
+    Share,
+    Verdict,
+    Vote,
+    Winner,
+)
+from zelo_ray.trials.outcome import Cost
+
 _ROWS = 50_000
+_TABLES: Mapping[str, Sequence[type]] = {
+    "agreement": (Agreement,),
+    "comparisons": (Comparison,),
+    "confusion": (Confused,),
+    "contests": (Contest,),
+    "contradictions": (Contradiction,),
+    "costs": (Cost,),
+    "differences": (Difference,),
+    "failures": (Failure, Unranked),
+    "grades": (Grade,),
+    "grading": (Bias,),
+    "holes": (Hole,),
+    "leaderboards": (Placed, Standing),
+    "means": (Mean,),
+    "metrics": (Metric,),
+    "outcomes": (Agreement,),
+    "pairs": (Agreement,),
+    "raters": (Rater,),
+    "runs": (Ranked,),
+    "scores": (Score,),
+    "shares": (Share,),
+    "siblings": (Sibling,),
+    "slices": (Slice,),
+    "systems": (Order,),
+    "verdicts": (Verdict,),
+    "votes": (Vote,),
+    "voting": (Bias,),
+    "winners": (Winner,),
+    "wins": (Win,),
+}
+"""What the rows of a table are; one of several, where commands have tables of one name."""
 
 
 class NothingToReport(Exception):  # noqa: N818 - it names what is the matter
@@ -30,8 +89,7 @@ class Source:
 
     def record(self, name: str) -> dict[str, Any]:
         """What a JSON file holds, such as ``run.json``."""
-        record: dict[str, Any] = json.loads(self._fs.cat_file(f"{self._root}/{name}"))
-        return record
+        return record(self._url(name))
 
     def has(self, *names: str) -> bool:
         """Whether all these files are there."""
@@ -44,30 +102,27 @@ class Source:
 
     def table(self, name: str, where: Any = None) -> pa.Table:
         """A table, or its rows that a filter of pyarrow lets through."""
-        with self._fs.open(f"{self._root}/{name}.parquet", "rb") as file:
-            return pq.read_table(file, filters=where, use_threads=False)
+        return rows_where(self._url(f"{name}.parquet"), where, *_schemas(name))
 
     def columns(self, name: str) -> list[str]:
         """The names of a table's columns."""
-        with self._fs.open(f"{self._root}/{name}.parquet", "rb") as file:
-            return list(pq.read_schema(file).names)
+        with self._parquet(name) as file:
+            return list(file.schema_arrow.names)
 
     def head(self, name: str, rows: int) -> tuple[list[dict[str, Any]], int]:
         """The first rows of a table, and how many there are in all."""
-        with self._fs.open(f"{self._root}/{name}.parquet", "rb") as file:
-            parquet = pq.ParquetFile(file)
-            first = next(parquet.iter_batches(batch_size=rows), None)
-            return (first.to_pylist() if first else []), parquet.metadata.num_rows
+        with self._parquet(name) as file:
+            first = next(file.iter_batches(batch_size=rows), None)
+            return (first.to_pylist() if first else []), file.metadata.num_rows
 
     def chunks(self, name: str, columns: Sequence[str]) -> Iterator[pa.Table]:
         """A table in order, in parts of some ten thousand rows that divide no query.
 
         The rows of a query must stand together, as they do in all files of a run.
         """
-        with self._fs.open(f"{self._root}/{name}.parquet", "rb") as file:
-            parquet = pq.ParquetFile(file)
-            held = parquet.schema_arrow.empty_table().select(list(columns))
-            for batch in parquet.iter_batches(batch_size=_ROWS, columns=list(columns)):
+        with self._parquet(name) as file:
+            held = file.schema_arrow.empty_table().select(list(columns))
+            for batch in file.iter_batches(batch_size=_ROWS, columns=list(columns)):
                 table = pa.concat_tables([held, pa.Table.from_batches([batch])])
                 whole = int(starts(table)[-1])
                 held = table.slice(whole)
@@ -75,6 +130,17 @@ class Source:
                     yield table.slice(0, whole)
             if held.num_rows:
                 yield held
+
+    def _parquet(self, name: str) -> AbstractContextManager[pq.ParquetFile]:
+        return parquet(self._url(f"{name}.parquet"), *_schemas(name))
+
+    def _url(self, name: str) -> str:
+        return f"{self.out.rstrip('/')}/{name}"
+
+
+def _schemas(name: str) -> list[pa.Schema]:
+    """What a table may be."""
+    return [schema_of(record) for record in _TABLES.get(name, ())]
 
 
 def starts(table: pa.Table) -> np.ndarray:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from zelo_ray.formats.results import read_table
-from zelo_ray.records import PANEL
+from zelo_ray.records import PANEL, Contest, Failure, Winner
 
 _CONTESTS = ("query_id", "judge", "repeat", "round", "left_id", "right_id")
 _WINNERS = ("query_id", "judge", "repeat", "winner_id")
@@ -40,8 +40,8 @@ def tournaments_of(out: str, *, decide: str, repeats: int) -> list[Tournament]:
         decide: ``each`` if every judge held its own, or ``panel``.
         repeats: how many tournaments a court held on a query.
     """
-    contests = [*_rows(read_table(out, "contests", _CONTESTS))]
-    failed = [*_rows(read_table(out, "failures", ("query_id", "judge")))]
+    contests = [*_rows(read_table(out, "contests", _CONTESTS, Contest))]
+    failed = [*_rows(read_table(out, "failures", ("query_id", "judge"), Failure))]
     together = decide == PANEL
     queries = dict.fromkeys([row[0] for row in contests] + [row[0] for row in failed])
     judges = dict.fromkeys([row[1] for row in contests] + [row[1] for row in failed])
@@ -55,7 +55,7 @@ def tournaments_of(out: str, *, decide: str, repeats: int) -> list[Tournament]:
     for query_id, judge, repeat, number, *pair in contests:
         key = (query_id, PANEL if together else judge, repeat)
         pairs.setdefault(key, {})[number] = (pair[0], pair[1])
-    rows = _rows(read_table(out, "winners", _WINNERS))
+    rows = _rows(read_table(out, "winners", _WINNERS, Winner))
     winners = {(query_id, court, repeat): winner for query_id, court, repeat, winner in rows}
     return [
         Tournament(*key, _line(by_round), winners.get(key, "")) for key, by_round in pairs.items()
