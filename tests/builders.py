@@ -140,7 +140,8 @@ def ask(
     panel = build_panel(options.judges, options.judge_options, environ) if panel is None else panel
 
     async def run():
-        ledger = Ledger(options.out, run_id, retry)
+        limits = {judge.name: judge.options.get("max_output_tokens") or 0 for judge in panel}
+        ledger = Ledger(options.out, run_id, retry, limits)
         asker = Asker(
             *(options, panel, _present(panel, absent)),
             ledger=ledger,
