@@ -9,6 +9,7 @@ from rich.text import Text
 
 from zelo_ray.bakeoff import Outcome
 from zelo_ray.bakeoff.verdicts import turned, verdict
+from zelo_ray.bookkeeping import maybe_billed
 from zelo_ray.display import dollars
 from zelo_ray.formats.wording import printable
 from zelo_ray.ledger import told_damage
@@ -33,6 +34,8 @@ def standings(outcome: Outcome, width: int = 160) -> Iterator[Table | str]:
     yield from _differences(outcome)
     if outcome.damaged:
         yield told_damage(outcome.damaged)
+    if outcome.maybe_dollars:
+        yield maybe_billed(outcome.maybe_dollars)
     for entry in outcome.entries:
         ranked = outcome.answered_by(entry.name)
         why = entry.note.removeprefix(f"{entry.name}: ")

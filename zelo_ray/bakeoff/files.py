@@ -41,6 +41,7 @@ def describe(
         "leading": outcome.leading,
         "label_draws": outcome.draws,
         "damaged": len(outcome.damaged),
+        "maybe_dollars": outcome.maybe_dollars,
         "seconds": dict(seconds),
     }
     told = {"complete": outcome.complete, "summary": summary}

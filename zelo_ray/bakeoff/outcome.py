@@ -94,6 +94,7 @@ class Outcome:
     confidence: float
     """of all intervals"""
     damaged: list[Damaged] = field(default_factory=list)
+    maybe_dollars: float = 0.0
     """lines of the ledger that are set aside"""
 
     @property

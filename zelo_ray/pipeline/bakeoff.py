@@ -25,6 +25,7 @@ from zelo_ray.bakeoff import (
     measure,
     write_outcome,
 )
+from zelo_ray.batch.parts import in_doubt
 from zelo_ray.bookkeeping import Stopped, Tally
 from zelo_ray.census import Census, Count, take_census
 from zelo_ray.config import BakeoffOptions, OptionError, Options
@@ -119,7 +120,7 @@ def bakeoff(options: BakeoffOptions, watch: Watch) -> Outcome:
             ranked = _Ranked([])
         ranked.entries.extend(runs)
         outcome = measure(Truth(table), ranked.entries, options, fields)
-        outcome.damaged = ranked.damaged
+        outcome.damaged, outcome.maybe_dollars = ranked.damaged, in_doubt(options.books)
         timer.lap("measure")
         write_outcome(options.out, outcome)
         pools = _pools(options, shards, contrasting(outcome))
