@@ -94,8 +94,9 @@ class Outcome:
     confidence: float
     """of all intervals"""
     damaged: list[Damaged] = field(default_factory=list)
-    maybe_dollars: float = 0.0
     """lines of the ledger that are set aside"""
+    maybe_dollars: float = 0.0
+    """what may have been billed besides, at most, for calls that were cut off"""
 
     @property
     def leading(self) -> str:
