@@ -121,7 +121,12 @@ def test_a_run_interrupted_and_killed_pays_once_and_gives_the_same_bytes(
         kills.append((began, time.time()))
         status, printed = crash.finish(run)
         assert not [*Path(place).glob("zelo-*")]
+        billed = sum(crash.billed(environ).values())
     assert status == 0, printed
+    summary = json.loads((out / "run.json").read_text())["summary"]
+    known, maybe = summary["dollars_in_all"], summary["maybe_dollars"]
+    assert known <= billed <= known + maybe
+    assert f"up to ${maybe:,.4f} more may have been billed" in printed
     in_flight, repeated = crash.paid_twice(tmp_path, kills)
     print(f"{len(kills)} kills, {in_flight} requests in flight sent again, {repeated} others")
     assert repeated == 0

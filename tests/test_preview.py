@@ -1,5 +1,7 @@
 """The dry run, as a person sees it."""
 
+import re
+
 from tests.builders import line_of, pool_of
 from zelo_ray.cli import main
 
@@ -33,6 +35,32 @@ def test_a_budget_that_cannot_suffice_is_told_beforehand(tmp_path, capsys):
     flags = ["--out", str(tmp_path / "out"), "--dry-run", "--judges", "openai"]
     main(["annotate", inputs, *flags, "--max-usd", "0.001"])
     assert "will stop the run before its end" in capsys.readouterr().out
+
+
+def test_a_dry_run_tells_how_many_rounds_of_batches_a_cap_takes(tmp_path, capsys):
+    pools = [pool_of(range(8), query_id=f"q{i}") for i in range(200)]
+    inputs = write(tmp_path / "in.jsonl", pools)
+    flags = ["--out", str(tmp_path / "out"), "--dry-run", "--judges", "openai", "--mode", "batch"]
+    told = {}
+    for cap in ("0.9", "9"):
+        main(["annotate", inputs, *flags, "--max-usd", cap])
+        told[cap] = " ".join(capsys.readouterr().out.split())
+    assert re.search(r"this cap takes about [2-6] rounds of them, one after another; ", told["0.9"])
+    (one,) = re.findall(r"\$([\d.]+) takes one\.", told["0.9"])
+    assert 0.9 < float(one) < 9
+    assert "this cap takes about 1 round of them." in told["9"]
+
+
+def test_a_dry_run_tells_what_may_have_been_billed_besides(tmp_path, capsys):
+    inputs = write(tmp_path / "in.jsonl", [pool_of()])
+    folder = tmp_path / "out" / "exposure"
+    folder.mkdir(parents=True)
+    (folder / "run-1.json").write_text('{"out": "x", "run_id": "run", "dollars": 2.5}')
+    flags = ["--out", str(tmp_path / "out"), "--dry-run", "--judges", "openai"]
+    main(["annotate", inputs, *flags, "--max-usd", "2.5"])
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "Up to $2.50 more may have been billed for calls that were cut off" in printed
+    assert "--max-usd 2.5 will stop the run" in printed
 
 
 def test_a_budget_needs_prices(tmp_path, capsys):
