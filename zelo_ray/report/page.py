@@ -189,9 +189,7 @@ def interval(low: float | None, high: float | None, form: str = ".3f") -> str:
     return "\N{EN DASH}" if low is None or isnan(low) else f"[{low:{form}}, {high:{form}}]"
 
 
-def estimate(
-    value: float | None, low: float | None, high: float | None, form: str = ".3f"
-) -> str:
+def estimate(value: float | None, low: float | None, high: float | None, form: str = ".3f") -> str:
     """A number and its interval, as far as they are known."""
     known = low is not None and not isnan(low)
     return number(value, form) + (f" {interval(low, high, form)}" if known else "")
