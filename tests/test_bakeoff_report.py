@@ -430,7 +430,10 @@ def test_of_many_arms_the_best_are_drawn_and_the_surplus_is_folded(tmp_path):
 def test_a_curve_ends_where_the_ranking_does(tmp_path):
     write_bakeoff(tmp_path)
     ranked = [("bm25", "q1")] * 7 + [("bm25", "q2")] + [("original", "q1")] * 10
-    rows = [{"run": run, "query_id": query_id} for run, query_id in ranked]
+    rows = [
+        {"run": run, "query_id": query_id, "doc_id": str(number), "score": -float(number)}
+        for number, (run, query_id) in enumerate(ranked)
+    ]
     _save(tmp_path, "runs", pa.Table.from_pylist(rows))
     write_report(str(tmp_path))
     [(_, curves)] = Page((tmp_path / "report.html").read_text()).chart("curves", 0)

@@ -24,6 +24,7 @@ GARBAGE = {
     "a byte": lambda data: data[:1],
     "empty": lambda _: b"",
     "chance": lambda data: random.Random(0).randbytes(len(data)),
+    "chance in the middle": lambda data: data[:4] + random.Random(0).randbytes(99) + data[103:],
     "other columns": None,
 }
 

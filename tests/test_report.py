@@ -268,8 +268,8 @@ def test_tables_come_in_chunks_that_divide_no_query(tmp_path, monkeypatch):
     monkeypatch.setattr("zelo_ray.report.source._ROWS", 4)
     ids = [f"q{i}" for i, size in enumerate((3, 6, 1, 4, 2)) for _ in range(size)]
     table = pa.table({"query_id": ids, "n": range(len(ids))})
-    pq.write_table(table, tmp_path / "scores.parquet", row_group_size=5)
-    chunks = list(Source(str(tmp_path)).chunks("scores", ["n", "query_id"]))
+    pq.write_table(table, tmp_path / "numbers.parquet", row_group_size=5)
+    chunks = list(Source(str(tmp_path)).chunks("numbers", ["n", "query_id"]))
     assert pa.concat_tables(chunks)["n"].to_pylist() == list(range(len(ids)))
     seen = [set(chunk["query_id"].to_pylist()) for chunk in chunks]
     assert len(seen) > 2
