@@ -5,6 +5,7 @@ import gzip
 import json
 import re
 from collections import Counter
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pyarrow as pa
@@ -17,6 +18,7 @@ from zelo_ray.cli import main
 from zelo_ray.formats.pools import InputError
 from zelo_ray.formats.record import begin, unfinished
 from zelo_ray.formats.results import write_json
+from zelo_ray.formats.segments import line_of, reply_of, row_of, version_of
 from zelo_ray.formats.tables import table_of
 from zelo_ray.formats.truth import read_truth
 from zelo_ray.ledger import read_rows
@@ -366,10 +368,10 @@ def test_pools_without_enough_replies_say_so(tmp_path):
 def test_failures_of_judges_are_told_of_an_interrupted_run_and_missing_answers_are_not(tmp_path):
     out = interrupted(tmp_path, graded_pools(2), 8)
     (segment, *_) = sorted((out / "replies").glob("*.jsonl"), key=lambda p: -p.stat().st_size)
-    row = json.loads(segment.read_text().splitlines()[0])
-    refused = row | {"status": "refused", "text": "", "reason": "no"}
-    lines = [json.dumps(refused), *segment.read_text().splitlines()[1:]]
-    segment.write_text("\n".join(lines) + "\n")
+    first, *others = segment.read_bytes().splitlines(keepends=True)
+    reply = reply_of(row_of(first, version_of(segment.name)))
+    refused = line_of(replace(reply, status="refused", text="", reason="no"))
+    segment.write_bytes(b"".join([refused, *others]))
     write_report(str(out))
     failures = page_of(out).table("failures")
     assert [row[-2:] for row in failures[1:]] == [["refused", "no"]]

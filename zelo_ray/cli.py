@@ -1,17 +1,14 @@
 """The command line: ``zelo-ray annotate``, ``bakeoff``, ``convert``, ``explain`` and others."""
 
 import argparse
-import contextlib
 import io
-import json
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, NoReturn, TypeVar, get_args, get_origin
 
 import fsspec
-import pyarrow as pa
 from dotenv import find_dotenv, load_dotenv
 from rich.console import Console
 from rich.table import Table
@@ -34,7 +31,7 @@ from zelo_ray.display import Display
 from zelo_ray.explain import NothingToExplain, explain
 from zelo_ray.formats import check_url
 from zelo_ray.formats.files import Unwritable
-from zelo_ray.formats.pools import InputError, short
+from zelo_ray.formats.pools import InputError
 from zelo_ray.formats.wording import printable
 from zelo_ray.ledger import LedgerError
 from zelo_ray.measures import MeasureError, QrelsError, RunError
@@ -313,30 +310,17 @@ def _convert(arguments: dict[str, Any]) -> int:
 
 def _explain(arguments: dict[str, Any]) -> int:
     place = _place(arguments["dir"])
-    with _whole(place):
-        told = explain(place, arguments["query"], arguments["doc"])
+    told = explain(place, arguments["query"], arguments["doc"])
     _print(*told.split("\n"))
     return COMPLETE
 
 
 def _report(arguments: dict[str, Any]) -> int:
     place = _place(arguments["dir"])
-    with _whole(place):
-        told = write_report(place)
-    if told:
+    if told := write_report(place):
         _print(told)
     _print(f"{arguments['dir']}/report.html")
     return COMPLETE
-
-
-@contextlib.contextmanager
-def _whole(out: str) -> Iterator[None]:
-    """Tell of results that somebody cut off, or wrote over."""
-    try:
-        yield
-    except (pa.ArrowInvalid, json.JSONDecodeError, UnicodeDecodeError) as error:
-        says = f"{out}: results that cannot be read ({short(error)}); run the same command again"
-        raise NothingToReport(says) from None
 
 
 def _place(url: str) -> str:
