@@ -18,6 +18,7 @@ import psutil
 import pytest
 
 from tests import crash
+from zelo_ray.bookkeeping import money
 from zelo_ray.claim import RUN_LOCK
 from zelo_ray.formats.pools import InputError
 from zelo_ray.formats.truth import read_truth
@@ -126,7 +127,7 @@ def test_a_run_interrupted_and_killed_pays_once_and_gives_the_same_bytes(
     summary = json.loads((out / "run.json").read_text())["summary"]
     known, maybe = summary["dollars_in_all"], summary["maybe_dollars"]
     assert known <= billed <= known + maybe
-    assert f"up to ${maybe:,.4f} more may have been billed" in printed
+    assert f"up to {money(maybe)} more may have been billed" in printed
     in_flight, repeated = crash.paid_twice(tmp_path, kills)
     print(f"{len(kills)} kills, {in_flight} requests in flight sent again, {repeated} others")
     assert repeated == 0
