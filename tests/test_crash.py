@@ -113,7 +113,7 @@ def test_a_run_interrupted_and_killed_pays_once_and_gives_the_same_bytes(
             if run.poll() is None:
                 kills.append(crash.kill_tree(run))
         assert kills
-        assert len([*Path(place).glob("zelo-*")]) == 1, "the last, which no run has followed"
+        assert len([*Path(place).glob("zelo-*")]) <= 1, "only the last, which no run has followed"
         run = crash.annotate(pools, out, environ)
         crash.await_requests(tmp_path, len(crash.journal(tmp_path)) + LATER, run)
         actor, *_ = descendants(run, "Ask")
