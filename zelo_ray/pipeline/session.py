@@ -1,7 +1,6 @@
 """Ray itself: join a cluster or start a private one, quietly."""
 
 import contextlib
-import gc
 import logging
 import os
 import warnings
@@ -23,11 +22,10 @@ from zelo_ray.pipeline.folder import folder_for_ray
 from zelo_ray.pipeline.trouble import in_one_line, no_cluster, no_start, refuse_deaf
 
 _OBJECT_STORE_BYTES = 512 * 2**20
-_PATIENCE = {  # where Ray waits 30 s; its raylet gives its agents 15 s for each of four ports
-    "RAY_gcs_server_port_wait_time_s": "75",
-    "RAY_raylet_start_wait_time_s": "75",
-    "RAY_agent_register_timeout_ms": "75000",
-}
+# Where Ray waits 30 s. Its raylet is waited for so long at once: a client of servers that failed
+# would end this process a minute after a second try had begun.
+_PATIENCE = {"RAY_raylet_start_wait_time_s": "75", "RAY_agent_register_timeout_ms": "75000"}
+_MORE_PATIENCE = {"RAY_gcs_server_port_wait_time_s": "75"}
 
 
 @contextlib.contextmanager
@@ -67,18 +65,21 @@ def _join(address: str, options: Asking) -> None:
 def _private(options: Asking) -> Iterator[None]:
     """A Ray on this machine alone; where that takes long to start, it gets a second chance."""
     with contextlib.ExitStack() as ending:
+        for name, value in _PATIENCE.items():
+            os.environ.setdefault(name, value)
+        Config.initialize("")  # this process has read them at import
         try:
             _start(ending, options)
-        except (OSError, ValueError, RayError) as error:  # patience does not help
-            raise no_start(error) from error
-        except Exception:  # noqa: BLE001 - a time that is over has no name of its own
-            again = True
-        else:
             again = False
+        except RayError as error:  # patience does not help
+            raise no_start(error) from error
+        except RuntimeError:  # the first server named no port in time: nothing has called it yet
+            again = True
+        except Exception as error:
+            raise no_start(error) from error
         if again:
-            gc.collect()  # of the first try, all that would call for its servers
-            os.environ.update(_PATIENCE)
-            Config.initialize("")  # this process has read them at import
+            os.environ.update(_MORE_PATIENCE)
+            Config.initialize("")
             try:
                 _start(ending, options)
             except Exception as error:
