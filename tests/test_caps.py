@@ -103,6 +103,22 @@ def test_what_a_learned_limit_cut_off_is_asked_again_with_the_judges_own(server,
     assert billed(fakes) <= 0.06
 
 
+def test_questions_that_open_differently_travel_together(server, tmp_path):
+    """Every query has a system prompt of its own for grades."""
+    fakes = server(output=30)
+    send_away(POOLS, tmp_path, OPENAI, protocol="graded")
+    assert [batch.total for batch in fakes.store.batches.values()] == [12 * 8]
+
+
+def test_money_that_is_left_over_is_not_sent_in_crumbs(server, tmp_path):
+    """Each batch may take a day, so the last of a budget goes in few of them."""
+    fakes = server(output=1500)
+    batcher = away(tmp_path, 0.02, protocol="graded")
+    assert "is used up" in batcher.lost["openai:gpt-6-luna"]
+    assert 0.015 < billed(fakes) <= 0.02
+    assert len(fakes.store.batches) <= 6
+
+
 def test_a_server_that_ignores_limits_is_asked_nothing_more(server, tmp_path):
     fakes = server(output=20, later=9000, turn=100, ignore_limits=True)
     cap = 0.4

@@ -217,15 +217,17 @@ def test_words_take_a_token_for_two_letters_and_all_else_one_for_a_byte(text, mo
 
 def test_prompts_are_counted_before_less_than_a_byte_a_token_is_reserved():
     estimates = Estimates(Judge("openai", "m", options={"max_output_tokens": 1000}))
-    bound = Bound(1800, 600)
-    assert estimates.most_known(4000, "Order", bound, 200) == Usage(4020, 200)
-    estimates.learn_prompts("Order", [1000] * 9, 9 * 2400)  # too few
-    assert estimates.most_known(4000, "Order", bound, 200) == Usage(4020, 200)
-    estimates.learn_prompts("Order", [*range(1000, 1010)], 10 * 2400)
-    assert estimates.most_known(4000, "Order", bound, 200) == Usage(1620, 200)
-    assert estimates.most_known(4000, "another", bound, 200) == Usage(2420, 200)
-    estimates.learn_prompts("Order", [4000] * 10, 10 * 2400)  # a server that counts every byte
-    assert estimates.most_known(4000, "another", bound, 200) == Usage(4020, 200)
+    bound, other = Bound(7, 1800, 600), Bound(8, 1800, 600)
+    assert estimates.most_known(4000, bound, 200) == Usage(4020, 200)
+    estimates.learn_prompts(7, [1000] * 9, 9 * 2400)  # too few
+    assert estimates.most_known(4000, bound, 200) == Usage(4020, 200)
+    estimates.learn_prompts(7, [*range(1000, 1010)], 10 * 2400)
+    assert estimates.most_known(4000, bound, 200) == Usage(1620, 200)
+    assert estimates.most_known(4000, other, 200) == Usage(2420, 200)
+    estimates.learn_prompts(0, [900] * 10, 10 * 2400)  # of prompts that open in several ways
+    assert estimates.most_known(4000, other, 200) == Usage(2420, 200)
+    estimates.learn_prompts(7, [4000] * 10, 10 * 2400)  # a server that counts every byte
+    assert estimates.most_known(4000, other, 200) == Usage(4020, 200)
 
 
 def reranking(query, *texts, judge="cohere:m"):

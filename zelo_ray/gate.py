@@ -47,22 +47,22 @@ class Size(int):
 
 @dataclass(slots=True)
 class _Kind:
-    """How long a judge's prompts and answers of one kind are."""
+    """How long a judge's answers of one kind of verdict are."""
 
     answers: int = 0
     cut: int = 0
     longest: int = 0
-    least: float = math.inf
-    """tokens of the shortest prompt: what all of them begin with takes no more"""
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
     """The most tokens that a prompt takes in any tokenizer in use.
 
-    ``shared`` are of what every request of its kind begins with, ``own`` of the rest.
+    ``shared`` are of what it has in common with all prompts of the same ``opening``, ``own`` of the
+    rest.
     """
 
+    opening: int
     shared: int
     own: int
 
@@ -88,6 +88,7 @@ class Estimates:
         self._output = min(_FIRST_OUTPUT, self._limit)
         self._kinds = defaultdict[str, _Kind](_Kind)
         self._beyond: float | None = None
+        self._least = dict[int, int]()  # by opening, tokens of the shortest prompt
 
     def expected(self, size: float) -> Usage:
         """What a call of so many bytes will use, as far as is known."""
@@ -98,19 +99,18 @@ class Estimates:
         searches = size.searches if isinstance(size, Size) else 0
         return Usage(math.ceil(size) + OVERHEAD, limit or self._limit, searches=searches)
 
-    def most_known(self, size: float, kind: str, bound: Bound, limit: int) -> Usage:
+    def most_known(self, size: float, bound: Bound, limit: int) -> Usage:
         """The same once prompts have been counted: then they take what words take at most.
 
         Args:
             size: of the request in bytes.
-            kind: of request; see `kind_of`.
             bound: of its tokens; see `bound_of`.
             limit: tokens that the answer may have.
         """
         if self._beyond is None:
             return self.most(size, limit)
         dearer = max(1.0, _DEARER * self._beyond)
-        shared = min(dearer * bound.shared, self._kinds[kind].least)
+        shared = min(dearer * bound.shared, self._least.get(bound.opening, math.inf))
         tokens = min(size, math.ceil(shared + dearer * bound.own))
         return Usage(math.ceil(tokens) + OVERHEAD, limit)
 
@@ -118,7 +118,7 @@ class Estimates:
         """The output limit that an answer needs: little more than the longest of many alike.
 
         Args:
-            kind: of request; see `kind_of`.
+            kind: of verdict.
             cut_at: the limit at which the answer was cut off before, 0 if it was not.
         """
         known = self._kinds[kind]
@@ -138,11 +138,18 @@ class Estimates:
             known.answers, known.cut = known.answers + 1, known.cut + cut
             known.longest = max(known.longest, usage.output_tokens)
 
-    def learn_prompts(self, kind: str, tokens: Sequence[int], bound: float) -> None:
-        """Take in how many tokens prompts of a kind took, which together may be so many at most."""
+    def learn_prompts(self, opening: int, tokens: Sequence[int], bound: float) -> None:
+        """Take in how many tokens prompts took, which together may be so many at most.
+
+        Args:
+            opening: that all of them have; 0 if they have several.
+            tokens: of each.
+            bound: of all together; see `bound_of`.
+        """
         if len(tokens) >= _FEW and all(tokens) and bound:
             self._beyond = max(self._beyond or 0.0, sum(tokens) / bound)
-            self._kinds[kind].least = min(self._kinds[kind].least, *tokens)
+            if opening:
+                self._least[opening] = min(self._least.get(opening, tokens[0]), *tokens)
 
 
 def longer(limit: int, cut_at: int) -> int:
@@ -150,19 +157,16 @@ def longer(limit: int, cut_at: int) -> int:
     return limit if cut_at < limit else 2 * cut_at
 
 
-def kind_of(request: Request) -> str:
-    """What requests have in common that ask for one verdict with one system prompt."""
-    return f"{request.verdict.__name__}:{zlib.crc32(request.system.encode(errors='replace')):08x}"
-
-
 def bound_of(request: Request) -> Bound:
-    """The most tokens that a request's prompt takes."""
-    return Bound(_shared_bound(request.system, request.verdict), _tokens_at_most(request.user))
+    """The most tokens that a request's prompt takes; it opens with system prompt and schema."""
+    return Bound(*_opening(request.system, request.verdict), _tokens_at_most(request.user))
 
 
 @lru_cache(64)
-def _shared_bound(system: str, verdict: type[BaseModel]) -> int:
-    return _tokens_at_most(system) + _tokens_at_most(orjson.dumps(verdict_schema(verdict)).decode())
+def _opening(system: str, verdict: type[BaseModel]) -> tuple[int, int]:
+    schema = orjson.dumps(verdict_schema(verdict)).decode()
+    known_by = zlib.crc32(f"{system}\0{schema}".encode(errors="replace"))
+    return known_by, _tokens_at_most(system) + _tokens_at_most(schema)
 
 
 def _tokens_at_most(text: str) -> int:
@@ -330,7 +334,12 @@ class Purse:
         taken = asyncio.get_running_loop().create_future()
         self._queue.append((dollars, taken))
         self._granting = self._granting or asyncio.create_task(self._grant(self._till))
-        return bool(await taken)
+        try:
+            return bool(await taken)
+        except asyncio.CancelledError:  # perhaps in the moment in which it was granted
+            if not taken.cancelled():
+                self.give_back(dollars if taken.result() else 0.0, 0.0)
+            raise
 
     def give_back(self, taken: float, spent: float) -> None:
         """Tell what a call has cost of what was taken for it."""
@@ -350,12 +359,14 @@ class Purse:
     async def _grant(self, till: Till) -> None:
         await asyncio.sleep(_LINGER)
         while self._queue:
+            while self._queue and self._queue[0][1].cancelled():
+                self._queue.popleft()
             wants = [dollars for dollars, _ in list(self._queue)[:_MOST]]
             async with self._asking:
                 grant = await till.reserve(self._spender, self._settled, self._held, wants)
                 for _ in range(min(grant.count, len(self._queue))):
                     dollars, taken = self._queue.popleft()
-                    self._held += dollars
+                    self._held += 0.0 if taken.cancelled() else dollars
                     _answer(taken, True)
             if grant.over:
                 self.over = True

@@ -97,7 +97,7 @@ class Harvester:
             line.barren = 0 if kept else line.barren + 1
         spent, prompts = self._spent.pop(batch.id, 0.0), self._prompts.pop(batch.id, [])
         share = len(prompts) / part.requests
-        line.estimates.learn_prompts(part.kind, prompts, part.bound * share)
+        line.estimates.learn_prompts(part.opening, prompts, part.bound * share)
         await self._station.close(line, part, "harvested", spent)
         del self._station.kept[batch.id]
         if fatal or line.barren >= _BARREN:
@@ -140,7 +140,7 @@ class Harvester:
             cut = answer.status == "truncated"
             if cut and 0 < part.limit < (line.judge.options.get("max_output_tokens") or 0):
                 final = False  # the limit was ours, and it is asked again with the judge's own
-            line.estimates.learn(part.size / part.requests, answer.usage, part.kind, cut=cut)
+            line.estimates.learn(part.size / part.requests, answer.usage, part.verdict, cut=cut)
             self._prompts[part.batch].append(answer.usage.input_tokens)
         elif isinstance(outcome, Refused):
             answer = Answer(outcome.status, "", Usage(), reason=str(outcome))

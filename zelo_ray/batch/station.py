@@ -20,10 +20,11 @@ class Spool:
     """Requests on their way into a batch, in a file of their provider's format."""
 
     verdict: str
-    kind: str
     limit: int
     """tokens that each answer may have"""
     file: IO[bytes]
+    opening: int
+    """of all prompts; 0 once they have several"""
     keys: list[str] = field(default_factory=list)
     bytes: int = 0
     size: int = 0
@@ -50,7 +51,7 @@ class Line:
     """until when that is waited for, by the monotonic clock"""
     tally: Tally = field(default_factory=Tally)
     spools: dict[tuple[str, int], Spool] = field(default_factory=dict)
-    """by the kind of requests, and the tokens that answers may have"""
+    """by the verdict that answers must satisfy, and the tokens that they may have"""
     open: dict[str, Part] = field(default_factory=dict)
     """by mark: parts whose batch is known and not harvested"""
     asked: set[str] = field(default_factory=set)

@@ -11,7 +11,7 @@ from pathlib import Path
 from zelo_ray.batch.parts import Part
 from zelo_ray.batch.station import Line, Spool, Station
 from zelo_ray.bookkeeping import over_budget
-from zelo_ray.gate import Bound, bound_of, kind_of, size_of
+from zelo_ray.gate import Bound, bound_of, size_of
 from zelo_ray.ledger import Ledger, read_rows
 from zelo_ray.pricing import dearest
 from zelo_ray.providers import Batch, Fatal, Refused, Retry
@@ -22,6 +22,7 @@ _SKEW = 120.0  # seconds that a provider's clock may be behind
 _CREATIONS = 6  # tries to create a batch
 _FULL_WAIT, _LONGEST_WAIT = 5.0, 600.0  # seconds, where somebody else's batches fill the queue
 _CREDIT_SHARE = 0.01  # of the budget is taken at a time
+_WORTH_SENDING = 0.1  # of the budget: so much must come home before more is sent after it
 _PATIENCE = 1.0  # seconds to wait for money before what is gathered is sent away
 
 
@@ -43,12 +44,12 @@ class Sender:
         """
         station, size = self._station, size_of(request)
         capped = station.purse.capped
-        kind, bound = kind_of(request), bound_of(request) if capped else Bound(0, 0)
+        bound = bound_of(request) if capped else Bound(0, 0, 0)
         while True:
             if station.stopped or line.lost:
                 return False
-            request = self._limited(line, request, kind)
-            most = line.estimates.most_known(size, kind, bound, request.output_limit or 0)
+            request = self._limited(line, request)
+            most = line.estimates.most_known(size, bound, request.output_limit or 0)
             dollars = dearest(line.judge, most, station.options.prices, batch=True)
             if not capped or line.credit >= dollars:
                 break
@@ -65,25 +66,26 @@ class Sender:
             line.tally.end(answer.status, answer.reason)
             return False
         tokens = line.estimates.expected(size).input_tokens
-        alike = (kind, request.output_limit or 0)
+        alike = (request.verdict.__name__, request.output_limit or 0)
         if (full := line.spools.get(alike)) and _is_full(line, full, len(data), tokens):
             await self._submit(line, full)
         if alike not in line.spools:
             file = tempfile.NamedTemporaryFile(suffix=".jsonl")  # noqa: SIM115 - `_submit` closes it
-            line.spools[alike] = Spool(request.verdict.__name__, *alike, file)
+            line.spools[alike] = Spool(*alike, file, bound.opening)
         spool = line.spools[alike]
         spool.file.write(data)
         spool.keys.append(request.key)
         spool.bytes += len(data)
         spool.size += size
         spool.bound += bound.tokens
+        spool.opening *= spool.opening == bound.opening
         spool.tokens += tokens
         spool.dollars += dollars
         line.credit -= dollars if capped else 0.0
         line.asked.add(request.key)
         return True
 
-    def _limited(self, line: Line, request: Request, kind: str) -> Request:
+    def _limited(self, line: Line, request: Request) -> Request:
         """With an output limit that answers of this kind keep to, where money is short.
 
         One that was cut off is asked again with the judge's own, or twice that if it was so before.
@@ -92,7 +94,7 @@ class Sender:
         cut_at = self._ledger.cut_at(request.key)
         if known is None or not (cut_at or self._station.purse.capped):
             return request
-        limit = line.estimates.limit_for(kind, cut_at)
+        limit = line.estimates.limit_for(request.verdict.__name__, cut_at)
         return request if limit == request.output_limit else replace(request, limit=limit)
 
     async def flush(self, line: Line) -> None:
@@ -104,29 +106,43 @@ class Sender:
         await self._station.purse.tell()
 
     async def _afford(self, line: Line, dollars: float) -> bool:
-        """Take money for a request; while others hold it, submit what is gathered."""
+        """Take money for a request; while others hold it, submit what is gathered.
+
+        Then more is sent only when a good part of the budget has come home, or nothing more can: a
+        batch may take a day, however small it is.
+        """
         station = self._station
         cap = station.options.max_usd or 0.0
-        for amount in (max(dollars, _CREDIT_SHARE * cap), dollars):
-            station.purse.give_back(line.credit, 0.0)
-            line.credit = 0.0
-            taking = asyncio.create_task(station.purse.take(amount))
-            await asyncio.wait({taking}, timeout=_PATIENCE)
-            if not taking.done():
-                for each in station.lines.values():
-                    await self.flush(each)
-            if await taking:
-                line.credit = amount
+        for share in (_CREDIT_SHARE, 0.0):
+            if await self._take(line, max(dollars, share * cap), _PATIENCE):
+                return True
+        for each in station.lines.values():
+            await self.flush(each)
+        for share in (_WORTH_SENDING, 0.0):
+            if await self._take(line, max(dollars, share * cap)):
                 return True
         if not station.stopped:
             station.lose(line.judge.name, over_budget(cap))
         return False
 
+    async def _take(self, line: Line, amount: float, seconds: float | None = None) -> bool:
+        """Take so much in place of the credit that is left; for so long it is waited for."""
+        station = self._station
+        station.purse.give_back(line.credit, 0.0)
+        line.credit = 0.0
+        taking = asyncio.create_task(station.purse.take(amount))
+        await asyncio.wait({taking}, timeout=seconds)
+        if not taking.done():
+            taking.cancel()
+        elif await taking:
+            line.credit = amount
+        return bool(line.credit)
+
     # -- Create ---------------------------------------------------------------------------------
 
     async def _submit(self, line: Line, spool: Spool) -> None:
         """Send a part away, once the provider has room for it."""
-        del line.spools[spool.kind, spool.limit]
+        del line.spools[spool.verdict, spool.limit]
         spool.file.flush()
         self._last_part += 1
         part = Part(
@@ -137,7 +153,7 @@ class Sender:
             size=spool.size,
             tokens=spool.tokens,
             dollars=spool.dollars,
-            kind=spool.kind,
+            opening=spool.opening,
             limit=spool.limit,
             bound=spool.bound,
             intended_at=0.0,
