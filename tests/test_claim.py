@@ -12,10 +12,12 @@ import pytest
 
 from zelo_ray import claim as claim_module
 from zelo_ray.claim import RUN_LOCK, ClaimError, claim
+from zelo_ray.formats.pools import InputError
 
 HOLD = """
 import sys
 from zelo_ray.claim import claim
+from zelo_ray.formats.pools import InputError
 with claim({out!r}, print):
     print("held", flush=True)
     sys.stdin.read()
@@ -24,6 +26,7 @@ WRITE = """
 import sys
 from pathlib import Path
 from zelo_ray.claim import share_writing
+from zelo_ray.formats.pools import InputError
 share_writing(Path({out!r}))
 print("held", flush=True)
 sys.stdin.read()
@@ -226,6 +229,5 @@ def test_the_results_of_another_command_are_left_alone(tmp_path):
 @pytest.mark.parametrize("data", [b"", b"[1]", b"\xff\xfe"], ids=repr)
 def test_a_record_that_is_none_is_not_written_over(tmp_path, data):
     (tmp_path / "run.json").write_bytes(data)
-    says = "run.json tells of no run; remove it, or name another --out"
-    with pytest.raises(ClaimError, match=says), claim(str(tmp_path)):
+    with pytest.raises(InputError, match=r"run\.json: is no JSON"), claim(str(tmp_path)):
         pass

@@ -18,11 +18,10 @@ from tests.builders import (
     seen_worth,
     verdict,
 )
-from zelo_ray import calibration
+from zelo_ray import calibration, learning
 from zelo_ray.bookkeeping import Stopped
 from zelo_ray.explain import explain
 from zelo_ray.formats.results import read_table, write_json
-from zelo_ray.pipeline import learning
 from zelo_ray.protocols import advance, graded, unused, zelo_graded
 from zelo_ray.settle import settle, write_results
 

@@ -157,13 +157,16 @@ class Batcher:
         """
         submitted, lines = 0, self._station.lines
         passed = {name: Tally() for name in lines}
+        # What comes home meanwhile is asked again with all else that is then missing, in one batch.
+        away = {name: frozenset(line.asked) for name, line in lines.items()}
         each = iter(pools())
         while not self.stopped and (pool := await asyncio.to_thread(next, each, None)):
             progress = Progress(self._protocol.rounds(pool, self._panel, self._options))
             step = await asyncio.to_thread(progress.step, self._ledger, self._absent)
             for request in step.missing:
                 line = lines.get(request.judge.name)
-                if line and not line.lost and request.key not in line.asked:
+                known = (away[request.judge.name], line.asked) if line else ()
+                if line and not line.lost and not any(request.key in keys for keys in known):
                     submitted += await self._sender.spool(line, request)
             planned = self._protocol.count(pool, self._panel, self._options)
             heard = progress.heard()
