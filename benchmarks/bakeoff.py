@@ -18,7 +18,7 @@ from pathlib import Path
 
 from benchmarks.cranfield import PeakMemory, write_pools
 from tests import crash
-from zelo_ray.formats.trec import read_run
+from zelo_ray.formats.interchange.trec import read_run
 
 DATA = crash.ROOT.parent / "shared" / "data"
 _MINE = '''

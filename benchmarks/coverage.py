@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 from scipy.special import betaincinv, ndtr
 
-from zelo_ray.significance import Floats, chance_above, holm, means, sign_flip
+from zelo_ray.evaluation.significance import Floats, chance_above, holm, means, sign_flip
 
 FOLDER = Path(__file__).parents[2] / "shared" / "data" / "trec_dl19"
 SIZES = (25, 43, 200)

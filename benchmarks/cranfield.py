@@ -21,7 +21,7 @@ import snowballstemmer
 from ir_measures import nDCG
 
 from tests import crash
-from zelo_ray.rating import score_votes
+from zelo_ray.fitting.bradley_terry import score_votes
 from zelo_ray.records import Vote
 
 Runs = dict[str, dict[str, float]]

@@ -23,14 +23,14 @@ from pathlib import Path
 
 import orjson
 
-from zelo_ray import ledger as ledgers
-from zelo_ray.config import Options
+from zelo_ray.engine import ledger as ledgers
+from zelo_ray.engine.ledger import Ledger, read_rows
+from zelo_ray.engine.online import Asker
+from zelo_ray.engine.write_results import settle, write_results
 from zelo_ray.formats.pools import Limits, parse_line
-from zelo_ray.ledger import Ledger, read_rows
-from zelo_ray.online import Asker
+from zelo_ray.options import Options
 from zelo_ray.providers import panel_of
 from zelo_ray.records import Judge, Reply
-from zelo_ray.settle import settle, write_results
 
 DAMAGES, SEED = 2000, 0
 QUERIES, DOCUMENTS = 3, 6

@@ -26,16 +26,16 @@ import pyarrow.parquet as pq
 from tests import crash
 from tests.builders import Shelf
 from tests.fakes import knowing, mtbench
-from zelo_ray.batch.parts import Parts
-from zelo_ray.config import Options
+from zelo_ray.engine.batch.parts import Parts
+from zelo_ray.engine.ledger import Ledger, read_rows
+from zelo_ray.engine.write_results import settle, write_results
+from zelo_ray.formats.interchange.texts import pool_line
 from zelo_ray.formats.pools import Limits, parse_line
-from zelo_ray.formats.texts import pool_line
-from zelo_ray.ledger import Ledger, read_rows
+from zelo_ray.options import Options
 from zelo_ray.protocols import Progress, advance
 from zelo_ray.protocols import module as protocol_module
 from zelo_ray.providers import build_panel
 from zelo_ray.records import Judge, Pool, verdict_schema
-from zelo_ray.settle import settle, write_results
 
 NOISE = 0.7
 ALL = "best-of, 6 answers"

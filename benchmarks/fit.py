@@ -21,9 +21,9 @@ import ir_measures
 import numpy as np
 from ir_measures import nDCG
 
-from zelo_ray.rating import CHUNK_CELLS, bradley_terry, score_votes
+from zelo_ray.fitting.bradley_terry import CHUNK_CELLS, bradley_terry, score_votes
+from zelo_ray.fitting.pairs import sample_pairs
 from zelo_ray.records import Vote
-from zelo_ray.sampling import sample_pairs
 
 CYCLES, TRUE_SD, PRIOR_SD, ROUNDS = 4, 2.0, 2.5, 3
 QUERIES = {10: 1000, 25: 400, 100: 60}

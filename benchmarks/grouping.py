@@ -19,10 +19,10 @@ import pyarrow.parquet as pq
 import ray
 import ray.data
 
+from zelo_ray.fitting.bradley_terry import score_votes
+from zelo_ray.fitting.pairs import sample_pairs
 from zelo_ray.formats.tables import schema_of
-from zelo_ray.rating import score_votes
 from zelo_ray.records import Vote
-from zelo_ray.sampling import sample_pairs
 
 
 def make_votes(query: int, documents: int, rng: random.Random) -> list[dict[str, Any]]:

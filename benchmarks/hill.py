@@ -19,11 +19,11 @@ from random import Random
 from typing import Any
 
 from tests.builders import Shelf
-from zelo_ray.config import Options
+from zelo_ray.fitting.pairs import count_pairs
+from zelo_ray.options import Options
 from zelo_ray.protocols import Progress, Rounds, best_of, zelo
 from zelo_ray.providers import Provider, Settings, build_panel, module
 from zelo_ray.records import CrownedScore, Document, Judge, Pool, Vote
-from zelo_ray.sampling import count_pairs
 
 ANSWERS = (3, 6, 10)
 SLOPES = (1.0, 2.0, 5.0)

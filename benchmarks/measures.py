@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from zelo_ray.measures import Truth, evaluate, parse_measures, rank
+from zelo_ray.evaluation.measures import Truth, evaluate, parse_measures, rank
 
 Dicts = dict[str, dict[str, Any]]
 MEASURES = {

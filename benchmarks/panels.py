@@ -26,10 +26,18 @@ from numpy.typing import NDArray
 from scipy.stats import kendalltau
 from sklearn.metrics import cohen_kappa_score
 
-from zelo_ray.calibration import FAMILIES, Posterior, Ratings, judge, learn, majority, median
-from zelo_ray.calibration.ratings import Floats, Ints
-from zelo_ray.formats.trec import read_run
-from zelo_ray.measures import Truth, evaluate, parse_measures, rank
+from zelo_ray.evaluation.measures import Truth, evaluate, parse_measures, rank
+from zelo_ray.fitting.calibration import (
+    FAMILIES,
+    Posterior,
+    Ratings,
+    judge,
+    learn,
+    majority,
+    median,
+)
+from zelo_ray.fitting.calibration.ratings import Floats, Ints
+from zelo_ray.formats.interchange.trec import read_run
 
 FOLDER = Path(__file__).parents[2] / "shared" / "data"
 LEVELS, DRAWS, Z = 4, 1000, 1.959964

@@ -18,8 +18,8 @@ from random import Random
 import numpy as np
 
 from tests.builders import Shelf
-from zelo_ray.config import Options
 from zelo_ray.formats.tables import table_of
+from zelo_ray.options import Options
 from zelo_ray.protocols import advance, zelo_graded
 from zelo_ray.providers import Provider, Settings, build_panel, module
 from zelo_ray.records import AbsoluteScore, Document, Grade, Judge, Pool, Request, Vote

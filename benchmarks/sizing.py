@@ -20,11 +20,11 @@ import numpy as np
 from ir_measures import nDCG
 
 from tests.builders import Shelf
-from zelo_ray.config import Options
+from zelo_ray.fitting.pairs import count_pairs
+from zelo_ray.options import Options
 from zelo_ray.protocols import advance, zelo
 from zelo_ray.providers import Provider, Refused, Settings, build_panel, module
 from zelo_ray.records import Document, Judge, Pool, Score, Vote
-from zelo_ray.sampling import count_pairs
 
 Traits = Mapping[str, Any]
 

@@ -18,9 +18,9 @@ import sys
 from dataclasses import dataclass
 
 from tests.builders import Limits, options_of, parse_line
-from zelo_ray.batch import Batcher, harvest, submit
-from zelo_ray.batch.parts import Parts
-from zelo_ray.ledger import Ledger
+from zelo_ray.engine.batch import Batcher, harvest, submit
+from zelo_ray.engine.batch.parts import Parts
+from zelo_ray.engine.ledger import Ledger
 from zelo_ray.providers import build_panel
 
 STATES = {"intent": "intended", "id": "submitted", "end": "harvested"}

@@ -7,18 +7,18 @@ from dataclasses import asdict
 
 import orjson
 
-from zelo_ray.batch import Batcher
-from zelo_ray.bookkeeping import Tally, retried
-from zelo_ray.config import Options
+from zelo_ray.engine.batch import Batcher
+from zelo_ray.engine.bookkeeping import Tally, retried
+from zelo_ray.engine.ledger import Ledger, read_rows
+from zelo_ray.engine.online import Asker
+from zelo_ray.engine.write_results import settle, write_results
 from zelo_ray.formats.pools import Limits, parse_line
 from zelo_ray.formats.record import begin
 from zelo_ray.formats.results import write_json
-from zelo_ray.ledger import Ledger, read_rows
-from zelo_ray.online import Asker
+from zelo_ray.options import Options
 from zelo_ray.protocols import advance, zelo
 from zelo_ray.providers import build_panel, module
 from zelo_ray.records import Document, Judge, Pool, Reply, Request
-from zelo_ray.settle import settle, write_results
 
 THREE = ("openai", "anthropic", "gemini")
 

@@ -7,11 +7,11 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from tests.test_report import page_of
-from zelo_ray.bookkeeping import Tally
+from zelo_ray.engine.bookkeeping import Tally
 from zelo_ray.formats.results import write_json
 from zelo_ray.formats.tables import table_of
+from zelo_ray.present.html import write_report
 from zelo_ray.records import PANEL, TIE, Contest, CrownedScore, Failure, Score, Verdict, Winner
-from zelo_ray.report import write_report
 
 TOURNAMENTS = (  # who is king first and who challenges; k the king won, c the challenger, t tied
     ("q0", "j1", 0, "abc", "kk"),

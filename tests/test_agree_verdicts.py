@@ -12,12 +12,12 @@ from sklearn.metrics import cohen_kappa_score, matthews_corrcoef
 
 from tests.test_report import page_of
 from zelo_ray import cli
-from zelo_ray.agreement import COEFFICIENTS, Ratings
-from zelo_ray.agreement.differences import differences
-from zelo_ray.agreement.intervals import draws, interval
+from zelo_ray.evaluation.agreement import COEFFICIENTS, Ratings
+from zelo_ray.evaluation.agreement.differences import differences
+from zelo_ray.evaluation.agreement.intervals import draws, interval
+from zelo_ray.formats.interchange.verdicts import read_verdicts
 from zelo_ray.formats.pools import InputError
 from zelo_ray.formats.tables import table_of
-from zelo_ray.formats.verdicts import read_verdicts
 from zelo_ray.records import Contest, Verdict
 
 DATA = Path(__file__).parents[2] / "shared/data/mtbench_human"

@@ -12,9 +12,9 @@ import pytest
 from sklearn.metrics import cohen_kappa_score, matthews_corrcoef
 from statsmodels.stats.inter_rater import cohens_kappa, fleiss_kappa
 
-from zelo_ray.agreement import COEFFICIENTS, agreements, ratings_of
-from zelo_ray.agreement.counts import binarised, of_pair, of_panel
-from zelo_ray.agreement.intervals import draws, interval
+from zelo_ray.evaluation.agreement import COEFFICIENTS, agreements, ratings_of
+from zelo_ray.evaluation.agreement.counts import binarised, of_pair, of_panel
+from zelo_ray.evaluation.agreement.intervals import draws, interval
 
 GOLDEN = json.loads((Path(__file__).parent / "golden/irrcac.json").read_text())
 

@@ -9,10 +9,10 @@ from rich.console import Console
 from tests import builders
 from tests.builders import pool_of, send_away
 from tests.fakes import Fakes
-from zelo_ray.away import NothingAway, list_batches
-from zelo_ray.batch import Batcher
-from zelo_ray.batch.parts import Part, Parts
 from zelo_ray.cli import main
+from zelo_ray.commands.batches import NothingAway, list_batches
+from zelo_ray.engine.batch import Batcher
+from zelo_ray.engine.batch.parts import Part, Parts
 
 POOLS = [pool_of(range(6))]
 

@@ -6,15 +6,15 @@ import random
 import pyarrow as pa
 import pytest
 
-from zelo_ray.bakeoff import Entry, Unranked, contrasting, contrasts, describe, measure
-from zelo_ray.bakeoff.slices import DIFFICULTY
-from zelo_ray.bakeoff.verdicts import turned, verdict
-from zelo_ray.bookkeeping import Stopped
-from zelo_ray.config import BakeoffOptions
+from zelo_ray.commands.bakeoff import Entry, Unranked, contrasting, contrasts, describe, measure
+from zelo_ray.commands.bakeoff.slices import DIFFICULTY
+from zelo_ray.commands.bakeoff.verdicts import turned, verdict
+from zelo_ray.engine.bookkeeping import Stopped
+from zelo_ray.evaluation.measures import Truth
 from zelo_ray.formats.tables import schema_of
-from zelo_ray.measures import Truth
+from zelo_ray.options import BakeoffOptions
+from zelo_ray.present.terminal.bakeoff import standings
 from zelo_ray.records import Document, Pool, Qrel, Ranked
-from zelo_ray.standings import standings
 
 QUERIES = [f"q{n}" for n in range(12)]
 BROAD = [f"q{n}" for n in range(40)]
@@ -110,11 +110,11 @@ def test_what_is_uncertain_about_labels_makes_a_winner_less_sure():
 
 
 def test_draws_of_labels_are_the_same_in_one_piece_and_in_many(monkeypatch):
-    import zelo_ray.bakeoff
+    import zelo_ray.commands.bakeoff
 
     arms = (entry_of("one", all_like("abcd")), entry_of("other", all_like("bacd")))
     whole = contest_of(*arms, truth=truth_of(1.0))
-    monkeypatch.setattr(zelo_ray.bakeoff, "_LABEL_CELLS", 100)
+    monkeypatch.setattr(zelo_ray.commands.bakeoff, "_LABEL_CELLS", 100)
     assert contest_of(*arms, truth=truth_of(1.0)).comparisons == whole.comparisons
 
 

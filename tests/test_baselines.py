@@ -22,11 +22,11 @@ from tests.debates import (
     repeating,
     tagged,
 )
+from zelo_ray.engine.write_results import settle
 from zelo_ray.protocols import advance, baseline_strong, baseline_weak, samre
 from zelo_ray.protocols.baseline_strong import Analysed, Tagged
 from zelo_ray.protocols.baseline_weak import FinalScores
 from zelo_ray.records import Failure, read_verdict
-from zelo_ray.settle import settle
 
 # The weak baseline's form
 

@@ -10,9 +10,9 @@ from tests import builders
 from tests.builders import THREE, ask, pool_of, send_away
 from tests.crash import URLS
 from tests.fakes import Fakes, Fault
-from zelo_ray.batch import Batcher, submit
-from zelo_ray.batch.parts import Part, Parts
-from zelo_ray.ledger import Ledger
+from zelo_ray.engine.batch import Batcher, submit
+from zelo_ray.engine.batch.parts import Part, Parts
+from zelo_ray.engine.ledger import Ledger
 from zelo_ray.protocols import advance, zelo, zelo_graded
 from zelo_ray.providers import build_panel
 from zelo_ray.records import Grade

@@ -9,8 +9,8 @@ import pytest
 from tests.batchrun import POINTS, run
 from tests.crash import write_pools
 from tests.fakes.__main__ import Killer
-from zelo_ray.batch.parts import Parts
-from zelo_ray.ledger import read_rows
+from zelo_ray.engine.batch.parts import Parts
+from zelo_ray.engine.ledger import read_rows
 
 JUDGES = {
     "openai": "openai:gpt-6-luna",

@@ -19,9 +19,9 @@ from tests.builders import (
     seen_worth,
     verdict,
 )
+from zelo_ray.engine.write_results import settle
 from zelo_ray.protocols import Progress, advance, best_of, zelo
 from zelo_ray.records import Contest, Document, Pool, Vote, Winner
-from zelo_ray.settle import settle
 
 GOLDEN = Path(__file__).parent / "golden" / "best-of.json"
 PANEL = (judge_of("openai:one"), judge_of("anthropic:two"), judge_of("gemini:three"))

@@ -12,10 +12,10 @@ import pytest
 from sklearn.linear_model import LinearRegression
 from sklearn.metrics import cohen_kappa_score
 
-from zelo_ray import agree
-from zelo_ray.agreement.lengths import length_slope, length_terms
-from zelo_ray.agreement.repeats import repeats
-from zelo_ray.agreement.votes import (
+from zelo_ray.commands import agree
+from zelo_ray.evaluation.agreement.lengths import length_slope, length_terms
+from zelo_ray.evaluation.agreement.repeats import repeats
+from zelo_ray.evaluation.agreement.votes import (
     CHANCE,
     ballots,
     both_orders,

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zelo_ray.budget import Budget, Grant
+from zelo_ray.engine.budget import Budget, Grant
 
 
 def test_money_is_granted_in_order_and_comes_back():

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zelo_ray.calibration import Ratings, disagreement, majority, median, shares
+from zelo_ray.fitting.calibration import Ratings, disagreement, majority, median, shares
 from zelo_ray.records import Share
 
 

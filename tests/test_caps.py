@@ -8,9 +8,9 @@ import pytest
 from tests.builders import ask, pool_of, send_away
 from tests.fakes import Fakes, Fault
 from tests.fakes.lengths import Lengths
-from zelo_ray.budget import Budget
-from zelo_ray.exposure import exposed
-from zelo_ray.ledger import read_rows
+from zelo_ray.engine.budget import Budget
+from zelo_ray.engine.exposure import exposed
+from zelo_ray.engine.ledger import read_rows
 
 DOLLARS = {"input": 0.10e-6, "output": 0.50e-6}
 POOLS = [

@@ -10,13 +10,13 @@ from contextlib import contextmanager
 import fsspec
 import pytest
 
-from zelo_ray import claim as claim_module
-from zelo_ray.claim import RUN_LOCK, ClaimError, claim
+from zelo_ray.engine import lock as claim_module
+from zelo_ray.engine.lock import RUN_LOCK, ClaimError, claim
 from zelo_ray.formats.pools import InputError
 
 HOLD = """
 import sys
-from zelo_ray.claim import claim
+from zelo_ray.engine.lock import claim
 from zelo_ray.formats.pools import InputError
 with claim({out!r}, print):
     print("held", flush=True)
@@ -25,7 +25,7 @@ with claim({out!r}, print):
 WRITE = """
 import sys
 from pathlib import Path
-from zelo_ray.claim import share_writing
+from zelo_ray.engine.lock import share_writing
 from zelo_ray.formats.pools import InputError
 share_writing(Path({out!r}))
 print("held", flush=True)

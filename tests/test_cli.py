@@ -12,19 +12,19 @@ import pytest
 
 from tests.builders import line_of, pool_of, results_of, write_run
 from zelo_ray import __version__, cli
-from zelo_ray.bookkeeping import RayTrouble, Stopped
-from zelo_ray.claim import ClaimError, claim
-from zelo_ray.config import Options
+from zelo_ray.engine.bookkeeping import RayTrouble, Stopped
+from zelo_ray.engine.ledger import LedgerError
+from zelo_ray.engine.lock import ClaimError, claim
+from zelo_ray.engine.write_results import Summary
 from zelo_ray.formats.pools import InputError
-from zelo_ray.ledger import LedgerError
+from zelo_ray.options import Options
 from zelo_ray.providers import PanelError
-from zelo_ray.settle import Summary
 
 
 @pytest.fixture
 def pipeline(monkeypatch):
     """A stand-in for the job on Ray: it notes its options, then does as the test says."""
-    module = types.ModuleType("zelo_ray.pipeline")
+    module = types.ModuleType("zelo_ray.on_ray")
     module.asked = []
 
     def annotate(options, watch):
@@ -33,7 +33,7 @@ def pipeline(monkeypatch):
         return module.run(options)
 
     module.annotate = annotate
-    monkeypatch.setitem(sys.modules, "zelo_ray.pipeline", module)
+    monkeypatch.setitem(sys.modules, "zelo_ray.on_ray", module)
     return module
 
 
@@ -268,7 +268,7 @@ def test_a_config_file_that_makes_no_sense_is_one_line(pipeline, capsys, tmp_pat
 @pytest.fixture(scope="module")
 def _ray_imported():
     pytest.importorskip("ray")
-    import zelo_ray.pipeline  # noqa: F401
+    import zelo_ray.on_ray  # noqa: F401
 
 
 @pytest.mark.usefixtures("_ray_imported")

@@ -11,15 +11,17 @@ import pyarrow.parquet as pq
 import pytest
 from scipy.stats import kendalltau
 
-from zelo_ray import compare, convert
 from zelo_ray.cli import main
-from zelo_ray.compare.contradictions import contradictions
-from zelo_ray.compare.siblings import cohens_d, median_size
-from zelo_ray.config import OptionError
-from zelo_ray.formats.pooling import judgments
+from zelo_ray.commands import compare_labels as compare
+from zelo_ray.commands import convert
+from zelo_ray.commands.compare_labels.contradictions import contradictions
+from zelo_ray.commands.compare_labels.neighbours import cohens_d, median_size
+from zelo_ray.evaluation.measures import MeasureError
+from zelo_ray.formats.interchange.pooling import judgments
 from zelo_ray.formats.pools import InputError
 from zelo_ray.formats.tables import table_of
-from zelo_ray.measures import MeasureError
+from zelo_ray.options import OptionError
+from zelo_ray.present.terminal.labels import told
 from zelo_ray.records import GradedScore, Ranked
 
 DATA = Path(__file__).parents[2] / "shared/data"
@@ -118,10 +120,10 @@ def test_a_benchmark_that_is_graded_anew(place):
     assert told["counts"]["queries_contradicted"] == QUERIES
     assert told["counts"]["negative"] == told["counts"]["positive"] == QUERIES
     assert told["options"]["measure"] == "nDCG@10"
-    assert max(len(line) for line in compared.lines[:-1]) <= 100  # the last one has paths
-    assert "1 pair is told apart by both, and the other way round." in compared.lines
-    assert f"{QUERIES} of {QUERIES} queries are contradicted" in compared.text
-    assert ": the best was no positive" in compared.text
+    assert max(len(line) for line in told(compared)) <= 100  # the last one has paths
+    assert "1 pair is told apart by both, and the other way round." in told(compared)
+    assert f"{QUERIES} of {QUERIES} queries are contradicted" in "\n".join(told(compared))
+    assert ": the best was no positive" in "\n".join(told(compared))
 
 
 def test_ends_of_the_command(place, capsys):
@@ -267,7 +269,9 @@ def test_equal_labels_do_not_contradict_each_other(place, tmp_path):
     for labels, cut in ((binary, 1), (graded, 2), (place / "out", 2)):
         compared = run("--old", labels, "--new", labels)
         assert (compared.contradictions, compared.notes) == ((), ())
-        assert f"(old positive: from {cut} on; new relevant: from {cut} on)" in compared.text
+        assert f"(old positive: from {cut} on; new relevant: from {cut} on)" in "\n".join(
+            told(compared)
+        )
     found = run("--old", binary, "--new", graded)
     assert {(c.doc_id, c.kind) for c in found.contradictions} == {("c", "unjudged")}
     notes = run("--old", binary, "--new", binary, "--relevant", 2).notes
@@ -288,7 +292,7 @@ def test_a_run_that_lacks_queries_stands_as_on_the_board(tmp_path):
     assert sibling.new_d < 0
     assert any(
         line.split() == ["whole", "part", "-inf", "-inf", "of", "3", "queries"]
-        for line in compared.lines
+        for line in told(compared)
     )
 
 
@@ -299,8 +303,10 @@ def test_the_size_of_all_gaps_is_told(place):
     assert math.isnan(median_size({"a": rows["a"]}))
     compared = run(*words_of(place), "--out", place / "o")
     old, new = compared.boards.sizes
-    told = f"The median |d| over all pairs of runs is {old:.2f} by the old labels, and {new:.2f} by"
-    assert told in compared.text
+    median = (
+        f"The median |d| over all pairs of runs is {old:.2f} by the old labels, and {new:.2f} by"
+    )
+    assert median in "\n".join(told(compared))
     counts = json.loads((place / "o/compare.json").read_text())["counts"]
     assert (counts["median_d_old"], counts["median_d_new"]) == (old, new)
 

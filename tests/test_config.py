@@ -3,7 +3,7 @@
 import pytest
 import yaml
 
-from zelo_ray.config import OptionError, Options, load_options
+from zelo_ray.options import OptionError, Options, load_options
 
 FLAGS = {"inputs": ["a.jsonl"], "out": "out"}
 

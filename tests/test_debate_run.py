@@ -17,15 +17,15 @@ import pytest
 from tests import builders, crash
 from tests.builders import THREE, ask, options_of, send_away
 from tests.fakes import Fakes, knowing, mtbench
-from zelo_ray import online
-from zelo_ray.batch import Batcher, submit
+from zelo_ray.engine import online
+from zelo_ray.engine.batch import Batcher, submit
+from zelo_ray.engine.ledger import Ledger, read_rows
+from zelo_ray.engine.online import Asker
+from zelo_ray.engine.write_results import settle, write_results
+from zelo_ray.formats.interchange.texts import pool_line
 from zelo_ray.formats.pools import Limits, parse_line
-from zelo_ray.formats.texts import pool_line
-from zelo_ray.ledger import Ledger, read_rows
-from zelo_ray.online import Asker
 from zelo_ray.protocols import module
 from zelo_ray.providers import build_panel
-from zelo_ray.settle import settle, write_results
 
 pytestmark = pytest.mark.skipif(not mtbench.DATA.exists(), reason=mtbench.WHY)
 

@@ -21,17 +21,17 @@ from tests.builders import (
     verdict,
 )
 from tests.fakes import Fault
-from zelo_ray import survey as survey_module
-from zelo_ray.config import Limit, Options, Price
-from zelo_ray.estimate import estimate
-from zelo_ray.gate import size_of
-from zelo_ray.ledger import Ledger, read_rows
-from zelo_ray.preview import lines
-from zelo_ray.pricing import price
+from zelo_ray.commands.dry_run import lines
+from zelo_ray.engine import sample_input as survey_module
+from zelo_ray.engine.estimate import estimate
+from zelo_ray.engine.gate import size_of
+from zelo_ray.engine.ledger import Ledger, read_rows
+from zelo_ray.engine.sample_input import Survey, pilot_lines
+from zelo_ray.options import Limit, Options, Price
 from zelo_ray.protocols import zelo
 from zelo_ray.providers import build_panel
+from zelo_ray.providers.pricing import price
 from zelo_ray.records import Document, Pool, Usage
-from zelo_ray.survey import Survey, pilot_lines
 
 KEYS = dict.fromkeys(("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"), "a-key")
 LUNA, HAIKU = "openai:gpt-6-luna", "anthropic:claude-haiku-5-5"

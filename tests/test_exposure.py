@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from zelo_ray.exposure import Exposure, exposed
-from zelo_ray.ledger import LedgerError
+from zelo_ray.engine.exposure import Exposure, exposed
+from zelo_ray.engine.ledger import LedgerError
 
 
 def exposure_in(folder, **fields):

@@ -11,13 +11,13 @@ import pytest
 
 from tests.builders import pool_of, reply_to, results_of, write_run
 from tests.hills import write_contests, write_verdicts
-from zelo_ray.batch.parts import Part, Parts
-from zelo_ray.claim import ClaimError, claim
 from zelo_ray.cli import main
+from zelo_ray.engine.batch.parts import Part, Parts
+from zelo_ray.engine.ledger import Ledger, LedgerError
+from zelo_ray.engine.lock import ClaimError, claim
 from zelo_ray.formats.files import writing
 from zelo_ray.formats.pools import InputError
 from zelo_ray.formats.results import write_text
-from zelo_ray.ledger import Ledger, LedgerError
 
 GARBAGE = {
     "cut": lambda data: data[: len(data) // 2],

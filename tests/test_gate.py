@@ -6,9 +6,9 @@ import time
 import pytest
 
 from tests.builders import judge_of, request_of
-from zelo_ray.budget import Grant
-from zelo_ray.gate import Bound, Estimates, Gate, Purse, bound_of, size_of
-from zelo_ray.limiter import Account, Lease, OwnQuota
+from zelo_ray.engine.budget import Grant
+from zelo_ray.engine.gate import Bound, Estimates, Gate, Purse, bound_of, size_of
+from zelo_ray.engine.limiter import Account, Lease, OwnQuota
 from zelo_ray.records import Document, Judge, Usage
 
 

@@ -17,7 +17,8 @@ from pydantic import ValidationError
 
 from tests.builders import THREE, Shelf, ask, judge_of, options_of, pool_of, reply_to, send_away
 from zelo_ray.formats.tables import table_of
-from zelo_ray.protocols import advance, graded, sheets
+from zelo_ray.protocols import advance, graded
+from zelo_ray.protocols import grading as sheets
 from zelo_ray.protocols.texts import load_prompt
 from zelo_ray.records import Document, Failure, Grade, Pool
 

@@ -9,11 +9,11 @@ import pytest
 
 from tests import crash
 from tests.builders import send_away
+from zelo_ray.engine.humans import human_grades
+from zelo_ray.engine.learning import learn
+from zelo_ray.engine.ledger import Ledger
+from zelo_ray.engine.write_results import settle, write_results
 from zelo_ray.formats.pools import Limits, parse_line
-from zelo_ray.humans import human_grades
-from zelo_ray.learning import learn
-from zelo_ray.ledger import Ledger
-from zelo_ray.settle import settle, write_results
 
 pytestmark = pytest.mark.ray
 

@@ -18,12 +18,13 @@ from tests.builders import (
     seen_worth,
     verdict,
 )
-from zelo_ray import calibration, learning
-from zelo_ray.bookkeeping import Stopped
-from zelo_ray.explain import explain
+from zelo_ray.commands.explain import explain
+from zelo_ray.engine import learning
+from zelo_ray.engine.bookkeeping import Stopped
+from zelo_ray.engine.write_results import settle, write_results
+from zelo_ray.fitting import calibration
 from zelo_ray.formats.results import read_table, write_json
 from zelo_ray.protocols import advance, graded, unused, zelo_graded
-from zelo_ray.settle import settle, write_results
 
 PANEL = (judge_of("openai:one"), judge_of("anthropic:two"), judge_of("gemini:three"))
 

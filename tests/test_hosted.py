@@ -7,10 +7,10 @@ import time
 import pytest
 
 from tests.fakes.rerank import Rerankers, pool, rank, worth
-from zelo_ray import online, patience
-from zelo_ray.budget import Budget
-from zelo_ray.config import Price
-from zelo_ray.pricing import price
+from zelo_ray.engine import online, patience
+from zelo_ray.engine.budget import Budget
+from zelo_ray.options import Price
+from zelo_ray.providers.pricing import price
 from zelo_ray.records import Document, Judge, Pool, Usage
 
 POOL = pool()

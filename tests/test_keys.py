@@ -8,7 +8,7 @@ import pytest
 from tests.builders import ask, options_of, pool_of, reply_to, verdict
 from tests.fakes import Fakes
 from tests.fakes.lengths import Lengths
-from zelo_ray.ledger import Ledger, read_rows
+from zelo_ray.engine.ledger import Ledger, read_rows
 from zelo_ray.protocols import advance, zelo
 from zelo_ray.providers import PanelError, build_panel, panel_of
 from zelo_ray.records import Request

@@ -11,9 +11,9 @@ import pyarrow.dataset
 import pytest
 
 from tests.builders import judge_of, reply_to, request_of, stored
-from zelo_ray import ledger as ledger_module
-from zelo_ray.claim import open_lock
-from zelo_ray.ledger import Ledger, LedgerError, drop_reserves, read_rows
+from zelo_ray.engine import ledger as ledger_module
+from zelo_ray.engine.ledger import Ledger, LedgerError, drop_reserves, read_rows
+from zelo_ray.engine.lock import open_lock
 from zelo_ray.protocols import zelo
 
 
@@ -50,7 +50,7 @@ def test_a_process_that_is_killed_right_after_append_has_kept_its_reply(tmp_path
     code = f"""
 import os, signal
 from tests.builders import reply_to
-from zelo_ray.ledger import Ledger
+from zelo_ray.engine.ledger import Ledger
 Ledger({str(tmp_path)!r}, "run").append([reply_to(1, "paid")])
 os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -296,7 +296,7 @@ def test_the_reserve_of_a_killed_writer_is_dropped_and_its_replies_are_not(tmp_p
 
 
 def test_a_writer_shares_a_lock_for_as_long_as_it_writes(tmp_path):
-    from zelo_ray import claim
+    from zelo_ray.engine import lock as claim
 
     ledger = Ledger(str(tmp_path), "run")
     with open_lock(tmp_path / claim.WRITERS_LOCK) as lock:

@@ -9,10 +9,18 @@ import pytest
 
 from tests.builders import ask, pool_of, reply_to
 from tests.builders import line_of as line_of_pool
-from zelo_ray import ledger as ledger_module
 from zelo_ray.cli import main
+from zelo_ray.engine import ledger as ledger_module
+from zelo_ray.engine.ledger import (
+    Damaged,
+    Ledger,
+    LedgerError,
+    Spent,
+    read_rows,
+    spent_in,
+    told_damage,
+)
 from zelo_ray.formats.segments import line_of
-from zelo_ray.ledger import Damaged, Ledger, LedgerError, Spent, read_rows, spent_in, told_damage
 
 
 def keys(*numbers):
@@ -354,8 +362,8 @@ def test_a_dry_run_tells_damage_and_counts_its_price(tmp_path, capsys):
 
 
 def test_a_reply_that_is_damaged_while_it_is_settled_is_missing_and_not_fatal(tmp_path):
-    from zelo_ray.pipeline import Settle
-    from zelo_ray.pipeline.rows import Job
+    from zelo_ray.on_ray import Settle
+    from zelo_ray.on_ray.dataset import Job
 
     pool = pool_of(range(4))
     panel, options = ask([pool], tmp_path, {}, judges=("offline:bm25",)).job

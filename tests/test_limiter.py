@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.fakes.rates import Bucket
-from zelo_ray.limiter import Account, Limiter, Limits, Want
+from zelo_ray.engine.limiter import Account, Limiter, Limits, Want
 
 RPM = Account("a", {"rpm": 600})
 

@@ -12,9 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import kendalltau
 
-from zelo_ray import measures
-from zelo_ray.formats.tables import schema_of
-from zelo_ray.measures import (
+from zelo_ray.evaluation import measures
+from zelo_ray.evaluation.measures import (
     MEASURES,
     MeasureError,
     QrelsError,
@@ -27,6 +26,7 @@ from zelo_ray.measures import (
     rank,
     ranking,
 )
+from zelo_ray.formats.tables import schema_of
 from zelo_ray.records import Qrel, Ranked
 
 EVERY = (

@@ -11,7 +11,7 @@ from scipy.stats import kendalltau
 from sklearn.metrics import ndcg_score, roc_auc_score
 
 from tests.test_measures import metrics_of
-from zelo_ray.measures import parse_measure
+from zelo_ray.evaluation.measures import parse_measure
 
 # Compiled, ranx takes two minutes to begin; interpreted, it computes the same at once.
 numba.config.DISABLE_JIT = True

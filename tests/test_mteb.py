@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from zelo_ray.formats.mteb import read_rows, write_rows
+from zelo_ray.formats.interchange.mteb import read_rows, write_rows
 from zelo_ray.formats.pools import InputError
 
 ROWS = [

@@ -10,16 +10,9 @@ from pydantic import BaseModel
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from tests.builders import ask, judge_of, pool_of, request_of
-from zelo_ray.ledger import Ledger
-from zelo_ray.protocols import (
-    advance,
-    baseline_strong,
-    baseline_weak,
-    best_of,
-    samre,
-    sheets,
-    zelo,
-)
+from zelo_ray.engine.ledger import Ledger
+from zelo_ray.protocols import advance, baseline_strong, baseline_weak, best_of, samre, zelo
+from zelo_ray.protocols import grading as sheets
 from zelo_ray.providers import Refused, Settings, module, offline
 from zelo_ray.records import Document, read_verdict
 

@@ -26,13 +26,14 @@ from tests.builders import (
     verdict,
 )
 from tests.fakes import Fakes, Fault
-from zelo_ray import ledger as ledger_module
-from zelo_ray import online, patience, providers
-from zelo_ray.bookkeeping import Tally, money, over_sweeps
-from zelo_ray.budget import Budget
-from zelo_ray.ledger import Ledger, read_rows
-from zelo_ray.limiter import Account, OwnQuota
-from zelo_ray.online import Asker
+from zelo_ray import providers
+from zelo_ray.engine import ledger as ledger_module
+from zelo_ray.engine import online, patience
+from zelo_ray.engine.bookkeeping import Tally, money, over_sweeps
+from zelo_ray.engine.budget import Budget
+from zelo_ray.engine.ledger import Ledger, read_rows
+from zelo_ray.engine.limiter import Account, OwnQuota
+from zelo_ray.engine.online import Asker
 from zelo_ray.protocols import advance, samre, zelo, zelo_graded
 from zelo_ray.protocols import module as protocol_module
 from zelo_ray.providers import PanelError, Retry, build_panel, fingerprint

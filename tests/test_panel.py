@@ -4,7 +4,7 @@ import pytest
 
 from tests.builders import UNHURRIED
 from zelo_ray import providers
-from zelo_ray.config import Options
+from zelo_ray.options import Options
 from zelo_ray.providers import PanelError, Settings, build_panel, find_key, module, panel_of
 from zelo_ray.records import Judge
 

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.builders import judge_of
-from zelo_ray.patience import Patience
+from zelo_ray.engine.patience import Patience
 from zelo_ray.providers import Retry
 from zelo_ray.records import Answer, Usage
 

@@ -29,8 +29,8 @@ from moto.server import ThreadedMotoServer
 from ray.autoscaler._private.util import prepare_config, validate_config
 
 from tests import crash
-from zelo_ray.batch.parts import Part, Parts
-from zelo_ray.ledger import read_rows
+from zelo_ray.engine.batch.parts import Part, Parts
+from zelo_ray.engine.ledger import read_rows
 
 pytestmark = pytest.mark.ray
 

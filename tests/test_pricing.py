@@ -8,9 +8,12 @@ import pytest
 from genai_prices.data import providers as listed
 
 from tests.builders import THREE
-from zelo_ray.config import Price
-from zelo_ray.pricing import price, table_version, unpriced
-from zelo_ray.providers import anthropic, gemini, module, openai
+from zelo_ray.options import Price
+from zelo_ray.providers import module
+from zelo_ray.providers.anthropic import messages as anthropic
+from zelo_ray.providers.gemini import generate as gemini
+from zelo_ray.providers.openai import chat as openai
+from zelo_ray.providers.pricing import price, table_version, unpriced
 from zelo_ray.records import Judge, Usage
 
 LUNA = Judge("openai", "gpt-6-luna")

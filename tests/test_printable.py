@@ -11,17 +11,19 @@ from rich.console import Console
 from tests.builders import line_of, options_of, pool_of, results_of
 from tests.test_bakeoff import all_like, contest_of, entry_of
 from tests.test_trials import WORDS, outcome_of
-from zelo_ray import cli, compare, convert
-from zelo_ray.away import list_batches
-from zelo_ray.batch.parts import Part, Parts
-from zelo_ray.closing import closing
-from zelo_ray.explain import explain
+from zelo_ray import cli
+from zelo_ray.commands import compare_labels as compare
+from zelo_ray.commands import convert
+from zelo_ray.commands.batches import list_batches
+from zelo_ray.commands.explain import explain
+from zelo_ray.engine.batch.parts import Part, Parts
+from zelo_ray.engine.write_results import Summary
 from zelo_ray.formats.pools import InputError
 from zelo_ray.formats.wording import printable
+from zelo_ray.present.terminal.annotate import closing
+from zelo_ray.present.terminal.bakeoff import standings
+from zelo_ray.present.terminal.protocols import terminal
 from zelo_ray.records import Rater
-from zelo_ray.settle import Summary
-from zelo_ray.standings import standings
-from zelo_ray.trials import terminal
 
 HOSTILE = (
     "q\x1b]0;x\x07\x9b2J\u202e\u2066\u200b\r\nzelo-ray: all is well \U0001f9d1\u200d\U0001f52c日é"
@@ -110,16 +112,17 @@ def test_explanations_are_printable(tmp_path):
         assert not any(set(line) & STEERING for line in lines)
 
 
-def test_conversions_and_comparisons_are_told_printably(tmp_path):
+def test_conversions_and_comparisons_are_told_printably(tmp_path, capsys):
     rows = {"query_id": ["q1", "q1"], "doc_id": ["d1", HOSTILE], "score": [3.0, 0.0]}
     pq.write_table(pa.table(rows), tmp_path / "old.parquet")
     pq.write_table(pa.table(rows | {"score": [0.0, 3.0]}), tmp_path / "new.parquet")
     parser = argparse.ArgumentParser()
     compare.add_arguments(parser)
     words = ["--old", f"{tmp_path}/old.parquet", "--new", f"{tmp_path}/new.parquet"]
-    told = compare.run(vars(parser.parse_args(words)))
-    assert any(r"q\x1b]0;x\x07\x9b2J" in line for line in told.lines)
-    assert not any(set(line) & STEERING for line in told.lines)
+    assert cli.main(["compare-labels", *words]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert any(r"q\x1b]0;x\x07\x9b2J" in line for line in lines)
+    assert not any(set(line) & STEERING for line in lines)
     parser = argparse.ArgumentParser()
     convert.add_arguments(parser)
     (tmp_path / "pools.jsonl").write_bytes(line_of(pool_of()) + b"\n")

@@ -9,9 +9,9 @@ from tests.builders import THREE, ask, missing, options_of, pool_of, send_away
 from tests.fakes import Fault
 from tests.fakes.asking import post
 from tests.fakes.knowing import judge
-from zelo_ray import online
-from zelo_ray.batch import submit
-from zelo_ray.ledger import Ledger
+from zelo_ray.engine import online
+from zelo_ray.engine.batch import submit
+from zelo_ray.engine.ledger import Ledger
 from zelo_ray.protocols import (
     advance,
     baseline_strong,

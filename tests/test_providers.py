@@ -13,7 +13,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
 from tests.fakes import Fakes, Fault
-from zelo_ray.protocols import sheets
+from zelo_ray.protocols import grading as sheets
 from zelo_ray.providers import Fatal, Refused, Retry, Settings, module, outcome
 from zelo_ray.providers.headers import duration, server_delay
 from zelo_ray.providers.outcome import Caller, Reading, attempt

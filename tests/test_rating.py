@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import approx_fprime, brentq, minimize
 
-from zelo_ray import rating
-from zelo_ray.rating import Fit, bradley_terry, bradley_terry_mle, score_votes
+from zelo_ray.fitting import bradley_terry as rating
+from zelo_ray.fitting.bradley_terry import Fit, bradley_terry, bradley_terry_mle, score_votes
+from zelo_ray.fitting.pairs import sample_pairs
 from zelo_ray.records import Vote
-from zelo_ray.sampling import sample_pairs
 
 GOLDEN = Path(__file__).parents[2] / "shared" / "data" / "evalica_fixtures"
 SEEDS = st.integers(0, 2**32 - 1)

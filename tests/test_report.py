@@ -13,20 +13,20 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.builders import QUICK, SLOW, graded_pools, interrupted, pool_of, results_of, write_run
-from zelo_ray.claim import claim
 from zelo_ray.cli import main
+from zelo_ray.engine.ledger import read_rows
+from zelo_ray.engine.lock import claim
+from zelo_ray.formats.interchange.truth import read_truth
 from zelo_ray.formats.pools import InputError
 from zelo_ray.formats.record import begin, unfinished
 from zelo_ray.formats.results import write_json
 from zelo_ray.formats.segments import line_of, reply_of, row_of, version_of
 from zelo_ray.formats.tables import table_of
-from zelo_ray.formats.truth import read_truth
-from zelo_ray.ledger import read_rows
+from zelo_ray.present.html import NothingToReport, write_report
+from zelo_ray.present.html.page import chance, embedded, plain
+from zelo_ray.present.html.panel import COLUMNS, panel_of
+from zelo_ray.present.html.source import Source, bare
 from zelo_ray.records import Document, Pool, Vote
-from zelo_ray.report import NothingToReport, write_report
-from zelo_ray.report.page import chance, embedded, plain
-from zelo_ray.report.panel import COLUMNS, panel_of
-from zelo_ray.report.source import Source, bare
 
 EVIL = (
     '<script>window.pwned=1</script><img src=//evil.test/x onerror=window.pwned=1>&amp;"'
@@ -209,7 +209,7 @@ def test_a_run_of_nothing_has_a_report(tmp_path):
 
 
 def test_only_the_first_queries_are_listed_and_the_page_says_so(tmp_path, monkeypatch):
-    monkeypatch.setattr("zelo_ray.report.details.QUERIES", 2)
+    monkeypatch.setattr("zelo_ray.present.html.details.QUERIES", 2)
     page = report(tmp_path, [Pool(f"query-{i}", f"text {i}", ()) for i in range(4)])
     text = page.words("queries")
     assert "The first 2 of 4 queries; all of them are in scores.parquet" in text
@@ -225,7 +225,7 @@ def test_comparisons_are_carried_in_order_as_far_as_there_is_room(
     sizes = report(tmp_path, pools).sizes
     room = [sizes[q, "documents"] for q in range(documents)]
     room += [sizes[q, "votes"] for q in range(votes)]
-    monkeypatch.setattr("zelo_ray.report.details.BYTES", sum(room))
+    monkeypatch.setattr("zelo_ray.present.html.details.BYTES", sum(room))
     write_report(str(tmp_path))
     page = page_of(tmp_path)
     assert list(page.packed) == [
@@ -267,7 +267,7 @@ def test_the_share_of_the_document_shown_first_minds_what_was_swapped():
 
 
 def test_tables_come_in_chunks_that_divide_no_query(tmp_path, monkeypatch):
-    monkeypatch.setattr("zelo_ray.report.source._ROWS", 4)
+    monkeypatch.setattr("zelo_ray.present.html.source._ROWS", 4)
     ids = [f"q{i}" for i, size in enumerate((3, 6, 1, 4, 2)) for _ in range(size)]
     table = pa.table({"query_id": ids, "n": range(len(ids))})
     pq.write_table(table, tmp_path / "numbers.parquet", row_group_size=5)

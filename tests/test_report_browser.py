@@ -19,8 +19,8 @@ from tests.test_report import EVIL, evil_pool
 from tests.test_report_agreement import agree, write_runs
 from tests.test_report_graded import write_both, write_graded
 from tests.test_report_relabelling import compare_labels
+from zelo_ray.present.html import write_report
 from zelo_ray.records import Document, Pool
-from zelo_ray.report import write_report
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 pytestmark = pytest.mark.skipif(not CHROMIUM, reason="neither chromium nor google-chrome is here")

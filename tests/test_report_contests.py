@@ -8,11 +8,11 @@ from tests.hills import rows_of_tournaments, rows_of_verdicts, write_contests, w
 from tests.test_report import EVIL, page_of
 from zelo_ray.formats.results import write_json
 from zelo_ray.formats.tables import table_of
+from zelo_ray.present.html import as_votes, write_report
+from zelo_ray.present.html.debates import debates_of
+from zelo_ray.present.html.tournaments import agreeing, alike, ended, stayed, tournaments_of, wins
+from zelo_ray.present.html.wins import win_shares
 from zelo_ray.records import Contest, Verdict
-from zelo_ray.report import as_votes, write_report
-from zelo_ray.report.debates import debates_of
-from zelo_ray.report.tournaments import agreeing, alike, ended, stayed, tournaments_of, wins
-from zelo_ray.report.wins import win_shares
 
 
 @pytest.fixture

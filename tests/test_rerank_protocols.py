@@ -8,7 +8,8 @@ from pydantic import ValidationError
 
 from tests.builders import Shelf, judge_of, options_of
 from tests.fakes.rerank import pool, rank, worth
-from zelo_ray import online, protocols
+from zelo_ray import protocols
+from zelo_ray.engine import online
 from zelo_ray.protocols import UnknownProtocol, advance, listwise, pointwise, refuse_unknown, rerank
 from zelo_ray.records import Document, Pool, Ranked
 

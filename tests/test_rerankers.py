@@ -9,7 +9,7 @@ import pytest
 import zelo_ray
 from tests.builders import judge_of, request_of
 from tests.fakes.rerank import pool, rank
-from zelo_ray.config import BakeoffOptions, OptionError, Options, load_options
+from zelo_ray.options import BakeoffOptions, OptionError, Options, load_options
 from zelo_ray.protocols.rerank import Scores
 from zelo_ray.providers import RERANKERS, PanelError, Refused, Settings, build_panel, module
 from zelo_ray.records import Document

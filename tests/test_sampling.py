@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from zelo_ray.sampling import count_pairs, sample_pairs
+from zelo_ray.fitting.pairs import count_pairs, sample_pairs
 
 
 def ids(documents):

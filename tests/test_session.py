@@ -9,9 +9,9 @@ from ray import exceptions
 from tests import crash
 from tests.builders import line_of, pool_of
 from zelo_ray import cli
-from zelo_ray.bookkeeping import RayTrouble
-from zelo_ray.ledger import LedgerError
-from zelo_ray.pipeline.trouble import in_one_line
+from zelo_ray.engine.bookkeeping import RayTrouble
+from zelo_ray.engine.ledger import LedgerError
+from zelo_ray.on_ray.trouble import in_one_line
 
 
 @pytest.fixture
@@ -102,7 +102,7 @@ def test_a_home_that_is_none_is_told_of(argv, tmp_path):
 
 
 IN_A_WORKER = """ray::Settle.f() (pid=1, ip=127.0.0.1)
-  File "zelo_ray/settle.py", line 1, in f
+  File "zelo_ray/engine/write_results.py", line 1, in f
     raise {error}
 {error}"""
 DEATHS = {
@@ -128,7 +128,7 @@ def test_a_death_on_ray_is_one_line_that_says_how_to_go_on(name, verbose):
 
 def test_what_is_written_for_the_user_is_told_as_it_is_written():
     raised = LedgerError("out/replies: No space left on device; make room")
-    text = IN_A_WORKER.format(error=f"zelo_ray.ledger.LedgerError: {raised}")
+    text = IN_A_WORKER.format(error=f"zelo_ray.engine.ledger.LedgerError: {raised}")
     error = exceptions.RayTaskError("f", text, raised)
     for wrapped in (error, error.as_instanceof_cause()):
         with pytest.raises(RayTrouble) as caught, in_one_line(verbose=True):

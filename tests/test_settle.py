@@ -19,16 +19,16 @@ from tests.builders import (
     pool_of,
     results_of,
 )
-from zelo_ray.batch.parts import Part, Parts
-from zelo_ray.census import take_census
+from zelo_ray.engine.batch.parts import Part, Parts
+from zelo_ray.engine.count_input import take_census
+from zelo_ray.engine.ledger import Ledger
+from zelo_ray.engine.write_results import Summary, settle, write_results
 from zelo_ray.formats import results as results_module
 from zelo_ray.formats.pools import Limits, parse_line
-from zelo_ray.ledger import Ledger
-from zelo_ray.pipeline.known import all_known, may_be_known, settle_known, tallies_of
-from zelo_ray.pipeline.rows import Job
+from zelo_ray.on_ray.dataset import Job
+from zelo_ray.on_ray.known import all_known, may_be_known, settle_known, tallies_of
 from zelo_ray.protocols import zelo
 from zelo_ray.records import Pool
-from zelo_ray.settle import Summary, settle, write_results
 
 FILES = {"annotated.jsonl", "votes.parquet", "scores.parquet", "failures.parquet"}
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from zelo_ray.significance import compare, contest, holm, label_draws, means, sign_flip
+from zelo_ray.evaluation.significance import compare, contest, holm, label_draws, means, sign_flip
 
 NAN = float("nan")
 OPTIONS = {"resamples": 2000, "confidence": 0.95, "seed": 0}
@@ -83,13 +83,13 @@ class TestMeans:
     def test_chunks_change_nothing(self, monkeypatch):
         values = metrics(3, 50)
         whole = means(values, **OPTIONS), sign_flip(values - 0.5, resamples=999, seed=0)
-        monkeypatch.setattr("zelo_ray.significance.CHUNK_CELLS", 400)
+        monkeypatch.setattr("zelo_ray.evaluation.significance.CHUNK_CELLS", 400)
         split = means(values, **OPTIONS), sign_flip(values - 0.5, resamples=999, seed=0)
         np.testing.assert_allclose(split[0], whole[0])
         np.testing.assert_allclose(split[1], whole[1])
 
     def test_many_pairs_do_not_fill_the_memory(self, monkeypatch):
-        monkeypatch.setattr("zelo_ray.significance.CHUNK_CELLS", 2**14)
+        monkeypatch.setattr("zelo_ray.evaluation.significance.CHUNK_CELLS", 2**14)
         values = metrics(4000, 20)
         tracemalloc.start()
         means(values, resamples=800, confidence=0.9, seed=0)
@@ -141,7 +141,7 @@ class TestSignFlip:
     def test_signs_drawn_agree_with_all_signs(self, monkeypatch):
         differences = np.subtract(*metrics(2, 14, seed=5))[np.newaxis]
         exact = sign_flip(differences, resamples=1, seed=0)
-        monkeypatch.setattr("zelo_ray.significance.EXACT", 0)
+        monkeypatch.setattr("zelo_ray.evaluation.significance.EXACT", 0)
         drawn = sign_flip(differences, resamples=20_000, seed=0)
         assert 0.02 < exact[0] < 0.98
         assert drawn == pytest.approx(exact, abs=0.02)

@@ -22,8 +22,8 @@ import pytest
 from tests import crash
 from tests.crash import PRICES, billed, stats
 from tests.fakes import Fakes
-from zelo_ray.batch.parts import Parts
-from zelo_ray.ledger import read_rows
+from zelo_ray.engine.batch.parts import Parts
+from zelo_ray.engine.ledger import read_rows
 
 pytestmark = pytest.mark.ray
 

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 from scipy.stats import kendalltau
 
-from zelo_ray import agree
-from zelo_ray.agreement.systems import discordant, tau_ap, tau_b, tau_interval
+from zelo_ray.commands import agree
+from zelo_ray.evaluation.agreement.systems import discordant, tau_ap, tau_b, tau_interval
 
 DATA = Path(__file__).parents[2] / "shared/data"
 needs_data = pytest.mark.skipif(not DATA.exists(), reason=f"{DATA} is not there")
@@ -79,7 +79,7 @@ def test_many_draws_are_taken_in_parts(monkeypatch):
     rng = np.random.default_rng(0)
     one, other = rng.normal(size=(2, 4, 5, 9))
     whole, plain = tau_ap(one, other), tau_b(one, other)
-    monkeypatch.setattr("zelo_ray.agreement.systems._CELLS", 200)
+    monkeypatch.setattr("zelo_ray.evaluation.agreement.systems._CELLS", 200)
     np.testing.assert_array_equal(tau_b(one, other), plain)
     np.testing.assert_array_equal(tau_ap(one, other), whole)
     assert whole.shape == (4, 5)
@@ -241,7 +241,7 @@ def test_an_interval_is_not_upside_down_and_holds_its_tau(value, mean):
 
 
 def test_many_draws_of_many_systems_do_not_fill_the_memory(monkeypatch):
-    monkeypatch.setattr("zelo_ray.agreement.systems._CELLS", 2**14)
+    monkeypatch.setattr("zelo_ray.evaluation.agreement.systems._CELLS", 2**14)
     one, other = np.random.default_rng(0).normal(size=(2, 1000, 60))
     for tau in (tau_b, tau_ap):
         tracemalloc.start()

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from zelo_ray.measures import Truth, evaluate, parse_measure, rank
+from zelo_ray.evaluation.measures import Truth, evaluate, parse_measure, rank
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 FIXTURES, DL19 = DATA / "trec_eval_fixtures", DATA / "trec_dl19"

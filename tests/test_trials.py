@@ -9,13 +9,7 @@ from rich.console import Console
 
 from tests.builders import PANEL, Shelf, missing, options_of, pool_of, reply_to, request_of, verdict
 from zelo_ray import cli
-from zelo_ray.agreement.pairs import A_BETTER, A_OR_NOT, B_BETTER, DECIDED, TIE, WITH_TIES
-from zelo_ray.config import OptionError, load_options
-from zelo_ray.config import TrialsOptions as Options
-from zelo_ray.formats.pools import InputError
-from zelo_ray.ledger import Ledger
-from zelo_ray.protocols import PROTOCOLS, UnknownProtocol
-from zelo_ray.trials import (
+from zelo_ray.commands.compare_protocols import (
     Bill,
     Item,
     bills_of,
@@ -26,12 +20,25 @@ from zelo_ray.trials import (
     requests_of,
     spent,
     spent_on,
-    terminal,
     told_apart,
     unused_by_all,
     word,
     write_outcome,
 )
+from zelo_ray.engine.ledger import Ledger
+from zelo_ray.evaluation.agreement.pairs import (
+    A_BETTER,
+    A_OR_NOT,
+    B_BETTER,
+    DECIDED,
+    TIE,
+    WITH_TIES,
+)
+from zelo_ray.formats.pools import InputError
+from zelo_ray.options import OptionError, load_options
+from zelo_ray.options import TrialsOptions as Options
+from zelo_ray.present.terminal.protocols import terminal
+from zelo_ray.protocols import PROTOCOLS, UnknownProtocol
 
 JUDGE = "openai:one"
 
@@ -247,7 +254,9 @@ class Chained:
 
 
 def test_requests_of_later_rounds_are_found_where_a_judge_was_left_out(monkeypatch):
-    monkeypatch.setattr("zelo_ray.trials.costs.protocol_module", lambda _: Chained())
+    monkeypatch.setattr(
+        "zelo_ray.commands.compare_protocols.costs.protocol_module", lambda _: Chained()
+    )
     pool, own = pool_of(), options_of()
     first = [request_of(f"first {pool.query_id}", judge).key for judge in PANEL]
     later = request_of(f"second {pool.query_id} ok", PANEL[0]).key

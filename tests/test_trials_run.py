@@ -56,10 +56,10 @@ STEPS = """
 import contextlib, io, json, os, sys
 import pyarrow.parquet as pq
 from zelo_ray import cli
-from zelo_ray.bookkeeping import RayTrouble
-from zelo_ray.config import Options
-from zelo_ray.ledger import read_rows
-from zelo_ray.pipeline.session import on_ray
+from zelo_ray.engine.bookkeeping import RayTrouble
+from zelo_ray.options import Options
+from zelo_ray.engine.ledger import read_rows
+from zelo_ray.on_ray.session import on_ray
 import ray
 
 out = sys.argv[1]

@@ -9,11 +9,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from zelo_ray.formats import beir
-from zelo_ray.formats.iterables import pools_of, qrels_of, run_of
+from zelo_ray.formats.interchange import beir
+from zelo_ray.formats.interchange.iterables import pools_of, qrels_of, run_of
+from zelo_ray.formats.interchange.truth import (
+    KINDS,
+    kind_of,
+    pools_of_truth,
+    read_pools,
+    read_truth,
+)
 from zelo_ray.formats.pools import InputError
 from zelo_ray.formats.tables import schema_of, table_of
-from zelo_ray.formats.truth import KINDS, kind_of, pools_of_truth, read_pools, read_truth
 from zelo_ray.records import Document, Pool, Qrel, Score
 
 PAIRS = [("q1", "d1", 2.5), ("q1", "d2", -0.5), ("q2", "d1", 0.0)]

@@ -2,8 +2,8 @@
 
 import pytest
 
+from zelo_ray.engine.waves import Reserve, reserve, waves
 from zelo_ray.records import Judge, Usage
-from zelo_ray.waves import Reserve, reserve, waves
 
 
 @pytest.mark.parametrize(

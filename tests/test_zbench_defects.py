@@ -25,13 +25,13 @@ from tests.builders import (
     verdict,
 )
 from tests.fakes import Fault
-from zelo_ray import online
+from zelo_ray.engine import online
+from zelo_ray.engine.ledger import Ledger, read_rows
+from zelo_ray.fitting.bradley_terry import bradley_terry, score_votes
+from zelo_ray.fitting.pairs import sample_pairs
 from zelo_ray.formats.pools import Limits, parse_line
-from zelo_ray.ledger import Ledger, read_rows
 from zelo_ray.protocols import advance, zelo
-from zelo_ray.rating import bradley_terry, score_votes
 from zelo_ray.records import Document, Failure, Pool, Vote
-from zelo_ray.sampling import sample_pairs
 
 JUDGE = (judge_of("openai:one"),)
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from tests.test_measures import metric_of, qrels_of, run_of
-from zelo_ray.measures import (
+from zelo_ray.evaluation.measures import (
     QrelsError,
     RunError,
     Truth,

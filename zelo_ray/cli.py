@@ -13,12 +13,20 @@ from dotenv import find_dotenv, load_dotenv
 from rich.console import Console
 from rich.table import Table
 
-from zelo_ray import __version__, agree, compare, convert
-from zelo_ray.away import NothingAway, list_batches
-from zelo_ray.bookkeeping import RayTrouble, Stopped
-from zelo_ray.claim import ClaimError
-from zelo_ray.closing import closing
-from zelo_ray.config import (
+from zelo_ray import __version__
+from zelo_ray.commands import agree, convert
+from zelo_ray.commands import compare_labels as compare
+from zelo_ray.commands.batches import NothingAway, list_batches
+from zelo_ray.commands.explain import NothingToExplain, explain
+from zelo_ray.engine.bookkeeping import RayTrouble, Stopped
+from zelo_ray.engine.ledger import LedgerError
+from zelo_ray.engine.lock import ClaimError
+from zelo_ray.evaluation.measures import MeasureError, QrelsError, RunError
+from zelo_ray.formats import check_url
+from zelo_ray.formats.files import Unwritable
+from zelo_ray.formats.pools import InputError
+from zelo_ray.formats.wording import printable
+from zelo_ray.options import (
     Asking,
     BakeoffOptions,
     Kind,
@@ -27,19 +35,14 @@ from zelo_ray.config import (
     TrialsOptions,
     load_options,
 )
-from zelo_ray.display import Display
-from zelo_ray.explain import NothingToExplain, explain
-from zelo_ray.formats import check_url
-from zelo_ray.formats.files import Unwritable
-from zelo_ray.formats.pools import InputError
-from zelo_ray.formats.wording import printable
-from zelo_ray.ledger import LedgerError
-from zelo_ray.measures import MeasureError, QrelsError, RunError
+from zelo_ray.present.html import NothingToReport, write_report
+from zelo_ray.present.terminal import labels
+from zelo_ray.present.terminal.annotate import closing
+from zelo_ray.present.terminal.bakeoff import standings
+from zelo_ray.present.terminal.display import Display
+from zelo_ray.present.terminal.protocols import terminal
 from zelo_ray.protocols import UnknownProtocol, anchors, refuse_unknown
 from zelo_ray.providers import PanelError
-from zelo_ray.report import NothingToReport, write_report
-from zelo_ray.standings import standings
-from zelo_ray.trials import terminal
 
 COMPLETE, WRONG, BAD_OPTIONS, INCOMPLETE = 0, 1, 2, 3
 Judging = TypeVar("Judging", bound=Options)
@@ -216,7 +219,7 @@ def _annotate(arguments: dict[str, Any]) -> int:
     if options.dry_run:
         _print(*_preview(options))
         return COMPLETE
-    from zelo_ray.pipeline import annotate  # noqa: PLC0415 - Ray takes seconds to import
+    from zelo_ray.on_ray import annotate  # noqa: PLC0415 - Ray takes seconds to import
 
     with Display() as display:
         summary = annotate(options, display)
@@ -232,7 +235,7 @@ def _annotate(arguments: dict[str, Any]) -> int:
 
 def _bakeoff(arguments: dict[str, Any]) -> int:
     options = _options(BakeoffOptions, arguments)
-    from zelo_ray.pipeline.bakeoff import bakeoff  # noqa: PLC0415 - Ray takes seconds to import
+    from zelo_ray.on_ray.bakeoff import bakeoff  # noqa: PLC0415 - Ray takes seconds to import
 
     with Display() as display:
         outcome = bakeoff(options, display)
@@ -244,10 +247,10 @@ def _bakeoff(arguments: dict[str, Any]) -> int:
 
 def _protocols(arguments: dict[str, Any]) -> int:
     options = _with_anchors(_options(TrialsOptions, arguments))
-    from zelo_ray.pipeline.trials import planned, protocols  # noqa: PLC0415 - Ray takes seconds to import
+    from zelo_ray.on_ray.compare_protocols import planned, protocols  # noqa: PLC0415 - Ray takes seconds to import
 
     if options.dry_run:
-        from zelo_ray.preview import previews  # noqa: PLC0415 - scipy takes a second to import
+        from zelo_ray.commands.dry_run import previews  # noqa: PLC0415 - scipy takes a second to import
 
         with planned(options, Display()) as each:
             _print(*previews(each, os.environ))
@@ -276,7 +279,7 @@ def _print(*parts: str | Table) -> None:
 
 
 def _preview(options: Options) -> list[str]:
-    from zelo_ray.preview import preview  # noqa: PLC0415 - scipy takes a second to import
+    from zelo_ray.commands.dry_run import preview  # noqa: PLC0415 - scipy takes a second to import
 
     return preview(options, os.environ)
 
@@ -289,18 +292,22 @@ def _batches(arguments: dict[str, Any]) -> int:
 
 
 def _agree(arguments: dict[str, Any]) -> int:
-    return _tell(agree.run(arguments), arguments["out"])
-
-
-def _compare(arguments: dict[str, Any]) -> int:
-    return _tell(compare.run(arguments), arguments["out"])
-
-
-def _tell(told: agree.Told | compare.Compared, out: str | None) -> int:
-    if out:
+    told = agree.run(arguments)
+    if out := arguments["out"]:
         write_report(out)
     _print(*told.text.split("\n"))
     return COMPLETE if told.complete else INCOMPLETE
+
+
+def _compare(arguments: dict[str, Any]) -> int:
+    out, compared = arguments["out"], compare.run(arguments)
+    if out:
+        write_report(out)
+    _print(*labels.told(compared))
+    if out:
+        names = ", ".join(f"{name}.parquet" for name in compare.TABLES)
+        _print("", f"results: {out}/compare.json, {names}, report.html")
+    return COMPLETE if compared.complete else INCOMPLETE
 
 
 def _convert(arguments: dict[str, Any]) -> int:

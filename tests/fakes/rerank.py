@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
-from zelo_ray.config import BakeoffOptions
-from zelo_ray.ledger import Ledger, read_rows
-from zelo_ray.online import Asker
+from zelo_ray.engine.ledger import Ledger, read_rows
+from zelo_ray.engine.online import Asker
+from zelo_ray.options import BakeoffOptions
 from zelo_ray.protocols import advance, module
 from zelo_ray.records import Document, Pool
 from zelo_ray.rerankers import arms_of, asking_options

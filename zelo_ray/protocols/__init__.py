@@ -15,9 +15,9 @@ from typing import Any, Protocol, cast
 import pyarrow as pa
 from pydantic import BaseModel
 
-from zelo_ray.config import Options
+from zelo_ray.fitting.bradley_terry import Fit
+from zelo_ray.options import Options
 from zelo_ray.protocols.progress import Apart, Progress, Replies, Rounds, Step, advance, known_by
-from zelo_ray.rating import Fit
 from zelo_ray.records import Judge, Pool, Rater, Share
 
 __all__ = [

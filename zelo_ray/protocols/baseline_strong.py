@@ -13,7 +13,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
-from zelo_ray.config import Options
+from zelo_ray.options import Options
 from zelo_ray.protocols import Rounds, pairings, samre
 from zelo_ray.protocols.pairings import NUMBER, Pairing, exact, failures_in, plain
 from zelo_ray.records import Failure, Judge, Pool, Request, Score, Verdict

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from zelo_ray.config import Options
+from zelo_ray.options import Options
 from zelo_ray.protocols import Rounds, pairings
 from zelo_ray.protocols.pairings import NUMBER, Pairing, exact, failures_in, plain
 from zelo_ray.records import Judge, Pool, Score, Verdict

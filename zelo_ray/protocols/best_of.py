@@ -13,10 +13,10 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from zelo_ray.config import Options
+from zelo_ray.fitting.bradley_terry import Fit, score_votes
+from zelo_ray.options import Options
 from zelo_ray.protocols import Apart, Rounds, zelo
 from zelo_ray.protocols.texts import code_for, cut, failure_of, load_prompt, verdict_in
-from zelo_ray.rating import Fit, score_votes
 from zelo_ray.records import (
     PANEL,
     TIE,

@@ -16,11 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from zelo_ray import calibration
-from zelo_ray.config import Options
+from zelo_ray.fitting import calibration
+from zelo_ray.fitting.bradley_terry import Fit
+from zelo_ray.options import Options
 from zelo_ray.protocols import Rounds
-from zelo_ray.protocols.sheets import Grading, sheets
-from zelo_ray.rating import Fit
+from zelo_ray.protocols.grading import Grading, sheets
 from zelo_ray.records import Failure, Grade, GradedScore, Judge, Pool, Rater, Share
 
 TABLES = {"grades": Grade}

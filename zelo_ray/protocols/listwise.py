@@ -11,7 +11,7 @@ from functools import cache
 
 from pydantic import BaseModel, ConfigDict, Field, create_model, field_validator
 
-from zelo_ray.config import Options
+from zelo_ray.options import Options
 from zelo_ray.protocols import Rounds
 from zelo_ray.protocols.texts import code_for, cut, failure_of, load_prompt, verdict_in
 from zelo_ray.records import Document, Judge, Pool, Ranked, Request

@@ -11,12 +11,12 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from zelo_ray.config import Options
+from zelo_ray.fitting.bradley_terry import Fit, score_votes
+from zelo_ray.fitting.pairs import count_pairs, sample_pairs
+from zelo_ray.options import Options
 from zelo_ray.protocols import Apart, Rounds
 from zelo_ray.protocols.texts import code_for, cut, failure_of, load_prompt, verdict_in
-from zelo_ray.rating import Fit, score_votes
 from zelo_ray.records import Document, Failure, Judge, Pool, Reply, Request, Side, Verdict, Vote
-from zelo_ray.sampling import count_pairs, sample_pairs
 
 NUMBER = r"(?:0|[1-9][0-9]*)(?:\.[0-9]+)?"
 """A score as a text may give it: 7 or 7.5, without sign or exponent."""

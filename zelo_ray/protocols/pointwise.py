@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from zelo_ray.config import Options
+from zelo_ray.options import Options
 from zelo_ray.protocols import Rounds
 from zelo_ray.protocols.texts import code_for, cut, failure_of, load_prompt, verdict_in
 from zelo_ray.records import Document, Judge, Pool, Ranked, Request

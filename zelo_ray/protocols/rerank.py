@@ -11,7 +11,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from zelo_ray.config import Options
+from zelo_ray.options import Options
 from zelo_ray.protocols import Rounds
 from zelo_ray.protocols.texts import cut, failure_of, verdict_in
 from zelo_ray.records import Document, Judge, Pool, Ranked, Request

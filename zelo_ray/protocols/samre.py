@@ -13,7 +13,7 @@ from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from zelo_ray.config import Options
+from zelo_ray.options import Options
 from zelo_ray.protocols import Rounds, pairings
 from zelo_ray.protocols.pairings import Pairing, failures_in
 from zelo_ray.records import Judge, Pool, Request, Score, Verdict

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from zelo_ray.config import Options
+from zelo_ray.fitting.bradley_terry import Fit, score_votes
+from zelo_ray.fitting.pairs import count_pairs, sample_pairs
+from zelo_ray.options import Options
 from zelo_ray.protocols import Rounds
 from zelo_ray.protocols.texts import code_for, cut, failure_of, load_prompt, verdict_in
-from zelo_ray.rating import Fit, score_votes
 from zelo_ray.records import Document, Failure, Judge, Pool, Reply, Request, Score, Vote
-from zelo_ray.sampling import count_pairs, sample_pairs
 
 PROMPT = "pairwise-1"
 TABLES = {"votes": Vote}

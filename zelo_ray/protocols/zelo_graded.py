@@ -14,12 +14,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from zelo_ray import calibration
-from zelo_ray.config import Options
+from zelo_ray.fitting import calibration
+from zelo_ray.fitting.bradley_terry import Fit
+from zelo_ray.options import Options
 from zelo_ray.protocols import Rounds, graded, zelo
 from zelo_ray.protocols.graded import Learned
-from zelo_ray.protocols.sheets import sheets
-from zelo_ray.rating import Fit
+from zelo_ray.protocols.grading import sheets
 from zelo_ray.records import AbsoluteScore, Failure, Grade, Judge, Pool, Score, Vote
 
 TABLES = {"votes": Vote, "grades": Grade}

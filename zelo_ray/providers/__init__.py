@@ -2,7 +2,7 @@
 
 A provider is one line in ``PROVIDERS`` and one module with the names of `Module`. So is a provider
 of rerankers, in ``RERANKERS``: judges that answer with scores and nothing else. What goes wrong
-leaves it as one of three errors; `zelo_ray.online` decides what to do about each.
+leaves it as one of three errors; `zelo_ray.engine.online` decides what to do about each.
 """
 
 import hashlib
@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Any, Protocol, cast
 from urllib.parse import urlsplit
 
-from zelo_ray.config import Options, meant
-from zelo_ray.pricing import unpriced
+from zelo_ray.options import Options, meant
+from zelo_ray.providers.pricing import unpriced
 from zelo_ray.records import Answer, Judge, Request, Status, Usage
 
 PROVIDERS = {
-    "openai": "zelo_ray.providers.openai",
-    "anthropic": "zelo_ray.providers.anthropic",
-    "gemini": "zelo_ray.providers.gemini",
+    "openai": "zelo_ray.providers.openai.chat",
+    "anthropic": "zelo_ray.providers.anthropic.messages",
+    "gemini": "zelo_ray.providers.gemini.generate",
     "offline": "zelo_ray.providers.offline",
     "simulated": "zelo_ray.providers.simulated",
 }

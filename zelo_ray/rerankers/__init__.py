@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import Any
 
-from zelo_ray.config import Asking, BakeoffOptions, Options
-from zelo_ray.pricing import unpriced
+from zelo_ray.options import Asking, BakeoffOptions, Options
 from zelo_ray.protocols import RANKERS
 from zelo_ray.providers import (
     PROVIDERS,
@@ -25,6 +24,7 @@ from zelo_ray.providers import (
     refuse_unlimited,
     with_options,
 )
+from zelo_ray.providers.pricing import unpriced
 from zelo_ray.records import Judge
 from zelo_ray.rerankers import custom, local
 from zelo_ray.rerankers.options import refuse_wrong_options

@@ -6,8 +6,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from zelo_ray.config import Options
 from zelo_ray.formats.pools import Line
+from zelo_ray.options import Options
 from zelo_ray.protocols import Replies, advance
 from zelo_ray.protocols import module as protocol_module
 from zelo_ray.records import Failure, Pool, Ranked

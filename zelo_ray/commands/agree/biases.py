@@ -1,0 +1,30 @@
+"""A figure of how one judge judges, for the sections on grades and on votes."""
+
+from dataclasses import dataclass
+
+from zelo_ray.evaluation.agreement.estimates import Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class Bias:
+    """One figure of how a judge judges.
+
+    ``bias`` is the name of the figure; ``against`` says what it is relative to: ``human``,
+    ``others`` (the mean of the other judges), or "" for one that needs nobody else. ``low`` and
+    ``high`` are the 95% interval over samples of queries. ``items`` are the documents, votes, pairs
+    or triples that it rests on.
+    """
+
+    judge: str
+    bias: str
+    against: str
+    value: float
+    low: float
+    high: float
+    items: int
+    queries: int
+
+
+def bias_of(judge: str, bias: str, against: str, found: Estimate, items: int) -> Bias:
+    """A figure that was estimated."""
+    return Bias(judge, bias, against, found.value, found.low, found.high, items, found.queries)

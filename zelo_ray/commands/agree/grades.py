@@ -1,0 +1,186 @@
+"""The section on how judges grade: how harsh they are, whether length sways them, if they waver."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from math import nan
+
+import numpy as np
+import pyarrow as pa
+
+from zelo_ray.commands.agree.biases import Bias, bias_of
+from zelo_ray.commands.agree.section import Given, Section, laid_out, with_interval
+from zelo_ray.evaluation.agreement.counts import Floats
+from zelo_ray.evaluation.agreement.estimates import estimate, share
+from zelo_ray.evaluation.agreement.lengths import length_slope, length_terms
+from zelo_ray.evaluation.agreement.repeats import repeats
+from zelo_ray.formats.interchange.pooling import columns
+from zelo_ray.formats.interchange.texts import read_texts
+from zelo_ray.formats.interchange.truth import KINDS, look
+from zelo_ray.formats.interchange.verdicts import HUMAN, OTHERS, Verdicts
+from zelo_ray.formats.pools import Limits, find_shards, read_lines
+from zelo_ray.formats.tables import table_of
+from zelo_ray.formats.wording import counted
+from zelo_ray.records import Document
+
+_JUDGES = 40  # for which there is room
+_Item = tuple[str, str]
+
+
+def grading(verdicts: Verdicts, given: Given) -> Section:
+    """Severity, length bias and self-consistency of every judge that graded."""
+    graded = _Graded(verdicts, given)
+    found = [bias for judge in verdicts.judges for bias in graded.of(judge)]
+    lines = [*_lines(found, verdicts.judges, graded)] if found else []
+    missing = ["--pools hold no text of any graded document"] if found and graded.no_lengths else []
+    return Section(lines, {"grading": table_of(found, Bias)}, [*missing, *graded.passed_over])
+
+
+class _Graded:
+    """Grades as a matrix of judges and documents, and what they are held against."""
+
+    def __init__(self, verdicts: Verdicts, given: Given) -> None:
+        self._given = given
+        rows = pa.concat_tables([verdicts.human, verdicts.grades])
+        pairs = [*columns(rows, "query_id", "doc_id")]
+        self._items: dict[_Item, int] = {}
+        for pair in pairs:
+            self._items.setdefault(pair, len(self._items))
+        places: dict[str, int] = {}
+        for query_id, _ in self._items:
+            places.setdefault(query_id, len(places))
+        self._queries = len(places)
+        self._query = np.array([places[query_id] for query_id, _ in self._items], np.int64)
+        item = np.array([self._items[pair] for pair in pairs], np.int64)
+        grade = rows["grade"].to_numpy().astype(np.float64)
+        judge = np.array(rows["judge"].to_pylist(), dtype=object)
+        self._rows = {name: (item[judge == name], grade[judge == name]) for name in set(judge)}
+        # of several grades of a judge for a document the mean; NaN where there is none
+        self._means = {name: self._mean(*own) for name, own in self._rows.items()}
+        self.people = len(verdicts.human) > 0
+        self._panel = verdicts.panel
+        judges = np.array([self._means[name] for name in self._panel])
+        judges = judges.reshape(len(self._panel), len(self._items))  # if there are none, too
+        self._sums, self._counts = np.nansum(judges, axis=0), (~np.isnan(judges)).sum(axis=0)
+        self.passed_over: list[str] = []
+        self._lengths = self._known_lengths(given["pools"] or ())
+        self.without_length = int(np.isnan(self._lengths).sum()) if given["pools"] else 0
+        self.no_lengths = bool(given["pools"]) and self.without_length == len(self._items)
+
+    def of(self, judge: str) -> Iterator[Bias]:
+        """All figures of a judge that can be had."""
+        item, grade = self._rows[judge]
+        counts = repeats(self._query[item], item, grade, self._queries)
+        if counts[:, 0].any():
+            items = int(counts[:, 0].sum())
+            for name, part in (("repeats-equal", counts[:, 1]), ("repeats-apart", counts[:, 2])):
+                yield bias_of(judge, name, "", share(part, counts[:, 0], self._given), items)
+        own = self._means[judge]
+        if self.people:
+            yield from self._against(judge, HUMAN, own, self._means[HUMAN], leveled=True)
+        counted_in = ~np.isnan(own) & (judge in self._panel)
+        others = self._counts - counted_in
+        sums = self._sums - np.where(counted_in, own, 0.0)
+        mean = np.divide(sums, others, out=np.full_like(sums, np.nan), where=others > 0)
+        yield from self._against(judge, OTHERS, own, mean, leveled=False)
+
+    def _against(
+        self, judge: str, whom: str, own: Floats, other: Floats, *, leveled: bool
+    ) -> Iterator[Bias]:
+        apart = own - other
+        both = np.flatnonzero(~np.isnan(apart))
+        if not both.size:
+            return
+        sums = np.bincount(self._query[both], apart[both], self._queries)
+        counts = np.bincount(self._query[both], minlength=self._queries).astype(np.float64)
+        yield bias_of(judge, "leniency", whom, share(sums, counts, self._given), len(both))
+        both = both[~np.isnan(self._lengths[both])]
+        if both.size:
+            level = other[both].astype(np.int64) if leveled else None
+            query, length = self._query[both], self._lengths[both]
+            terms = length_terms(query, length, apart[both], self._queries, level)
+            known = np.bincount(query, minlength=self._queries) > 0
+            found = estimate(terms, known, length_slope, self._given)
+            yield bias_of(judge, "length", whom, found, len(both))
+
+    def _mean(self, item: np.ndarray, grade: Floats) -> Floats:
+        sums = np.bincount(item, grade, len(self._items))
+        counts = np.bincount(item, minlength=len(self._items))
+        return np.divide(sums, counts, out=np.full_like(sums, np.nan), where=counts > 0)
+
+    def _known_lengths(self, places: Sequence[str]) -> Floats:
+        wanted = {doc_id for _, doc_id in self._items}
+        found: dict[_Item, int] = {}
+        bad: list[str] = []
+        for query_id, document in chain.from_iterable(_texts(url, wanted, bad) for url in places):
+            found.setdefault((query_id, document.id), len(document.content))
+        if bad:
+            lines = counted(len(bad), "bad line")
+            self.passed_over = [f"--pools: passed over {lines}, the first {bad[0]}"]
+        lengths = (found.get(item) or found.get(("", item[1])) for item in self._items)
+        return np.array([length or nan for length in lengths])  # an empty text has no logarithm
+
+
+def _texts(url: str, wanted: set[str], bad: list[str]) -> Iterator[tuple[str, Document]]:
+    """Documents, and the query whose pool they are in; "" for those of a corpus."""
+    sight = look(url)
+    kind = next((kind for kind in KINDS.values() if kind.looks(sight)), None)
+    shards = sight.names and not any(name.split(".")[0] == "corpus" for name in sight.names)
+    if {"query", "documents"} <= sight.columns or (shards and not kind):
+        yield from _pooled(url, bad)
+    elif kind and kind.pools:
+        for pool in kind.pools(url).pools:
+            yield from ((pool.query_id, document) for document in pool.documents)
+    else:
+        yield from (("", document) for document in read_texts(url, "corpus", wanted))
+
+
+def _pooled(url: str, bad: list[str]) -> Iterator[tuple[str, Document]]:
+    """Documents of input lines; where a bad one stands, and why it is, is added to ``bad``."""
+    for line in chain.from_iterable(read_lines(file, Limits()) for file in find_shards([url])):
+        if line.pool is None:
+            bad.append(f"{line.file}:{line.number}: {line.reason}")
+            continue
+        yield from ((line.pool.query_id, document) for document in line.pool.documents)
+
+
+def _lines(found: Sequence[Bias], judges: Sequence[str], graded: _Graded) -> Iterator[str]:
+    against = HUMAN if graded.people else OTHERS
+    names = {
+        ("leniency", against): "above",
+        ("length", against): "a doubling",
+        ("repeats-equal", ""): "same again",
+        ("repeats-apart", ""): "off by",
+    }
+    known: Mapping[tuple[str, str, str], Bias] = {(b.judge, b.bias, b.against): b for b in found}
+    shown = {key: head for key, head in names.items() if any((j, *key) in known for j in judges)}
+    of = {judge: known.get((judge, "leniency", against)) for judge in judges}
+    order = sorted(judges, key=lambda judge: -(b.value if (b := of[judge]) else -np.inf))
+    rows = []
+    for judge in order[:_JUDGES]:
+        cells = [_cell(known.get((judge, *key)), key[0]) for key in shown]
+        items = of[judge]
+        rows.append([judge, *cells, f"{items.items:,}" if items else "0"])
+    yield f"How judges grade beside {'people' if graded.people else 'the mean of the other judges'}"
+    yield from laid_out(["judge", *shown.values(), "items"], rows)
+    if len(order) > _JUDGES:
+        yield f"… and {len(order) - _JUDGES:,} more judges"
+    whom = "the people's" if graded.people else "the others'"
+    yield f"above: mean grade less {whom} on the same documents; positive: milder"
+    if ("length", against) in shown:
+        content = "and human grade" if graded.people else "(a bias that all share is not seen)"
+        yield f"a doubling: grades per doubling of the length, within a query {content}"
+        if graded.people:
+            yield "  (human grades hold content constant only so far)"
+        if graded.without_length:
+            without = counted(graded.without_length, "document")
+            yield f"  without {without} that --pools have no text of"
+    if ("repeats-equal", "") in shown:
+        yield "same again, off by: repeated grades of a document that are equal; how far apart"
+
+
+def _cell(one: Bias | None, name: str) -> str:
+    if one is None:
+        return "-"
+    if name.startswith("repeats"):
+        return with_interval(one.value, nan, nan)
+    return with_interval(one.value, one.low, one.high, "+z.3f")

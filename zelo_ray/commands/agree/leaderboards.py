@@ -1,0 +1,229 @@
+"""The section on systems: whether runs stand in the same order by a judge's labels."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from zelo_ray.commands.agree.section import Given, Section, laid_out, with_interval
+from zelo_ray.evaluation.agreement.intervals import draws
+from zelo_ray.evaluation.agreement.systems import discordant, tau_ap, tau_b, tau_interval
+from zelo_ray.evaluation.measures import (
+    Measure,
+    MeasureError,
+    Ranking,
+    Truth,
+    evaluate,
+    parse_measure,
+    rank,
+)
+from zelo_ray.evaluation.significance import compare
+from zelo_ray.formats.interchange.runs import read_runs
+from zelo_ray.formats.interchange.verdicts import HUMAN, OTHERS, PANEL, Verdicts
+from zelo_ray.formats.tables import table_of
+from zelo_ray.formats.wording import counted
+
+_SURE = 0.05
+_JUDGES = 40  # for which there is room
+_ITEM = ["query_id", "doc_id"]
+_SORTED = [(name, "ascending") for name in _ITEM]
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """One run on the leaderboard of one rater; equal means share the better rank."""
+
+    rater: str
+    run: str
+    measure: str
+    mean: float
+    rank: int
+    queries: int
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """How far the leaderboard of B agrees with that of A, by the ``items`` that both graded.
+
+    A is ``others`` for the mean of the judges but B. ``tau_ap`` reads B's from the top. Intervals
+    are 95%, over samples of queries, and rough. Of all ``pairs`` of runs ``discordant`` stand the
+    other way round. A's labels tell ``told`` pairs apart (the randomisation test, below .05 after
+    Holm's correction); of these, ``apart`` are discordant.
+    """
+
+    rater_a: str
+    rater_b: str
+    measure: str
+    runs: int
+    queries: int
+    items: int
+    tau_b: float
+    tau_b_low: float
+    tau_b_high: float
+    tau_ap: float
+    tau_ap_low: float
+    tau_ap_high: float
+    pairs: int
+    discordant: int
+    told: int
+    apart: int
+
+
+def leaderboards(verdicts: Verdicts, given: Given) -> Section:
+    """The runs by each judge's labels, and by the people's, or else by the other judges'."""
+    placed: list[Placed] = []
+    orders: list[Order] = []
+    missing: list[str] = []
+    if given["runs"]:
+        boards = _boards(verdicts, given)
+        placed = [line for board in boards.values() for line in board.placed()]
+        orders = [each for pair in _pairs(boards, verdicts) if (each := _order(*pair, given))]
+        if HUMAN in boards:
+            missing = [*_partial(orders, verdicts.judges, len(boards[HUMAN].labels))]
+    tables = {"leaderboards": table_of(placed, Placed), "systems": table_of(orders, Order)}
+    return Section([*_lines(orders)], tables, missing)
+
+
+class _Board:
+    """Runs measured by one rater's labels: ``values`` is [runs, queries]."""
+
+    def __init__(
+        self, rater: str, labels: pa.Table, runs: Mapping[str, pa.Table], measure: Measure
+    ) -> None:
+        self.rater, self.labels, self.runs, self.measure = rater, labels, runs, measure
+        truth = Truth(labels)
+        rankings: list[Ranking] = [rank(truth, run) for run in runs.values()]
+        self.query_ids = truth.query_ids
+        self._told: NDArray[np.bool_] | None = None
+        self.values = np.stack([evaluate([measure], ranking)[0] for ranking in rankings])
+        self.answered = np.stack([ranking.answered for ranking in rankings])
+
+    def of(self, items: pa.Table) -> "_Board":
+        """The same by the labels of some of the items alone."""
+        if len(items) == len(self.labels):
+            return self
+        labels = self.labels.join(items, _ITEM, join_type="left semi")
+        return _Board(self.rater, labels.sort_by(_SORTED), self.runs, self.measure)
+
+    def placed(self) -> Iterator[Placed]:
+        """The leaderboard, best first."""
+        means = np.nan_to_num(self.values).mean(axis=1)
+        for i in np.argsort(-means, kind="stable"):
+            place = 1 + int((means > means[i]).sum())
+            where = self.rater, [*self.runs][i], str(self.measure)
+            yield Placed(*where, float(means[i]), place, len(self.query_ids))
+
+    def told(self, given: Given) -> NDArray[np.bool_]:
+        """Which pairs of runs these labels tell apart, in the order of `itertools.combinations`."""
+        if self._told is None:  # most often all judges graded the same, and meet the same board
+            found = compare(
+                {str(self.measure): np.where(self.answered, self.values, np.nan)},
+                [*self.runs],
+                resamples=max(100, given["resamples"]),
+                confidence=0.95,
+                seed=given["seed"],
+            )
+            self._told = np.array([each.p_holm < _SURE for each in found])
+        return self._told
+
+
+def _boards(verdicts: Verdicts, given: Given) -> dict[str, _Board]:
+    """The boards of the people, of every judge, and of all judges together."""
+    measure = parse_measure(given["measure"])
+    if measure.of_labels:
+        raise MeasureError(f"{measure} tells more of the labels than of a run")
+    runs = read_runs(given["runs"])
+    rows = {HUMAN: verdicts.human} if len(verdicts.human) else {}
+    for judge in verdicts.judges:
+        rows[judge] = verdicts.grades.filter(pc.equal(verdicts.grades["judge"], judge))
+    labels = {name: _mean(own.rename_columns({"grade": "relevance"})) for name, own in rows.items()}
+    if len(verdicts.panel) > 1:
+        labels[PANEL] = _mean(pa.concat_tables([labels[judge] for judge in verdicts.panel]))
+    return {name: _Board(name, own, runs, measure) for name, own in labels.items()}
+
+
+def _pairs(boards: Mapping[str, _Board], verdicts: Verdicts) -> Iterator[tuple[_Board, _Board]]:
+    """What each board is held against: the people's, else that of the judges but its own."""
+    if HUMAN in boards:
+        yield from ((boards[HUMAN], each) for name, each in boards.items() if name != HUMAN)
+        return
+    for judge in verdicts.judges:
+        own = boards[judge]
+        others = [boards[each] for each in verdicts.panel if each != judge]
+        if len(others) == 1:
+            yield others[0], own
+        elif others:
+            labels = _mean(pa.concat_tables([each.labels for each in others]))
+            yield _Board(OTHERS, labels, own.runs, own.measure), own
+
+
+def _mean(labels: pa.Table) -> pa.Table:
+    """One label an item, the mean of its labels."""
+    table = labels.group_by(_ITEM).aggregate([("relevance", "mean")])
+    return table.rename_columns({"relevance_mean": "relevance"}).sort_by(_SORTED)
+
+
+def _order(first: _Board, other: _Board, given: Given) -> Order | None:
+    items = first.labels.select(_ITEM).join(other.labels, _ITEM, join_type="left semi")
+    if not len(items) or len(first.runs) < 2:
+        return None
+    first, other = first.of(items), other.of(items)
+    queries = len(first.query_ids)
+    tables = [np.nan_to_num(board.values) for board in (first, other)]
+    weights = draws(queries, given["resamples"], given["seed"])
+    whole = [table.mean(axis=1) for table in tables]
+    sampled = [weights @ table.T / queries for table in tables]
+    taus = []
+    for tau in (tau_b, tau_ap):
+        value = float(tau(*whole))
+        taus.append((value, *tau_interval(value, tau(*sampled), queries)))
+    against, told = discordant(*whole), first.told(given)
+    return Order(
+        *(first.rater, other.rater, str(first.measure), len(first.runs), queries, len(items)),
+        *(*taus[0], *taus[1]),
+        *(len(against), int(against.sum()), int(told.sum()), int((against & told).sum())),
+    )
+
+
+def _partial(orders: Sequence[Order], judges: Sequence[str], whole: int) -> Iterator[str]:
+    for each in orders:
+        if each.items < whole and each.rater_b in judges:
+            yield (
+                f"{each.rater_b} graded {each.items:,} of the {counted(whole, 'document')} that "
+                f"{HUMAN} graded: its order of runs is by these alone"
+            )
+
+
+def _lines(orders: Sequence[Order]) -> Iterator[str]:
+    if not orders:
+        return
+    one = orders[0]
+    people = one.rater_a == HUMAN
+    whom = f"the labels of {HUMAN}" if people else "the labels of the other judge"
+    if any(each.rater_a == OTHERS for each in orders):
+        whom = "the mean grades of the other judges"
+    ranked = sorted(orders, key=lambda each: -np.nan_to_num(each.tau_b, nan=-2))
+    alike = len({each.items for each in orders}) == 1
+    rows = [
+        [
+            each.rater_b,
+            with_interval(each.tau_b, each.tau_b_low, each.tau_b_high),
+            with_interval(each.tau_ap, each.tau_ap_low, each.tau_ap_high),
+            f"{each.discordant:,} of {each.pairs:,}",
+            f"{each.apart:,} of {each.told:,}",
+            *([] if alike else [f"{each.items:,}"]),
+        ]
+        for each in ranked[:_JUDGES]
+    ]
+    of = f" ({counted(one.items, 'item')} of {counted(one.queries, 'query', 'queries')})"
+    yield f"{counted(one.runs, 'run')} by {one.measure}, against their order by {whom}"
+    yield f"on what both graded{of if alike else ''}"
+    heads = ["labels of", "tau-b", "tau-AP", "turned", "apart", *([] if alike else ["items"])]
+    yield from laid_out(heads, rows)
+    if len(ranked) > _JUDGES:
+        yield f"… and {len(ranked) - _JUDGES:,} more judges"
+    yield "turned: pairs of runs in the other order; apart: the same, of those that"
+    yield f"{whom} tell apart (p < .05 after Holm); intervals are rough"

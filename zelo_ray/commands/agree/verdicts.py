@@ -1,0 +1,164 @@
+"""The section on verdicts: every judge's word on pairs beside that of most people."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+from math import isnan, nan
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from zelo_ray.commands.agree.section import Given, Section, laid_out, with_interval
+from zelo_ray.commands.agree.wins import Win, win_lines, wins
+from zelo_ray.evaluation.agreement import COEFFICIENTS, Agreement
+from zelo_ray.evaluation.agreement.differences import Difference
+from zelo_ray.evaluation.agreement.estimates import share
+from zelo_ray.evaluation.agreement.pairs import (
+    A_OR_NOT,
+    DECIDED,
+    VOTES,
+    VOTES_DECIDED,
+    WITH_TIES,
+    differ,
+    first_named,
+    with_people,
+    word_ratings,
+)
+from zelo_ray.evaluation.agreement.votes import Ballots, ballots, crossed, words
+from zelo_ray.formats.interchange.verdicts import HUMAN, Verdicts
+from zelo_ray.formats.tables import table_of
+
+_NAMED = {name: COEFFICIENTS[name] for name in ("agreement", "alpha-nominal", "kappa", "mcc")}
+_SHOWN = {
+    WITH_TIES: ((WITH_TIES, "agreement"), (WITH_TIES, "alpha-nominal"), (A_OR_NOT, "mcc")),
+    DECIDED: ((DECIDED, "agreement"), (DECIDED, "alpha-nominal"), (DECIDED, "mcc")),
+}
+"""The columns of a table, with ties and without: same, alpha and MCC."""
+_HEADS = ("same", "alpha", "mcc")
+_JUDGES, _PAIRS = 40, 10  # for which there is room
+_SIGNED = "+z.3f"
+_Found = Mapping[tuple[str, str, str], Agreement]
+
+
+def outcomes(verdicts: Verdicts, given: Given) -> Section:
+    """How far judges say of pairs what most people say, and which of two says it more often."""
+    agreed: list[Agreement] = []
+    apart: list[Difference] = []
+    won: list[Win] = []
+    lines: list[str] = []
+    missing: list[str] = []
+    if len(verdicts.voices):
+        votes = pa.concat_tables([verdicts.voices, verdicts.votes])
+        cast = ballots(votes, sorted(pc.unique(votes["query_id"]).to_pylist()))
+        said = words(cast)
+        ratings = word_ratings(cast, said, first_named(cast, verdicts.voices))
+        chance = {"resamples": given["resamples"], "seed": given["seed"]}
+        agreed = [*with_people(ratings, _NAMED, **chance), *_by_votes(cast, given)]
+        judges = _best_first(agreed)
+        apart = differ(ratings, judges, _NAMED, **chance)
+        won = [*wins(cast, said, votes, given)]
+        lines = [*_lines(agreed, apart, judges), *win_lines(won, judges)] if judges else []
+        missing = [*_alone(verdicts, agreed)]
+    tables = {
+        "outcomes": table_of(agreed, Agreement),
+        "differences": table_of(apart, Difference),
+        "wins": table_of(won, Win),
+    }
+    return Section(lines, tables, missing)
+
+
+def _by_votes(cast: Ballots, given: Given) -> Iterator[Agreement]:
+    """Each judge's agreement with the people, vote by vote."""
+    for row, judge in enumerate(cast.judges[1:], 1):
+        table = crossed(cast, 0, row)
+        for scale, counts in ((VOTES, table), (VOTES_DECIDED, table[:, ::2, ::2])):
+            same, whole = np.trace(counts, axis1=1, axis2=2), counts.sum(axis=(1, 2))
+            found = share(same, whole, given)
+            ends = (found.value, found.low, found.high)
+            items = int(whole.sum())
+            yield Agreement(HUMAN, judge, scale, "agreement", *ends, items, found.queries)
+
+
+def _best_first(agreed: Sequence[Agreement]) -> list[str]:
+    """The judges that can be compared with the people, by alpha."""
+    leading = {
+        one.rater_b: np.nan_to_num(one.value, nan=-2)
+        for one in agreed
+        if (one.scale, one.coefficient) == (WITH_TIES, "alpha-nominal") and one.items
+    }
+    return sorted(leading, key=lambda judge: -leading[judge])
+
+
+def _alone(verdicts: Verdicts, agreed: Sequence[Agreement]) -> Iterator[str]:
+    if not len(verdicts.votes):
+        yield f"{HUMAN} voted on pairs, and no judge did"
+    for one in agreed:
+        if one.scale == VOTES and not one.items:
+            yield f"{one.rater_b} and {HUMAN} judged no pair in common"
+
+
+def _lines(
+    agreed: Sequence[Agreement], apart: Sequence[Difference], judges: Sequence[str]
+) -> Iterator[str]:
+    of = {(one.rater_b, one.scale, one.coefficient): one for one in agreed}
+    places = {judge: f"{i} {judge}" for i, judge in enumerate(judges[:_JUDGES], 1)}
+    yield f"Verdicts of judges on pairs, beside {HUMAN}: A is better, a tie, B is better"
+    yield from _table(of, places, WITH_TIES)
+    yield "and where both decided, without ties"
+    yield from _table(of, places, DECIDED)
+    if len(judges) > _JUDGES:
+        yield f"… and {len(judges) - _JUDGES:,} more judges"
+    yield "alpha: Krippendorff's, nominal; mcc: of the word that A is better"
+    yield ""
+    yield from _counts(of, places)
+    yield from _apart(apart, places)
+
+
+def _table(of: _Found, places: Mapping[str, str], scale: str) -> Iterator[str]:
+    rows = []
+    for judge, place in places.items():
+        each = [of[judge, *key] for key in _SHOWN[scale]]
+        cells = [with_interval(one.value, one.low, one.high) for one in each]
+        rows.append([place, *cells, f"{each[0].items:,}"])
+    yield from laid_out(["judge", *_HEADS, "pairs"], rows)
+
+
+def _counts(of: _Found, places: Mapping[str, str]) -> Iterator[str]:
+    """How often the same was said, in numbers."""
+    rows = []
+    for judge, place in places.items():
+        cells = []
+        for scale in (WITH_TIES, DECIDED, VOTES, VOTES_DECIDED):
+            one = of[judge, scale, "agreement"]
+            cells.append(f"{round(one.value * one.items):,} of {one.items:,}" if one.items else "-")
+            if (judge, scale, "kappa") in of:
+                cells.append(with_interval(of[judge, scale, "kappa"].value, nan, nan))
+        rows.append([place, *cells])
+    yield "The same word, of so many"
+    yield from laid_out(
+        ["judge", "words", "kappa", "both decided", "kappa", "votes", "both decided"], rows
+    )
+    yield "words: one of each on a pair, most of its votes; votes: each of a judge with each of the"
+    yield "  people's (as FastChat counts agreement)"
+
+
+def _apart(apart: Sequence[Difference], places: Mapping[str, str]) -> Iterator[str]:
+    """By how much the better of two judges is nearer to the people."""
+    of = {(one.rater_a, one.rater_b, one.scale, one.coefficient): one for one in apart}
+    pairs = [*combinations(places, 2)]
+    for scale, title in ((WITH_TIES, "with ties"), (DECIDED, "both decided")) if pairs else ():
+        rows = []
+        for a, b in pairs[:_PAIRS]:
+            same, alpha, mcc = (of[a, b, *key] for key in _SHOWN[scale])
+            cells = [
+                with_interval(one.difference, one.low, one.high, _SIGNED)
+                for one in (same, alpha, mcc)
+            ]
+            cells.insert(2, "-" if isnan(alpha.relative) else f"{alpha.relative:+z.1f}")
+            numbers = (places[each].split(" ")[0] for each in (a, b))
+            rows.append([" over ".join(numbers), *cells, f"{same.items:,}"])
+        yield ""
+        yield f"By how much one judge is nearer to {HUMAN} than another on the same pairs, {title}"
+        yield from laid_out(["judges", "same", "alpha", "alpha, %", "mcc", "pairs"], rows)
+    if len(pairs) > _PAIRS:
+        yield f"… and {len(pairs) - _PAIRS:,} more pairs of judges"

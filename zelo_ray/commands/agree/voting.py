@@ -1,0 +1,191 @@
+"""The section on how judges vote on pairs: by order, in circles, and beside each other."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from zelo_ray.commands.agree.biases import Bias, bias_of
+from zelo_ray.commands.agree.section import Given, Section, laid_out, with_interval
+from zelo_ray.evaluation.agreement import Agreement, kappa
+from zelo_ray.evaluation.agreement.counts import Floats
+from zelo_ray.evaluation.agreement.estimates import estimate, share
+from zelo_ray.evaluation.agreement.pairs import DECIDED, VOTES, VOTES_DECIDED, WITH_TIES
+from zelo_ray.evaluation.agreement.votes import (
+    CHANCE,
+    Ballots,
+    ballots,
+    both_orders,
+    circles,
+    confusion,
+    crossed,
+    first_shown,
+    majority,
+    words,
+)
+from zelo_ray.formats.interchange.verdicts import OTHERS, PANEL, Verdicts
+from zelo_ray.formats.tables import table_of
+
+_HEADS = {
+    "first": "first wins",
+    "flips": "flips",
+    "one-tie": "one tie",
+    "circles": "circles",
+}
+_JUDGES, _PAIRS = 40, 10  # for which there is room
+_FORM = "z.2f"
+_WORDS = (WITH_TIES, DECIDED)
+_ONE_WAY = 0.9
+"""Share of pairs in one order, and of votes with the same document first, that is no chance."""
+
+
+def voting(verdicts: Verdicts, given: Given) -> Section:
+    """Position bias, flips, circles of every judge that voted, and agreement on pairs."""
+    found: list[Bias] = []
+    agreed: list[Agreement] = []
+    one_way: list[tuple[str, str]] = []
+    if len(verdicts.votes):
+        cast = ballots(verdicts.votes)
+        said = words(cast)
+        found = [*_biases(cast, said, given)]
+        agreed = [*_agreements(cast, said, given)]
+        one_way = [*_one_way(cast, verdicts.votes)]
+    tables = {"voting": table_of(found, Bias), "pairs": table_of(agreed, Agreement)}
+    return Section([*_lines(found, agreed, one_way)] if found else [], tables)
+
+
+def _biases(cast: Ballots, said: Floats, given: Given) -> Iterator[Bias]:
+    first, orders = first_shown(cast), both_orders(cast)
+    for i, judge in enumerate(cast.judges):
+        lost, _, won = first[i].T
+        yield _share(judge, "first", won, won + lost, given)
+        same, flipped, tied = orders[i].T
+        yield _share(judge, "flips", flipped, same + flipped + tied, given)
+        yield _share(judge, "one-tie", tied, same + flipped + tied, given)
+        yield _circles(judge, cast, said[i], given)
+    if len(cast.judges) > 2:
+        yield _circles(PANEL, cast, majority(said), given)
+
+
+def _circles(judge: str, cast: Ballots, said: Floats, given: Given) -> Bias:
+    circular, clear, _ = circles(cast, said).T
+    return _share(judge, "circles", circular, circular + clear, given)
+
+
+def _share(judge: str, name: str, part: Floats, whole: Floats, given: Given) -> Bias:
+    return bias_of(judge, name, "", share(part, whole, given), int(whole.sum()))
+
+
+def _agreements(cast: Ballots, said: Floats, given: Given) -> Iterator[Agreement]:
+    """Every two judges, and each with the majority of the others, by words and vote by vote."""
+    judges = range(len(cast.judges))
+    for a, b in combinations(judges, 2):
+        names = (cast.judges[a], cast.judges[b])
+        yield from _agreement(*names, _WORDS, confusion(cast, said[a], said[b]), given)
+        yield from _agreement(*names, (VOTES, VOTES_DECIDED), crossed(cast, a, b), given)
+    for a in judges if len(cast.judges) > 2 else ():
+        others = majority(said[[b for b in judges if b != a]])
+        table = confusion(cast, said[a], others)
+        yield from _agreement(cast.judges[a], OTHERS, _WORDS, table, given)
+
+
+def _agreement(
+    a: str, b: str, scales: tuple[str, str], table: np.ndarray, given: Given
+) -> Iterator[Agreement]:
+    """Percent agreement and kappa, with ties and on what both decided."""
+    # Which document of a pair is the first is chance, and must not be an opinion: both ways round.
+    whole = (table + table[:, ::-1, ::-1]) / 2
+    for scale, counts in zip(scales, (whole, whole[:, ::2, ::2]), strict=True):
+        items = counts.sum(axis=(1, 2))
+        for coefficient in ("agreement", "kappa"):
+            of = _equal if coefficient == "agreement" else _kappa
+            found = estimate(counts, items > 0, of, given)
+            ends = (found.value, found.low, found.high)
+            total = round(float(items.sum()))
+            yield Agreement(a, b, scale, coefficient, *ends, total, found.queries)
+
+
+def _equal(tables: Floats) -> Floats:
+    whole = tables.sum(axis=(-2, -1))
+    same = np.trace(tables, axis1=-2, axis2=-1)
+    equal: Floats = np.divide(same, whole, out=np.full_like(same, np.nan), where=whole > 0)
+    return equal
+
+
+def _kappa(tables: Floats) -> Floats:
+    return kappa.values(tables, "nominal")
+
+
+def _one_way(cast: Ballots, votes: pa.Table) -> Iterator[tuple[str, str]]:
+    """Judges of whom no order was drawn, as it seems, and which document they saw first."""
+    known = cast.shown != 0
+    swapped = pc.fill_null(votes["swapped"], False).to_numpy().astype(np.float64)
+    both = both_orders(cast).sum(axis=(1, 2))
+    for i, judge in enumerate(cast.judges):
+        mine = known & (cast.judge == i)
+        pairs = len(np.unique(cast.pair[mine]))
+        turned = swapped[mine].mean() if pairs else 0.5
+        if pairs and both[i] < (1 - _ONE_WAY) * pairs and max(turned, 1 - turned) > _ONE_WAY:
+            yield judge, "b" if turned > _ONE_WAY else "a"
+
+
+def _lines(
+    found: Sequence[Bias], agreed: Sequence[Agreement], one_way: Sequence[tuple[str, str]]
+) -> Iterator[str]:
+    known: Mapping[tuple[str, str], Bias] = {(b.judge, b.bias): b for b in found}
+    judges = [*dict.fromkeys(b.judge for b in found)]
+    shown = {n: head for n, head in _HEADS.items() if any(b.items for b in found if b.bias == n)}
+    voters = (judge for judge in judges if judge != PANEL)
+    places = {judge: str(i) for i, judge in enumerate(voters, 1)}
+    rows = [
+        [
+            f"{places[judge]} {judge}" if judge in places else judge,
+            *(_cell(known.get((judge, name))) for name in shown),
+        ]
+        for judge in judges[:_JUDGES]
+    ]
+    yield "How judges vote on pairs"
+    yield from laid_out(["judge", *shown.values()], rows)
+    if len(judges) > _JUDGES:
+        yield f"… and {len(judges) - _JUDGES:,} more judges"
+    if "first" in shown:
+        yield "first wins: of decided votes, those for the document that was shown first; fair: 0.5"
+        yield "  if the order was drawn"
+        yield from (
+            f"  {judge}: nearly all pairs in one order, with doc_id_{side} first; was it drawn?"
+            for judge, side in one_way
+        )
+    if "flips" in shown:
+        yield "flips, one tie: of pairs seen in both orders, another winner (a coin: 0.5); a tie in"
+        yield "  one of them"
+    if "circles" in shown:
+        yield (
+            "circles: of decided triples, those in which each document beats another; by chance "
+            f"{CHANCE:g}"
+        )
+    yield from _together(agreed, places)
+
+
+def _together(agreed: Sequence[Agreement], places: Mapping[str, str]) -> Iterator[str]:
+    of = {(a.rater_a, a.rater_b, a.scale, a.coefficient): a for a in agreed}
+    pairs = [*dict.fromkeys((a.rater_a, a.rater_b) for a in agreed if a.items)]
+    if not pairs:
+        return
+    rows = []
+    for a, b in pairs[:_PAIRS]:
+        kinds = [(WITH_TIES, "agreement"), (DECIDED, "agreement"), (WITH_TIES, "kappa")]
+        each = [of[a, b, *kind] for kind in kinds]
+        cells = [_cell(one) for one in each]
+        numbers = (places.get(each, each) for each in (a, b))
+        rows.append([" and ".join(numbers), *cells, f"{each[0].items:,}"])
+    yield ""
+    yield "Judges on the same pairs, by their numbers above (a word of each: most of its votes)"
+    yield from laid_out(["judges", "same", "both decided", "kappa", "pairs"], rows)
+    if len(pairs) > _PAIRS:
+        yield f"… and {len(pairs) - _PAIRS:,} more pairs of judges"
+
+
+def _cell(one: Bias | Agreement | None) -> str:
+    return with_interval(one.value, one.low, one.high, _FORM) if one else "-"

@@ -1,0 +1,85 @@
+"""How often each document wins, by a judge and by the people: for few that meet in many queries."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from zelo_ray.commands.agree.section import Given, laid_out
+from zelo_ray.evaluation.agreement import FEWEST
+from zelo_ray.evaluation.agreement.counts import Floats
+from zelo_ray.evaluation.agreement.estimates import share
+from zelo_ray.evaluation.agreement.votes import Ballots
+from zelo_ray.formats.interchange.verdicts import HUMAN
+from zelo_ray.formats.wording import counted
+
+_DOCUMENTS, _JUDGES = 10, 4  # for which there is room
+
+
+@dataclass(frozen=True, slots=True)
+class Win:
+    """The share of its pairs that a document wins, on those that a judge and the people judged.
+
+    A tie is half a win; of several votes of a rater on a pair it is most that count. ``human`` is
+    the same by the people's word; intervals are 95%, over samples of queries.
+    """
+
+    judge: str
+    doc_id: str
+    wins: float
+    low: float
+    high: float
+    human: float
+    human_low: float
+    human_high: float
+    pairs: int
+    queries: int
+
+
+def wins(cast: Ballots, said: Floats, votes: pa.Table, given: Given) -> Iterator[Win]:
+    """Win rates of every document that was compared in so many queries as an interval wants.
+
+    Args:
+        cast: the votes; the first of its judges are the people.
+        said: their words, of `votes.words`, [raters, pairs].
+        votes: what they were cast of.
+        given: resamples and seed.
+    """
+    doc_ids = sorted({*votes["doc_id_a"].to_pylist(), *votes["doc_id_b"].to_pylist()})
+    for row, judge in enumerate(cast.judges[1:], 1):
+        both = np.flatnonzero(~np.isnan(said[[0, row]]).any(axis=0))
+        query = cast.pairs[both, 0]
+        met = np.unique(np.concatenate([cast.pairs[both][:, [0, side]] for side in (1, 2)]), axis=0)
+        places, queries = np.unique(met[:, 1], return_counts=True)
+        for place in places[queries >= FEWEST]:
+            first, second = (cast.pairs[both, side] == place for side in (1, 2))
+            own = first | second
+            whole = np.bincount(query[own], minlength=len(cast.query_ids))
+            turn = np.where(first[own], 1, -1)
+            points = [(turn * said[rater, both[own]] + 1) / 2 for rater in (row, 0)]
+            one, other = (
+                share(np.bincount(query[own], won, len(whole)), whole, given) for won in points
+            )
+            ends = (one.value, one.low, one.high, other.value, other.low, other.high)
+            yield Win(judge, doc_ids[place - 1], *ends, int(whole.sum()), one.queries)
+
+
+def win_lines(won: Sequence[Win], judges: Sequence[str]) -> Iterator[str]:
+    """The rates beside each other, by judge, numbered as they are."""
+    of = {(one.judge, one.doc_id): one for one in won}
+    by_people = {one.doc_id: one.human for one in reversed(won)}
+    documents = sorted(by_people, key=lambda doc_id: -by_people[doc_id])
+    if not documents:
+        return
+    rows = []
+    for doc_id in documents[:_DOCUMENTS]:
+        each = [of.get((judge, doc_id)) for judge in judges[:_JUDGES]]
+        rows.append(
+            [doc_id, *(f"{one.wins:.4f} / {one.human:.4f}" if one else "-" for one in each)]
+        )
+    yield ""
+    yield f"Win rates by judge / by {HUMAN}, on the pairs that both judged; a tie is half a win"
+    yield from laid_out(["document", *map(str, range(1, len(judges[:_JUDGES]) + 1))], rows)
+    if (more := len(documents) - _DOCUMENTS) > 0:
+        yield f"… and {counted(more, 'more document')}"

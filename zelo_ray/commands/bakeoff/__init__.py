@@ -1,0 +1,168 @@
+"""The contest itself: runs against the truth, with what can and what cannot be said of them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
+
+import numpy as np
+
+from zelo_ray.commands.bakeoff.contrasts import contrasting, contrasts
+from zelo_ray.commands.bakeoff.files import describe, write_outcome
+from zelo_ray.commands.bakeoff.outcome import Entry, Floats, Hole, Outcome, Unranked
+from zelo_ray.commands.bakeoff.slices import slices_of
+from zelo_ray.engine.bookkeeping import Stopped
+from zelo_ray.evaluation.measures import (
+    Measure,
+    Ranking,
+    Truth,
+    default_measures,
+    evaluate,
+    parse_measures,
+    rank,
+)
+from zelo_ray.evaluation.significance import contest, label_draws
+from zelo_ray.options import BakeoffOptions
+
+__all__ = [
+    "Entry",
+    "Outcome",
+    "Unranked",
+    "contrasting",
+    "contrasts",
+    "describe",
+    "measure",
+    "write_outcome",
+]
+
+_DRAWN_CELLS = 4 * 10**7
+"""Values under resampled labels that are held at once: 320 MB."""
+_LABEL_CELLS = 2**22
+"""Resampled labels that are held at once: 32 MB."""
+_CURVE = (1, 2, 3, 5, 10, 20, 50, 100)
+_HOLES_TO = 10
+
+
+def measure(
+    truth: Truth,
+    entries: list[Entry],
+    options: BakeoffOptions,
+    fields: Mapping[str, Mapping[str, str]],
+) -> Outcome:
+    """Measure every arm and compare them all.
+
+    An arm that answered no query takes no part. Means are over all queries of the truth, of which
+    those that an arm did not answer count as 0, as the field has it; two arms are compared on the
+    queries that both answered.
+
+    Args:
+        truth: what is relevant.
+        entries: the arms.
+        options: of the bake-off.
+        fields: by query id, what is known of it, for ``options.slices``.
+
+    Raises:
+        MeasureError: one of ``options.measures`` is none.
+        RunError: what an arm ranked is no run.
+        Stopped: there is no arm to measure.
+    """
+    measures = parse_measures(options.measures) or default_measures(truth)
+    rankings = {entry.name: rank(truth, entry.run, ties=options.ties) for entry in entries}
+    arms = [name for name, ranking in rankings.items() if ranking.answered.any()]
+    for entry in entries:
+        told = {failure.query_id for failure in entry.failures}
+        entry.failures.extend(
+            Unranked(entry.name, query_id, "missing", "it is not in the run", 0)
+            for query_id in rankings[entry.name].missing
+            if query_id not in told
+        )
+        if entry.name not in arms:
+            entry.note = entry.note or "it ranked no query of the truth, and takes no part"
+    if not arms:
+        why = "; ".join(f"{entry.name}: {_first_reason(entry)}" for entry in entries)
+        raise Stopped(f"no arm ranked any query of the truth ({why})")
+    rankings = {name: rankings[name] for name in arms}
+    answered = np.array([ranking.answered for ranking in rankings.values()])
+    values = _values(measures, rankings.values())
+    drawn = _drawn(measures, truth, rankings.values(), options)
+    found, comparisons = contest(
+        values,
+        answered,
+        arms,
+        resamples=options.resamples,
+        confidence=options.confidence,
+        seed=options.seed,
+        drawn=drawn or None,
+        uncompared={str(each) for each in measures if each.of_labels},
+    )
+    outcome = Outcome(
+        measures=measures,
+        truth=truth,
+        entries=entries,
+        arms=arms,
+        values=values,
+        answered=answered,
+        rankings=rankings,
+        means=found,
+        comparisons=comparisons,
+        slices=[],
+        holes=[hole for name in arms for hole in _holes(name, rankings[name], _HOLES_TO)],
+        curves=_curves(truth, measures, rankings),
+        draws=len(next(iter(drawn.values()))) if drawn else 0,
+        confidence=options.confidence,
+    )
+    outcome.slices = list(slices_of(outcome, options, fields))
+    return outcome
+
+
+def _first_reason(entry: Entry) -> str:
+    return next(iter(entry.reasons), entry.note)
+
+
+def _values(measures: Sequence[Measure], rankings: Iterable[Ranking]) -> dict[str, Floats]:
+    """By measure: values of shape [arms, queries]."""
+    by_arm = np.stack([evaluate(measures, ranking) for ranking in rankings])
+    return {str(each): by_arm[:, m] for m, each in enumerate(measures)}
+
+
+def _drawn(
+    measures: Sequence[Measure],
+    truth: Truth,
+    rankings: Iterable[Ranking],
+    options: BakeoffOptions,
+) -> dict[str, Floats]:
+    """By measure: values under resampled labels, [draws, arms, queries]; empty for exact labels.
+
+    Where they would fill the memory there are fewer draws.
+    """
+    if not np.nan_to_num(truth.std_error).any():
+        return {}
+    each = list(rankings)
+    room = _DRAWN_CELLS // max(1, len(each) * len(measures) * len(truth.query_ids))
+    draws = min(options.label_draws, room)
+    if not draws:
+        return {}
+    labels = label_draws(truth.relevance, truth.std_error, draws, options.seed)
+    at_once = max(1, _LABEL_CELLS // len(truth.relevance))
+    parts = []
+    while chunk := [*islice(labels, at_once)]:
+        stacked = np.stack(chunk)
+        parts.append(np.stack([evaluate(measures, one, stacked) for one in each], axis=1))
+    drawn = np.concatenate(parts)
+    return {str(one): drawn[:, :, m] for m, one in enumerate(measures)}
+
+
+def _curves(
+    truth: Truth, measures: Sequence[Measure], rankings: Mapping[str, Ranking]
+) -> dict[str, dict[str, list[tuple[int, float]]]]:
+    """Recall at several depths: by measure without its cut-off, by arm, pairs of depth and mean."""
+    recall = next(each for each in (*measures, *default_measures(truth)) if each.name == "R")
+    at = [replace(recall, cutoff=depth) for depth in _CURVE]
+    curves = {
+        arm: list(zip(_CURVE, evaluate(at, ranking).mean(axis=1).tolist(), strict=True))
+        for arm, ranking in rankings.items()
+    }
+    return {str(replace(recall, cutoff=None)): curves}
+
+
+def _holes(name: str, ranking: Ranking, depth: int) -> list[Hole]:
+    return [Hole(name, *hole) for hole in ranking.unjudged(depth)]

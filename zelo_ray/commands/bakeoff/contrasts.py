@@ -1,0 +1,69 @@
+"""The queries where two arms differ most, with their documents side by side."""
+
+from collections.abc import Mapping
+from textwrap import shorten
+from typing import Any
+
+import numpy as np
+
+from zelo_ray.commands.bakeoff.outcome import Outcome
+from zelo_ray.records import Pool
+
+_RIVALS, _CONTRASTS, _SHOWN, _SNIPPET = 5, 5, 10, 280
+
+
+def contrasts(outcome: Outcome, pools: Mapping[str, Pool]) -> list[dict[str, Any]]:
+    """The queries where the best arm and its rivals differ most, with their documents.
+
+    Args:
+        outcome: of the contest.
+        pools: those of the queries that `contrasting` names, as far as there are any.
+    """
+    found = []
+    for run_a, run_b, q in _contrasting(outcome):
+        query_id = outcome.truth.query_ids[q]
+        pool = pools.get(query_id)
+        texts = {d.id: d.content for d in pool.documents} if pool else {}
+        sides = [outcome.rankings[run].documents(q) for run in (run_a, run_b)]
+        places = [{doc_id: n for n, doc_id in enumerate(side, start=1)} for side in sides]
+        shown = dict.fromkeys(doc_id for side in sides for doc_id in side[:_SHOWN])
+        relevance = outcome.truth.labels(q)
+        values = outcome.values[outcome.leading]
+        found.append(
+            {
+                "query_id": query_id,
+                "query": pool.query if pool else "",
+                "run_a": run_a,
+                "run_b": run_b,
+                "value_a": float(values[outcome.arms.index(run_a), q]),
+                "value_b": float(values[outcome.arms.index(run_b), q]),
+                "documents": [
+                    {
+                        "doc_id": doc_id,
+                        "text": shorten(texts.get(doc_id, ""), _SNIPPET, placeholder=" …"),
+                        "relevance": relevance.get(doc_id),
+                        "rank_a": places[0].get(doc_id),
+                        "rank_b": places[1].get(doc_id),
+                    }
+                    for doc_id in shown
+                ],
+            }
+        )
+    return found
+
+
+def contrasting(outcome: Outcome) -> set[str]:
+    """The ids of the queries that `contrasts` shows."""
+    return {outcome.truth.query_ids[q] for _, _, q in _contrasting(outcome)}
+
+
+def _contrasting(outcome: Outcome) -> list[tuple[str, str, int]]:
+    best, *others = outcome.standing
+    values, found = outcome.values[outcome.leading], list[tuple[str, str, int]]()
+    for other in others[:_RIVALS]:
+        a, b = outcome.arms.index(best), outcome.arms.index(other)
+        both = outcome.answered[a] & outcome.answered[b]
+        apart = np.where(both, np.abs(np.nan_to_num(values[a] - values[b])), 0.0)
+        widest = np.argsort(-apart, kind="stable")[:_CONTRASTS]
+        found.extend((best, other, int(q)) for q in widest if apart[q] > 0)
+    return found

@@ -1,0 +1,53 @@
+"""Results by parts of the queries: by a field of theirs, and by how hard they are."""
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from zelo_ray.commands.bakeoff.outcome import Outcome, Slice
+from zelo_ray.evaluation.significance import means
+from zelo_ray.options import BakeoffOptions
+
+DIFFICULTY = "difficulty (by result)"
+_DIFFICULTY = ("hard", "medium", "easy")
+
+
+def slices_of(
+    outcome: Outcome, options: BakeoffOptions, fields: Mapping[str, Mapping[str, str]]
+) -> Iterable[Slice]:
+    """Means over the queries of each value of a field, and by difficulty for all arms together."""
+    ids = outcome.truth.query_ids
+    groups = {name: [fields.get(q, {}).get(name, "") for q in ids] for name in options.slices}
+    if len(ids) >= len(_DIFFICULTY) * 2:
+        groups[DIFFICULTY] = _difficulty(outcome)
+    for name, labels in groups.items():
+        for value in sorted({label for label in labels if label}, key=_order):
+            chosen = np.array([label == value for label in labels])
+            for one, values in outcome.values.items():
+                mean, low, high = means(
+                    values[:, chosen],
+                    resamples=options.resamples,
+                    confidence=options.confidence,
+                    seed=options.seed,
+                )
+                ends = zip(mean.tolist(), low.tolist(), high.tolist(), strict=True)
+                counts = (~np.isnan(values[:, chosen])).sum(axis=1).tolist()
+                for arm, three, count in zip(outcome.arms, ends, counts, strict=True):
+                    yield Slice(name, value, arm, one, *three, count)
+
+
+def _order(value: str) -> tuple[int, str]:
+    return (_DIFFICULTY.index(value) if value in _DIFFICULTY else -1, value)
+
+
+def _difficulty(outcome: Outcome) -> list[str]:
+    """Thirds of the queries by the mean of the arms that ranked them; empty where none has one."""
+    values = np.where(outcome.answered, outcome.values[outcome.leading], np.nan)
+    counts = (~np.isnan(values)).sum(axis=0)
+    known = np.flatnonzero(counts)
+    means_of = np.nansum(values, axis=0)[known] / counts[known]
+    thirds = np.argsort(np.argsort(means_of, kind="stable"), kind="stable") * 3 // len(known)
+    labels = [""] * len(counts)
+    for query, third in zip(known, thirds, strict=True):
+        labels[query] = _DIFFICULTY[third]
+    return labels

@@ -1,0 +1,76 @@
+"""What a run has sent away in batches: ``zelo-ray batches DIR`` lists it, and can cancel it."""
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+
+from rich.table import Table
+from rich.text import Text
+
+from zelo_ray.engine.batch import connect
+from zelo_ray.engine.batch.parts import Part, Parts
+from zelo_ray.formats.wording import printable
+from zelo_ray.providers import Batches, Fatal, Refused, Retry
+from zelo_ray.records import Judge
+
+
+class NothingAway(Exception):  # noqa: N818 - it names what is the matter
+    """The directory holds no record of a batch."""
+
+
+def list_batches(out: str, environ: Mapping[str, str], *, cancel: bool = False) -> Table:
+    """Ask the providers how each batch of an output directory stands.
+
+    Args:
+        out: directory or URL of annotate.
+        environ: where keys are found.
+        cancel: whether to cancel those that have not ended. What they have answered by then is
+            billed, and the next run collects it.
+
+    Raises:
+        NothingAway: there is none.
+        PanelError: a key is missing.
+    """
+    parts = list(Parts(out))
+    if not parts:
+        raise NothingAway(f"{out}: no batches; they are made by annotate --mode batch")
+    return asyncio.run(_listed(parts, environ, cancel=cancel))
+
+
+async def _listed(parts: Sequence[Part], environ: Mapping[str, str], *, cancel: bool) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for name in ("judge", "batch", "requests", "created", "state"):
+        table.add_column(name, justify="right" if name == "requests" else "left", no_wrap=True)
+    clients: dict[str, Batches] = {}
+    try:
+        for part in parts:
+            state = {
+                "intended": "not known; the next run looks for it",
+                "harvested": "collected",
+                "void": "came to nothing",
+            }.get(part.state, "")
+            if part.state == "submitted":
+                if part.judge not in clients:
+                    variables = {part.judge: part.key_variable} if part.key_variable else {}
+                    clients[part.judge] = connect(Judge.parse(part.judge), variables, environ)
+                state = await _standing(clients[part.judge], part, cancel=cancel)
+            created = time.strftime("%Y-%m-%d %H:%M", time.localtime(part.intended_at))
+            row = (part.judge, part.batch, f"{part.requests:,}", created, state)
+            table.add_row(*(Text(printable(cell)) for cell in row))
+    finally:
+        for client in clients.values():
+            await client.aclose()
+    return table
+
+
+async def _standing(client: Batches, part: Part, *, cancel: bool) -> str:
+    asked = ""
+    try:
+        batch = await client.look(part.batch)
+        if cancel and not batch.ended:
+            await client.cancel(part.batch)
+            batch, asked = await client.look(part.batch), "asked to cancel: "
+    except (Retry, Refused, Fatal) as error:
+        return str(error)
+    done = f", {batch.done:,} done" if batch.done else ""
+    return f"{asked}{batch.state}{done}" + (", to be collected" if batch.ended else "")

@@ -1,0 +1,242 @@
+"""``compare-labels``: what changes when a benchmark is labelled anew."""
+
+import argparse
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from importlib.metadata import version
+from math import isfinite
+from typing import Any, get_args
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from zelo_ray.commands.compare_labels.boards import Boards, Standing, boards
+from zelo_ray.commands.compare_labels.contradictions import Contradiction, Kind, contradictions
+from zelo_ray.commands.compare_labels.neighbours import Sibling
+from zelo_ray.evaluation.measures import Truth, parse_measure
+from zelo_ray.formats import check_url
+from zelo_ray.formats.files import listing
+from zelo_ray.formats.interchange.graded import has_grades, read_graded
+from zelo_ray.formats.interchange.runs import read_runs
+from zelo_ray.formats.interchange.truth import kind_of, read_pools, read_truth
+from zelo_ray.formats.pools import InputError
+from zelo_ray.formats.results import Results, write_json
+from zelo_ray.formats.tables import schema_of, table_of
+from zelo_ray.formats.wording import counted
+from zelo_ray.options import OptionError
+
+_Given = Mapping[str, Any]
+_LABELS = "the --out of annotate, TREC or BEIR qrels, a BEIR or MTEB directory, MTEB rows ..."
+_CUTS = {"old": "positive", "new": "relevant"}
+"""The flag that cuts the labels of each side in two."""
+_TEXT = 80
+_TAKEN = {"run.json", "agree.json"}
+TABLES: dict[str, type] = {
+    "leaderboards": Standing,
+    "siblings": Sibling,
+    "contradictions": Contradiction,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """What two sets of labels came to; ``boards`` is None without runs."""
+
+    boards: Boards | None
+    contradictions: tuple[Contradiction, ...]
+    notes: tuple[str, ...]
+    measure: str
+    queries: int
+    """how many have both labels"""
+    positive: float
+    """from which old label on a document counts as relevant"""
+    relevant: float
+    """the same of the new labels"""
+
+    @property
+    def complete(self) -> bool:
+        """Whether every run ranked every query."""
+        return not (self.boards and self.boards.missing)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of ``compare-labels``."""
+    parser.add_argument("--old", required=True, help=f"labels as they were: {_LABELS}")
+    parser.add_argument("--new", required=True, help="labels as they are now, of the same kinds")
+    runs = parser.add_mutually_exclusive_group()
+    runs.add_argument(
+        "--runs", nargs="+", metavar="RUN", help="TREC runs, or runs.parquet of a bake-off"
+    )
+    runs.add_argument(
+        "--bakeoff", metavar="DIR", help="--out of a bake-off, whose arms are the runs"
+    )
+    text = "for both, as ir_measures writes it (default %(default)s)"
+    parser.add_argument("--measure", default="nDCG@10", help=text)
+    for flag, whose in (("--positive", "old"), ("--relevant", "new")):
+        text = (
+            f"the {whose} label from which on a document is relevant (default: 2, or 1 where no "
+            "label is above 1)"
+        )
+        parser.add_argument(flag, type=float, help=text)
+    text = "samples of queries, for intervals and tests (default %(default)d)"
+    parser.add_argument("--resamples", type=int, default=10_000, help=text)
+    parser.add_argument("--seed", type=int, default=0, help="all chance follows from it")
+    parser.add_argument("--out", help="directory or URL for tables of all of it")
+
+
+def run(given: _Given) -> Compared:
+    """Do what the arguments of `add_arguments` ask for.
+
+    Raises:
+        OptionError: a URL of an unknown kind, too few resamples, or a cut that is no number.
+        MeasureError: the measure is none.
+        InputError: what is read is wrong, or the labels share no query.
+    """
+    for url in (given["old"], given["new"], given["bakeoff"], given["out"], *(given["runs"] or ())):
+        try:
+            check_url(url or ".")
+        except ValueError as error:
+            raise OptionError(str(error)) from None
+    if given["resamples"] < 100:
+        raise OptionError("--resamples is at least 100")
+    for flag in _CUTS.values():
+        if given[flag] is not None and not isfinite(given[flag]):
+            raise OptionError(f"--{flag} is a number, neither infinite nor NaN")
+    if given["out"] and not _TAKEN.isdisjoint(listing(given["out"]) or ()):
+        raise OptionError(f"{given['out']} holds other results; name another --out")
+    measure = parse_measure(given["measure"])
+    old, new = (read_truth(given[side]) for side in ("old", "new"))
+    wanted = _runs(given)
+    notes = _overlap(old, new, given)
+    found = None
+    if wanted:
+        numbers = {"resamples": given["resamples"], "seed": given["seed"]}
+        found = boards(old, new, wanted, measure, **numbers)
+    labels = {"old": _grades(given["old"], old), "new": _grades(given["new"], new)}
+    given = {**given, **_cuts(labels, given)}
+    cuts = given["positive"], given["relevant"]
+    for (side, flag), cut in zip(_CUTS.items(), cuts, strict=True):
+        if (largest := _largest(labels[side])) < cut:
+            notes.append(f"no {side} label reaches --{flag} {cut:g}: the largest is {largest:g}")
+    against = _with_texts(contradictions(labels["old"], labels["new"], *cuts), given)
+    queries = len(set(old["query_id"].to_pylist()) & set(new["query_id"].to_pylist()))
+    compared = Compared(found, tuple(against), tuple(notes), str(measure), queries, *cuts)
+    if given["out"]:
+        _write(given, compared)
+    return compared
+
+
+def _runs(given: _Given) -> dict[str, pa.Table]:
+    if given["bakeoff"]:
+        return read_runs([f"{given['bakeoff'].rstrip('/')}/runs.parquet"])
+    return read_runs(given["runs"] or ())
+
+
+def _grades(url: str, labels: pa.Table) -> pa.Table:
+    """Labels to be cut in two: of a graded run the calibrated grades, not their means."""
+    return read_graded(url) if has_grades(url) else labels
+
+
+def _cuts(labels: Mapping[str, pa.Table], given: _Given) -> dict[str, float]:
+    """From which label on a document is relevant, as given or as the labels suggest."""
+    cuts = {}
+    for side, flag in _CUTS.items():
+        binary = _largest(labels[side]) <= 1 and not has_grades(given[side])
+        own = 1.0 if binary else 2.0
+        cuts[flag] = own if given[flag] is None else given[flag]
+    return cuts
+
+
+def _largest(labels: pa.Table) -> float:
+    return float(pc.max(labels["relevance"]).as_py())
+
+
+def _overlap(old: pa.Table, new: pa.Table, given: _Given) -> list[str]:
+    """What only one side knows, in words.
+
+    Raises:
+        InputError: there is no common query.
+    """
+    sides = {"old": set(old["query_id"].to_pylist()), "new": set(new["query_id"].to_pylist())}
+    both = sides["old"] & sides["new"]
+    if not both:
+        few = "; ".join(f"{given[n]} has {_few(sorted(side))}" for n, side in sides.items())
+        raise InputError(f"no query has both labels: {few}")
+    notes = [
+        f"{counted(len(side - both), 'query has', 'queries have')} {which} labels only, left out: "
+        f"{_few(side - both)}"
+        for which, side in sides.items()
+        if side - both
+    ]
+    common = pa.array(sorted(both))
+    pairs = [table.filter(pc.is_in(table["query_id"], common)) for table in (old, new)]
+    keys = ["query_id", "doc_id"]
+    lacking = pairs[0].select(keys).join(pairs[1].select(keys), keys, join_type="left anti")
+    if len(lacking):
+        documents = counted(len(lacking), "document has", "documents have")
+        notes.append(f"{documents} old labels only: not relevant by the new")
+    for which, table in (("old", old), ("new", new)):
+        if Truth(table).kind == "scores":
+            notes.append(
+                f"the {which} labels are scores in logits: nDCG(dcg='zelo')@10 suits them, and "
+                f"--{'positive' if which == 'old' else 'relevant'} is in logits, too"
+            )
+    return notes
+
+
+def _few(ids: Iterable[str]) -> str:
+    first = sorted(ids)[:4]
+    return ", ".join(first[:3]) + (" …" if len(first) > 3 else "")
+
+
+def _with_texts(found: list[Contradiction], given: _Given) -> list[Contradiction]:
+    """The same with the beginning of each document, where the labels lie beside texts."""
+    side = next((given[n] for n in ("new", "old") if kind_of(given[n])[1].pools), None)
+    if side is None or not found:
+        return found
+    wanted = {(each.query_id, each.doc_id) for each in found}
+    texts = {
+        (pool.query_id, document.id): beginning(document.content)
+        for pool in read_pools(side).pools
+        for document in pool.documents
+        if (pool.query_id, document.id) in wanted
+    }
+    return [replace(one, text=texts.get((one.query_id, one.doc_id), "")) for one in found]
+
+
+def beginning(text: str) -> str:
+    """The first 80 characters of a text, on one line."""
+    plain = " ".join(text[: 8 * _TEXT].split())
+    return plain if len(plain) <= _TEXT else f"{plain[: _TEXT - 1]}…"
+
+
+def _write(given: _Given, compared: Compared) -> None:
+    found = compared.boards
+    rows: dict[str, Sequence[Any]] = {
+        "leaderboards": found.standings if found else (),
+        "siblings": found.siblings if found else (),
+        "contradictions": compared.contradictions,
+    }
+    schemas = {name: schema_of(record) for name, record in TABLES.items()}
+    with Results(given["out"], schemas) as results:
+        for name, record in TABLES.items():
+            results.add(name, table_of(rows[name], record))
+    kinds = [each.kind for each in compared.contradictions]
+    counts: dict[str, Any] = {kind: kinds.count(kind) for kind in get_args(Kind)}
+    counts["queries_contradicted"] = len({each.query_id for each in compared.contradictions})
+    if found:
+        counts |= {"queries": found.queries, "runs": len(found.standings)}
+        counts |= dict(zip(("apart_old", "apart_new"), found.apart, strict=True))
+        counts |= {"turned": found.turned}
+        counts |= dict(zip(("median_d_old", "median_d_new"), found.sizes, strict=True))
+    value = {
+        "kind": "compare",
+        "complete": compared.complete,
+        "version": version("zelo-ray"),
+        "options": {name: each for name, each in given.items() if name != "command"},
+        "counts": counts,
+        "taus": [asdict(each) for each in found.taus] if found else [],
+        "missing": dict(found.missing) if found else {},
+        "notes": list(compared.notes),
+    }
+    write_json(given["out"], "compare.json", value)

@@ -1,0 +1,182 @@
+"""The same runs under two sets of labels: who moved, and which gaps are real under each."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from zelo_ray.commands.compare_labels.neighbours import SURE, Sibling, median_size, siblings
+from zelo_ray.evaluation.agreement.intervals import draws
+from zelo_ray.evaluation.agreement.systems import tau_ap, tau_b, tau_interval
+from zelo_ray.evaluation.measures import Measure, Truth, evaluate, rank
+from zelo_ray.evaluation.significance import TIE, Floats, contest
+from zelo_ray.records import Mean
+
+_CONFIDENCE = 0.95
+
+Coefficient = Literal["tau-b", "tau-ap"]
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """One run under both labels.
+
+    Ranks start at 1, and equal means share the better one; ``moved`` is how many places the run is
+    higher by the new labels.
+    """
+
+    run: str
+    measure: str
+    old: float
+    old_low: float
+    old_high: float
+    old_rank: int
+    new: float
+    new_low: float
+    new_high: float
+    new_rank: int
+    moved: int
+    queries: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tau:
+    """How far two leaderboards agree, with the 95% interval over samples of queries."""
+
+    coefficient: Coefficient
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Boards:
+    """Both leaderboards."""
+
+    queries: int
+    standings: tuple[Standing, ...]
+    """by the new labels, best first"""
+    siblings: tuple[Sibling, ...]
+    """neighbours by the new labels, from the top, then the other ones by the old labels"""
+    taus: tuple[Tau, ...]
+    """of the new against the old; tau-AP reads the new from the top"""
+    apart: tuple[int, int]
+    """how many pairs of runs the old and the new labels tell apart"""
+    turned: int
+    """how many pairs both tell apart, one way and the other way"""
+    sizes: tuple[float, float]
+    """the median Cohen's d of all pairs of runs, without its sign, by the old and the new labels"""
+    missing: Mapping[str, int]
+    """by run, how many queries it did not rank, if any"""
+
+
+def boards(
+    old: pa.Table,
+    new: pa.Table,
+    runs: Mapping[str, pa.Table],
+    measure: Measure,
+    *,
+    resamples: int,
+    seed: int,
+) -> Boards:
+    """Measure runs by two sets of labels, on the queries that both know.
+
+    Means count a query that a run did not answer as 0; runs are compared on what both answered.
+
+    Args:
+        old: the columns of `records.Qrel`.
+        new: the same.
+        runs: tables with the columns of `records.Ranked`, by name.
+        measure: the same for both.
+        resamples: how many samples of queries, and of signs, are drawn.
+        seed: all chance follows from it.
+
+    Raises:
+        MeasureError: the measure is none.
+        RunError: what was ranked is no run.
+    """
+    values: list[Floats] = []
+    for labels, others in ((old, new), (new, old)):
+        both = pc.is_in(labels["query_id"], value_set=pc.unique(others["query_id"]))
+        truth = Truth(labels.filter(both).sort_by("query_id"))
+        rankings = [rank(truth, run) for run in runs.values()]
+        values.append(np.stack([evaluate([measure], ranking)[0] for ranking in rankings]))
+    answered = np.stack([ranking.answered for ranking in rankings])  # the same under both labels
+    unanswered = (~answered).sum(axis=1)
+    arms = [*runs]
+    found = [
+        contest(
+            *({str(measure): table}, answered, arms),
+            resamples=resamples,
+            confidence=_CONFIDENCE,
+            seed=seed,
+        )
+        for table in values
+    ]
+    standings = _standings(*(each for each, _ in found))
+    old_order = sorted(standings, key=lambda each: (each.old_rank, each.run))
+    common = [dict(zip(arms, np.where(answered, table, np.nan), strict=True)) for table in values]
+    old_of, new_of = ({(c.run_a, c.run_b): c for c in each} for _, each in found)
+    pairs = [(old_of[pair], new_of[pair]) for pair in old_of]
+    apart = [[c.p_holm < SURE for c in side] for side in zip(*pairs, strict=True)] or [[], []]
+    signs = ((a, b) for a, b in pairs if a.p_holm < SURE and b.p_holm < SURE)
+    return Boards(
+        queries=len(truth.query_ids),
+        standings=standings,
+        siblings=siblings(
+            [[each.run for each in side] for side in (old_order, standings)],
+            *(common, [old_of, new_of]),
+        ),
+        taus=_taus(*values, resamples=resamples, seed=seed),
+        apart=(sum(apart[0]), sum(apart[1])),
+        turned=sum(a.difference * b.difference < 0 for a, b in signs),
+        sizes=(median_size(common[0]), median_size(common[1])),
+        missing={arm: int(n) for arm, n in zip(arms, unanswered, strict=True) if n},
+    )
+
+
+def _standings(old: list[Mean], new: list[Mean]) -> tuple[Standing, ...]:
+    ranks = [_ranks(side) for side in (old, new)]
+    found = [
+        Standing(
+            run=a.run,
+            measure=a.measure,
+            old=a.mean,
+            old_low=a.low,
+            old_high=a.high,
+            old_rank=ranks[0][a.run],
+            new=b.mean,
+            new_low=b.low,
+            new_high=b.high,
+            new_rank=ranks[1][b.run],
+            moved=ranks[0][a.run] - ranks[1][b.run],
+            queries=a.queries,
+        )
+        for a, b in zip(old, new, strict=True)
+    ]
+    return tuple(sorted(found, key=lambda each: (each.new_rank, each.old_rank, each.run)))
+
+
+def _ranks(means: list[Mean]) -> dict[str, int]:
+    """Competition ranks; a run without a mean is last."""
+    values = np.nan_to_num([each.mean for each in means], nan=-np.inf)
+    ranks = (1 + (values > value + TIE).sum() for value in values)
+    return {each.run: int(place) for each, place in zip(means, ranks, strict=True)}
+
+
+def _taus(old: Floats, new: Floats, *, resamples: int, seed: int) -> tuple[Tau, ...]:
+    queries = old.shape[1]
+    if len(old) < 2:
+        return ()
+    weights = draws(queries, resamples, seed)
+    sampled = [weights @ np.nan_to_num(side).T / queries for side in (old, new)]
+    whole = [np.nan_to_num(side).mean(axis=1) for side in (old, new)]
+    found = []
+    names: tuple[Coefficient, ...] = ("tau-b", "tau-ap")
+    for name, tau in zip(names, (tau_b, tau_ap), strict=True):
+        value = float(tau(*whole))
+        found.append(Tau(name, value, *tau_interval(value, tau(*sampled), queries)))
+    return tuple(found)

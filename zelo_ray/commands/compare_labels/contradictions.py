@@ -1,0 +1,100 @@
+"""Where new labels say of a document what the old ones deny."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from math import isnan
+from typing import Literal
+
+import pyarrow as pa
+
+from zelo_ray.formats.interchange.pooling import columns
+
+Kind = Literal["positive", "negative", "unjudged"]
+"""What the document was by the old labels."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contradiction:
+    """A document that is relevant by one set of labels and not by the other.
+
+    ``old`` is NaN where nobody had judged it. ``best``: by the new labels no document of the query
+    is better, and no old positive as good. ``ambiguous``: the panel is split over it. ``text``: how
+    it begins, where texts are at hand.
+    """
+
+    query_id: str
+    doc_id: str
+    kind: Kind
+    old: float
+    new: float
+    best: bool
+    ambiguous: bool
+    text: str
+
+    def steps(self, relevant: float) -> float:
+        """How far the new label is on the wrong side; at the border a negative one is 1 off."""
+        return relevant - self.new if self.kind == "positive" else self.new - relevant + 1
+
+
+def contradictions(
+    old: pa.Table, new: pa.Table, positive: float, relevant: float
+) -> list[Contradiction]:
+    """All contradictions, the worst queries first, and in them the worst documents.
+
+    Worst is a query whose best document is none of its old positives; then one whose new label is
+    farthest off; then the one with the most contradictions.
+
+    Args:
+        old: the columns of `records.Qrel`.
+        new: the same, and perhaps ``ambiguous``. A document that only the old labels know is no
+            contradiction, and neither is one of a query that only one of them knows.
+        positive: the relevance from which on a document was a positive one.
+        relevant: the one from which on it is by the new labels.
+    """
+    known: dict[str, dict[str, float]] = {}
+    for query_id, doc_id, value in columns(old, "query_id", "doc_id", "relevance"):
+        known.setdefault(query_id, {})[doc_id] = value
+    names = ["query_id", "doc_id", "relevance"]
+    split = "ambiguous" in new.column_names
+    rows: dict[str, list[tuple[str, float, bool]]] = {}
+    for query_id, doc_id, value, *ambiguous in columns(new, *names, *["ambiguous"] * split):
+        if query_id in known:
+            rows.setdefault(query_id, []).append((doc_id, value, any(ambiguous)))
+    by_query = [
+        [*_of_query(query_id, known[query_id], found, positive, relevant)]
+        for query_id, found in rows.items()
+    ]
+    for found in by_query:
+        found.sort(key=lambda each: (not each.best, -each.steps(relevant), each.doc_id))
+
+    def worst(found: list[Contradiction]) -> tuple[bool, float, int, str]:
+        steps = max(each.steps(relevant) for each in found)
+        return not found[0].best, -steps, -len(found), found[0].query_id
+
+    return [each for found in sorted(filter(None, by_query), key=worst) for each in found]
+
+
+def of_queries(found: Iterable[Contradiction]) -> Iterator[tuple[str, list[Contradiction]]]:
+    """Contradictions by query, in their order."""
+    for query_id, group in groupby(found, lambda each: each.query_id):
+        yield query_id, [*group]
+
+
+def _of_query(
+    query_id: str,
+    known: dict[str, float],
+    rows: list[tuple[str, float, bool]],
+    positive: float,
+    relevant: float,
+) -> Iterator[Contradiction]:
+    top = max(value for _, value, _ in rows)
+    first = {doc_id for doc_id, value, _ in rows if value == top}
+    beaten = not any(known.get(doc_id, positive - 1) >= positive for doc_id in first)
+    for doc_id, value, ambiguous in rows:
+        label = known.get(doc_id, float("nan"))
+        was, is_now = label >= positive, value >= relevant
+        if was != is_now:
+            kind: Kind = "positive" if was else "unjudged" if isnan(label) else "negative"
+            best = beaten and doc_id in first and is_now
+            yield Contradiction(query_id, doc_id, kind, label, value, best, ambiguous, "")

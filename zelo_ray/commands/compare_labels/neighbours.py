@@ -1,0 +1,121 @@
+"""Gaps between neighbours of a leaderboard, in sizes that do not depend on the measure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, pairwise
+from typing import Literal
+
+import numpy as np
+
+from zelo_ray.evaluation.significance import TIE, Floats
+from zelo_ray.records import Comparison
+
+SURE = 0.05
+"""Below this, p after Holm's correction over all pairs of a leaderboard tells two runs apart."""
+
+Board = Literal["old", "new", "both"]
+Pair = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Sibling:
+    """Two neighbours of a leaderboard: A stands next above B on the board named.
+
+    Of neighbours on both boards, A is the one above by the new labels. ``old`` and ``new`` are the
+    differences of the means on the queries that both runs answered: below 0 where only those that
+    one of them lacks put A above. ``*_d`` are the same in standard deviations of the difference
+    from query to query (Cohen's d for paired samples), ``*_p`` of the randomisation test, corrected
+    by Holm over all pairs of the board; ``*_apart``: it is below .05.
+    """
+
+    run_a: str
+    run_b: str
+    board: Board
+    old: float
+    old_d: float
+    old_p: float
+    old_apart: bool
+    new: float
+    new_d: float
+    new_p: float
+    new_apart: bool
+    queries: int
+
+
+def siblings(
+    orders: Sequence[Sequence[str]],
+    values: Sequence[Mapping[str, Floats]],
+    compared: Sequence[Mapping[Pair, Comparison]],
+) -> tuple[Sibling, ...]:
+    """All neighbours of two leaderboards: of the new one from its top, then of the old one alone.
+
+    Args:
+        orders: the runs by the old and by the new labels, best first.
+        values: by the old and the new labels, metrics of each run, [queries]; NaN: not answered.
+        compared: by the old and the new labels, every two runs, under one of their two orders.
+    """
+    return tuple(
+        _sibling(pair, board, values, compared) for pair, board in _neighbours(*orders).items()
+    )
+
+
+def cohens_d(differences: Floats) -> float:
+    """Cohen's d of paired differences: their mean in units of their standard deviation.
+
+    This is d_z of Lakens (2013, Front. Psychol. 4:863), with n - 1. 0 where all are 0, infinite
+    where all are equal and not 0.
+
+    Args:
+        differences: [queries]; NaN is left out.
+
+    Returns:
+        NaN with fewer than two differences.
+    """
+    known = differences[~np.isnan(differences)]
+    if len(known) < 2:
+        return float("nan")
+    mean, spread = float(known.mean()), float(known.std(ddof=1))
+    if abs(mean) <= TIE:
+        return 0.0
+    return mean / spread if spread > TIE else float(np.copysign(np.inf, mean))
+
+
+def median_size(values: Mapping[str, Floats]) -> float:
+    """The median of Cohen's d, without its sign, over all pairs of runs; NaN without any."""
+    sizes = [abs(cohens_d(a - b)) for a, b in combinations(values.values(), 2)]
+    known = [size for size in sizes if not np.isnan(size)]
+    return float(np.median(known)) if known else float("nan")
+
+
+def _neighbours(old: Sequence[str], new: Sequence[str]) -> dict[Pair, Board]:
+    on_old = {frozenset(pair): pair for pair in pairwise(old)}
+    found: dict[Pair, Board] = {
+        pair: "both" if on_old.pop(frozenset(pair), None) else "new" for pair in pairwise(new)
+    }
+    return found | dict.fromkeys(on_old.values(), "old")
+
+
+def _sibling(
+    pair: Pair,
+    board: Board,
+    values: Sequence[Mapping[str, Floats]],
+    compared: Sequence[Mapping[Pair, Comparison]],
+) -> Sibling:
+    a, b = pair
+    sign = 1 if pair in compared[0] else -1
+    old, new = (side[pair if sign > 0 else (b, a)] for side in compared)
+    old_d, new_d = (cohens_d(side[a] - side[b]) for side in values)
+    return Sibling(
+        run_a=a,
+        run_b=b,
+        board=board,
+        old=sign * old.difference,
+        old_d=old_d,
+        old_p=old.p_holm,
+        old_apart=old.p_holm < SURE,
+        new=sign * new.difference,
+        new_d=new_d,
+        new_p=new.p_holm,
+        new_apart=new.p_holm < SURE,
+        queries=old.queries,
+    )

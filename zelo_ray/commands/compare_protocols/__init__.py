@@ -1,0 +1,45 @@
+"""Protocols at equal money: which way of judging agrees most with people, and for how much.
+
+An item is a pair of documents on which people have a word. A protocol's word on it is which of the
+two has the higher score in its ``scores.parquet``, whatever it asked; what it gave no scores is not
+judged, and neither right nor wrong.
+"""
+
+from zelo_ray.commands.compare_protocols.apart import told_apart
+from zelo_ray.commands.compare_protocols.costs import (
+    Bill,
+    bills_of,
+    by_query,
+    pools_in,
+    requests_of,
+    spent,
+    spent_on,
+)
+from zelo_ray.commands.compare_protocols.files import RECORD, write_outcome
+from zelo_ray.commands.compare_protocols.measured import measure, word, words_of
+from zelo_ray.commands.compare_protocols.outcome import Outcome, Trial
+from zelo_ray.commands.compare_protocols.people import Item, People, read_people
+from zelo_ray.commands.compare_protocols.plans import plans, unused_by_all
+
+__all__ = [
+    "RECORD",
+    "Bill",
+    "Item",
+    "Outcome",
+    "People",
+    "Trial",
+    "bills_of",
+    "by_query",
+    "measure",
+    "plans",
+    "pools_in",
+    "read_people",
+    "requests_of",
+    "spent",
+    "spent_on",
+    "told_apart",
+    "unused_by_all",
+    "word",
+    "words_of",
+    "write_outcome",
+]

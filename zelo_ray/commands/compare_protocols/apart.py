@@ -1,0 +1,67 @@
+"""Which of two protocols agrees more with people: what is sure of all pairs of them together."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from math import isnan, nan
+
+from scipy.special import stdtrit
+
+from zelo_ray.evaluation.agreement.differences import Difference
+from zelo_ray.evaluation.agreement.intervals import CONFIDENCE
+from zelo_ray.evaluation.agreement.pairs import WITH_TIES
+
+LEADING = (WITH_TIES, "agreement")
+"""The scale and the coefficient by which protocols are put in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """Every two protocols: those told apart, the greatest difference first, and the others.
+
+    ``unknown`` are those without an interval: of too few queries that both judged.
+    """
+
+    sure: list[Difference]
+    alike: list[Difference]
+    unknown: list[Difference]
+
+
+def told_apart(differences: Iterable[Difference]) -> Pairs:
+    """Sort pairs of protocols by what is known of them, each seen from the one that agrees more.
+
+    Of many pairs some would look apart by chance. So their 95% intervals are widened to 1 - 0.05 /
+    pairs (Bonferroni), in the ratio of Student's quantiles: samples of queries tell too little of
+    such rare ends.
+    """
+    every = [upward(one) for one in differences if (one.scale, one.coefficient) == LEADING]
+    known = [one for one in every if not isnan(one.low)]
+    sure = [one for one in known if one.difference > 0 and _lowest(one, len(known)) > 0]
+    return Pairs(
+        sorted(sure, key=lambda one: -one.difference),
+        [one for one in known if one not in sure],
+        [one for one in every if isnan(one.low)],
+    )
+
+
+def _lowest(one: Difference, pairs: int) -> float:
+    """The low end of a difference's widened interval."""
+    tail = (1 - CONFIDENCE) / 2
+    one_of_many, alone = (stdtrit(one.queries - 1, 1 - part) for part in (tail / pairs, tail))
+    return float(one.difference - (one.difference - one.low) * one_of_many / alone)
+
+
+def upward(one: Difference) -> Difference:
+    """The same difference, seen from the protocol that agrees more."""
+    if not one.difference < 0:
+        return one
+    return replace(
+        one,
+        rater_a=one.rater_b,
+        rater_b=one.rater_a,
+        value_a=one.value_b,
+        value_b=one.value_a,
+        difference=-one.difference,
+        low=-one.high,
+        high=-one.low,
+        relative=100 * -one.difference / one.value_a if one.value_a > 0 else nan,
+    )

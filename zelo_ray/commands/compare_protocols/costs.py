@@ -1,0 +1,153 @@
+"""What protocols cost: all rows of the ledger for the requests that each of them makes.
+
+A reply that two protocols ask for is paid once, and is part of what both cost: so a protocol's cost
+does not depend on which others ran, nor in what order. Nor does what it may still spend.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import nan
+
+from zelo_ray.engine.bookkeeping import money
+from zelo_ray.engine.ledger import Ledger, read_rows
+from zelo_ray.formats.pools import Limits, read_lines
+from zelo_ray.options import Options
+from zelo_ray.protocols import Replies, advance
+from zelo_ray.protocols import module as protocol_module
+from zelo_ray.records import Judge, Pool, Reply
+
+Lying = tuple[float, Sequence[str]]
+"""Of an open batch the US dollars that are reserved for it, and the keys of its requests."""
+
+
+@dataclass(slots=True)
+class Bill:
+    """What some requests cost: calls, US dollars, and the answers of unknown price besides."""
+
+    calls: int = 0
+    dollars: float = 0.0
+    unpriced: int = 0
+
+    def add(self, other: "Bill") -> None:
+        """Add another's."""
+        self.calls += other.calls
+        self.dollars += other.dollars
+        self.unpriced += other.unpriced
+
+    @property
+    def price(self) -> float:
+        """US dollars; NaN where not all are known."""
+        return nan if self.unpriced else self.dollars
+
+    @property
+    def told(self) -> str:
+        """The dollars, with a question mark for those that are not known besides."""
+        if not self.unpriced:
+            return money(self.dollars)
+        return f"{money(self.dollars)} + ?" if self.dollars else "?"
+
+
+class _Noting:
+    """Replies, and the keys of all that was asked for, found or not."""
+
+    def __init__(self, replies: Replies) -> None:
+        self._replies, self.keys = replies, dict[str, None]()
+
+    def has(self, key: str) -> bool:
+        self.keys[key] = None
+        return self._replies.has(key)
+
+    def read(self, keys: Sequence[str]) -> list[Reply]:
+        return self._replies.read(keys)
+
+
+def pools_in(file: str) -> Iterator[Pool]:
+    """The pools of a file; its bad lines are passed over."""
+    for line in read_lines(file, Limits()):
+        if line.pool:
+            yield line.pool
+
+
+def requests_of(
+    pools: Iterable[Pool], panel: Sequence[Judge], options: Options, replies: Replies
+) -> Iterator[tuple[str, list[str]]]:
+    """The query id of each pool, and the keys of all requests that a protocol makes about it.
+
+    What is not there counts as failed here, so that also what a run asked is found that was cut
+    off, and went on without some of its judges. It takes as long as the replies are many.
+    """
+    protocol = protocol_module(options.protocol)
+    absent = {judge.name: "not there" for judge in panel}
+    for pool in pools:
+        noting = _Noting(replies)
+        advance(protocol.rounds(pool, panel, options), noting, absent)
+        yield pool.query_id, list(noting.keys)
+
+
+@dataclass(slots=True)
+class _Rows:
+    """All rows of one request."""
+
+    dollars: float = 0.0
+    unpriced: int = 0
+    calls: dict[str, int] = field(default_factory=dict)
+    """by run, as each begins to count anew"""
+
+
+def bills_of(rows: Iterable[Reply], wanted: Iterable[str]) -> dict[str, Bill]:
+    """What each of some requests cost, by its key: every answer that was billed, used or not."""
+    found = {key: _Rows() for key in wanted}
+    for row in rows:
+        if one := found.get(row.key):
+            one.dollars += row.dollars or 0.0
+            one.unpriced += row.dollars is None
+            one.calls[row.run_id] = max(one.calls.get(row.run_id, 0), row.attempts)
+    return {
+        key: Bill(sum(one.calls.values()), one.dollars, one.unpriced) for key, one in found.items()
+    }
+
+
+def by_query(asked: Mapping[str, Sequence[str]], bills: Mapping[str, Bill]) -> dict[str, Bill]:
+    """What each query cost. A request that two queries share counts for the first of them.
+
+    Args:
+        asked: by query id, the keys of its requests.
+        bills: by key.
+    """
+    seen = set[str]()
+    found = {}
+    for query_id, keys in asked.items():
+        found[query_id] = Bill()
+        for key in keys:
+            if key not in seen:
+                seen.add(key)
+                found[query_id].add(bills[key])
+    return found
+
+
+def spent_on(
+    options: Options,
+    panel: Sequence[Judge],
+    ledger: Ledger,
+    pools: Iterable[Pool],
+    lying: Iterable[Lying],
+) -> float | None:
+    """US dollars of its own budget that a protocol has spent, over all runs; None without a budget.
+
+    A run takes over all open batches of its judges, and holds them against its budget. What is
+    reserved there for requests of other protocols is taken off, so it may be less than 0.
+    """
+    if options.max_usd is None:
+        return None
+    asked = requests_of(pools, panel, options, ledger)
+    own = {key for _, keys in asked for key in keys}
+    return spent(read_rows(options.books), own, lying)
+
+
+def spent(rows: Iterable[Reply], own: Collection[str], lying: Iterable[Lying] = ()) -> float:
+    """What requests of these keys cost, less what open batches hold for others."""
+    paid = sum(row.dollars or 0.0 for row in rows if row.key in own)
+    others = (
+        dollars * sum(key not in own for key in keys) / len(keys) for dollars, keys in lying if keys
+    )
+    return paid - sum(others)

@@ -1,0 +1,174 @@
+"""Protocols against people: on which items they say the same, and what a correct verdict costs."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import isfinite
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zelo_ray.commands.compare_protocols.costs import Bill
+from zelo_ray.commands.compare_protocols.outcome import Cost, Outcome, Trial
+from zelo_ray.commands.compare_protocols.people import Item
+from zelo_ray.evaluation.agreement import COEFFICIENTS, Ratings
+from zelo_ray.evaluation.agreement.counts import Floats
+from zelo_ray.evaluation.agreement.estimates import Estimate, estimate, quotient
+from zelo_ray.evaluation.agreement.pairs import (
+    A_BETTER,
+    A_OR_NOT,
+    B_BETTER,
+    DECIDED,
+    TIE,
+    WITH_TIES,
+    differ,
+    with_people,
+)
+from zelo_ray.formats.interchange.verdicts import HUMAN
+from zelo_ray.formats.results import read_table
+
+Words = NDArray[np.int16]
+
+_COEFFICIENTS = {name: COEFFICIENTS[name] for name in ("agreement", "alpha-nominal", "mcc")}
+_OF_AGREEMENT = {
+    "agreement": (WITH_TIES, "agreement"),
+    "alpha": (WITH_TIES, "alpha-nominal"),
+    "mcc": (A_OR_NOT, "mcc"),
+    "agreement_decided": (DECIDED, "agreement"),
+    "alpha_decided": (DECIDED, "alpha-nominal"),
+    "mcc_decided": (DECIDED, "mcc"),
+}
+"""By the name of a figure: the scale and the coefficient that it is."""
+FIGURES = (*_OF_AGREEMENT, "dollars", "calls", "dollars_per_correct", "calls_per_correct")
+"""What is told of a protocol, in this order."""
+_EQUAL = 1e-9
+"""Scores as near as this are equal: what rounding leaves of them."""
+
+
+def word(scores: Mapping[tuple[str, str], float], item: Item) -> int:
+    """Which of an item's documents has the higher score, or a tie; -1 where one has no score."""
+    pair = (item.doc_id_a, item.doc_id_b)
+    a, b = (scores.get((item.query_id, doc_id), np.nan) for doc_id in pair)
+    if not (isfinite(a) and isfinite(b)):
+        return -1
+    return TIE if abs(a - b) <= _EQUAL else A_BETTER if a > b else B_BETTER
+
+
+def words_of(out: str, items: Iterable[Item]) -> list[int]:
+    """A protocol's `word` on each item, from the scores that it left under a directory or URL."""
+    columns = ("query_id", "doc_id", "score")
+    table = read_table(out, "scores", columns)
+    query_ids, doc_ids, scores = (table[name].to_pylist() for name in columns)
+    known = dict(zip(zip(query_ids, doc_ids, strict=True), scores, strict=True))
+    return [word(known, item) for item in items]
+
+
+def measure(
+    items: Sequence[Item],
+    words: Mapping[str, Sequence[int]],
+    bills: Mapping[str, Mapping[str, Bill]],
+    together: Bill,
+    *,
+    resamples: int,
+    seed: int,
+) -> Outcome:
+    """Hold protocols against people, and their costs beside each other.
+
+    Args:
+        items: what people have a word on.
+        words: by protocol, its word on each item; -1 where it gave none.
+        bills: by protocol, what each query cost.
+        together: what was paid for all protocols.
+        resamples: how many samples of queries are drawn.
+        seed: all chance follows from it.
+    """
+    named, query = np.unique([item.query_id for item in items], return_inverse=True)
+    query_ids: list[str] = named.tolist()
+    said = np.array([[item.word for item in items], *words.values()], dtype=np.int16)
+    ratings = Ratings((HUMAN, *words), said, query.astype(np.int64), 3)
+    chance = {"resamples": resamples, "seed": seed}
+    differences = [
+        one
+        for one in differ(ratings, words, _COEFFICIENTS, **chance)
+        if (one.scale, one.coefficient) in _OF_AGREEMENT.values()
+    ]
+    outcome = Outcome([], [], differences, together)
+    agreed = _agreement(ratings, chance)
+    for row, name in enumerate(words, start=1):
+        billed = [bills[name].get(query_id, Bill()) for query_id in query_ids]
+        costs = [*_by_query(ratings, row, query_ids, billed)]
+        right = np.array([float(cost.correct) for cost in costs])
+        figures = agreed[name] | _costs(billed, right, chance)
+        outcome.trials.append(_trial(said[[0, row]], name, costs, billed, figures))
+        outcome.costs += costs
+    return outcome
+
+
+def _by_query(
+    ratings: Ratings, row: int, query_ids: Sequence[str], bills: Sequence[Bill]
+) -> Iterator[Cost]:
+    """What a protocol got for its money, query by query."""
+    human, said = ratings.grades[[0, row]]
+    columns = (
+        np.bincount(ratings.queries, each, len(query_ids)).astype(np.int64).tolist()
+        for each in (np.ones(len(said)), said >= 0, said == human)
+    )
+    for query_id, bill, *counts in zip(query_ids, bills, *columns, strict=True):
+        yield Cost(ratings.raters[row], query_id, bill.calls, bill.price, *counts)
+
+
+def _trial(
+    said: Words,
+    name: str,
+    costs: Sequence[Cost],
+    bills: Sequence[Bill],
+    figures: Mapping[str, Estimate],
+) -> Trial:
+    """One protocol's row; ``said`` are the people's words and its own, [2, items]."""
+    decided = (said >= 0).all(axis=0) & (said != TIE).all(axis=0)
+    total = Bill()
+    for bill in bills:
+        total.add(bill)
+    return Trial(
+        protocol=name,
+        items=said.shape[1],
+        judged=sum(cost.judged for cost in costs),
+        correct=sum(cost.correct for cost in costs),
+        decided=int(decided.sum()),
+        decided_correct=int((said[0] == said[1])[decided].sum()),
+        queries=sum(cost.judged > 0 for cost in costs),
+        bill=total,
+        figures={each: figures[each] for each in FIGURES},
+    )
+
+
+def _agreement(ratings: Ratings, chance: Mapping[str, int]) -> dict[str, dict[str, Estimate]]:
+    """By protocol, the figures of `_OF_AGREEMENT`."""
+    found = {
+        (one.rater_b, one.scale, one.coefficient): Estimate(
+            one.value, one.low, one.high, one.queries
+        )
+        for one in with_people(ratings, _COEFFICIENTS, **chance)
+    }
+    return {
+        protocol: {name: found[protocol, *of] for name, of in _OF_AGREEMENT.items()}
+        for protocol in ratings.raters[1:]
+    }
+
+
+def _costs(
+    bills: Sequence[Bill], correct: Floats, chance: Mapping[str, int]
+) -> dict[str, Estimate]:
+    """What all was, and what a correct verdict was, in dollars and in calls."""
+    every = np.ones(len(bills), np.bool_)  # a query that nothing was right of cost all the same
+    found = {}
+    for name, spent in (
+        ("dollars", [bill.price for bill in bills]),
+        ("calls", [float(bill.calls) for bill in bills]),
+    ):
+        table = np.stack([np.array(spent), correct], axis=1)
+        found[name] = estimate(table, every, _first, chance)
+        found[f"{name}_per_correct"] = estimate(table, every, quotient, chance)
+    return found
+
+
+def _first(sums: Floats) -> Floats:
+    return sums[..., 0]

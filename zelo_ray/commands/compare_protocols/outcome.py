@@ -1,0 +1,90 @@
+"""The nouns of a comparison of protocols: what each came to, and all of them together."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import inf, isnan
+from typing import Literal
+
+from zelo_ray.commands.compare_protocols.costs import Bill
+from zelo_ray.evaluation.agreement.differences import Difference
+from zelo_ray.evaluation.agreement.estimates import Estimate
+
+Unit = Literal["dollars", "calls"]
+"""What a protocol's cost is told in: calls where dollars are not known, or all is free."""
+_MOST = 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What came of one protocol.
+
+    ``correct`` are the judged items on which it says what people say, ``decided`` those on which
+    neither says tie. ``figures`` are by name, as in `measured.FIGURES`.
+    """
+
+    protocol: str
+    items: int
+    judged: int
+    correct: int
+    decided: int
+    decided_correct: int
+    queries: int
+    """that have judged items"""
+    bill: Bill
+    figures: Mapping[str, Estimate]
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether it judged so few of the items that its figures may be of easier ones."""
+        return self.judged < _MOST * self.items
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a protocol asked of one query, and what it got for it; NaN for unknown dollars."""
+
+    protocol: str
+    query_id: str
+    calls: int
+    dollars: float
+    items: int
+    judged: int
+    correct: int
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a comparison came to.
+
+    ``together`` is what was paid for all protocols: less than the sum, where they share replies.
+    ``paid`` is all that the ledger holds, also for what is not compared here. ``differences`` are
+    of agreement with people, on the items that all of a pair judged.
+    """
+
+    trials: list[Trial]
+    costs: list[Cost]
+    differences: list[Difference]
+    together: Bill
+    paid: Bill = field(default_factory=Bill)
+    notes: list[str] = field(default_factory=list)
+    complete: bool = True
+
+    @property
+    def unit(self) -> Unit:
+        """What costs can be told in."""
+        bills = [trial.bill for trial in self.trials]
+        known = not any(bill.unpriced for bill in bills) and any(bill.dollars for bill in bills)
+        return "dollars" if known else "calls"
+
+    @property
+    def standing(self) -> list[Trial]:
+        """The trials by agreement with people, the closest first; by name where it is equal.
+
+        Those that judged a part of the items come after the others.
+        """
+        return sorted(self.trials, key=_place)
+
+
+def _place(trial: Trial) -> tuple[bool, float, str]:
+    value = trial.figures["agreement"].value
+    return trial.is_partial, inf if isnan(value) else -value, trial.protocol

@@ -1,0 +1,117 @@
+"""What people say of pairs of documents: their votes, or the grades that they gave."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from statistics import fmean
+
+import pyarrow as pa
+
+from zelo_ray.evaluation.agreement.pairs import A_BETTER, B_BETTER, first_named, word_ratings
+from zelo_ray.evaluation.agreement.votes import ballots, words
+from zelo_ray.formats.interchange import verdicts
+from zelo_ray.formats.interchange.scales import preferences
+from zelo_ray.formats.pools import InputError
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A pair of documents on which people have a word, as in `agreement.pairs`."""
+
+    query_id: str
+    doc_id_a: str
+    doc_id_b: str
+    word: int
+
+
+@dataclass(frozen=True, slots=True)
+class People:
+    """What people said, by query id: a word on pairs of documents, or a grade for each document.
+
+    Of the two, one is empty.
+    """
+
+    words: Mapping[str, Mapping[tuple[str, str], int]]
+    grades: Mapping[str, Mapping[str, float]]
+
+    @property
+    def kind(self) -> str:
+        """What they gave."""
+        return "votes" if self.words else "grades"
+
+    @property
+    def query_ids(self) -> set[str]:
+        """The queries of which they said anything."""
+        return set(self.words) | set(self.grades)
+
+    @property
+    def said(self) -> int:
+        """On how many pairs they voted, or how many documents they graded."""
+        return sum(map(len, (self.words or self.grades).values()))
+
+    def knows(self, query_id: str, doc_ids: Sequence[str]) -> int:
+        """How many of these they said of a query's documents."""
+        there = set(doc_ids)
+        pairs = self.words.get(query_id, {})
+        graded = there.intersection(self.grades.get(query_id, ()))
+        return sum(there.issuperset(pair) for pair in pairs) + len(graded)
+
+    def items(self, query_id: str, doc_ids: Sequence[str]) -> Iterator[Item]:
+        """The pairs of a query's documents on which they have a word.
+
+        Of grades it is the greater one, A is the document that comes first in the pool, and equal
+        grades are no word.
+        """
+        there = set(doc_ids)
+        for pair, word in self.words.get(query_id, {}).items():
+            if there.issuperset(pair):
+                yield Item(query_id, *pair, word)
+        grades = self.grades.get(query_id, {})
+        for a, b in combinations([each for each in doc_ids if each in grades], 2):
+            if grades[a] != grades[b]:
+                yield Item(query_id, a, b, A_BETTER if grades[a] > grades[b] else B_BETTER)
+
+
+def read_people(url: str, pattern: str | None = None, turn: int | None = None) -> People:
+    """What people say, from a file: votes on pairs, grades by row, or qrels of any kind.
+
+    Several people's votes on a pair are one word, as `agree` has it; of several grades of a
+    document it is the mean.
+
+    Args:
+        url: where it is.
+        pattern: of the people those whose name fits it alone.
+        turn: of FastChat's rows those of this turn alone.
+
+    Raises:
+        InputError: it is of no known kind, something in it is wrong, it says nothing, or it has no
+            turns to choose from.
+    """
+    part = verdicts.read_people(url, pattern, turn)
+    if turn is not None and not part.turned:
+        raise InputError(f"{url}: {verdicts.NO_TURN}")
+    if not len(part.table):
+        raise InputError(f"{url}: holds no judgment of people")
+    return People(_words(preferences(part)), {}) if part.votes else People({}, _grades(part.table))
+
+
+def _words(votes: pa.Table) -> dict[str, dict[tuple[str, str], int]]:
+    cast = ballots(votes)
+    turn = first_named(cast, votes)
+    [said] = word_ratings(cast, words(cast), turn).grades.tolist()
+    doc_ids = sorted({*votes["doc_id_a"].to_pylist(), *votes["doc_id_b"].to_pylist()})
+    found: dict[str, dict[tuple[str, str], int]] = {}
+    for (query, *places), way, word in zip(cast.pairs.tolist(), turn.tolist(), said, strict=True):
+        a, b = [doc_ids[place - 1] for place in places][::way]
+        found.setdefault(cast.query_ids[query], {})[a, b] = word
+    return found
+
+
+def _grades(table: pa.Table) -> dict[str, dict[str, float]]:
+    found: dict[str, dict[str, list[float]]] = {}
+    for row in table.select(["query_id", "doc_id", "grade"]).to_pylist():
+        found.setdefault(row["query_id"], {}).setdefault(row["doc_id"], []).append(row["grade"])
+    return {
+        query_id: {doc_id: fmean(each) for doc_id, each in grades.items()}
+        for query_id, grades in found.items()
+    }

@@ -1,0 +1,208 @@
+"""What ``--dry-run`` and a pilot print: an estimate for a person, in lines of 100 characters."""
+
+import math
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from tempfile import TemporaryDirectory
+
+from zelo_ray.engine.batch.parts import Parts, in_doubt
+from zelo_ray.engine.bookkeeping import ledger_of, maybe_billed, money, retried
+from zelo_ray.engine.estimate import Estimate, Forecast, Spread, estimate
+from zelo_ray.engine.humans import human_grades
+from zelo_ray.engine.ledger import told_damage
+from zelo_ray.engine.sample_input import Survey
+from zelo_ray.engine.waves import waves
+from zelo_ray.formats.pools import InputError, Limits, find_shards, read_lines
+from zelo_ray.formats.sessions import join_sessions
+from zelo_ray.formats.wording import counted
+from zelo_ray.options import Options
+from zelo_ray.protocols import module as protocol_module
+from zelo_ray.providers import panel_of
+
+
+def preview(options: Options, environ: Mapping[str, str]) -> list[str]:
+    """What the job of these options is still to take. It makes no call and writes nothing.
+
+    Raises:
+        InputError, OptionError, PanelError: as `annotate` would.
+    """
+    estimated, notes = _estimated(options, environ)
+    return [*lines(estimated), *notes]
+
+
+def previews(each: Mapping[str, Options], environ: Mapping[str, str]) -> Iterator[str]:
+    """The same for several protocols, by name, and what they take together."""
+    every = []
+    for name, options in each.items():
+        estimated, notes = _estimated(options, environ)
+        every.append(estimated)
+        yield from (name, *lines(estimated, pilot=False), *notes, "")
+    left = sum(one.left for estimated in every for one in estimated.forecasts)
+    sums = [each.dollars(each.mode) for each in every]
+    low, expected, high = (
+        money(sum(getattr(one, name) for one in sums)) for name in ("low", "expected", "high")
+    )
+    more = " + ?" if any(estimated.unpriced for estimated in every) else ""
+    yield from _wrapped(
+        f"All {len(every):,} protocols together: {left:,} requests are left to ask, for "
+        f"{expected}{more} ({low} to {high}); what several of them ask for is paid once, and "
+        "counted for each here."
+    )
+
+
+def _estimated(options: Options, environ: Mapping[str, str]) -> tuple[Estimate, list[str]]:
+    human_grades(options)
+    panel = panel_of(options, environ, keys=False)
+    ledger = ledger_of(options, panel)
+    survey = Survey(panel, options, ledger)
+    seen, shards = set[str](), find_shards(options.inputs, options.out)
+    with TemporaryDirectory() as folder:
+        joined = join_sessions(shards, folder) if options.blocks == "session" else None
+        bad = joined.rejected if joined else 0
+        for shard in [joined.path] if joined else shards:
+            for line in read_lines(shard, Limits()):
+                if line.pool is None or line.pool.query_id in seen:
+                    bad += 1
+                    continue
+                seen.add(line.pool.query_id)
+                survey.add(line.pool)
+    if not survey.pools:
+        raise InputError("the input holds no pool")
+    notes = [f"{counted(bad, 'bad input line')} would be set aside."] if bad else []
+    if ledger.damaged:
+        notes += _wrapped(told_damage(ledger.damaged))
+    if protocol_module(options.protocol).ROUNDS != 1:
+        notes += _wrapped(
+            f"What {options.protocol} asks later follows from its first replies. Without any it is "
+            "taken to be as long as the first questions; and it may come to an end early."
+        )
+    if lying := sum(part.requests for part in Parts(options.books) if part.is_open):
+        notes.append(f"{lying:,} of the requests that are left lie in batches already.")
+    return estimate(survey, retry=retried(options), maybe=in_doubt(options.books)), notes
+
+
+def lines(estimate: Estimate, *, pilot: bool = True) -> list[str]:
+    """The estimate as plain text: requests, tokens and hours, then dollars, then what to know.
+
+    Args:
+        estimate: of a job.
+        pilot: whether a pilot can be had, and is worth a hint.
+    """
+    each, modes = estimate.forecasts, _modes(estimate)
+    left, planned = sum(one.left for one in each), sum(one.planned for one in each)
+    heads = [head for mode in modes for head in (f"{mode}: low", "expected", "high")]
+    sums = [_amounts(estimate.dollars(mode)) for mode in modes]
+    more = "+?" if estimate.unpriced else ""
+    about = "" if all(one.exact for one in each) else "about "
+    asked = (
+        f"{about}{left:,} of {planned:,} requests about {estimate.pools:,} queries are left to ask"
+    )
+    return [
+        f"{asked}; {money(estimate.spent)}{' + ?' if estimate.unknown else ''} spent so far",
+        "",
+        _row("still to ask", "requests", "answered", "tokens in", "tokens out", "online"),
+        *(_work(one.judge, [one]) for one in each),
+        _work("together", each),
+        "",
+        _row("US dollars", *heads),
+        *(_row(one.judge, *(cell for mode in modes for cell in _bill(one, mode))) for one in each),
+        _row("together", *(cell + more for amounts in sums for cell in amounts)),
+        "",
+        *(line for note in _notes(estimate, pilot=pilot) for line in _wrapped(note)),
+    ]
+
+
+def _modes(estimate: Estimate) -> list[str]:
+    return ["online", "batch"] if any(one.has_batch for one in estimate.forecasts) else ["online"]
+
+
+def _row(name: str, *cells: str) -> str:
+    clipped = name if len(name) <= 33 else f"{name[:32]}…"
+    return f"{clipped:34}" + "".join(f"{cell:>11}" for cell in cells)
+
+
+def _work(name: str, forecasts: Sequence[Forecast]) -> str:
+    """A row of the first table; judges are asked side by side."""
+    hours, guessed = max(((one.hours or 0.0, one.guessed) for one in forecasts), default=(0, False))
+    known = any(one.hours is not None for one in forecasts)
+    return _row(
+        name,
+        f"{sum(one.left for one in forecasts):,}",
+        ("" if all(one.exact for one in forecasts) else "~")
+        + f"{sum(one.answered for one in forecasts):,}",
+        _count(sum(one.input_tokens for one in forecasts)),
+        _count(sum(one.output_tokens for one in forecasts)),
+        f"{'~' if guessed else ''}{max(hours, 0.1 if hours else 0):,.1f} h" if known else "-",
+    )
+
+
+def _bill(forecast: Forecast, mode: str) -> list[str]:
+    spread = forecast.batch if mode == "batch" else forecast.online
+    mark = "*" if mode == "batch" and not forecast.has_batch else ""
+    return [cell + mark for cell in _amounts(spread)] if spread else ["?", "?", "?"]
+
+
+def _amounts(spread: Spread) -> list[str]:
+    return [money(spread.low), money(spread.expected), money(spread.high)]
+
+
+def _count(tokens: float) -> str:
+    for unit, name in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if tokens >= unit:
+            return f"{tokens / unit:,.1f}{name}"
+    return f"{tokens:.0f}"
+
+
+def _wrapped(note: str) -> list[str]:
+    return textwrap.wrap(note, 100, break_long_words=False, break_on_hyphens=False)
+
+
+def _notes(estimate: Estimate, *, pilot: bool) -> Iterable[str]:
+    """What the marks mean, what the figures rest on, and what to do."""
+    each = [one for one in estimate.forecasts if one.left]
+    if replies := sum(one.replies for one in each):
+        yield (
+            f"Tokens are as {replies:,} replies used them; low and high lie two standard errors "
+            "away, at least 5%."
+        )
+    if names := ", ".join(one.judge for one in each if one.input_tokens and not one.replies):
+        hint = " --pilot 20 asks about 20 queries only, and measures both." if pilot else ""
+        yield (
+            f"No reply yet of {names}: 1 token for 4 bytes of prompt and 250 for an answer are "
+            f"assumed.{hint}"
+        )
+    if unpriced := estimate.unpriced:
+        yield (
+            "? is a price that is unknown. Give it in the config file, in dollars for a million "
+            f'tokens, such as prices: {{"{unpriced[0]}": {{input: 0.10, output: 0.50}}}}'
+        )
+    if not all(one.exact for one in estimate.forecasts):
+        yield "~ answered is an estimate, from a sample of the queries."
+    if guessed := [one.judge for one in each if one.guessed]:
+        yield (
+            "~ is at cautious limits, until the server tells its own. Give the account's in the "
+            f'config file, such as limits: {{"{guessed[0]}": {{rpm: 5000, tpm: 2000000}}}}'
+        )
+    if any(one.has_batch for one in each):
+        lack = "" if all(one.has_batch for one in each) else " * has no batch API: asked online."
+        yield f"Batches may take up to 24 hours.{lack}"
+    if estimate.maybe:
+        counts = "" if estimate.max_usd is None else " It counts as spent."
+        yield f"{maybe_billed(estimate.maybe).capitalize()}.{counts}"
+    if estimate.max_usd is not None:
+        cost, spent = estimate.dollars(estimate.mode), estimate.spent + estimate.maybe
+        enough = spent + cost.high <= estimate.max_usd
+        surely = "will" if spent + cost.low > estimate.max_usd else "may"
+        word = "is enough" if enough else f"{surely} stop the run before its end"
+        yield f"--max-usd {estimate.max_usd:g} {word}."
+        if estimate.mode == "batch" and estimate.held.first:
+            yield _rounds(estimate, estimate.max_usd - spent, spent)
+
+
+def _rounds(estimate: Estimate, room: float, spent: float) -> str:
+    """How many rounds of batches the cap takes: as much is held as answers may cost at most."""
+    times = waves(room, estimate.dollars("batch").expected, estimate.held)
+    told = f"takes about {counted(times, 'round')} of them" if times else "does not buy them all"
+    one = money(math.ceil(100 * (spent + estimate.held.first)) / 100)
+    more = "" if times == 1 else f", one after another; {one} takes one"
+    return f"Batches hold as much as they may cost at most: this cap {told}{more}."

@@ -1,0 +1,195 @@
+"""Fill the ledger through providers' batch APIs: cheaper, and hours later.
+
+Requests are gathered into parts. A part's record is durable before its batch is created and names
+the batch right after; so a run that was killed adopts what it finds at the provider, and submits
+nothing twice. Results of a batch that has ended, in whatever way, go into the ledger; what is then
+still missing is planned anew.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from zelo_ray.engine.batch.harvest import Harvester
+from zelo_ray.engine.batch.state import Line, Station
+from zelo_ray.engine.batch.submit import Sender
+from zelo_ray.engine.bookkeeping import Books, Tally
+from zelo_ray.engine.budget import Till
+from zelo_ray.engine.gate import Estimates, Purse
+from zelo_ray.engine.ledger import Ledger, LedgerError, read_rows
+from zelo_ray.options import Limit, Options
+from zelo_ray.protocols import Progress
+from zelo_ray.protocols import module as protocol_module
+from zelo_ray.providers import Batches, Fatal, PanelError, Settings, find_key
+from zelo_ray.providers import module as provider_module
+from zelo_ray.records import Judge, Pool
+
+
+def in_batches(judge: Judge, options: Options) -> bool:
+    """Whether a judge's requests travel in batches; else it is asked online."""
+    known = provider_module(judge.provider).BATCH is not None
+    return options.mode == "batch" and known and not judge.base_url
+
+
+def connect(
+    judge: Judge, variables: Mapping[str, str], environ: Mapping[str, str], timeout: float = 120.0
+) -> Batches:
+    """The batch API of a judge's provider.
+
+    Args:
+        judge: the judge.
+        variables: by judge: the variable that holds its key, if not its provider's usual one.
+        environ: where keys are found.
+        timeout: seconds that one call may take.
+
+    Raises:
+        PanelError: there is no key.
+    """
+    key = find_key(judge, variables, environ)
+    try:
+        return provider_module(judge.provider).connect_batches(Settings(key, None, timeout))
+    except Fatal as fatal:
+        raise PanelError(str(fatal)) from None
+
+
+class Batcher:
+    """Asks the judges of one provider through its batch API.
+
+    Args:
+        options: the job's options.
+        panel: the whole panel, as protocols must know it.
+        judges: those of the panel to ask, all of one provider.
+        ledger: open for writing.
+        environ: where keys are found.
+        run_id: the run that pays.
+        till: who keeps the budget, if there is one.
+        absent: judges of the panel that were lost before, with the reason.
+
+    Raises:
+        PanelError: there is no key.
+    """
+
+    def __init__(
+        self,
+        options: Options,
+        panel: Sequence[Judge],
+        judges: Sequence[Judge],
+        *,
+        ledger: Ledger,
+        environ: Mapping[str, str],
+        run_id: str,
+        till: Till | None = None,
+        absent: Mapping[str, str] | None = None,
+    ) -> None:
+        self._options, self._panel, self._ledger = options, panel, ledger
+        self._absent = absent or {}
+        self._protocol = protocol_module(options.protocol)
+        lines = [_line(judge, options, environ) for judge in judges]
+        books = Books(ledger, run_id, options.prices)
+        # When this comes back from the dead, it is the same spender, who has spent what it had.
+        spender, names = f"{run_id} {' '.join(j.name for j in judges)}", {j.name for j in judges}
+        rows = read_rows(options.books) if till else ()
+        spent = sum(r.dollars or 0.0 for r in rows if r.run_id == run_id and r.judge in names)
+        self._station = Station(options, lines, books, Purse(spender, till, spent))
+        self._sender = Sender(self._station, ledger, run_id)
+        self._harvester = Harvester(self._station, ledger, self._protocol)
+
+    @property
+    def tallies(self) -> dict[str, Tally]:
+        """Each judge's figures so far."""
+        for line in self._station.lines.values():
+            line.tally.batched = sum(part.requests for part in line.open.values())
+        return {name: line.tally for name, line in self._station.lines.items()}
+
+    @property
+    def stopped(self) -> str:
+        """Why the run goes on no more; empty while it does."""
+        return self._station.stopped
+
+    @property
+    def lost(self) -> dict[str, str]:
+        """Judges that are asked nothing more, with the reason."""
+        return {name: line.lost for name, line in self._station.lines.items() if line.lost}
+
+    def stop(self, reason: str) -> None:
+        """Submit nothing more and wait for nothing; batches stay at the provider."""
+        self._station.stop(reason)
+
+    def lose(self, name: str, reason: str) -> None:
+        """Ask a judge nothing more. The run stops, unless it may go on without one."""
+        self._station.lose(name, reason)
+
+    async def tell(self) -> None:
+        """Tell the till what is spent and held."""
+        await self._station.purse.tell()
+
+    async def run(self, pools: Callable[[], Iterable[Pool]]) -> None:
+        """Submit and collect until nothing is missing that these judges can answer, or stopped.
+
+        Args:
+            pools: gives all pools anew at each call.
+        """
+        station, watching = self._station, list[asyncio.Task[None]]()
+        try:
+            await self._sender.adopt()
+            lines = station.lines.values()
+            watching = [asyncio.create_task(self._harvester.watch(line)) for line in lines]
+            while not station.stopped:
+                waited = bool(station.open)
+                submitted = await self._plan(pools)
+                await station.wait_until(lambda: not station.open)
+                if not (submitted or waited):
+                    break
+        except LedgerError as error:
+            station.stop(str(error))
+        finally:
+            for task in watching:
+                task.cancel()
+            await asyncio.gather(*watching, return_exceptions=True)
+            for line in station.lines.values():
+                for spool in line.spools.values():
+                    spool.file.close()
+                await line.client.aclose()
+
+    async def _plan(self, pools: Callable[[], Iterable[Pool]]) -> int:
+        """Submit all that is missing and not on its way; how many requests that were.
+
+        What needs no call is counted anew each time, as each gets further.
+        """
+        submitted, lines = 0, self._station.lines
+        passed = {name: Tally() for name in lines}
+        # What comes home meanwhile is asked again with all else that is then missing, in one batch.
+        away = {name: frozenset(line.asked) for name, line in lines.items()}
+        each = iter(pools())
+        while not self.stopped and (pool := await asyncio.to_thread(next, each, None)):
+            progress = Progress(self._protocol.rounds(pool, self._panel, self._options))
+            step = await asyncio.to_thread(progress.step, self._ledger, self._absent)
+            for request in step.missing:
+                line = lines.get(request.judge.name)
+                known = (away[request.judge.name], line.asked) if line else ()
+                if line and not line.lost and not any(request.key in keys for keys in known):
+                    submitted += await self._sender.spool(line, request)
+            planned = self._protocol.count(pool, self._panel, self._options)
+            heard = progress.heard()
+            for name, line in lines.items():
+                own = sum(map(self._ledger.own, set(heard.get(name, ()))))
+                passed[name].pass_over(name, planned[name], own, step)
+                line.tally.known = max(line.tally.known, passed[name].known)
+                line.tally.spared = max(line.tally.spared, passed[name].spared)
+        for line in lines.values():
+            await self._sender.flush(line)
+        return submitted
+
+
+def _line(judge: Judge, options: Options, environ: Mapping[str, str]) -> Line:
+    limits = provider_module(judge.provider).BATCH
+    if limits is None:
+        raise PanelError(f"{judge.name}: its provider has no batches")
+    room = options.limits.get(judge.name, Limit()).enqueued_tokens
+    return Line(
+        judge=judge,
+        client=connect(judge, options.api_key_env, environ, options.timeout),
+        limits=limits,
+        estimates=Estimates(judge),
+        given_room=room,
+        room=room,
+    )

@@ -1,0 +1,177 @@
+"""Collect what batches hold: look ever less often, and keep the results of those that ended."""
+
+import asyncio
+import time
+from collections import defaultdict
+from collections.abc import AsyncIterator
+
+from zelo_ray.engine.batch.parts import Part
+from zelo_ray.engine.batch.state import Line, Station
+from zelo_ray.engine.bookkeeping import checked, excess, name_of
+from zelo_ray.engine.budget import NOTHING
+from zelo_ray.engine.ledger import Ledger, LedgerError
+from zelo_ray.protocols import PROTOCOLS, RANKERS, Module, module
+from zelo_ray.providers import Batch, Fatal, Outcome, Refused, Retry
+from zelo_ray.records import Answer, Usage
+
+_FIRST_LOOK = 2.0  # seconds; each further wait is half as long again
+AT_ONCE = 500  # results that are kept together
+_FULL_TRIES, _LONGEST_FULL = 2, 600.0  # refusals at one size, and seconds between them
+_BARREN = 3  # batches of a judge in a row that brought nothing: a fourth will not either
+
+
+class Harvester:
+    """Watches the open batches of all judges."""
+
+    def __init__(self, station: Station, ledger: Ledger, protocol: Module) -> None:
+        self._station, self._ledger = station, ledger
+        modules = [module(name) for name in {**RANKERS, **PROTOCOLS}] + [protocol]  # it may adopt
+        self._verdicts = {verdict.__name__: verdict for m in modules for verdict in m.VERDICTS}
+        self._spent: dict[str, float] = defaultdict(float)
+        self._prompts: dict[str, list[int]] = defaultdict(list)
+
+    async def watch(self, line: Line) -> None:
+        """Look at the judge's batches until nothing can come of them; harvest what has ended."""
+        station, longest = self._station, self._station.options.batch_poll
+        wait = first = min(_FIRST_LOOK, longest)
+        while not station.stopped:  # also for a judge that is lost: a batch may be on its way
+            await station.rest(wait)
+            wait = min(1.5 * wait, longest)
+            for part in list(line.open.values()):
+                if station.stopped:
+                    return
+                if await self._look(line, part):
+                    wait = first
+            await station.tell()
+
+    async def _look(self, line: Line, part: Part) -> bool:
+        """Look at one batch, and harvest it if it has ended; whether it had."""
+        try:
+            batch = await line.client.look(part.batch)
+            if batch.ended:
+                await self._harvest(line, part, batch)
+                return True
+        except Retry as trouble:
+            line.tally.retry(str(trouble))
+        except (Refused, Fatal) as error:
+            line.open.pop(part.mark)  # its record stays open for a later run
+            way = f"if the batch is gone for good, remove batches/{part.mark}.json and run again"
+            self._station.lose(line.judge.name, f"{error}; {way}")
+        except LedgerError as error:
+            self._station.stop(str(error))
+        except Exception as error:  # noqa: BLE001 - it may hold a key or a prompt: name it only
+            self._station.stop(f"{line.judge.name}: unexpected {name_of(error)}")
+        return False
+
+    async def _harvest(self, line: Line, part: Part, batch: Batch) -> None:
+        """Keep all that a batch that has ended holds, and close its part.
+
+        Raises:
+            Retry: the results broke off; what came is kept, and comes but once.
+        """
+        keys, kept = set(part.keys), self._station.kept.setdefault(batch.id, set())
+        fatal, foreign, why = "", 0, f"the batch ended ({batch.state}) without an answer"
+        try:
+            async for results in _in_blocks(line.client.results(batch.id)):
+                mine = [(key, each) for key, each in results if key in keys and key not in kept]
+                foreign += sum(key not in keys for key, _ in results)
+                await asyncio.gather(*(self._take(line, part, key, each) for key, each in mine))
+                kept.update(key for key, _ in mine)
+                fatal = next((str(each) for _, each in mine if isinstance(each, Fatal)), fatal)
+                if self._ledger.exhausted:
+                    self._station.stop("the disk of the output directory is full; make room")
+                    return
+        except Refused as gone:  # the provider has dropped the results, and was paid for them
+            why = str(gone)
+            part.lost = part.dollars * len(keys - kept) / part.requests
+        if not kept and (foreign or part.candidates):
+            await self._give_up(line, part)
+            return
+        if batch.full:
+            self._make_room(line, part)
+        else:
+            if kept and line.room is not None:
+                line.full, line.room = 0, min(line.given_room or 2 * line.room, 2 * line.room)
+            lacking = Retry(f"{why}: {batch.reason}" if batch.reason else why)
+            await asyncio.gather(*(self._take(line, part, key, lacking) for key in keys - kept))
+            line.barren = 0 if kept else line.barren + 1
+        spent, prompts = self._spent.pop(batch.id, 0.0), self._prompts.pop(batch.id, [])
+        share = len(prompts) / part.requests
+        line.estimates.learn_prompts(part.opening, prompts, part.bound * share)
+        await self._station.close(line, part, "harvested", spent)
+        del self._station.kept[batch.id]
+        if fatal or line.barren >= _BARREN:
+            why = f"{line.judge.name}: {_BARREN} batches brought nothing: {batch.reason or why}"
+            self._station.lose(line.judge.name, fatal or why)
+        elif self._station.purse.capped and spent > part.dollars + NOTHING:
+            self._station.lose(
+                line.judge.name, f"{line.judge.name}: {excess('a batch', spent, part.dollars)}"
+            )
+
+    def _make_room(self, line: Line, part: Part) -> None:
+        """A batch was refused because too many tokens are enqueued, be they ours or others'."""
+        if others := line.enqueued - part.tokens:
+            line.room = others
+            return
+        line.full += 1
+        if line.full % _FULL_TRIES == 0:
+            line.room = max(1, part.tokens // 2)
+        wait = min(_LONGEST_FULL, self._station.options.batch_poll * 2.0 ** min(line.full - 1, 10))
+        line.full_until = time.monotonic() + wait
+
+    async def _give_up(self, line: Line, part: Part) -> None:
+        """The batch that was taken for this part's is another program's: try the next, if any."""
+        if part.candidates:
+            await self._station.enter(line, part, part.candidates.pop(0))
+        else:
+            await self._station.close(line, part, "void")
+
+    async def _take(self, line: Line, part: Part, key: str, outcome: Outcome) -> None:
+        """Keep one result; what may come better next time only if it was billed."""
+        if isinstance(outcome, Fatal):
+            return
+        options = self._station.options
+        line.tries[key] += 1
+        final = billed = True
+        if isinstance(outcome, Answer):
+            answer = checked(self._verdicts.get(part.verdict), outcome)
+            final = answer.status != "invalid" or line.reasks[key] >= options.reasks
+            line.reasks[key] += not final
+            cut = answer.status == "truncated"
+            if cut and 0 < part.limit < (line.judge.options.get("max_output_tokens") or 0):
+                final = False  # the limit was ours, and it is asked again with the judge's own
+            line.estimates.learn(part.size / part.requests, answer.usage, part.verdict, cut=cut)
+            self._prompts[part.batch].append(answer.usage.input_tokens)
+        elif isinstance(outcome, Refused):
+            answer = Answer(outcome.status, "", Usage(), reason=str(outcome))
+        else:
+            final, billed = line.tries[key] >= options.attempts, outcome.billed is not None
+            answer = Answer("failed", "", outcome.billed or Usage(), reason=str(outcome))
+            if not final:
+                line.tally.retry(answer.reason)
+        if final or billed:
+            spent = await self._station.books.keep(
+                *(key, line.judge, answer, line.tally),
+                attempts=line.tries[key],
+                final=final,
+                batch=part.batch,
+                limit=part.limit,
+            )
+            likely = part.dollars / part.requests
+            # not in one statement with the await: others add to it meanwhile
+            self._spent[part.batch] += likely if spent is None else spent
+        if final:
+            line.tally.end(answer.status, answer.reason)
+
+
+async def _in_blocks(
+    results: AsyncIterator[tuple[str, Outcome]],
+) -> AsyncIterator[list[tuple[str, Outcome]]]:
+    block: list[tuple[str, Outcome]] = []
+    async for result in results:
+        block.append(result)
+        if len(block) >= AT_ONCE:
+            yield block
+            block = []
+    if block:
+        yield block

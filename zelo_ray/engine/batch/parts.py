@@ -1,0 +1,131 @@
+"""What was sent away in batches: a durable record of each, written before the batch exists.
+
+The records are JSON objects in the folder ``batches`` of an output directory or URL.
+"""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field, fields
+from typing import Literal, get_args
+
+import fsspec
+import orjson
+
+from zelo_ray.engine.durable import keep_file
+from zelo_ray.engine.exposure import exposed
+from zelo_ray.engine.ledger import LedgerError
+
+FOLDER = "batches"
+State = Literal["intended", "submitted", "harvested", "void"]
+"""``intended``: the batch may or may not exist; ``void``: it never came to be, or was another's."""
+
+
+@dataclass(slots=True)
+class Part:
+    """Requests that travel in one batch.
+
+    ``mark`` is what the batch is known by at its provider; ``verdict`` names the model that answers
+    must satisfy; ``keys`` are the requests'. ``tokens`` and ``dollars`` are what was reserved,
+    ``size`` the bytes of the prompts, ``intended_at`` seconds since 1970.
+    ``candidates`` are batches that may be this one, where a provider keeps no mark;
+    ``key_variable`` is where the judge's key is found, if not in its provider's usual variable.
+    ``opening`` is what their prompts begin with (0: they differ), ``limit`` how many tokens each
+    answer may have (0: as the judge's options say), ``bound`` how many the prompts take together at
+    most; ``lost`` are dollars that may have been billed for answers that cannot be had any more.
+    """
+
+    mark: str
+    judge: str
+    verdict: str
+    keys: list[str]
+    size: int
+    tokens: int
+    dollars: float
+    intended_at: float
+    state: State = "intended"
+    batch: str = ""
+    candidates: list[str] = field(default_factory=list)
+    key_variable: str = ""
+    requests: int = 0
+    opening: int = 0
+    limit: int = 0
+    bound: int = 0
+    lost: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Remember how many there were: keys are dropped when nothing is to come any more."""
+        self.requests = self.requests or len(self.keys)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether answers may still come of it."""
+        return self.state in ("intended", "submitted")
+
+
+_NUMBER = (int, float)
+_KINDS = {
+    **dict.fromkeys(("mark", "judge", "verdict", "state", "batch", "key_variable"), (str,)),
+    **dict.fromkeys(("keys", "candidates"), (list,)),
+    **dict.fromkeys(("size", "tokens", "dollars", "intended_at", "requests"), _NUMBER),
+}
+"""What the fields of a record are."""
+
+
+class Parts:
+    """The records under one output directory or URL."""
+
+    def __init__(self, out: str) -> None:
+        self._fs, root = fsspec.url_to_fs(out)
+        self._folder = f"{root.rstrip('/')}/{FOLDER}"
+
+    def __iter__(self) -> Iterator[Part]:
+        """All records, oldest first.
+
+        Raises:
+            LedgerError: one cannot be read; what is on its way there is paid for.
+        """
+        self._fs.invalidate_cache()
+        if self._fs.exists(self._folder):
+            for name in sorted(self._fs.find(self._folder)):
+                if name.endswith(".json"):
+                    yield _part(name, self._fs.cat_file(name))
+
+    def keep(self, part: Part) -> None:
+        """Write a record anew, without its keys when no answer can come. It is durable at the end.
+
+        Raises:
+            LedgerError: it could not be written.
+        """
+        fields = asdict(part) | ({} if part.is_open else {"keys": []})
+        data, name = orjson.dumps(fields), f"{self._folder}/{part.mark}.json"
+        try:
+            keep_file(self._fs, name, data)
+        except Exception as error:  # noqa: BLE001 - every storage has its own errors
+            raise LedgerError(f"{name}: {type(error).__name__}: {error}") from None
+
+
+def _part(name: str, data: bytes) -> Part:
+    try:
+        found = orjson.loads(data)
+        part = Part(**{each.name: found[each.name] for each in fields(Part) if each.name in found})
+        kinds = {name: type(value) for name, value in asdict(part).items()}
+        wrong = any(kinds[name] not in kind for name, kind in _KINDS.items())
+    except (ValueError, TypeError):
+        wrong = True
+    if wrong or part.state not in get_args(State):
+        raise LedgerError(
+            f"{name}: is no record of a batch any more; what lies in that batch is paid for: put "
+            "the record back from a copy, or remove it to ask all of it again"
+        )
+    return part
+
+
+def in_doubt(books: str) -> float:
+    """US dollars that may have been billed for answers that never came, in calls or batches.
+
+    Args:
+        books: directory or URL of a ledger at which nobody is at work.
+
+    Raises:
+        LedgerError: a record cannot be read.
+    """
+    return exposed(books) + sum(part.lost for part in Parts(books))

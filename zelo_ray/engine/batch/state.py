@@ -1,0 +1,136 @@
+"""What planning, submitting and harvesting share: the judges, their batches, money, and the end."""
+
+import asyncio
+import contextlib
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import IO
+
+from zelo_ray.engine.batch.parts import Part, Parts, State
+from zelo_ray.engine.bookkeeping import Books, Tally, is_over_budget
+from zelo_ray.engine.gate import Estimates, Purse
+from zelo_ray.options import Options
+from zelo_ray.providers import Batches, BatchLimits
+from zelo_ray.records import Judge
+
+
+@dataclass(slots=True)
+class Spool:
+    """Requests on their way into a batch, in a file of their provider's format."""
+
+    verdict: str
+    limit: int
+    """tokens that each answer may have"""
+    file: IO[bytes]
+    opening: int
+    """of all prompts; 0 once they have several"""
+    keys: list[str] = field(default_factory=list)
+    bytes: int = 0
+    size: int = 0
+    bound: int = 0
+    tokens: int = 0
+    dollars: float = 0.0
+
+
+@dataclass(slots=True)
+class Line:
+    """One judge, and its batches."""
+
+    judge: Judge
+    client: Batches
+    limits: BatchLimits
+    estimates: Estimates
+    given_room: int | None
+    """tokens that may be enqueued at once, in the user's word"""
+    room: int | None
+    """the same as learned; None where nothing is known"""
+    full: int = 0
+    """refusals in a row because the queue is full of others' batches"""
+    full_until: float = 0.0
+    """until when that is waited for, by the monotonic clock"""
+    tally: Tally = field(default_factory=Tally)
+    spools: dict[tuple[str, int], Spool] = field(default_factory=dict)
+    """by the verdict that answers must satisfy, and the tokens that they may have"""
+    open: dict[str, Part] = field(default_factory=dict)
+    """by mark: parts whose batch is known and not harvested"""
+    asked: set[str] = field(default_factory=set)
+    """keys that are in spools and open parts"""
+    tries: Counter[str] = field(default_factory=Counter)
+    """by key: how often it travelled and came to an end"""
+    reasks: Counter[str] = field(default_factory=Counter)
+    credit: float = 0.0
+    """dollars that are taken from the purse and not yet reserved for a request"""
+    barren: int = 0
+    """batches in a row that brought nothing"""
+    lost: str = ""
+    """why this judge is asked nothing more; empty while it is"""
+
+    @property
+    def enqueued(self) -> int:
+        """Tokens of all open batches."""
+        return sum(part.tokens for part in self.open.values())
+
+
+class Station:
+    """The state of one provider's batches."""
+
+    def __init__(self, options: Options, lines: Sequence[Line], books: Books, purse: Purse) -> None:
+        self.options, self.books, self.purse = options, books, purse
+        self.lines = {line.judge.name: line for line in lines}
+        self.parts = Parts(options.books)
+        self.kept: dict[str, set[str]] = {}
+        """by batch: keys of results that are in the ledger, of batches not wholly harvested"""
+        self.stopped = ""
+        """why nothing more is submitted or waited for; empty while it is"""
+        self._halt, self._changed = asyncio.Event(), asyncio.Condition()
+
+    @property
+    def open(self) -> list[Part]:
+        """All judges' open parts."""
+        return [part for line in self.lines.values() for part in line.open.values()]
+
+    def stop(self, reason: str) -> None:
+        """Submit nothing more and wait for nothing; batches stay at the provider."""
+        self.stopped = self.stopped or reason
+        self._halt.set()
+        self.purse.close()
+
+    def lose(self, name: str, reason: str) -> None:
+        """Ask a judge nothing more. The run stops, unless it may go on without one."""
+        if name in self.lines and not self.lines[name].lost:
+            self.lines[name].lost = reason
+            if not (self.options.allow_missing_judges or is_over_budget(reason)):
+                self.stop(reason)
+
+    async def enter(self, line: Line, part: Part, batch: str) -> None:
+        """A part's batch is known: say so durably, and watch it."""
+        part.batch, part.state = batch, "submitted"
+        await asyncio.to_thread(self.parts.keep, part)
+        line.open[part.mark] = part
+
+    async def close(self, line: Line, part: Part, state: State, spent: float = 0.0) -> None:
+        """No answer will come of a part any more: say so durably; its keys may be asked again."""
+        part.state = state
+        await asyncio.to_thread(self.parts.keep, part)
+        line.open.pop(part.mark, None)
+        line.asked.difference_update(part.keys)
+        line.tally.unsettled += part.lost
+        self.purse.give_back(part.dollars, spent + part.lost)
+
+    async def tell(self) -> None:
+        """Something has changed for those who `wait_until`."""
+        async with self._changed:
+            self._changed.notify_all()
+
+    async def wait_until(self, enough: Callable[[], bool]) -> None:
+        """Wait until harvests have brought this about, or the run is stopped."""
+        while not self.stopped and not enough():
+            async with self._changed:
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._changed.wait(), 1.0)
+
+    async def rest(self, seconds: float) -> None:
+        """Wait, but no longer than until the run is stopped."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._halt.wait(), max(0.0, seconds))

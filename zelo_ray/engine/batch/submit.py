@@ -1,0 +1,267 @@
+"""Send requests away: gather them into parts, and create each part's batch exactly once."""
+
+import asyncio
+import contextlib
+import tempfile
+import time
+import uuid
+from dataclasses import replace
+from pathlib import Path
+
+from zelo_ray.engine.batch.parts import Part
+from zelo_ray.engine.batch.state import Line, Spool, Station
+from zelo_ray.engine.bookkeeping import over_budget
+from zelo_ray.engine.gate import Bound, bound_of, size_of
+from zelo_ray.engine.ledger import Ledger, read_rows
+from zelo_ray.providers import Batch, Fatal, Refused, Retry
+from zelo_ray.providers.pricing import dearest
+from zelo_ray.records import Answer, Request, Usage
+
+GRACE = 60.0  # seconds in which a batch whose creation was cut off may still come to be
+_SKEW = 120.0  # seconds that a provider's clock may be behind
+_CREATIONS = 6  # tries to create a batch
+_FULL_WAIT, _LONGEST_WAIT = 5.0, 600.0  # seconds, where somebody else's batches fill the queue
+_CREDIT_SHARE = 0.01  # of the budget is taken at a time
+_WORTH_SENDING = 0.1  # of the budget: so much must come home before more is sent after it
+_PATIENCE = 1.0  # seconds to wait for money before what is gathered is sent away
+
+
+class Sender:
+    """Spools requests and submits them."""
+
+    def __init__(self, station: Station, ledger: Ledger, run_id: str) -> None:
+        self._station, self._ledger, self._run_id = station, ledger, run_id
+        self._submitting = asyncio.Lock()
+        self._last_part = 0
+
+    # -- Gather ---------------------------------------------------------------------------------
+
+    async def spool(self, line: Line, request: Request) -> bool:
+        """Put a request into the judge's next part; submit that first if it is full.
+
+        Returns:
+            Whether it will be sent: it may be one that cannot be, or there may be no money.
+        """
+        station, size = self._station, size_of(request)
+        capped = station.purse.capped
+        bound = bound_of(request) if capped else Bound(0, 0, 0)
+        while True:
+            if station.stopped or line.lost:
+                return False
+            request = self._limited(line, request)
+            most = line.estimates.most_known(size, bound, request.output_limit or 0)
+            dollars = dearest(line.judge, most, station.options.prices, batch=True)
+            if not capped or line.credit >= dollars:
+                break
+            if not await self._afford(line, dollars):
+                return False
+            # while it waited, batches came home: they may have taught a lower limit
+        try:
+            data = line.client.line(request)
+        except Refused as refusal:
+            answer = Answer(refusal.status, "", Usage(), reason=str(refusal))
+            await station.books.keep(
+                *(request.key, line.judge, answer, line.tally), attempts=1, final=True
+            )
+            line.tally.end(answer.status, answer.reason)
+            return False
+        tokens = line.estimates.expected(size).input_tokens
+        alike = (request.verdict.__name__, request.output_limit or 0)
+        if (full := line.spools.get(alike)) and _is_full(line, full, len(data), tokens):
+            await self._submit(line, full)
+        if alike not in line.spools:
+            file = tempfile.NamedTemporaryFile(suffix=".jsonl")  # noqa: SIM115 - `_submit` closes it
+            line.spools[alike] = Spool(*alike, file, bound.opening)
+        spool = line.spools[alike]
+        spool.file.write(data)
+        spool.keys.append(request.key)
+        spool.bytes += len(data)
+        spool.size += size
+        spool.bound += bound.tokens
+        spool.opening *= spool.opening == bound.opening
+        spool.tokens += tokens
+        spool.dollars += dollars
+        line.credit -= dollars if capped else 0.0
+        line.asked.add(request.key)
+        return True
+
+    def _limited(self, line: Line, request: Request) -> Request:
+        """With an output limit that answers of this kind keep to, where money is short.
+
+        One that was cut off is asked again with the judge's own, or twice that if it was so before.
+        """
+        known = line.judge.options.get("max_output_tokens")
+        cut_at = self._ledger.cut_at(request.key)
+        if known is None or not (cut_at or self._station.purse.capped):
+            return request
+        limit = line.estimates.limit_for(request.verdict.__name__, cut_at)
+        return request if limit == request.output_limit else replace(request, limit=limit)
+
+    async def flush(self, line: Line) -> None:
+        """Submit what is gathered, and give back money that nothing is reserved with."""
+        for spool in list(line.spools.values()):
+            await self._submit(line, spool)
+        self._station.purse.give_back(line.credit, 0.0)
+        line.credit = 0.0
+        await self._station.purse.tell()
+
+    async def _afford(self, line: Line, dollars: float) -> bool:
+        """Take money for a request; while others hold it, submit what is gathered.
+
+        Then more is sent only when a good part of the budget has come home, or nothing more can: a
+        batch may take a day, however small it is.
+        """
+        station = self._station
+        cap = station.options.max_usd or 0.0
+        for share in (_CREDIT_SHARE, 0.0):
+            if await self._take(line, max(dollars, share * cap), _PATIENCE):
+                return True
+        for each in station.lines.values():
+            await self.flush(each)
+        for share in (_WORTH_SENDING, 0.0):
+            if await self._take(line, max(dollars, share * cap)):
+                return True
+        if not station.stopped:
+            station.lose(line.judge.name, over_budget(cap))
+        return False
+
+    async def _take(self, line: Line, amount: float, seconds: float | None = None) -> bool:
+        """Take so much in place of the credit that is left; for so long it is waited for."""
+        station = self._station
+        station.purse.give_back(line.credit, 0.0)
+        line.credit = 0.0
+        taking = asyncio.create_task(station.purse.take(amount))
+        await asyncio.wait({taking}, timeout=seconds)
+        if not taking.done():
+            taking.cancel()
+        elif await taking:
+            line.credit = amount
+        return bool(line.credit)
+
+    # -- Create ---------------------------------------------------------------------------------
+
+    async def _submit(self, line: Line, spool: Spool) -> None:
+        """Send a part away, once the provider has room for it."""
+        del line.spools[spool.verdict, spool.limit]
+        spool.file.flush()
+        self._last_part += 1
+        part = Part(
+            mark=f"{self._run_id}-{uuid.uuid4().hex[:8]}-{self._last_part:05}",
+            judge=line.judge.name,
+            verdict=spool.verdict,
+            keys=spool.keys,
+            size=spool.size,
+            tokens=spool.tokens,
+            dollars=spool.dollars,
+            opening=spool.opening,
+            limit=spool.limit,
+            bound=spool.bound,
+            intended_at=0.0,
+            key_variable=self._station.options.api_key_env.get(line.judge.name, ""),
+        )
+
+        def has_room() -> bool:
+            enough = line.room is None or line.enqueued + part.tokens <= line.room
+            return enough or not line.open or bool(line.lost)
+
+        with contextlib.closing(spool.file):
+            await self._station.rest(line.full_until - time.monotonic())
+            await self._station.wait_until(has_room)
+            async with self._submitting:  # of one unfinished intent it can be told what became
+                created = await self._create(line, part, Path(spool.file.name))
+            if not created:
+                line.asked.difference_update(part.keys)
+                self._station.purse.give_back(part.dollars, 0.0)
+
+    async def _create(self, line: Line, part: Part, lines: Path) -> bool:
+        """Create the batch; where it is not sure whether that worked, look for it first."""
+        station, troubles, throttled = self._station, 0, 0
+        while not station.stopped and not line.lost:
+            part.intended_at = time.time()
+            await asyncio.to_thread(station.parts.keep, part)
+            try:
+                batch = await line.client.create(lines, line.judge.model, part.mark)
+            except Retry as trouble:
+                if not trouble.throttled:
+                    if not trouble.unreached and await self._find(line, part):
+                        return True
+                    if station.stopped or line.lost:  # not known: the next run looks for it
+                        return False
+                    troubles += 1
+                    if troubles == _CREATIONS:
+                        station.lose(line.judge.name, f"no batch could be created: {trouble}")
+                    await station.rest(trouble.delay or 2.0**troubles)
+                else:  # a queue that is full will not be so for ever, whosever batches fill it
+                    line.tally.throttled += 1
+                    wait = min(_LONGEST_WAIT, _FULL_WAIT * 2.0 ** min(throttled, 10))
+                    throttled += 1
+                    await station.rest(trouble.delay or wait)
+            except (Refused, Fatal) as error:
+                station.lose(line.judge.name, str(error))
+            else:
+                await station.enter(line, part, batch.id)
+                return True
+            part.state = "void"
+            await asyncio.to_thread(station.parts.keep, part)
+            part.state = "intended"
+        return False
+
+    # -- Adopt ----------------------------------------------------------------------------------
+
+    async def adopt(self) -> None:
+        """Take over what earlier runs sent away and did not collect."""
+        station = self._station
+        mine = [part for part in station.parts if part.is_open and part.judge in station.lines]
+        for part in sorted(mine, key=lambda part: part.state, reverse=True):  # submitted ones first
+            line = station.lines[part.judge]
+            line.asked.update(part.keys)
+            await station.purse.hold(part.dollars)
+            if part.state == "submitted":
+                line.open[part.mark] = part
+                station.kept[part.batch] = set()
+            elif not await self._find(line, part) and not (station.stopped or line.lost):
+                await station.close(line, part, "void")
+        if station.kept:
+            await asyncio.to_thread(self._recall)
+
+    def _recall(self) -> None:
+        """Find out what an earlier run kept of batches that it did not come to the end of."""
+        for row in read_rows(self._station.options.books):
+            if row.batch in self._station.kept:
+                self._station.kept[row.batch].add(row.key)
+
+    async def _find(self, line: Line, part: Part) -> bool:
+        """Look for a part's batch at the provider, and adopt it."""
+        station = self._station
+        await station.rest(GRACE)  # from now on: an upload takes long, and so may what follows it
+        wait = _PATIENCE
+        while not station.stopped and not line.lost:
+            try:
+                found = await line.client.find(part.intended_at - _SKEW)
+            except Retry as trouble:
+                await station.rest(trouble.delay or wait)
+                wait = min(2 * wait, _LONGEST_WAIT)
+            except (Refused, Fatal) as error:
+                station.lose(line.judge.name, str(error))
+            else:
+                known = {each.batch for each in station.parts}
+                marks = line.client.KEEPS_MARKS
+                batches = [b.id for b in found if b.id not in known and _may_be(b, part, marks)]
+                if batches:
+                    part.candidates = batches[1:]
+                    await station.enter(line, part, batches[0])
+                return bool(batches)
+        return False
+
+
+def _may_be(batch: Batch, part: Part, marks: bool) -> bool:
+    """By the mark; where a provider keeps none, by the number of requests: results will tell."""
+    return batch.mark == part.mark if marks else batch.requests == part.requests
+
+
+def _is_full(line: Line, spool: Spool, more_bytes: int, more_tokens: int) -> bool:
+    return (
+        len(spool.keys) >= line.limits.requests
+        or spool.bytes + more_bytes > line.limits.bytes
+        or (line.room is not None and spool.tokens + more_tokens > line.room)
+    )

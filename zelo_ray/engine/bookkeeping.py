@@ -1,0 +1,277 @@
+"""What both ways of filling the ledger share: figures by judge, and replies kept before use."""
+
+import asyncio
+import dataclasses
+import time
+import traceback
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from pydantic import BaseModel
+
+from zelo_ray.engine.ledger import Ledger
+from zelo_ray.options import Options, Price
+from zelo_ray.protocols import Step
+from zelo_ray.providers.pricing import price
+from zelo_ray.records import Answer, Judge, Reply, Usage, read_verdict
+
+_OVER = "the budget of "
+_RETRIED = ("refused", "filtered", "truncated", "invalid")
+_UNBILLED = ("failed", "refused", "filtered")  # unless they say what they used
+_LINGER = 0.005  # seconds in which replies gather, to be synced together
+
+
+class RayTrouble(Exception):  # noqa: N818 - it names what is the matter
+    """Ray cannot be joined or started, or a part of it died; the message says what to do."""
+
+
+class Stopped(Exception):  # noqa: N818 - it names what happened
+    """The run was stopped; what it paid for is kept, and the same command goes on from there."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Trouble:
+    """Why a request failed or had to be repeated, and when, in seconds since 1970."""
+
+    at: float = 0.0
+    reason: str = ""
+
+
+@dataclass(slots=True)
+class Tally:
+    """What one judge has done so far in this run."""
+
+    known: int = 0
+    """requests that the ledger could answer already"""
+    spared: int = 0
+    """requests that were planned, and not needed in the end"""
+    in_flight: int = 0
+    waiting: int = 0
+    """requests that wait for the account's limits or the budget"""
+    batched: int = 0
+    """requests that lie in batches at the provider"""
+    answered: int = 0
+    """requests that were asked and came to an end, well or not"""
+    retries: int = 0
+    throttled: int = 0
+    """responses that said that the account's rate was exceeded"""
+    input_tokens: int = 0
+    output_tokens: int = 0
+    dollars: float = 0.0
+    unpriced: int = 0
+    """billed answers of a model whose price is unknown"""
+    unsettled: float = 0.0
+    """dollars that may have been billed for calls whose answer never came, at most"""
+    statuses: dict[str, int] = field(default_factory=dict)
+    """how the answered ones ended"""
+    limits: dict[str, float] = field(default_factory=dict)
+    """the limits in force over all callers, a minute or a day; empty where none are known"""
+    trouble: Trouble = Trouble()
+    """the last failure or retry"""
+    lost: str = ""
+    """why it is asked nothing more, as the desk knows; empty while it is"""
+
+    def end(self, status: str, reason: str = "") -> None:
+        """Count a request that came to its end."""
+        self.answered += 1
+        self.statuses[status] = self.statuses.get(status, 0) + 1
+        if status != "ok":
+            self.trouble = Trouble(time.time(), reason or status)
+
+    def retry(self, reason: str) -> None:
+        """Count a request that is to be repeated."""
+        self.retries += 1
+        self.trouble = Trouble(time.time(), reason)
+
+    def pass_over(self, judge: str, planned: int, own: int, step: Step) -> None:
+        """Count what needs no call of this judge's requests on a pool.
+
+        Args:
+            judge: its name.
+            planned: how many the pool takes of it at most.
+            own: how many of those that are answered this run has asked.
+            step: how far the protocol got.
+        """
+        heard = step.heard.get(judge, 0)
+        self.known += max(0, heard - own)
+        if not step.missing:
+            self.spared += max(0, planned - heard)
+
+    def add(self, other: "Tally") -> None:
+        """Add another's figures."""
+        for each in dataclasses.fields(self):
+            mine, theirs = getattr(self, each.name), getattr(other, each.name)
+            if each.name == "statuses":
+                summed = dict(Counter(mine) + Counter(theirs))
+            elif each.name == "limits":
+                summed = mine | theirs
+            elif each.name in ("trouble", "lost"):
+                summed = max(mine, theirs)
+            else:
+                summed = mine + theirs
+            setattr(self, each.name, summed)
+
+
+def over_sweeps(tallies: Mapping[int, Tally]) -> Tally:
+    """A judge's figures of a run, from those of each sweep over the input, by its number.
+
+    What needs no call is counted anew in each sweep, of which a later one gets further.
+    """
+    summed = Tally()
+    for each in tallies.values():
+        summed.add(each)
+    for name in ("known", "spared"):
+        setattr(summed, name, max((getattr(each, name) for each in tallies.values()), default=0))
+    return summed
+
+
+class Books:
+    """Turns answers into the ledger's rows and keeps them.
+
+    Replies that come in while the ledger writes go in together next.
+
+    Args:
+        ledger: open for writing.
+        run_id: the run that pays.
+        prices: the user's own prices, by judge.
+    """
+
+    def __init__(self, ledger: Ledger, run_id: str, prices: Mapping[str, Price]) -> None:
+        self._ledger, self._run_id, self._prices = ledger, run_id, prices
+        self._waiting: list[tuple[Reply, asyncio.Future[None]]] = []
+        self._writing: asyncio.Task[None] | None = None
+        self._writer = ThreadPoolExecutor(1)  # of its own, so that no reply waits behind a plan
+
+    async def keep(
+        self,
+        request_key: str,
+        judge: Judge,
+        answer: Answer,
+        tally: Tally,
+        *,
+        attempts: int,
+        final: bool,
+        batch: str = "",
+        limit: int = 0,
+    ) -> float | None:
+        """Return when the reply is durable; its price in US dollars, None if it is unknown.
+
+        Raises:
+            LedgerError: it could not be kept.
+        """
+        usage = answer.usage
+        dollars: float | None = 0.0
+        if usage != Usage() or answer.status not in _UNBILLED:
+            dollars = self._price(judge, usage, batch=bool(batch))
+        reply = Reply(
+            key=request_key,
+            judge=judge.name,
+            status=answer.status,
+            text=answer.text,
+            reason=answer.reason,
+            model=answer.model,
+            **dataclasses.asdict(usage),
+            dollars=dollars,
+            attempts=attempts,
+            received_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
+            run_id=self._run_id,
+            final=final,
+            batch=batch,
+            limit=limit,
+        )
+        kept = asyncio.get_running_loop().create_future()
+        self._waiting.append((reply, kept))
+        if self._writing is None:
+            self._writing = asyncio.create_task(self._write())
+        await kept
+        tally.input_tokens += usage.input_tokens
+        tally.output_tokens += usage.output_tokens
+        tally.dollars += dollars or 0.0
+        tally.unpriced += dollars is None
+        return dollars
+
+    def _price(self, judge: Judge, usage: Usage, *, batch: bool) -> float | None:
+        """What an answer costs; unknown where that is a matter of tokens, and it tells none."""
+        dollars = price(judge, usage, self._prices, batch=batch)
+        if usage.input_tokens or usage.output_tokens:
+            return dollars
+        some = dataclasses.replace(usage, input_tokens=1000, output_tokens=1000)
+        return dollars if price(judge, some, self._prices, batch=batch) == dollars else None
+
+    async def _write(self) -> None:
+        loop = asyncio.get_running_loop()
+        while self._waiting:
+            await asyncio.sleep(_LINGER)
+            group, self._waiting = self._waiting, []
+            try:
+                replies = [reply for reply, _ in group]
+                await loop.run_in_executor(self._writer, self._ledger.append, replies)
+            except Exception as error:  # noqa: BLE001 - each of those that wait must learn of it
+                for kept in (kept for _, kept in group if not kept.done()):
+                    kept.set_exception(error)
+            else:
+                for kept in (kept for _, kept in group if not kept.done()):
+                    kept.set_result(None)
+        self._writing = None
+
+
+def checked(verdict: type[BaseModel] | None, answer: Answer) -> Answer:
+    """An answer that does not read as the verdict asked for is invalid."""
+    if answer.status != "ok" or verdict is None:
+        return answer
+    found = read_verdict(verdict, answer.text)
+    if isinstance(found, str):
+        return dataclasses.replace(answer, status="invalid", reason=found)
+    return answer
+
+
+def over_budget(cap: float) -> str:
+    """Why a judge is asked nothing more when a budget of so many US dollars is used up."""
+    return f"{_OVER}{money(cap)} is used up"
+
+
+def excess(what: str, spent: float, reserved: float) -> str:
+    """Why a judge is asked nothing more that charges more than could be charged."""
+    return (
+        f"{what} cost {money(spent)}, and could cost {money(reserved)} at most by what was asked "
+        "for; --max-usd cannot hold with a server that does not keep to the output limit"
+    )
+
+
+def is_over_budget(reason: str) -> bool:
+    """Whether that is the reason; it is no fault, and stops nobody else."""
+    return reason.startswith(_OVER)
+
+
+def money(dollars: float) -> str:
+    """An amount of US dollars, small ones to a hundredth of a cent."""
+    return f"${dollars:,.2f}" if dollars >= 1 or dollars == 0 else f"${dollars:,.4f}"
+
+
+def maybe_billed(dollars: float) -> str:
+    """What is to be known of calls whose reply never came."""
+    return f"up to {money(dollars)} more may have been billed for calls that were cut off"
+
+
+def ledger_of(options: Options, panel: Sequence[Judge], run_id: str = "") -> Ledger:
+    """The ledger as those see it who ask: what is to be asked again counts as missing.
+
+    Raises:
+        LedgerError: it cannot be read or written.
+    """
+    limits = {judge.name: judge.options.get("max_output_tokens") or 0 for judge in panel}
+    return Ledger(options.books, run_id, retried(options), limits)
+
+
+def retried(options: Options) -> tuple[str, ...]:
+    """How replies of earlier runs ended that are to be asked for again."""
+    return ("failed", *(_RETRIED if options.retry_failures else ()))
+
+
+def name_of(error: BaseException) -> str:
+    """What and where an error is, without its text, which may hold a key or a prompt."""
+    where = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__} in {where.filename.rpartition('/')[2]}, line {where.lineno}"

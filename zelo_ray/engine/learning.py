@@ -1,0 +1,68 @@
+"""What can only be learned from all of a run's judgments, between two passes over them."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pyarrow as pa
+
+from zelo_ray.engine.bookkeeping import Stopped
+from zelo_ray.engine.write_results import Summary
+from zelo_ray.formats.results import Results, read_table
+from zelo_ray.formats.tables import schema_of, table_of
+from zelo_ray.options import Options
+from zelo_ray.protocols import Learned
+from zelo_ray.protocols import module as protocol_module
+from zelo_ray.records import Rater, Share
+
+_NARROW = ("query_id", "doc_id", "judge", "grade", "score")  # columns to learn from
+
+
+def learn(options: Options, human: pa.Table | None) -> Learned:
+    """What the judgments just written say of the judges; kept in files of its own.
+
+    Raises:
+        Stopped: the judges could not be measured.
+    """
+    protocol = protocol_module(options.protocol)
+    tables = {name: read_table(options.out, name, _NARROW) for name in protocol.LEARNS}
+    try:
+        learned = protocol.learn(tables | ({} if human is None else {"human": human}), options)
+    except ArithmeticError as error:
+        raise Stopped(
+            f"the judges could not be measured: {error}; all replies are kept, and --pooling "
+            "median needs no model"
+        ) from None
+    found = {"raters": (learned.raters, Rater), "shares": (learned.shares, Share)}
+    with Results(options.out, {n: schema_of(record) for n, (_, record) in found.items()}) as files:
+        for name, (rows, record) in found.items():
+            files.add(name, table_of(rows, record))
+    return learned
+
+
+def with_scores(
+    first: Summary,
+    options: Options,
+    human: pa.Table | None,
+    again: Callable[[Learned], Summary],
+) -> Summary:
+    """What a run came to, where scores may have to be learned first.
+
+    Args:
+        first: of the pass that wrote the judgments.
+        options: of the job.
+        human: human grades, if there are any.
+        again: settles all anew, with what was learned.
+
+    Raises:
+        Stopped: the judges could not be measured.
+    """
+    if not protocol_module(options.protocol).LEARNS:
+        return first
+    learned = learn(options, human)
+    return replace(
+        again(learned),
+        sweeps=first.sweeps,
+        raters=list(learned.raters),
+        shares=list(learned.shares),
+        notes=list(learned.notes),
+    )

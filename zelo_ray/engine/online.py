@@ -1,0 +1,447 @@
+"""Fill the ledger by calls that are answered at once: many in flight, each reply kept before use.
+
+An `Asker` holds the connections of some judges. It drives each pool's protocol as far as its judges
+can carry it, retries what can be retried, and lets a reply be seen only when it is durable.
+"""
+
+import asyncio
+import contextlib
+import random
+import time
+import uuid
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from zelo_ray.engine.bookkeeping import (
+    Books,
+    Tally,
+    checked,
+    excess,
+    is_over_budget,
+    name_of,
+    over_budget,
+)
+from zelo_ray.engine.budget import NOTHING, Till
+from zelo_ray.engine.exposure import Exposure
+from zelo_ray.engine.gate import Estimates, Gate, Purse, longer, size_of
+from zelo_ray.engine.ledger import Ledger, LedgerError
+from zelo_ray.engine.limiter import Account, OwnQuota, Quota
+from zelo_ray.engine.patience import Patience
+from zelo_ray.options import Limit, Options
+from zelo_ray.protocols import Progress, Step
+from zelo_ray.protocols import module as protocol_module
+from zelo_ray.providers import (
+    Fatal,
+    Module,
+    PanelError,
+    Provider,
+    Refused,
+    Retry,
+    Settings,
+    find_key,
+    fingerprint,
+)
+from zelo_ray.providers import module as provider_module
+from zelo_ray.providers.pricing import dearest
+from zelo_ray.records import Answer, Judge, Pool, Request, Usage
+
+_LONGEST_WAIT = 120.0
+_THROTTLED_COST = 0.1  # of an attempt: waiting for one's turn is no trouble with the request
+_SPENT_DAY = "the requests of the day are used up (limits: rpd); run again tomorrow"
+_PLANNERS = 4
+_COMPATIBLE_CONCURRENCY = 32  # of a server named by its URL, which may have one GPU
+_FIRST_BACKOFF, _LONGEST_BACKOFF = 1.0, 60.0
+_STARTING_BACKOFF = 4.0  # the longest while a judge was never reached
+
+
+@dataclass(slots=True)
+class _Line:
+    """One judge's connection: the calls that share it, and what holds them back."""
+
+    judge: Judge
+    module: Module
+    provider: Provider
+    concurrency: int
+    slots: asyncio.Semaphore
+    gate: Gate
+    estimates: Estimates
+    patience: Patience
+    opening: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """held by a first call that goes alone"""
+    tally: Tally = field(default_factory=Tally)
+    lost: str = ""
+    """why this judge is asked nothing more; empty while it is"""
+
+
+@dataclass(slots=True)
+class _Effort:
+    """What has been done for one request, and what is reserved for its next call."""
+
+    calls: int = 0
+    reasks: int = 0
+    troubles: float = 0.0
+    ended: bool = False
+    cost: Mapping[str, float] = field(default_factory=dict)
+    dollars: float = 0.0
+    unsettled: bool = False
+    """whether the last call may have been billed though nothing tells so"""
+
+
+class Asker:
+    """Asks some of a panel's judges, on the event loop that it was made on.
+
+    Args:
+        options: the job's options.
+        panel: the whole panel, as protocols must know it.
+        judges: those of the panel to ask.
+        ledger: open for writing.
+        environ: where keys are found.
+        run_id: the run that pays.
+        quota: who shares out the accounts' limits; else this process alone uses them.
+        till: who keeps the budget, if there is one.
+        absent: judges of the panel that were lost before, with the reason.
+        again: the same run has been over all pools before; what is known is counted anew.
+
+    Raises:
+        PanelError: a judge cannot be reached at all.
+    """
+
+    def __init__(
+        self,
+        options: Options,
+        panel: Sequence[Judge],
+        judges: Sequence[Judge],
+        *,
+        ledger: Ledger,
+        environ: Mapping[str, str],
+        run_id: str,
+        quota: Quota | None = None,
+        till: Till | None = None,
+        absent: Mapping[str, str] | None = None,
+        again: bool = False,
+    ) -> None:
+        self._options, self._panel, self._absent = options, panel, absent or {}
+        self._again = again
+        self._ledger, self._books = ledger, Books(ledger, run_id, options.prices)
+        self._quota, self._purse = quota or OwnQuota(), Purse(uuid.uuid4().hex, till)
+        self._exposure = Exposure(options.books, options.out, run_id)
+        self._protocol = protocol_module(options.protocol)
+        self._connections: dict[tuple[str, Settings], Provider] = {}
+        self._lines = {judge.name: self._connect(judge, environ) for judge in judges}
+        self._asked: dict[str, asyncio.Task[None]] = {}
+        self._halt = asyncio.Event()
+        self._planners, self._finishers = asyncio.Semaphore(_PLANNERS), asyncio.Semaphore(_PLANNERS)
+        self._ended = asyncio.Condition()
+        self._pending = 0
+        self._room = 2 * sum(line.concurrency for line in self._lines.values())
+        self.stopped = ""
+        """Why no new call is made any more; empty while they are."""
+
+    def _connect(self, judge: Judge, environ: Mapping[str, str]) -> _Line:
+        known = provider_module(judge.provider)
+        key = find_key(judge, self._options.api_key_env, environ)
+        settings = Settings(key, judge.base_url, self._options.timeout)
+        at = (judge.provider, settings)
+        if at not in self._connections:
+            try:
+                self._connections[at] = known.connect(settings)
+            except Fatal as fatal:
+                raise PanelError(str(fatal)) from None
+        limit = self._options.limits.get(judge.name, Limit())
+        usual = _COMPATIBLE_CONCURRENCY if judge.base_url else known.CONCURRENCY
+        slots = max(1, (limit.concurrency or usual) // self._options.actors)
+        account = Account(
+            f"{judge.name} {fingerprint(key)}",
+            limits=limit.rates,
+            cautious={} if judge.base_url else known.RATES,
+        )
+        return _Line(
+            *(judge, known, self._connections[at], slots, asyncio.Semaphore(slots)),
+            gate=Gate(account, self._quota),
+            estimates=Estimates(judge),
+            patience=Patience(judge, self._options.patience, reached=self._again),
+        )
+
+    @property
+    def tallies(self) -> dict[str, Tally]:
+        """Each judge's figures so far."""
+        for line in self._lines.values():
+            if line.gate.lease:
+                line.tally.limits = dict(line.gate.lease.rates)
+        return {name: line.tally for name, line in self._lines.items()}
+
+    @property
+    def lost(self) -> dict[str, str]:
+        """Judges that are asked nothing more, with the reason."""
+        return {name: line.lost for name, line in self._lines.items() if line.lost}
+
+    def stop(self, reason: str) -> None:
+        """Make no new call. What is in flight is still kept."""
+        self.stopped = self.stopped or reason
+        self._halt.set()
+        self._purse.close()
+        for line in self._lines.values():
+            line.gate.close()
+
+    def lose(self, name: str, reason: str) -> None:
+        """Ask a judge nothing more. The run stops, unless it may go on without one."""
+        if name not in self._lines or self._lines[name].lost:
+            return
+        self._lines[name].lost = reason
+        self._lines[name].gate.close()
+        if not (self._options.allow_missing_judges or is_over_budget(reason)):
+            self.stop(reason)
+
+    async def _rest(self, seconds: float) -> None:
+        """Wait, but no longer than until the run is stopped."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._halt.wait(), seconds)
+
+    async def fill(self, pool: Pool) -> None:
+        """Ask about one pool until nothing is missing that these judges can answer, or stopped."""
+        seen, asked, steps = set[str](), Counter[str](), list[Step]()
+        progress = Progress(self._protocol.rounds(pool, self._panel, self._options))
+        while mine := await self._plan(progress, seen, steps):
+            seen.update(request.key for request in mine)
+            own = await asyncio.gather(*(self._ask_once(request) for request in mine))
+            asked.update(r.judge.name for r, was_asked in zip(mine, own, strict=True) if was_asked)
+        if not self.stopped:
+            planned = self._protocol.count(pool, self._panel, self._options)
+            if self._again:  # others have asked for this run, too
+                heard = progress.heard()
+                asked = Counter({n: sum(map(self._ledger.own, set(heard[n]))) for n in heard})
+            for name, line in ((n, each) for n, each in self._lines.items() if not each.lost):
+                line.tally.pass_over(name, planned[name], asked[name], steps[-1])
+
+    async def _plan(self, progress: Progress, seen: set[str], steps: list[Step]) -> list[Request]:
+        """What these judges have to answer now, and have not yet been asked; tell how far it got.
+
+        Prompts are long, so only about twice as many requests wait as can be in flight. A pool that
+        was begun waits for no other: a budget is to buy whole tournaments, not the first contest of
+        each.
+        """
+        async with self._finishers if steps else self._planners:
+            if not steps:
+                async with self._ended:
+                    await self._ended.wait_for(
+                        lambda: self._pending < self._room or self._halt.is_set()
+                    )
+            if self.stopped:
+                return []
+            step = await asyncio.to_thread(progress.step, self._ledger, self._absent)
+            steps[1:] = [step]
+            open_to = {name for name, line in self._lines.items() if not line.lost}
+            mine = [r for r in step.missing if r.judge.name in open_to and r.key not in seen]
+            self._pending += len(mine)
+            return mine
+
+    async def _ask_once(self, request: Request) -> bool:
+        """Ask, unless another pool is asking the very same thing or just did; tell which."""
+        try:
+            if request.key in self._asked:
+                await self._asked[request.key]
+                return False
+            if self._ledger.has(request.key):
+                return False
+            self._asked[request.key] = asyncio.create_task(self._ask(request))
+            await self._asked[request.key]
+            del self._asked[request.key]
+            return True
+        finally:
+            self._pending -= 1
+            async with self._ended:
+                self._ended.notify_all()
+
+    async def _ask(self, request: Request) -> None:
+        """Hold one of the judge's slots until the reply is kept: a kill costs no more."""
+        line = self._lines[request.judge.name]
+        async with line.slots:
+            try:
+                await self._in_turn(request, line)
+            except LedgerError as error:
+                self.stop(str(error))
+            except Exception as error:  # noqa: BLE001 - it may hold a key or a prompt: name it only
+                self.lose(line.judge.name, f"{line.judge.name}: unexpected {name_of(error)}")
+
+    async def _in_turn(self, request: Request, line: _Line) -> None:
+        """Call; but what the first call to a server named by its URL tells may spare the others."""
+        if line.patience.alone:
+            async with line.opening:
+                if line.patience.alone:
+                    await self._call(request, line)
+                    line.patience.alone = False
+                    return
+        await self._call(request, line)
+
+    async def _call(self, request: Request, line: _Line) -> None:
+        """Call until there is a last answer; keep it, and every billed one before it."""
+        effort = _Effort()
+        if cut_at := self._ledger.cut_at(request.key):
+            request = replace(request, limit=longer(request.output_limit or 0, cut_at))
+        while not effort.ended and await self._turn(request, line, effort):
+            line.tally.in_flight += 1
+            try:
+                wait = await self._once(request, line, effort)
+            finally:
+                line.tally.in_flight -= 1
+            if wait:
+                await self._rest(wait)
+
+    async def _turn(self, request: Request, line: _Line, effort: _Effort) -> bool:
+        """Wait until budget and limits allow a call; false when none may be made any more."""
+        if self.stopped or line.lost:
+            return False
+        line.tally.waiting += 1
+        try:
+            size = size_of(request)
+            most = line.estimates.most(size, request.output_limit)
+            dollars = dearest(line.judge, most, self._options.prices)
+            if not await self._purse.take(dollars):
+                self._run_dry(line)
+                return False
+            expected = line.module.counted(line.estimates.expected(size))
+            effort.cost = {"rpm": 1, "rpd": 1, **expected}
+            effort.dollars = dollars
+            if await line.gate.admit(effort.cost):
+                await self._exposure.send(dollars)
+                return True
+            self._purse.give_back(dollars, 0.0)
+            if line.gate.spent_day:
+                self.lose(line.judge.name, f"{line.judge.name}: {_SPENT_DAY}")
+            return False
+        finally:
+            line.tally.waiting -= 1
+
+    async def _once(self, request: Request, line: _Line, effort: _Effort) -> float:
+        """Make one call; the seconds to wait before another, if it takes one."""
+        effort.calls += 1
+        line.patience.asked(time.monotonic())
+        wait, billed = 0.0, True
+        spent: float | None = 0.0
+        effort.unsettled = False
+        try:
+            answer = checked(request.verdict, await line.provider.send(request))
+            self._hear(line)
+            if answer.status == "invalid" and effort.reasks < self._options.reasks:
+                effort.reasks += 1
+            else:
+                effort.ended = True
+        except Retry as trouble:
+            if not line.patience.is_starting(trouble):
+                effort.troubles += _THROTTLED_COST if trouble.throttled else 1
+            effort.ended = effort.troubles >= self._options.attempts
+            answer = Answer("failed", "", trouble.billed or Usage(), reason=str(trouble))
+            billed, effort.unsettled = trouble.billed is not None, trouble.unsettled
+            self._give_up(line, line.patience.missed(trouble, time.monotonic()))
+            if not (effort.ended or line.lost):
+                wait = await self._back_off(request, line, trouble, effort)
+        except Refused as refusal:
+            effort.ended = True
+            answer = Answer(refusal.status, "", Usage(), reason=str(refusal))
+            self._hear(line)
+        except Fatal as fatal:
+            self.lose(line.judge.name, str(fatal))
+            answer, effort.ended, billed = Answer("failed", "", Usage()), True, False
+        try:
+            if billed or (effort.ended and not line.lost):
+                spent = await self._keep(request, line, answer, effort)
+        except LedgerError:
+            effort.unsettled = True
+            raise
+        finally:
+            self._let_go(line, effort, spent)
+        self._refuse_excess(request, line, answer, effort, spent)
+        return wait
+
+    def _let_go(self, line: _Line, effort: _Effort, spent: float | None) -> None:
+        """Give back what was reserved for a call, but for what it may have cost."""
+        if effort.unsettled:
+            line.tally.unsettled += effort.dollars
+            self._exposure.lose(effort.dollars)
+        else:
+            self._exposure.settle(effort.dollars)
+        unknown = spent is None or effort.unsettled
+        self._purse.give_back(effort.dollars, effort.dollars if unknown else spent or 0.0)
+
+    def _refuse_excess(
+        self, request: Request, line: _Line, answer: Answer, effort: _Effort, spent: float | None
+    ) -> None:
+        """Without knowing what a call can cost at most, no cap can be kept."""
+        if self._purse.capped and spent is not None and spent > effort.dollars + NOTHING:
+            tokens, limit = answer.usage.output_tokens, request.output_limit or 0
+            what = f"an answer of {tokens:,} tokens (limit {limit:,})"
+            name = line.judge.name
+            self.lose(name, f"{name}: {excess(what, spent, effort.dollars)}")
+
+    async def _keep(
+        self, request: Request, line: _Line, answer: Answer, effort: _Effort
+    ) -> float | None:
+        """Keep an answer, and learn from it; what it cost."""
+        line.gate.learn(answer.rates)
+        if answer.usage.input_tokens:
+            line.gate.settle(effort.cost, line.module.counted(answer.usage))
+            line.estimates.learn(size_of(request), answer.usage)
+        spent = await self._books.keep(
+            *(request.key, line.judge, answer, line.tally),
+            attempts=effort.calls,
+            final=effort.ended,
+            limit=request.output_limit or 0,
+        )
+        if effort.ended:
+            line.tally.end(answer.status, answer.reason)
+            self._give_up(line, line.patience.ended(answer, time.monotonic()))
+        if self._ledger.exhausted:
+            self.stop("the disk of the output directory is full; make room and run again")
+        return spent
+
+    def _hear(self, line: _Line) -> None:
+        """A judge replied: so its server is there, and its account alive."""
+        line.patience.replied()
+        line.gate.hear()
+
+    def _give_up(self, line: _Line, reason: str) -> None:
+        """Ask a judge nothing more, if there is a reason for it."""
+        if reason:
+            self.lose(line.judge.name, reason)
+
+    def _run_dry(self, line: _Line) -> None:
+        """Ask a judge nothing more, for the budget is used up. This is no fault, and no stop."""
+        if self._purse.over:
+            self.lose(line.judge.name, over_budget(self._options.max_usd or 0.0))
+
+    async def _back_off(
+        self, request: Request, line: _Line, trouble: Retry, effort: _Effort
+    ) -> float:
+        """The seconds to wait; after a 429 everybody waits, in the gate."""
+        jitter = random.Random(f"{request.key}:{effort.calls}").random()
+        if trouble.delay is not None and trouble.delay > _LONGEST_WAIT:
+            wait = f"{trouble.delay / 60:.0f} minutes"
+            self.lose(line.judge.name, f"{trouble}; the server asks to wait {wait}: go on later")
+            return 0.0
+        line.tally.retry(str(trouble))
+        if line.patience.is_starting(trouble):
+            return min(_STARTING_BACKOFF, _FIRST_BACKOFF * 2.0 ** (effort.calls - 1))
+        backoff = jitter * min(_LONGEST_BACKOFF, _FIRST_BACKOFF * 2 ** (effort.calls - 1))
+        delay = trouble.delay * (1 + 0.1 * jitter) if trouble.delay else backoff
+        if not trouble.throttled:
+            return delay
+        line.tally.throttled += 1
+        lasting = await line.gate.pause(delay)
+        self._give_up(line, line.patience.throttled(lasting, time.monotonic()))
+        return 0.0
+
+    async def tell(self) -> None:
+        """Tell the till what is spent and held, and a later run what may still be billed."""
+        await self._ease()
+        await self._purse.tell()
+
+    async def _ease(self) -> None:
+        with contextlib.suppress(LedgerError):  # what stands there is more than enough
+            await self._exposure.ease()
+
+    async def aclose(self) -> None:
+        """Close connections; the ledger is the caller's."""
+        await self._ease()
+        for provider in self._connections.values():
+            await provider.aclose()

@@ -1,0 +1,202 @@
+"""A look at all of the input before anything is paid for: it counts requests and keeps a sample."""
+
+import hashlib
+import heapq
+import math
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zelo_ray.engine.gate import OVERHEAD, size_of
+from zelo_ray.options import Options
+from zelo_ray.protocols import Progress, Replies, known_by
+from zelo_ray.protocols import module as protocol_module
+from zelo_ray.protocols.texts import BYTES_PER_TOKEN, cut
+from zelo_ray.records import Judge, Pool, Reply, Request
+
+Array = NDArray[np.float64]
+_FIRST, _OTHERS = 60, 240  # pools of the sample: those that a pilot takes first, and any others
+_MOST_RENDERED = 15_000  # requests of each part of the sample: a second or two
+_MOST_WHOLE = 10_000  # requests of an input whose pools are all rendered: two seconds
+
+
+def pilot_order(query_id: str, seed: int) -> str:
+    """Pilots take queries in this order: by chance, and the same when the input has grown."""
+    return hashlib.sha256(f"{seed}:{query_id}".encode()).hexdigest()
+
+
+def pilot_lines(
+    places: Iterable[tuple[str, int, str]], n: int, seed: int
+) -> frozenset[tuple[str, int]]:
+    """The file and line number of each query of a pilot.
+
+    Args:
+        places: file, line number and query id of each pool.
+        n: how many to take.
+        seed: the job's.
+    """
+    first = heapq.nsmallest(n, places, key=lambda place: pilot_order(place[2], seed))
+    return frozenset((file, number) for file, number, _ in first)
+
+
+@dataclass(slots=True)
+class Sampled:
+    """A pool, as far as its replies carry: what is asked, and how long it is."""
+
+    query_id: str
+    counts: dict[str, int]
+    traits: Array
+    asked: dict[str, list[tuple[str, float]]] = field(default_factory=dict)
+    """by judge: keys, and four bytes each of the requests"""
+    first: dict[str, list[tuple[str, float]]] = field(default_factory=dict)
+    """the same of its first round"""
+    ended: bool = False
+    """whether that is all that it takes"""
+    weight: float = 1.0
+    """how many pools it stands for"""
+
+
+class Survey:
+    """Counts what the input will take to ask, and keeps a sample of its pools.
+
+    The sample has two parts, neither of which depends on the order of the input: the pools that a
+    pilot takes first, so that some of it is answered, and others by another lot. All pools of a
+    small input are in it. Of their requests those can be rendered that follow from the ``replies``
+    at hand: without any, the first round.
+    """
+
+    def __init__(
+        self, panel: Sequence[Judge], options: Options, replies: Replies | None = None
+    ) -> None:
+        self.panel, self.options = tuple(panel), options
+        self._replies = replies or _Nothing()
+        self.pools = 0
+        self.asked = 0
+        """pools about which there is anything to ask"""
+        self.planned = {judge.name: 0 for judge in panel}
+        """requests by judge"""
+        self.traits = {judge.name: np.zeros(3) for judge in panel}
+        """the sum of `_traits` over these requests"""
+        self._protocol = protocol_module(options.protocol)
+        self._first, self._others = _Lowest(_FIRST), _Lowest(_OTHERS)
+        self._all = list[Pool]()
+        """every pool, as long as they are few"""
+
+    def add(self, pool: Pool) -> None:
+        """See one good pool; each once."""
+        self.pools += 1
+        counts, traits = self._counts(pool), _traits(pool, self.options)
+        for name, count in counts.items():
+            self.planned[name] += count
+            self.traits[name] += count * traits
+        if any(counts.values()):
+            self.asked += 1
+            self._all.append(pool)
+            if sum(self.planned.values()) > _MOST_WHOLE:
+                self._all.clear()
+            self._first.offer(pilot_order(pool.query_id, self.options.seed), pool)
+            self._others.offer(pilot_order(f"other:{pool.query_id}", self.options.seed), pool)
+
+    def sample(self) -> list[Sampled]:
+        """Render the sample's pools, or as many as can be done quickly."""
+        first = self._render(self._all or self._first.pools, ())
+        others = [] if self._all else self._render(self._others.pools, {e.query_id for e in first})
+        for each in others:  # they stand for all that are not among the first
+            each.weight = (self.asked - len(first)) / len(others)
+        sample = [*first, *others]
+        for judge in self.panel:
+            _foresee([each for each in sample if each.asked.get(judge.name)], judge.name)
+        return sample
+
+    def _render(self, pools: Iterable[Pool], taken: Collection[str]) -> list[Sampled]:
+        rendered, requests = list[Sampled](), 0
+        for pool in pools:
+            if pool.query_id in taken or (requests >= _MOST_RENDERED and not self._all):
+                continue
+            each = Sampled(pool.query_id, self._counts(pool), _traits(pool, self.options))
+            known, missing = self._known(pool, self._replies)
+            one = self._protocol.ROUNDS == 1
+            first = known if one else self._known(pool, _Nothing())[0]
+            for asked, found in ((each.first, first), (each.asked, known)):
+                for request in found:
+                    words = math.ceil(size_of(request) / BYTES_PER_TOKEN) + OVERHEAD
+                    key = known_by(request, self._replies) or request.key
+                    asked.setdefault(request.judge.name, []).append((key, words))
+            each.ended = not missing
+            requests += len(known)
+            rendered.append(each)
+        return rendered
+
+    def _known(self, pool: Pool, replies: Replies) -> tuple[list[Request], bool]:
+        """What is or was asked about a pool, as far as replies tell, and if more is missing."""
+        rounds = self._protocol.rounds(pool, self.panel, self.options)
+        progress = Progress(rounds, remember=True)
+        missing = progress.step(replies).missing
+        return [*progress.asked, *missing], bool(missing)
+
+    def _counts(self, pool: Pool) -> dict[str, int]:
+        return self._protocol.count(pool, self.panel, self.options)
+
+
+def _foresee(sample: Sequence[Sampled], judge: str) -> None:
+    """Let requests be as long as those of pools that came to their end, first round and later."""
+    ended = [each for each in sample if each.ended and each.first.get(judge)]
+    if ended:
+        longer = _mean(each.asked[judge] for each in ended) / _mean(
+            each.first[judge] for each in ended
+        )
+        for each in sample:
+            if not each.ended:
+                each.asked[judge] = [(key, words * longer) for key, words in each.asked[judge]]
+
+
+def _mean(asked: Iterable[Sequence[tuple[str, float]]]) -> float:
+    words = [n for each in asked for _, n in each]
+    return sum(words) / len(words)
+
+
+class _Nothing:
+    """A ledger in which there is nothing."""
+
+    def has(self, key: str) -> bool:
+        del key
+        return False
+
+    def read(self, keys: Sequence[str]) -> list[Reply]:
+        del keys
+        return []
+
+
+class _Lowest:
+    """Keeps the pools with the lowest marks."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._heap = list[tuple[int, int, Pool]]()
+        self._offered = 0
+
+    def offer(self, mark: str, pool: Pool) -> None:
+        self._offered += 1
+        item = (-int(mark, 16), self._offered, pool)
+        if len(self._heap) < self._most:
+            heapq.heappush(self._heap, item)
+        else:
+            heapq.heappushpop(self._heap, item)
+
+    @property
+    def pools(self) -> list[Pool]:
+        """The lowest first."""
+        return [pool for *_, pool in sorted(self._heap, reverse=True)]
+
+
+def _traits(pool: Pool, options: Options) -> Array:
+    """What the length of a pool's requests goes by: 1, its query's and mean document's bytes.
+
+    They are known of all pools, so they carry over to all what the sample tells.
+    """
+    documents = pool.documents[: options.document_limit]
+    shown = [cut(d, options.document_tokens, options.show_metadata).content for d in documents]
+    mean = sum(len(text.encode()) for text in shown) / max(1, len(shown))
+    return np.array([1.0, len(pool.query.encode()), mean])

@@ -1,0 +1,187 @@
+"""What a run that is not finished has so far: settled from its replies, without a call and aside.
+
+Nothing is written where the run writes: the results there may be an earlier run's.
+"""
+
+import contextlib
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import islice
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import fsspec
+import pyarrow as pa
+from pydantic import ValidationError
+
+from zelo_ray.engine.bookkeeping import Stopped, Tally
+from zelo_ray.engine.count_input import take_census
+from zelo_ray.engine.humans import human_grades
+from zelo_ray.engine.learning import with_scores
+from zelo_ray.engine.ledger import Ledger, read_rows
+from zelo_ray.engine.lock import at_work
+from zelo_ray.engine.sample_input import pilot_lines
+from zelo_ray.engine.write_results import Summary, settled, write_results
+from zelo_ray.formats.pools import Limits, Line, read_lines
+from zelo_ray.formats.record import RUN, not_finished
+from zelo_ray.formats.results import write_json
+from zelo_ray.formats.sessions import join_sessions
+from zelo_ray.options import Options
+from zelo_ray.protocols import Learned, Progress, Step
+from zelo_ray.protocols import module as protocol_module
+from zelo_ray.records import Judge, Pool
+
+_POOLS_AT_ONCE = 32
+
+
+class Untold(Exception):  # noqa: N818 - it names what is the matter
+    """Nothing can be told of a run that is not finished; the message is one line that says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class SoFar:
+    """Results of an unfinished run, for as long as somebody looks at them."""
+
+    folder: str
+    """where they lie, as if the run were over"""
+    told: str
+    """what to say before anything else: how much is there"""
+
+
+@contextlib.contextmanager
+def so_far(out: str, record: Mapping[str, Any], query_id: str | None = None) -> Iterator[SoFar]:
+    """Settle what the ledger holds into a folder that is there until the context ends.
+
+    Args:
+        out: directory or URL of the run.
+        record: what `zelo_ray.formats.record.unfinished` found there.
+        query_id: settle this query alone, where its scores rest on no other.
+
+    Raises:
+        Untold: it is no run of annotate, its input is gone, or its judges cannot be measured.
+        InputError, LedgerError: what is there cannot be read.
+    """
+    if record.get("kind", "annotate") != "annotate":
+        raise Untold(not_finished(out))
+    with TemporaryDirectory() as folder:
+        try:
+            replay = _Replay(out, record, folder, query_id)
+            summary = replay.settle()
+        except Stopped as stopped:
+            raise Untold(f"{not_finished(out)} ({stopped})") from None
+        judges = {
+            judge.name: asdict(Tally(known=replay.heard[judge.name])) for judge in replay.panel
+        }
+        run = {**record, "summary": asdict(summary), "judges": judges}
+        write_json(folder, RUN, run)
+        yield SoFar(folder, _told(out, replay, query_id))
+
+
+class _Replay:
+    """A run of annotate gone over again, as far as its replies carry."""
+
+    def __init__(
+        self, out: str, record: Mapping[str, Any], folder: str, query_id: str | None
+    ) -> None:
+        try:
+            options = Options.model_validate(record["options"])
+            self.shards = [str(shard) for shard in record["shards"]]
+            self.panel = tuple(_judge(each) for each in record["panel"])
+        except (KeyError, TypeError, ValidationError):
+            raise Untold(f"{not_finished(out)}, as its run.json cannot be read") from None
+        if gone := [shard for shard in self.shards if not _is_there(shard)]:
+            raise Untold(f"{not_finished(out)}; until then its input is needed: no {gone[0]}")
+        own = options.books == options.out  # the directory may have been moved since
+        self.books = out if own else options.books
+        self.options = options.model_copy(update={"out": folder, "ledger": self.books})
+        self.protocol = protocol_module(options.protocol)
+        self._query_id = query_id
+        self._alone = query_id if not self.protocol.LEARNS else None
+        self._ledger = Ledger(self.books)
+        self.heard, self.planned = Counter[str](), Counter[str]()
+
+    def settle(self) -> Summary:
+        """Write results to the folder."""
+        human = human_grades(self.options)
+        shards, set_aside = self.shards, 0
+        if self.options.blocks == "session":
+            joined = join_sessions(shards, self.options.out)
+            shards, set_aside = [joined.path], joined.rejected
+        census = take_census(shards, {}, self.options.out, keep=self.options.blocks == "query")
+        places = frozenset((file, number) for file, number, _ in census.places)
+        pilot = self.options.pilot
+        if pilot is not None and pilot < census.pools:
+            places = pilot_lines(census.places, pilot, self.options.seed)
+
+        def write(learned: Learned | None = None) -> Summary:
+            blocks = self._blocks(self._lines(shards, places), learned)
+            only = bool(self.protocol.LEARNS) and learned is None
+            return write_results(blocks, self.options, judgments_only=only)
+
+        summary = with_scores(write(), self.options, human, write)
+        summary.rejected = set_aside + census.rejected
+        for row in read_rows(self.books):
+            summary.dollars_in_all += row.dollars or 0.0
+            summary.unpriced += row.dollars is None
+        return summary
+
+    def _lines(
+        self, shards: Sequence[str], places: Collection[tuple[str, int]]
+    ) -> Iterator[tuple[Line, Pool]]:
+        for line in (line for shard in shards for line in read_lines(shard, Limits())):
+            pool, here = line.pool, (line.file, line.number) in places
+            if pool and here and self._alone in (None, pool.query_id):
+                yield line, pool
+
+    def _blocks(
+        self, lines: Iterator[tuple[Line, Pool]], learned: Learned | None
+    ) -> Iterator[pa.Table]:
+        self.heard.clear()
+        self.planned.clear()
+        while part := list(islice(lines, _POOLS_AT_ONCE)):
+            steps = [self._step(pool) for _, pool in part]
+            yield settled([line for line, _ in part], steps, self.options, learned)
+
+    def _step(self, pool: Pool) -> Step:
+        """What is there of a pool. What is not is missing, and no failure."""
+        progress = Progress(self.protocol.rounds(pool, self.panel, self.options))
+        step = progress.step(self._ledger)
+        if self._query_id in (None, pool.query_id):
+            self.heard.update(step.heard)
+            self.planned.update(self.protocol.count(pool, self.panel, self.options))
+        if not step.missing:
+            return step
+        ended = progress.step(self._ledger, {judge.name: "not yet" for judge in self.panel})
+        failed = {False: list[Any](), True: list[Any]()}
+        for failure in ended.failures:
+            failed[not failure.key or self._ledger.has(failure.key)].append(failure)
+        return replace(
+            ended,
+            failures=tuple(failed[True]),
+            unheard=tuple(failed[False]),
+            missing=step.missing,
+            heard=step.heard,
+        )
+
+
+def _judge(told: Mapping[str, Any]) -> Judge:
+    return replace(Judge.parse(told["judge"]), options=told["options"])
+
+
+def _is_there(place: str) -> bool:
+    fs, path = fsspec.url_to_fs(place)
+    return bool(fs.exists(path))
+
+
+def _told(out: str, replay: _Replay, query_id: str | None) -> str:
+    heard, planned = replay.heard.total(), replay.planned.total()
+    most = "up to " if replay.protocol.ROUNDS != 1 else ""
+    about = "" if query_id is None else " about this query"
+    have = "has" if heard == 1 else "have"
+    count = f"{heard:,} of {most}{planned:,} requests{about} {have} a reply"
+    if at_work(out):
+        return f"This run is still at work: {count} so far. Scores rest on these alone."
+    return (
+        f"This run was interrupted: {count}. Scores rest on these alone; the same command goes on."
+    )

@@ -1,0 +1,243 @@
+"""Replies to judgments, judgments to scores, scores to files. It costs no call."""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from math import fsum, isnan
+from typing import Any, cast
+
+import pyarrow as pa
+
+from zelo_ray.formats.pools import Line, annotate_line
+from zelo_ray.formats.results import Results, drop_scores, remove_tables
+from zelo_ray.formats.tables import schema_of
+from zelo_ray.options import Options
+from zelo_ray.protocols import PROTOCOLS, Learned, Replies, Step, advance
+from zelo_ray.protocols import module as protocol_module
+from zelo_ray.records import Failure, Judge, Pool, Rater, Share
+
+_SHOWN = ("score", "grade", "absolute_score")
+"""What of a score stands on the document in the annotated line."""
+
+
+@dataclass(slots=True)
+class Summary:
+    """How a run ended."""
+
+    out: str
+    queries: int = 0
+    documents: int = 0
+    scored: int = 0
+    judgments: int = 0
+    failures: int = 0
+    rejected: int = 0
+    missing: int = 0
+    """requests that a further round would make"""
+    sweeps: int = 1
+    """how often all of the input was asked about, since questions waited for other judges"""
+    reasons: dict[str, int] = field(default_factory=dict)
+    """how often requests gave no judgment for which reason; the first hundred reasons"""
+    unscored: dict[str, str] = field(default_factory=dict)
+    """query id to reason, for pools without scores"""
+    dollars: float = 0.0
+    """spent by this run"""
+    unpriced: int = 0
+    """its billed answers of unknown price"""
+    dollars_in_all: float = 0.0
+    """spent by all runs on this ledger"""
+    maybe_dollars: float = 0.0
+    """what all runs may have been billed besides, at most, for calls that were cut off"""
+    damaged: int = 0
+    """lines of the ledger that are set aside"""
+    absent: dict[str, str] = field(default_factory=dict)
+    """judges that were asked nothing more, with the reason"""
+    pilot_of: int = 0
+    """how many queries the input holds, if only some were judged as a pilot; else 0"""
+    std_error: float | None = None
+    """mean standard error of the scores"""
+    ambiguous: int = 0
+    """graded documents on which the panel is split"""
+    ungraded: int = 0
+    """queries with scores, but without absolute ones"""
+    raters: list[Rater] = field(default_factory=list)
+    """how each judge grades, if the protocol measures that"""
+    shares: list[Share] = field(default_factory=list)
+    """means of the grades"""
+    notes: list[str] = field(default_factory=list)
+    """what else there is to know of how judges were measured, and of the ledger"""
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every line was read, every request answered and every pool scored."""
+        return not (self.failures or self.rejected or self.unscored or self.absent)
+
+
+def settled_schema(options: Options) -> pa.Schema:
+    """One row a pool: its annotated line, and what was judged, failed and scored."""
+
+    def many(record: type) -> pa.DataType:
+        return pa.list_(pa.struct(list(schema_of(record))))
+
+    protocol = protocol_module(options.protocol)
+    return pa.schema(
+        [
+            ("query_id", pa.string()),
+            ("documents", pa.int64()),
+            ("annotated", pa.large_binary()),
+            *((name, many(record)) for name, record in protocol.TABLES.items()),
+            ("failures", many(Failure)),
+            ("scores", many(protocol.SCORE)),
+            ("reason", pa.string()),
+            ("missing", pa.int64()),
+        ]
+    )
+
+
+def settle(
+    lines: Sequence[Line],
+    panel: Sequence[Judge],
+    options: Options,
+    ledger: Replies,
+    *,
+    absent: Mapping[str, str] | None = None,
+    learned: Learned | None = None,
+) -> pa.Table:
+    """Judge and fit good lines from what the ledger holds.
+
+    Args:
+        lines: good lines.
+        panel: all judges.
+        options: of the job.
+        ledger: where replies are found.
+        absent: judges, with the reason, whose missing answers count as failed.
+        learned: what the protocol has learned from all judgments; None while some are missing.
+    """
+    protocol = protocol_module(options.protocol)
+    pools = [line.pool for line in lines if line.pool]
+    steps = [advance(protocol.rounds(pool, panel, options), ledger, absent) for pool in pools]
+    return settled(lines, steps, options, learned)
+
+
+def settled(
+    lines: Sequence[Line], steps: Sequence[Step], options: Options, learned: Learned | None = None
+) -> pa.Table:
+    """Fit good lines from how far the protocol got with each; see `settle`."""
+    protocol = protocol_module(options.protocol)
+    pools = [line.pool for line in lines if line.pool]
+    covered = [_covered(step, options) for step in steps]
+    fits = protocol.fit(covered, options, learned)
+    shown = [name for name in _SHOWN if name in schema_of(protocol.SCORE).names]
+    rows = []
+    for line, pool, step, fit in zip(lines, pools, steps, fits, strict=True):
+        why = _why_unscored(pool, step, options) or fit.reason
+        scores = () if why else fit.scores
+        told = {s.doc_id: {name: getattr(s, name) for name in shown} for s in scores}
+        row = {
+            "query_id": pool.query_id,
+            "documents": len(pool.documents),
+            "annotated": annotate_line(line.raw, told, *shown),
+            "failures": [asdict(failure) for failure in step.failures],
+            "scores": [asdict(score) for score in scores],
+            "reason": why,
+            "missing": len(step.missing),
+        }
+        for name, record in protocol.TABLES.items():
+            row[name] = [
+                asdict(cast(Any, one)) for one in step.judgments if isinstance(one, record)
+            ]
+        rows.append(row)
+    return pa.Table.from_pylist(rows, schema=settled_schema(options))
+
+
+def _covered(step: Step, options: Options) -> Sequence[Any]:
+    """The judgments to score by: where each is about one document alone, of those with enough."""
+    if not protocol_module(options.protocol).ALONE:
+        return step.judgments
+    judged = Counter(judgment.doc_id for judgment in step.judgments)
+    asked = judged + Counter(
+        doc_id for failure in (*step.failures, *step.unheard) for doc_id in failure.doc_ids
+    )
+    return [
+        judgment
+        for judgment in step.judgments
+        if judged[judgment.doc_id] >= options.min_coverage * asked[judgment.doc_id]
+    ]
+
+
+def _why_unscored(pool: Pool, step: Step, options: Options) -> str:
+    protocol = protocol_module(options.protocol)
+    held, takes = len(pool.documents), protocol.MIN_DOCUMENTS
+    if not held:
+        return "it holds no documents"
+    if held < takes:
+        return f"it holds {held} of the {takes} documents that a comparison takes"
+    judged = {protocol.counted(judgment) for judgment in step.judgments} - {None}
+    failed = (*step.failures, *step.unheard)
+    asked = judged | {protocol.counted(failure) for failure in failed} - {None}
+    if len(judged) < options.min_coverage * len(asked) and not (protocol.ALONE and judged):
+        return f"only {len(judged)} of its {len(asked)} requests gave a judgment (--min-coverage)"
+    return ""
+
+
+def _told(failure: Mapping[str, Any]) -> str:
+    judge = failure["judge"]
+    return f"{judge}: {failure['status']}, {failure['reason'].removeprefix(f'{judge}: ')}"
+
+
+def write_results(
+    blocks: Iterable[pa.Table], options: Options, *, judgments_only: bool = False
+) -> Summary:
+    """Write settled pools to the files of a run, in their order.
+
+    Args:
+        blocks: what `settle` gave.
+        options: of the job.
+        judgments_only: leave scores as earlier runs left them, but for what is learned from.
+    """
+    summary, protocol = Summary(out=options.out), protocol_module(options.protocol)
+    errors = list[float]()
+    records = {**protocol.TABLES, "failures": Failure, "scores": protocol.SCORE}
+    tables = {name: schema_of(record) for name, record in records.items()}
+    judgments = [name for name in protocol.TABLES if {"key", "keys"} & set(tables[name].names)]
+    if judgments_only and "scores" not in protocol.LEARNS:
+        drop_scores(options.out, tables.pop("scores"))
+    lines = [] if judgments_only else ["annotated.jsonl"]
+    with Results(options.out, tables, lines) as results:
+        for block in blocks:
+            counts = {}
+            for name, schema in tables.items():
+                structs = block[name].combine_chunks().flatten()
+                counts[name] = len(structs)
+                results.add(name, pa.Table.from_struct_array(structs).cast(schema))
+            for scores in block["scores"].to_pylist():
+                summary.ambiguous += sum(score.get("ambiguous", False) for score in scores)
+                summary.ungraded += any(isnan(s.get("absolute_score", 0.0)) for s in scores)
+                errors += [e for score in scores if math.isfinite(e := score["std_error"])]
+            for line in block["annotated"].to_pylist() if lines else ():
+                results.add_line("annotated.jsonl", line)
+            summary.queries += block.num_rows
+            summary.documents += sum(block["documents"].to_pylist())
+            summary.missing += sum(block["missing"].to_pylist())
+            summary.judgments += sum(counts[name] for name in judgments)
+            summary.failures += counts["failures"]
+            summary.scored += counts.get("scores", 0)
+            for failures in block["failures"].to_pylist():
+                for reason in map(_told, failures):
+                    if reason in summary.reasons or len(summary.reasons) < 100:
+                        summary.reasons[reason] = summary.reasons.get(reason, 0) + 1
+            reasons = zip(block["query_id"].to_pylist(), block["reason"].to_pylist(), strict=True)
+            summary.unscored |= {query_id: reason for query_id, reason in reasons if reason}
+    remove_tables(options.out, _foreign(options))
+    summary.std_error = fsum(errors) / len(errors) if errors else None
+    return summary
+
+
+def _foreign(options: Options) -> set[str]:
+    """Tables that other protocols write: of an earlier run, they would be taken for this one's."""
+    protocol = protocol_module(options.protocol)
+    tables = {name for each in PROTOCOLS for name in protocol_module(each).TABLES}
+    if not protocol.LEARNS:
+        tables |= {"raters", "shares"}
+    return tables - set(protocol.TABLES)

@@ -1,0 +1,61 @@
+"""How far raters agree: coefficients of two raters, and of many.
+
+    ratings = ratings_of(grades, levels=4)
+    found = agreements(ratings, COEFFICIENTS, thresholds=[1, 2, 3], resamples=1000, seed=0)
+
+Every coefficient is a function of a table of counts that adds up over queries, so that a sample of
+queries is a matrix product. A new one is a module with the names of `Module` and a line in
+``COEFFICIENTS``.
+
+Conventions, for every coefficient:
+
+* Two raters are compared on the items (query_id, doc_id) that both judged, and more raters on those
+  that at least two of them judged. An item with one judgment says nothing of agreement, and is
+  left out of the chance, too.
+* Where all judgments are of one grade every coefficient but the percent agreement is NaN: nothing
+  was told apart, so that nothing is known of agreement beyond chance. MCC is NaN as soon as one of
+  the two gives one grade throughout, where kappa is 0.
+* A rater that was asked several times counts with the median of its grades for the item, the lower
+  one of two.
+* The categories are those of the scale, used or not.
+"""
+
+from zelo_ray.evaluation.agreement import alpha, fleiss, gwet, kappa, mcc, percent
+from zelo_ray.evaluation.agreement.counts import Ratings, ratings_of
+from zelo_ray.evaluation.agreement.intervals import FEWEST
+from zelo_ray.evaluation.agreement.measured import (
+    Agreement,
+    Coefficient,
+    Confused,
+    agreements,
+    scale_name,
+)
+
+__all__ = [
+    "COEFFICIENTS",
+    "FEWEST",
+    "Agreement",
+    "Coefficient",
+    "Confused",
+    "Ratings",
+    "agreements",
+    "ratings_of",
+    "scale_name",
+]
+
+COEFFICIENTS = {
+    "kappa": Coefficient(kappa, "two"),
+    "kappa-linear": Coefficient(kappa, "two", "linear"),
+    "kappa-quadratic": Coefficient(kappa, "two", "quadratic"),
+    "pi": Coefficient(fleiss, "two"),
+    "fleiss": Coefficient(fleiss, "many"),
+    "alpha-nominal": Coefficient(alpha, "any"),
+    "alpha-ordinal": Coefficient(alpha, "any", "ordinal"),
+    "alpha-interval": Coefficient(alpha, "any", "quadratic"),
+    "ac1": Coefficient(gwet, "any"),
+    "ac2-linear": Coefficient(gwet, "any", "linear"),
+    "ac2-quadratic": Coefficient(gwet, "any", "quadratic"),
+    "agreement": Coefficient(percent, "any"),
+    "mcc": Coefficient(mcc, "two"),
+}
+"""By name. Fleiss' kappa of two raters is Scott's pi, and is told as such."""

@@ -1,0 +1,38 @@
+"""Krippendorff's alpha (Krippendorff 2011, Computing Krippendorff's Alpha-Reliability).
+
+For any number of raters, and items that not everybody judged: an item counts by its judgments.
+"""
+
+import numpy as np
+
+from zelo_ray.evaluation.agreement.counts import Floats, Kind
+from zelo_ray.evaluation.agreement.ratios import (
+    Weights,
+    distances,
+    margins,
+    one_minus,
+    total,
+    weighed,
+)
+
+TABLE: Kind = "by_ratings"
+
+
+def values(table: Floats, weights: Weights) -> Floats:
+    """1 - (distance seen) / (distance of judgments that are drawn without replacement).
+
+    ``quadratic`` is the interval metric. The ordinal metric of grades c and k is the squared number
+    of judgments from c to k, half of those at the ends: so it is the interval metric on midranks,
+    which are those of each table.
+    """
+    counts, _, judgments = margins(table)
+    if weights == "ordinal":
+        midranks = np.cumsum(counts, axis=-1) - (counts + judgments[..., np.newaxis]) / 2
+        chance = total(counts * midranks**2)
+        products = total((table @ midranks[..., np.newaxis])[..., 0] * midranks)
+        seen, chance = (chance - products) * (judgments - 1), chance * judgments
+    else:
+        distance = distances(table.shape[-1], weights)
+        seen = weighed(table, distance) * (judgments - 1)
+        chance = total(counts @ distance * counts)
+    return one_minus(seen, chance, counts, counts)

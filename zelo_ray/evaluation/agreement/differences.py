@@ -1,0 +1,108 @@
+"""Which of two raters agrees more with the people, and how sure that is.
+
+Both are held against the same items, and every sample of queries is the same for both: what makes
+a query hard for one makes it hard for the other, so that a difference is surer than its two ends.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from zelo_ray.evaluation.agreement.counts import Counts, Floats, Kind, Ratings, of_pair, views
+from zelo_ray.evaluation.agreement.intervals import FEWEST, interval, sampled
+from zelo_ray.evaluation.agreement.measured import Coefficient, scales
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """By how much A agrees more with the people than B, on what all three judged.
+
+    ``value_a`` and ``value_b`` are the coefficients of each with the people; ``low`` and ``high``
+    are the 95% interval of their difference. ``relative`` is the change from B to A in per cent,
+    NaN where ``value_b`` is not above 0. ``scale`` is as in `measured.Agreement`.
+    """
+
+    rater_a: str
+    rater_b: str
+    scale: str
+    coefficient: str
+    value_a: float
+    value_b: float
+    difference: float
+    low: float
+    high: float
+    relative: float
+    items: int
+    queries: int
+
+
+def differences(
+    ratings: Ratings,
+    human: str,
+    pairs: Iterable[tuple[str, str]],
+    coefficients: Mapping[str, Coefficient],
+    *,
+    resamples: int,
+    seed: int,
+    thresholds: Sequence[int] = (),
+) -> list[Difference]:
+    """Compare raters by their agreement with one that is taken for the truth.
+
+    Args:
+        ratings: who judged what how.
+        human: the rater that is taken for the truth.
+        pairs: raters to compare, A and B.
+        coefficients: by name; those of many raters are passed over.
+        resamples: how many samples of queries are drawn.
+        seed: all chance follows from it.
+        thresholds: as in `measured.agreements`.
+
+    Returns:
+        By pair, scale and coefficient, in the order given; NaN, of no items, for two raters that
+        judged nothing in common with the people.
+    """
+    of_two = {name: each for name, each in coefficients.items() if each.raters != "many"}
+    cuts = [each for each in thresholds if ratings.levels > 2]
+    found: list[Difference] = []
+    for pair in pairs:
+        own = _common(ratings, [ratings.raters.index(name) for name in (human, *pair)])
+        both = (scales(of_pair(own, 0, i), own.levels, cuts) for i in (1, 2))
+        for (scale, one), (_, other) in zip(*both, strict=True):
+            found += _measure((*pair, scale), (one, other), of_two, resamples, seed)
+    return found
+
+
+def _common(ratings: Ratings, rows: Sequence[int]) -> Ratings:
+    """Some raters, on the items that all of them judged."""
+    grades = ratings.grades[rows]
+    judged = (grades >= 0).all(axis=0)
+    names = tuple(ratings.raters[row] for row in rows)
+    return Ratings(names, grades[:, judged], ratings.queries[judged], ratings.levels)
+
+
+def _measure(
+    where: tuple[str, str, str],
+    both: tuple[Counts, Counts],
+    coefficients: Mapping[str, Coefficient],
+    resamples: int,
+    seed: int,
+) -> Iterator[Difference]:
+    items, queries = both[0].items, both[0].queries
+    enough = resamples if queries >= FEWEST else 0
+    tables = [_tables(counts, enough, seed) for counts in both]
+    for name, each in coefficients.items():
+        (a, *sampled_a), (b, *sampled_b) = (
+            np.concatenate([each.of(part) for part in parts]).tolist() for parts in tables
+        )
+        apart = a - b
+        values = np.subtract(sampled_a, sampled_b)
+        ends = (np.nan, np.nan) if np.isnan(apart) else interval(values, queries)
+        relative = 100 * apart / b if b > 0 else np.nan
+        yield Difference(*where, name, a, b, apart, *ends, relative, items, queries)
+
+
+def _tables(counts: Counts, resamples: int, seed: int) -> list[dict[Kind, Floats]]:
+    """The tables of all queries, and then those of samples of them."""
+    whole = {kind: table.sum(axis=0, keepdims=True) for kind, table in counts.tables.items()}
+    return [views(each) for each in (whole, *sampled(counts.tables, resamples, seed))]

@@ -1,0 +1,60 @@
+"""A figure that is a function of sums over queries, with its interval over samples of queries."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zelo_ray.evaluation.agreement.counts import Floats
+from zelo_ray.evaluation.agreement.intervals import draws, interval
+
+Numbers = Floats | NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A figure, its 95% interval, and on how many queries it rests; NaN where it is not known."""
+
+    value: float
+    low: float
+    high: float
+    queries: int
+
+
+def share(part: Numbers, whole: Numbers, chance: Mapping[str, Any]) -> Estimate:
+    """The sum of parts over the sum of wholes; both [queries]."""
+    table = np.stack([part, whole], axis=1).astype(np.float64)
+    return estimate(table, whole > 0, quotient, chance)
+
+
+def estimate(
+    tables: Floats,
+    known: NDArray[np.bool_],
+    of: Callable[[Floats], Floats],
+    chance: Mapping[str, Any],
+) -> Estimate:
+    """A function of sums over queries.
+
+    Args:
+        tables: what adds up, [queries, ...].
+        known: which queries have anything, [queries].
+        of: from [samples, ...] to [samples].
+        chance: resamples and seed.
+    """
+    own = tables[known]
+    queries = len(own)
+    if not queries:
+        return Estimate(np.nan, np.nan, np.nan, 0)
+    weights = draws(queries, chance["resamples"], chance["seed"])
+    value = float(of(own.sum(axis=0, keepdims=True))[0])
+    low, high = interval(of(np.tensordot(weights, own, axes=1)), queries)
+    return Estimate(value, low, high, queries)
+
+
+def quotient(sums: Floats) -> Floats:
+    """The first of two sums over the second, [..., 2] to [...]; NaN where that is 0."""
+    part, whole = sums[..., 0], sums[..., 1]
+    found: Floats = np.divide(part, whole, out=np.full_like(part, np.nan), where=whole > 0)
+    return found

@@ -1,0 +1,26 @@
+"""Fleiss' kappa (Fleiss 1971, Psychol. Bull. 76:378); of two raters, Scott's pi (1955).
+
+Chance is what raters would agree if all kept to the shares of the grades that they have together.
+Scott's pi is from Public Opinion Quarterly 19:321. Items that not everybody judged weigh like the
+others, as in Gwet's Handbook of Inter-Rater Reliability (4th ed., 2014, chapter 2).
+"""
+
+from zelo_ray.evaluation.agreement.counts import Floats, Kind
+from zelo_ray.evaluation.agreement.ratios import (
+    Weights,
+    distances,
+    margins,
+    one_minus,
+    total,
+    weighed,
+)
+
+TABLE: Kind = "by_items"
+
+
+def values(table: Floats, weights: Weights) -> Floats:
+    """1 - (disagreement seen) / (disagreement by chance). It is no mean over pairs of raters."""
+    distance = distances(table.shape[-1], weights)
+    counts, _, items = margins(table)
+    chance = total(counts @ distance * counts)
+    return one_minus(weighed(table, distance) * items, chance, counts, counts)

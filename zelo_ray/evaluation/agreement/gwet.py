@@ -1,0 +1,35 @@
+"""Gwet's AC1, and AC2 with weights (Gwet 2008, Br. J. Math. Stat. Psychol. 61:29; Handbook 2014).
+
+Chance is agreement on items that raters can but guess, whose share is told by how evenly the grades
+are spread: unlike kappa it is not near 0 where almost all judgments are of one grade.
+"""
+
+import numpy as np
+
+from zelo_ray.evaluation.agreement.counts import Floats, Kind
+from zelo_ray.evaluation.agreement.ratios import (
+    Weights,
+    distances,
+    margins,
+    one_minus,
+    total,
+    weighed,
+)
+
+TABLE: Kind = "by_items"
+
+
+def values(table: Floats, weights: Weights) -> Floats:
+    """AC1 with ``nominal`` weights, else AC2 with linear or quadratic ones.
+
+    A weight is 1 less the distance over the greatest. The number of categories is that of the
+    scale, whether all are used or not.
+    """
+    levels = table.shape[-1]
+    distance = distances(levels, weights)
+    closeness = 1 - distance / distance.max()
+    counts, _, items = margins(table)
+    seen = weighed(table, 1 - closeness) * items
+    spread = total(counts * (items[..., np.newaxis] - counts))
+    chance = closeness.sum() / (levels * (levels - 1)) * spread
+    return one_minus(seen, items**2 - chance, counts, counts)

@@ -1,0 +1,24 @@
+"""Cohen's kappa (Cohen 1960, Educ. Psychol. Meas. 20:37), weighted (1968, Psychol. Bull. 70:213).
+
+Chance is what two raters would agree if each kept to its own shares of the grades.
+"""
+
+from zelo_ray.evaluation.agreement.counts import Floats, Kind
+from zelo_ray.evaluation.agreement.ratios import (
+    Weights,
+    distances,
+    margins,
+    one_minus,
+    total,
+    weighed,
+)
+
+TABLE: Kind = "confusion"
+
+
+def values(table: Floats, weights: Weights) -> Floats:
+    """1 - (distance seen) / (distance by chance); 0 if one rater gives one grade throughout."""
+    distance = distances(table.shape[-1], weights)
+    rows, columns, items = margins(table)
+    chance = total(rows @ distance * columns)
+    return one_minus(weighed(table, distance) * items, chance, rows, columns)

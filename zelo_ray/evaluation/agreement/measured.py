@@ -1,0 +1,162 @@
+"""Coefficients of every pair of raters and of panels, on the scale and binarised."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import isnan
+from typing import Literal, Protocol
+
+import numpy as np
+
+from zelo_ray.evaluation.agreement.counts import (
+    Counts,
+    Floats,
+    Kind,
+    Ratings,
+    binarised,
+    of_pair,
+    of_panel,
+    views,
+)
+from zelo_ray.evaluation.agreement.intervals import FEWEST, interval, sampled
+from zelo_ray.evaluation.agreement.ratios import Weights
+
+
+class Module(Protocol):
+    """One coefficient."""
+
+    __name__: str
+    TABLE: Kind
+
+    def values(self, table: Floats, weights: Weights) -> Floats:
+        """The coefficient of each table: [..., levels, levels] to [...]."""
+
+
+@dataclass(frozen=True, slots=True)
+class Coefficient:
+    """How a coefficient is computed, and for how many raters it is: ``many`` are three or more."""
+
+    module: Module
+    raters: Literal["two", "any", "many"]
+    weights: Weights = "nominal"
+
+    def weighing(self, levels: int) -> Weights:
+        """Its weights; two categories are as far apart as they are, whatever these are."""
+        return "nominal" if levels == 2 else self.weights
+
+    def of(self, tables: Mapping[Kind, Floats]) -> Floats:
+        """Its value for each table of the kind that it needs, from `counts.views`."""
+        table = tables[self.module.TABLE]
+        return self.module.values(table, self.weighing(table.shape[-1]))
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """One coefficient of two raters, or of a panel, whose name is ``rater_a`` (B is "" then).
+
+    ``scale`` is such as ``0-3``, or ``>=2`` for grades binarised there; ``low`` and ``high`` are
+    its 95% interval over samples of queries. ``items`` and ``queries`` are those that it rests on.
+    """
+
+    rater_a: str
+    rater_b: str
+    scale: str
+    coefficient: str
+    value: float
+    low: float
+    high: float
+    items: int
+    queries: int
+
+
+@dataclass(frozen=True, slots=True)
+class Confused:
+    """How many items one rater gave one grade, and the other another."""
+
+    rater_a: str
+    rater_b: str
+    scale: str
+    grade_a: int
+    grade_b: int
+    items: int
+
+
+def agreements(
+    ratings: Ratings,
+    panels: Mapping[str, Sequence[str]],
+    coefficients: Mapping[str, Coefficient],
+    *,
+    thresholds: Iterable[int],
+    resamples: int,
+    seed: int,
+) -> tuple[list[Agreement], list[Confused]]:
+    """Measure all pairs of raters, and panels of three or more.
+
+    Args:
+        ratings: who judged what how.
+        panels: raters that are measured together, by the panel's name; of fewer than three nothing
+            is told that the pairs do not tell.
+        coefficients: by name.
+        thresholds: grades from which on a judgment is taken as positive, beside the whole scale.
+        resamples: how many samples of queries are drawn.
+        seed: all chance follows from it.
+
+    Returns:
+        Coefficients by pair (the rater that comes first in the ratings is A), then by panel; scales
+        and coefficients in the order given. Confusions of the same pairs and scales, zeros too.
+    """
+    found: list[Agreement] = []
+    confused: list[Confused] = []
+    cuts = [each for each in thresholds if ratings.levels > 2]
+    for a, b in combinations(range(len(ratings.raters)), 2):
+        names = ratings.raters[a], ratings.raters[b]
+        of_two = {n: c for n, c in coefficients.items() if c.raters != "many"}
+        for scale, counts in scales(of_pair(ratings, a, b), ratings.levels, cuts):
+            found += _measure((*names, scale), counts, of_two, resamples, seed)
+            confused += _cells(names, scale, counts)
+    of_many = {n: c for n, c in coefficients.items() if c.raters != "two"}
+    for panel, raters in panels.items():
+        if len(raters) > 2:
+            rows = np.array([ratings.raters.index(rater) for rater in raters])
+            for scale, counts in scales(of_panel(ratings, rows), ratings.levels, cuts):
+                found += _measure((panel, "", scale), counts, of_many, resamples, seed)
+    return found, confused
+
+
+def scale_name(levels: int, threshold: int | None = None) -> str:
+    """What a scale is called: ``0-3``, or ``>=2``."""
+    return f"0-{levels - 1}" if threshold is None else f">={threshold}"
+
+
+def scales(counts: Counts, levels: int, cuts: Iterable[int]) -> Iterator[tuple[str, Counts]]:
+    """The counts on the whole scale, and cut in two at some grades, by the scale's name."""
+    yield scale_name(levels), counts
+    for threshold in cuts:
+        yield scale_name(levels, threshold), binarised(counts, threshold)
+
+
+def _measure(
+    where: tuple[str, str, str],
+    counts: Counts,
+    coefficients: Mapping[str, Coefficient],
+    resamples: int,
+    seed: int,
+) -> Iterator[Agreement]:
+    whole = views({kind: t.sum(axis=0, keepdims=True) for kind, t in counts.tables.items()})
+    enough = resamples if counts.queries >= FEWEST else 0
+    drawn = [views(tables) for tables in sampled(counts.tables, enough, seed)]
+    known: dict[tuple[str, Weights], tuple[float, float, float]] = {}
+    for name, each in coefficients.items():
+        key = each.module.__name__, each.weighing(whole[each.module.TABLE].shape[-1])
+        if key not in known:
+            value = float(each.of(whole)[0])
+            samples = [each.of(tables) for tables in drawn]
+            ends = interval(np.concatenate([np.empty(0), *samples]), counts.queries)
+            known[key] = value, *((np.nan, np.nan) if isnan(value) else ends)
+        yield Agreement(*where, name, *known[key], counts.items, counts.queries)
+
+
+def _cells(raters: tuple[str, str], scale: str, counts: Counts) -> Iterator[Confused]:
+    total = counts.tables["confusion"].sum(axis=0)
+    for (grade_a, grade_b), items in np.ndenumerate(total):
+        yield Confused(*raters, scale, grade_a, grade_b, int(items))

@@ -1,0 +1,111 @@
+"""Words on pairs of documents, as ratings: how far raters say of them what people say.
+
+A word is 0 for "B is better", 1 for "a tie", 2 for "A is better"; where both decided, without
+ties, 0 is B and 1 is A.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import combinations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from zelo_ray.evaluation.agreement.counts import Floats, Ints, Ratings
+from zelo_ray.evaluation.agreement.differences import Difference, differences
+from zelo_ray.evaluation.agreement.measured import Agreement, Coefficient, agreements, scale_name
+from zelo_ray.evaluation.agreement.votes import Ballots
+
+B_BETTER, TIE, A_BETTER = range(3)
+WITH_TIES, A_OR_NOT, DECIDED = scale_name(3), scale_name(3, A_BETTER), scale_name(2)
+"""The scales of words: all three; whether A is better; what neither calls a tie."""
+VOTES, VOTES_DECIDED = "votes", "votes decided"
+"""Those of votes, where each of one rater meets each of the other."""
+
+
+def word_ratings(cast: Ballots, said: Floats, turn: Ints) -> Ratings:
+    """What raters say of pairs, as ratings.
+
+    Args:
+        cast: the votes; its queries are in the order of their ids.
+        said: their words, of `votes.words`, [raters, pairs].
+        turn: of `first_named`, [pairs].
+    """
+    grades = np.where(np.isnan(said), -1, np.nan_to_num(said * turn) + 1).astype(np.int16)
+    return Ratings(tuple(cast.judges), grades, cast.pairs[:, 0], 3)
+
+
+def first_named(cast: Ballots, people: pa.Table) -> Ints:
+    """Which document of each pair people name as A: 1 the first by id, -1 the second, [pairs].
+
+    Where they have any pair both ways round, A means nothing, and is the first throughout.
+
+    Args:
+        cast: the votes, of which those of the people come first.
+        people: their votes.
+    """
+    named = np.where(pc.less(people["doc_id_a"], people["doc_id_b"]).to_numpy(), 1, -1)
+    pair = cast.pair[: len(named)]
+    sums = np.bincount(pair, named, len(cast.pairs))
+    if (np.abs(sums) < np.bincount(pair, minlength=len(cast.pairs))).any():
+        return np.ones(len(cast.pairs), np.int64)
+    return np.where(sums < 0, -1, 1)
+
+
+def with_people(
+    ratings: Ratings, coefficients: Mapping[str, Coefficient], *, resamples: int, seed: int
+) -> Iterator[Agreement]:
+    """How far each rater agrees with the people, who are the first one.
+
+    Args:
+        ratings: words of all.
+        coefficients: by name.
+        resamples: how many samples of queries are drawn.
+        seed: all chance follows from it.
+
+    Yields:
+        By rater, scale (`WITH_TIES`, `A_OR_NOT`, `DECIDED`) and coefficient.
+    """
+    for row in range(1, len(ratings.raters)):
+        names = (ratings.raters[0], ratings.raters[row])
+        two = Ratings(names, ratings.grades[[0, row]], ratings.queries, ratings.levels)
+        for each in (two, _decided(two)):
+            yield from agreements(
+                *(each, {}, coefficients), thresholds=[A_BETTER], resamples=resamples, seed=seed
+            )[0]
+
+
+def differ(
+    ratings: Ratings,
+    raters: Iterable[str],
+    coefficients: Mapping[str, Coefficient],
+    *,
+    resamples: int,
+    seed: int,
+) -> list[Difference]:
+    """By how much one of two raters agrees more with the people than the other, for every two.
+
+    Args:
+        ratings: words of all; the people are the first one.
+        raters: those to compare, in the order in which they are paired.
+        coefficients: by name.
+        resamples: how many samples of queries are drawn.
+        seed: all chance follows from it.
+    """
+    pairs = [*combinations(raters, 2)]
+    return [
+        one
+        for each in (ratings, _decided(ratings))
+        for one in differences(
+            *(each, ratings.raters[0], pairs, coefficients),
+            resamples=resamples,
+            seed=seed,
+            thresholds=[A_BETTER],
+        )
+    ]
+
+
+def _decided(ratings: Ratings) -> Ratings:
+    """The same without ties."""
+    grades = np.array([0, -1, 1, -1], np.int16)[ratings.grades]  # the last is no word, too
+    return Ratings(ratings.raters, grades, ratings.queries, 2)

@@ -1,0 +1,13 @@
+"""Percent agreement: the share of pairs of raters that give an item the same grade."""
+
+import numpy as np
+
+from zelo_ray.evaluation.agreement.counts import Floats, Kind
+from zelo_ray.evaluation.agreement.ratios import Weights, margins, ratio, weighed
+
+TABLE: Kind = "by_items"
+
+
+def values(table: Floats, weights: Weights) -> Floats:  # noqa: ARG001 - others have weights
+    """A mean over items; 0 to 1, with nothing taken off for chance."""
+    return ratio(weighed(table, np.eye(table.shape[-1])), margins(table)[2])

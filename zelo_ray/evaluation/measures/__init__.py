@@ -1,0 +1,219 @@
+"""Measures: how well runs order the documents of a truth, query by query.
+
+    truth = Truth(qrels)
+    ranking = rank(truth, run)
+    metrics = evaluate(parse_measures(["nDCG@10", "AP(rel=2)", "R@20"]), ranking)
+
+Measures are written as ir_measures writes them, and where it or trec_eval has the same measure, the
+metrics are equal. A new one is a module with the names of `spec.Module` and a line in ``MEASURES``.
+
+Conventions, for every measure:
+
+* The queries are those of the truth. One that the run lacks gets 0 (trec_eval -c), except where
+  the truth alone leaves the measure undefined; queries that only the run has are counted and left
+  out. A query without a relevant document gets 0.
+* A document that nobody judged is not relevant, and keeps its place in the ranking. Negative
+  relevance is not relevant and gains nothing.
+* Ideal orders and numbers of relevant documents are those of all judged documents of the query,
+  returned or not.
+* Two documents are tied where their scores are equal as 32-bit floats, which is what trec_eval
+  compares. With ``ties="trec"`` the greater doc_id comes first, byte by byte. With
+  ``ties="expected"`` a metric is its mean over all orders of the tied documents, exactly, so that
+  a constant scorer is worth what a random order is. Tau and Pairs know ties themselves and are
+  the same either way.
+* A metric is NaN where the truth leaves it undefined: Tau and Pairs of a query without two
+  documents that differ in relevance. Tau of a run that tells nothing apart is 0.
+"""
+
+import ast
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from zelo_ray.evaluation.measures.lists import Floats, Lists
+from zelo_ray.evaluation.measures.ranking import Ranking, RunError, rank
+from zelo_ray.evaluation.measures.spec import REQUIRED, MeasureError, Module, Value
+from zelo_ray.evaluation.measures.truth import QrelsError, Truth
+
+__all__ = [
+    "MEASURES",
+    "Measure",
+    "MeasureError",
+    "QrelsError",
+    "Ranking",
+    "RunError",
+    "Truth",
+    "default_measures",
+    "evaluate",
+    "parse_measure",
+    "parse_measures",
+    "rank",
+]
+
+MEASURES = {
+    "nDCG": "zelo_ray.evaluation.measures.ndcg",
+    "AP": "zelo_ray.evaluation.measures.average_precision",
+    "RR": "zelo_ray.evaluation.measures.reciprocal_rank",
+    "R": "zelo_ray.evaluation.measures.recall",
+    "P": "zelo_ray.evaluation.measures.precision",
+    "Judged": "zelo_ray.evaluation.measures.judged",
+    "RBO": "zelo_ray.evaluation.measures.rank_biased_overlap",
+    "Tau": "zelo_ray.evaluation.measures.tau",
+    "Pairs": "zelo_ray.evaluation.measures.pairs",
+}
+ALIASES = {"NDCG": "nDCG", "MAP": "AP", "MRR": "RR", "Recall": "R", "Precision": "P"}
+
+CHUNK_CELLS = 2**17
+"""Documents of all draws that are measured together: a megabyte a matrix."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """One definition, such as nDCG@10. Equal definitions are equal, however they were written."""
+
+    name: str
+    cutoff: int | None = None
+    parameters: tuple[tuple[str, Value], ...] = ()
+    """Those that are not at their default, in the order of the module."""
+
+    @property
+    def of_labels(self) -> bool:
+        """Whether it tells more of the labels than of the run."""
+        return _module(self.name).OF_LABELS
+
+    def __str__(self) -> str:
+        inside = ",".join(f"{name}={value!r}" for name, value in self.parameters)
+        at = "" if self.cutoff is None else f"@{self.cutoff}"
+        return f"{self.name}({inside}){at}" if inside else f"{self.name}{at}"
+
+
+def parse_measures(texts: Iterable[str]) -> tuple[Measure, ...]:
+    """Read measures; one that is named twice counts once.
+
+    Raises:
+        MeasureError: one of them is none.
+    """
+    return tuple(dict.fromkeys(parse_measure(text) for text in texts))
+
+
+def parse_measure(text: str) -> Measure:
+    """Read a measure, such as ``nDCG@10`` or ``AP(rel=2)@100``.
+
+    Raises:
+        MeasureError: there is no such measure; the message, one line, says what there is.
+    """
+    name, given = _split(text)
+    name = ALIASES.get(name, name)
+    if name not in MEASURES:
+        raise MeasureError(f"unknown measure {text!r}; there are {', '.join(MEASURES)}")
+    module = _module(name)
+    cutoff = given.pop("cutoff", None)
+    if cutoff is not None and module.CUTOFF == "none":
+        raise MeasureError(f"{text!r}: {name} has no cutoff")
+    if cutoff is None and module.CUTOFF == "required":
+        raise MeasureError(f"{text!r}: {name} needs a cutoff, such as {name}@10")
+    if cutoff is not None and (type(cutoff) is not int or cutoff < 1):
+        raise MeasureError(f"{text!r}: a cutoff is a whole number from 1, not {cutoff!r}")
+    for unknown in given.keys() - module.PARAMETERS.keys():
+        known = ", ".join(module.PARAMETERS) or "none"
+        raise MeasureError(f"{text!r}: {name} has no parameter {unknown!r}; it has {known}")
+    kept = []
+    for key, parameter in module.PARAMETERS.items():
+        value = given.get(key, parameter.default)
+        if value is REQUIRED:
+            raise MeasureError(f"{text!r}: {name} needs {key}, {parameter.what}")
+        if key in given and not parameter.accepts(value):
+            raise MeasureError(f"{text!r}: {key} is {parameter.what}, not {value!r}")
+        if value != parameter.default:
+            whole = isinstance(value, float) and value.is_integer()
+            kept.append((key, int(value) if whole else value))
+    if len(kept) > 1 and module.EXCLUSIVE:
+        raise MeasureError(f"{text!r}: {' and '.join(key for key, _ in kept)} exclude each other")
+    return Measure(name, cutoff, tuple(kept))
+
+
+def _split(text: str) -> tuple[str, dict[str, Any]]:
+    """Name and parameters of a measure, of which the cutoff is one, as they were written."""
+    try:
+        node = ast.parse(text.strip(), mode="eval").body
+        written: list[tuple[str | None, Any]] = []
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
+            written.append(("cutoff", ast.literal_eval(node.right)))
+            node = node.left
+        if isinstance(node, ast.Call) and not node.args:
+            written += [(k.arg, ast.literal_eval(k.value)) for k in node.keywords]
+            node = node.func
+        given = {key: value for key, value in written if key}
+        if isinstance(node, ast.Name) and len(given) == len(written):
+            return node.id, given
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
+        pass  # it is told below, in words that speak of measures and not of Python
+    raise MeasureError(
+        f"{text!r} is no measure; write such as nDCG@10, AP(rel=2)@100 or nDCG(dcg='zelo')@10; "
+        f"there are {', '.join(MEASURES)}"
+    )
+
+
+def _module(name: str) -> Module:
+    return cast(Module, import_module(MEASURES[name]))
+
+
+def evaluate(
+    measures: Sequence[Measure], ranking: Ranking, relevance: ArrayLike | None = None
+) -> Floats:
+    """The metrics of one run.
+
+    Args:
+        measures: what to measure.
+        ranking: the run, ranked against its truth.
+        relevance: float64 [rows] or [draws, rows], in the order of the truth's table: it replaces
+            the truth's own. The ranking is used again as it is, so that draws cost little.
+
+    Returns:
+        float64 [measures, queries], to 12 decimals, queries in the order of ``truth.query_ids``;
+        with draws [draws, measures, queries].
+
+    Raises:
+        ValueError: the relevance has another number of rows than the truth, or is not finite.
+    """
+    own = ranking.truth.relevance
+    given = own if relevance is None else np.asarray(relevance, np.float64)
+    if given.ndim not in (1, 2) or given.shape[-1] != len(own) or not np.isfinite(given).all():
+        raise ValueError(f"relevance must be finite, of shape [{len(own)}] or [draws, {len(own)}]")
+    draws = np.pad(np.atleast_2d(given), ((0, 0), (0, 1)), constant_values=np.nan)
+    modules = [(_module(m.name), m.cutoff, _parameters(m)) for m in measures]
+    metrics = np.empty((len(draws), len(measures), len(ranking.truth.query_ids)))
+    for block in ranking.blocks:
+        step = max(1, CHUNK_CELLS // (block.rows.size + block.judged.size))
+        for start in range(0, len(draws), step):
+            lists = Lists(block, draws[start : start + step], ranking.ties == "expected")
+            for i, (module, cutoff, parameters) in enumerate(modules):
+                values = module.metrics(lists, cutoff, **parameters)
+                metrics[start : start + step, i, block.queries] = values
+    # The digits past the twelfth are rounding, which must not break a tie of two runs.
+    metrics = np.round(metrics, 12)
+    return metrics[0] if given.ndim == 1 else metrics
+
+
+def _parameters(measure: Measure) -> dict[str, Value]:
+    defaults = {name: p.default for name, p in _module(measure.name).PARAMETERS.items()}
+    return {**defaults, **dict(measure.parameters)}
+
+
+def default_measures(truth: Truth) -> tuple[Measure, ...]:
+    """What to measure against a truth of this kind; the first leads.
+
+    Scores are measured by their own sizes. Where a measure knows only yes and no, grades of the
+    upper half of the scale are relevant: from 2 of 3 on, as the TREC Deep Learning tracks count.
+    """
+    if truth.kind == "scores":
+        return parse_measures(["nDCG(dcg='zelo')@10", "Pairs", "R(k_gt=5)@10", "Judged@10"])
+    half = float(np.ceil(truth.relevance.max(initial=0))) / 2
+    whole = (truth.relevance == np.floor(truth.relevance)).all()
+    rel = max(1, int(np.ceil(half))) if whole else half  # 1.5 of mean grades up to 3
+    of_relevant = [f"AP(rel={rel})", f"RR(rel={rel})@10", f"R(rel={rel})@20"]
+    return parse_measures(["nDCG@10", *of_relevant, "Judged@10"])

@@ -1,0 +1,21 @@
+"""Judged: the share of judged documents among the first k. Holes show here."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from zelo_ray.evaluation.measures.lists import Floats, Lists, ratio
+from zelo_ray.evaluation.measures.spec import Parameter
+
+CUTOFF = "optional"
+PARAMETERS: Mapping[str, Parameter] = {}
+EXCLUSIVE = False
+OF_LABELS = True
+
+
+def metrics(lists: Lists, cutoff: int | None) -> Floats:
+    """Divided by what the run has, where that is less than k, as ir_measures does."""
+    known = (~np.isnan(lists.ranked(cutoff))).astype(np.float64)
+    retrieved = lists.block.retrieved
+    length = np.minimum(retrieved, cutoff or retrieved)
+    return ratio(lists.expected(known, cutoff).sum(axis=-1), length)

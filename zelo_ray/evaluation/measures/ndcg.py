@@ -1,0 +1,57 @@
+"""nDCG: normalised discounted cumulative gain (Järvelin & Kekäläinen 2002, ACM TOIS 20:422)."""
+
+import numpy as np
+
+from zelo_ray.evaluation.measures.lists import Floats, Lists, ratio
+from zelo_ray.evaluation.measures.spec import Parameter
+
+
+def _linear(relevance: Floats, _top: Floats) -> Floats:
+    """The relevance itself, as trec_eval does."""
+    return np.maximum(relevance, 0)
+
+
+def _exponential(relevance: Floats, top: Floats) -> Floats:
+    """2^g - 1 (Burges et al. 2005, ICML).
+
+    Where the query's best g is beyond 500, all gains are divided by 2^(best - 500). nDCG does not
+    see a common factor, so that nothing overflows, and what is lost is below 2^-500 of the best.
+    """
+    shift = np.maximum(top - 500, 0)
+    gains: Floats = np.expm1(np.log(2) * np.maximum(relevance - shift, 0))
+    return gains
+
+
+def _zelo(relevance: Floats, _top: Floats) -> Floats:
+    """For scores in logits: by how much more often a document wins than loses.
+
+    A score s is centred on the query's mean, so against an average document of its query it wins
+    with probability p = 1 / (1 + exp(-s)); the gain is 2p - 1 = tanh(s / 2), and 0 below the
+    average. It lies in [0, 1): nothing overflows, and a document that is out of reach of the
+    others is worth no more than another good one. With exp(s) for a gain, the first document alone
+    decides where scores spread widely: the other 24 of 25 may be reversed, and nDCG stays at .99.
+    """
+    return np.tanh(np.maximum(relevance, 0) / 2)
+
+
+_GAINS = {"log2": _linear, "exp-log2": _exponential, "zelo": _zelo}
+
+CUTOFF = "optional"
+PARAMETERS = {
+    "dcg": Parameter("log2", lambda v: isinstance(v, str) and v in _GAINS, " or ".join(_GAINS))
+}
+EXCLUSIVE = False
+OF_LABELS = False
+
+
+def metrics(lists: Lists, cutoff: int | None, dcg: str) -> Floats:
+    """The discounted gain of the run over that of the best order of all judged documents."""
+    judged = np.nan_to_num(lists.judged, nan=0.0)
+    top = judged.max(axis=-1, keepdims=True)
+    ideal = -np.sort(-_GAINS[dcg](judged, top), axis=-1)[..., :cutoff]
+    found = _GAINS[dcg](np.nan_to_num(lists.ranked(cutoff), nan=0.0), top)
+    return ratio(_discounted(lists.expected(found, cutoff)), _discounted(ideal))
+
+
+def _discounted(gains: Floats) -> Floats:
+    return gains @ (1 / np.log2(np.arange(2, gains.shape[-1] + 2)))

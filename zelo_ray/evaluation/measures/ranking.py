@@ -1,0 +1,226 @@
+"""A run ranked against a truth, as padded matrices that measures can work on side by side."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from zelo_ray.evaluation.measures.columns import Ints, numbers, texts
+from zelo_ray.evaluation.measures.lists import Block, tie_bounds
+from zelo_ray.evaluation.measures.truth import Truth
+
+Ties = Literal["trec", "expected"]
+
+BLOCK_CELLS = 2**17
+"""Documents of the queries in one block: a megabyte a matrix, so that the work stays in cache."""
+
+
+class RunError(ValueError):
+    """This is no run; the message, one line, says why."""
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """The documents of a run in their order, for each query of a truth."""
+
+    truth: Truth
+    ties: Ties
+    blocks: tuple[Block, ...]
+    strangers: int
+    """How many queries the run has that the truth lacks."""
+    counts: Ints
+    """How many documents the run has, for each query of the truth."""
+    rows: Ints
+    """The truth's row of each ranked document, query after query; -1 where it is not judged."""
+    doc_ids: Any
+    """Its id, at `positions`."""
+    positions: Ints
+
+    @cached_property
+    def answered(self) -> NDArray[np.bool_]:
+        """For each query of the truth, whether the run has it."""
+        return self.counts > 0
+
+    @cached_property
+    def missing(self) -> tuple[str, ...]:
+        """The queries of the truth that the run lacks."""
+        return tuple(self.truth.query_ids[i] for i in np.flatnonzero(~self.answered))
+
+    def documents(self, query: int) -> list[str]:
+        """The ids of a query's documents, best first; the query is named by its place."""
+        start = int(self.counts[:query].sum())
+        return self._ids(np.arange(start, start + self.counts[query]))
+
+    def unjudged(self, depth: int) -> list[tuple[str, str, int]]:
+        """Query, document and rank, from 1, of those up to a depth that the truth lacks."""
+        ranks = _places(self.counts)
+        holes = np.flatnonzero((self.rows < 0) & (ranks < depth))
+        queries = np.repeat(np.arange(len(self.counts)), self.counts)[holes]
+        names = (self.truth.query_ids[query] for query in queries)
+        return list(zip(names, self._ids(holes), (ranks[holes] + 1).tolist(), strict=True))
+
+    def _ids(self, at: Ints) -> list[str]:
+        ids: list[str] = self.doc_ids.take(pa.array(self.positions[at])).to_pylist()
+        return ids
+
+
+def _places(counts: Ints) -> Ints:
+    """The place of each document among those of its query."""
+    return np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+
+
+def rank(truth: Truth, run: pa.Table, *, ties: Ties = "trec") -> Ranking:
+    """Order the documents of a run by score.
+
+    Args:
+        truth: what the run is measured against.
+        run: the columns of `records.Ranked`, rows in any order.
+        ties: how equal scores count: ``trec``, by doc_id, descending; ``expected``, by the mean
+            over all orders.
+
+    Raises:
+        RunError: a column is missing, a pair occurs twice, or a score is not finite.
+        ValueError: there are no such ties.
+    """
+    if ties not in ("trec", "expected"):
+        raise ValueError(f"ties are trec or expected, not {ties!r}")
+    query_ids, doc_ids = (texts(run, name, RunError) for name in ("query_id", "doc_id"))
+    scores = numbers(run, "score", RunError)
+    strange = np.flatnonzero(~np.isfinite(scores))
+    if strange.size:
+        named = _name(query_ids, doc_ids, int(strange[0]))
+        raise RunError(f"{named} has the score {scores[strange[0]]}")
+    query = truth.queries_of(query_ids)
+    known = np.flatnonzero(query >= 0)
+    foreign = query_ids.filter(pa.array(query < 0))
+    documents = doc_ids.dictionary_encode()
+    codes = documents.indices.to_numpy()
+    twice = _first_twice(query[known] * max(1, len(documents.dictionary)) + codes[known])
+    if twice is not None:
+        raise RunError(f"{_name(query_ids, doc_ids, int(known[twice]))} is ranked twice")
+    keys = _keys(query[known], scores[known])
+    order = _order(keys, doc_ids, known)
+    positions = known[order]
+    keys, query, codes = keys[order], query[positions], codes[positions]
+    rows = truth.rows_of(query, codes, documents.dictionary)
+    counts = np.bincount(query, minlength=len(truth.query_ids))
+    blocks = tuple(_blocks(truth, rows, keys, counts))
+    return Ranking(
+        truth=truth,
+        ties=ties,
+        blocks=blocks,
+        strangers=len(foreign.unique()),
+        counts=counts,
+        rows=rows,
+        doc_ids=doc_ids,
+        positions=positions,
+    )
+
+
+def _name(query_ids: Any, doc_ids: Any, row: int) -> str:
+    return f"document {doc_ids[row].as_py()!r} of query {query_ids[row].as_py()!r}"
+
+
+def _first_twice(pairs: Ints) -> int | None:
+    """The place of a pair that occurs twice."""
+    ordered = np.sort(pairs)
+    again = np.flatnonzero(ordered[1:] == ordered[:-1])
+    return int(np.flatnonzero(pairs == ordered[again[0]])[1]) if again.size else None
+
+
+def _keys(query: Ints, scores: NDArray[np.float64]) -> Ints:
+    """Numbers that order by query, then by 32-bit score, descending.
+
+    The bits of a float, as an integer, order like it; those of a negative one, backwards.
+    """
+    limit = np.finfo(np.float32).max
+    bits = (np.clip(scores, -limit, limit).astype(np.float32) + np.float32(0)).view(np.int32)
+    ascending = np.where(bits < 0, bits ^ np.int32(2**31 - 1), bits)
+    return (query << 32) + (2**31 - 1 - ascending.astype(np.int64))
+
+
+def _order(keys: Ints, doc_ids: Any, rows: Ints) -> Ints:
+    """The order of the keys; among equal ones, of the doc_ids of these rows, descending.
+
+    UTF-8 orders byte by byte, which is how trec_eval's strcmp compares, as its characters do.
+    """
+    order = np.argsort(keys, kind="stable")
+    ordered = keys[order]
+    same = ordered[1:] == ordered[:-1]
+    tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
+    if tied.size:
+        names = doc_ids.take(pa.array(rows[order[tied]]))
+        ranks = pc.rank(names, sort_keys="descending", tiebreaker="dense").to_numpy()
+        order[tied] = order[tied[np.lexsort((ranks, ordered[tied]))]]
+    return order
+
+
+def _blocks(truth: Truth, rows: Ints, keys: Ints, counts: Ints) -> Iterator[Block]:
+    """Queries of similar lengths together, so that little is padding.
+
+    Args:
+        truth: the truth.
+        rows: the truth's row of each ranked document, in order; -1 where it is not judged.
+        keys: equal where documents of a query are tied.
+        counts: how many documents the run has for each query.
+    """
+    starts = np.cumsum(counts) - counts
+    places = _places(counts)
+    # The judged documents of each query in the order of the run, and then those that it lacks.
+    place = np.full(len(truth.query), -1)
+    place[rows[rows >= 0]] = places[rows >= 0]
+    judged = np.argsort((truth.query << 32) + np.where(place < 0, 2**31, place), kind="stable")
+    widths = np.bincount(truth.query, minlength=len(counts))
+    truth_starts = np.cumsum(widths) - widths
+    tied = len(keys) > 1 and bool((keys[1:] == keys[:-1]).any())
+    bounds = tie_bounds(keys) if tied else None
+    for queries in _alike(counts, widths):
+        depth, width = int(counts[queries].max(initial=1)), int(widths[queries].max())
+        cells = _Cells(starts[queries], counts[queries], depth)
+        of_truth = _Cells(truth_starts[queries], widths[queries], width)
+        first = last = None
+        if bounds is not None:
+            own = np.arange(depth)
+            first, last = (
+                np.where(cells.inside, cells.of(b) - starts[queries, np.newaxis], own)
+                for b in bounds
+            )
+            if (first == last).all():
+                first = last = None
+        yield Block(
+            queries=queries,
+            retrieved=counts[queries],
+            rows=cells.of(rows),
+            judged=of_truth.of(judged),
+            place=of_truth.of(place[judged]),
+            first=first,
+            last=last,
+        )
+
+
+def _alike(counts: Ints, widths: Ints) -> Iterator[Ints]:
+    """Queries whose numbers of documents, ranked and judged, lie within the same powers of two."""
+    kind = np.ceil(np.log2(np.maximum(counts, 1))) * 64 + np.ceil(np.log2(widths))
+    order = np.lexsort((widths, counts, kind))
+    for queries in np.split(order, np.flatnonzero(np.diff(kind[order])) + 1):
+        if queries.size:
+            cells = len(queries) * int(counts[queries].max() + widths[queries].max())
+            yield from np.array_split(queries, -(-cells // BLOCK_CELLS))
+
+
+class _Cells:
+    """Where the entries of some queries stand in flat arrays, as a padded matrix."""
+
+    def __init__(self, starts: Ints, counts: Ints, width: int) -> None:
+        columns = np.arange(width)
+        self.inside = columns < counts[:, np.newaxis]
+        self.at = np.where(self.inside, starts[:, np.newaxis] + columns, 0)
+
+    def of(self, flat: Ints) -> Ints:
+        """The entries of one array; -1 is padding."""
+        return np.where(self.inside, flat[self.at], -1) if flat.size else self.at * 0 - 1

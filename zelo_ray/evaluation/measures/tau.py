@@ -1,0 +1,29 @@
+"""Tau: Kendall's tau-b of run and truth, over the judged documents that the run has."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from zelo_ray.evaluation.measures.concordance import count_pairs, levels
+from zelo_ray.evaluation.measures.lists import Floats, Lists, ratio, tie_bounds
+from zelo_ray.evaluation.measures.spec import Parameter
+
+CUTOFF = "none"
+PARAMETERS: Mapping[str, Parameter] = {}
+EXCLUSIVE = False
+OF_LABELS = False
+
+
+def metrics(lists: Lists, cutoff: None) -> Floats:  # noqa: ARG001 - a measure may have a cutoff
+    """NaN where all judged documents are tied in the truth (Kendall 1945, Biometrika 33:239).
+
+    A run that lacks the query, or tells no two of its documents apart, has no order to compare: it
+    gets 0, where the truth has one. Else to abstain would pay.
+    """
+    judged, found, level = lists.judged, lists.block.place >= 0, levels(lists)
+    net, unequal = count_pairs(np.where(found, judged, np.nan), level)
+    # Found documents come first: each stands apart from those that precede its ties.
+    apart = np.where(found, tie_bounds(level)[0], 0).sum(axis=-1)
+    values = ratio(net, np.sqrt(unequal * apart), np.nan)
+    varied = np.nanmax(judged, axis=-1) > np.nanmin(judged, axis=-1)
+    return np.where(np.isnan(values) & varied, 0.0, values)

@@ -1,0 +1,1 @@
+"""From judgments to scores: which pairs to ask about, Bradley-Terry, calibrated grades."""

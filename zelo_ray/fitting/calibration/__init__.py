@@ -1,0 +1,26 @@
+"""The panel's word: one grade from the grades of judges that are themselves measured.
+
+    model = learn(ratings)          # how each judge grades: model.raters
+    posterior = judge(model, ratings)  # what its grades come to: a mean, its error, and a grade
+
+A family of models is a module with the names of `thurstone` and a line in `lattice.FAMILIES`.
+"""
+
+from zelo_ray.fitting.calibration.baselines import disagreement, majority, median
+from zelo_ray.fitting.calibration.lattice import FAMILIES
+from zelo_ray.fitting.calibration.model import Model, Posterior, judge, learn
+from zelo_ray.fitting.calibration.ratings import Ratings
+from zelo_ray.fitting.calibration.shares import shares
+
+__all__ = [
+    "FAMILIES",
+    "Model",
+    "Posterior",
+    "Ratings",
+    "disagreement",
+    "judge",
+    "learn",
+    "majority",
+    "median",
+    "shares",
+]

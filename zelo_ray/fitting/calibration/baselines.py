@@ -1,0 +1,63 @@
+"""What can be said of a unit without a model: median, majority and disagreement of its grades.
+
+Repeats of a judge share its one vote, and an observation's weight counts. Offsets are ignored.
+"""
+
+import numpy as np
+
+from zelo_ray.fitting.calibration.ratings import Floats, Ints, Ratings, graded, shared_weights
+
+ROUNDING = 1e-9
+"""Weights that differ by less are equal: a judge's repeats add up to 1 but for rounding."""
+
+
+def median(ratings: Ratings) -> Floats:
+    """Median grade of each unit, midway between two grades where votes split evenly; else NaN."""
+    votes = _votes(ratings)
+    half = votes.sum(axis=1, keepdims=True) / 2
+    reached = votes.cumsum(axis=1)
+    lower = (reached >= half - ROUNDING).argmax(axis=1)
+    upper = (reached > half + ROUNDING).argmax(axis=1)
+    return np.where(graded(ratings), (lower + upper) / 2, np.nan)
+
+
+def majority(ratings: Ratings) -> Ints:
+    """Grade with the most votes of each unit, -1 without any.
+
+    Of equal ones the nearest to the median, then the lower.
+    """
+    votes = _votes(ratings)
+    most = votes >= votes.max(axis=1, keepdims=True) - ROUNDING
+    away = np.abs(np.arange(ratings.levels) - median(ratings)[:, np.newaxis])
+    nearest = np.where(most, away, np.inf).argmin(axis=1)
+    return np.where(graded(ratings), nearest, -1)
+
+
+def disagreement(ratings: Ratings) -> Floats:
+    """Mean difference of the grades of two judges of each unit; NaN with fewer than two.
+
+    Repeats of a judge are averaged first; weights are ignored.
+    """
+    votes, place = np.unique(
+        ratings.unit * len(ratings.judges) + ratings.judge, return_inverse=True
+    )
+    means = np.bincount(place, ratings.grade) / np.bincount(place)
+    unit = votes // len(ratings.judges)
+    order = np.lexsort((means, unit))
+    unit, means = unit[order], means[order]
+    judges = np.bincount(unit, minlength=ratings.units)
+    rank = np.arange(len(unit)) - (judges.cumsum() - judges)[unit]
+    # In ascending order, the sum over pairs adds a grade once for each below it and takes it off
+    # once for each above.
+    differences = means * (2 * rank + 1 - judges[unit])
+    total = np.bincount(unit, differences, ratings.units)
+    with np.errstate(invalid="ignore"):
+        return np.where(judges > 1, total / (judges * (judges - 1) / 2), np.nan)
+
+
+def _votes(ratings: Ratings) -> Floats:
+    """Weight of the votes for each grade, of shape [units, levels]."""
+    cells = ratings.unit * ratings.levels + ratings.grade
+    size = ratings.units * ratings.levels
+    votes = np.bincount(cells, shared_weights(ratings), size).astype(np.float64)
+    return votes.reshape(-1, ratings.levels)

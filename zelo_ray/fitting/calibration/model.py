@@ -1,0 +1,284 @@
+"""Fitting a panel, and reading what its grades say of each unit."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import Bounds, minimize
+from scipy.sparse import csr_array, vstack
+
+from zelo_ray.fitting.calibration.lattice import (
+    FAMILIES,
+    Lattice,
+    chunks,
+    lay,
+    log_chances,
+    posteriors,
+)
+from zelo_ray.fitting.calibration.likelihood import Target
+from zelo_ray.fitting.calibration.raters import Tally, measured, scale_of
+from zelo_ray.fitting.calibration.ratings import (
+    Floats,
+    Ints,
+    Ratings,
+    distinct,
+    graded,
+    shared_weights,
+)
+from zelo_ray.records import Rater
+
+BORROWED = 2.0
+"""Grades that each judge is given besides its own: on no document in particular, in the shares of
+the whole panel. They keep cut points finite that a judge's own grades do not settle."""
+MAX_STEPS = 1000
+NEAR = 1e-3
+"""A fit has converged where the quadratic through it promises less than this of log likelihood:
+then no parameter is further than .045 standard errors from the maximum."""
+ROUNDS, STRAYED = 10, 1.5
+"""With offsets, a grid is laid for a guess of sd, at most so often, until the fit's sd is within
+this factor of the guess."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Model:
+    """A fitted panel."""
+
+    family: str
+    judges: tuple[str, ...]
+    levels: int
+    parameters: Floats
+    """of shape [judges, parameters of the family], for a latent divided by ``unit``"""
+    unit: float
+    """root mean square of the offsets; 1 without them"""
+    sd: float
+    """standard deviation of a unit's latent: of a query's shift where there are offsets, else 1"""
+    cuts: Floats
+    """cut points of calibrated grades, of shape [levels - 1], on the scale of the latent"""
+    raters: tuple[Rater, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Posterior:
+    """What grades say of units, each of shape [units]; NaN, and grade -1, for one without grades.
+
+    ``mean`` and ``sd`` are of the latent (without its offsets); ``grade_mean`` and ``grade_sd`` of
+    the calibrated grade as a number from 0 to levels - 1, and ``grade`` is its nearest whole
+    number. ``at_least`` has the chances of grades 1 to levels - 1 or more, of shape
+    [units, levels - 1]; ``log_likelihood`` is of the unit's own grades.
+    """
+
+    mean: Floats
+    sd: Floats
+    grade_mean: Floats
+    grade_sd: Floats
+    grade: Ints
+    at_least: Floats
+    log_likelihood: Floats
+
+
+def learn(
+    ratings: Ratings,
+    family: str = "thurstone",
+    anchor: str | None = None,
+    clusters: Ints | None = None,
+) -> Model:
+    """Fit a panel: how severe each judge is, and how far its grades can be trusted.
+
+    Maximises the likelihood of all grades, with the latents summed out (Bock & Aitkin 1981,
+    Psychometrika 46:443) and weak priors for the judges. Judges are taken to err independently of
+    each other, given the latent.
+
+    Args:
+        ratings: grades; units without any do not matter.
+        family: a name of ``FAMILIES``.
+        anchor: the judge whose grades are the scale of calibrated ones, such as the human; None:
+            the panel's own scale, the mean of the judges by their weights.
+        clusters: of shape [units], what units share (their query), for standard errors of judges
+            that allow for errors shared within a cluster; None: units are independent.
+
+    Raises:
+        ValueError: the family or the anchor is unknown, or there is no grade.
+        ArithmeticError: the maximum was not reached.
+    """
+    if family not in FAMILIES:
+        raise ValueError(f"unknown family {family!r}; known: {', '.join(FAMILIES)}")
+    if anchor is not None and anchor not in ratings.judges:
+        raise ValueError(f"the anchor {anchor!r} is none of the judges")
+    if not ratings.unit.size:
+        raise ValueError("there are no grades to learn from")
+    given = _given(ratings)
+    unit = 1.0
+    if ratings.offset is not None:
+        unit = float(np.sqrt(np.mean(ratings.offset**2))) or 1.0
+    guess, point = 1.0, _start(family, given, ratings.offset is not None)
+    for _ in range(ROUNDS):
+        target, place = _target(ratings, family, given, guess, unit)
+        point = _maximum(target, point)
+        parameters, sd = target.split(point)
+        if 1 / STRAYED < sd / guess < STRAYED:
+            break
+        guess = sd
+    else:
+        raise ArithmeticError(f"the spread of the latent did not settle in {ROUNDS} grids")
+    covariance = _covariance(target, point, place, clusters)[: parameters.size, : parameters.size]
+    spread = 1.0 if ratings.offset is None else float(np.hypot(sd, 1))
+    tally = Tally(ratings.judges, family, given, spread, anchor)
+    raters = measured(tally, parameters, covariance)
+    weights = np.array([rater.weight for rater in raters])
+    cuts = scale_of(tally, parameters, weights, *target.density(point)) * unit
+    return Model(family, ratings.judges, ratings.levels, parameters, unit, sd * unit, cuts, raters)
+
+
+def judge(model: Model, ratings: Ratings) -> Posterior:
+    """Read what grades say of units, by judges that the model knows.
+
+    A unit's numbers depend, bit for bit, on its own grades alone, and not on their order.
+
+    Args:
+        model: a fitted panel.
+        ratings: grades of any units; the judges may be fewer than the model's, in any order.
+
+    Raises:
+        ValueError: the model does not know a judge, or has other levels.
+    """
+    if unknown := set(ratings.judges) - set(model.judges):
+        raise ValueError(f"the panel was fitted without {', '.join(sorted(unknown))}")
+    if ratings.levels != model.levels:
+        raise ValueError(f"the panel was fitted with {model.levels} levels, not {ratings.levels}")
+    lattice, counts = lay(ratings, model.sd / model.unit, model.unit)
+    first, place = distinct(counts)
+    known = [model.judges.index(name) for name in ratings.judges]
+    parameters = model.parameters[known]
+    logs, _ = log_chances(model.family, parameters, lattice, model.levels)
+    stretches = lattice.stretches(logs)
+    log_prior = lattice.log_prior(model.sd / model.unit)
+    counts = counts[first]
+    parts = [
+        _moments(*posteriors(counts[part], stretches, log_prior), lattice, model)
+        for part in chunks(len(first), len(log_prior))
+    ]
+    found = np.concatenate(parts, axis=1)[:, place]
+    found[:, ~graded(ratings)] = np.nan
+    mean, sd, grade_mean, grade_sd, log_likelihood = found[:5]
+    grade = np.nan_to_num(np.floor(grade_mean + 0.5), nan=-1).astype(np.int64)
+    return Posterior(mean, sd, grade_mean, grade_sd, grade, found[5:].T, log_likelihood)
+
+
+def _moments(chances: Floats, log_likelihood: Floats, lattice: Lattice, model: Model) -> Floats:
+    """Mean and sd of the latent, and of the grade; likelihoods, and chances of grades: by rows."""
+    x = lattice.places * model.unit
+    mean = (chances * x).sum(axis=1)
+    variance = (chances * (x - mean[:, np.newaxis]) ** 2).sum(axis=1)
+    # A place stands for the step around it, of which a cut point may take a part.
+    step = lattice.step * model.unit
+    above = np.array(
+        [(chances * np.clip((x - cut) / step + 0.5, 0, 1)).sum(axis=1) for cut in model.cuts]
+    )
+    grade = above.sum(axis=0)
+    odd = 2 * np.arange(1, model.levels)[:, np.newaxis] - 1
+    grade_variance = np.maximum((odd * above).sum(axis=0) - grade**2, 0)
+    moments = [mean, np.sqrt(variance), grade, np.sqrt(grade_variance), log_likelihood]
+    return np.stack([*moments, *above])
+
+
+def _given(ratings: Ratings) -> Floats:
+    """Weight of the grades of each judge, of shape [judges, levels]."""
+    cells = ratings.judge * ratings.levels + ratings.grade
+    size = len(ratings.judges) * ratings.levels
+    given = np.bincount(cells, shared_weights(ratings), size).astype(np.float64)
+    return given.reshape(-1, ratings.levels)
+
+
+def _panel_shares(given: Floats) -> Floats:
+    """Shares of grades in the whole panel, none of them 0."""
+    total = given.sum(axis=0) + 1
+    shares: Floats = total / total.sum()
+    return shares
+
+
+def _start(family: str, given: Floats, with_sd: bool) -> Floats:
+    borrowed = given + BORROWED * _panel_shares(given)
+    shares = borrowed / borrowed.sum(axis=1, keepdims=True)
+    point: Floats = FAMILIES[family].start(shares).ravel()
+    return np.append(point, 0.0) if with_sd else point
+
+
+def _target(
+    ratings: Ratings, family: str, given: Floats, sd: float, unit: float
+) -> tuple[Target, Ints]:
+    """What to fit, and for each unit the place of its row; what judges borrow comes after these."""
+    lattice, counts = lay(ratings, sd, unit)
+    first, place = distinct(counts)
+    judges, levels = given.shape
+    kinds = np.arange(judges * levels)
+    columns = kinds * lattice.span - lattice.low
+    borrowed = csr_array(
+        (np.ones(len(kinds)), (kinds, columns)), shape=(len(kinds), counts.shape[1])
+    )
+    times = np.concatenate(
+        [
+            np.bincount(place, graded(ratings), len(first)),
+            np.tile(BORROWED * _panel_shares(given), judges),
+        ]
+    )
+    rows = csr_array(vstack([counts[first], borrowed]))
+    with_sd, told_apart = ratings.offset is not None, (given > 0).sum(axis=1) > 1
+    return Target(family, judges, levels, lattice, rows, times, with_sd, told_apart), place
+
+
+def _maximum(target: Target, start: Floats) -> Floats:
+    """The point of the highest posterior with no slope below 0.
+
+    So a judge that goes against the others tells nothing, instead of turning the scale around; nor
+    does one that has used one grade only, which could be of any slope.
+    """
+    each = (len(start) - target.with_sd) // target.judges
+    open_ended = np.full(int(target.with_sd), np.inf)
+    low, high = FAMILIES[target.family].limits(target.levels)
+    lowest = np.append(np.tile(low, target.judges), -open_ended)
+    highest = np.append(np.tile(high, target.judges), open_ended)
+    highest[: target.judges * each : each] *= target.told_apart
+    point: Floats = np.clip(start, lowest, highest)
+    for share in (1e-3, 1e-5):  # mostly the first will do
+        tolerance = share / np.sqrt(target.times.sum())
+        found = minimize(
+            target.loss,
+            point,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=Bounds(lowest, highest),
+            options={"maxiter": MAX_STEPS, "ftol": 0, "gtol": tolerance, "maxcor": 30},
+        )
+        point = found.x
+        loss, gradient = target.loss(point)
+        held = (point <= lowest) & (gradient > 0) | (point >= highest) & (gradient < 0)
+        gradient = np.where(held, 0, gradient) * target.times.sum()
+        promised = gradient @ np.linalg.solve(_information(target, point)[0], gradient) / 2
+        if np.isfinite(loss) and promised < NEAR:
+            return point
+    raise ArithmeticError(f"the panel fit did not converge in {found.nit} steps ({found.message})")
+
+
+def _information(target: Target, point: Floats) -> tuple[Floats, Floats]:
+    """Observed information as the outer product of scores and the priors', and these scores."""
+    scores = target.scores(point)
+    information: Floats = (scores * target.times[:, np.newaxis]).T @ scores
+    information += np.diag(target.prior(point)[1])
+    return information, scores
+
+
+def _covariance(target: Target, point: Floats, place: Ints, clusters: Ints | None) -> Floats:
+    """Of the point: the inverse information, or between two of these what clusters sum to."""
+    information, scores = _information(target, point)
+    inverse: Floats = np.linalg.inv(information).astype(np.float64)
+    if clusters is None:
+        return inverse
+    _, cluster = np.unique(clusters, return_inverse=True)
+    shape = (int(cluster.max()) + 1, len(scores))
+    sums = csr_array((np.ones(len(place)), (cluster, place)), shape=shape) @ scores
+    # What the priors know stays in, and few clusters make the sums look too much alike.
+    own = scores[place]
+    meat = information - own.T @ own + sums.T @ sums * shape[0] / max(1, shape[0] - 1)
+    root = np.linalg.cholesky(inverse)
+    stretch, along = np.linalg.eigh(root.T @ meat @ root)  # never less than if independent
+    sandwiched: Floats = (root @ along * np.maximum(stretch, 1)) @ (root @ along).T
+    return sandwiched

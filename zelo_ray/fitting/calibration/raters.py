@@ -1,0 +1,154 @@
+"""What a fit says of the judges: cut points of the panel, severity, spread and weight of each."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtri
+
+from zelo_ray.fitting.calibration.lattice import FAMILIES, SLIP
+from zelo_ray.fitting.calibration.ratings import Floats
+from zelo_ray.records import Rater
+
+NUDGE = 1e-4
+"""Of central differences by parameters."""
+NOTHING = 1e-9
+"""Of what all grades of a panel tell: rounding."""
+DULL = 0.1
+"""A judge of a smaller slope, by a standard deviation of relevance, grades at random."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """What cut points are weighed by: the grades of each judge, and how wide relevance spreads."""
+
+    judges: tuple[str, ...]
+    family: str
+    given: Floats
+    """weight of all grades of each, of shape [judges, levels]"""
+    sd: float
+    """of relevance, in the units of the parameters"""
+    anchor: str | None
+
+
+def scale_of(
+    tally: Tally, parameters: Floats, weights: Floats, x: Floats, density: Floats
+) -> Floats:
+    """Cut points of calibrated grades, ascending, of shape [levels - 1].
+
+    As many documents come to a grade as the anchor would say; without an anchor, as the judges
+    would on the average by their weights. So a grade of the panel is as frequent as it is for its
+    judges, although the panel, having less noise, is less often at the ends.
+
+    Args:
+        tally: the judges and their grades.
+        parameters: of shape [judges, parameters].
+        weights: of the judges, summing to 1.
+        x: even places of the latent.
+        density: how much lies there, summing to 1.
+    """
+    chances, _ = FAMILIES[tally.family].cells(parameters, x, tally.given.shape[1])
+    if tally.anchor is not None:
+        weights = (np.array(tally.judges) == tally.anchor).astype(np.float64)
+    below = (weights @ (chances @ density)).cumsum()[:-1]
+    # A place stands for the step around it.
+    edges = np.append(x, 2 * x[-1] - x[-2]) - (x[1] - x[0]) / 2
+    cuts: Floats = np.interp(below, np.append(0, density.cumsum()), edges)
+    return cuts
+
+
+def measured(tally: Tally, parameters: Floats, covariance: Floats) -> tuple[Rater, ...]:
+    """The judges as the fit sees them; standard errors by the delta method.
+
+    Args:
+        tally: the judges and their grades.
+        parameters: of shape [judges, parameters].
+        covariance: of the same, flattened.
+
+    Returns:
+        Raters whose weights sum to 1, but for the anchor's, which is NaN: it sets the scale.
+    """
+    severity, spread = _traits(tally, parameters)
+    jacobian = np.empty((2, len(severity), parameters.size))
+    for entry in range(parameters.size):
+        nudge = np.zeros(parameters.size)
+        nudge[entry] = NUDGE
+        ahead = _traits(tally, parameters + nudge.reshape(parameters.shape))
+        behind = _traits(tally, parameters - nudge.reshape(parameters.shape))
+        with np.errstate(invalid="ignore"):
+            jacobian[..., entry] = (np.stack(ahead) - np.stack(behind)) / (2 * NUDGE)
+    variances = np.einsum("tji,ik,tjk->tj", jacobian, covariance, jacobian)
+    # Rounding may leave a variance of 0, as of the one judge that is the panel, a little below.
+    errors = np.sqrt(np.maximum(variances, 0))
+    weights = _weights(tally, parameters)
+    return tuple(
+        Rater(
+            judge,
+            severity=float(severity[j]),
+            severity_error=float(errors[0, j]),
+            spread=float(spread[j]),
+            spread_error=float(errors[1, j]),
+            weight=float(weights[j]),
+            grades=round(float(tally.given[j].sum())),
+        )
+        for j, judge in enumerate(tally.judges)
+    )
+
+
+def _weights(tally: Tally, parameters: Floats) -> Floats:
+    """Shares of what the judges' grades tell; all alike where they tell nothing."""
+    panel = np.array(tally.judges) != tally.anchor
+    told = np.where(panel, _information(tally, parameters) * tally.given.sum(axis=1), np.nan)
+    if np.nansum(told) < NOTHING:
+        told = np.where(panel, 1.0, np.nan)
+    weights: Floats = told / np.nansum(told)
+    return weights
+
+
+def _panel_cuts(tally: Tally, cuts: Floats, slopes: Floats) -> Floats:
+    weights = tally.given.sum(axis=1, keepdims=True) * slopes**2 * _density(cuts, tally.sd)
+    weights = np.where(
+        (slopes * tally.sd > DULL) & (np.array(tally.judges) != tally.anchor)[:, None], weights, 0
+    )
+    if not (weights.sum(axis=0) > 0).all():  # nobody tells anything: what they say, by its shares
+        shares = tally.given.sum(axis=0) + 1
+        below = shares.cumsum()[:-1] / shares.sum()
+        empty: Floats = tally.sd * ndtri(below)
+        return empty
+    means = (weights * np.where(weights > 0, cuts, 0)).sum(axis=0) / weights.sum(axis=0)
+    ascending: Floats = np.maximum.accumulate(means)
+    return ascending
+
+
+def _traits(tally: Tally, parameters: Floats) -> tuple[Floats, Floats]:
+    """Severity and spread, in standard deviations of relevance.
+
+    Cut points count by how many documents lie there, so that one which a judge never comes to
+    does not settle its severity.
+    """
+    cuts, slopes = FAMILIES[tally.family].cut_points(parameters, tally.given.shape[1])
+    sighted = (slopes * tally.sd > DULL).all(axis=1)
+    weights = np.where(sighted[:, np.newaxis], _density(cuts, tally.sd), 1.0)
+    weights /= weights.sum(axis=1, keepdims=True)
+    with np.errstate(invalid="ignore"):
+        harsher = (weights * (cuts - _panel_cuts(tally, cuts, slopes))).sum(axis=1) / tally.sd
+        slope = (weights * slopes).sum(axis=1) * tally.sd
+    severity = np.where(sighted, harsher, np.nan)
+    return severity, np.where(sighted, 1 / np.where(sighted, slope, 1), np.inf)
+
+
+def _density(x: Floats, sd: float) -> Floats:
+    # A floor, lest all cuts of a judge that never changes its mind weigh nothing.
+    with np.errstate(invalid="ignore"):
+        density: Floats = np.exp(-0.5 * np.minimum(np.abs(np.nan_to_num(x) / sd), 8) ** 2)
+    return density
+
+
+def _information(tally: Tally, parameters: Floats) -> Floats:
+    """What a grade of each judge tells of the latent (Fisher's information), on the average."""
+    x = np.linspace(-5, 5, 201) * tally.sd
+    chances, _ = FAMILIES[tally.family].cells(parameters, x, tally.given.shape[1])
+    chances = np.maximum(chances, 0) + SLIP
+    told = (np.gradient(chances, x, axis=-1) ** 2 / chances).sum(axis=1)
+    density = np.exp(-0.5 * (x / tally.sd) ** 2)
+    information: Floats = told @ density / density.sum()
+    return information

@@ -1,0 +1,152 @@
+"""Collections in a directory: BEIR's, and those of MTEB since its version 2, which are alike.
+
+    corpus.jsonl      {"_id", "title", "text"}
+    queries.jsonl     {"_id", "text"}
+    qrels/test.tsv    query-id, corpus-id and score under a header
+    top_ranked.jsonl  {"query-id", "corpus-ids"}: the candidates of each query, where told
+
+Each part may be JSON lines, Parquet or (qrels) TSV, one file or a folder of them, as data sets on
+Hugging Face are laid out. Of several splits it is the one called test.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import chain
+
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from zelo_ray.formats.files import Unwritable, lines, listing, rows, text_of, writing
+from zelo_ray.formats.interchange.pooling import Candidates, columns, judgments, pooled
+from zelo_ray.formats.interchange.texts import (
+    Filled,
+    by_id,
+    fill,
+    parts,
+    read_texts,
+    without_title,
+    write_lines,
+)
+from zelo_ray.formats.interchange.trec import numbers
+from zelo_ray.formats.pools import InputError
+from zelo_ray.records import Document, Pool
+
+QRELS_COLUMNS = ("query-id", "corpus-id", "score")
+_Row = tuple[str, str, float, float]
+
+
+def read_qrels(url: str) -> pa.Table:
+    """The judgments of a collection, or of one file of them.
+
+    Returns:
+        The columns of `records.Qrel`; the standard errors are NaN.
+
+    Raises:
+        InputError: a line is bad, a document is judged twice, or there is none.
+    """
+    files = [url] if listing(url) is None else parts(url, "qrels")
+    return judgments(url, chain.from_iterable(_judged(file) for file in files))
+
+
+def read_queries(url: str) -> dict[str, str]:
+    """The text of each query, by its id."""
+    return {id_: query.content for id_, query in by_id(read_texts(url, "queries")).items()}
+
+
+def read_pools(url: str) -> Filled:
+    """A pool for each query: its candidates as they are ranked, else its judged documents.
+
+    A note warns of ranks in which the relevant documents stand first in every query, as in data
+    that were converted from rows of positive and negative ones: they are no first stage's opinion.
+    """
+    qrels, notes = read_qrels(url), []
+    candidates = pooled({}, 0, qrels)
+    if any(name.split(".")[0] == "top_ranked" for name in listing(url) or ()):
+        candidates = _top_ranked(url)
+        if _tells(candidates, qrels):
+            notes = ["relevant documents stand first in every query: this order is no contestant"]
+    wanted = {doc_id for ids in candidates.values() for doc_id in ids}
+    filled = fill(candidates, read_queries(url), read_texts(url, "corpus", wanted))
+    return Filled(filled.pools, filled.notes + notes)
+
+
+def write(url: str, pools: Sequence[Pool], qrels: pa.Table, decimals: int | None = None) -> None:
+    """Write a collection: the documents of the pools, their order, and the judgments.
+
+    BEIR's own loader wants whole scores: round zELO scores with ``decimals=0`` for it.
+
+    Raises:
+        Unwritable: two pools have different texts for an id, or an id cannot stand in a TSV file.
+    """
+    root = url.rstrip("/")
+    documents: dict[str, Document] = {}
+    for document in chain.from_iterable(pool.documents for pool in pools):
+        if documents.setdefault(document.id, document).content != document.content:
+            raise Unwritable(f"{url}: document {document.id!r} has one text here and another there")
+    write_lines(f"{root}/corpus.jsonl", (_corpus_line(each) for each in documents.values()))
+    queries = ({"_id": pool.query_id, "text": pool.query} for pool in pools)
+    write_lines(f"{root}/queries.jsonl", map(orjson.dumps, queries))
+    _write_qrels(f"{root}/qrels/test.tsv", qrels, decimals)
+    ranked = (
+        {"query-id": pool.query_id, "corpus-ids": [each.id for each in pool.documents]}
+        for pool in pools
+    )
+    write_lines(f"{root}/top_ranked.jsonl", map(orjson.dumps, ranked))
+
+
+def _judged(file: str) -> Iterator[_Row]:
+    if file.removesuffix(".gz").removesuffix(".zst").endswith((".jsonl", ".parquet")):
+        for place, row in rows(file):
+            yield _row(place, *(row.get(name) for name in QRELS_COLUMNS))
+        return
+    for number, (place, line) in enumerate(lines(file)):
+        cells = text_of(place, line).split("\t")
+        if number or cells != list(QRELS_COLUMNS):
+            yield _row(place, *(cells if len(cells) == 3 else (None,)))
+
+
+def _row(place: str, query_id: object = None, doc_id: object = None, score: object = None) -> _Row:
+    try:
+        number = float(str(score))
+    except ValueError:
+        number = math.nan
+    if not (isinstance(query_id, str | int) and isinstance(doc_id, str | int)) or math.isnan(
+        number
+    ):
+        raise InputError(f"{place}: wants {', '.join(QRELS_COLUMNS)}, the last a number")
+    return str(query_id), str(doc_id), number, math.nan
+
+
+def _top_ranked(url: str) -> Candidates:
+    found: Candidates = {}
+    for file in parts(url, "top_ranked"):
+        for place, row in rows(file):
+            ids = row.get("corpus-ids")
+            if not isinstance(ids, list) or "query-id" not in row:
+                raise InputError(f"{place}: wants query-id and a list of corpus-ids")
+            found[str(row["query-id"])] = {str(doc_id): {} for doc_id in ids}
+    return found
+
+
+def _tells(candidates: Candidates, qrels: pa.Table) -> bool:
+    """Whether the candidates are ordered by their relevance, in all queries."""
+    pairs = set(columns(qrels.filter(pc.field("relevance") > 0), "query_id", "doc_id"))
+    marks = [[(query, doc_id) in pairs for doc_id in ids] for query, ids in candidates.items()]
+    return all(mark == sorted(mark, reverse=True) for mark in marks)
+
+
+def _corpus_line(document: Document) -> bytes:
+    title, text = without_title(document)
+    return orjson.dumps({"_id": document.id, "title": title, "text": text})
+
+
+def _write_qrels(url: str, qrels: pa.Table, decimals: int | None) -> None:
+    for name in ("query_id", "doc_id"):
+        odd = qrels[name].filter(pc.match_substring_regex(qrels[name], r'[\t\r\n"]|^$'))
+        if len(odd):
+            raise Unwritable(f"{url}: the {name} {odd[0].as_py()!r} cannot stand in a TSV file")
+    scores = numbers(url, qrels["relevance"], decimals)
+    cells = pc.binary_join_element_wise(qrels["query_id"], qrels["doc_id"], scores, "\t")
+    with writing(url) as file:
+        file.write("\n".join(["\t".join(QRELS_COLUMNS), *cells.to_pylist(), ""]).encode())

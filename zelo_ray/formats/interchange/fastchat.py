@@ -1,0 +1,221 @@
+"""FastChat's files (MT-Bench): questions of one or more turns, and models' answers, as pools.
+
+``question.jsonl`` has ``{"question_id", "turns": [...]}``, an answers file (one a model)
+``{"question_id", "model_id", "choices": [{"turns": [...]}]}``, of which the first choice counts.
+People's votes are read by `winner_rows`.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from random import Random
+from typing import Any
+
+import orjson
+import pyarrow as pa
+
+from zelo_ray.formats.conversations import conversation
+from zelo_ray.formats.files import listing, rows
+from zelo_ray.formats.interchange.judgments import read_judgments
+from zelo_ray.formats.interchange.texts import Filled, note, usable
+from zelo_ray.formats.pools import SUFFIXES, InputError
+from zelo_ray.formats.wording import counted
+from zelo_ray.records import Document, Pool
+
+PREFERENCES = pa.schema(
+    [(name, pa.string()) for name in ("query_id", "doc_id_a", "doc_id_b")]
+    + [("preference", pa.float64()), ("judge", pa.string())]
+)
+_Turns = tuple[str, ...]
+_Vote = Mapping[str, Any]
+
+
+def pools(questions: str, answers: Sequence[str]) -> Filled:
+    """A pool for each question and turn, with the answer of every model.
+
+    A later turn's query is all that the user had said by then, and its answers are the whole
+    conversation (see `conversations`), as people saw it who voted. So these pools are turns of no
+    session. Ids are ``{question_id}-{turn}`` and the model ids.
+
+    Args:
+        questions: path or URL of the questions.
+        answers: of the answers: files, or directories of JSON lines.
+
+    Returns:
+        Pools in the order of the questions, documents in that of the files. Answers that are empty
+        are left out, and noted.
+
+    Raises:
+        InputError: a line is not as above, a question or an answer is there twice, or a model
+            lacks an answer.
+    """
+    models = _answers(answers)
+    found: list[Pool] = []
+    empty: list[str] = []
+    for place, question_id, said in _questions(questions):
+        own = {model: _own(place, question_id, said, model, of) for model, of in models.items()}
+        for turn in range(1, len(said) + 1):
+            query_id = f"{question_id}-{turn}"
+            empty += [f"{query_id} {m}" for m, told in own.items() if not usable(told[turn - 1])]
+            told = {model: each[:turn] for model, each in own.items() if usable(each[turn - 1])}
+            asked, led = conversation(said[:turn], [*told.values()])
+            documents = tuple(map(Document, told, led))
+            found.append(Pool(query_id, asked, documents))
+    if not found:
+        raise InputError(f"{questions}: has no question")
+    return Filled(found, [line for line in [note("empty answers", empty)] if line])
+
+
+def pairs(
+    questions: str, answers: Sequence[str], votes: str, *, number: int = 0, seed: int = 0
+) -> tuple[Filled, pa.Table]:
+    """A pool for each two answers that people compared, and their votes on them.
+
+    The query id is ``{question_id}-{turn}:{a}:{b}``; A is the model that the first vote on the two
+    has as ``model_a``, and stands first.
+
+    Args:
+        questions: as in `pools`.
+        answers: as in `pools`.
+        votes: path or URL of people's votes, FastChat's lines.
+        number: how many pairs to draw; 0 for all.
+        seed: which are drawn follows from it.
+
+    Returns:
+        The pools in the order of the questions, and the votes with the columns of
+        ``PREFERENCES``, A and B as in the pool. Pairs with an empty answer are left out, and noted.
+
+    Raises:
+        InputError: as `pools`, a vote is on an answer that is not there, or there are fewer pairs
+            than wanted.
+    """
+    filled = pools(questions, answers)
+    compared = _compared(votes, filled.pools)
+    shown = [
+        (pool, of)
+        for pool in filled.pools
+        for of in compared.get(pool.query_id, {}).values()
+        if _two(of) <= {document.id for document in pool.documents}
+    ]
+    if number > len(shown):
+        raise InputError(f"{votes}: only {len(shown):,} pairs that can be shown were compared")
+    if number:
+        drawn = Random(f"{seed}:pairs").sample(range(len(shown)), number)
+        shown = [shown[i] for i in sorted(drawn)]
+    found: list[Pool] = []
+    labels: list[Mapping[str, Any]] = []
+    for pool, of in shown:
+        a, b = of[0]["doc_id_a"], of[0]["doc_id_b"]
+        query_id = f"{pool.query_id}:{a}:{b}"
+        answer = {document.id: document for document in pool.documents}
+        found.append(Pool(query_id, pool.query, (answer[a], answer[b])))
+        labels += [_label(vote, query_id, a, b) for vote in of]
+    return Filled(found, filled.notes), pa.Table.from_pylist(labels, PREFERENCES)
+
+
+def label_lines(labels: pa.Table) -> Iterator[bytes]:
+    """Votes as lines that `verdicts.read_verdicts` reads."""
+    return map(orjson.dumps, labels.to_pylist())
+
+
+def _compared(votes: str, known: Iterable[Pool]) -> dict[str, dict[frozenset[str], list[_Vote]]]:
+    """The votes on each two answers, by query; answers in an order that no file decides."""
+    queries = {pool.query_id for pool in known}
+    models = {document.id for pool in known for document in pool.documents}
+    part = read_judgments(votes, "human")
+    if not part.votes:
+        raise InputError(f"{votes}: holds no votes on pairs")
+    found: dict[str, dict[frozenset[str], list[_Vote]]] = {}
+    for row, vote in enumerate(part.table.to_pylist()):
+        query_id, two = vote["query_id"], _two([vote])
+        if query_id not in queries:
+            raise InputError(f"{part.place(row)}: no question has the turn {query_id}")
+        if strange := sorted(two - models):
+            raise InputError(f"{part.place(row)}: there are no answers of {strange[0]}")
+        found.setdefault(query_id, {}).setdefault(two, []).append(vote)
+    return {
+        query_id: {two: found[query_id][two] for two in sorted(found[query_id], key=sorted)}
+        for query_id in found
+    }
+
+
+def _two(votes: Sequence[_Vote]) -> frozenset[str]:
+    return frozenset((votes[0]["doc_id_a"], votes[0]["doc_id_b"]))
+
+
+def _label(vote: _Vote, query_id: str, a: str, b: str) -> _Vote:
+    """A vote as one on the pair A and B, whichever of them it has as its A."""
+    turn = 1.0 if vote["doc_id_a"] == a else -1.0
+    own = {"query_id": query_id, "doc_id_a": a, "doc_id_b": b, "judge": vote["judge"]}
+    return own | {"preference": turn * vote["preference"] + 0.0}
+
+
+def _questions(url: str) -> Iterator[tuple[str, str, _Turns]]:
+    """Where each question stands, its id and its turns."""
+    seen: set[str] = set()
+    for place, row in rows(url):
+        question_id = _id(place, row, "question_id")
+        turns = _turns(place, row)
+        if not all(map(usable, turns)):
+            raise InputError(f"{place}: a turn of question {question_id} is empty")
+        if question_id in seen:
+            raise InputError(f"{place}: question {question_id} is there twice")
+        seen.add(question_id)
+        yield place, question_id, turns
+
+
+def _answers(urls: Iterable[str]) -> dict[str, dict[str, tuple[str, _Turns]]]:
+    """Where each answer stands and its turns, by model and question."""
+    found: dict[str, dict[str, tuple[str, _Turns]]] = {}
+    for place, row in (each for url in _files(urls) for each in rows(url)):
+        model, question_id = _id(place, row, "model_id"), _id(place, row, "question_id")
+        choices = row.get("choices")
+        if not (isinstance(choices, list) and choices and isinstance(choices[0], dict)):
+            raise InputError(f"{place}: has no choices")
+        own = found.setdefault(model, {})
+        if question_id in own:
+            raise InputError(f"{place}: a second answer of {model} to question {question_id}")
+        own[question_id] = place, _turns(place, choices[0])
+    if not found:
+        raise InputError(f"{', '.join(urls)}: no answers")
+    return found
+
+
+def _files(urls: Iterable[str]) -> Iterator[str]:
+    for url in urls:
+        names = listing(url)
+        if names is None:
+            yield url
+            continue
+        lines = [name for name in names if name.endswith(SUFFIXES)]
+        if not lines:
+            raise InputError(f"{url}: holds no {SUFFIXES[0]} file")
+        yield from (f"{url.rstrip('/')}/{name}" for name in lines)
+
+
+def _own(
+    place: str, question_id: str, said: _Turns, model: str, of: Mapping[str, tuple[str, _Turns]]
+) -> _Turns:
+    """A model's answers to a question."""
+    if question_id not in of:
+        file = next(iter(of.values()))[0].rpartition(":")[0]
+        raise InputError(f"{place}: question {question_id} has no answer of {model} ({file})")
+    there, told = of[question_id]
+    if len(told) != len(said):
+        raise InputError(
+            f"{there}: {model} answers {counted(len(told), 'turn')} of question {question_id}, "
+            f"which has {len(said):,}"
+        )
+    return told
+
+
+def _id(place: str, row: Mapping[str, Any], name: str) -> str:
+    value = row.get(name)
+    if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
+        raise InputError(f"{place}: has no {name}")
+    return str(value)
+
+
+def _turns(place: str, row: Mapping[str, Any]) -> _Turns:
+    turns = row.get("turns")
+    if not (isinstance(turns, list) and turns and all(isinstance(text, str) for text in turns)):
+        raise InputError(f"{place}: has no turns, a list of texts")
+    return tuple(turns)

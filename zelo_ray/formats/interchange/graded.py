@@ -1,0 +1,76 @@
+"""What a run with grades tells beyond its scores: whole grades, and scores on one scale."""
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from zelo_ray.formats.files import listing, parquet, parquet_table
+from zelo_ray.formats.interchange.truth import SCORES, look
+from zelo_ray.formats.pools import InputError
+from zelo_ray.formats.tables import schema_of
+from zelo_ray.records import AbsoluteScore, GradedScore, Qrel, Score
+
+_PAIR = ("query_id", "doc_id")
+_QREL = schema_of(Qrel)
+
+
+def has_grades(url: str) -> bool:
+    """Whether this is the ``--out`` of a graded run, or its ``scores.parquet``."""
+    return _holds(url, GradedScore)
+
+
+def read_graded(url: str) -> pa.Table:
+    """The panel's calibrated grade of each document.
+
+    Returns:
+        The columns of `records.Qrel`, whose relevance is the grade, and ``ambiguous``, which says
+        that the panel is split over the document.
+
+    Raises:
+        InputError: there are no such grades.
+    """
+    if not has_grades(url):
+        raise InputError(
+            f"{url}: holds no grades of a panel: wants the --out of annotate --protocol graded"
+        )
+    table = _read(url, (*_PAIR, "grade", "std_error", "ambiguous"), GradedScore)
+    if any(table[name].null_count for name in (*_PAIR, "grade", "ambiguous")):
+        raise InputError(f"{url}: a row of the scores has an empty field")
+    return table.rename_columns([*_QREL.names, "ambiguous"]).cast(
+        _QREL.append(pa.field("ambiguous", pa.bool_()))
+    )
+
+
+def read_absolute(url: str) -> pa.Table | None:
+    """Scores on one scale for all queries, where a run of ``zelo+graded`` has them.
+
+    Returns:
+        The columns of `records.Qrel`, without queries that have no grades; None if there are none.
+
+    Raises:
+        InputError: what is there cannot be read.
+    """
+    if not _holds(url, AbsoluteScore):
+        return None
+    table = _read(url, (*_PAIR, "absolute_score", "absolute_error"), AbsoluteScore)
+    table = table.rename_columns(_QREL.names)
+    return table.filter(pc.is_finite(table["relevance"]))
+
+
+def _holds(url: str, kind: type[Score]) -> bool:
+    place = _place(url)
+    return place.endswith(".parquet") and set(schema_of(kind).names) <= look(place).columns
+
+
+def _read(url: str, names: Sequence[str], kind: type[Score]) -> pa.Table:
+    place = _place(url)
+    schema = schema_of(kind)
+    with parquet(place):  # a column may be missing, or of another type
+        table = parquet_table(place, names).select(names)
+        return table.cast(pa.schema([schema.field(name) for name in names]))
+
+
+def _place(url: str) -> str:
+    names = listing(url)
+    return f"{url.rstrip('/')}/{SCORES}" if names is not None and SCORES in names else url

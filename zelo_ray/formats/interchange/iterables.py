@@ -1,0 +1,57 @@
+"""Data sets that are iterated over, as ``ir_datasets`` gives them; that package is not needed.
+
+Such an object has some of ``docs_iter()``, ``queries_iter()``, ``qrels_iter()`` and
+``scoreddocs_iter()``, which yield named tuples with the fields ``doc_id``, ``query_id``,
+``relevance``, ``score`` and texts.
+"""
+
+import math
+from typing import Any
+
+import pyarrow as pa
+
+from zelo_ray.formats.interchange.pooling import judgments, pooled
+from zelo_ray.formats.interchange.texts import Filled, fill
+from zelo_ray.formats.tables import table_of
+from zelo_ray.records import Document, Ranked
+
+
+def qrels_of(dataset: Any) -> pa.Table:
+    """The judgments of a data set.
+
+    Returns:
+        The columns of `records.Qrel`; the standard errors are NaN.
+
+    Raises:
+        InputError: it has none, or a document is judged twice.
+    """
+    rows = ((q.query_id, q.doc_id, float(q.relevance), math.nan) for q in dataset.qrels_iter())
+    return judgments(str(dataset), rows)
+
+
+def run_of(dataset: Any) -> pa.Table:
+    """The scores that a first stage gave, in the columns of `records.Ranked`."""
+    scored = ((s.query_id, s.doc_id, float(s.score)) for s in dataset.scoreddocs_iter())
+    return table_of([Ranked(*row) for row in scored], Ranked)
+
+
+def pools_of(dataset: Any, depth: int = 100) -> Filled:
+    """A pool for each query: the first stage's documents to a depth, and every judged one.
+
+    Args:
+        dataset: it needs queries and documents, and judgments or a first stage's scores.
+        depth: how many documents of the first stage each query gets.
+    """
+    runs = {"first stage": run_of(dataset)} if hasattr(dataset, "scoreddocs_iter") else {}
+    judged = qrels_of(dataset) if hasattr(dataset, "qrels_iter") else None
+    queries = {query.query_id: _text(query, "query_id") for query in dataset.queries_iter()}
+    documents = (Document(doc.doc_id, _text(doc, "doc_id")) for doc in dataset.docs_iter())
+    return fill(pooled(runs, depth, judged), queries, documents)
+
+
+def _text(record: Any, id_field: str) -> str:
+    """The text that a record names as its own, else all that it holds, line by line."""
+    if hasattr(record, "default_text"):
+        return str(record.default_text())
+    values = (getattr(record, name) for name in record._fields if name != id_field)
+    return "\n".join(value for value in values if isinstance(value, str) and value.strip())

@@ -1,0 +1,210 @@
+"""The judgments of one file, with the place of each row for messages."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from zelo_ray.formats.files import lines, listing, parquet_table, rows
+from zelo_ray.formats.interchange.truth import look, read_truth
+from zelo_ray.formats.interchange.winner_rows import FORMS, Form, votes_of
+from zelo_ray.formats.pools import InputError, short
+from zelo_ray.formats.tables import schema_of
+from zelo_ray.records import GradedScore
+
+_VALUES = ("grade", "relevance", "score")
+_POOLED = frozenset(schema_of(GradedScore).names)
+_SWAPPED = {"swapped": pa.bool_()}
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """What the rows of a file are: the column of the answer; columns they must and may have."""
+
+    form: Form | None
+    value: str
+    wanted: Mapping[str, pa.DataType]
+    optional: Mapping[str, pa.DataType]
+
+    @property
+    def columns(self) -> dict[str, pa.DataType]:
+        """All that is read of them."""
+        return {**self.wanted, **self.optional}
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one file holds: grades (query_id, doc_id, judge, grade as float64) or votes.
+
+    ``place`` tells where a row is; ``own``: the rows name their judges; ``pooled``: they are what
+    the judges of a graded run came to together. ``missing`` counts rows whose answer is null.
+    """
+
+    table: pa.Table
+    place: Callable[[int], str]
+    own: bool
+    pooled: bool = False
+    missing: int = 0
+    turned: bool = False
+    """whether its rows are of the turn that was asked for"""
+
+    @property
+    def votes(self) -> bool:
+        """Whether they are votes."""
+        return "preference" in self.table.column_names
+
+    def only(self, kept: pa.ChunkedArray) -> "Part":
+        """Some rows, which keep their places."""
+        at = np.flatnonzero(kept.to_numpy())
+        return replace(self, table=self.table.filter(kept), place=lambda row: self.place(at[row]))
+
+
+def read_judgments(url: str, judge: str, *, renamed: bool = False, turn: int | None = None) -> Part:
+    """The grades or votes of a file, or of qrels of any kind.
+
+    Args:
+        url: where it is.
+        judge: whose judgments they are, where its rows do not tell.
+        renamed: they are all the judge's where rows may be renamed, as FastChat's may.
+        turn: of FastChat's rows, those of this turn alone.
+
+    Raises:
+        InputError: it is of no known kind, or a row has not what it should have.
+    """
+    columns = look(url).columns
+    kind = _kind(columns, renamed=renamed)
+    if kind is None:
+        return of_qrels(url, judge)
+    table, place = (_parquet if url.endswith(".parquet") else _json)(url, kind)
+    own = "judge" in kind.wanted
+    part = _valid(Part(table, place, own), kind)
+    if kind.form and kind.form.renamed and turn is not None:
+        part = _of_turn(url, part, turn)
+    table = part.table if own else judged_by(part.table, judge)
+    if kind.form:
+        table = votes_of(kind.form, table, part.place)
+    table = table.rename_columns({kind.value: "grade"} if kind.value in _VALUES else {})
+    return replace(part, table=table, pooled=not own and columns >= _POOLED)
+
+
+def judged_by(table: pa.Table, judge: str) -> pa.Table:
+    """The same judgments, all of one judge."""
+    column = pa.array([judge] * len(table), pa.string())
+    at = table.schema.get_field_index("judge")
+    return table.append_column("judge", column) if at < 0 else table.set_column(at, "judge", column)
+
+
+def _kind(columns: frozenset[str], *, renamed: bool = False) -> _Kind | None:
+    """What rows with these columns are; None: no rows of judgments."""
+    form = next((form for form in FORMS if columns >= {*form.columns}), None)
+    optional = _SWAPPED
+    if form:
+        turn = ("turn",) if form.renamed and "turn" in columns else ()
+        value, wanted = form.winner, dict.fromkeys((*form.columns, *turn), pa.string())
+    elif "preference" in columns:
+        value = "preference"
+        wanted = dict.fromkeys(("query_id", "doc_id_a", "doc_id_b"), pa.string())
+    elif {"query_id", "doc_id"} <= columns and (values := [v for v in _VALUES if v in columns]):
+        value, optional = values[0], {}
+        wanted = dict.fromkeys(("query_id", "doc_id"), pa.string())
+    else:
+        return None
+    wanted |= {} if form else {value: pa.float64()}
+    judge = {"judge": pa.string()} if "judge" in columns else {}
+    if form and form.renamed and renamed:
+        return _Kind(form, value, wanted, optional | judge)
+    return _Kind(form, value, wanted | judge, optional)
+
+
+def _valid(part: Part, kind: _Kind) -> Part:
+    """The rows that have an answer, if they have all else, too."""
+    known = pc.is_valid(part.table[kind.value])
+    kept = part.only(known)
+    for column in kind.wanted:
+        if kept.table[column].null_count:
+            row = int(np.argmax(kept.table[column].is_null().to_numpy()))
+            raise InputError(f"{kept.place(row)}: has no {column}")
+    return replace(kept, missing=len(known) - len(kept.table))
+
+
+def _of_turn(url: str, part: Part, turn: int) -> Part:
+    if "turn" not in part.table.column_names:
+        raise InputError(f"{url}: its rows have no turn, of which --turn could be one")
+    kept = part.only(pc.equal(part.table["turn"], str(turn)))
+    if not len(kept.table):
+        raise InputError(f"{url}: has no row of turn {turn}")
+    return replace(kept, turned=True)
+
+
+def _parquet(url: str, kind: _Kind) -> tuple[pa.Table, Callable[[int], str]]:
+    table = parquet_table(url, [*kind.columns])
+    names = set(table.column_names)
+    columns = {}
+    for name, of in kind.columns.items():
+        try:
+            columns[name] = table[name].cast(of) if name in names else pa.nulls(len(table), of)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise InputError(f"{url}: the column {name}: {short(error)}") from None
+    return pa.table(columns), lambda row: f"{url}: row {row + 1}"
+
+
+def _json(url: str, kind: _Kind) -> tuple[pa.Table, Callable[[int], str]]:
+    places = []
+    columns: dict[str, list[Any]] = {name: [] for name in kind.columns}
+    for place, row in rows(url):
+        _refuse_other_kind(place, row, kind)
+        places.append(place)
+        for name, of in kind.columns.items():
+            columns[name].append(_cell(place, name, row.get(name), of))
+    return pa.table(columns, schema=pa.schema(kind.columns)), places.__getitem__
+
+
+def _refuse_other_kind(place: str, row: Mapping[str, Any], kind: _Kind) -> None:
+    """The first line says what all lines are: one of another kind would vanish."""
+    for name in ("judge", "preference", "winner", "winner_id", "turn"):
+        if name in row and name not in kind.columns:
+            raise InputError(f"{place}: has a {name}, which the first line has not")
+    for name in (*_VALUES, "preference", "winner", "winner_id"):
+        if name in kind.wanted and name not in row:
+            raise InputError(f"{place}: has no {name}; a missing answer is null")
+
+
+def _cell(place: str, name: str, value: object, kind: pa.DataType) -> object:
+    """A value of a JSON line, if it is of the kind that its column wants."""
+    if value is None:
+        return None
+    if kind == pa.string():
+        if isinstance(value, str | int) and not isinstance(value, bool):
+            return str(value)
+    elif kind == pa.bool_():
+        if isinstance(value, bool):
+            return value
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value)
+    raise InputError(f"{place}: {name} cannot be {value!r}")
+
+
+def of_qrels(url: str, judge: str) -> Part:
+    """Judgments of any kind that `read_truth` reads, as those of one judge."""
+    qrels = read_truth(url)
+    table = pa.table(
+        {
+            "query_id": qrels["query_id"],
+            "doc_id": qrels["doc_id"],
+            "judge": pa.array([judge] * len(qrels), pa.string()),
+            "grade": qrels["relevance"],
+        }
+    )
+
+    def place(row: int) -> str:
+        pair = {qrels[name][row].as_py().encode() for name in ("query_id", "doc_id")}
+        if listing(url) is None and not url.endswith(".parquet"):
+            for at, line in lines(url):
+                if pair <= set(line.split()):
+                    return at
+        return f"{url}: document {qrels['doc_id'][row]} of query {qrels['query_id'][row]}"
+
+    return Part(table, place, own=False)

@@ -1,0 +1,93 @@
+"""MTEB's reranking rows of old: ``{"query": text or texts, "positive": [...], "negative": [...]}``.
+
+Their documents have neither ids nor grades. What MTEB has used since its version 2 is a directory:
+see `zelo_ray.formats.interchange.beir`.
+"""
+
+import math
+from collections.abc import Iterable
+from random import Random
+from typing import Any
+
+import orjson
+import pyarrow as pa
+
+from zelo_ray.formats.files import rows
+from zelo_ray.formats.interchange.pooling import columns, judgments
+from zelo_ray.formats.interchange.texts import Filled, note, usable, write_lines
+from zelo_ray.formats.pools import InputError
+from zelo_ray.records import Document, Pool
+
+COLUMNS = frozenset({"query", "positive", "negative"})
+
+
+def read_rows(url: str) -> tuple[Filled, pa.Table]:
+    """Pools of the rows of a JSON lines or Parquet file, and their truth: 1 or 0.
+
+    A row's query is called ``query1`` and so on, its documents ``query1-00001``; their order is
+    drawn by chance, the same each time, so that neither place nor id tells which are the positive
+    ones. Several wordings of a query are lines of one text. Blank documents are left out, and so
+    are rows with a blank query, and both are noted.
+
+    Raises:
+        InputError: a row is not of this kind.
+    """
+    pools, judged, odd, blank = [], [], [], []
+    for number, (place, row) in enumerate(rows(url), 1):
+        query_id = f"query{number}"
+        query = "\n".join(_texts(place, row, "query"))
+        graded = [(text, 1.0) for text in _texts(place, row, "positive")]
+        graded += [(text, 0.0) for text in _texts(place, row, "negative")]
+        if not usable(query):
+            odd.append(query_id)
+            continue
+        pairs = [pair for pair in graded if usable(pair[0])]
+        blank += [query_id] * (len(graded) - len(pairs))
+        Random(f"0:{query_id}").shuffle(pairs)
+        documents = [Document(f"{query_id}-{i:05}", text) for i, (text, _) in enumerate(pairs, 1)]
+        pools.append(Pool(query_id, query, tuple(documents)))
+        judged += [
+            (query_id, document.id, relevance, math.nan)
+            for document, (_, relevance) in zip(documents, pairs, strict=True)
+        ]
+    notes = [note("rows with an empty query", odd), note("empty documents of rows", blank)]
+    return Filled(pools, [line for line in notes if line]), judgments(url, judged)
+
+
+def write_rows(url: str, pools: Iterable[Pool], qrels: pa.Table, positive: float = 1.0) -> int:
+    """Write pools as such rows; tell how many.
+
+    Documents that nobody judged are left out, and so are queries without a positive or without a
+    negative one, which MTEB passes over.
+
+    Args:
+        url: where to.
+        pools: the texts.
+        qrels: the columns of `records.Qrel`.
+        positive: the relevance from which on a document is a positive one.
+    """
+    judged = columns(qrels, "query_id", "doc_id", "relevance")
+    relevance = {(query_id, doc_id): value for query_id, doc_id, value in judged}
+
+    def row(pool: Pool) -> dict[str, Any]:
+        known = [
+            (each.content, relevance[pool.query_id, each.id] >= positive)
+            for each in pool.documents
+            if (pool.query_id, each.id) in relevance
+        ]
+        return {
+            "query": pool.query,
+            "positive": [text for text, good in known if good],
+            "negative": [text for text, good in known if not good],
+        }
+
+    made = (row(pool) for pool in pools)
+    return write_lines(url, (orjson.dumps(r) for r in made if r["positive"] and r["negative"]))
+
+
+def _texts(place: str, row: dict[str, Any], name: str) -> list[str]:
+    value = row.get(name)
+    texts = [value] if isinstance(value, str) and name == "query" else value
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        raise InputError(f"{place}: {name} is no list of texts")
+    return texts

@@ -1,0 +1,62 @@
+"""Runs from files: TREC runs, and tables of one run or many, as a bake-off writes them."""
+
+from collections.abc import Iterable
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from zelo_ray.formats.files import parquet_table, stem
+from zelo_ray.formats.interchange import trec
+from zelo_ray.formats.interchange.pooling import repeated
+from zelo_ray.formats.pools import InputError, short
+from zelo_ray.formats.record import refuse_unfinished
+from zelo_ray.formats.tables import schema_of
+from zelo_ray.records import Ranked
+
+
+def read_runs(urls: Iterable[str]) -> dict[str, pa.Table]:
+    """Each run by its name, in the order given: tables with the columns of `Ranked`.
+
+    A Parquet table may hold several, told apart by a column ``run``; without it the run is called
+    what the file is.
+
+    Raises:
+        InputError: a file is no run, or two runs have one name.
+    """
+    runs: dict[str, pa.Table] = {}
+    for url in urls:
+        refuse_unfinished(url)
+        for name, table in _read(url):
+            if name in runs:
+                raise InputError(f"{url}: another run is called {name}, too: change the tag of one")
+            runs[name] = table
+    return runs
+
+
+def _read(url: str) -> Iterable[tuple[str, pa.Table]]:
+    if not url.endswith(".parquet"):
+        return [trec.read_run(url)]
+    schema = schema_of(Ranked)
+    table = parquet_table(url)
+    if missing := set(schema.names) - set(table.column_names):
+        raise InputError(f"{url}: a run has a column {min(missing)}")
+    if "run" not in table.column_names:
+        return [(stem(url), _checked(url, table.select(schema.names)))]
+    names = pc.unique(table["run"].drop_null()).to_pylist()
+    parts = {name: table.filter(pc.equal(table["run"], name)) for name in names}
+    return [(name, _checked(url, part.select(schema.names))) for name, part in parts.items()]
+
+
+def _checked(url: str, table: pa.Table) -> pa.Table:
+    """A run itself, if it is one."""
+    try:
+        run = table.cast(schema_of(Ranked))
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise InputError(f"{url}: {short(error)}") from None
+    if any(column.null_count for column in run.columns):
+        raise InputError(f"{url}: a row of a run has no empty field")
+    if not pc.all(pc.is_finite(run["score"])).as_py():
+        raise InputError(f"{url}: a score is no finite number")
+    if pair := repeated(run):
+        raise InputError(f"{url}: document {pair[1]!r} of query {pair[0]!r} is ranked twice")
+    return run

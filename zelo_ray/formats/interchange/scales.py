@@ -1,0 +1,92 @@
+"""Grades and preferences that are numbers, held against what they may be."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from zelo_ray.formats.interchange.judgments import Part
+from zelo_ray.formats.interchange.winner_rows import VOTES
+from zelo_ray.formats.pools import InputError
+
+GRADES = pa.schema(
+    [
+        ("query_id", pa.string()),
+        ("doc_id", pa.string()),
+        ("judge", pa.string()),
+        ("grade", pa.int64()),
+    ]
+)
+
+
+def on_scale(url: str, part: Part, levels: int, notes: list[str], *, clip: bool) -> pa.Table:
+    """A part's grades as whole numbers of the scale, with the columns of ``GRADES``.
+
+    Args:
+        url: where they are.
+        part: what is there.
+        levels: how many grades there are, from 0.
+        notes: where it is noted that some were clipped.
+        clip: put grades outside the scale to its nearest end.
+
+    Raises:
+        InputError: a grade is no whole number or none of the scale, or a file of one judge has a
+            document twice.
+    """
+    grades = part.table["grade"].to_numpy()
+    odd = np.flatnonzero(grades != np.floor(grades))  # NaN is, too
+    if odd.size:
+        raise InputError(
+            f"{part.place(int(odd[0]))}: the grade {grades[odd[0]]:g} is no whole number"
+        )
+    clipped = np.clip(grades, 0, levels - 1)
+    outside = np.flatnonzero(clipped != grades)
+    if outside.size and not clip:
+        more = f" (and {outside.size - 1:,} more)" if outside.size > 1 else ""
+        raise InputError(
+            f"{part.place(int(outside[0]))}: the grade {grades[outside[0]]:g} is not in 0 to "
+            f"{levels - 1}{more}: --clip puts such grades to the nearest end, --levels says how "
+            "many grades there are"
+        )
+    if outside.size:
+        worst = ", ".join(f"{value:g}" for value in np.unique(grades[outside])[:5])
+        counted = f"{outside.size:,} of {len(grades):,} grades"
+        notes.append(f"{url}: {counted} clipped to 0 to {levels - 1} ({worst})")
+    if not part.own:
+        _refuse_twice(part)
+    table = part.table.set_column(
+        part.table.schema.get_field_index("grade"), "grade", pa.array(clipped.astype(np.int64))
+    )
+    return table.select(GRADES.names).cast(GRADES)
+
+
+def _refuse_twice(part: Part) -> None:
+    """A judge whose answers no keys tell apart has one word on a document."""
+    pairs = part.table.select(["query_id", "doc_id"])
+    counted = pairs.append_column("row", pa.array(np.arange(len(pairs))))
+    last = counted.group_by(["query_id", "doc_id"]).aggregate([("row", "max"), ("row", "count")])
+    twice = last.filter(pc.field("row_count") > 1)
+    if len(twice):
+        row = pc.min(twice["row_max"]).as_py()
+        query_id, doc_id = pairs["query_id"][row], pairs["doc_id"][row]
+        raise InputError(
+            f"{part.place(row)}: document {doc_id} of query {query_id} is judged again: keep one"
+        )
+
+
+def preferences(part: Part) -> pa.Table:
+    """A part's votes, with the columns of ``VOTES``.
+
+    Raises:
+        InputError: a preference is outside [-1, 1], or of one document.
+    """
+    preferences = part.table["preference"].to_numpy()
+    odd = np.flatnonzero(~(np.abs(preferences) <= 1))  # NaN is, too
+    if odd.size:
+        raise InputError(
+            f"{part.place(int(odd[0]))}: the preference {preferences[odd[0]]:g} is not in -1 to 1"
+        )
+    same = pc.equal(part.table["doc_id_a"], part.table["doc_id_b"])
+    if (row := pc.index(same, True).as_py()) >= 0:
+        document = part.table["doc_id_a"][row].as_py()
+        raise InputError(f"{part.place(row)}: document {document!r} is compared with itself")
+    return part.table.select(VOTES.names).cast(VOTES)

@@ -1,0 +1,197 @@
+"""The texts of documents and queries, and pools made of them."""
+
+from collections.abc import Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from zelo_ray.formats.files import lines, listing, rows, text_of, writing
+from zelo_ray.formats.interchange.pooling import Candidates
+from zelo_ray.formats.pools import InputError
+from zelo_ray.records import Document, Pool
+
+_IDS = ("_id", "id", "docid", "doc_id", "docno", "qid", "query_id", "query-id", "corpus-id")
+_TEXTS = ("text", "contents", "content", "query")
+_ENDINGS = (".tsv", ".jsonl", ".parquet")
+_PACKED = ("", ".gz", ".zst")
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """Pools, and in words what could not become part of one."""
+
+    pools: list[Pool]
+    notes: list[str]
+
+
+def read_texts(url: str, part: str, wanted: Container[str] | None = None) -> Iterator[Document]:
+    """Documents or queries, one at a time.
+
+    Args:
+        url: JSON lines or Parquet with an id (``_id``, ``id``, ``docid`` ...), a text (``text``,
+            ``contents``, ``content``, ``query``) and perhaps a title; lines ``id<TAB>text``; or a
+            directory that holds such files by the name of ``part``.
+        part: ``corpus`` or ``queries``.
+        wanted: the ids to give; all if None.
+
+    Yields:
+        A title stands before the text, on a line of its own (unless the text begins with it), and
+        in the metadata.
+
+    Raises:
+        InputError: a line has no id or no text.
+    """
+    for file in [url] if listing(url) is None else parts(url, part):
+        plain = file.removesuffix(".gz").removesuffix(".zst")
+        if plain.endswith((".jsonl", ".json", ".parquet")):
+            for place, row in rows(file):
+                doc_id = _id(place, row)
+                if wanted is None or doc_id in wanted:
+                    yield _document(place, doc_id, row)
+        else:
+            for place, line in lines(file):
+                id_, tab, text = text_of(place, line).partition("\t")
+                if not tab:
+                    raise InputError(f"{place}: has no tab; a line is id<TAB>text")
+                if wanted is None or id_ in wanted:
+                    yield Document(id_, text)
+
+
+def parts(url: str, part: str, split: str = "test") -> list[str]:
+    """The files of one part of a collection's directory: ``part.jsonl``, or those in ``part/``.
+
+    Raises:
+        InputError: there is none, or several splits and none of this name.
+    """
+    root = url.rstrip("/")
+    for ending in _ENDINGS:
+        for packed in _PACKED:
+            if f"{part}{ending}{packed}" in (listing(root) or ()):
+                return [f"{root}/{part}{ending}{packed}"]
+    inside = listing(f"{root}/{part}") or []
+    for ending in _ENDINGS:
+        found = [n for n in inside if n.endswith(tuple(ending + packed for packed in _PACKED))]
+        splits = {name.split(".")[0].split("-")[0] for name in found}
+        if len(splits) > 1 and split not in splits:
+            raise InputError(
+                f"{root}/{part}: has no split {split}; name one file there ({', '.join(found)})"
+            )
+        if found:
+            return [f"{root}/{part}/{n}" for n in found if len(splits) == 1 or n.startswith(split)]
+    names = ", ".join(f"{part}{ending}" for ending in _ENDINGS)
+    raise InputError(f"{root}: holds none of {names}, {part}/")
+
+
+def fill(candidates: Candidates, queries: Mapping[str, str], texts: Iterable[Document]) -> Filled:
+    """Pools of candidates, in their order.
+
+    A document keeps the ranks that runs gave it in its metadata. What has no text (or one that no
+    judge could be shown: blank, or with a NUL in it) is left out, and noted.
+
+    Args:
+        candidates: by query and document, in order.
+        queries: the text of each query.
+        texts: the documents; those that no query wants are passed over.
+    """
+    wanted = {doc_id for ranks in candidates.values() for doc_id in ranks}
+    known = by_id(document for document in texts if document.id in wanted)
+    shown = {doc_id for doc_id, document in known.items() if usable(document.content)}
+    pools = []
+    for query_id, ranks in candidates.items():
+        if usable(queries.get(query_id, "")):
+            documents = (_ranked(known[d], ranks[d]) for d in ranks if d in shown)
+            pools.append(Pool(query_id, queries[query_id], tuple(documents)))
+    asked = {pool.query_id for pool in pools}
+    told = [
+        note("queries without a text", [q for q in candidates if q not in asked]),
+        note("documents that the corpus lacks", sorted(wanted - known.keys())),
+        note("documents with an empty text", sorted(known.keys() - shown)),
+    ]
+    return Filled(pools, [line for line in told if line])
+
+
+def by_id(texts: Iterable[Document]) -> dict[str, Document]:
+    """Documents or queries by their ids.
+
+    Raises:
+        InputError: two of one id differ.
+    """
+    found: dict[str, Document] = {}
+    for document in texts:
+        if found.setdefault(document.id, document) != document:
+            raise InputError(f"the id {document.id!r} has two different texts: drop one of them")
+    return found
+
+
+def write_lines(url: str, of: Iterable[bytes]) -> int:
+    """Write lines; tell how many."""
+    written = 0
+    with writing(url) as file:
+        for line in of:
+            file.write(line + b"\n")
+            written += 1
+    return written
+
+
+def pool_line(pool: Pool) -> bytes:
+    """A pool as an input line, with its session if it is a turn of one."""
+    session = {"session_id": pool.session_id} if pool.session_id else {}
+    query = {"id": pool.query_id, "query": pool.query}
+    documents = [document_row(document) for document in pool.documents]
+    return orjson.dumps({**session, "query": query, "documents": documents})
+
+
+def document_row(document: Document) -> dict[str, Any]:
+    """A document as it stands in an input line."""
+    row: dict[str, Any] = {"id": document.id, "content": document.content}
+    return row | ({"metadata": dict(document.metadata)} if document.metadata else {})
+
+
+def with_title(doc_id: str, title: str, text: str) -> Document:
+    """A document of a title and a text, as `read_texts` gives it."""
+    if not title.strip():
+        return Document(doc_id, text)
+    content = text if text.startswith(title) else f"{title}\n{text}".rstrip("\n")
+    return Document(doc_id, content, {"title": title})
+
+
+def without_title(document: Document) -> tuple[str, str]:
+    """The title and the text that `with_title` made one."""
+    title = document.metadata.get("title")
+    if not isinstance(title, str):
+        return "", document.content
+    return title, document.content.removeprefix(f"{title}\n")
+
+
+def _ranked(document: Document, ranks: dict[str, int]) -> Document:
+    metadata = {**document.metadata, "ranks": ranks} if ranks else document.metadata
+    return Document(document.id, document.content, metadata)
+
+
+def usable(text: str) -> bool:
+    """Whether a judge could be shown it."""
+    return bool(text.strip()) and "\0" not in text
+
+
+def note(what: str, ids: list[str]) -> str:
+    """What was left out, in words; nothing if there is none."""
+    shown = ", ".join(ids[:3]) + (" ..." if len(ids) > 3 else "")
+    return f"left out {what}: {len(ids):,} ({shown})" if ids else ""
+
+
+def _id(place: str, row: Mapping[str, Any]) -> str:
+    value = next((row[name] for name in _IDS if name in row), None)
+    if not isinstance(value, str | int):
+        raise InputError(f"{place}: has no id ({', '.join(_IDS[:3])} ...)")
+    return str(value)
+
+
+def _document(place: str, doc_id: str, row: Mapping[str, Any]) -> Document:
+    text = next((row[name] for name in _TEXTS if name in row), None)
+    if isinstance(text, list) and all(isinstance(part, str) for part in text):
+        text = "\n".join(text)
+    title = row.get("title") or ""
+    if not isinstance(text, str) or not isinstance(title, str):
+        raise InputError(f"{place}: has no text ({', '.join(_TEXTS)})")
+    return with_title(doc_id, title, text)

@@ -1,0 +1,234 @@
+"""TREC qrels and run files, as trec_eval reads them, only stricter.
+
+A line of qrels is ``query iteration document relevance``; of a run, ``query Q0 document rank score
+tag``. Any white space parts columns. The iteration and the rank are ignored, and so is what follows
+the tag. Everything else that is wrong is an error: these files are small and precious.
+"""
+
+import io
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+
+from zelo_ray.formats.files import Unwritable, blocks, lines, stem, text_of, writing
+from zelo_ray.formats.interchange.pooling import in_order, repeated
+from zelo_ray.formats.pools import InputError
+from zelo_ray.formats.tables import schema_of
+from zelo_ray.records import Ranked
+
+_BLANKS = bytes.maketrans(b"\t\v\f\r", b"    ")
+# where str.split() parts a line, and what would leave a column empty
+_WHITE = r"[\s\v\x1c-\x1f\x{85}\p{Z}]|^$"
+_ROWS = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """The columns of a kind of file, and which of them are wanted."""
+
+    what: str
+    columns: tuple[str, ...]
+    schema: pa.Schema
+    number: str
+    open_ended: bool
+
+
+_QRELS = _Form(
+    what="a TREC qrels file",
+    columns=("query_id", "iteration", "doc_id", "relevance"),
+    schema=pa.schema(
+        [("query_id", pa.string()), ("doc_id", pa.string()), ("relevance", pa.float64())]
+    ),
+    number="relevance",
+    open_ended=False,
+)
+_RUN = _Form(
+    what="a TREC run",
+    columns=("query_id", "Q0", "doc_id", "rank", "score", "tag"),
+    schema=schema_of(Ranked).append(pa.field("tag", pa.string())),
+    number="score",
+    open_ended=True,
+)
+
+
+def read_qrels(url: str) -> pa.Table:
+    """The judgments of a qrels file, in its order; relevance may be any finite number.
+
+    Returns:
+        The columns of `records.Qrel`; the standard errors are NaN.
+
+    Raises:
+        InputError: a line is bad, a document is judged twice, or there is none.
+    """
+    table = _read(url, _QRELS)
+    return table.append_column("std_error", pa.array(np.full(len(table), np.nan)))
+
+
+def read_run(url: str) -> tuple[str, pa.Table]:
+    """A run's name and its scores, in the file's order.
+
+    The name is the tag, or what the file is called where lines have different tags.
+
+    Returns:
+        The name, and the columns of `records.Ranked`.
+
+    Raises:
+        InputError: a line is bad, a document is ranked twice, or there is none.
+    """
+    table = _read(url, _RUN)
+    tags = pc.unique(table["tag"])
+    name = tags[0].as_py() if len(tags) == 1 else stem(url)
+    return name, table.drop_columns(["tag"])
+
+
+def write_qrels(url: str, qrels: pa.Table, decimals: int | None = None) -> None:
+    """Write judgments, in their order; reading them gives the same numbers.
+
+    Args:
+        url: where to; ``.gz`` and ``.zst`` are compressed.
+        qrels: the columns of `records.Qrel`.
+        decimals: round to so many; 0 for tools that know whole grades only.
+
+    Raises:
+        Unwritable: an id is empty or holds white space, or a relevance is no finite number.
+    """
+    relevance = numbers(url, qrels["relevance"], decimals)
+    _write(url, qrels, lambda part, at: (part["query_id"], "0", part["doc_id"], relevance[at]))
+
+
+def write_run(url: str, name: str, run: pa.Table) -> None:
+    """Write a run by query, score and document id (both descending), ranks from 1.
+
+    Raises:
+        Unwritable: the name or an id is empty or holds white space, or a score is no finite number.
+    """
+    _refuse_white(url, "the run's name", pa.chunked_array([[name]]))
+    ordered = in_order(run)
+    scores = numbers(url, ordered["score"])
+    ranks = pc.cast(ordered["rank"], pa.string())
+    _write(
+        url,
+        ordered,
+        lambda part, at: (part["query_id"], "Q0", part["doc_id"], ranks[at], scores[at], name),
+    )
+
+
+def numbers(url: str, values: pa.ChunkedArray, decimals: int | None = None) -> pa.ChunkedArray:
+    """Numbers as the shortest text that reads as the same number: ``3``, ``-0.25``.
+
+    Raises:
+        Unwritable: one is not finite.
+    """
+    plain = values.to_numpy()
+    if not np.isfinite(plain).all():
+        raise Unwritable(f"{url}: a score that is no finite number cannot be written")
+    if decimals is not None:
+        plain = np.round(plain, decimals) + 0.0  # no -0
+    return pa.chunked_array([pc.cast(pa.array(plain), pa.string())])
+
+
+def _read(url: str, form: _Form) -> pa.Table:
+    """All lines, by Arrow where nothing is odd, and one by one where something is."""
+    tables, number = [form.schema.empty_table()], 0
+    for block in blocks(url):
+        table = _fast(block, form)
+        tables.append(_slow(url, number, block, form) if table is None else table)
+        number += block.count(b"\n")
+    table = pa.concat_tables(tables)
+    if not len(table):
+        raise InputError(f"{url}: holds no line of {form.what}")
+    if pair := repeated(table):
+        raise InputError(_twice(url, pair, form))
+    return table
+
+
+def _fast(block: bytes, form: _Form) -> pa.Table | None:
+    """One block's columns; None if any line is not just as it should be."""
+    block = block.translate(_BLANKS)
+    while b"  " in block:
+        block = block.replace(b"  ", b" ")
+    block = block.replace(b" \n", b"\n").replace(b"\n ", b"\n").strip(b" ")
+    try:
+        table = pa.csv.read_csv(
+            io.BytesIO(block),
+            pa.csv.ReadOptions(column_names=form.columns),
+            pa.csv.ParseOptions(delimiter=" ", quote_char=False),
+            pa.csv.ConvertOptions(
+                column_types=form.schema,
+                include_columns=form.schema.names,
+                null_values=[],
+                strings_can_be_null=False,
+            ),
+        )
+    except pa.ArrowInvalid:
+        return None
+    finite = pc.all(pc.is_finite(table[form.number])).as_py()
+    return table if finite else None
+
+
+def _slow(url: str, number: int, block: bytes, form: _Form) -> pa.Table:
+    rows = []
+    for at, line in enumerate(block.split(b"\n"), number + 1):
+        if line.strip():
+            rows.append(_row(f"{url}:{at}", line, form))
+    return pa.Table.from_pylist(rows, form.schema)
+
+
+def _row(place: str, line: bytes, form: _Form) -> dict[str, str | float]:
+    parts = line.split()
+    wanted = len(form.columns)
+    if len(parts) < wanted or (len(parts) > wanted and not form.open_ended):
+        raise InputError(
+            f"{place}: {len(parts)} columns; {form.what} has {wanted}: {' '.join(form.columns)}"
+        )
+    cells = dict(zip(form.columns, parts, strict=False))
+    row: dict[str, str | float] = {n: text_of(place, cells[n]) for n in form.schema.names}
+    text = cells[form.number]
+    try:
+        row[form.number] = float(text) if b"_" not in text else math.nan
+    except ValueError:
+        row[form.number] = math.nan
+    if not math.isfinite(float(row[form.number])):
+        raise InputError(f"{place}: the {form.number} {text!r} is no finite number")
+    return row
+
+
+def _twice(url: str, pair: tuple[str, str], form: _Form) -> str:
+    places = []
+    for place, line in lines(url):
+        cells = dict(zip(form.columns, line.split(), strict=False))
+        if (cells["query_id"].decode(), cells["doc_id"].decode()) == pair:
+            places.append(place)
+    return (
+        f"{places[1]}: document {pair[1]!r} of query {pair[0]!r} again, after {places[0]}: "
+        "keep one of the lines"
+    )
+
+
+def _refuse_white(url: str, what: str, column: pa.ChunkedArray) -> None:
+    white = column.filter(pc.match_substring_regex(column, _WHITE))
+    if len(white):
+        raise Unwritable(
+            f"{url}: {what} {white[0].as_py()!r} is empty or holds white space, which parts the "
+            "columns of a TREC file: rename it"
+        )
+
+
+def _write(
+    url: str,
+    table: pa.Table,
+    columns: Callable[[pa.Table, slice], tuple[str | pa.ChunkedArray, ...]],
+) -> None:
+    for name in ("query_id", "doc_id"):
+        _refuse_white(url, f"the {name}", table[name])
+    with writing(url) as file:
+        for start in range(0, len(table), _ROWS):
+            part = table.slice(start, _ROWS)
+            cells = columns(part, slice(start, start + len(part)))
+            joined = pc.binary_join_element_wise(*cells, " ").to_pylist()
+            file.write("".join(f"{line}\n" for line in joined).encode())

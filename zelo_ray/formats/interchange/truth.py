@@ -1,0 +1,244 @@
+"""Judgments from wherever they are kept: what is there decides how it is read."""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from zelo_ray.formats.files import lines, listing, parquet, parquet_table, rows, text_of
+from zelo_ray.formats.interchange import beir, mteb, trec
+from zelo_ray.formats.interchange.pooling import checked, judgments
+from zelo_ray.formats.interchange.texts import Filled
+from zelo_ray.formats.interchange.work import pool_lines
+from zelo_ray.formats.pools import InputError, short
+from zelo_ray.formats.record import refuse_unfinished
+from zelo_ray.formats.tables import schema_of
+from zelo_ray.records import Qrel
+
+SCORES, ANNOTATED = "scores.parquet", "annotated.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """What can be seen of a place before it is read.
+
+    ``names`` are those in a directory (empty for a file); ``columns`` those of a Parquet file, or
+    the keys of the first JSON line; ``line`` is the first line of another text.
+    """
+
+    names: tuple[str, ...] = ()
+    columns: frozenset[str] = frozenset()
+    line: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A way to keep judgments: how it looks, and how it is read; ``pools`` where it holds texts."""
+
+    looks: Callable[[Sight], bool]
+    truth: Callable[[str], pa.Table]
+    pools: Callable[[str], Filled] | None = None
+
+
+def read_truth(url: str) -> pa.Table:
+    """Judgments from a file or directory of any known kind.
+
+    Returns:
+        The columns of `records.Qrel`; the standard errors are NaN where they are not told.
+
+    Raises:
+        InputError: it is of no known kind, or something in it is wrong.
+    """
+    return kind_of(url)[1].truth(url)
+
+
+def read_grades(url: str, levels: int = 4) -> pa.Table:
+    """Judgments that are whole grades from 0 to ``levels`` - 1; those below 0 count as 0.
+
+    Raises:
+        InputError: as `read_truth`, or a judgment is no such grade.
+    """
+    table = read_truth(url)
+    grades = np.maximum(table["relevance"].to_numpy(), 0)
+    bad = (grades != np.floor(grades)) | (grades >= levels)
+    if bad.any():
+        row = table.slice(int(bad.argmax()), 1).to_pylist()[0]
+        raise InputError(
+            f"{url}: query {row['query_id']!r}, document {row['doc_id']!r}: "
+            f"{row['relevance']:g} is no grade from 0 to {levels - 1}"
+        )
+    return table.set_column(2, "relevance", pa.array(grades))
+
+
+def read_pools(url: str) -> Filled:
+    """The pools of a place that holds judgments and texts.
+
+    Raises:
+        InputError: it holds no texts, or something in it is wrong.
+    """
+    name, kind = kind_of(url)
+    if kind.pools is None:
+        known = "; ".join(name for name, kind in KINDS.items() if kind.pools)
+        raise InputError(f"{url}: {name} hold no texts; these do: {known}")
+    return kind.pools(url)
+
+
+def pools_of_truth(url: str) -> str | None:
+    """Where the pools of some judgments lie as lines that `annotate` reads; None if they do not."""
+    names = listing(url)
+    if names is not None:
+        return f"{url.rstrip('/')}/{ANNOTATED}" if ANNOTATED in names else None
+    folder, _, name = url.rpartition("/")
+    if name == SCORES:
+        return pools_of_truth(folder or ".")
+    return url if {"query", "documents"} <= look(url).columns else None
+
+
+def kind_of(url: str) -> tuple[str, Kind]:
+    """What a place holds: the name of the kind, and how to read it.
+
+    Raises:
+        InputError: nothing that is known.
+    """
+    sight = look(url)
+    for name, kind in KINDS.items():
+        if kind.looks(sight):
+            return name, kind
+    names = ", ".join([*sight.names, *sorted(sight.columns)])
+    seen = (names or sight.line.decode("utf-8", "replace"))[:100]
+    raise InputError(
+        f"{url}: holds no judgments of a known kind (but {seen or 'nothing'}); "
+        f"known are: {'; '.join(KINDS)}"
+    )
+
+
+def look(url: str) -> Sight:
+    """See what is there.
+
+    Raises:
+        InputError: it cannot be read, or is of a run that is not finished.
+    """
+    refuse_unfinished(url)
+    if (names := listing(url)) is not None:
+        return Sight(names=tuple(names))
+    if url.endswith(".parquet"):
+        with parquet(url) as file:
+            return Sight(columns=frozenset(file.schema_arrow.names))
+    place, first = next(lines(url), (url, b""))
+    text_of(place, first)
+    try:
+        value = orjson.loads(first)
+    except orjson.JSONDecodeError:
+        value = None
+    if isinstance(value, dict):
+        return Sight(columns=frozenset(value))
+    return Sight(line=first)
+
+
+def _scores(url: str) -> pa.Table:
+    """scores.parquet, or any Parquet table of query_id, doc_id, and score or relevance."""
+    table = parquet_table(url)
+    value = "relevance" if "relevance" in table.schema.names else "score"
+    if "std_error" not in table.schema.names:
+        table = table.append_column("std_error", pa.nulls(len(table), pa.float64()))
+    try:
+        table = table.select(["query_id", "doc_id", value, "std_error"])
+        table = table.filter(pc.is_valid(table[value]))
+        table = table.rename_columns(schema_of(Qrel).names).cast(schema_of(Qrel))
+    except (KeyError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise InputError(f"{url}: {short(error)}") from None
+    if table["query_id"].null_count or table["doc_id"].null_count:
+        raise InputError(f"{url}: a row has no query_id or no doc_id")
+    known = pc.fill_null(table["std_error"], math.nan)
+    if pc.any(pc.or_(pc.is_inf(known), pc.less(known, 0))).as_py():
+        raise InputError(f"{url}: a std_error is below 0, or infinite")
+    return checked(url, table.set_column(3, "std_error", known))
+
+
+def _annotated(url: str) -> pa.Table:
+    return judgments(url, _scored(url))
+
+
+def _scored(url: str) -> Iterator[tuple[str, str, float, float]]:
+    for place, row in rows(url):
+        try:
+            for document in row["documents"]:
+                if document.get("score") is not None:
+                    yield (
+                        _text(row["query"]["id"]),
+                        _text(document["id"]),
+                        _number(document),
+                        math.nan,
+                    )
+        except (KeyError, TypeError, AttributeError) as error:
+            raise InputError(
+                f"{place}: wants query.id, and documents with an id and perhaps a score, a number "
+                f"({short(error)})"
+            ) from None
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError("an id is a string")
+    return value
+
+
+def _number(document: dict[str, Any]) -> float:
+    score = document["score"]
+    if isinstance(score, bool) or not isinstance(score, int | float):
+        raise TypeError("a score is a number")
+    return float(score)
+
+
+def _annotated_pools(url: str) -> Filled:
+    return Filled([pool for _, pool in pool_lines([url])], [])
+
+
+def _has_qrels(sight: Sight) -> bool:
+    return any(name.split(".")[0] == "qrels" for name in sight.names)
+
+
+KINDS = {
+    "the --out of annotate": Kind(
+        looks=lambda sight: SCORES in sight.names,
+        truth=lambda url: _scores(f"{url.rstrip('/')}/{SCORES}"),
+        pools=lambda url: _annotated_pools(f"{url.rstrip('/')}/{ANNOTATED}"),
+    ),
+    "Parquet tables of query_id, doc_id and score": Kind(
+        looks=lambda sight: (
+            {"query_id", "doc_id"} <= sight.columns and bool({"score", "relevance"} & sight.columns)
+        ),
+        truth=_scores,
+    ),
+    "MTEB reranking rows": Kind(
+        looks=lambda sight: sight.columns >= mteb.COLUMNS,
+        truth=lambda url: mteb.read_rows(url)[1],
+        pools=lambda url: mteb.read_rows(url)[0],
+    ),
+    "annotated JSON lines (query, documents with a score)": Kind(
+        looks=lambda sight: {"query", "documents"} <= sight.columns,
+        truth=_annotated,
+        pools=_annotated_pools,
+    ),
+    "a BEIR or MTEB directory (corpus, queries, qrels)": Kind(
+        looks=_has_qrels,
+        truth=beir.read_qrels,
+        pools=beir.read_pools,
+    ),
+    "BEIR qrels (query-id, corpus-id, score)": Kind(
+        looks=lambda sight: (
+            set(beir.QRELS_COLUMNS) <= sight.columns or (len(sight.line.split(b"\t")) == 3)
+        ),
+        truth=beir.read_qrels,
+    ),
+    "TREC qrels (query, iteration, document, relevance)": Kind(
+        looks=lambda sight: len(sight.line.split()) == 4,
+        truth=trec.read_qrels,
+    ),
+}
+"""The known kinds; the first that looks right is taken."""

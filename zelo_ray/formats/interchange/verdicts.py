@@ -1,0 +1,239 @@
+"""What judges and people said, from any mixture of places: grades, votes and qrels."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from zelo_ray.formats.files import listing, stem
+from zelo_ray.formats.interchange.judgments import Part, judged_by, read_judgments
+from zelo_ray.formats.interchange.scales import GRADES, on_scale, preferences
+from zelo_ray.formats.interchange.winner_rows import VOTES
+from zelo_ray.formats.pools import InputError
+from zelo_ray.formats.record import refuse_unfinished
+from zelo_ray.formats.wording import counted, printable
+
+__all__ = [
+    "GRADES",
+    "HUMAN",
+    "NO_TURN",
+    "OTHERS",
+    "PANEL",
+    "VOTES",
+    "WITH_HUMAN",
+    "Verdicts",
+    "place_of",
+    "read_people",
+    "read_verdicts",
+]
+
+HUMAN = "human"
+"""What the people are called beside the judges."""
+
+PANEL, WITH_HUMAN, OTHERS = "all judges", "all judges and human", "others"
+"""What several are called together; no judge can have one of these names."""
+
+_OF_ANNOTATE = ("grades.parquet", "votes.parquet", "contests.parquet", "verdicts.parquet")
+_NO_DATA = (
+    *(".md", ".rst", ".html", ".pdf", ".ipynb", ".png", ".svg", ".log"),
+    *(".py", ".sh", ".toml", ".yaml", ".yml", ".run", ".zip"),
+)
+"""How files end that lie beside judgments, and are none."""
+NO_TURN = "--turn chooses among FastChat's rows, and there are none here"
+_ROWS = "a table that names its judges"
+_NAMED = re.compile(r"([^/=]+)=(.+)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdicts:
+    """Judgments of several judges, and of people.
+
+    ``grades`` and ``human`` have the columns of ``GRADES``, ``votes`` and ``voices`` those of
+    ``VOTES``; what people said is in ``human`` and ``voices``, under the judge ``human``. A judge
+    that was asked several times has several rows for a document, in the order in which they were
+    read. Grades lie in 0 to ``levels`` - 1.
+    """
+
+    grades: pa.Table
+    votes: pa.Table
+    human: pa.Table
+    levels: int
+    notes: tuple[str, ...] = ()
+    """What a reader of the results should know of the sources."""
+    pooled: tuple[str, ...] = ()
+    """Of the judges, those that are what a graded run's judges came to together."""
+    voices: pa.Table = field(default_factory=VOTES.empty_table)
+    """The people's votes, of all people together."""
+
+    @property
+    def judges(self) -> tuple[str, ...]:
+        """Those who graded, in the order in which they were read, without the people."""
+        return tuple(pc.unique(self.grades["judge"]).to_pylist())
+
+    @property
+    def voters(self) -> tuple[str, ...]:
+        """Those who voted, in the order in which they were read, without the people."""
+        return tuple(pc.unique(self.votes["judge"]).to_pylist())
+
+    @property
+    def panel(self) -> tuple[str, ...]:
+        """The judges without the pooled ones: those who count in what is of all judges."""
+        return tuple(judge for judge in self.judges if judge not in self.pooled)
+
+
+def read_verdicts(
+    sources: Iterable[str],
+    *,
+    levels: int = 4,
+    clip: bool = False,
+    human: str | None = None,
+    people: str | None = None,
+    turn: int | None = None,
+) -> Verdicts:
+    """Read judgments from files and directories of any known kind.
+
+    A source is an ``--out`` of annotate; a Parquet or JSON lines file of grades (query_id, doc_id,
+    grade, perhaps judge), votes (query_id, doc_id_a, doc_id_b, preference, perhaps judge and
+    swapped) or rows that name a winner (`winner_rows.FORMS`); qrels of any kind; or a directory of
+    such files. Where rows name no judge, the judge is what the file is called, or NAME in
+    ``NAME=path``, which also gives FastChat's rows another judge. Rows with a null answer are
+    passed over, and so are, in a directory, files whose endings are of no data (README.md); both
+    are noted.
+
+    Args:
+        sources: paths or URLs.
+        levels: how many grades there are, from 0.
+        clip: put grades outside the scale to its nearest end, rather than to refuse them.
+        human: grades or votes of people, as a source's, or qrels of any kind.
+        people: of ``human``, what those say whose name fits this pattern alone.
+        turn: of FastChat's rows, those of this turn alone.
+
+    Raises:
+        InputError: something is of no known kind, a grade is none of the scale, a preference is
+            outside [-1, 1], two files are called the same or as no judge can be, or a file judges a
+            document twice; no vote is of the people or the turn, or nothing has turns.
+    """
+    notes: list[str] = []
+    pooled: list[str] = []
+    graded, voted = [GRADES.empty_table()], [VOTES.empty_table()]
+    queries: dict[str, set[str]] = {}
+    owners: dict[str, str] = {} if human is None else {HUMAN: "--human"}
+    turned = False
+    for name, url in _files(sources, notes):
+        if url in queries:
+            raise InputError(f"{url}: is named twice")
+        part = read_judgments(url, name or stem(url), renamed=bool(name), turn=turn)
+        if name and part.own:
+            raise InputError(f"{name}={url}: its rows name their judges; leave {name}= away")
+        _own(owners, url, part)
+        turned |= part.turned
+        if part.missing:
+            notes.append(_unanswered(url, part))
+        table = preferences(part) if part.votes else on_scale(url, part, levels, notes, clip=clip)
+        (voted if part.votes else graded).append(table)
+        queries[url] = set(pc.unique(table["query_id"]).to_pylist())
+        pooled += pc.unique(table["judge"]).to_pylist() if part.pooled else []
+    grades, voices = GRADES.empty_table(), VOTES.empty_table()
+    if human is not None:
+        part = read_people(human, people, turn)
+        turned |= part.turned
+        notes += [_unanswered(human, part)] if part.missing else []
+        if part.votes:
+            voices = preferences(part)
+        else:
+            grades = on_scale(human, part, levels, notes, clip=clip)
+        queries["--human"] = set(pc.unique(part.table["query_id"]).to_pylist())
+    if turn is not None and not turned:
+        raise InputError(NO_TURN)
+    notes += _alone(queries)
+    tables = (pa.concat_tables(graded), pa.concat_tables(voted), grades)
+    return Verdicts(*tables, levels, tuple(notes), tuple(pooled), voices)
+
+
+def read_people(url: str, pattern: str | None = None, turn: int | None = None) -> Part:
+    """What people said, all of them as the judge ``human``: grades, or votes.
+
+    Args:
+        url: a file of them, or qrels of any kind.
+        pattern: those of the people whose name fits it alone.
+        turn: of FastChat's rows, those of this turn alone.
+
+    Raises:
+        InputError: as `read_judgments`; or nothing is of such people, or of the turn.
+    """
+    part = read_judgments(url, HUMAN, turn=turn)
+    if pattern is not None:
+        fits = [part.own and fnmatchcase(name, pattern) for name in part.table["judge"].to_pylist()]
+        if not any(fits):
+            raise InputError(f"{url}: no row is of a judge like {pattern}")
+        part = part.only(pa.chunked_array([pa.array(fits, pa.bool_())]))
+    return replace(part, table=judged_by(part.table, HUMAN))
+
+
+def _unanswered(url: str, part: Part) -> str:
+    return f"{url}: {counted(part.missing, 'row')} without an answer (null)"
+
+
+def _own(owners: dict[str, str], url: str, part: Part) -> None:
+    """Note whose judges these are: a name of a file belongs to it alone."""
+    for judge in pc.unique(part.table["judge"]).to_pylist():
+        if judge in (PANEL, WITH_HUMAN, OTHERS):
+            raise InputError(
+                f"{url}: a judge cannot be called {judge!r}, as several are together: give it "
+                "another name, a file by NAME=path"
+            )
+        other = owners.setdefault(judge, _ROWS if part.own else url)
+        if other != (_ROWS if part.own else url):
+            raise InputError(
+                f"{url}: has a judge {printable(judge)}, as has {other}: give a file another name, "
+                "NAME=path"
+            )
+
+
+def place_of(source: str) -> str:
+    """The path or URL of a source, without the name that it gives its judge."""
+    named = _NAMED.fullmatch(source)
+    return named[2] if named else source
+
+
+def _files(sources: Iterable[str], notes: list[str]) -> Iterator[tuple[str, str]]:
+    """The name that a user gave, or "", and the place, of each source; directories are opened."""
+    for source in sources:
+        named = _NAMED.fullmatch(source)
+        name, url = (named[1], named[2]) if named else ("", source)
+        names = listing(url)
+        refuse_unfinished(url)
+        if names is None:
+            yield name, url
+            continue
+        root = url.rstrip("/")
+        found = [each for each in _OF_ANNOTATE if each in names]
+        if not found and any(each.split(".")[0] == "qrels" for each in names):
+            yield name, url  # a collection
+            continue
+        if name:
+            raise InputError(f"{source}: a directory has no one judge; name its files instead")
+        if not found:
+            shown = [each for each in names if not each.startswith((".", "_"))]
+            found = [each for each in shown if not each.lower().endswith(_NO_DATA)]
+            if other := [each for each in shown if each not in found]:
+                notes.append(f"{url}: passed over {', '.join(other)}")
+        if not found or "run.json" in found:
+            raise InputError(f"{url}: holds neither grades nor votes")
+        for each in found:
+            yield "", f"{root}/{each}"
+
+
+def _alone(queries: Mapping[str, set[str]]) -> Sequence[str]:
+    """A word on each source with queries that no other knows, if there are several."""
+    notes = []
+    for url, own in queries.items():
+        others = [known for other, known in queries.items() if other != url]
+        if others and (alone := sorted(own.difference(*others))):
+            few = ", ".join(alone[:3]) + (" …" if len(alone) > 3 else "")
+            queried = counted(len(alone), "query is", "queries are")
+            notes.append(f"{url}: {queried} in no other source ({few})")
+    return notes

@@ -1,0 +1,162 @@
+"""The actors that fill the ledger: a provider's judges online, or one judge through batches."""
+
+import asyncio
+import contextlib
+import os
+import threading
+import uuid
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import ray
+from ray.exceptions import RayError
+
+from zelo_ray.engine.batch import Batcher
+from zelo_ray.engine.bookkeeping import ledger_of, name_of
+from zelo_ray.engine.ledger import LedgerError
+from zelo_ray.engine.online import Asker
+from zelo_ray.on_ray.coordinator import DeskTill
+from zelo_ray.on_ray.dataset import Job, parsed, pools_of
+from zelo_ray.on_ray.limits_actor import ClusterQuota
+from zelo_ray.providers import PanelError
+from zelo_ray.records import Judge
+
+
+class Ask:
+    """One provider's judges: calls on an event loop in a thread of its own.
+
+    Ray Data's own asynchronous functions freeze their loop under back-pressure, and lose rows of an
+    actor that dies if rows come out as they finish; so this is a plain callable that returns a
+    block's rows at once, in their order. It never raises: what goes wrong stops the run.
+    """
+
+    def __init__(self, job: Job, judges: Sequence[Judge], desk: Any) -> None:
+        self._job, self._judges, self._desk = job, judges, desk
+        self._name = uuid.uuid4().hex
+        self._loop = asyncio.new_event_loop()
+        threading.Thread(target=self._loop.run_forever, daemon=True).start()
+        self._asker: Asker | None = None
+        self._run(self._open())
+
+    def __call__(self, block: pa.Table) -> pa.Table:
+        """Ask about the pools of a block; return their places."""
+        self._run(self._fill(block))
+        return block.select(["file", "number"])
+
+    def _run(self, work: Any) -> None:
+        asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    async def _open(self) -> None:
+        options = self._job.options
+        if not await self._desk.born.remote(self._names(), options.actors):
+            await self._give_up("its process died again and again")
+            return
+        try:
+            self._ledger = ledger_of(options, self._judges, self._job.run_id)
+            self._asker = Asker(
+                options,
+                self._job.panel,
+                self._judges,
+                ledger=self._ledger,
+                environ=os.environ,
+                run_id=self._job.run_id,
+                quota=ClusterQuota(self._job.run_id),
+                till=DeskTill(self._desk) if options.max_usd is not None else None,
+                absent=self._job.absent,
+                again=self._job.sweep > 1,
+            )
+        except LedgerError as error:
+            await self._desk.stop.remote(str(error))
+        except PanelError as error:
+            await self._give_up(str(error))
+        except Exception as error:  # noqa: BLE001 - an actor that cannot start would start for ever
+            await self._give_up(f"unexpected {name_of(error)}")
+        else:
+            self._reporting = asyncio.create_task(
+                _keep_exchanging(self._desk, self._name, self._asker, self._job)
+            )
+
+    def _names(self) -> list[str]:
+        return [self._job.called(judge.name) for judge in self._judges]
+
+    async def _give_up(self, reason: str) -> None:
+        """Nothing will come of these judges; the run stops, unless it may go on without them."""
+        names = self._names()
+        if self._job.options.allow_missing_judges:
+            await self._desk.report.remote(self._name, {}, "", dict.fromkeys(names, reason))
+        else:
+            await self._desk.stop.remote(f"{', '.join(names)}: {reason}")
+
+    async def _fill(self, block: pa.Table) -> None:
+        if self._asker is None:
+            return
+        try:
+            await asyncio.to_thread(self._ledger.refresh)
+            pools = [line.pool for line in parsed(block) if line.pool]
+            await asyncio.gather(*(self._asker.fill(pool) for pool in pools))
+        except LedgerError as error:
+            self._asker.stop(str(error))
+        except Exception as error:  # noqa: BLE001 - its text may hold a prompt
+            for judge in self._judges:
+                self._asker.lose(judge.name, f"unexpected {name_of(error)}")
+        await _exchange(self._desk, self._name, self._asker, self._job)
+
+
+@ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)
+class Send:
+    """One judge, through its provider's batch API: plan, submit, wait, collect."""
+
+    def __init__(self, job: Job, judges: Sequence[Judge], desk: Any) -> None:
+        self._job, self._judges, self._desk = job, judges, desk
+        self._name = uuid.uuid4().hex
+
+    async def run(self, shards: Sequence[str]) -> None:
+        """Return when nothing is missing that these judges can answer, or the run is stopped."""
+        options = self._job.options
+        try:
+            ledger = ledger_of(options, self._judges, self._job.run_id)
+            batcher = Batcher(
+                options,
+                self._job.panel,
+                self._judges,
+                ledger=ledger,
+                environ=os.environ,
+                run_id=self._job.run_id,
+                till=DeskTill(self._desk) if options.max_usd is not None else None,
+                absent=self._job.absent,
+            )
+        except (LedgerError, PanelError) as error:
+            await self._desk.stop.remote(str(error))
+            return
+        reporting = asyncio.create_task(
+            _keep_exchanging(self._desk, self._name, batcher, self._job)
+        )
+        try:
+            await batcher.run(lambda: pools_of(self._job, shards))
+        except Exception as error:  # noqa: BLE001 - its text may hold a prompt
+            batcher.stop(f"unexpected {name_of(error)}")
+        reporting.cancel()
+        await _exchange(self._desk, self._name, batcher, self._job)
+        ledger.close()
+
+
+async def _keep_exchanging(desk: Any, name: str, filler: Asker | Batcher, job: Job) -> None:
+    while True:
+        await _exchange(desk, name, filler, job)
+        await asyncio.sleep(0.5)
+
+
+async def _exchange(desk: Any, name: str, filler: Asker | Batcher, job: Job) -> None:
+    """Exchange news between the desk and what fills the ledger in this actor."""
+    with contextlib.suppress(RayError):  # the desk is on its way back
+        await filler.tell()
+        tallies = {job.called(judge): tally for judge, tally in filler.tallies.items()}
+        mine = {job.called(judge): why for judge, why in filler.lost.items()}
+        told = (name, tallies, filler.stopped, mine, job.sweep)
+        reason, lost = await desk.report.remote(*told)
+        if reason:
+            filler.stop(reason)
+        for judge in filler.tallies:
+            if job.called(judge) in lost:
+                filler.lose(judge, lost[job.called(judge)])

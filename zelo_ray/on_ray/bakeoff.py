@@ -1,0 +1,341 @@
+"""The bake-off on Ray: read pools, let every reranker order them side by side, measure, write.
+
+Each arm has an actor pool of its own, and its answers go through the ledger as a judge's do. Run
+files alone take no Ray at all.
+"""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import version
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import ray
+import ray.data
+
+from zelo_ray.commands.bakeoff import (
+    Entry,
+    Outcome,
+    Unranked,
+    contrasting,
+    contrasts,
+    describe,
+    measure,
+    write_outcome,
+)
+from zelo_ray.engine.batch.parts import in_doubt
+from zelo_ray.engine.bookkeeping import Stopped, Tally
+from zelo_ray.engine.count_input import Census, Count, take_census
+from zelo_ray.engine.ledger import Damaged, Ledger, LedgerError
+from zelo_ray.evaluation.measures import Truth, parse_measures
+from zelo_ray.formats.interchange.runs import read_runs
+from zelo_ray.formats.interchange.truth import pools_of_truth, read_truth
+from zelo_ray.formats.pools import InputError, Limits, Line, find_shards, read_lines
+from zelo_ray.formats.record import RUN, begin
+from zelo_ray.formats.results import write_json
+from zelo_ray.formats.tables import schema_of
+from zelo_ray.formats.wording import counted
+from zelo_ray.on_ray.branches import (
+    POOLS_AT_ONCE,
+    Timer,
+    Watch,
+    ask_all,
+    asking,
+    claimed,
+    new_run_id,
+    placed,
+)
+from zelo_ray.on_ray.coordinator import open_desk
+from zelo_ray.on_ray.dataset import Job, dataset_of, parsed
+from zelo_ray.on_ray.limits_actor import limits_for
+from zelo_ray.on_ray.preflight import paid_before
+from zelo_ray.on_ray.session import on_ray
+from zelo_ray.options import BakeoffOptions, OptionError, Options
+from zelo_ray.protocols import module as protocol_module
+from zelo_ray.providers.pricing import table_version
+from zelo_ray.records import Pool, Ranked
+from zelo_ray.rerankers import Arm, arms_of, asking_options
+from zelo_ray.rerankers.ranking import fields_of, rank_lines
+
+_RANKERS = 4  # each holds the ledger's index
+
+
+@dataclass(frozen=True, slots=True)
+class _Field:
+    """The arms that are asked, each with its options, and the pools that they order."""
+
+    arms: Mapping[str, tuple[Arm, Options]]
+    shards: Sequence[str]
+    places: frozenset[tuple[str, int]]
+    run_id: str
+
+    def job(self, name: str) -> Job:
+        """What one arm is asked."""
+        arm, options = self.arms[name]
+        panel = (arm.judge,) if arm.judge else ()
+        return Job(options, panel, self.run_id, frozenset(), self.places, label=name)
+
+
+@dataclass(slots=True)
+class _Ranked:
+    """What came of asking."""
+
+    entries: list[Entry]
+    tallies: dict[str, Tally] = field(default_factory=dict)
+    damaged: list[Damaged] = field(default_factory=list)
+
+
+def bakeoff(options: BakeoffOptions, watch: Watch) -> Outcome:
+    """Run the whole contest: rank, measure, compare, write.
+
+    Raises:
+        OptionError, InputError, PanelError, ClaimError, LedgerError: before anything was asked.
+        Stopped: while asking; nothing that was paid for is lost.
+    """
+    timer, run_id = Timer(), new_run_id()
+    options = placed(options)
+    parse_measures(options.measures)
+    arms = {arm.name: arm for arm in arms_of(options, os.environ, run_id=run_id)}
+    if not arms and not options.runs:
+        raise OptionError("no arm: name --rerankers, such as original bm25, or --runs FILE")
+    with claimed(options, watch, "bakeoff"):
+        table = read_truth(options.truth)
+        runs = [Entry(name, run) for name, run in read_runs(options.runs).items()]
+        _refuse_twins([*arms, *(entry.name for entry in runs)])
+        shards = _shards(options) if arms or options.pools or options.slices else []
+        asked = {name: (arm, _asked(arm, options)) for name, arm in arms.items()}
+        fields: dict[str, dict[str, str]] = {}
+        census = _census(table, shards, asked, options, fields) if shards else Census()
+        timer.lap("read")
+        if shards:
+            table = _among(table, census, watch)
+        if arms:
+            begin(options.out, RUN, _record(options, run_id))
+            places = frozenset((file, number) for file, number, _ in census.places)
+            contestants = _Field(asked, shards, places, run_id)
+            ranked = _rank_all(contestants, options, census.planned, watch, timer)
+        else:
+            ranked = _Ranked([])
+        ranked.entries.extend(runs)
+        outcome = measure(Truth(table), ranked.entries, options, fields)
+        outcome.damaged, outcome.maybe_dollars = ranked.damaged, in_doubt(options.books)
+        timer.lap("measure")
+        write_outcome(options.out, outcome)
+        pools = _pools(options, shards, contrasting(outcome))
+        timer.lap("write")
+        told = describe(outcome, contrasts(outcome, pools), timer.laps)
+        _write_run(options, run_id, told, ranked.tallies)
+    return outcome
+
+
+def _asked(arm: Arm, options: BakeoffOptions) -> Options:
+    """How an arm is asked; one that has to stop does not stop the others."""
+    return asking_options(arm, options).model_copy(update={"allow_missing_judges": True})
+
+
+def _shards(options: BakeoffOptions) -> list[str]:
+    """The files of the pools, which may lie beside the truth."""
+    beside = () if options.pools else (pools_of_truth(options.truth) or "",)
+    if beside == ("",):
+        raise OptionError(f"--pools: name the documents to rank; {options.truth} holds none")
+    return find_shards(options.pools or beside)
+
+
+def _refuse_twins(names: Sequence[str]) -> None:
+    if twins := sorted({name for name in names if names.count(name) > 1}):
+        raise OptionError(f"two arms are named {twins[0]}; write NAME=RERANKER, or another run tag")
+
+
+def _census(
+    table: pa.Table,
+    shards: Sequence[str],
+    arms: Mapping[str, tuple[Arm, Options]],
+    options: BakeoffOptions,
+    fields: dict[str, dict[str, str]],
+) -> Census:
+    """The pools whose query the truth knows; nothing is asked about others.
+
+    For slices, ``fields`` gets what is known of each query.
+    """
+    known = set(pc.unique(table["query_id"]).to_pylist())
+    counts = {name: _count(*arm) for name, arm in arms.items() if arm[0].judge}
+
+    def wanted(line: Line) -> bool:
+        if line.pool is None or line.pool.query_id not in known:
+            return False
+        if options.slices:
+            fields[line.pool.query_id] = fields_of(line)
+        return True
+
+    try:
+        census = take_census(shards, counts, options.out, only=wanted)
+    except InputError as error:
+        example = f"{len(known):,} queries, such as {min(known)!r}"
+        raise InputError(f"{error}; none that the truth knows: it has {example}") from None
+    there = sorted({name for each in fields.values() for name in each})
+    if unknown := [name for name in options.slices if name not in there]:
+        has = f"they have {', '.join(there)}" if there else "they have none"
+        raise OptionError(f"--slices {unknown[0]}: no query has this field; {has}")
+    return census
+
+
+def _count(arm: Arm, options: Options) -> Count:
+    protocol, panel = protocol_module(arm.protocol), (arm.judge,) if arm.judge else ()
+    return lambda pool: sum(protocol.count(pool, panel, options).values())
+
+
+def _among(table: pa.Table, census: Census, watch: Watch) -> pa.Table:
+    """The truth about the queries that there are pools of."""
+    held = len(pc.unique(table["query_id"]))
+    watch.say(
+        f"{census.pools:,} queries, {census.documents:,} documents; requests: "
+        + (", ".join(f"{name} {n:,}" for name, n in census.planned.items()) or "none")
+    )
+    if census.rejected:
+        bad = counted(census.rejected, "bad input line was", "bad input lines were")
+        watch.say(f"{bad} set aside: see rejected.parquet")
+    if held > census.pools:
+        watch.say(f"{held - census.pools:,} queries of the truth have no pool and are left out")
+    ids = pa.array([query_id for *_, query_id in census.places], pa.string())
+    return table.filter(pc.is_in(table["query_id"], ids))
+
+
+def _rank_all(
+    field: _Field,
+    options: BakeoffOptions,
+    planned: Mapping[str, int],
+    watch: Watch,
+    timer: Timer,
+) -> _Ranked:
+    """Ask every arm, then gather what each made of every pool."""
+    with on_ray(options), limits_for(field.run_id):
+        timer.lap("start Ray")
+        _look_for_gpus(options, watch)
+        paid = paid_before(options, watch)
+        desk = open_desk(options, paid.dollars, watch.budget)
+        online = [
+            asking(field.job(name), field.shards, desk, [arm.judge], options.num_gpus.get(name, 0))
+            for name, (arm, _) in field.arms.items()
+            if arm.judge
+        ]
+        tallies, reason, lost = ask_all(online, (), desk, planned, watch)
+        timer.lap("ask")
+        if reason:
+            kept = sum(tally.answered for tally in tallies.values())
+            raise Stopped(f"{reason} ({kept:,} replies of this run are kept)")
+        ranked = _gather(field, lost)
+        timer.lap("gather")
+    for entry in ranked.entries:
+        tally = tallies.get(entry.name, Tally())
+        entry.dollars, entry.unpriced = tally.dollars, tally.unpriced
+        entry.note = lost.get(entry.name, "")
+    ranked.tallies, ranked.damaged = tallies, paid.damaged
+    return ranked
+
+
+def _look_for_gpus(options: BakeoffOptions, watch: Watch) -> None:
+    """Ray would wait for them without a word.
+
+    Raises:
+        OptionError: this machine has too few; a cluster may still grow.
+    """
+    wanted = options.actors * sum(options.num_gpus.values())
+    held = ray.cluster_resources().get("GPU", 0)  # type: ignore[no-untyped-call]
+    if wanted > held:
+        says = f"num_gpus: the arms take {wanted:g} GPUs, and there are {held:g}"
+        if not os.environ.get("RAY_ADDRESS"):
+            raise OptionError(says)
+        watch.say(f"{says}; the run waits until the cluster has grown")
+
+
+class Rank:
+    """Turns replies into rankings, for whole pools."""
+
+    def __init__(
+        self, arms: Mapping[str, tuple[Arm, Options]], out: str, absent: Mapping[str, str]
+    ) -> None:
+        self._arms, self._out, self._absent = arms, out, absent
+        self._ledger = Ledger(out)
+
+    def __call__(self, block: pa.Table) -> pa.Table:
+        """Rank the pools of a block."""
+        lines = parsed(block)
+        try:
+            return rank_lines(lines, self._arms, self._ledger, self._absent)
+        except LedgerError:  # of what was damaged meanwhile it is left to know that it is missing
+            self._ledger = Ledger(self._out)
+            return rank_lines(lines, self._arms, self._ledger, self._absent)
+
+
+def _gather(field: _Field, absent: Mapping[str, str]) -> _Ranked:
+    first = next(iter(field.arms))
+    dataset = dataset_of(field.job(first), field.shards).map_batches(
+        Rank,
+        fn_constructor_args=(field.arms, field.job(first).options.books, absent),
+        batch_size=POOLS_AT_ONCE,
+        batch_format="pyarrow",
+        num_cpus=0,
+        compute=ray.data.ActorPoolStrategy(min_size=1, max_size=_RANKERS),
+    )
+    ranked = _Ranked([])
+    parts: dict[str, list[pa.Table]] = {name: [] for name in field.arms}
+    failures: dict[str, list[Unranked]] = {name: [] for name in field.arms}
+    for block in dataset.iter_batches(batch_size=None, batch_format="pyarrow"):
+        if missing := pc.sum(block["missing"]).as_py():
+            raise Stopped(f"{missing:,} replies are missing and no reranker will give them")
+        for name in field.arms:
+            rows = block.filter(pc.equal(block["run"], name))
+            parts[name].append(_lines_of(rows))
+            failures[name].extend(_failures_of(rows))
+    for name in field.arms:
+        ranked.entries.append(Entry(name, pa.concat_tables(parts[name]), failures[name]))
+    return ranked
+
+
+def _lines_of(rows: pa.Table) -> pa.Table:
+    """The lines of a run from rows of one arm: a query each, with its documents and scores."""
+    rows = rows.combine_chunks()
+    query_ids = rows["query_id"].take(pc.list_parent_indices(rows["doc_ids"]))
+    columns = [query_ids, pc.list_flatten(rows["doc_ids"]), pc.list_flatten(rows["scores"])]
+    return pa.table(columns, schema=schema_of(Ranked))
+
+
+def _failures_of(rows: pa.Table) -> Iterator[Unranked]:
+    names = ["run", "query_id", "status", "reason", "attempts"]
+    for row in rows.filter(pc.not_equal(rows["status"], "ok")).select(names).to_pylist():
+        yield Unranked(**row)
+
+
+def _pools(options: BakeoffOptions, shards: Sequence[str], wanted: set[str]) -> dict[str, Pool]:
+    """The pools of some queries, read again for their texts."""
+    found: dict[str, Pool] = {}
+    if not shards and (options.pools or pools_of_truth(options.truth)):
+        shards = _shards(options)
+    for shard in shards:
+        for line in read_lines(shard, Limits()):
+            if line.pool and line.pool.query_id in wanted:
+                found.setdefault(line.pool.query_id, line.pool)
+            if len(found) == len(wanted):
+                return found
+    return found
+
+
+def _write_run(
+    options: BakeoffOptions, run_id: str, told: Mapping[str, Any], tallies: Mapping[str, Tally]
+) -> None:
+    packages = ("zelo-ray", "ray", "pydantic", "numpy")
+    versions = {name: version(name) for name in packages}
+    record = {
+        **_record(options, run_id),
+        "finished": True,
+        "versions": versions | {"prices": table_version(options.prices)},
+        "judges": {name: asdict(tally) for name, tally in tallies.items()},
+        **told,
+    }
+    write_json(options.out, RUN, record)
+
+
+def _record(options: BakeoffOptions, run_id: str) -> dict[str, Any]:
+    return {"kind": "bakeoff", "run_id": run_id, "options": options.model_dump(mode="json")}

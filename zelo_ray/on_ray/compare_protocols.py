@@ -1,0 +1,233 @@
+"""Protocols at equal money, on Ray: each runs as `annotate` does, all out of one ledger."""
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import asdict
+from importlib.metadata import version
+from tempfile import TemporaryDirectory
+
+from zelo_ray.commands.compare_protocols import (
+    RECORD,
+    Bill,
+    Outcome,
+    bills_of,
+    by_query,
+    measure,
+    plans,
+    pools_in,
+    requests_of,
+    spent_on,
+    unused_by_all,
+    words_of,
+    write_outcome,
+)
+from zelo_ray.engine.batch.parts import Parts
+from zelo_ray.engine.bookkeeping import is_over_budget
+from zelo_ray.engine.exposure import exposed
+from zelo_ray.engine.ledger import Ledger, read_rows
+from zelo_ray.engine.write_results import Summary
+from zelo_ray.formats.record import begin
+from zelo_ray.formats.results import write_json
+from zelo_ray.formats.wording import counted
+from zelo_ray.on_ray import annotate
+from zelo_ray.on_ray.branches import Timer, Watch, claimed, placed
+from zelo_ray.on_ray.labelled_items import Field, pools_file, take_in
+from zelo_ray.on_ray.session import on_ray
+from zelo_ray.options import Options, TrialsOptions
+from zelo_ray.providers import panel_of
+from zelo_ray.providers.pricing import table_version
+from zelo_ray.records import Judge
+
+_KIND = "protocols"
+
+
+def protocols(
+    options: TrialsOptions, watching: Callable[[], AbstractContextManager[Watch]]
+) -> Outcome:
+    """Run every protocol on what people labelled, and measure them all.
+
+    Args:
+        options: of the command.
+        watching: makes the watch over one protocol's run.
+
+    Raises:
+        InputError, OptionError, PanelError, UnknownProtocol, ClaimError, LedgerError: before
+            anything was asked.
+        Stopped: while asking; nothing that was paid for is lost.
+    """
+    timer = Timer()
+    options = placed(options)
+    panel = panel_of(options, os.environ)
+    pools = pools_file(options.out)
+    jobs = plans(options, (pools,))
+    with watching() as watch, claimed(options, watch, _KIND):
+        field = take_in(options, options.out, watch)
+        _tell(options, jobs, field, watch)
+        begin(options.out, RECORD, {"kind": _KIND, "options": options.model_dump(mode="json")})
+    timer.lap("read")
+    ledger, summaries = Ledger(options.books), dict[str, Summary]()
+    with on_ray(options):
+        for name, own in jobs.items():
+            with watching() as watch:
+                watch.say("")
+                watch.say(name)
+                spent = _spent(own, panel, ledger)
+                summaries[name] = annotate(own, watch, spent=spent)
+            ledger.refresh()
+            timer.lap(name)
+    with watching() as watch, claimed(options, watch, _KIND):
+        outcome = _measure(options, jobs, panel, ledger, field)
+        outcome.notes = [*_notes(options, outcome, field, summaries)]
+        outcome.complete = not field.rejected and all(s.complete for s in summaries.values())
+        write_outcome(options.out, outcome)
+        timer.lap("measure")
+        _write_record(options, outcome, field, summaries, timer)
+    return outcome
+
+
+@contextmanager
+def planned(options: TrialsOptions, watch: Watch) -> Iterator[dict[str, Options]]:
+    """The options of each protocol's run, with what its budget has left; for an estimate.
+
+    The pools that they name are there until the context ends. Nothing else is written.
+
+    Raises:
+        InputError, OptionError, PanelError, UnknownProtocol: as `protocols` would.
+    """
+    panel, ledger = panel_of(options, os.environ, keys=False), Ledger(options.books)
+    with TemporaryDirectory() as folder:
+        pools = pools_file(folder)
+        take_in(options, folder, watch)
+        yield {
+            name: _raised(own, spent_on(own, panel, ledger, pools_in(pools), ()))
+            for name, own in plans(options, (pools,)).items()
+        }
+
+
+def _spent(own: Options, panel: Sequence[Judge], ledger: Ledger) -> float | None:
+    """What a protocol has spent of its budget."""
+    judges = {judge.name for judge in panel}
+    parts = (part for part in Parts(own.books) if part.is_open and part.judge in judges)
+    lying = [(part.dollars, part.keys) for part in parts]
+    spent = spent_on(own, panel, ledger, pools_in(own.inputs[0]), lying)
+    return spent if spent is None else spent + exposed(own.books, own.out)
+
+
+def _raised(own: Options, spent: float | None) -> Options:
+    """The options with what the whole ledger may come to as their budget, as estimates want it."""
+    if own.max_usd is None or spent is None:
+        return own
+    others = sum(row.dollars or 0.0 for row in read_rows(own.books)) - spent
+    return own.model_copy(update={"max_usd": own.max_usd + others})
+
+
+def _tell(options: TrialsOptions, jobs: Mapping[str, Options], field: Field, watch: Watch) -> None:
+    """Say what will be asked about, and what not."""
+    watch.say(
+        f"{len(field.items):,} pairs of documents of {field.queries:,} queries on which "
+        f"people have a word; protocols: {', '.join(jobs)}"
+    )
+    if left := [f"--{name.replace('_', '-')}" for name in unused_by_all(options, jobs)]:
+        watch.say(f"none of these protocols uses {', '.join(left)}")
+
+
+def _measure(
+    options: TrialsOptions,
+    jobs: Mapping[str, Options],
+    panel: tuple[Judge, ...],
+    ledger: Ledger,
+    field: Field,
+) -> Outcome:
+    asked = {
+        name: dict(requests_of(pools_in(field.pools), panel, own, ledger))
+        for name, own in jobs.items()
+    }
+    keys = {key for queries in asked.values() for keys in queries.values() for key in keys}
+    every = keys | {row.key for row in read_rows(options.books)}
+    bills, together, paid = bills_of(read_rows(options.books), every), Bill(), Bill()
+    for key, bill in bills.items():
+        paid.add(bill)
+        if key in keys:
+            together.add(bill)
+    outcome = measure(
+        field.items,
+        {name: words_of(own.out, field.items) for name, own in jobs.items()},
+        {name: by_query(queries, bills) for name, queries in asked.items()},
+        together,
+        resamples=options.resamples,
+        seed=options.seed,
+    )
+    outcome.paid = paid
+    return outcome
+
+
+def _notes(
+    options: TrialsOptions, outcome: Outcome, field: Field, summaries: Mapping[str, Summary]
+) -> Iterator[str]:
+    """What is missing and why, and whether the money was equal."""
+    if options.max_usd is None and len(outcome.trials) > 1:
+        yield "without --max-usd nothing makes the money equal: each protocol took what it takes"
+    for trial in outcome.trials:
+        summary = summaries[trial.protocol]
+        if left := trial.items - trial.judged:
+            why = "; ".join(_reasons(summary))
+            yield f"{trial.protocol} gave no word on {left:,} of {trial.items:,} items: {why}"
+        elif summary.absent:
+            yield f"{trial.protocol}: {'; '.join(dict.fromkeys(summary.absent.values()))}"
+    if alone := field.people.said - field.known:
+        what = "pairs" if field.people.kind == "votes" else "documents"
+        limit = options.document_limit
+        where = f"among the first {limit} documents of a query" if limit else "in the input"
+        yield f"{alone:,} of {field.people.said:,} {what} in {options.human} are not {where}"
+    if field.rejected:
+        yield f"{field.rejected:,} bad input lines were set aside: see rejected.parquet"
+
+
+def _reasons(summary: Summary) -> Iterator[str]:
+    """Why judges were asked nothing more, and why else most requests gave no judgment."""
+    yield from dict.fromkeys(summary.absent.values())
+    others = {why: n for why, n in summary.reasons.items() if not is_over_budget(why)}
+    if others:
+        commonest = max(others, key=lambda why: others[why])
+        yield f"{counted(others[commonest], 'time')} {commonest}"
+    if not summary.absent or others:
+        yield f"see {summary.out}/failures.parquet"
+
+
+def _write_record(
+    options: TrialsOptions,
+    outcome: Outcome,
+    field: Field,
+    summaries: Mapping[str, Summary],
+    timer: Timer,
+) -> None:
+    runs = {
+        name: {
+            "complete": summary.complete,
+            "failures": summary.failures,
+            "absent": summary.absent,
+            "sweeps": summary.sweeps,
+            "dollars": summary.dollars,
+        }
+        for name, summary in summaries.items()
+    }
+    names = ("zelo-ray", "ray", "numpy", "scipy", "pyarrow")
+    record = {
+        "kind": _KIND,
+        "finished": True,
+        "complete": outcome.complete,
+        "options": options.model_dump(mode="json"),
+        "versions": {each: version(each) for each in names}
+        | {"prices": table_version(options.prices)},
+        "items": len(field.items),
+        "queries": field.queries,
+        "people": {"kind": field.people.kind, "said": field.people.said, "known": field.known},
+        "unit": outcome.unit,
+        "together": asdict(outcome.together),
+        "paid": asdict(outcome.paid),
+        "runs": runs,
+        "notes": outcome.notes,
+        "seconds": timer.laps,
+    }
+    write_json(options.out, RECORD, record)

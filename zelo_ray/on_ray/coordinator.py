@@ -1,0 +1,150 @@
+"""The desk of a run: where its actors report, reserve money, and learn that they are to stop."""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+import ray
+from ray.exceptions import RayError
+from ray.util.metrics import Gauge
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from zelo_ray.engine.bookkeeping import Tally, over_sweeps
+from zelo_ray.engine.budget import Budget, Grant
+from zelo_ray.options import Asking
+
+_REJOINING_SECONDS = 2.0  # in which spenders tell a desk that died what they have spent
+_REBIRTHS = 4  # of an actor in a row without an answer: what kills it will kill it again
+_NO_NUMBERS = ("statuses", "limits", "trouble", "lost")  # of a tally
+_SILENT_SECONDS = 5.0  # after which an actor that reports twice a second is not there any more
+
+
+@ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)
+class Desk:
+    """Where the actors of a run report, reserve money, and learn that it is to stop."""
+
+    def __init__(self, cap: float | None, spent: float) -> None:
+        self._tallies: dict[str, dict[str, Tally]] = {}
+        self._heard: dict[str, float] = {}
+        self._sweeps: dict[str, int] = {}
+        self._births: dict[tuple[str, ...], tuple[int, int]] = {}
+        self._reason, self._lost = "", dict[str, str]()
+        self._budget = Budget(cap, spent) if cap is not None else None
+        self._born, self._gauges = time.monotonic(), _Gauges()
+        self._reborn = ray.get_runtime_context().was_current_actor_reconstructed
+
+    def report(
+        self,
+        actor: str,
+        tallies: dict[str, Tally],
+        stopped: str,
+        lost: dict[str, str],
+        sweep: int = 1,
+    ) -> tuple[str, dict[str, str]]:
+        """Take an actor's figures so far; return why all are to stop, and whom to ask no more."""
+        self._tallies[actor], self._heard[actor] = tallies, time.monotonic()
+        self._sweeps[actor] = sweep
+        self._lost |= lost
+        self.stop(stopped)
+        return self._reason, self._lost
+
+    def born(self, judges: Sequence[str], actors: int) -> bool:
+        """An actor for these judges begins; false if too many did without an answer between."""
+        answered = sum(
+            tally.answered
+            for tallies in self._tallies.values()
+            for name, tally in tallies.items()
+            if name in judges
+        )
+        births, before = self._births.get(tuple(judges), (0, answered))
+        births = births + 1 if answered == before else 1
+        self._births[tuple(judges)] = (births, answered)
+        return births <= actors + _REBIRTHS
+
+    def reserve(self, spender: str, settled: float, held: float, wants: Sequence[float]) -> Grant:
+        """See `Budget.reserve`."""
+        now = time.monotonic()
+        if self._budget is None:
+            return Grant(len(wants), over=False)
+        if self._reborn and now - self._born < _REJOINING_SECONDS:
+            wants = ()
+        return self._budget.reserve(spender, settled, held, wants, now)
+
+    def stop(self, reason: str) -> None:
+        """Let every actor finish what is in flight and start nothing new."""
+        self._reason = self._reason or reason
+
+    def look(self) -> tuple[dict[str, Tally], str, dict[str, str]]:
+        """Figures by judge over all actors, why the run is to stop, and which judges have."""
+        each: dict[str, dict[int, Tally]] = {}
+        for actor, tallies in self._tallies.items():
+            for name, tally in tallies.items():
+                if time.monotonic() - self._heard[actor] > _SILENT_SECONDS:
+                    # it has died, or has done its work
+                    tally.in_flight = tally.waiting = tally.batched = 0
+                sweeps = each.setdefault(name, {})
+                sweeps.setdefault(self._sweeps[actor], Tally()).add(tally)
+        summed = {name: over_sweeps(sweeps) for name, sweeps in each.items()}
+        for name, why in self._lost.items():
+            summed.setdefault(name, Tally()).lost = why
+        self._gauges.set(summed)
+        return summed, self._reason, self._lost
+
+
+class _Gauges:
+    """A run's figures as Ray metrics: ``ray_zelo_<figure>``, by judge."""
+
+    def __init__(self) -> None:
+        names = [each.name for each in fields(Tally) if each.name not in _NO_NUMBERS]
+        self._plain = {
+            name: Gauge(f"zelo_{name}", "requests, tokens or dollars so far", ("judge",))
+            for name in names
+        }
+        self._statuses = Gauge("zelo_ended", "requests that ended so", ("judge", "status"))
+        self._limits = Gauge("zelo_limit", "limits in force", ("judge", "limit"))
+
+    def set(self, tallies: Mapping[str, Tally]) -> None:
+        """Set all to these figures."""
+        for judge, tally in tallies.items():
+            for name, gauge in self._plain.items():
+                gauge.set(getattr(tally, name), {"judge": judge})
+            for status, count in tally.statuses.items():
+                self._statuses.set(count, {"judge": judge, "status": status})
+            for limit, rate in tally.limits.items():
+                self._limits.set(rate, {"judge": judge, "limit": limit})
+
+
+def open_desk(options: Asking, spent: float, tell: Callable[[float, float], None]) -> Any:
+    """The desk of a run, on the node of its driver; it comes back if it dies.
+
+    Args:
+        options: of the job.
+        spent: dollars of its budget.
+        tell: is told the cap, if there is one, and what is spent of it by now.
+    """
+    if options.max_usd is not None:
+        tell(options.max_usd, spent)
+    here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
+    actor: Any = Desk
+    return actor.options(scheduling_strategy=here).remote(options.max_usd, spent)
+
+
+class DeskTill:
+    """The desk's budget, for the spenders of one actor."""
+
+    def __init__(self, desk: Any) -> None:
+        self._desk = desk
+
+    async def reserve(
+        self, spender: str, settled: float, held: float, wants: Sequence[float]
+    ) -> Grant:
+        """See `Budget.reserve`. Without an answer nothing is spent."""
+        while True:
+            try:
+                grant: Grant = await self._desk.reserve.remote(spender, settled, held, wants)
+            except RayError:
+                await asyncio.sleep(1.0)
+            else:
+                return grant

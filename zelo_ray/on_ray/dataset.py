@@ -1,0 +1,89 @@
+"""The job, and its input as rows of a dataset: one line of JSON each, whole from end to end."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import ray.data
+
+from zelo_ray.formats.pools import Limits, Line, parse_line, read_lines
+from zelo_ray.options import Options
+from zelo_ray.records import Judge, Pool
+
+_LINES_SCHEMA = pa.schema(
+    [("file", pa.string()), ("number", pa.int64()), ("raw", pa.large_binary())]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What travels to the actors. It holds no key."""
+
+    options: Options
+    panel: tuple[Judge, ...]
+    run_id: str
+    repeated: frozenset[tuple[str, int]]
+    only: frozenset[tuple[str, int]] | None = None
+    """the lines to take, such as a pilot's; None: all"""
+    label: str = ""
+    """what its one judge is called where figures are told; empty: by the judge's own name"""
+    absent: Mapping[str, str] = field(default_factory=dict)
+    """judges of the panel that were lost, with the reason: they are asked nothing more"""
+    sweep: int = 1
+    """how often this run goes over all pools, with this time"""
+
+    def called(self, judge: str) -> str:
+        """What a judge is called where figures are told."""
+        return self.label or judge
+
+    def takes(self, line: Line) -> bool:
+        """Whether a line is to be judged."""
+        place = (line.file, line.number)
+        chosen = self.only is None or place in self.only
+        return line.pool is not None and place not in self.repeated and chosen
+
+
+def _read_shards(block: pa.Table, job: Job) -> Iterator[pa.Table]:
+    """The good lines of some shards, in tables of about 2 MB."""
+    rows: list[tuple[str, int, bytes]] = []
+    size = 0
+    for shard in block["file"].to_pylist():
+        for line in read_lines(shard, Limits()):
+            if not job.takes(line):
+                continue
+            rows.append((line.file, line.number, line.raw))
+            size += len(line.raw)
+            if size > 2 * 2**20:
+                yield _lines_table(rows)
+                rows, size = [], 0
+    yield _lines_table(rows)
+
+
+def _lines_table(rows: Sequence[tuple[str, int, bytes]]) -> pa.Table:
+    columns = zip(*rows, strict=True) if rows else ([], [], [])
+    return pa.table([list(column) for column in columns], schema=_LINES_SCHEMA)
+
+
+def dataset_of(job: Job, shards: Sequence[str]) -> Any:
+    """The lines that a job is to judge: columns file, number, raw."""
+    rows = [{"file": shard} for shard in shards]
+    dataset: Any = ray.data.from_items(rows, override_num_blocks=min(len(rows), 256))
+    return dataset.map_batches(
+        _read_shards, batch_size=None, batch_format="pyarrow", fn_args=(job,)
+    )
+
+
+def parsed(block: pa.Table) -> list[Line]:
+    """The lines of a block, read again."""
+    return [
+        parse_line(row["file"], row["number"], row["raw"], Limits()) for row in block.to_pylist()
+    ]
+
+
+def pools_of(job: Job, shards: Sequence[str]) -> Iterator[Pool]:
+    """The pools of a job, read here and now."""
+    for shard in shards:
+        for line in read_lines(shard, Limits()):
+            if job.takes(line) and line.pool:
+                yield line.pool

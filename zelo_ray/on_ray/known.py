@@ -1,0 +1,90 @@
+"""A job of which every reply is there: it is settled here and now, and Ray does not start."""
+
+from collections.abc import Mapping, Sequence
+
+from zelo_ray.engine.batch.parts import Parts
+from zelo_ray.engine.bookkeeping import Tally, ledger_of
+from zelo_ray.engine.ledger import Ledger
+from zelo_ray.engine.write_results import Summary, settled, write_results
+from zelo_ray.formats.pools import Limits, Line, read_lines
+from zelo_ray.on_ray.branches import POOLS_AT_ONCE
+from zelo_ray.on_ray.dataset import Job
+from zelo_ray.options import Options
+from zelo_ray.protocols import Learned, Step, advance
+from zelo_ray.protocols import module as protocol_module
+from zelo_ray.records import Judge, Reply
+
+_MOST = 20_000  # planned requests: to go over more takes this one process longer than Ray to start
+Known = Sequence[tuple[Line, Step]]
+"""Each good line, with what the protocol came to."""
+
+
+class Answered:
+    """The ledger as those see it who ask: what is to be asked again is missing.
+
+    What is there is read as it is settled.
+    """
+
+    def __init__(self, options: Options, panel: Sequence[Judge]) -> None:
+        self._there = ledger_of(options, panel)
+        self._all = Ledger(options.books)
+
+    def __len__(self) -> int:
+        return len(self._there)
+
+    def has(self, key: str) -> bool:
+        """Whether nobody is to be asked."""
+        return self._there.has(key)
+
+    def read(self, keys: Sequence[str]) -> list[Reply]:
+        """The replies."""
+        return self._all.read(keys)
+
+
+def may_be_known(books: str, planned: Mapping[str, int]) -> bool:
+    """Whether it is worth a look: a job is small, and none of its judges has open batches."""
+    lying = any(part.is_open and part.judge in planned for part in Parts(books))
+    return sum(planned.values()) <= _MOST and not lying
+
+
+def all_known(job: Job, shards: Sequence[str], planned: Mapping[str, int]) -> Known | None:
+    """What the whole job comes to, if nobody is to be asked anything; it stops at what is missing.
+
+    Args:
+        job: the job.
+        shards: the files of the input.
+        planned: requests by judge.
+    """
+    replies = Answered(job.options, job.panel)
+    if not (len(replies) and may_be_known(job.options.books, planned)):
+        return None
+    protocol, found = protocol_module(job.options.protocol), list[tuple[Line, Step]]()
+    for line in (line for shard in shards for line in read_lines(shard, Limits())):
+        if line.pool and job.takes(line):
+            step = advance(protocol.rounds(line.pool, job.panel, job.options), replies)
+            if step.missing:
+                return None
+            found.append((line, step))
+    return found
+
+
+def settle_known(job: Job, known: Known, learned: Learned | None = None) -> Summary:
+    """Write the results, byte by byte as a run on Ray does."""
+    only = bool(protocol_module(job.options.protocol).LEARNS) and learned is None
+    parts = (known[at : at + POOLS_AT_ONCE] for at in range(0, len(known), POOLS_AT_ONCE))
+    blocks = (
+        settled([line for line, _ in part], [step for _, step in part], job.options, learned)
+        for part in parts
+    )
+    return write_results(blocks, job.options, judgments_only=only)
+
+
+def tallies_of(job: Job, known: Known) -> dict[str, Tally]:
+    """Figures by judge."""
+    tallies = {judge.name: Tally() for judge in job.panel}
+    count = protocol_module(job.options.protocol).count
+    for line, step in known:
+        planned = count(line.pool, job.panel, job.options) if line.pool else {}
+        for name, tally in tallies.items():
+            tally.pass_over(name, planned[name], 0, step)
+    return tallies

@@ -1,0 +1,93 @@
+"""The cluster's rate limits: one named actor for all of its runs, and how actors reach it."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import ray
+from ray.exceptions import RayError
+
+from zelo_ray import __version__
+from zelo_ray.engine.limiter import Account, Lease, Limits, Want
+
+_NAME, _NAMESPACE = f"limits-{__version__}", "zelo_ray"
+_LEFT_SECONDS = 60.0  # after which a run that leases nothing has gone
+
+
+@ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)
+class SharedLimits(Limits):
+    """The limiters of a whole cluster, for all of its runs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._heard = dict[str, float]()
+
+    def lease_for(self, run: str, want: Want) -> Lease:
+        """As `Limits.lease`, for a run."""
+        self._heard[run] = time.monotonic()
+        return self.lease(want)
+
+    def leave(self, run: str) -> bool:
+        """A run has ended; whether it was the last one."""
+        self._heard.pop(run, None)
+        return all(time.monotonic() - heard > _LEFT_SECONDS for heard in self._heard.values())
+
+
+class ClusterQuota:
+    """The cluster's limits, for one actor of a run; they are made anew when they are gone."""
+
+    def __init__(self, run: str) -> None:
+        self._run, self._limits = run, None
+
+    def _find(self) -> Any:
+        if self._limits is None:
+            actor: Any = SharedLimits
+            self._limits = actor.options(
+                name=_NAME,
+                namespace=_NAMESPACE,
+                get_if_exists=True,
+                lifetime="detached",
+            ).remote()
+        return self._limits
+
+    async def lease(self, want: Want) -> Lease:
+        """See `Quota`. Without an answer nothing is sent."""
+        while True:
+            try:
+                lease: Lease = await self._find().lease_for.remote(self._run, want)
+            except RayError:
+                self._limits = None
+                await asyncio.sleep(1.0)
+            else:
+                return lease
+
+    async def pause(self, account: Account, seconds: float) -> float:
+        """See `Quota`. Without an answer nothing is known to be amiss."""
+        try:
+            lasting: float = await self._find().pause.remote(account, seconds)
+        except RayError:
+            return 0.0
+        return lasting
+
+    async def hear(self, account: Account) -> None:
+        """See `Quota`."""
+        with contextlib.suppress(RayError):
+            await self._find().hear.remote(account)
+
+
+@contextlib.contextmanager
+def limits_for(run_id: str) -> Iterator[None]:
+    """At its end, let the cluster's limits go, if no other run uses them."""
+    try:
+        yield
+    finally:
+        _leave(run_id)
+
+
+def _leave(run_id: str) -> None:
+    with contextlib.suppress(ValueError, RayError):  # it was never needed, or is gone
+        limits = ray.get_actor(_NAME, namespace=_NAMESPACE)
+        if ray.get(limits.leave.remote(run_id)):
+            ray.kill(limits)  # another run that finds it gone makes it anew

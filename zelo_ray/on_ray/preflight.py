@@ -1,0 +1,93 @@
+"""What is done and said before a run of annotate asks anything."""
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+
+from zelo_ray.engine.batch import in_batches
+from zelo_ray.engine.batch.parts import Parts, in_doubt
+from zelo_ray.engine.bookkeeping import maybe_billed
+from zelo_ray.engine.ledger import Spent, spent_in, told_damage
+from zelo_ray.formats.sessions import join_sessions
+from zelo_ray.on_ray.branches import Watch
+from zelo_ray.options import Asking, Options
+from zelo_ray.protocols import module as protocol_module
+from zelo_ray.protocols import unused
+from zelo_ray.providers import PanelError
+from zelo_ray.providers import module as provider_module
+from zelo_ray.providers.pricing import unpriced
+from zelo_ray.records import Judge
+
+_NAMED = 5
+
+
+def joined(options: Options, shards: list[str], watch: Watch) -> tuple[list[str], int]:
+    """The files to judge, and how many lines were set aside when sessions were joined."""
+    if options.blocks == "query":
+        return shards, 0
+    found = join_sessions(shards, options.out)
+    if out := found.left_out:
+        few = ", ".join(out[:_NAMED]) + (" …" if len(out) > _NAMED else "")
+        watch.say(f"{len(out):,} that do not answer every turn of a session take no part: {few}")
+    return [found.path], found.rejected
+
+
+def look_for_batches(options: Options, panel: Sequence[Judge], watch: Watch) -> None:
+    """What lies in batches is paid for: nobody may ask it online meanwhile.
+
+    Raises:
+        PanelError: a judge that is to be asked online has open batches.
+    """
+    lying = Counter[str]()
+    for part in Parts(options.books):
+        if part.is_open:
+            lying[part.judge] += part.requests
+    for judge in panel:
+        if lying.pop(judge.name, 0) and not in_batches(judge, options):
+            raise PanelError(
+                f"requests to {judge.name} lie in batches; collect them with --mode batch (to end "
+                f"them first: zelo-ray batches {options.books} --cancel)"
+            )
+    for name, count in lying.items():
+        watch.say(f"{count:,} requests to {name}, who is not on this panel, lie in batches still")
+
+
+def paid_before(options: Asking, watch: Watch, mine: Collection[str] = ()) -> Spent:
+    """What counts as spent before a run asks anything, and a word on what is not as it should be.
+
+    That is what the ledger holds, what may have been billed besides, and what lies in batches of
+    other judges than ``mine``, which this run will not collect.
+
+    Raises:
+        LedgerError: the ledger, or a record beside it, cannot be read.
+    """
+    paid, maybe = spent_in(options.books), in_doubt(options.books)
+    if paid.damaged:
+        watch.say(told_damage(paid.damaged))
+    if maybe:
+        counts = "" if options.max_usd is None else "; it counts as spent"
+        watch.say(f"{maybe_billed(maybe)}{counts}")
+    lying = (p.dollars for p in Parts(options.books) if p.is_open and p.judge not in mine)
+    paid.dollars += maybe + sum(lying)
+    return paid
+
+
+def warn(options: Options, panel: Sequence[Judge], watch: Watch) -> None:
+    """Say what will not be as one might think."""
+    if left := [f"--{name.replace('_', '-')}" for name in unused(options)]:
+        watch.say(f"--protocol {options.protocol} does not use {', '.join(left)}")
+    for name in unpriced(panel, options.prices):
+        watch.say(f"{name}: its price is unknown and not counted; give it in the options (prices:)")
+    rounds = protocol_module(options.protocol).ROUNDS
+    if rounds != 1 and any(in_batches(judge, options) for judge in panel):
+        several = f"up to {rounds}" if rounds else "several"
+        watch.say(f"{options.protocol} asks {several} rounds of batches, each may take a day")
+    for judge in panel:
+        given = options.limits.get(judge.name)
+        rpm = provider_module(judge.provider).RATES.get("rpm")
+        if in_batches(judge, options):
+            watch.say(f"{judge.name}: in batches, which may take a day; Ctrl-C leaves them running")
+        elif rpm and not judge.base_url and not (given and given.rpm):
+            watch.say(
+                f"{judge.name}: its limits are not known; it starts at a cautious {rpm:,.0f} "
+                "requests a minute and goes by what the server says (or give limits: rpm, tpm)"
+            )

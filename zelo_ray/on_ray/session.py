@@ -1,0 +1,183 @@
+"""Ray itself: join a cluster or start a private one, quietly."""
+
+import contextlib
+import logging
+import os
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil  # which Ray brings along
+import ray
+import ray.data
+from ray._private import worker as ray_worker
+from ray._raylet import Config  # type: ignore[attr-defined]
+from ray.exceptions import RayError
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from zelo_ray.engine.ledger import LedgerError
+from zelo_ray.on_ray.folder import folder_for_ray
+from zelo_ray.on_ray.trouble import in_one_line, no_cluster, no_start, refuse_deaf
+from zelo_ray.options import Asking
+
+_OBJECT_STORE_BYTES = 512 * 2**20
+# Where Ray waits 30 s. Its raylet is waited for so long at once: a client of servers that failed
+# would end this process a minute after a second try had begun.
+_PATIENCE = {"RAY_raylet_start_wait_time_s": "75", "RAY_agent_register_timeout_ms": "75000"}
+_MORE_PATIENCE = {"RAY_gcs_server_port_wait_time_s": "75"}
+
+
+@contextlib.contextmanager
+def on_ray(options: Asking) -> Iterator[None]:
+    """Join the cluster that ``RAY_ADDRESS`` names, else start a private one on this machine.
+
+    Where this process is on Ray already, it stays there.
+
+    Raises:
+        RayTrouble: it cannot be joined or started, or something of it died.
+        LedgerError: not every node sees the results.
+    """
+    with contextlib.ExitStack() as ending:
+        ending.enter_context(in_one_line(verbose=options.verbose))
+        if not ray.is_initialized():
+            if address := os.environ.get("RAY_ADDRESS"):
+                ending.callback(ray.shutdown)
+                _join(address, options)
+            else:
+                ending.enter_context(_private(options))
+            _hush_data(options)
+        _refuse_unshared(options)
+        yield
+
+
+def _join(address: str, options: Asking) -> None:
+    refuse_deaf(address)
+    # Ray would hope for 13 minutes that a server which is no Ray becomes one; let it try once.
+    os.environ.setdefault("RAY_gcs_server_port_wait_time_s", "1")
+    try:
+        _init(options)
+    except Exception as error:
+        raise no_cluster(address, error) from error
+
+
+@contextlib.contextmanager
+def _private(options: Asking) -> Iterator[None]:
+    """A Ray on this machine alone; where that takes long to start, it gets a second chance."""
+    with contextlib.ExitStack() as ending:
+        for name, value in _PATIENCE.items():
+            os.environ.setdefault(name, value)
+        Config.initialize("")  # this process has read them at import
+        try:
+            _start(ending, options)
+            again = False
+        except RayError as error:  # patience does not help
+            raise no_start(error) from error
+        except RuntimeError:  # the first server named no port in time: nothing has called it yet
+            again = True
+        except Exception as error:
+            raise no_start(error) from error
+        if again:
+            os.environ.update(_MORE_PATIENCE)
+            Config.initialize("")
+            try:
+                _start(ending, options)
+            except Exception as error:
+                raise no_start(error) from error
+        yield
+
+
+def _start(ending: contextlib.ExitStack, options: Asking) -> None:
+    """Start Ray in a folder of its own; nothing is left where it does not start.
+
+    Args:
+        ending: ends it.
+        options: of the run.
+    """
+    with contextlib.ExitStack() as failing:
+        folder = failing.enter_context(folder_for_ray())
+        failing.callback(_end_processes, folder)
+        failing.callback(ray.shutdown)
+        _init(
+            options,
+            address="local",
+            num_cpus=max(2, os.cpu_count() or 2),  # a read task and a writer must fit at once
+            include_dashboard=False,
+            object_store_memory=_OBJECT_STORE_BYTES,
+            _temp_dir=folder,
+        )
+        ending.push(failing.pop_all())
+
+
+def _end_processes(folder: str) -> None:
+    """End what this process started in a folder, and what that started; Ray leaves it running."""
+    left: list[psutil.Process] = []
+    for child in psutil.Process().children():
+        with contextlib.suppress(psutil.Error):
+            if any(folder in word for word in child.cmdline()):
+                left += [child, *child.children(recursive=True)]
+    for process in left:
+        with contextlib.suppress(psutil.Error):
+            process.kill()
+    psutil.wait_procs(left, timeout=10)
+
+
+def _init(options: Asking, **where: Any) -> None:
+    if options.verbose:
+        ray.init(**where)
+        return
+    with _hushed():
+        ray.init(**where, log_to_driver=False, logging_level=logging.ERROR)
+    # What the raylet says of dead processes comes in spite of log_to_driver; Ray's own debugger
+    # silences it so. Where there is no such flag any more, this does nothing.
+    ray_worker._worker_logs_enabled = False
+
+
+def _hush_data(options: Asking) -> None:
+    context = ray.data.DataContext.get_current()
+    context.execution_options.preserve_order = True
+    context.execution_options.verbose_progress = False
+    context.execution_no_progress_timeout_s = -1  # a judge may well think for half an hour
+    context.enable_progress_bars = options.verbose
+    context.print_on_execution_start = options.verbose
+    if not options.verbose:
+        warnings.filterwarnings("ignore", module=r"ray\.data\.")
+        for handler in logging.getLogger("ray.data").handlers:
+            if type(handler).__name__ == "PlainRayHandler":
+                handler.setLevel(logging.ERROR)
+
+
+@contextlib.contextmanager
+def _hushed() -> Iterator[None]:
+    """Keep what Ray's C++ core says while it starts from the user's terminal."""
+    kept = os.dup(2)
+    with Path(os.devnull).open("wb") as nowhere:
+        os.dup2(nowhere.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
+def _refuse_unshared(options: Asking) -> None:
+    """A path on one node's disk is no place for a cluster's ledger.
+
+    Raises:
+        LedgerError: some node does not see the output directory, or the ledger's.
+    """
+    nodes: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
+    places = [place for place in {options.out, options.books} if "://" not in place]
+    if len(nodes) == 1 or not places:
+        return
+
+    @ray.remote(num_cpus=0)
+    def sees(path: str) -> bool:
+        return Path(path).exists()
+
+    for node in nodes:
+        strategy = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
+        for place in places if node["Alive"] else ():
+            path = str(Path(place).resolve() / ".run.lock")
+            if not ray.get(sees.options(scheduling_strategy=strategy).remote(path)):
+                raise LedgerError(f"{place}: not every node sees it; use shared storage or a URL")

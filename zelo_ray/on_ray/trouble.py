@@ -1,0 +1,129 @@
+"""Ray's errors, in words that say what to do: one line each, as all of a user's errors are."""
+
+import contextlib
+import errno
+import re
+import socket
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from ray.exceptions import (
+    ObjectStoreFullError,
+    OutOfDiskError,
+    OutOfMemoryError,
+    RayActorError,
+    RayError,
+    WorkerCrashedError,
+)
+
+from zelo_ray.engine.bookkeeping import RayTrouble
+
+_KNOCK_SECONDS = 10.0
+_MOST = 300  # characters of what Ray says
+_NAMED = re.compile(r"^([A-Za-z_][\w.]*(?:Error|Exception|Stopped))(?:: (.*))?$", re.MULTILINE)
+_GO_ON = "nothing paid for is lost, and the same command goes on from here"
+
+
+@contextlib.contextmanager
+def in_one_line(*, verbose: bool) -> Iterator[None]:
+    """Tell in one line what goes wrong on Ray while it works.
+
+    Args:
+        verbose: leave its traceback to an error that is ours.
+
+    Raises:
+        RayTrouble: instead of what Ray raises.
+    """
+    try:
+        yield
+    except RayError as error:
+        said = _died(error) or _raised(error)
+        if verbose and not said:
+            raise
+        raise RayTrouble(said or f"{_plain(error)}; --verbose shows more") from error
+
+
+def _died(error: RayError) -> str:
+    """What to do about a worker that died of itself; empty if that is not the matter."""
+    if isinstance(error, OutOfDiskError):
+        return f"{tempfile.gettempdir()} is full; make room, or set TMPDIR; {_GO_ON}"
+    if isinstance(error, ObjectStoreFullError | OutOfMemoryError):
+        return f"Ray ran out of memory; use a larger machine, or fewer --actors; {_GO_ON}"
+    if isinstance(error, RayActorError | WorkerCrashedError) and not _NAMED.search(str(error)):
+        return (
+            "a process of Ray died or was killed, most often for want of memory; if it happens "
+            f"again, use a larger machine, or fewer --actors; {_GO_ON}"
+        )
+    return ""
+
+
+def _raised(error: RayError) -> str:
+    """What an exception of ours says, that was raised inside a worker; empty for any other."""
+    found = _NAMED.search(str(error))
+    ours = found and found[1].startswith("zelo_ray.") and found[2]
+    return ours or ""
+
+
+def _plain(error: BaseException) -> str:
+    """The exception that matters, in one line."""
+    if isinstance(error, RayError) and (found := _NAMED.search(str(error))):
+        return found[0][:_MOST]
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:_MOST]
+
+
+def refuse_deaf(address: str) -> None:
+    """Knock at a cluster's door first, for Ray takes 13 minutes to find it shut.
+
+    Raises:
+        RayTrouble: nobody listens there.
+    """
+    host, colon, port = address.rpartition(":")
+    if "://" in host or not colon or not port.isdecimal():
+        return  # Ray knows what it is
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), _KNOCK_SECONDS).close()
+    except (OSError, OverflowError, UnicodeError) as error:
+        raise no_cluster(address, error) from error
+
+
+def no_cluster(address: str, error: Exception) -> RayTrouble:
+    """Why a cluster cannot be joined, and what to do."""
+    if "Version mismatch" in str(error):
+        said = " ".join(str(error).split())[:_MOST]
+        return RayTrouble(f"RAY_ADDRESS={address}: {said} Use the cluster's versions here")
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else _plain(error)
+    return RayTrouble(
+        f"RAY_ADDRESS={address}: no Ray can be joined there ({reason}); correct it, or unset it "
+        "for a Ray on this machine alone"
+    )
+
+
+def no_start(error: Exception) -> RayTrouble:
+    """Why a private Ray does not start, and what to do."""
+    said = f"Ray does not start on this machine ({_plain(error)})"
+    if not isinstance(error, OSError | ValueError | RayError):
+        said += "; is it too busy, or short of memory? Try again when less runs here"
+    if not isinstance(error, OSError):
+        return RayTrouble(said)
+    place, where = tempfile.tempdir or "TMPDIR", str(error.filename or "")
+    if "AF_UNIX" in str(error):
+        said = f"{place}: too long a path for Ray; set TMPDIR to a shorter one"
+    elif _is_token(where):
+        said = (
+            f"{where}: {error.strerror}; Ray keeps its token there, so set HOME to a directory "
+            "that can be written to, or RAY_AUTH_TOKEN to a secret"
+        )
+    elif error.errno in (errno.ENOSPC, errno.EDQUOT):
+        said = f"{place} is full, and Ray starts there; make room, or set TMPDIR"
+    elif Path(where or "/").is_relative_to(place) or "temporary directory" in str(error):
+        said = (
+            f"{place}: {error.strerror}; Ray needs a temporary directory, so set TMPDIR to one "
+            "that can be written to"
+        )
+    return RayTrouble(said)
+
+
+def _is_token(path: str) -> bool:
+    token = Path.home() / ".ray" / "auth_token"
+    return bool(path) and token.is_relative_to(path)

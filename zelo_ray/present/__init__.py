@@ -1,0 +1,1 @@
+"""What people see: lines of a terminal, and pages."""

@@ -1,0 +1,129 @@
+"""The page of ``agree``: how far judges agree with people, and with each other."""
+
+from collections.abc import Mapping
+from math import isnan, nan
+from typing import Any
+
+import numpy as np
+
+from zelo_ray.formats.interchange.verdicts import HUMAN
+from zelo_ray.present.html import biases, coefficients, people
+from zelo_ray.present.html.measured import Measured, said
+from zelo_ray.present.html.page import Page, plural, short
+from zelo_ray.present.html.source import Source
+
+SECTIONS = (
+    people.outcomes_section,
+    people.differences_section,
+    people.wins_section,
+    coefficients.people_section,
+    coefficients.panel_section,
+    coefficients.between_section,
+    coefficients.confusion_section,
+    biases.grading_section,
+    biases.voting_section,
+    biases.systems_section,
+)
+
+
+def agreement_page(source: Source, record: Mapping[str, Any]) -> Page:
+    """The page of judges that were measured."""
+    measured = Measured(source, record)
+    many = _judges(measured)
+    beside = " with people" if measured.people or people.best_first(measured) else ""
+    return Page(
+        title=f"How {plural(many, 'judge')} agree{'s' if many == 1 else ''}{beside}",
+        tiles=_tiles(measured),
+        lead=[text for make in LEAD if (text := make(measured))],
+        notes=(*record["missing"], *record["notes"], _made(record)),
+        sections=[make(measured) for make in SECTIONS],
+    )
+
+
+def _tiles(measured: Measured) -> list[tuple[str, str]]:
+    counts = measured.record["counts"]
+    tiles = [("judges", f"{_judges(measured):,}")]
+    tiles += [
+        (f"{name} of {whose}", f"{counts[key]['judgments']:,}")
+        for key, name, whose in (
+            ("grades", "grades", "judges"),
+            ("votes", "votes", "judges"),
+            ("human", "grades", "people"),
+            ("voices", "votes", "people"),
+        )
+        if counts.get(key, {}).get("judgments")
+    ]
+    if measured.people:
+        best = measured.best_first[0]
+        row = measured.of(HUMAN, best, measured.scales[0], measured.leading)
+        tiles.insert(0, (f"{measured.leading} of {short(best, 40)}", said(row)))
+    return tiles
+
+
+def _judges(measured: Measured) -> int:
+    """How many judges graded, or else how many voted."""
+    return len(measured.panel) or len(measured.record.get("voters", ()))
+
+
+def _outcome(measured: Measured) -> str:
+    """The answer: who agrees with people, and how well."""
+    if not measured.people:
+        return ""
+    scale, name = measured.scales[0], measured.leading
+    rows = {judge: measured.of(HUMAN, judge, scale, name) for judge in measured.best_first}
+    rows = {judge: row for judge, row in rows.items() if not isnan(row["value"])}
+    if not rows:
+        return "No judge can be compared with the people."
+    first, last = next(iter(rows)), next(reversed(rows))
+    told = (
+        f"Closest to the people is {first}: {name} {said(rows[first])} on "
+        f"{plural(rows[first]['items'], 'item')} of "
+        f"{plural(rows[first]['queries'], 'query', 'queries')}."
+    )
+    if len(rows) > 2:
+        each = [row["value"] for judge, row in rows.items() if judge in measured.panel]
+        middle = float(np.median(each)) if each else nan
+        told += f" The median of {len(each):,} judges is {middle:.3f}; farthest is {last}, at "
+        told += f"{rows[last]['value']:.3f}."
+    ends = [row["low"] for row in rows.values()], [row["high"] for row in rows.values()]
+    alike = sum(high >= ends[0][0] for high in ends[1]) - 1
+    if alike and not isnan(ends[0][0]):
+        told += (
+            f" The intervals of {alike:,} other{'s' * (alike > 1)} overlap with that of the first."
+        )
+    return told
+
+
+def _whole(measured: Measured) -> str:
+    """How far all judges agree."""
+    names = [n for n in ("alpha-ordinal", "fleiss") if n in measured.coefficients("two")]
+    if not (measured.panels and names):
+        return ""
+    row = measured.of(measured.panels[0], "", measured.scales[0], names[0])
+    told = f"The judges as a whole agree by {names[0]} {said(row)}"
+    if len(measured.panels) > 1:
+        with_people = measured.of(measured.panels[1], "", measured.scales[0], names[0])
+        told += f"; with the people as one more of them, {said(with_people)}"
+    return f"{told}."
+
+
+def _reading(measured: Measured) -> str:
+    if not measured.scales:
+        return ""
+    return (
+        "Kappa, pi, alpha, AC and MCC take off what chance would reach: 0 is no better than "
+        "chance, 1 the same grades throughout. Intervals are 95%, over samples of queries. A dash "
+        "is a coefficient that is not defined, since all grades are the same or nothing was judged "
+        "in common."
+    )
+
+
+LEAD = (_outcome, people.outcome, _whole, _reading)
+
+
+def _made(record: Mapping[str, Any]) -> str:
+    options = record["options"]
+    return (
+        f"zelo-ray {record['versions']['zelo-ray']} agree: {options['levels']} grades, seed "
+        f"{options['seed']}, {options['resamples']:,} resamples of queries."
+    )

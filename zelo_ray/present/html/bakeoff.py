@@ -1,0 +1,78 @@
+"""The page of a bake-off: which arm is best, by how much, and where the arms differ."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from zelo_ray.present.html import breakdown, gaps, standings
+from zelo_ray.present.html.contest import Contest
+from zelo_ray.present.html.headline import absences, outcome
+from zelo_ray.present.html.page import Page, estimate, plural, short
+from zelo_ray.present.html.source import Source, bare
+
+SECTIONS = (
+    standings.leaderboard_section,
+    standings.differences_section,
+    breakdown.distribution_section,
+    breakdown.curves_section,
+    breakdown.slices_section,
+    breakdown.difficulty_section,
+    breakdown.contrasts_section,
+    gaps.failures_section,
+    gaps.holes_section,
+)
+
+_KINDS = {
+    "scores": "real-valued scores",
+    "grades": "grades",
+    "binary": "binary labels",
+}
+
+
+def bakeoff_page(source: Source, run: Mapping[str, Any]) -> Page:
+    """The page of a contest between rerankers."""
+    contest = Contest(source, run)
+    truth, arms = contest.summary["truth"], contest.summary["arms"]
+    queries = plural(truth["queries"], "query", "queries")
+    kind = "contest of" if len(arms) > 1 else "measurement of"
+    reading = (
+        f"The truth consists of {_KINDS.get(truth['kind'], truth['kind'])}. Intervals are of "
+        f"{run['options']['confidence']:.0%}, over queries. A document that nobody judged counts "
+        "as not relevant."
+    )
+    sentences = (" ".join(outcome(contest)), " ".join(absences(contest)), reading)
+    return Page(
+        title=f"A {kind} {plural(len(arms), 'arm')} on {queries}",
+        tiles=_tiles(contest),
+        lead=[sentence for sentence in sentences if sentence],
+        notes=(_made(run),),
+        sections=[make(contest) for make in SECTIONS],
+    )
+
+
+def _tiles(contest: Contest) -> list[tuple[str, str]]:
+    truth, arms = contest.summary["truth"], contest.summary["arms"]
+    tiles = [
+        ("arms", f"{len(arms):,}"),
+        ("queries of the truth", f"{truth['queries']:,}"),
+        ("judged documents", f"{truth['documents']:,}"),
+    ]
+    spent, unpriced = sum(arm["dollars"] or 0.0 for arm in arms), any(a["unpriced"] for a in arms)
+    if spent or unpriced:
+        tiles.append(("spent", f"${spent:,.4f}" + (" + ?" if unpriced else "")))
+    if contest.arms:
+        leading, best = contest.summary["leading"], contest.arms[0]
+        row = contest.means[leading][best]
+        figure = estimate(row["mean"], row["low"], row["high"])
+        tiles.insert(0, (f"{leading} of {short(best, 40)}", figure))
+    return tiles
+
+
+def _made(run: Mapping[str, Any]) -> str:
+    """How the page's numbers can be made again."""
+    options, draws = run["options"], run["summary"]["label_draws"]
+    labels = f"{draws:,} draws of the labels" if draws else "labels taken as they are"
+    return (
+        f"Run {run['run_id']} of zelo-ray {run['versions']['zelo-ray']}: truth "
+        f"{bare(options['truth'])}, ties {options['ties']}, seed {options['seed']}, "
+        f"{options['resamples']:,} resamples, {labels}."
+    )

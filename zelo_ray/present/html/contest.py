@@ -1,0 +1,133 @@
+"""What a bake-off left: each of its files read once, when a section first asks for it."""
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from math import isnan
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from zelo_ray.commands.bakeoff.verdicts import turned
+from zelo_ray.present.html.page import short
+from zelo_ray.present.html.source import Source, codes_of
+from zelo_ray.records import Comparison
+
+_SPAN = ("mean", "low", "high")
+
+
+class Contest:
+    """A bake-off, of which each thing is read once, when a section first asks for it."""
+
+    def __init__(self, source: Source, run: Mapping[str, Any]) -> None:
+        self.source, self.run, self.summary = source, run, run["summary"]
+
+    @cached_property
+    def means(self) -> dict[str, dict[str, dict[str, Any]]]:
+        """Rows of means by measure and arm; the leading measure first."""
+        rows = self.source.table("means").to_pylist() if self.source.has("means.parquet") else []
+        leading = self.summary["leading"]
+        rows.sort(key=lambda row: row["measure"] != leading)
+        found: dict[str, dict[str, dict[str, Any]]] = {}
+        for row in rows:
+            found.setdefault(row["measure"], {})[row["run"]] = row
+        return found
+
+    @cached_property
+    def arms(self) -> list[str]:
+        """The arms that have a mean, best first by the leading measure."""
+        means = self.means.get(self.summary["leading"], {})
+        return [arm for arm in self.summary["standing"] if arm in means]
+
+    def best(self, measure: str) -> str:
+        """The arm with the highest mean; the first of the standing where it is shared."""
+        means = {arm: self.means[measure][arm]["mean"] for arm in self.arms}
+        return max(self.arms, key=lambda arm: -np.inf if isnan(means[arm]) else means[arm])
+
+    @cached_property
+    def comparisons(self) -> dict[str, list[Comparison]]:
+        """By measure, the leading one first; A has the higher mean where both answered.
+
+        Where they are equal, A is the first of the standing.
+        """
+        if not self.source.has("comparisons.parquet"):
+            return {}
+        place = {arm: i for i, arm in enumerate(self.summary["standing"])}
+        found: dict[str, list[Comparison]] = {measure: [] for measure in self.means}
+        for row in self.source.table("comparisons").to_pylist():
+            one = Comparison(**row)
+            level = one.difference == 0 and place[one.run_a] > place[one.run_b]
+            one = turned(one) if one.difference < 0 or level else one
+            found.setdefault(one.measure, []).append(one)
+        return {measure: rows for measure, rows in found.items() if rows}
+
+    def rivals(self, measure: str, arm: str) -> list[Comparison]:
+        """An arm, as A, against each other one in the order of the standing."""
+        rows = self.comparisons.get(measure, ())
+        seen = {one.run_b: one for one in rows if one.run_a == arm}
+        seen |= {one.run_a: turned(one) for one in rows if one.run_b == arm}
+        return [seen[name] for name in self.arms if name in seen]
+
+    def common(self, one: Comparison) -> str:
+        """On how many queries two arms are compared, in words, if not on all; else nothing."""
+        whole = self.means[one.measure][one.run_a]["queries"]
+        return f" (on {one.queries:,} common queries)" if one.queries < whole else ""
+
+    @cached_property
+    def unanswered(self) -> dict[str, int]:
+        """How many queries of the truth each arm did not answer."""
+        return {arm["name"]: arm["missing"] for arm in self.summary["arms"]}
+
+    @cached_property
+    def values(self) -> tuple[list[str], np.ndarray]:
+        """Query ids, and the leading measure [queries, arms]: NaN if undefined or not answered."""
+        if not (self.source.has("metrics.parquet") and self.arms):
+            return [], np.empty((0, 0))
+        where = (pc.field("measure") == self.summary["leading"]) & pc.field("run").isin(self.arms)
+        table = self.source.table("metrics", where)
+        query, query_ids = codes_of(table["query_id"])
+        run, runs = codes_of(table["run"])
+        values = np.full((len(query_ids), len(self.arms)), np.nan)
+        column = {arm: i for i, arm in enumerate(self.arms)}
+        values[query, np.array([column[name] for name in runs], dtype=np.int64)[run]] = table[
+            "value"
+        ].to_numpy()
+        if self.source.has("failures.parquet"):
+            row = {query_id: i for i, query_id in enumerate(query_ids)}
+            for failure in self.source.table("failures").to_pylist():
+                if failure["run"] in column and failure["query_id"] in row:
+                    values[row[failure["query_id"]], column[failure["run"]]] = np.nan
+        return query_ids, values
+
+    @cached_property
+    def depths(self) -> dict[str, int]:
+        """How many documents each arm ranks for a query, at most."""
+        if not self.source.has("runs.parquet"):
+            return {}
+        keys = ["run", "query_id"]
+        counts = [
+            chunk.group_by(keys).aggregate([([], "count_all")])
+            for chunk in self.source.chunks("runs", keys)
+        ]
+        if not counts:
+            return {}
+        whole = pa.concat_tables(counts).group_by(keys).aggregate([("count_all", "sum")])
+        deepest = whole.group_by("run").aggregate([("count_all_sum", "max")])
+        return {row["run"]: row["count_all_sum_max"] for row in deepest.to_pylist()}
+
+    @cached_property
+    def texts(self) -> dict[str, str]:
+        """Texts of queries, where they are known."""
+        return {each["query_id"]: each["query"] for each in self.run.get("contrasts", [])}
+
+    def named(self, query_id: str) -> str:
+        """A query as a chart names it: its id, and its text if that is known."""
+        text = self.texts.get(query_id)
+        return short(f"{query_id}: {text}" if text else query_id, 110)
+
+
+def spans(rows: Sequence[Mapping[str, Any]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Means and the ends of their intervals, each [rows]; NaN where a row has none."""
+    mean, low, high = (np.array([row.get(n, np.nan) for row in rows], dtype=float) for n in _SPAN)
+    return mean, low, high

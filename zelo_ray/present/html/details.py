@@ -1,0 +1,181 @@
+"""What a query holds when a person opens it: packed for the page, as far as there is room."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from zelo_ray.formats.pools import InputError, Limits, parse_line
+from zelo_ray.formats.tables import schema_of
+from zelo_ray.present.html import as_votes
+from zelo_ray.present.html.page import packed, short
+from zelo_ray.present.html.source import starts
+from zelo_ray.records import Contest, Grade, Verdict, Vote
+
+QUERIES = 1000
+"""How many queries a page lists, so that it stays light to open."""
+BYTES = 13_000_000
+"""Room for what the queries hold; with Plotly's 5 MB a page stays well under 20 MB."""
+COLUMNS = {
+    "votes": schema_of(Vote).names,
+    "grades": schema_of(Grade).names,
+    "contests": schema_of(Contest).names,
+    "verdicts": schema_of(Verdict).names,
+}
+"""By the name of a table of judgments, the columns that `pack` reads."""
+
+_QUERY = 400
+_ID = 200
+_TEXT = 600  # characters of one document
+_TEXTS = 6_000  # and of all of a query
+_REASONING = 4_000
+_DEBATE = 16_000
+_RATIONALE = 1_000
+_FACETS, _FACET = 12, 120  # how many facets, and characters of one
+
+
+@dataclass(slots=True)
+class Entry:
+    """One query of the list: its documents (id, text), and what is packed of it."""
+
+    query_id: str
+    query: str
+    documents: list[tuple[str, str]]
+    scores: pa.Table | None = None
+    packed: dict[str, str] = field(default_factory=dict)
+
+
+def entries(lines: Iterable[bytes]) -> list[Entry]:
+    """The queries at the head of ``annotated.jsonl``."""
+    found = []
+    for line, number in zip(lines, range(1, QUERIES + 1), strict=False):
+        parsed = parse_line("annotated.jsonl", number, line, Limits())
+        if not (pool := parsed.pool):
+            raise InputError(f"annotated.jsonl:{number}: is no pool ({parsed.reason})")
+        room = min(_TEXT, max(80, _TEXTS // max(1, len(pool.documents))))
+        documents = [(each.id, short(each.content, room)) for each in pool.documents]
+        found.append(Entry(pool.query_id, short(pool.query, _QUERY), documents))
+    return found
+
+
+def pack(listed: list[Entry], judgments: Mapping[str, Iterable[pa.Table]]) -> int:
+    """Pack documents, and then judgments in order, until the room is used up.
+
+    Args:
+        listed: the queries, in order.
+        judgments: chunks of tables of `COLUMNS`, in the order in which they are packed.
+
+    Returns:
+        how many queries have room for their documents; the others hold nothing.
+    """
+    room = BYTES
+    for place, entry in enumerate(listed):
+        entry.packed["documents"] = packed(_documents(entry))
+        room -= len(entry.packed["documents"])
+        if room < 0:
+            entry.packed.clear()
+            return place
+    by_id = {entry.query_id: entry for entry in listed}
+    for kind, chunks in judgments.items():
+        name, told = _PACKED[kind]
+        for query_id, table in by_query(chunks):
+            if query_id in by_id:
+                blob = packed(told(by_id[query_id], table))
+                room -= len(blob)
+                if room < 0:
+                    return len(listed)
+                by_id[query_id].packed[name] = blob
+    return len(listed)
+
+
+def by_query(chunks: Iterable[pa.Table]) -> Iterator[tuple[str, pa.Table]]:
+    """The rows of each query, of chunks that divide none."""
+    for chunk in chunks:
+        first = starts(chunk)
+        for start, end in zip(first, np.append(first[1:], chunk.num_rows), strict=True):
+            yield chunk["query_id"][start].as_py(), chunk.slice(start, end - start)
+
+
+_FITTED = ("score", "std_error", "rank", "comparisons")
+_ADDED = ("grade", "median", "majority", "ambiguous", "absolute_score", "absolute_error")
+"""What of a score a query shows, and what if there is more to it."""
+
+
+def _documents(entry: Entry) -> list[list[Any]]:
+    """By document: id, text, what is fitted, and if there is more to its score, that by name."""
+    rows: Mapping[str, Mapping[str, Any]] = {}
+    if entry.scores is not None:
+        rows = {row["doc_id"]: row for row in entry.scores.to_pylist()}
+    found = []
+    for doc_id, text in entry.documents:
+        row = rows.get(doc_id)
+        fitted = [None, None, None, 0] if row is None else [_plain(row[name]) for name in _FITTED]
+        added = {name: _plain(row[name]) for name in _ADDED if row and name in row}
+        found.append([short(doc_id, _ID), text, *fitted, *([added] if added else [])])
+    return found
+
+
+def _plain(value: float) -> float | None:
+    """A number with as many digits as are shown; None for NaN."""
+    return round(value, 4) if np.isfinite(value) else None
+
+
+def _votes(entry: Entry, table: pa.Table) -> dict[str, Any]:
+    return _compared(entry, table.to_pylist())
+
+
+def _contests(entry: Entry, table: pa.Table) -> dict[str, Any]:
+    return _compared(entry, (as_votes.contest(Contest(**row)) for row in table.to_pylist()))
+
+
+def _verdicts(entry: Entry, table: pa.Table) -> dict[str, Any]:
+    found = (as_votes.verdict(Verdict(**row)) for row in table.to_pylist())
+    return _compared(entry, found, _DEBATE)
+
+
+def _compared(
+    entry: Entry, rows: Iterable[Mapping[str, Any]], room: int = _REASONING
+) -> dict[str, Any]:
+    place = {doc_id: i for i, (doc_id, _) in enumerate(entry.documents)}
+    judges: dict[str, int] = {}
+    votes = [
+        (
+            *(place[vote["doc_id_a"]], place[vote["doc_id_b"]]),
+            judges.setdefault(vote["judge"], len(judges)),
+            round(vote["preference"], 4),
+            int(vote["swapped"]),
+            short(vote["reasoning"], room),
+        )
+        for vote in rows
+        if vote["doc_id_a"] in place and vote["doc_id_b"] in place
+    ]
+    return {"judges": list(judges), "votes": votes}
+
+
+def _grades(entry: Entry, table: pa.Table) -> dict[str, Any]:
+    place = {doc_id: i for i, (doc_id, _) in enumerate(entry.documents)}
+    judges: dict[str, int] = {}
+    grades = [
+        (
+            place[grade["doc_id"]],
+            judges.setdefault(grade["judge"], len(judges)),
+            grade["grade"],
+            [short(facet, _FACET) for facet in grade["facets_covered"][:_FACETS]],
+            [short(facet, _FACET) for facet in grade["facets_missing"][:_FACETS]],
+            short(grade["rationale"], _RATIONALE),
+        )
+        for grade in table.to_pylist()
+        if grade["doc_id"] in place
+    ]
+    return {"judges": list(judges), "grades": grades}
+
+
+_PACKED: Mapping[str, tuple[str, Callable[[Entry, pa.Table], dict[str, Any]]]] = {
+    "votes": ("votes", _votes),
+    "grades": ("grades", _grades),
+    "contests": ("votes", _contests),
+    "verdicts": ("votes", _verdicts),
+}
+"""By the name of a table, what the page knows its rows as, and how they are packed."""

@@ -1,0 +1,104 @@
+"""What a contest allows to say, in sentences: who leads, and how sure that is."""
+
+from collections.abc import Iterator, Sequence
+
+from zelo_ray.commands.bakeoff.verdicts import Verdict, verdict
+from zelo_ray.evaluation.significance import FEWEST, TIE
+from zelo_ray.present.html.contest import Contest
+from zelo_ray.present.html.page import chance, estimate, plural, short
+from zelo_ray.records import Comparison
+
+_NAMED = 5
+
+_PHRASES: dict[Verdict, str] = {
+    "below": "is below {} where both ranked",
+    "open": "cannot be told from {}",
+    "labels": "cannot be told from {}, as the labels are too unsure",
+    "few": "cannot be compared with {}",
+    "above": "is above {}",
+}
+"""Of the leader and some others, in the order in which they matter."""
+
+
+def outcome(contest: Contest) -> Iterator[str]:
+    """Who leads, how it stands to the next arm, and then to the others."""
+    leading, arms = contest.summary["leading"], contest.arms
+    if not arms:
+        yield "No arm has a result."
+        return
+    means = contest.means[leading]
+    best = means[arms[0]]
+    figure = estimate(best["mean"], best["low"], best["high"])
+    if len(arms) == 1:
+        yield f"{arms[0]} reaches {leading} {figure}. It is the only arm: nothing to compare."
+        return
+    first = [arm for arm in arms if abs(best["mean"] - means[arm]["mean"]) <= TIE]
+    who = "It"
+    if len(first) > 1:
+        who = arms[0]
+        yield f"{_listed(first)} share the highest {leading}, {figure}."
+    else:
+        yield f"{arms[0]} has the highest {leading}, {figure}."
+    rivals = [one for one in contest.rivals(leading, arms[0]) if one.run_b not in first]
+    if rivals and all(verdict(one) == "few" for one in rivals):
+        most = plural(max(one.queries for one in rivals), "query", "queries")
+        yield f"A comparison takes {FEWEST} queries that both arms ranked; here are {most}."
+    elif rivals:
+        yield _next(who, rivals[0], contest)
+        yield from _others(who, rivals[1:], contest)
+
+
+def absences(contest: Contest) -> Iterator[str]:
+    """The arms that did not answer every query, or that have a note."""
+    told = [arm for arm in contest.summary["arms"] if arm["missing"] or arm["note"]]
+    for arm in told[:_NAMED]:
+        if arm["missing"]:
+            queries = contest.summary["truth"]["queries"]
+            rest = "; the others count as 0 in its means" if arm["answered"] else ""
+            yield f"{arm['name']} ranked {arm['answered']:,} of {queries:,} queries{rest}."
+        if arm["note"]:
+            yield f"{arm['name']}: {short(arm['note'], 300)}."
+    if len(told) > _NAMED:
+        yield f"The leaderboard tells of {len(told) - _NAMED} more."
+
+
+def _next(who: str, one: Comparison, contest: Contest) -> str:
+    """The leader, A, against the arm that comes after it."""
+    rival = f"the next, {one.run_b}{contest.common(one)}"
+    side = "above" if one.difference > 0 else "below"
+    match verdict(one):
+        case "few":
+            return f"{who} cannot be compared with {rival}: that takes {FEWEST}."
+        case "above":
+            said = f"{who} is above {rival}"
+        case "below":
+            said = f"On the {one.queries:,} queries that both ranked, {one.run_b} is above it"
+        case "open":
+            said = f"{who} cannot be told from {rival}"
+        case "labels":
+            said = (
+                f"{who} is {side} {rival}, on these labels, but other answers of the judges could "
+                f"turn that (it is above in {one.p_labels:.0%} of the draws of the labels)"
+            )
+    return (
+        f"{said}: {estimate(one.difference, one.low, one.high, '+.3f')}, P({one.run_a} is better) "
+        f"{chance(one.p_better)}, p {one.p_holm:.2g} corrected for all comparisons."
+    )
+
+
+def _others(who: str, rivals: Sequence[Comparison], contest: Contest) -> Iterator[str]:
+    """The leader, A, against the arms that come later."""
+    said = []
+    for kind, phrase in _PHRASES.items():
+        alike = [one.run_b + contest.common(one) for one in rivals if verdict(one) == kind]
+        if alike:
+            everyone = len(alike) == len(rivals) > _NAMED
+            said.append(phrase.format(f"all {len(alike)} others" if everyone else _listed(alike)))
+    if said:
+        yield f"{who} {'; it '.join(said)}."
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Names in a sentence, of many the first and the number of the others."""
+    shown = [*names[:_NAMED], *([f"{len(names) - _NAMED} more"] if len(names) > _NAMED else [])]
+    return " and ".join(filter(None, (", ".join(shown[:-1]), shown[-1])))

@@ -1,0 +1,190 @@
+"""What an annotation run left: each of its files read once, when a section first asks for it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from zelo_ray.present.html import as_votes, debates, details, gradings, panel, tournaments
+from zelo_ray.present.html.page import Link, short
+from zelo_ray.present.html.source import Source, starts
+
+Kind = Literal["battles", "grades", "both", "contests", "verdicts"]
+
+JUDGMENTS = {"contests": "contest", "verdicts": "verdict"}
+"""What one row of these tables is called; of others a judgment."""
+
+_TABLES: Mapping[Kind, list[str]] = {
+    "battles": ["votes"],
+    "grades": ["grades"],
+    "both": ["grades", "votes"],
+    "contests": ["contests"],
+    "verdicts": ["verdicts"],
+}
+_VOTES: Mapping[str, tuple[Sequence[str], Callable[[pa.Table], pa.Table]]] = {
+    "votes": (panel.COLUMNS, lambda votes: votes),
+    "contests": (as_votes.CONTESTS, as_votes.contests),
+    "verdicts": (as_votes.VERDICTS, as_votes.verdicts),
+}
+"""What tells which document of a pair a judge prefers: its columns, and how to read them."""
+_NUMBERS = ("score", "std_error", "grade", "disagreement", "absolute_score", "absolute_error")
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """All scores, document by document; those of a query stand together."""
+
+    query_ids: list[str]
+    first: np.ndarray
+    """place of each query's first document"""
+    columns: Mapping[str, np.ndarray]
+    """the numbers of `zelo_ray.records.Score` and of what adds to it, [documents] each"""
+
+    def means(self, name: str) -> dict[str, float]:
+        """By query, the mean over its documents whose value is known; without queries of none."""
+        values = self.columns.get(name)
+        if values is None or not len(values):
+            return {}
+        known = np.isfinite(values)
+        counts = np.add.reduceat(known.astype(float), self.first)
+        sums = np.add.reduceat(np.where(known, values, 0.0), self.first)
+        told = zip(self.query_ids, sums, counts, strict=True)
+        return {query_id: float(total / count) for query_id, total, count in told if count}
+
+    def counts(self, levels: int = 4) -> np.ndarray:
+        """How many documents of a query have each grade, [queries, levels]."""
+        grades = self.columns["grade"]
+        each = [(grades == level).astype(np.int64) for level in range(levels)]
+        return np.stack([np.add.reduceat(one, self.first) for one in each], axis=1)
+
+    def known(self, name: str) -> np.ndarray:
+        """The values of a column that are known."""
+        values = self.columns.get(name, np.empty(0))
+        known: np.ndarray = values[np.isfinite(values)]
+        return known
+
+
+class Annotation:
+    """An annotation run, of which each thing is read once, when a section first asks for it."""
+
+    def __init__(self, source: Source, run: Mapping[str, Any]) -> None:
+        self.source, self.run = source, run
+
+    @cached_property
+    def kind(self) -> Kind:
+        """What the scores are made of; ``both``: battles, put on one scale by grades."""
+        columns = self.source.columns("scores")
+        if "crowned" in columns:
+            return "contests"
+        if self.source.has("verdicts.parquet"):
+            return "verdicts"
+        if "absolute_score" in columns:
+            return "both"
+        return "grades" if "grade" in columns else "battles"
+
+    @cached_property
+    def kinds(self) -> list[str]:
+        """The kinds of judgments that the scores are made of, as far as their files are there."""
+        return [kind for kind in _TABLES[self.kind] if self.source.has(f"{kind}.parquet")]
+
+    @cached_property
+    def unit(self) -> str:
+        """What scores are in."""
+        return "grades" if self.kind == "grades" else "logits"
+
+    @cached_property
+    def listed(self) -> list[details.Entry]:
+        """The queries of the page, in the order of the input, with their scores."""
+        return self._read[0]
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """Where a query stands in the list."""
+        return {entry.query_id: place for place, entry in enumerate(self.listed)}
+
+    @cached_property
+    def scores(self) -> Scores:
+        """All scores."""
+        return self._read[1]
+
+    @cached_property
+    def ambiguous(self) -> pa.Table:
+        """The scores of documents on which the judges are split, most of all first."""
+        return self._read[2]
+
+    @cached_property
+    def _read(self) -> tuple[list[details.Entry], Scores, pa.Table]:
+        listed = details.entries(self.source.lines("annotated.jsonl"))
+        by_id = {entry.query_id: entry for entry in listed}
+        names = self.source.columns("scores")
+        numbers = [name for name in _NUMBERS if name in names]
+        parts: dict[str, list[np.ndarray]] = {name: [np.empty(0)] for name in numbers}
+        query_ids: list[str] = []
+        first: list[int] = []
+        split: list[pa.Table] = []
+        so_far = 0
+        for chunk in self.source.chunks("scores", names):
+            for name in numbers:
+                parts[name].append(chunk[name].to_numpy().astype(np.float64))
+            at = starts(chunk)
+            query_ids += chunk["query_id"].take(at).to_pylist()
+            first += (at + so_far).tolist()
+            so_far += chunk.num_rows
+            if "ambiguous" in names:
+                split.append(chunk.filter(chunk["ambiguous"]))
+            for query_id, table in details.by_query([chunk]):
+                if query_id in by_id:
+                    by_id[query_id].scores = table
+        columns = {name: np.concatenate(each) for name, each in parts.items()}
+        scores = Scores(query_ids, np.array(first, dtype=np.int64), columns)
+        ambiguous = pa.concat_tables(split) if split else pa.table({"disagreement": []})
+        return listed, scores, ambiguous.sort_by([("disagreement", "descending")])
+
+    @cached_property
+    def panel(self) -> panel.Panel:
+        """The judges' words on pairs, summed up."""
+        for kind in self.kinds:
+            if kind in _VOTES:
+                columns, read = _VOTES[kind]
+                return panel.panel_of(map(read, self.source.chunks(kind, columns)))
+        return panel.Panel()
+
+    @cached_property
+    def tournaments(self) -> list[tournaments.Tournament]:
+        """What contests came to."""
+        if not self.source.has("contests.parquet", "winners.parquet", "failures.parquet"):
+            return []
+        options = self.run["options"]
+        return tournaments.tournaments_of(
+            self.source.out,
+            decide=options.get("decide", "each"),
+            repeats=options.get("repeats", 1),
+        )
+
+    @cached_property
+    def debates(self) -> debates.Debates:
+        """What judges decided, summed up."""
+        if "verdicts" not in self.kinds:
+            return debates.Debates()
+        return debates.debates_of(self.source.out)
+
+    @cached_property
+    def gradings(self) -> gradings.Gradings:
+        """The judges' grades, summed up."""
+        if "grades" not in self.kinds:
+            return gradings.Gradings()
+        return gradings.gradings_of(self.source.chunks("grades", gradings.COLUMNS))
+
+    def learned(self, name: str) -> list[dict[str, Any]]:
+        """A table of what all grades say, whole; nothing where scores take no grades."""
+        present = self.kind in ("grades", "both") and self.source.has(f"{name}.parquet")
+        rows: list[dict[str, Any]] = self.source.table(name).to_pylist() if present else []
+        return rows
+
+    def link(self, query_id: str) -> str | Link:
+        """A query's id, which leads to it if the page lists it."""
+        text = short(query_id, 60)
+        return Link(text, f"q{self.places[query_id]}") if query_id in self.places else text

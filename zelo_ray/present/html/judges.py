@@ -1,0 +1,107 @@
+"""Sections of an annotation run on its judges: what they gave, cost, and how far they agree."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from zelo_ray.present.html.figures import intervals
+from zelo_ray.present.html.grids import matrix
+from zelo_ray.present.html.judged import Annotation
+from zelo_ray.present.html.page import Cells, Chart, Section, Table, Text, plural
+from zelo_ray.present.html.raters import wilson
+
+
+def judges_section(annotation: Annotation) -> Section:
+    """What each judge gave, failed and cost."""
+    failed = _failures_by_judge(annotation)
+    statuses = sorted({status for counts in failed.values() for status in counts})
+    asked = annotation.run["judges"]
+    given: dict[str, Mapping[str, int]] = {}
+    for kind in reversed(annotation.kinds):
+        given[kind] = annotation.panel.votes
+        if kind == "grades":
+            counts = annotation.gradings.counts
+            given[kind] = {name: int(each.sum()) for name, each in counts.items()}
+    judging = (name for counts in given.values() for name in counts)
+    names = list(dict.fromkeys([*asked, *judging, *failed]))
+    columns = ["judge", *given, *statuses]
+    now = ("known", "asked", "ok", "retries", "tokens in", "tokens out", "dollars", "$ per 1,000")
+    rows: list[Cells] = []
+    for name in names:
+        gave = [f"{counts.get(name, 0):,}" for counts in given.values()]
+        lost = [f"{failed.get(name, {}).get(status, 0):,}" for status in statuses]
+        tally = asked.get(name)
+        rows.append([Text(name), *gave, *lost, *(_spent(tally) if tally else [""] * len(now))])
+    what = f"{', '.join(given)} and failures" if given else "failures"
+    caption = (
+        f"{what.capitalize()} by kind are of the results as they stand. The others are of this run "
+        "alone: what was known from runs before, asked now, answered well, and what it cost."
+    )
+    if spared := sum(tally.get("spared", 0) for tally in asked.values()):
+        were = "was" if spared == 1 else "were"
+        caption += f" {plural(spared, 'request')} that {were} planned {were} not needed in the end."
+    table = Table((*columns, *now), rows, caption, frozenset((*columns[1:], *now)))
+    return Section("judges", "Judges", (table,))
+
+
+def _spent(tally: Mapping[str, Any]) -> list[str]:
+    answered = tally["answered"]
+    each = f"{1000 * tally['dollars'] / answered:.4f}" if answered else "\N{EN DASH}"
+    counts = (answered, tally["statuses"].get("ok", 0), tally["retries"])
+    tokens = (tally["input_tokens"], tally["output_tokens"])
+    numbers = [f"{count:,}" for count in (tally["known"], *counts, *tokens)]
+    return [*numbers, f"{tally['dollars']:.4f}", each]
+
+
+def _failures_by_judge(annotation: Annotation) -> dict[str, dict[str, int]]:
+    if not annotation.source.has("failures.parquet"):
+        return {}
+    counts: dict[str, dict[str, int]] = {}
+    for chunk in annotation.source.chunks("failures", ("query_id", "judge", "status")):
+        for row in chunk.group_by(["judge", "status"]).aggregate([([], "count_all")]).to_pylist():
+            of_judge = counts.setdefault(row["judge"], {})
+            of_judge[row["status"]] = of_judge.get(row["status"], 0) + row["count_all"]
+    return counts
+
+
+def agreement_section(annotation: Annotation) -> Section | None:
+    """How often judges agree, and how far the order of presentation sways them."""
+    names = sorted(annotation.panel.votes)
+    if not names:
+        return None
+    parts: list[Chart] = []
+    if len(names) > 1:
+        values = np.full((len(names), len(names)), np.nan)
+        hover = [[""] * len(names) for _ in names]
+        for i, one in enumerate(names):
+            for j, other in enumerate(names):
+                if i != j:
+                    values[i, j], pairs = annotation.panel.agreement(one, other)
+                    on = plural(pairs, "pair")
+                    hover[i][j] = f"{one} and {other}: {values[i, j]:.1%} of {on}"
+        parts.append(
+            Chart(
+                {"": matrix(names, values, hover, 0.5)},
+                "On which share of pairs two judges prefer the same document; where one of them "
+                "sees a tie it counts half. 50% is what two coins would reach.",
+            )
+        )
+    share = np.array(
+        [annotation.panel.first[name] / annotation.panel.votes[name] for name in names]
+    )
+    low, high = wilson(share, np.array([annotation.panel.votes[name] for name in names]))
+    figure = intervals(names, {"": (share, low, high)}, "share of what came first", 0.5)
+    order = (
+        "Both orders were asked, so a judge without bias stands at 0.5."
+        if annotation.run["options"].get("both_orders")
+        else "The order is drawn at random, so a judge without bias stands at 0.5."
+    )
+    parts.append(
+        Chart(
+            {"": figure},
+            "How often a judge preferred the document it was shown first, a tie for half, with a "
+            f"95% interval. {order}",
+        )
+    )
+    return Section("agreement", "Agreement and bias", parts)

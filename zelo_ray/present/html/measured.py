@@ -1,0 +1,100 @@
+"""What ``agree`` left: its tables, each read once, when a section first asks for it."""
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from math import isnan, nan
+from typing import Any
+
+import numpy as np
+
+from zelo_ray.evaluation.agreement import COEFFICIENTS
+from zelo_ray.formats.interchange.verdicts import HUMAN
+from zelo_ray.present.html.page import estimate
+from zelo_ray.present.html.source import Source
+
+Row = Mapping[str, Any]
+_LEADING = ("kappa-quadratic", "kappa", "alpha-ordinal")
+
+
+class Measured:
+    """Judges as measured; people are the rater `HUMAN`."""
+
+    def __init__(self, source: Source, record: Mapping[str, Any]) -> None:
+        self.source, self.record = source, record
+        self.judges: list[str] = list(record["judges"])
+        self.panel = [judge for judge in self.judges if judge not in record.get("pooled", ())]
+
+    def rows(self, name: str) -> list[Row]:
+        """A table, whole; nothing if it is absent."""
+        present = self.source.has(f"{name}.parquet")
+        rows: list[Row] = self.source.table(name).to_pylist() if present else []
+        return rows
+
+    @cached_property
+    def _found(self) -> dict[tuple[str, str, str, str], Row]:
+        keys = ("rater_a", "rater_b", "scale", "coefficient")
+        found = {}
+        for row in self.rows("agreement"):
+            a, b, scale, coefficient = (row[key] for key in keys)
+            found[a, b, scale, coefficient] = found[b, a, scale, coefficient] = row
+        return found
+
+    @cached_property
+    def people(self) -> bool:
+        """Whether there are human grades."""
+        return any(HUMAN in key[:2] for key in self._found)
+
+    @cached_property
+    def panels(self) -> list[str]:
+        """The names of what is measured as a whole."""
+        return list(dict.fromkeys(a for a, b, *_ in self._found if a and not b))
+
+    @cached_property
+    def scales(self) -> list[str]:
+        """The whole scale, and where it is cut in two."""
+        return list(dict.fromkeys(key[2] for key in self._found))
+
+    def coefficients(self, excluded: str) -> list[str]:
+        """Those that were computed, but for those of ``two`` raters, or of ``many``."""
+        names = dict.fromkeys(key[3] for key in self._found)
+        return sorted(
+            (name for name in names if COEFFICIENTS[name].raters != excluded),
+            key=lambda name: _LEADING.index(name) if name in _LEADING else len(_LEADING),
+        )
+
+    @cached_property
+    def leading(self) -> str:
+        """The coefficient of two raters by which judges are put in order."""
+        return next(iter(self.coefficients("many")), "")
+
+    def of(self, a: str, b: str, scale: str, coefficient: str) -> Row:
+        """What was measured of two raters, or of a panel; NaN if nothing was."""
+        unknown = {"value": nan, "low": nan, "high": nan, "items": 0, "queries": 0}
+        return self._found.get((a, b, scale, coefficient), unknown)
+
+    def ordered(self, scale: str, coefficient: str) -> list[str]:
+        """The judges, best first by a coefficient with the people; else as they came."""
+
+        def place(judge: str) -> float:
+            value = self.of(HUMAN, judge, scale, coefficient)["value"]
+            return float("inf") if isnan(value) else -value
+
+        return sorted(self.judges, key=place) if self.people else self.judges
+
+    @cached_property
+    def best_first(self) -> list[str]:
+        """The judges by the leading coefficient, on the whole scale."""
+        return self.ordered(self.scales[0], self.leading) if self.scales else self.judges
+
+
+def spans(
+    rows: Sequence[Row], names: Sequence[str] = ("value", "low", "high")
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Values and the ends of their intervals, each [rows]."""
+    value, low, high = (np.array([row[name] for row in rows], dtype=float) for name in names)
+    return value, low, high
+
+
+def said(row: Row) -> str:
+    """A value and its interval, in a table."""
+    return estimate(row["value"], row["low"], row["high"])

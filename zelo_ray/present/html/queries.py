@@ -1,0 +1,208 @@
+"""Sections of an annotation run on its queries: those to look at again, and all of them."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Set
+from math import nan
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from zelo_ray.present.html import details, gradings
+from zelo_ray.present.html.judged import Annotation
+from zelo_ray.present.html.page import Cells, Queries, Section, Table, Text, number, plural, short
+from zelo_ray.present.html.source import bare
+from zelo_ray.present.html.tournaments import ended
+
+_ROWS = 200
+"""How many rows a table of failures or unscored queries shows."""
+_LEAST = 10
+"""How many of the least certain queries are named."""
+_OPEN, _JUDGES = 20, 8
+"""How many split documents are shown at once, and judges have a column of their own."""
+_NAMES = {"votes": "comparisons"}
+"""What the judgments of a file are called, if not as the file."""
+_ANSWERS = " What a judge saw as A and B it calls Answer 1 and Answer 2."
+
+
+def uncertain_section(annotation: Annotation) -> Section | None:
+    """The queries that deserve a second look."""
+    if not len(annotation.scores.query_ids):
+        return None
+    errors, differ = (annotation.scores.means(name) for name in ("std_error", "disagreement"))
+    agreement = annotation.panel.by_query
+    error = "standard deviation" if annotation.unit == "grades" else "standard error"
+    told = {
+        f"mean {error}": (errors, ".2f", f"The largest {error}s.", -1),
+        "judges differ by": (differ, ".2f", "The judges most at odds, in grades.", -1),
+        "judges agree on": (agreement, ".0%", "The judges most at odds.", 1),
+    }
+    told = {name: each for name, each in told.items() if each[0]}
+    columns = ("query", *told)
+    parts: list[Table] = []
+    shown: list[set[str]] = []
+    for values, _, caption, sign in told.values():
+        worst = sorted(values, key=lambda query_id: sign * values[query_id])[:_LEAST]
+        if set(worst) in shown:  # of few queries: the same rows
+            continue
+        shown.append(set(worst))
+        rows: list[Cells] = [
+            [
+                annotation.link(query_id),
+                *(number(all_.get(query_id, nan), form) for all_, form, _, _ in told.values()),
+            ]
+            for query_id in worst
+        ]
+        parts.append(Table(columns, rows, caption, frozenset(told)))
+    return Section("uncertain", "The least certain queries", parts) if parts else None
+
+
+def ambiguous_section(annotation: Annotation) -> Section | None:
+    """The documents on which the judges are split, with the grade of each."""
+    split = annotation.ambiguous
+    if not split.num_rows:
+        return None
+    shown = split.slice(0, _ROWS).to_pylist()
+    given = _given(annotation, {(row["query_id"], row["doc_id"]) for row in shown})
+    judges = sorted({judge for grades in given.values() for judge in grades})
+    apart = judges if len(judges) <= _JUDGES else []
+    rows: list[Cells] = []
+    for row in shown:
+        grades = given.get((row["query_id"], row["doc_id"]), {})
+        said = [", ".join(map(str, grades.get(judge, ()))) for judge in apart]
+        tally = Counter(grade for each in grades.values() for grade in each)
+        counted = ", ".join(f"{grade} ({n:,})" for grade, n in sorted(tally.items()))
+        rows.append(
+            [
+                *(annotation.link(row["query_id"]), Text(short(row["doc_id"], 80))),
+                *(said or [counted]),
+                *(str(row["grade"]), number(row["disagreement"], ".2f")),
+            ]
+        )
+    which = [short(judge, 40) for judge in apart] or ["grades"]
+    columns = ("query", "document", *which, "panel", "differ by")
+    limit = annotation.run["options"].get("ambiguous")
+    caption = (
+        f"{plural(split.num_rows, 'document')} on which the grades of two judges differ by "
+        + (f"{limit:g} or more" if limit else "much")
+        + " on average: the panel's grade is a compromise between different readings. They can be "
+        "left out of the qrels."
+    )
+    if split.num_rows > _ROWS:
+        caption += f" The first {_ROWS}; scores.parquet has all."
+    numbers = frozenset((*which, *columns[-2:]))
+    table = Table(columns, rows, caption, numbers, _OPEN)
+    return Section("ambiguous", "Documents on which the judges are split", (table,))
+
+
+def _given(
+    annotation: Annotation, items: Set[tuple[str, str]]
+) -> dict[tuple[str, str], dict[str, list[int]]]:
+    """What each judge said of some documents."""
+    found: dict[tuple[str, str], dict[str, list[int]]] = {}
+    if "grades" not in annotation.kinds:
+        return found
+    query_ids = pa.array(sorted({query_id for query_id, _ in items}))
+    for chunk in annotation.source.chunks("grades", gradings.COLUMNS):
+        for row in chunk.filter(pc.is_in(chunk["query_id"], query_ids)).to_pylist():
+            if (row["query_id"], row["doc_id"]) in items:
+                by_judge = found.setdefault((row["query_id"], row["doc_id"]), {})
+                by_judge.setdefault(row["judge"], []).append(row["grade"])
+    return found
+
+
+def unscored_section(annotation: Annotation) -> Section | None:
+    """The queries without scores, and why."""
+    unscored = annotation.run["summary"]["unscored"]
+    rows = [[annotation.link(name), Text(why)] for name, why in list(unscored.items())[:_ROWS]]
+    caption = f"The first {_ROWS} of {len(unscored):,}; run.json has all." if rows else ""
+    table = Table(("query", "reason"), rows, caption if len(unscored) > _ROWS else "")
+    return Section("unscored", "Queries without scores", (table,)) if rows else None
+
+
+def failures_section(annotation: Annotation) -> Section | None:
+    """The requests that gave no judgment, and why."""
+    if not annotation.source.has("failures.parquet"):
+        return None
+    failures, in_all = annotation.source.head("failures", _ROWS)
+    rows = [
+        [
+            annotation.link(failure["query_id"]),
+            Text(short(", ".join(failure["doc_ids"]), 120)),
+            *(failure["judge"], failure["status"], Text(short(failure["reason"], 400))),
+        ]
+        for failure in failures
+    ]
+    columns = ("query", "documents", "judge", "status", "reason")
+    caption = f"The first {_ROWS} of {in_all:,}; failures.parquet has all." if rows else ""
+    table = Table(columns, rows, caption if in_all > _ROWS else "")
+    return Section("failures", "Requests without a judgment", (table,)) if rows else None
+
+
+def queries_section(annotation: Annotation) -> Section:
+    """Every query with its documents, and their judgments at a click."""
+    source, notes, kings = annotation.source, _notes(annotation), _kings(annotation)
+    kinds = annotation.kinds
+    chunks = {kind: source.chunks(kind, details.COLUMNS[kind]) for kind in kinds}
+    listed = annotation.listed[: details.pack(annotation.listed, chunks)]
+    items = [
+        {
+            "query": entry.query,
+            "notes": [entry.query_id, plural(len(entry.documents), "document")]
+            + [said(values[entry.query_id]) for values, said in notes if entry.query_id in values]
+            + _winner(kings.get(entry.query_id, Counter())),
+            "packed": entry.packed,
+        }
+        for entry in listed
+    ]
+    in_all = annotation.run["summary"]["queries"]
+    carried = sum(len(entry.packed) > len(kinds) for entry in listed) if kinds else 0
+    what = " and ".join(_NAMES.get(kind, kind) for kind in kinds)
+    caption = "Open a query to see its documents by rank."
+    if carried:
+        caption += f" A click on a document shows its {what}, with each judge's words."
+        caption += _ANSWERS if annotation.kind in ("contests", "verdicts") else ""
+    if in_all > len(listed):
+        caption += (
+            f" The first {len(listed):,} of {in_all:,} queries; all of them are in scores.parquet "
+            "and annotated.jsonl."
+        )
+    if 0 < carried < len(listed):
+        caption += f" {carried:,} of them carry their {what} here."
+    files = " and ".join(f"{kind}.parquet" for kind in kinds) or "no file"
+    elsewhere = (
+        f"This page had no room for the {what or 'judgments'} of this query, if there are any. "
+        f"They are in {files}; zelo-ray explain {bare(source.shown)} --query … --doc … shows a "
+        "document's."
+    )
+    part = Queries(items, caption, elsewhere, annotation.unit)
+    return Section("queries", "Queries", (part,))
+
+
+def _kings(annotation: Annotation) -> dict[str, Counter[str]]:
+    """By query, how many of its tournaments which document won."""
+    found: dict[str, Counter[str]] = {}
+    for each in ended(annotation.tournaments):
+        found.setdefault(each.query_id, Counter())[each.winner_id] += 1
+    return found
+
+
+def _winner(kings: Counter[str]) -> list[str]:
+    """Who won a query's tournaments, or most of them."""
+    return [
+        f"won by {short(name, 60)}" + (f" ({won} of {kings.total()})" if kings.total() > 1 else "")
+        for name, won in kings.most_common(1)
+    ]
+
+
+def _notes(
+    annotation: Annotation,
+) -> list[tuple[Mapping[str, float], Callable[[float], str]]]:
+    """What is said of a query beside its text: values by query, and how one is said."""
+    scores = annotation.scores
+    found: list[tuple[Mapping[str, float], Callable[[float], str]]] = []
+    if annotation.kind == "grades":
+        found.append((scores.means("score"), "mean {:.2f}".format))
+    found.append((scores.means("std_error"), "± {:.2f}".format))
+    found.append((scores.means("disagreement"), "judges differ by {:.2f}".format))
+    found.append((annotation.panel.by_query, "judges agree on {:.0%}".format))
+    return found

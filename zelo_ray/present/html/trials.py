@@ -1,0 +1,242 @@
+"""The page of ``protocols``: which way of judging agrees most with people, and for how much."""
+
+from collections.abc import Mapping
+from functools import cached_property
+from math import isnan
+from typing import Any
+
+from zelo_ray.commands.compare_protocols import Bill, told_apart
+from zelo_ray.evaluation.agreement.differences import Difference
+from zelo_ray.evaluation.agreement.pairs import A_OR_NOT, DECIDED, WITH_TIES
+from zelo_ray.present.html.figures import intervals
+from zelo_ray.present.html.measured import spans
+from zelo_ray.present.html.page import (
+    Cells,
+    Chart,
+    Page,
+    Section,
+    Table,
+    Text,
+    estimate,
+    number,
+    plural,
+    short,
+)
+from zelo_ray.present.html.source import Source, bare
+from zelo_ray.present.html.spread import Axis, spread
+
+Row = Mapping[str, Any]
+_LEADING = (WITH_TIES, "agreement")
+_SCALES = {WITH_TIES: "with ties", A_OR_NOT: "A is better", DECIDED: "both decided"}
+
+
+class Trials:
+    """What a comparison left: its tables, each read once."""
+
+    def __init__(self, source: Source, record: Mapping[str, Any]) -> None:
+        self.source, self.record = source, record
+        self.unit: str = record["unit"]
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        """A row a protocol, the closest to people first."""
+        rows: list[Row] = self.source.table("trials").to_pylist()
+        return rows
+
+    @cached_property
+    def differences(self) -> list[Row]:
+        """A row a pair of protocols, scale and coefficient."""
+        rows: list[Row] = self.source.table("differences").to_pylist()
+        return rows
+
+    @property
+    def names(self) -> list[str]:
+        """The protocols, the closest to people first."""
+        return [row["protocol"] for row in self.rows]
+
+
+def trials_page(source: Source, record: Mapping[str, Any]) -> Page:
+    """The page of protocols that were compared."""
+    trials = Trials(source, record)
+    items = plural(record["items"], "item")
+    return Page(
+        title=f"{plural(len(trials.rows), 'protocol')} on {items} that people judged",
+        tiles=_tiles(trials),
+        lead=[text for text in (_outcome(trials), _reading(trials)) if text],
+        notes=(*record["notes"], _made(record)),
+        sections=[make(trials) for make in SECTIONS],
+    )
+
+
+def _tiles(trials: Trials) -> list[tuple[str, str]]:
+    record, best = trials.record, trials.rows[0]
+    paid = Bill(**record["paid"])
+    tiles = [
+        (f"agreement of {short(best['protocol'], 40)}", _estimate(best, "agreement")),
+        ("queries", f"{record['queries']:,}"),
+        ("items", f"{record['items']:,}"),
+        ("calls paid in all", f"{paid.calls:,}"),
+    ]
+    if paid.dollars or paid.unpriced:
+        tiles.append(("paid in all", paid.told))
+    return tiles
+
+
+def _outcome(trials: Trials) -> str:
+    """Which protocol is the closest to people, and which gives a correct verdict for least."""
+    best, unit = trials.rows[0], trials.unit
+    if isnan(best["agreement"]):
+        return "No protocol gave a word on any item."
+    alike = _alike(trials)
+    beside = f", not told apart from {', '.join(alike)}" if alike else ""
+    told = (
+        f"Closest to people is {best['protocol']}{beside}: it says the same on "
+        f"{best['correct']:,} of {best['judged']:,} items, {_estimate(best, 'agreement')}."
+    )
+    each = f"{unit}_per_correct"
+    known = [row for row in trials.rows if not isnan(row[each])]
+    if len(known) > 1:
+        least = min(known, key=lambda row: row[each])
+        told += f" A correct verdict costs least by {least['protocol']}: {_cost(least, unit)}."
+    return told
+
+
+def _alike(trials: Trials) -> list[str]:
+    """The protocols that may agree with people as far as the one that stands first."""
+    found = told_apart(Difference(**row) for row in trials.differences if row["items"])
+    first = trials.names[0]
+    others = {one.rater_b for one in found.sure if one.rater_a == first}
+    met = [{one.rater_a, one.rater_b} for part in (found.alike, found.unknown) for one in part]
+    met += [{one.rater_a, one.rater_b} for one in found.sure if one.rater_b == first]
+    return [name for name in trials.names[1:] if name not in others and {first, name} in met]
+
+
+def _reading(trials: Trials) -> str:
+    people = trials.record["people"]
+    source = "most of whose votes" if people["kind"] == "votes" else "whose grades"
+    told = (
+        f"An item is a pair of documents of which people, {source} count, say which is better. A "
+        "protocol's word is which of the two it scores higher; items without one are neither right "
+        "nor wrong. Intervals are 95%, over samples of queries."
+    )
+    if trials.record["options"]["max_usd"]:
+        told += (
+            f" Each protocol had a budget of ${trials.record['options']['max_usd']:g}; a reply "
+            "that several use was paid once, and counts for each."
+        )
+    return told
+
+
+def cost_section(trials: Trials) -> Section | None:
+    """Agreement against cost, and the figures."""
+    known = [row for row in trials.rows if not (isnan(row["agreement"]) or isnan(row[trials.unit]))]
+    parts: list[Chart | Table] = []
+    if known:
+        figure = spread(
+            [row["protocol"] for row in known],
+            _axis(known, trials.unit, f"{trials.unit} in all", ",.4g"),
+            _axis(known, "agreement", "agreement with people", ".3f"),
+        )
+        parts.append(
+            Chart(
+                {"": figure},
+                "Up: more often right; left: cheaper. Lines are 95% intervals of both. Where costs "
+                "span much, their axis is logarithmic.",
+            )
+        )
+    per = f"{trials.unit} / right"
+    columns = (
+        *("protocol", "judged", "right", "agreement", "decided only", "alpha", "MCC"),
+        *("calls", "dollars", per),
+    )
+    cells: list[Cells] = [
+        [
+            Text(row["protocol"]),
+            f"{row['judged']:,} of {row['items']:,}",
+            f"{row['correct']:,}",
+            _estimate(row, "agreement"),
+            *(number(row[name]) for name in ("agreement_decided", "alpha", "mcc")),
+            f"{row['calls']:,.0f}",
+            Bill(0, row["dollars_known"], row["unpriced"]).told,
+            _cost(row, trials.unit),
+        ]
+        for row in trials.rows
+    ]
+    caption = (
+        "Agreement: share of the judged items on which protocol and people say the same. Alpha is "
+        "Krippendorff's, of three words; MCC is of A being better. Below stand those that judged "
+        "fewer than nine tenths of the items. trials.parquet has all."
+    )
+    parts.append(Table(columns, cells, caption, frozenset(columns[1:])))
+    return Section("protocols", "Agreement and cost", parts)
+
+
+def differences_section(trials: Trials) -> Section | None:
+    """Every two protocols on the items that both judged."""
+    rows = [row for row in trials.differences if row["items"]]
+    if not rows:
+        return None
+    kinds = [*dict.fromkeys((row["scale"], row["coefficient"]) for row in rows)]
+    figures = {}
+    for scale, coefficient in kinds:
+        own = [
+            row
+            for row in rows
+            if (row["scale"], row["coefficient"]) == (scale, coefficient)
+            and not isnan(row["difference"])
+        ]
+        if own:
+            figures[f"{coefficient}, {_SCALES[scale]}"] = intervals(
+                [f"{row['rater_a']} against {row['rater_b']}" for row in own],
+                {"": spans(own, ("difference", "low", "high"))},
+                "difference",
+                line_at=0.0,
+            )
+    chart = Chart(
+        figures,
+        "By how much the first of two protocols agrees more with people than the second, on the "
+        "items that both judged. An interval that does not reach 0 tells them apart, "
+        "if they are the only two that you look at; of many pairs one may look so by chance.",
+        "measure",
+    )
+    columns = ("first", "second", "its agreement", "of the second", "difference", "items")
+    cells: list[Cells] = [
+        [
+            *(Text(row["rater_a"]), Text(row["rater_b"])),
+            *(number(row["value_a"]), number(row["value_b"])),
+            estimate(row["difference"], row["low"], row["high"], "+.3f"),
+            f"{row['items']:,}",
+        ]
+        for row in rows
+        if (row["scale"], row["coefficient"]) == _LEADING
+    ]
+    caption = "Agreement with ties; differences.parquet has all."
+    table = Table(columns, cells, caption, frozenset(columns[2:]), 12)
+    return Section("differences", "Every two protocols", (chart, table) if figures else (table,))
+
+
+SECTIONS = (cost_section, differences_section)
+
+
+def _axis(rows: list[Row], name: str, title: str, form: str) -> Axis:
+    return Axis(title, *spans(rows, (name, f"{name}_low", f"{name}_high")), form)
+
+
+def _estimate(row: Row, name: str, form: str = ".3f") -> str:
+    return estimate(row[name], row[f"{name}_low"], row[f"{name}_high"], form)
+
+
+def _cost(row: Row, unit: str) -> str:
+    name = f"{unit}_per_correct"
+    if isnan(row[name]):
+        return "?"
+    told = _estimate(row, name, ".3g")
+    return f"${told}" if unit == "dollars" else f"{told} calls"
+
+
+def _made(record: Mapping[str, Any]) -> str:
+    options = record["options"]
+    return (
+        f"zelo-ray {record['versions']['zelo-ray']} protocols: people {bare(options['human'])}, "
+        f"seed {options['seed']}, {options['resamples']:,} resamples of queries."
+    )

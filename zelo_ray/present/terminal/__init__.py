@@ -1,0 +1,1 @@
+"""Lines and tables for a terminal."""

@@ -1,0 +1,166 @@
+"""What a run of annotate says at its end, in lines of a terminal."""
+
+import math
+from collections.abc import Iterator
+from typing import get_args
+
+import numpy as np
+
+from zelo_ray.engine.write_results import Summary
+from zelo_ray.formats.wording import counted, printable
+from zelo_ray.options import Options
+from zelo_ray.present.html import tournaments
+from zelo_ray.present.html.debates import debates_of
+from zelo_ray.present.html.judged import JUDGMENTS
+from zelo_ray.present.html.raters import wilson
+from zelo_ray.present.html.wins import Wins, win_shares
+from zelo_ray.present.terminal.display import dollars, duration
+from zelo_ray.protocols import module
+from zelo_ray.records import Rater, Share, Side
+
+_RATERS = 12
+_WINNERS = 10
+_NAMED = 10
+
+
+def closing(summary: Summary, options: Options) -> Iterator[str]:
+    """What was scored, what is missing and why, and how the judges grade."""
+    yield from map(printable, _closing(summary, options))
+
+
+def _closing(summary: Summary, options: Options) -> Iterator[str]:
+    tables = tuple(module(options.protocol).TABLES)
+    judgments = counted(summary.judgments, JUDGMENTS.get(tables[0], "judgment"))
+    took, spent = sum(summary.seconds.values()), dollars(summary.dollars, summary.unpriced)
+    sweeps = f", {summary.sweeps:,} sweeps over the input" if summary.sweeps > 1 else ""
+    queries = counted(summary.queries, "query", "queries")
+    yield (
+        f"{counted(summary.scored, 'document')} of {queries} scored from {judgments} in "
+        f"{duration(took)}{sweeps}, {spent}"
+    )
+    if summary.std_error is not None:
+        unit = "grades" if options.protocol == "graded" else "logits"
+        yield f"standard error {summary.std_error:.2f} {unit} on average"
+    if summary.ambiguous:
+        yield (
+            f"{counted(summary.ambiguous, 'document')} on which the judges are split: ambiguous in "
+            "scores.parquet (to leave them out: zelo-ray convert qrels "
+            f"{summary.out} --grades --without-ambiguous --out FILE)"
+        )
+    if "contests" in tables:
+        yield from _tournaments(options)
+    if "verdicts" in tables:
+        yield from _verdicts(options)
+    yield from summary.notes
+    yield from _raters(summary.raters)
+    yield from _shares(summary.shares)
+    if options.human and not any(share.humans for share in summary.shares):
+        yield f"{options.human} holds no grade of a document that was graded: it changed nothing"
+    if summary.ungraded:
+        have = "has" if summary.ungraded == 1 else "have"
+        yield (
+            f"{counted(summary.ungraded, 'query', 'queries')} {have} no grades, and so no absolute "
+            "scores"
+        )
+    if summary.failures:
+        yield f"{counted(summary.failures, 'request')} gave no judgment: see failures.parquet"
+    for reason, times in sorted(summary.reasons.items(), key=lambda item: -item[1])[:3]:
+        yield f"  {counted(times, 'time')} {reason}"
+    if summary.rejected:
+        were = "was" if summary.rejected == 1 else "were"
+        bad = counted(summary.rejected, "bad input line")
+        yield f"{bad} {were} set aside: see rejected.parquet"
+    for query_id, reason in list(summary.unscored.items())[:_NAMED]:
+        yield f"query {query_id} has no scores: {reason}"
+    if len(summary.unscored) > _NAMED:
+        more = len(summary.unscored) - _NAMED
+        yield f"… and {counted(more, 'more query', 'more queries')} without scores: see run.json"
+    for reason in dict.fromkeys(summary.absent.values()):
+        names = ", ".join(judge for judge, why in summary.absent.items() if why == reason)
+        yield f"asked nothing more: {names} ({reason.removeprefix(f'{names}: ')})"
+
+
+def _tournaments(options: Options) -> Iterator[str]:
+    """How tournaments ended, and what of it is the order's doing."""
+    found = tournaments.tournaments_of(options.out, decide=options.decide, repeats=options.repeats)
+    over = tournaments.ended(found)
+    if not found:
+        return
+    without = len(found) - len(over)
+    lost = f", {without:,} had a contest without an answer, and so no winner" if without else ""
+    yield f"{len(over):,} of {counted(len(found), 'tournament')} came to an end{lost}"
+    won, by_chance, of = tournaments.stayed(over)
+    if of:
+        yield f"the first king won {won / of:.0%} of them, {by_chance / of:.0%} by chance"
+    same, several = tournaments.alike(over)
+    if several:
+        each = "query" if options.decide == "panel" else "judge and query"
+        yield f"all repeats have the same winner {same:,} times of {several:,} (once a {each})"
+    yield from _ranking(tournaments.wins(over))
+
+
+def _ranking(wins: Wins) -> Iterator[str]:
+    """How often the same names won over many queries, with 95% intervals over these."""
+    best = win_shares(wins)
+    shown = [(printable(name), share, queries) for name, share, queries in best[:_WINNERS]]
+    width = max((len(name) for name, _, _ in shown), default=0)
+    for name, share, queries in shown:
+        low, high = np.clip(wilson(np.array(share), np.array(queries)), 0, 1)
+        over = counted(queries, "query", "queries")
+        yield f"  {name:{width}}  won {share:4.0%} [{low:.0%}, {high:.0%}] (mean over {over})"
+    if len(best) > _WINNERS:
+        yield f"  … and {len(best) - _WINNERS:,} more: see report.html"
+
+
+def _verdicts(options: Options) -> Iterator[str]:
+    """Who won, and how often the two orders differ."""
+    found = debates_of(options.out)
+    whole = found.whole
+    if not whole.pairs:
+        return
+    told = ", ".join(f"{name} {whole.winners[name]:,}" for name in get_args(Side))
+    rounds = sum(whole.rounds) / len(whole.rounds)
+    mean = f"; {rounds:.1f} rounds on average" if max(whole.rounds) > 1 else ""
+    yield f"who won: {told}{mean}"
+    if whole.both:
+        pairs = counted(whole.both, "pair")
+        ties = (
+            f", so ties: {whole.turned:,} turned round (A in one, B in the other), "
+            f"{whole.half_tied:,} a tie in one order"
+        )
+        yield f"the orders differ on {whole.flipped:,} of {pairs}{ties if whole.flipped else ''}"
+    yield from _ranking(found.wins)
+
+
+def _raters(raters: list[Rater]) -> Iterator[str]:
+    """How each judge of a panel grades beside the others."""
+    if len(raters) < 2:
+        return
+    names = [printable(rater.judge) for rater in raters[:_RATERS]]
+    width = max(map(len, names))
+    yield f"{'judge':{width}}   severity       spread      weight"
+    for name, rater in zip(names, raters, strict=False):
+        severity = f"{rater.severity:+5.2f} ± {rater.severity_error:.2f}"
+        spread = f"{rater.spread:.2f} ± {rater.spread_error:.2f}"
+        known, told = math.isfinite(rater.severity), math.isfinite(rater.spread)
+        lost = "by chance" if rater.spread == math.inf else "unknown"
+        weight = f"{rater.weight:.1%}" if math.isfinite(rater.weight) else ""
+        yield (
+            f"{name:{width}}  {severity if known else 'unknown':>12}  "
+            f"{spread if told else lost:>11}  {weight:>7}"
+        )
+    if len(raters) > _RATERS:
+        yield f"… and {len(raters) - _RATERS} more: see raters.parquet"
+
+
+def _shares(shares: list[Share]) -> Iterator[str]:
+    """What human labels say of the panel's means."""
+    for share in shares:
+        if share.humans:
+            what = "mean grade" if share.measure == "grade" else f"share of grades {share.measure}"
+            labels = counted(share.humans, "human label")
+            interval = f" [{share.low:.3f}, {share.high:.3f}]" if math.isfinite(share.low) else ""
+            yield (
+                f"{what}: {share.mean:.3f}{interval} with {labels}, "
+                f"{share.panel:.3f} by the panel alone"
+            )

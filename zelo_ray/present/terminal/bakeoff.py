@@ -1,0 +1,143 @@
+"""What a person reads on the terminal after a bake-off: the table, and what it allows to say."""
+
+from collections.abc import Iterator
+from math import isnan
+
+from rich.cells import cell_len
+from rich.table import Table
+from rich.text import Text
+
+from zelo_ray.commands.bakeoff import Outcome
+from zelo_ray.commands.bakeoff.verdicts import turned, verdict
+from zelo_ray.engine.bookkeeping import maybe_billed
+from zelo_ray.engine.ledger import told_damage
+from zelo_ray.formats.wording import printable
+from zelo_ray.present.terminal.display import dollars
+from zelo_ray.records import Comparison, Mean
+
+_SENTENCES = 8
+_NAME = 30  # characters of an arm before it is broken into lines
+
+
+def standings(outcome: Outcome, width: int = 160) -> Iterator[Table | str]:
+    """The arms by the leading measure, then in words which differences are real.
+
+    Args:
+        outcome: of the contest.
+        width: characters that a line of the table may take.
+    """
+    queries = len(outcome.truth.query_ids)
+    yield _table(outcome, width)
+    sure = f"{100 * outcome.confidence:g}% intervals"
+    yield f"Means over {queries:,} queries with {sure}. {_labels(outcome)}"
+    yield ""
+    yield from _differences(outcome)
+    if outcome.damaged:
+        yield told_damage(outcome.damaged)
+    if outcome.maybe_dollars:
+        yield maybe_billed(outcome.maybe_dollars)
+    for entry in outcome.entries:
+        ranked = outcome.answered_by(entry.name)
+        why = entry.note.removeprefix(f"{entry.name}: ")
+        if not ranked:
+            yield f"{entry.name} takes no part: {why or 'it ranked no query of the truth'}"
+        elif ranked < queries:
+            yield (
+                f"{entry.name} ranked {ranked:,} of {queries:,} queries: the others count as 0 in "
+                "its means, and it is compared on those that both arms ranked"
+            )
+        for reason, count in entry.reasons.most_common(2):
+            if "not asked: " not in reason:
+                yield f"  {count:,} times {reason}"
+
+
+def _table(outcome: Outcome, width: int) -> Table:
+    """The means; where there is no room, intervals are left out, from the right."""
+    queries = len(outcome.truth.query_ids)
+    means = {(each.run, each.measure): each for each in outcome.means}
+    names = [str(each) for each in outcome.measures]
+    rows = [[means[arm, name] for name in names] for arm in outcome.standing]
+    spent = {entry.name: dollars(entry.dollars, entry.unpriced) for entry in outcome.entries}
+    paid = [[spent[arm]] for arm in outcome.standing]
+    if all(entry.dollars == 0 == entry.unpriced for entry in outcome.entries):
+        paid = [[] for _ in rows]
+    longest = min(_NAME, max(cell_len(printable(arm)) for arm in outcome.arms))
+    for whole in range(len(names), -1, -1):
+        cells = [
+            [_cell(mean, queries, whole=n < whole) for n, mean in enumerate(row)] + more
+            for row, more in zip(rows, paid, strict=True)
+        ]
+        heads = [*names, *(["spent"] if paid[0] else [])]
+        columns = zip(heads, *cells, strict=True)
+        if longest + sum(2 + max(map(len, column)) for column in columns) <= width:
+            break
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column("arm", overflow="fold", min_width=longest)
+    for head in heads:
+        table.add_column(head, justify="right", no_wrap=True)
+    for arm, row in zip(outcome.standing, cells, strict=True):
+        table.add_row(Text(printable(arm)), *row)
+    return table
+
+
+def _cell(mean: Mean, queries: int, *, whole: bool) -> str:
+    """A mean; if whole with its interval, and over how many queries, if not over all."""
+    if isnan(mean.mean):
+        return "-"
+    if not whole:
+        return f"{mean.mean:.4f}"
+    ends = "" if isnan(mean.low) else f" [{mean.low:.3f}, {mean.high:.3f}]"
+    over = f" over {mean.queries:,}" if mean.queries < queries else ""
+    return f"{mean.mean:.4f}{ends}{over}"
+
+
+def _labels(outcome: Outcome) -> str:
+    if outcome.draws:
+        return f"The labels have errors and were drawn {outcome.draws:,} times."
+    return "The labels are taken as they are."
+
+
+def _differences(outcome: Outcome) -> Iterator[str]:
+    """The best arm against each other, by the leading measure; the nearest first."""
+    found = {(c.run_a, c.run_b): c for c in outcome.comparisons if c.measure == outcome.leading}
+    best, *others = outcome.standing
+    against = [found.get((best, other)) or turned(found[other, best]) for other in others if found]
+    for one in against[:_SENTENCES]:
+        yield f"{_sentence(one)} {_figures(one, len(outcome.truth.query_ids))}"
+    if rest := against[_SENTENCES:]:
+        above = sum(verdict(one) == "above" for one in rest)
+        yield f"Of the {len(rest):,} others, {best} is above {above:,}."
+    if len(others) > 1:
+        yield "All pairs and measures are in comparisons.parquet and in the report."
+
+
+def _sentence(one: Comparison) -> str:
+    above, below = one.run_a, one.run_b
+    match verdict(one):
+        case "above":
+            return f"{above} is above {below}:"
+        case "below":
+            return f"{above} has the higher mean, but where both ranked {below} is above it:"
+        case "open":
+            return f"{above} cannot be told from {below}:"
+        case "labels":
+            return f"{above} cannot be told from {below}, as the labels are too unsure:"
+        case "few":
+            few = f"{one.queries:,} are too few queries for more"
+            return f"{above} is {one.difference:+.4f} from {below}, and {few}:"
+
+
+def _figures(one: Comparison, queries: int) -> str:
+    """The figures behind a sentence."""
+    score = f"wins {one.wins:,}, ties {one.ties:,}, losses {one.losses:,}"
+    if verdict(one) == "few":
+        return score
+    sure = [f"p {one.p:.2g}, {one.p_holm:.2g} after Holm"]
+    sure.append(f"P({one.run_a} is better) {one.p_better:.3f}")
+    if not isnan(one.p_labels):
+        sure.append(f"above in {one.p_labels:.0%} of the draws of the labels")
+    common = f" on {one.queries:,} common queries" if one.queries < queries else ""
+    return (
+        f"{one.difference:+.4f} ({one.low:+.4f} to {one.high:+.4f}){common}; {'; '.join(sure)}; "
+        f"{score}"
+    )

@@ -1,0 +1,143 @@
+"""How far each judge is, how fast it goes, and how long that will take."""
+
+import math
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from zelo_ray.engine.bookkeeping import Tally
+
+_SECONDS, _ANSWERS = 60.0, 10
+
+
+class Pace:
+    """Answers a second over the last minute, or over the last ten answers if these took longer.
+
+    Over the whole run they would mislead for long after a slow start. The time before the first
+    call is not counted: actors take long to start.
+    """
+
+    def __init__(self) -> None:
+        self._seen = deque[tuple[float, int]]()  # when there were how many; only what changed
+
+    def see(self, now: float, tally: Tally) -> None:
+        """Take note of a judge's figures."""
+        seen, answered = self._seen, tally.answered
+        if not seen:
+            if answered or tally.in_flight or tally.batched:
+                seen.append((now, 0))
+            return
+        if answered < seen[-1][1]:  # who added them up has died, and begins anew
+            seen.clear()
+        if not seen or answered != seen[-1][1]:
+            seen.append((now, answered))
+        while len(seen) > 1 and now - seen[1][0] >= _SECONDS and answered - seen[1][1] >= _ANSWERS:
+            seen.popleft()
+
+    def rate(self, now: float) -> float:
+        """Answers a second; 0 where too little was seen."""
+        if not self._seen or now - self._seen[0][0] < 1:
+            return 0.0
+        (began, before), (_, answered) = self._seen[0], self._seen[-1]
+        return (answered - before) / (now - began)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How far one judge is."""
+
+    name: str
+    tally: Tally
+    done: int
+    needed: int
+    """how many of the planned requests are needed, as far as is known by now"""
+    rate: float
+    """answers a second"""
+    left: str
+    seconds: float
+    """that are left; infinite where nobody knows"""
+
+    @property
+    def failures(self) -> int:
+        """Requests that ended without an answer that counts."""
+        return sum(count for status, count in self.tally.statuses.items() if status != "ok")
+
+    @property
+    def ended(self) -> bool:
+        """Whether it will be asked nothing more."""
+        return self.seconds == 0
+
+
+def standing_of(name: str, tally: Tally, planned: int, rate: float) -> Standing:
+    """How far a judge is with the requests that were planned for it."""
+    needed = max(0, planned - tally.spared)
+    done = min(needed, tally.known + tally.answered)  # a block that is run again counts twice
+    left, seconds = "…", math.inf
+    if done == needed:
+        left, seconds = ("done" if tally.answered else "nothing to ask"), 0.0
+    elif tally.batched:
+        left = "up to a day"
+    elif tally.lost:
+        left, seconds = "stopped", 0.0
+    elif rate:
+        seconds = (needed - done) / rate
+        left = duration(seconds)
+    return Standing(name, tally, done, needed, rate, left, seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """All judges, and the whole of the run. ``cap`` are dollars, and those spent before."""
+
+    standings: Sequence[Standing]
+    cap: tuple[float, float] | None = None
+
+    @property
+    def whole(self) -> Standing:
+        """All together; they run side by side, so that the slowest tells the time that is left."""
+        summed = Tally()
+        for each in self.standings:
+            summed.add(each.tally)
+        last = max(self.standings, key=_how_late)
+        return Standing(
+            name="total",
+            tally=summed,
+            done=sum(each.done for each in self.standings),
+            needed=sum(each.needed for each in self.standings),
+            rate=sum(each.rate for each in self.standings),
+            left=last.left,
+            seconds=last.seconds,
+        )
+
+    @property
+    def troubled(self) -> Standing | None:
+        """The judge with the last trouble, if any has had one."""
+        last = max(self.standings, key=lambda each: each.tally.trouble)
+        return last if last.tally.trouble.reason else None
+
+    @property
+    def lost(self) -> dict[str, list[str]]:
+        """By the reason, who is asked nothing more."""
+        found: dict[str, list[str]] = {}
+        for each in self.standings:
+            if each.tally.lost:
+                found.setdefault(each.tally.lost, []).append(each.name)
+        return found
+
+
+def _how_late(standing: Standing) -> tuple[float, int]:
+    """What orders judges by the time that is left; words of the same time by how much they say."""
+    words = ("nothing to ask", "done", "stopped", "…", "up to a day")
+    return standing.seconds, words.index(standing.left) if standing.left in words else 0
+
+
+def duration(seconds: float) -> str:
+    """A span of time in the two units that matter."""
+    seconds = round(seconds)
+    if seconds < 60:
+        return f"{seconds} s"
+    minutes, seconds = divmod(seconds, 60)
+    if minutes < 60:
+        return f"{minutes} min {seconds} s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours < 48 else f"{hours // 24:,} d {hours % 24} h"

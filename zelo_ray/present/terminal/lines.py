@@ -1,0 +1,109 @@
+"""The figures in words: what stands below the table, and a line for where there is no terminal."""
+
+from collections.abc import Mapping
+
+from rich.cells import cell_len
+
+from zelo_ray.engine.bookkeeping import money
+from zelo_ray.formats.wording import printable
+from zelo_ray.present.terminal.figures import Standing, Sums, duration
+from zelo_ray.present.terminal.names import beginning, shortened
+from zelo_ray.providers import PROVIDERS, RERANKERS
+
+_NAME = 32  # characters of a name in a line
+_LINE = 240  # characters of what is said of the last trouble there
+_LONG = 100_000  # from which on a number may be shortened
+_CENTS = 100.0  # dollars below which cents are always told
+
+
+def line_of(sums: Sums, now: float) -> str:
+    """The total, then each judge, then what went wrong last; ``now`` in seconds since 1970."""
+    whole = sums.whole
+    tally = whole.tally
+    called = shortened([each.name for each in sums.standings], _NAME)
+    parts = [
+        f"{whole.done:,}/{whole.needed:,} replies",
+        f"{whole.rate:,.1f} calls/s",
+        f"{whole.failures:,} failures",
+        f"{tally.throttled:,} 429s" if tally.throttled else "",
+        f"{tally.retries:,} retries" if tally.retries else "",
+        money_of(whole, sums.cap),
+        f"{tally.in_flight:,} in flight",
+        f"{tally.waiting:,} waiting" if tally.waiting else "",
+        f"{tally.batched:,} in batches" if tally.batched else "",
+        f"left: {whole.left}",
+        ", ".join(f"{called[each.name]} {_progress(each)}" for each in sums.standings),
+        *lost_lines(sums, called, _LINE),
+        *trouble_line(sums, called, now, _LINE),
+    ]
+    return " · ".join(part for part in parts if part)
+
+
+def _progress(standing: Standing) -> str:
+    failed = f" ({standing.failures:,} failed)" if standing.failures else ""
+    return f"{short(standing.done)}/{short(standing.needed)}{failed}"
+
+
+def earlier_line(sums: Sums, width: int) -> list[str]:
+    """Why the total is more than the judges' dollars, if it is."""
+    if not (sums.cap and sums.cap[1]):
+        return []
+    return [beginning(f"{money(sums.cap[1])} of the budget was spent before this run", width)]
+
+
+def trouble_line(sums: Sums, called: Mapping[str, str], now: float, width: int) -> list[str]:
+    """The reason of the last failure or retry, if there was one, in so many cells."""
+    standing = sums.troubled
+    if standing is None:
+        return []
+    name, trouble = standing.name, standing.tally.trouble
+    reason = _told(trouble.reason, name)
+    head = f"last trouble: {called[name]}: "
+    tail = f", {duration(max(0.0, now - trouble.at))} ago"
+    room = width - cell_len(head) - len(tail)
+    return [beginning(f"{head}{beginning(reason, max(room, 1))}{tail}", width)]
+
+
+def lost_lines(sums: Sums, called: Mapping[str, str], width: int) -> list[str]:
+    """Who is asked nothing more and why, each reason once."""
+    lines = []
+    for reason, names in sums.lost.items():
+        judges = ", ".join(called[name] for name in names)
+        lines.append(beginning(f"stopped: {judges}: {_told(reason, names[0])}", width))
+    return lines
+
+
+def _told(reason: str, name: str) -> str:
+    """A reason in one line, without the name of the judge that it may begin with."""
+    line = printable(" ".join(reason.split()))
+    for known in (name, name.partition(":")[2], *PROVIDERS, *RERANKERS):
+        line = line.removeprefix(f"{known}: ")
+    return line
+
+
+def dollars(amount: float, unpriced: int = 0) -> str:
+    """An amount of money, and whether calls of unknown price come on top of it."""
+    return money(amount) + (" + ?" if unpriced else "")
+
+
+def money_of(
+    standing: Standing, cap: tuple[float, float] | None = None, *, exact: bool = True
+) -> str:
+    """What was spent; where there is a cap, by all runs that it holds for, and the cap."""
+    before = cap[1] if cap else 0.0
+    more = " + ?" if standing.tally.unpriced else ""
+    spent = _money(standing.tally.dollars + before, exact=exact) + more
+    return f"{spent} of {_money(cap[0], exact=exact)}" if cap else spent
+
+
+def _money(amount: float, *, exact: bool) -> str:
+    if exact or amount < _CENTS:
+        return money(amount)
+    return f"${amount:,.0f}" if amount < 100 * _CENTS else f"${amount / 1000:,.1f}k"
+
+
+def short(number: int) -> str:
+    """A count in few digits where it is large: never more than it is."""
+    if number < _LONG:
+        return f"{number:,}"
+    return f"{number // 1000:,}k" if number < 10 * _LONG else f"{number // _LONG / 10:,.1f}M"

@@ -1,0 +1,128 @@
+"""The live table: a judge a line and a total, as wide as the terminal, and what went wrong last."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from zelo_ray.present.terminal.figures import Standing, Sums
+from zelo_ray.present.terminal.lines import earlier_line, lost_lines, money_of, short, trouble_line
+from zelo_ray.present.terminal.names import forms, shortened, widest
+
+_ROOMS = ((True, 20), (False, 20), (False, 12))  # exact numbers or not, and cells for a name
+_FEWEST = 4  # cells of a name beside a single number
+_WIDE_NAME = 28  # cells that further columns leave to it
+_GAP = 2
+_MUST = ("done", "left", "failed", "spent", "calls/s")  # what matters most first, as below
+_MAY = ("in batches", "in flight", "waiting", "429s", "retries", "limit")
+_ORDER = (
+    *("done", "in flight", "waiting", "in batches", "calls/s", "limit", "429s", "retries"),
+    *("failed", "spent", "left"),
+)
+_LEFT = len("59 min 59 s")
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    head: str
+    cells: list[str]
+    least: int = 0
+
+    @property
+    def width(self) -> int:
+        """Cells that it takes, with the gap before it; they hardly change during a run."""
+        return _GAP + max(self.least, len(self.head), *map(len, self.cells))
+
+
+def table_of(sums: Sums, width: int, height: int | None, now: float) -> Group:
+    """What is shown on a terminal.
+
+    Args:
+        sums: the figures.
+        width: characters of a line.
+        height: lines of the terminal, so that the total is always seen; None: as many as it takes.
+        now: seconds since 1970.
+    """
+    names = [each.name for each in sums.standings]
+    columns, room = _columns(sums, width, names)
+    called = shortened(names, room)
+    notes = [
+        *earlier_line(sums, width),
+        *lost_lines(sums, called, width),
+        *trouble_line(sums, called, now, width),
+    ]
+    shown = _shown(sums.standings, None if height is None else height - len(notes) - 3)
+    table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="dim")
+    table.add_column("judge", no_wrap=True, overflow="crop")
+    for column in columns:
+        table.add_column(column.head, justify="right", no_wrap=True, overflow="crop")
+    for at in shown:
+        table.add_row(Text(called[names[at]]), *(column.cells[at] for column in columns))
+    if more := len(names) - len(shown):
+        table.add_row(Text(f"… {more:,} more"))
+    table.add_row(Text("total"), *(column.cells[-1] for column in columns), style="bold")
+    return Group(table, *(Text(note, no_wrap=True, overflow="crop") for note in notes))
+
+
+def _shown(standings: Sequence[Standing], room: int | None) -> list[int]:
+    """Which judges have a line: where there is no room for all, those that are not done."""
+    if room is None or len(standings) <= room:
+        return list(range(len(standings)))
+    by_need = sorted(range(len(standings)), key=lambda at: standings[at].ended)
+    return sorted(by_need[: max(1, room - 1)])
+
+
+def _columns(sums: Sums, width: int, names: Sequence[str]) -> tuple[list[_Column], int]:
+    """The columns that there is room for, and the room for names.
+
+    Before a column is left out, long numbers are shortened, and then names.
+    """
+    *_, shortest = forms(names)
+    for exact, most in _ROOMS:
+        found = _cells(sums, exact=exact)
+        least = min(most, max(widest(shortest), len("judge")))
+        if least + _total(found, _MUST) <= width:
+            break
+    chosen: list[str] = []
+    wide = max(least, min(_WIDE_NAME, widest(next(forms(names)))))
+    for name in (*_MUST, *(each for each in _MAY if each in found)):
+        wanted = wide if name in _MAY else least if chosen else _FEWEST
+        if wanted + _total(found, [*chosen, name]) <= width:
+            chosen.append(name)
+    room = max(1, width - _total(found, chosen))
+    return [found[name] for name in _ORDER if name in chosen], room
+
+
+def _total(columns: dict[str, _Column], names: Sequence[str]) -> int:
+    return sum(columns[name].width for name in names)
+
+
+def _cells(sums: Sums, *, exact: bool) -> dict[str, _Column]:
+    """Every column that there may be, with a cell a judge and one for the total."""
+    rows = [*sums.standings, sums.whole]
+    number = (lambda n: f"{n:,}") if exact else short
+    columns = {
+        "done": [f"{number(row.done)}/{number(row.needed)}" for row in rows],
+        "in flight": [number(row.tally.in_flight) for row in rows],
+        "waiting": [number(row.tally.waiting) for row in rows],
+        "calls/s": [f"{row.rate:,.1f}" for row in rows],
+        "limit": [*map(_limit, sums.standings), ""],
+        "429s": [number(row.tally.throttled) for row in rows],
+        "retries": [number(row.tally.retries) for row in rows],
+        "failed": [number(row.failures) for row in rows],
+        "spent": [money_of(row, None, exact=exact) for row in sums.standings],
+        "left": [row.left for row in rows],
+    }
+    columns["spent"].append(money_of(rows[-1], sums.cap, exact=exact))
+    if rows[-1].tally.batched:
+        columns["in batches"] = [number(row.tally.batched) for row in rows]
+    least = {"done": 2 * len(number(rows[-1].needed)) + 1, "left": _LEFT}
+    return {head: _Column(head, cells, least.get(head, 0)) for head, cells in columns.items()}
+
+
+def _limit(standing: Standing) -> str:
+    """Calls a second that are allowed."""
+    limits = standing.tally.limits
+    return f"{limits['rpm'] / 60:,.1f}" if "rpm" in limits else ""

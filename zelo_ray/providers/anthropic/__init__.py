@@ -1,0 +1,1 @@
+"""Anthropic: calls of its Messages API, and its batches."""

@@ -1,0 +1,171 @@
+"""Anthropic's Message Batches: all requests in one call, the results as a stream of lines."""
+
+from collections.abc import AsyncIterator, Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from zelo_ray.providers import Batch, Outcome, Refused, Retry, Settings
+from zelo_ray.providers.anthropic.messages import (
+    KEY_VARIABLES,
+    READING,
+    body,
+    fault,
+    open_client,
+    uncoded,
+)
+from zelo_ray.providers.lines import (
+    GONE,
+    TRANSFER,
+    Texts,
+    downloaded,
+    listed,
+    results_in,
+    seconds_of,
+    stopped,
+    told,
+    written,
+)
+from zelo_ray.providers.outcome import Caller, Fault, answered, judged
+from zelo_ray.records import Request
+
+_PATH = "/v1/messages/batches"
+_PAGE = 100
+_STATUSES = {  # what an error of this type would be as a response
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "conflict_error": 409,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "timeout_error": 504,
+    "overloaded_error": 529,
+}
+
+
+class AnthropicBatches:
+    """The batch API of one key. Its batches keep no mark."""
+
+    KEEPS_MARKS = False
+
+    def __init__(self, settings: Settings) -> None:
+        import httpx2  # noqa: PLC0415 - paid where it is used
+
+        self._transfer = max(TRANSFER, settings.timeout)
+        self._settings, self._response = settings, httpx2.Response
+        self._client = open_client(settings, self._transfer)
+        # For results: without the prompt it cannot be told whether a message holds it.
+        self._caller = Caller("anthropic", settings, KEY_VARIABLES, fault, prompts=None)
+        self._asking = replace(self._caller, existing=True)
+
+    def line(self, request: Request) -> bytes:
+        """The request as one line of a batch file, known by its key."""
+        return written({"custom_id": request.key, "params": body(request)}, request.judge.name)
+
+    async def create(self, lines: Path, model: str, mark: str) -> Batch:
+        """Submit the file's requests."""
+        del mark
+        caller = replace(self._caller, name=f"anthropic:{model}", prompts=Texts(lines))
+        return await told(self._submit(lines), self._read, caller, self._transfer)
+
+    async def find(self, since: float) -> list[Batch]:
+        """All batches that were created since then."""
+
+        async def page(after: str) -> tuple[list[Batch], str]:
+            place = {"after_id": after} if after else {}
+            call = self._get(_PATH, limit=_PAGE, **place)
+            return await told(call, self._read_page, self._asking)
+
+        return await listed(page, since)
+
+    async def look(self, batch_id: str) -> Batch:
+        """How a batch stands."""
+        return await told(self._get(f"{_PATH}/{batch_id}"), self._read, self._asking)
+
+    async def results(self, batch_id: str) -> AsyncIterator[tuple[str, Outcome]]:
+        """Each result."""
+        batch, there = await told(self._get(f"{_PATH}/{batch_id}"), self._read_place, self._asking)
+        if not batch.ended:
+            raise Retry(f"anthropic: a batch that has not ended ({batch.state})")
+        if not there:
+            raise Refused(f"anthropic: {GONE}")
+        gone = dict.fromkeys((404, 410), GONE)
+        caller = replace(self._asking, gone=gone)
+        opening = self._client.messages.batches.with_streaming_response.results(batch_id)
+        async for lines in downloaded(opening, caller):
+            for result in results_in(lines, self._read_line):
+                yield result
+
+    async def cancel(self, batch_id: str) -> None:
+        """Ask to stop a batch."""
+        cancelling = self._client.post(f"{_PATH}/{batch_id}/cancel", cast_to=self._response)
+        await stopped(cancelling, lambda: self.look(batch_id), self._asking)
+
+    async def aclose(self) -> None:
+        """Let go of sockets."""
+        await self._client.close()
+
+    async def _submit(self, lines: Path) -> str:
+        # Piece by piece: the typed method would hold nearly four times the body in memory.
+        with lines.open("rb") as file:
+            length = sum(map(len, _body(file)))
+            file.seek(0)
+            response = await self._client.post(
+                _PATH,
+                cast_to=self._response,
+                content=_sent(file),
+                options={"headers": {"Content-Length": str(length)}},
+            )
+        return response.text
+
+    async def _get(self, path: str, **query: object) -> str:
+        response = await self._client.get(path, cast_to=self._response, options={"params": query})
+        return response.text
+
+    def _read(self, batch: Any) -> Batch:
+        counts, state = batch["request_counts"], batch["processing_status"]
+        total = sum(counts.values())
+        return Batch(
+            id=batch["id"],
+            state=state,
+            ended=state == "ended",
+            requests=total,
+            done=total - (counts.get("processing") or 0),
+            created_at=seconds_of(batch["created_at"]),
+        )
+
+    def _read_page(self, page: Any) -> tuple[list[Batch], str]:
+        batches = [self._read(batch) for batch in page["data"]]
+        return batches, batches[-1].id if batches and page.get("has_more") else ""
+
+    def _read_place(self, batch: Any) -> tuple[Batch, bool]:
+        return self._read(batch), bool(batch.get("results_url"))
+
+    def _read_line(self, line: Any) -> tuple[str, Outcome]:
+        """A line of the results."""
+        key, result = line["custom_id"], line["result"]
+        if result["type"] == "succeeded":
+            return key, answered(result["message"], "anthropic", READING)
+        if result["type"] != "errored":
+            return key, Retry(f"anthropic: {result['type']} before its turn")
+        error = result["error"].get("error") or result["error"]
+        details = error.get("details") or {}
+        message = str(error.get("message") or "")
+        codes = [error["type"], details.get("error_code") or "", *uncoded(message)]
+        status = _STATUSES.get(error["type"], 500)
+        return key, judged(Fault(status, codes=codes), self._caller)
+
+
+def _body(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """The pieces of a request's body that holds these lines."""
+    yield b'{"requests":['
+    for number, line in enumerate(lines):
+        yield (b"," if number else b"") + line.rstrip(b"\n")
+    yield b"]}"
+
+
+async def _sent(lines: Iterable[bytes]) -> AsyncIterator[bytes]:
+    for piece in _body(lines):
+        yield piece

@@ -1,0 +1,1 @@
+"""Gemini: calls of its API, and its batches."""

@@ -1,0 +1,1 @@
+"""OpenAI and whatever speaks its protocol: chat completions, and batches."""

@@ -1,0 +1,148 @@
+"""OpenAI's batches: a file of Chat Completions goes up, two files of results come back."""
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from zelo_ray.providers import Batch, Outcome, Retry, Settings
+from zelo_ray.providers.lines import (
+    GONE,
+    TRANSFER,
+    Texts,
+    downloaded,
+    listed,
+    reason_of,
+    results_in,
+    stopped,
+    told,
+    written,
+)
+from zelo_ray.providers.openai.chat import KEY_VARIABLES, READING, body, fault, open_client
+from zelo_ray.providers.outcome import Caller, Fault, answered, judged
+from zelo_ray.records import Request
+
+_ENDPOINT = "/v1/chat/completions"
+_MARK = "zelo_ray"
+_ENDED = {"completed", "failed", "expired", "cancelled"}
+_FULL = "token_limit_exceeded"
+_PAGE = 100
+
+
+class OpenAIBatches:
+    """The batch API of one key."""
+
+    KEEPS_MARKS = True
+
+    def __init__(self, settings: Settings) -> None:
+        import httpx2  # noqa: PLC0415 - paid where it is used
+
+        self._transfer = max(TRANSFER, settings.timeout)
+        self._settings, self._response = settings, httpx2.Response
+        self._client = open_client(settings, self._transfer)
+        # For results: without the prompt it cannot be told whether a message holds it.
+        self._caller = Caller("openai", settings, KEY_VARIABLES, fault, prompts=None)
+        self._asking = replace(self._caller, existing=True)
+
+    def line(self, request: Request) -> bytes:
+        """The request as one line of a batch file, known by its key."""
+        fields = {"custom_id": request.key, "method": "POST", "url": _ENDPOINT}
+        return written({**fields, "body": body(request)}, request.judge.name)
+
+    async def create(self, lines: Path, model: str, mark: str) -> Batch:
+        """Upload the file and submit it."""
+        caller = replace(self._caller, name=f"openai:{model}", prompts=Texts(lines))
+        file = await told(self._upload(lines), lambda file: str(file["id"]), caller, self._transfer)
+        fields = {
+            "input_file_id": file,
+            "endpoint": _ENDPOINT,
+            "completion_window": "24h",
+            "metadata": {_MARK: mark},
+        }
+        return await told(self._post("/batches", fields), self._read, caller)
+
+    async def find(self, since: float) -> list[Batch]:
+        """All batches that were created since then."""
+
+        async def page(after: str) -> tuple[list[Batch], str]:
+            place = {"after": after} if after else {}
+            call = self._get("/batches", limit=_PAGE, **place)
+            return await told(call, self._read_page, self._asking)
+
+        return await listed(page, since)
+
+    async def look(self, batch_id: str) -> Batch:
+        """How a batch stands."""
+        return await told(self._get(f"/batches/{batch_id}"), self._read, self._asking)
+
+    async def results(self, batch_id: str) -> AsyncIterator[tuple[str, Outcome]]:
+        """Each result of both files, of which either may not be there."""
+        batch, files = await told(self._get(f"/batches/{batch_id}"), self._read_files, self._asking)
+        if not batch.ended:
+            raise Retry(f"openai: a batch that has not ended ({batch.state})")
+        gone = dict.fromkeys((404, 410), GONE)
+        caller = replace(self._asking, gone=gone)
+        if batch.state == "completed" and batch.requests and not files:
+            raise Retry("openai: a batch whose results are not there yet")
+        for file in files:
+            opening = self._client.files.with_streaming_response.content(file)
+            async for lines in downloaded(opening, caller):
+                for result in results_in(lines, self._read_line):
+                    yield result
+
+    async def cancel(self, batch_id: str) -> None:
+        """Ask to stop a batch."""
+        cancelling = self._post(f"/batches/{batch_id}/cancel", {})
+        await stopped(cancelling, lambda: self.look(batch_id), self._asking)
+
+    async def aclose(self) -> None:
+        """Let go of sockets."""
+        await self._client.close()
+
+    async def _upload(self, lines: Path) -> str:
+        with lines.open("rb") as file:  # a handle is read piece by piece, a path at once
+            named = ("batch.jsonl", file, "application/jsonl")
+            raw = await self._client.files.with_raw_response.create(file=named, purpose="batch")
+        return raw.text
+
+    async def _get(self, path: str, **query: object) -> str:
+        response = await self._client.get(path, cast_to=self._response, options={"params": query})
+        return response.text
+
+    async def _post(self, path: str, fields: dict[str, Any]) -> str:
+        response = await self._client.post(path, cast_to=self._response, body=fields)
+        return response.text
+
+    def _read(self, batch: Any) -> Batch:
+        counts = batch.get("request_counts") or {}
+        errors = (batch.get("errors") or {}).get("data") or []
+        first = errors[0] if errors else {}
+        return Batch(
+            id=batch["id"],
+            state=batch["status"],
+            ended=batch["status"] in _ENDED,
+            mark=(batch.get("metadata") or {}).get(_MARK) or "",
+            requests=counts.get("total") or 0,
+            done=(counts.get("completed") or 0) + (counts.get("failed") or 0),
+            created_at=float(batch["created_at"]),
+            reason=reason_of(first.get("code"), first.get("message"), self._settings.key),
+            full=any(error.get("code") == _FULL for error in errors),
+        )
+
+    def _read_page(self, page: Any) -> tuple[list[Batch], str]:
+        batches = [self._read(batch) for batch in page["data"]]
+        return batches, batches[-1].id if batches and page.get("has_more") else ""
+
+    def _read_files(self, batch: Any) -> tuple[Batch, list[str]]:
+        files = [batch.get("output_file_id"), batch.get("error_file_id")]  # null, or empty
+        return self._read(batch), [file for file in files if file]
+
+    def _read_line(self, line: Any) -> tuple[str, Outcome]:
+        """A line of either file."""
+        response = line.get("response") or {}
+        status, said = response.get("status_code") or 0, response.get("body")
+        if status == 200:
+            return line["custom_id"], answered(said, "openai", READING)
+        error = line.get("error") or (said or {}).get("error") or {}
+        codes = [error.get(name) or "" for name in ("code", "type", "param")]
+        return line["custom_id"], judged(Fault(status, codes=codes), self._caller)

@@ -1,0 +1,174 @@
+"""Tokens to dollars: by the user's own prices, else by the table that `genai-prices` carries."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import lru_cache
+from importlib.metadata import version
+from typing import Any
+
+from zelo_ray.options import Price
+from zelo_ray.records import Judge, Usage
+
+_FREE = {"offline", "simulated", "cross-encoder", "bi-encoder", "custom"}
+_PROVIDER_IDS = {"openai": "openai", "anthropic": "anthropic", "gemini": "google"}
+# What that table does not hold: list prices of rerankers in November 2026, dollars for a million
+# tokens of input. Cohere and Jina publish none for a token.
+_RERANKERS = {
+    "zeroentropy": dict.fromkeys(("zerank-2", "zerank-1", "zerank-1-small"), 0.025),
+    "voyage": dict.fromkeys(("rerank-3", "rerank-2.5", "rerank-2"), 0.05)
+    | dict.fromkeys(("rerank-3-lite", "rerank-2.5-lite", "rerank-2-lite"), 0.02),
+}
+_LISTED_FOR = 900  # seconds that a look into the table is good for: its prices change by the clock
+_BATCH = 0.5  # what all three providers charge where the table has no rate for batches
+_PROBE = Usage(1000, 100)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rates:
+    """Dollars a token, for prompts of more than ``over`` tokens, and dollars a search."""
+
+    over: int
+    input: float
+    output: float
+    cached: float
+    cache_write: float
+    search: float = 0.0
+
+
+def price(
+    judge: Judge,
+    usage: Usage,
+    prices: Mapping[str, Price] = {},
+    *,
+    batch: bool = False,
+    at: float | None = None,
+) -> float | None:
+    """What one call costs, in US dollars; None where that is unknown.
+
+    Judges that run in this process cost nothing, and what a server named by its URL costs is
+    unknown, unless ``prices`` says so. Hidden thinking is part of the output. Who charges for
+    searches charges for one at least.
+
+    Args:
+        judge: who was asked.
+        usage: what the call used, in inclusive totals.
+        prices: the user's own, by judge; they win.
+        batch: whether the call came in a batch.
+        at: when it was made, in seconds since 1970, for prices that change; None: now.
+    """
+    own = prices.get(judge.name)
+    if own is None and judge.provider in _FREE:
+        return 0.0
+    plain = usage.input_tokens - usage.cached_tokens - usage.cache_write_tokens
+    if plain < 0:  # counts that cannot be
+        return None
+    if own is not None:
+        rates = _own(own, batch=batch)
+    elif listed := _reranker(judge):
+        rates = listed
+    elif judge.base_url or judge.provider not in _PROVIDER_IDS:
+        return None
+    else:
+        span = int((time.time() if at is None else at) // _LISTED_FOR)
+        tiers = _listed(_PROVIDER_IDS[judge.provider], judge.model, span, batch=batch)
+        if not tiers:
+            return None
+        rates = next((tier for tier in tiers if usage.input_tokens > tier.over), tiers[-1])
+    return (
+        plain * rates.input
+        + usage.cached_tokens * rates.cached
+        + usage.cache_write_tokens * rates.cache_write
+        + usage.output_tokens * rates.output
+        + max(1, usage.searches) * rates.search
+    )
+
+
+def dearest(
+    judge: Judge, most: Usage, prices: Mapping[str, Price] = {}, *, batch: bool = False
+) -> float:
+    """What a call of so much costs at most, in US dollars, whatever a cache does; 0 if unknown."""
+    plain = price(judge, most, prices, batch=batch)
+    if not plain:
+        return 0.0
+    written = replace(most, cache_write_tokens=most.input_tokens)
+    return max(plain, price(judge, written, prices, batch=batch) or 0.0)
+
+
+def unpriced(panel: Sequence[Judge], prices: Mapping[str, Price] = {}) -> list[str]:
+    """The names of the judges whose price is unknown."""
+    return [judge.name for judge in panel if price(judge, _PROBE, prices) is None]
+
+
+def table_version(prices: Mapping[str, Price] = {}) -> str:
+    """The price table that was used, and for whom it was not, for the record of a run."""
+    table = f"genai-prices {version('genai-prices')}"
+    return f"{table}; the job's own for {', '.join(sorted(prices))}" if prices else table
+
+
+def _own(own: Price, *, batch: bool) -> _Rates:
+    scale = 1e-6 * (own.batch if batch else 1.0)
+    cached = own.input if own.cached is None else own.cached
+    cache_write = own.input if own.cache_write is None else own.cache_write
+    tokens = (own.input * scale, own.output * scale, cached * scale, cache_write * scale)
+    return _Rates(-1, *tokens, search=own.search / 1000)
+
+
+def _reranker(judge: Judge) -> _Rates | None:
+    dollars = _RERANKERS.get(judge.provider, {}).get(judge.model)
+    if dollars is None or judge.base_url:
+        return None
+    return _Rates(-1, dollars / 1e6, 0.0, dollars / 1e6, dollars / 1e6)
+
+
+@lru_cache(1024)
+def _listed(provider: str, model: str, span: int, *, batch: bool) -> tuple[_Rates, ...]:
+    """The table's rates for a span of time, longest prompts first; empty for an unknown model.
+
+    The package's own arithmetic takes 45 to 95 µs a call, and this module's 2: it looks a model up
+    once a quarter of an hour, and multiplies itself.
+    """
+    from genai_prices import Usage as PricedUsage  # noqa: PLC0415 - half a second, paid when needed
+    from genai_prices import calc_price  # noqa: PLC0415 - paid where it is used
+    from genai_prices.types import ModelPrice  # noqa: PLC0415 - paid where it is used
+
+    def look(context: dict[str, str] | None) -> Any:
+        moment = datetime.fromtimestamp(span * _LISTED_FOR, UTC)
+        return calc_price(
+            PricedUsage(input_tokens=0),
+            model,
+            provider_id=provider,
+            genai_request_timestamp=moment,
+            price_context=context,
+        ).model_price
+
+    try:
+        found = standard = look(None)
+        if batch:
+            found = look({"processing": "batch"})
+    except (LookupError, ValueError):
+        return ()
+    if found == ModelPrice():  # free of charge, as Gemma is at Gemini's API
+        return (_Rates(-1, 0.0, 0.0, 0.0, 0.0),)
+    if found.input_mtok is None or found.output_mtok is None:  # charged by other things than tokens
+        return ()
+    scale = 1e-6 * (_BATCH if batch and found == standard else 1.0)
+    prices = [
+        *(found.input_mtok, found.output_mtok),
+        found.input_mtok if found.cache_read_mtok is None else found.cache_read_mtok,
+        found.input_mtok if found.cache_write_mtok is None else found.cache_write_mtok,
+    ]
+    starts = {-1, *(tier.start for each in prices for tier in getattr(each, "tiers", ()))}
+    return tuple(
+        _Rates(start, *(_beyond(each, start) * scale for each in prices))
+        for start in sorted(starts, reverse=True)
+    )
+
+
+def _beyond(listed: Any, start: int) -> float:
+    """A price, which may have tiers, for prompts of more than ``start`` tokens."""
+    if not hasattr(listed, "tiers"):
+        return float(listed)
+    reached = [tier.price for tier in listed.tiers if tier.start <= start]
+    return float(reached[-1] if reached else listed.base)
