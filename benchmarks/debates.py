@@ -33,7 +33,7 @@ from zelo_ray.formats.interchange.texts import pool_line
 from zelo_ray.formats.pools import Limits, parse_line
 from zelo_ray.options import Options
 from zelo_ray.protocols import Progress, advance
-from zelo_ray.protocols import module as protocol_module
+from zelo_ray.protocols import find
 from zelo_ray.providers import build_panel
 from zelo_ray.records import Judge, Pool, verdict_schema
 
@@ -68,7 +68,7 @@ def answered(pools: Sequence[Pool], panel: Sequence[Judge], options: Options) ->
     """Every reply, from the judge itself."""
     shelf, judge = Counted(), partial(knowing.judge, noise=NOISE)
     for pool in pools:
-        progress = Progress(protocol_module(options.protocol).rounds(pool, panel, options))
+        progress = Progress(find(options.protocol).rounds(pool, panel, options))
         while missing := progress.step(shelf).missing:
             for request in missing:
                 schema = verdict_schema(request.verdict) or {}
@@ -83,7 +83,7 @@ def replayed(
     """How often a reply is read when all is judged anew, and the microseconds for each."""
     shelf.reads, began = 0, time.perf_counter()
     for pool in pools:
-        advance(protocol_module(options.protocol).rounds(pool, panel, options), shelf)
+        advance(find(options.protocol).rounds(pool, panel, options), shelf)
     seconds = time.perf_counter() - began
     replies = len(shelf.replies)
     return f"{shelf.reads / replies:.2f}, {1e6 * seconds / replies:.0f} µs"
@@ -91,7 +91,7 @@ def replayed(
 
 def tables(out: Path, protocol: str) -> list[list[dict[str, Any]]]:
     """The judgments and scores of a run."""
-    names = [*protocol_module(protocol).TABLES, "scores"]
+    names = [*find(protocol).tables, "scores"]
     return [pq.read_table(out / f"{name}.parquet").to_pylist() for name in names]
 
 
@@ -127,7 +127,7 @@ def calls(pools: Sequence[Pool], panel: Sequence[Judge], options: Options) -> Co
     judges = {row.key: row.judge for row in read_rows(options.out) if row.final}
     counts = Counter[Any]()
     for pool in pools:
-        rounds = protocol_module(options.protocol).rounds(pool, panel, options)
+        rounds = find(options.protocol).rounds(pool, panel, options)
         counts.update((pool.query_id, judges[key]) for key in advance(rounds, ledger).keys)
     assert counts.total() == len(judges)
     return counts

@@ -17,7 +17,7 @@ from typing import Any
 from tests import crash
 from zelo_ray.formats.pools import Limits, read_lines
 from zelo_ray.options import Options
-from zelo_ray.protocols import module as protocol_module
+from zelo_ray.protocols import find
 from zelo_ray.providers import build_panel
 from zelo_ray.providers.openai.chat import body
 from zelo_ray.records import Request
@@ -28,7 +28,7 @@ MODEL = "gpt-6-luna"
 def requests_of(pools: Path) -> list[Request]:
     options = Options(inputs=(str(pools),), out="unused")
     panel = build_panel([f"openai:{MODEL}"], {})
-    protocol = protocol_module("zelo")
+    protocol = find("zelo")
     found = []
     for line in read_lines(str(pools), Limits()):
         assert line.pool

@@ -35,7 +35,7 @@ from zelo_ray.engine.ledger import Ledger, read_rows
 from zelo_ray.engine.limiter import Account, OwnQuota
 from zelo_ray.engine.online import Asker
 from zelo_ray.protocols import advance, samre, zelo, zelo_graded
-from zelo_ray.protocols import module as protocol_module
+from zelo_ray.protocols import find
 from zelo_ray.providers import PanelError, Retry, build_panel, fingerprint
 from zelo_ray.records import Answer, Document, Grade, Pool, Usage
 
@@ -121,7 +121,7 @@ def test_what_is_known_is_counted_by_judge_and_never_too_much(tmp_path, protocol
     options, panel = two_speeds(tmp_path, protocol=protocol)
     planned = Counter()
     for pool in pools:
-        planned.update(protocol_module(protocol).count(pool, panel, options))
+        planned.update(find(protocol).count(pool, panel, options))
     ask_apart(pools, options, panel, enough=70)
     before = Counter(row.judge for row in read_rows(str(tmp_path)))
 
@@ -134,7 +134,7 @@ def test_what_is_known_is_counted_by_judge_and_never_too_much(tmp_path, protocol
         for name, tally in ask_apart(pools, options, panel, **told).items():
             sweeps[name][sweep] = tally
         ledger = Ledger(str(tmp_path))
-        rounds = [protocol_module(protocol).rounds(pool, panel, options) for pool in pools]
+        rounds = [find(protocol).rounds(pool, panel, options) for pool in pools]
         if not any(advance(each, ledger).missing for each in rounds):
             break
     after = {name: over_sweeps(each) for name, each in sweeps.items()}

@@ -41,7 +41,7 @@ from zelo_ray.present.terminal.annotate import closing
 from zelo_ray.present.terminal.bakeoff import standings
 from zelo_ray.present.terminal.display import Display
 from zelo_ray.present.terminal.protocols import terminal
-from zelo_ray.protocols import UnknownProtocol, anchors, refuse_unknown
+from zelo_ray.protocols import UnknownProtocol, anchors, load
 from zelo_ray.providers import PanelError
 
 COMPLETE, WRONG, BAD_OPTIONS, INCOMPLETE = 0, 1, 2, 3
@@ -215,7 +215,7 @@ def _with_anchors(options: Judging) -> Judging:
 
 def _annotate(arguments: dict[str, Any]) -> int:
     options = _with_anchors(_options(Options, arguments))
-    refuse_unknown(options.protocol)
+    load(options.protocol)
     if options.dry_run:
         _print(*_preview(options))
         return COMPLETE

@@ -116,13 +116,37 @@ def code_for(*texts: str) -> str:
     return digest[:12]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What a free judge, which computes instead of reading prose, makes of a request's documents.
+
+    Documents come in the order in which the request shows them.
+    """
+
+    lean: float = 0.0
+    """of two documents: which is better, in [-1, 1]; negative: the first"""
+    grade: int = 0
+    """of one document: from 0, irrelevant, to 3, highly relevant"""
+    scores: tuple[float, ...] = ()
+    """a score for each document, higher is better; empty if the judge has none"""
+    words: str = ""
+    """why, for a field of text"""
+    argument: str = ""
+    """what it would say for a side; empty if it cannot argue"""
+    covered: tuple[str, ...] = ()
+    """of one document: what of the query it covers"""
+    missing: tuple[str, ...] = ()
+    """and what it does not"""
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """One question to one judge.
 
     ``verdict`` is the pydantic model that an answer must satisfy; its JSON schema is what providers
-    are sent. ``query`` and ``documents`` are the material that ``user`` was rendered from: judges
-    that compute instead of reading prose use them, and they are never sent anywhere.
+    are sent. ``query`` and ``documents`` are the material that ``user`` was rendered from: free
+    judges use them, and they are never sent anywhere. ``synthesize`` is how such a judge answers,
+    from what it sees of them; without it none can.
     """
 
     judge: Judge
@@ -134,6 +158,7 @@ class Request:
     repeat: int = 0
     limit: int | None = None
     """Tokens that this call may answer with; None: as many as the judge's options say."""
+    synthesize: Callable[[Seen], BaseModel] | None = field(default=None, repr=False, compare=False)
     key: str = field(init=False)
     """A hash of everything that can change the answer: 32 hexadecimal digits."""
     former_key: str = field(init=False)
@@ -163,6 +188,18 @@ class Request:
             identity.append([document.metadata.get(truth) for document in self.documents])
         digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode())
         return digest.hexdigest()[:32]
+
+
+def written(request: Request, seen: Seen) -> str:
+    """The text of a free judge's answer, in the form that the request wants.
+
+    Raises:
+        ValueError: it cannot answer this.
+    """
+    if request.synthesize is None:
+        raise ValueError("nothing says how a free judge would answer it")
+    found = request.synthesize(seen)
+    return found.write() if isinstance(found, Prose) else found.model_dump_json()
 
 
 @dataclass(frozen=True, slots=True)

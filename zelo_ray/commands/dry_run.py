@@ -16,7 +16,7 @@ from zelo_ray.formats.pools import InputError, Limits, find_shards, read_lines
 from zelo_ray.formats.sessions import join_sessions
 from zelo_ray.formats.wording import counted
 from zelo_ray.options import Options
-from zelo_ray.protocols import module as protocol_module
+from zelo_ray.protocols import load
 from zelo_ray.providers import panel_of
 
 
@@ -71,7 +71,7 @@ def _estimated(options: Options, environ: Mapping[str, str]) -> tuple[Estimate, 
     notes = [f"{counted(bad, 'bad input line')} would be set aside."] if bad else []
     if ledger.damaged:
         notes += _wrapped(told_damage(ledger.damaged))
-    if protocol_module(options.protocol).ROUNDS != 1:
+    if load(options.protocol).max_rounds != 1:
         notes += _wrapped(
             f"What {options.protocol} asks later follows from its first replies. Without any it is "
             "taken to be as long as the first questions; and it may come to an end early."

@@ -4,7 +4,7 @@ import pyarrow as pa
 
 from zelo_ray.formats.interchange.truth import read_grades
 from zelo_ray.options import OptionError, Options
-from zelo_ray.protocols import module as protocol_module
+from zelo_ray.protocols import load
 
 
 def human_grades(options: Options) -> pa.Table | None:
@@ -15,6 +15,6 @@ def human_grades(options: Options) -> pa.Table | None:
     """
     if options.human is None:
         return None
-    if "human" not in protocol_module(options.protocol).USES:
+    if "human" not in load(options.protocol).uses:
         raise OptionError("--human anchors a panel's grades: it goes with --protocol graded")
     return read_grades(options.human)

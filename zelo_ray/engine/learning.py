@@ -10,8 +10,7 @@ from zelo_ray.engine.write_results import Summary
 from zelo_ray.formats.results import Results, read_table
 from zelo_ray.formats.tables import schema_of, table_of
 from zelo_ray.options import Options
-from zelo_ray.protocols import Learned
-from zelo_ray.protocols import module as protocol_module
+from zelo_ray.protocols import Learned, load
 from zelo_ray.records import Rater, Share
 
 _NARROW = ("query_id", "doc_id", "judge", "grade", "score")  # columns to learn from
@@ -23,8 +22,10 @@ def learn(options: Options, human: pa.Table | None) -> Learned:
     Raises:
         Stopped: the judges could not be measured.
     """
-    protocol = protocol_module(options.protocol)
-    tables = {name: read_table(options.out, name, _NARROW) for name in protocol.LEARNS}
+    protocol = load(options.protocol)
+    if protocol.learn is None:
+        return Learned()
+    tables = {name: read_table(options.out, name, _NARROW) for name in protocol.fits_from}
     try:
         learned = protocol.learn(tables | ({} if human is None else {"human": human}), options)
     except ArithmeticError as error:
@@ -56,7 +57,7 @@ def with_scores(
     Raises:
         Stopped: the judges could not be measured.
     """
-    if not protocol_module(options.protocol).LEARNS:
+    if not load(options.protocol).fits_from:
         return first
     learned = learn(options, human)
     return replace(

@@ -29,8 +29,7 @@ from zelo_ray.engine.ledger import Ledger, LedgerError
 from zelo_ray.engine.limiter import Account, OwnQuota, Quota
 from zelo_ray.engine.patience import Patience
 from zelo_ray.options import Limit, Options
-from zelo_ray.protocols import Progress, Step
-from zelo_ray.protocols import module as protocol_module
+from zelo_ray.protocols import Progress, Step, find
 from zelo_ray.providers import (
     Fatal,
     Module,
@@ -126,7 +125,7 @@ class Asker:
         self._ledger, self._books = ledger, Books(ledger, run_id, options.prices)
         self._quota, self._purse = quota or OwnQuota(), Purse(uuid.uuid4().hex, till)
         self._exposure = Exposure(options.books, options.out, run_id)
-        self._protocol = protocol_module(options.protocol)
+        self._protocol = find(options.protocol)
         self._connections: dict[tuple[str, Settings], Provider] = {}
         self._lines = {judge.name: self._connect(judge, environ) for judge in judges}
         self._asked: dict[str, asyncio.Task[None]] = {}

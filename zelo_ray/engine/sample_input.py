@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from zelo_ray.engine.gate import OVERHEAD, size_of
 from zelo_ray.options import Options
-from zelo_ray.protocols import Progress, Replies, known_by
-from zelo_ray.protocols import module as protocol_module
+from zelo_ray.protocols import Progress, Replies, find, known_by
 from zelo_ray.protocols.texts import BYTES_PER_TOKEN, cut
 from zelo_ray.records import Judge, Pool, Reply, Request
 
@@ -79,7 +78,7 @@ class Survey:
         """requests by judge"""
         self.traits = {judge.name: np.zeros(3) for judge in panel}
         """the sum of `_traits` over these requests"""
-        self._protocol = protocol_module(options.protocol)
+        self._protocol = find(options.protocol)
         self._first, self._others = _Lowest(_FIRST), _Lowest(_OTHERS)
         self._all = list[Pool]()
         """every pool, as long as they are few"""
@@ -117,7 +116,7 @@ class Survey:
                 continue
             each = Sampled(pool.query_id, self._counts(pool), _traits(pool, self.options))
             known, missing = self._known(pool, self._replies)
-            one = self._protocol.ROUNDS == 1
+            one = self._protocol.max_rounds == 1
             first = known if one else self._known(pool, _Nothing())[0]
             for asked, found in ((each.first, first), (each.asked, known)):
                 for request in found:

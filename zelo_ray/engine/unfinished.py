@@ -28,8 +28,7 @@ from zelo_ray.formats.record import RUN, not_finished
 from zelo_ray.formats.results import write_json
 from zelo_ray.formats.sessions import join_sessions
 from zelo_ray.options import Options
-from zelo_ray.protocols import Learned, Progress, Step
-from zelo_ray.protocols import module as protocol_module
+from zelo_ray.protocols import Learned, Progress, Step, load
 from zelo_ray.records import Judge, Pool
 
 _POOLS_AT_ONCE = 32
@@ -95,9 +94,9 @@ class _Replay:
         own = options.books == options.out  # the directory may have been moved since
         self.books = out if own else options.books
         self.options = options.model_copy(update={"out": folder, "ledger": self.books})
-        self.protocol = protocol_module(options.protocol)
+        self.protocol = load(options.protocol)
         self._query_id = query_id
-        self._alone = query_id if not self.protocol.LEARNS else None
+        self._alone = query_id if not self.protocol.fits_from else None
         self._ledger = Ledger(self.books)
         self.heard, self.planned = Counter[str](), Counter[str]()
 
@@ -116,7 +115,7 @@ class _Replay:
 
         def write(learned: Learned | None = None) -> Summary:
             blocks = self._blocks(self._lines(shards, places), learned)
-            only = bool(self.protocol.LEARNS) and learned is None
+            only = bool(self.protocol.fits_from) and learned is None
             return write_results(blocks, self.options, judgments_only=only)
 
         summary = with_scores(write(), self.options, human, write)
@@ -176,7 +175,7 @@ def _is_there(place: str) -> bool:
 
 def _told(out: str, replay: _Replay, query_id: str | None) -> str:
     heard, planned = replay.heard.total(), replay.planned.total()
-    most = "up to " if replay.protocol.ROUNDS != 1 else ""
+    most = "up to " if replay.protocol.max_rounds != 1 else ""
     about = "" if query_id is None else " about this query"
     have = "has" if heard == 1 else "have"
     count = f"{heard:,} of {most}{planned:,} requests{about} {have} a reply"

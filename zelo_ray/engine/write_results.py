@@ -10,15 +10,12 @@ from typing import Any, cast
 import pyarrow as pa
 
 from zelo_ray.formats.pools import Line, annotate_line
+from zelo_ray.formats.record import former_tables
 from zelo_ray.formats.results import Results, drop_scores, remove_tables
 from zelo_ray.formats.tables import schema_of
 from zelo_ray.options import Options
-from zelo_ray.protocols import PROTOCOLS, Learned, Replies, Step, advance
-from zelo_ray.protocols import module as protocol_module
+from zelo_ray.protocols import PROTOCOLS, Learned, Replies, Step, advance, load
 from zelo_ray.records import Failure, Judge, Pool, Rater, Share
-
-_SHOWN = ("score", "grade", "absolute_score")
-"""What of a score stands on the document in the annotated line."""
 
 
 @dataclass(slots=True)
@@ -80,15 +77,15 @@ def settled_schema(options: Options) -> pa.Schema:
     def many(record: type) -> pa.DataType:
         return pa.list_(pa.struct(list(schema_of(record))))
 
-    protocol = protocol_module(options.protocol)
+    protocol = load(options.protocol)
     return pa.schema(
         [
             ("query_id", pa.string()),
             ("documents", pa.int64()),
             ("annotated", pa.large_binary()),
-            *((name, many(record)) for name, record in protocol.TABLES.items()),
+            *((name, many(record)) for name, record in protocol.tables.items()),
             ("failures", many(Failure)),
-            ("scores", many(protocol.SCORE)),
+            ("scores", many(protocol.score.record)),
             ("reason", pa.string()),
             ("missing", pa.int64()),
         ]
@@ -114,7 +111,7 @@ def settle(
         absent: judges, with the reason, whose missing answers count as failed.
         learned: what the protocol has learned from all judgments; None while some are missing.
     """
-    protocol = protocol_module(options.protocol)
+    protocol = load(options.protocol)
     pools = [line.pool for line in lines if line.pool]
     steps = [advance(protocol.rounds(pool, panel, options), ledger, absent) for pool in pools]
     return settled(lines, steps, options, learned)
@@ -124,11 +121,11 @@ def settled(
     lines: Sequence[Line], steps: Sequence[Step], options: Options, learned: Learned | None = None
 ) -> pa.Table:
     """Fit good lines from how far the protocol got with each; see `settle`."""
-    protocol = protocol_module(options.protocol)
+    protocol = load(options.protocol)
     pools = [line.pool for line in lines if line.pool]
     covered = [_covered(step, options) for step in steps]
     fits = protocol.fit(covered, options, learned)
-    shown = [name for name in _SHOWN if name in schema_of(protocol.SCORE).names]
+    shown = protocol.score.shown
     rows = []
     for line, pool, step, fit in zip(lines, pools, steps, fits, strict=True):
         why = _why_unscored(pool, step, options) or fit.reason
@@ -143,7 +140,7 @@ def settled(
             "reason": why,
             "missing": len(step.missing),
         }
-        for name, record in protocol.TABLES.items():
+        for name, record in protocol.tables.items():
             row[name] = [
                 asdict(cast(Any, one)) for one in step.judgments if isinstance(one, record)
             ]
@@ -153,7 +150,7 @@ def settled(
 
 def _covered(step: Step, options: Options) -> Sequence[Any]:
     """The judgments to score by: where each is about one document alone, of those with enough."""
-    if not protocol_module(options.protocol).ALONE:
+    if not load(options.protocol).per_document:
         return step.judgments
     judged = Counter(judgment.doc_id for judgment in step.judgments)
     asked = judged + Counter(
@@ -167,16 +164,16 @@ def _covered(step: Step, options: Options) -> Sequence[Any]:
 
 
 def _why_unscored(pool: Pool, step: Step, options: Options) -> str:
-    protocol = protocol_module(options.protocol)
-    held, takes = len(pool.documents), protocol.MIN_DOCUMENTS
+    protocol = load(options.protocol)
+    held, takes = len(pool.documents), protocol.min_documents
     if not held:
         return "it holds no documents"
     if held < takes:
         return f"it holds {held} of the {takes} documents that a comparison takes"
-    judged = {protocol.counted(judgment) for judgment in step.judgments} - {None}
+    judged = {protocol.coverage_key(judgment) for judgment in step.judgments} - {None}
     failed = (*step.failures, *step.unheard)
-    asked = judged | {protocol.counted(failure) for failure in failed} - {None}
-    if len(judged) < options.min_coverage * len(asked) and not (protocol.ALONE and judged):
+    asked = judged | {protocol.coverage_key(failure) for failure in failed} - {None}
+    if len(judged) < options.min_coverage * len(asked) and not (protocol.per_document and judged):
         return f"only {len(judged)} of its {len(asked)} requests gave a judgment (--min-coverage)"
     return ""
 
@@ -196,12 +193,12 @@ def write_results(
         options: of the job.
         judgments_only: leave scores as earlier runs left them, but for what is learned from.
     """
-    summary, protocol = Summary(out=options.out), protocol_module(options.protocol)
+    summary, protocol = Summary(out=options.out), load(options.protocol)
     errors = list[float]()
-    records = {**protocol.TABLES, "failures": Failure, "scores": protocol.SCORE}
+    records = {**protocol.tables, "failures": Failure, "scores": protocol.score.record}
     tables = {name: schema_of(record) for name, record in records.items()}
-    judgments = [name for name in protocol.TABLES if {"key", "keys"} & set(tables[name].names)]
-    if judgments_only and "scores" not in protocol.LEARNS:
+    judgments = [name for name, each in protocol.judgments.items() if each.counts]
+    if judgments_only and "scores" not in protocol.fits_from:
         drop_scores(options.out, tables.pop("scores"))
     lines = [] if judgments_only else ["annotated.jsonl"]
     with Results(options.out, tables, lines) as results:
@@ -236,8 +233,9 @@ def write_results(
 
 def _foreign(options: Options) -> set[str]:
     """Tables that other protocols write: of an earlier run, they would be taken for this one's."""
-    protocol = protocol_module(options.protocol)
-    tables = {name for each in PROTOCOLS for name in protocol_module(each).TABLES}
-    if not protocol.LEARNS:
+    protocol = load(options.protocol)
+    tables = {name for each in PROTOCOLS for name in load(each).tables}
+    tables |= former_tables(options.out)
+    if not protocol.fits_from:
         tables |= {"raters", "shares"}
-    return tables - set(protocol.TABLES)
+    return tables - set(protocol.tables)

@@ -29,6 +29,19 @@ def begin(out: str, name: str, record: Mapping[str, Any]) -> None:
     write_json(out, name, {**record, "finished": False, "before": before})
 
 
+def judgment_tables(out: str) -> list[str] | None:
+    """The tables of judgments that the run on a directory or URL writes, if its record says."""
+    record = _read(out, RUN) or {}
+    found: list[str] | None = record.get("judgments")
+    return found
+
+
+def former_tables(out: str) -> set[str]:
+    """The tables of judgments that the last finished run wrote, while another is at work."""
+    before = (_read(out, RUN) or {}).get("before") or {}
+    return {*before.get("judgments", ())}
+
+
 def is_finished(record: Mapping[str, Any]) -> bool:
     """Whether a record is of a run that came to its end; 0.1.0 wrote none of any other."""
     return bool(record.get("finished", True))

@@ -53,8 +53,7 @@ from zelo_ray.on_ray.limits_actor import limits_for
 from zelo_ray.on_ray.preflight import joined, look_for_batches, paid_before, warn
 from zelo_ray.on_ray.session import on_ray
 from zelo_ray.options import Options
-from zelo_ray.protocols import Learned
-from zelo_ray.protocols import module as protocol_module
+from zelo_ray.protocols import Learned, load
 from zelo_ray.providers import panel_of
 from zelo_ray.providers.pricing import table_version
 from zelo_ray.records import Judge
@@ -90,7 +89,7 @@ def annotate(options: Options, watch: Watch, *, spent: float | None = None) -> S
             job = Job(options, panel, "", frozenset(), only)
             census = take_census(shards, counts, options.out, only=job.takes, keep=keep)
         timer.lap("read")
-        most = "up to " if protocol_module(options.protocol).ROUNDS != 1 else ""
+        most = "up to " if load(options.protocol).max_rounds != 1 else ""
         planned = f"{most}{sum(census.planned.values()):,} requests"
         watch.say(
             f"{census.pools:,} queries, {census.documents:,} documents: {planned} to "
@@ -182,7 +181,7 @@ def _sweep(
 
 def _count(judge: Judge, panel: Sequence[Judge], options: Options) -> Count:
     """How many requests a pool takes from one judge."""
-    protocol = protocol_module(options.protocol)
+    protocol = load(options.protocol)
     return lambda pool: protocol.count(pool, panel, options)[judge.name]
 
 
@@ -242,7 +241,7 @@ class Settle:
 
 def _settle(job: Job, shards: Sequence[str], learned: Learned | None = None) -> Summary:
     """Turn replies into results; into judgments only, where scores have to be learned first."""
-    only = bool(protocol_module(job.options.protocol).LEARNS) and learned is None
+    only = bool(load(job.options.protocol).fits_from) and learned is None
     dataset = dataset_of(job, shards).map_batches(
         Settle,
         fn_constructor_args=(job, learned),
@@ -276,6 +275,7 @@ def _record(job: Job) -> dict[str, Any]:
         "kind": "annotate",
         "run_id": job.run_id,
         "options": job.options.model_dump(mode="json"),
+        "judgments": list(load(job.options.protocol).tables),
         "panel": [{"judge": judge.name, "options": judge.options} for judge in job.panel],
     }
 

@@ -53,7 +53,7 @@ from zelo_ray.on_ray.limits_actor import limits_for
 from zelo_ray.on_ray.preflight import paid_before
 from zelo_ray.on_ray.session import on_ray
 from zelo_ray.options import BakeoffOptions, OptionError, Options
-from zelo_ray.protocols import module as protocol_module
+from zelo_ray.protocols import find
 from zelo_ray.providers.pricing import table_version
 from zelo_ray.records import Pool, Ranked
 from zelo_ray.rerankers import Arm, arms_of, asking_options
@@ -182,7 +182,7 @@ def _census(
 
 
 def _count(arm: Arm, options: Options) -> Count:
-    protocol, panel = protocol_module(arm.protocol), (arm.judge,) if arm.judge else ()
+    protocol, panel = find(arm.protocol), (arm.judge,) if arm.judge else ()
     return lambda pool: sum(protocol.count(pool, panel, options).values())
 
 

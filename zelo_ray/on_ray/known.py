@@ -10,8 +10,7 @@ from zelo_ray.formats.pools import Limits, Line, read_lines
 from zelo_ray.on_ray.branches import POOLS_AT_ONCE
 from zelo_ray.on_ray.dataset import Job
 from zelo_ray.options import Options
-from zelo_ray.protocols import Learned, Step, advance
-from zelo_ray.protocols import module as protocol_module
+from zelo_ray.protocols import Learned, Step, advance, load
 from zelo_ray.records import Judge, Reply
 
 _MOST = 20_000  # planned requests: to go over more takes this one process longer than Ray to start
@@ -58,7 +57,7 @@ def all_known(job: Job, shards: Sequence[str], planned: Mapping[str, int]) -> Kn
     replies = Answered(job.options, job.panel)
     if not (len(replies) and may_be_known(job.options.books, planned)):
         return None
-    protocol, found = protocol_module(job.options.protocol), list[tuple[Line, Step]]()
+    protocol, found = load(job.options.protocol), list[tuple[Line, Step]]()
     for line in (line for shard in shards for line in read_lines(shard, Limits())):
         if line.pool and job.takes(line):
             step = advance(protocol.rounds(line.pool, job.panel, job.options), replies)
@@ -70,7 +69,7 @@ def all_known(job: Job, shards: Sequence[str], planned: Mapping[str, int]) -> Kn
 
 def settle_known(job: Job, known: Known, learned: Learned | None = None) -> Summary:
     """Write the results, byte by byte as a run on Ray does."""
-    only = bool(protocol_module(job.options.protocol).LEARNS) and learned is None
+    only = bool(load(job.options.protocol).fits_from) and learned is None
     parts = (known[at : at + POOLS_AT_ONCE] for at in range(0, len(known), POOLS_AT_ONCE))
     blocks = (
         settled([line for line, _ in part], [step for _, step in part], job.options, learned)
@@ -82,7 +81,7 @@ def settle_known(job: Job, known: Known, learned: Learned | None = None) -> Summ
 def tallies_of(job: Job, known: Known) -> dict[str, Tally]:
     """Figures by judge."""
     tallies = {judge.name: Tally() for judge in job.panel}
-    count = protocol_module(job.options.protocol).count
+    count = load(job.options.protocol).count
     for line, step in known:
         planned = count(line.pool, job.panel, job.options) if line.pool else {}
         for name, tally in tallies.items():

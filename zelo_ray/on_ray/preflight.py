@@ -10,8 +10,7 @@ from zelo_ray.engine.ledger import Spent, spent_in, told_damage
 from zelo_ray.formats.sessions import join_sessions
 from zelo_ray.on_ray.branches import Watch
 from zelo_ray.options import Asking, Options
-from zelo_ray.protocols import module as protocol_module
-from zelo_ray.protocols import unused
+from zelo_ray.protocols import load, unused
 from zelo_ray.providers import PanelError
 from zelo_ray.providers import module as provider_module
 from zelo_ray.providers.pricing import unpriced
@@ -77,7 +76,7 @@ def warn(options: Options, panel: Sequence[Judge], watch: Watch) -> None:
         watch.say(f"--protocol {options.protocol} does not use {', '.join(left)}")
     for name in unpriced(panel, options.prices):
         watch.say(f"{name}: its price is unknown and not counted; give it in the options (prices:)")
-    rounds = protocol_module(options.protocol).ROUNDS
+    rounds = load(options.protocol).max_rounds
     if rounds != 1 and any(in_batches(judge, options) for judge in panel):
         several = f"up to {rounds}" if rounds else "several"
         watch.say(f"{options.protocol} asks {several} rounds of batches, each may take a day")

@@ -1,41 +1,43 @@
 """Protocols: what to ask judges, and what their replies mean.
 
-A protocol is a plain generator: it yields a list of requests (a round), is sent the list of
-replies, and returns its judgments. It imports no client, no event loop, no Ray and no file system,
-so to resume is to run it again. Parts that need not wait for each other, such as the debates of
-different judges, are generators of their own, which it yields as `Apart`. A new one is a module
-with the names of `Module` and a line in ``PROTOCOLS``; or in ``RANKERS``, if it asks one judge for
-the order of a pool.
+A protocol is one object in one file, ``PROTOCOL = Protocol(...)``, and a line in ``PROTOCOLS``; or
+one of the user's own, named ``my_module:PROTOCOL`` or ``path/to/file.py:PROTOCOL``. Its heart is a
+plain generator: it yields a list of requests (a round), is sent the list of replies, and returns
+its judgments. It imports no client, no event loop, no Ray and no file system, so to resume is to
+run it again. Parts that need not wait for each other, such as the debates of different judges, are
+generators of their own, which it yields as `Apart`.
 """
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping
 from importlib import import_module
-from typing import Any, Protocol, cast
+from typing import Any
 
-import pyarrow as pa
-from pydantic import BaseModel
-
-from zelo_ray.fitting.bradley_terry import Fit
-from zelo_ray.options import Options
+from zelo_ray.options import Options, meant
+from zelo_ray.own import is_own, load_own
 from zelo_ray.protocols.progress import Apart, Progress, Replies, Rounds, Step, advance, known_by
-from zelo_ray.records import Judge, Pool, Rater, Share
+from zelo_ray.protocols.protocol import Held, Judgments, Learned, Protocol, Ranker, ScoreKind
 
 __all__ = [
     "PROTOCOLS",
     "RANKERS",
     "Apart",
+    "Held",
+    "Judgments",
     "Learned",
-    "Module",
     "Progress",
+    "Protocol",
+    "Ranker",
     "Replies",
     "Rounds",
+    "ScoreKind",
     "Step",
     "UnknownProtocol",
     "advance",
+    "find",
     "foreign",
     "known_by",
-    "module",
-    "refuse_unknown",
+    "load",
+    "of_record",
     "unused",
 ]
 
@@ -48,105 +50,83 @@ PROTOCOLS = {
     "baseline-strong": "zelo_ray.protocols.baseline_strong",
     "baseline-weak": "zelo_ray.protocols.baseline_weak",
 }
-"""Ways of judging, by a panel."""
+"""Ways of judging, by a panel: each module has a ``PROTOCOL``."""
 
 RANKERS = {
     "rerank": "zelo_ray.protocols.rerank",
     "listwise": "zelo_ray.protocols.listwise",
     "pointwise": "zelo_ray.protocols.pointwise",
 }
-"""Ways of ordering a pool, by one judge. Its judgments are the lines of a run, or one `Failure`."""
-
-
-class Module(Protocol):
-    """What a protocol's module holds."""
-
-    TABLES: Mapping[str, type]
-    """By the name of the file that holds them, the record that one judgment is."""
-    SCORE: type
-    """The record of one score. Only in PROTOCOLS."""
-    LEARNS: tuple[str, ...]
-    """The tables of a whole run from which `learn` learns; () if scores need none."""
-    VERDICTS: tuple[type[BaseModel], ...]
-    """The models that answers to its requests must satisfy."""
-    ROUNDS: int | None
-    """How many rounds of requests a pool takes at most, one after another; None: it depends."""
-    MIN_DOCUMENTS: int
-    """Smaller pools are reported, and nothing is asked about them."""
-
-    ALONE: bool
-    """Whether every judgment is about one document, and needs no other. Only in PROTOCOLS."""
-
-    USES: frozenset[str]
-    """The options that not every protocol uses. Only in PROTOCOLS."""
-
-    def rounds(self, pool: Pool, panel: Sequence[Judge], options: Options) -> Rounds:
-        """Ask the panel about one pool."""
-
-    def count(self, pool: Pool, panel: Sequence[Judge], options: Options) -> dict[str, int]:
-        """How many requests a pool takes of each judge at most, without making them."""
-
-    def counted(self, row: Any) -> Hashable | None:
-        """What ``min_coverage`` counts a judgment or failure as; None: as nothing. In PROTOCOLS.
-
-        What has a judgment is covered, though it may have failures as well.
-        """
-
-    def fit(
-        self, judgments: Sequence[Sequence[Any]], options: Options, learned: Any = None
-    ) -> list[Fit]:
-        """Turn the judgments of many pools into scores, a `Fit` for each. Only in PROTOCOLS.
-
-        What was ``learned`` is None while judgments are still missing.
-        """
-
-    def learn(self, tables: Mapping[str, pa.Table], options: Options) -> "Learned":
-        """What all judgments of a run say of its judges. Only where `LEARNS` is not empty.
-
-        Besides the tables of `LEARNS` there is ``human``, if the user gave human grades: the
-        columns query_id, doc_id, relevance.
-        """
-
-
-class Learned(Protocol):
-    """What `Module.learn` returns: small, since it travels to every actor that fits."""
-
-    raters: tuple[Rater, ...]
-    """each judge as measured beside the others"""
-    shares: tuple[Share, ...]
-    """means over all documents"""
-    notes: tuple[str, ...]
-    """what a user should know of how it was learned"""
+"""Ways of ordering a pool, by one judge: each module has a ``RANKER``."""
 
 
 class UnknownProtocol(Exception):  # noqa: N818 - it names what is the matter
-    """There is no protocol of that name; the message lists those that there are."""
+    """There is no such protocol; the message says what there is."""
 
 
-def module(name: str) -> Module:
-    """The module of a protocol or a ranker, imported when first used.
+def load(name: str) -> Protocol:
+    """A protocol by its name, or one of the user's own; imported when first used.
+
+    Raises:
+        UnknownProtocol: there is none of that name, or what is there is no protocol.
+    """
+    if name in PROTOCOLS:
+        found = import_module(PROTOCOLS[name]).PROTOCOL
+    elif is_own(name):
+        try:
+            found = load_own(name)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - it runs the user's own code
+            why = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+            raise UnknownProtocol(f"protocol {name} cannot be imported: {why}") from None
+    else:
+        raise UnknownProtocol(
+            f"unknown protocol {name!r}{meant(name, PROTOCOLS)}; there are {', '.join(PROTOCOLS)}, "
+            "and your own as my_module:PROTOCOL"
+        )
+    if not isinstance(found, Protocol):
+        raise UnknownProtocol(f"{name} is no Protocol, but {type(found).__name__}")
+    return found
+
+
+def find(name: str) -> Ranker:
+    """A protocol or a ranker: all that those who only ask need to know.
 
     Raises:
         UnknownProtocol: there is none of that name.
     """
-    if name not in RANKERS:
-        refuse_unknown(name)
-    return cast(Module, import_module({**PROTOCOLS, **RANKERS}[name]))
+    if name in RANKERS:
+        found: Ranker = import_module(RANKERS[name]).RANKER
+        return found
+    return load(name)
 
 
-def refuse_unknown(name: str) -> None:
-    """Refuse what is no way of judging.
+def of_record(record: Mapping[str, Any]) -> Protocol:
+    """The protocol of a run, by its record.
 
-    Raises:
-        UnknownProtocol: there is none of that name.
+    One that cannot be found any more claims nothing of its results but that they have scores.
     """
-    if name not in PROTOCOLS:
-        raise UnknownProtocol(f"unknown protocol {name!r}; there are {', '.join(PROTOCOLS)}")
+    name = str(record.get("options", {}).get("protocol", "zelo"))
+    try:
+        return load(name)
+    except UnknownProtocol:
+        return Protocol(
+            name=name,
+            rounds=_gone,
+            count=lambda *_: {},
+            response_models=(),
+            judgments={},
+            fit=lambda *_: [],
+            score=ScoreKind(),
+        )
+
+
+def _gone(*_: object) -> Rounds:
+    raise UnknownProtocol("this protocol is gone")
 
 
 def foreign(name: str) -> frozenset[str]:
     """The options that other protocols use and this one does not."""
-    return frozenset[str]().union(*(module(each).USES for each in PROTOCOLS)) - module(name).USES
+    return frozenset[str]().union(*(load(each).uses for each in PROTOCOLS)) - load(name).uses
 
 
 def unused(options: Options) -> list[str]:

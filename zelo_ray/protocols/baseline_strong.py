@@ -14,19 +14,12 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from zelo_ray.options import Options
-from zelo_ray.protocols import Rounds, pairings, samre
+from zelo_ray.protocols import Protocol, Rounds, pairings, samre
+from zelo_ray.protocols.judgments import VERDICTS
 from zelo_ray.protocols.pairings import NUMBER, Pairing, exact, failures_in, plain
-from zelo_ray.records import Failure, Judge, Pool, Request, Score, Verdict
+from zelo_ray.records import Failure, Judge, Pool, Request, Seen
 
 PROMPT, PROMPT_JSON = "baseline-strong-1", "baseline-strong-json-1"
-TABLES = {"verdicts": Verdict}
-SCORE = Score
-LEARNS: tuple[str, ...] = ()
-ROUNDS = None  # one, after those of a debate if it tells how often to ask
-MIN_DOCUMENTS = 2
-ALONE = False
-USES = frozenset({"cycles", "prior_sd", "rounds", "both_orders", "structured"})
-
 _Mark = Annotated[float, Field(ge=1, le=10, allow_inf_nan=False)]
 
 
@@ -118,9 +111,6 @@ def _analysis(name: str, *, analysis: str, answer_1: str, answer_2: str) -> dict
     return {"analysis": analysis, **{each: float(mark) for each, mark in marks.items()}}
 
 
-VERDICTS = (Tagged, Analysed, *samre.VERDICTS)
-
-
 def rounds(pool: Pool, panel: Sequence[Judge], options: Options) -> Rounds:
     """Let every judge score every pair of the plan, as often as it is to be asked."""
     return pairings.rounds(pool, panel, options, _score)
@@ -132,10 +122,6 @@ def count(pool: Pool, panel: Sequence[Judge], options: Options) -> dict[str, int
         most = (samre.CALLS + 1) * samre.most_rounds(options)
         return pairings.count(pool, panel, options, most)
     return pairings.count(pool, panel, options, options.rounds or 1)
-
-
-counted = pairings.counted
-fit = pairings.fit
 
 
 def _score(pairing: Pairing, options: Options) -> Rounds:
@@ -166,9 +152,14 @@ def _score(pairing: Pairing, options: Options) -> Rounds:
 
 
 def _request(pairing: Pairing, options: Options, repeat: int) -> Request:
-    if options.structured:
-        return pairing.request(PROMPT_JSON, Analysed, repeat=repeat)
-    return pairing.request(PROMPT, Tagged, repeat=repeat)
+    prompt, model = (PROMPT_JSON, Analysed) if options.structured else (PROMPT, Tagged)
+
+    def synthesized(seen: Seen) -> Analysed:
+        first, second = pairings.points(seen.lean, 1, 10)
+        each = {"analysis": seen.words, "answer_1": first, "answer_2": second}
+        return model.model_validate(dict.fromkeys(Analysed.model_fields, each))
+
+    return pairing.request(prompt, model, repeat=repeat, synthesize=synthesized)
 
 
 def _undebated(failure: Failure) -> Failure:
@@ -186,3 +177,19 @@ def _mean(said: Analysed) -> tuple[Fraction, Fraction]:
 
 def _told(said: Analysed) -> str:
     return "\n".join(f"{name}: {one.analysis}" for name, one in said)
+
+
+PROTOCOL = Protocol(
+    name="baseline-strong",
+    title=pairings.TITLE,
+    rounds=rounds,
+    count=count,
+    response_models=(Tagged, Analysed, *samre.PROTOCOL.response_models),
+    max_rounds=None,  # one, after those of a debate if it tells how often to ask
+    min_documents=pairings.FEWEST,
+    judgments={"verdicts": VERDICTS},
+    fit=pairings.fit,
+    score=pairings.SCORE,
+    uses=frozenset({"cycles", "prior_sd", "rounds", "both_orders", "structured"}),
+    coverage_key=pairings.covered,
+)

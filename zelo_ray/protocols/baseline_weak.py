@@ -10,18 +10,12 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from zelo_ray.options import Options
-from zelo_ray.protocols import Rounds, pairings
+from zelo_ray.protocols import Protocol, Rounds, pairings
+from zelo_ray.protocols.judgments import VERDICTS
 from zelo_ray.protocols.pairings import NUMBER, Pairing, exact, failures_in, plain
-from zelo_ray.records import Judge, Pool, Score, Verdict
+from zelo_ray.records import Judge, Pool, Seen
 
 PROMPT = "baseline-weak-1"
-TABLES = {"verdicts": Verdict}
-SCORE = Score
-LEARNS: tuple[str, ...] = ()
-ROUNDS = 1
-MIN_DOCUMENTS = 2
-ALONE = False
-USES = frozenset({"cycles", "prior_sd", "both_orders"})
 
 _Total = Annotated[float, Field(ge=6, le=120, allow_inf_nan=False)]
 _TUPLE = re.compile(rf"\([ \t]*({NUMBER})[ \t]*,[ \t]*({NUMBER})[ \t]*\)")
@@ -55,9 +49,6 @@ class FinalScores(BaseModel):
         return f"{self.explanation}\n({plain(self.answer_1)}, {plain(self.answer_2)})"
 
 
-VERDICTS = (FinalScores,)
-
-
 def rounds(pool: Pool, panel: Sequence[Judge], options: Options) -> Rounds:
     """Let every judge score every pair of the plan."""
     return pairings.rounds(pool, panel, options, _score)
@@ -68,13 +59,9 @@ def count(pool: Pool, panel: Sequence[Judge], options: Options) -> dict[str, int
     return pairings.count(pool, panel, options, 1)
 
 
-counted = pairings.counted
-fit = pairings.fit
-
-
 def _score(pairing: Pairing, options: Options) -> Rounds:
     del options
-    request = pairing.request(PROMPT, FinalScores)
+    request = pairing.request(PROMPT, FinalScores, synthesize=_synthesized)
     heard = yield from pairing.ask([request])
     if failures := failures_in(heard):
         return failures
@@ -83,3 +70,25 @@ def _score(pairing: Pairing, options: Options) -> Rounds:
     return [
         pairing.verdict("baseline-weak", scores, [request.key], reasoning=[said.explanation]),
     ]
+
+
+def _synthesized(seen: Seen) -> FinalScores:
+    """The answer of a free judge."""
+    first, second = pairings.points(seen.lean, 6, 120)
+    return FinalScores(explanation=seen.words, answer_1=first, answer_2=second)
+
+
+PROTOCOL = Protocol(
+    name="baseline-weak",
+    title=pairings.TITLE,
+    rounds=rounds,
+    count=count,
+    response_models=(FinalScores,),
+    max_rounds=1,
+    min_documents=pairings.FEWEST,
+    judgments={"verdicts": VERDICTS},
+    fit=pairings.fit,
+    score=pairings.SCORE,
+    uses=frozenset({"cycles", "prior_sd", "both_orders"}),
+    coverage_key=pairings.covered,
+)

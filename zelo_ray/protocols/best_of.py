@@ -15,7 +15,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from zelo_ray.fitting.bradley_terry import Fit, score_votes
 from zelo_ray.options import Options
-from zelo_ray.protocols import Apart, Rounds, zelo
+from zelo_ray.protocols import Apart, Protocol, Rounds, ScoreKind, zelo
+from zelo_ray.protocols.judgments import CONTESTS, WINNERS
 from zelo_ray.protocols.texts import code_for, cut, failure_of, load_prompt, verdict_in
 from zelo_ray.records import (
     PANEL,
@@ -28,6 +29,7 @@ from zelo_ray.records import (
     Pool,
     Reply,
     Request,
+    Seen,
     Vote,
     Winner,
 )
@@ -39,13 +41,7 @@ CRITERIA = """\
 - It keeps to what was asked, and leaves out what is beside the point.
 - It is clear: well ordered, and easy to follow for the one who asked.
 - It is of use: after reading it, the user can go on."""
-TABLES = {"contests": Contest, "winners": Winner}
-SCORE = CrownedScore
-LEARNS: tuple[str, ...] = ()
-ROUNDS = None
-MIN_DOCUMENTS = 2
-ALONE = False
-USES = zelo.USES | {"criteria", "decide", "order"}
+_FEWEST, _TIE = 2, 0.125
 
 
 class Choice(BaseModel):
@@ -61,9 +57,6 @@ class Choice(BaseModel):
     confidence: float = Field(
         ge=0, le=1, allow_inf_nan=False, description="how sure: 0.0 a guess ... 1.0 no doubt"
     )
-
-
-VERDICTS = (Choice, *zelo.VERDICTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +98,7 @@ class _Challenge:
 def rounds(pool: Pool, panel: Sequence[Judge], options: Options) -> Rounds:
     """Hold every tournament, side by side; by zELO's order only where its battles give one."""
     limited = pool.documents[: options.document_limit]
-    if len(limited) < MIN_DOCUMENTS:
+    if len(limited) < _FEWEST:
         return []
     if TIE in (document.id for document in limited):
         why = "an answer whose id is 'tie' cannot be told from a tie"
@@ -136,7 +129,7 @@ def count(pool: Pool, panel: Sequence[Judge], options: Options) -> dict[str, int
     return {judge.name: contests + battles.get(judge.name, 0) for judge in panel}
 
 
-def counted(row: Contest | Winner | Vote | Failure) -> str | None:
+def _fought(row: Contest | Winner | Vote | Failure) -> str | None:
     """Each contest for itself, and each battle that gives the order."""
     return None if isinstance(row, Winner) else row.key
 
@@ -241,6 +234,7 @@ def _challenge(
         query=pool.query,
         documents=(first, second),
         repeat=repeat,
+        synthesize=_synthesized,
     )
     return _Challenge(pool, ids, number, swapped, request)
 
@@ -267,3 +261,37 @@ def _crowned(fitted: Fit, kings: Sequence[str]) -> Fit:
             for score in fitted.scores
         )
     )
+
+
+def _synthesized(seen: Seen) -> Choice:
+    """The answer of a free judge: a tie where it hardly leans."""
+    tie = abs(seen.lean) < _TIE
+    return Choice(
+        reasoning=seen.words,
+        verdict=seen.words,
+        winner="tie" if tie else "2" if seen.lean > 0 else "1",
+        confidence=(1 + abs(seen.lean)) / 2,
+    )
+
+
+PROTOCOL = Protocol(
+    name="best-of",
+    title="Best answers to",
+    rounds=rounds,
+    count=count,
+    response_models=(Choice, *zelo.PROTOCOL.response_models),
+    max_rounds=None,  # as many as contests
+    min_documents=_FEWEST,
+    judgments={"winners": WINNERS, "contests": CONTESTS},
+    fit=fit,
+    score=ScoreKind(
+        record=CrownedScore,
+        unit="logits",
+        explain=lambda _: (
+            f"{zelo.LOGITS.format('contests')}. Who was king at the end is no matter of scores, "
+            "and need not have the highest: winners.parquet tells"
+        ),
+    ),
+    uses=zelo.PROTOCOL.uses | {"criteria", "decide", "order"},
+    coverage_key=_fought,
+)

@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import nan
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -19,18 +19,10 @@ from numpy.typing import NDArray
 from zelo_ray.fitting import calibration
 from zelo_ray.fitting.bradley_terry import Fit
 from zelo_ray.options import Options
-from zelo_ray.protocols import Rounds
+from zelo_ray.protocols import Learned, Protocol, Rounds, ScoreKind
 from zelo_ray.protocols.grading import Grading, sheets
-from zelo_ray.records import Failure, Grade, GradedScore, Judge, Pool, Rater, Share
-
-TABLES = {"grades": Grade}
-SCORE = GradedScore
-LEARNS = ("grades",)
-ROUNDS = 1
-MIN_DOCUMENTS = 1
-ALONE = True
-USES = frozenset({"repeats", "anchors", "pooling", "human", "ambiguous"})
-VERDICTS = (Grading,)
+from zelo_ray.protocols.judgments import GRADES
+from zelo_ray.records import Grade, GradedScore, Judge, Pool
 
 HUMAN = "human"
 """Human grades take part under this name."""
@@ -67,23 +59,15 @@ def count(pool: Pool, panel: Sequence[Judge], options: Options) -> dict[str, int
     return {judge.name: documents * options.repeats for judge in panel}
 
 
-def counted(row: Grade | Failure) -> str:
-    """Each request for itself."""
-    return row.key
-
-
-@dataclass(frozen=True, slots=True)
-class Learned:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured(Learned):
     """What all grades of a run say of its judges; ``model`` is None where scores go by none."""
 
     judges: tuple[str, ...] = ()
     model: calibration.Model | None = None
-    raters: tuple[Rater, ...] = ()
-    shares: tuple[Share, ...] = ()
-    notes: tuple[str, ...] = ()
 
 
-def learn(tables: Mapping[str, pa.Table], options: Options) -> Learned:
+def learn(tables: Mapping[str, pa.Table], options: Options) -> Measured:
     """Measure the judges, and with human grades the scale that they share.
 
     Human grades of documents without a grade by a judge are left out. They correct the shares, and
@@ -100,7 +84,7 @@ def learn(tables: Mapping[str, pa.Table], options: Options) -> Learned:
     """
     grades = tables["grades"]
     if not len(grades):
-        return Learned()
+        return Measured()
     judges = tuple(sorted(pc.unique(grades["judge"]).to_pylist()))
     unit, query, human = _units(grades, tables.get("human"))
     ratings = calibration.Ratings(
@@ -127,7 +111,12 @@ def learn(tables: Mapping[str, pa.Table], options: Options) -> Learned:
         told = "" if options.pooling in _PLAIN else "; grades are medians, by no model"
         notes.append(f"fewer than three judges that agree: how far each errs is not known{told}")
     modelled = raters and not math.isnan(raters[0].spread) and options.pooling not in _PLAIN
-    found = Learned(judges, model if modelled else None, raters, (), tuple(notes))
+    found = Measured(
+        judges=judges,
+        model=model if modelled else None,
+        raters=raters,
+        notes=tuple(notes),
+    )
     score, _, grade = _pooled(found.model, ratings, options)
     if found.model:
         sure = calibration.judge(found.model, ratings).at_least
@@ -186,7 +175,7 @@ def _with_human(ratings: calibration.Ratings, human: Floats) -> calibration.Rati
 
 
 def fit(
-    judgments: Sequence[Sequence[Grade]], options: Options, learned: Learned | None = None
+    judgments: Sequence[Sequence[Grade]], options: Options, learned: Measured | None = None
 ) -> list[Fit]:
     """What the panel says of each document; human grades shape the scale only.
 
@@ -260,3 +249,53 @@ def _ranked(query_id: str, words: Sequence[_Word], options: Options) -> tuple[Gr
         )
         for rank, word in enumerate(ordered, 1)
     )
+
+
+_POOLED = {
+    "median": "the median of the judges' grades",
+    "majority": "the grade that most judges gave",
+}
+_MEAN = (
+    "the mean of what a document's grade may be, given what the judges said and how each of them "
+    "grades; ± is its standard deviation"
+)
+
+
+def _explained(options: Mapping[str, Any]) -> str:
+    return (
+        "Grades are 0 irrelevant, 1 marginal (on topic, does not answer), 2 relevant (answers in "
+        "part), 3 highly relevant (answers fully). A score is on that scale, the same for all "
+        f"queries: {_POOLED.get(options.get('pooling', ''), _MEAN)}"
+    )
+
+
+def _headline(score: GradedScore, documents: int, noun: str) -> str:
+    error = f" ± {score.std_error:.2f}" if math.isfinite(score.std_error) else ""
+    split = " The judges are split." if score.ambiguous else ""
+    return (
+        f"{score.doc_id}: grade {score.grade} (score {score.score:.2f}{error}), "
+        f"rank {score.rank} of {documents}, from {score.comparisons} {noun}s: median "
+        f"{score.median:g}, majority {score.majority}.{split}"
+    )
+
+
+PROTOCOL = Protocol(
+    name="graded",
+    rounds=rounds,
+    count=count,
+    response_models=(Grading,),
+    judgments={"grades": GRADES},
+    fit=fit,
+    score=ScoreKind(
+        record=GradedScore,
+        unit="grades",
+        scale=(0, 3),
+        shown=("score", "grade"),
+        explain=_explained,
+        headline=_headline,
+    ),
+    uses=frozenset({"repeats", "anchors", "pooling", "human", "ambiguous"}),
+    per_document=True,
+    learn=learn,
+    fits_from=("grades",),
+)

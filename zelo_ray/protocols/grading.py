@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from zelo_ray.options import Options
 from zelo_ray.protocols import anchors
 from zelo_ray.protocols.texts import code_for, cut, failure_of, load_prompt, verdict_in
-from zelo_ray.records import Document, Failure, Grade, Judge, Pool, Reply, Request
+from zelo_ray.records import Document, Failure, Grade, Judge, Pool, Reply, Request, Seen
 
 PROMPT = "graded-1"
 
@@ -67,6 +67,17 @@ def sheets(pool: Pool, document: Document, judge: Judge, options: Options) -> li
             query=pool.query,
             documents=(shown,),
             repeat=repeat,
+            synthesize=_synthesized,
         )
         found.append(Sheet(pool.query_id, document.id, request))
     return found
+
+
+def _synthesized(seen: Seen) -> Grading:
+    """The answer of a free judge."""
+    return Grading(
+        facets_covered=list(seen.covered),
+        facets_missing=list(seen.missing),
+        rationale=seen.words,
+        grade=seen.grade,
+    )

@@ -12,14 +12,11 @@ from functools import cache
 from pydantic import BaseModel, ConfigDict, Field, create_model, field_validator
 
 from zelo_ray.options import Options
-from zelo_ray.protocols import Rounds
+from zelo_ray.protocols import Ranker, Rounds
 from zelo_ray.protocols.texts import code_for, cut, failure_of, load_prompt, verdict_in
 from zelo_ray.records import Document, Judge, Pool, Ranked, Request
 
 PROMPT = "listwise-1"
-TABLES = {"runs": Ranked}
-ROUNDS = None  # one for each window
-MIN_DOCUMENTS = 1
 
 _WINDOW, _STEP = 20, 10  # the paper's, section 4.2
 
@@ -32,9 +29,6 @@ class Order(BaseModel):
     order: list[int] = Field(
         description="the numbers of all documents, each once, the most relevant first"
     )
-
-
-VERDICTS = (Order,)
 
 
 def rounds(pool: Pool, panel: Sequence[Judge], options: Options) -> Rounds:
@@ -98,3 +92,12 @@ def _request(query: str, documents: Sequence[Document], judge: Judge) -> Request
         query=query,
         documents=tuple(documents),
     )
+
+
+RANKER = Ranker(
+    name="listwise",
+    rounds=rounds,
+    count=count,
+    response_models=(Order,),
+    max_rounds=None,  # one for each window
+)

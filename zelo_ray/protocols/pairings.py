@@ -14,12 +14,34 @@ from pydantic import BaseModel
 from zelo_ray.fitting.bradley_terry import Fit, score_votes
 from zelo_ray.fitting.pairs import count_pairs, sample_pairs
 from zelo_ray.options import Options
-from zelo_ray.protocols import Apart, Rounds
+from zelo_ray.protocols import Apart, Rounds, ScoreKind, zelo
 from zelo_ray.protocols.texts import code_for, cut, failure_of, load_prompt, verdict_in
-from zelo_ray.records import Document, Failure, Judge, Pool, Reply, Request, Side, Verdict, Vote
+from zelo_ray.records import (
+    Document,
+    Failure,
+    Judge,
+    Pool,
+    Reply,
+    Request,
+    Seen,
+    Side,
+    Verdict,
+    Vote,
+)
 
 NUMBER = r"(?:0|[1-9][0-9]*)(?:\.[0-9]+)?"
 """A score as a text may give it: 7 or 7.5, without sign or exponent."""
+
+SCORE = ScoreKind(
+    unit="logits",
+    explain=lambda _: (
+        f"{zelo.LOGITS.format('verdicts')}. They rest on who won which pair; what a judge scored "
+        "stands in verdicts.parquet"
+    ),
+)
+"""Of debate and its baselines."""
+TITLE = "Verdicts on the answers to"
+FEWEST = 2
 
 T = TypeVar("T")
 
@@ -52,6 +74,7 @@ class Pairing:
         more: Mapping[str, str] | None = None,
         fields: Mapping[str, str | int] | None = None,
         repeat: int = 0,
+        synthesize: Callable[[Seen], BaseModel] | None = None,
     ) -> Request:
         """Render a prompt.
 
@@ -62,6 +85,7 @@ class Pairing:
             more: what else stands between markers, by name.
             fields: what else the file names; no text that came from outside.
             repeat: how often it was asked before.
+            synthesize: how a free judge answers it.
         """
         documents = tuple(self.shown[place] for place in answers)
         numbered = zip(answers, documents, strict=True)
@@ -82,6 +106,7 @@ class Pairing:
             query=self.query,
             documents=documents,
             repeat=repeat,
+            synthesize=synthesize,
         )
 
     def ask(self, requests: list[Request]) -> Generator[list[Request], list[Reply], list[Any]]:
@@ -159,7 +184,7 @@ def count(pool: Pool, panel: Sequence[Judge], options: Options, most: int) -> di
     return {judge.name: pairs * orders * most for judge in panel}
 
 
-def counted(row: Verdict | Failure) -> tuple[str, ...]:
+def covered(row: Verdict | Failure) -> tuple[str, ...]:
     """Each pair before each judge, however often it was asked about it."""
     pair = (row.doc_id_a, row.doc_id_b) if isinstance(row, Verdict) else row.doc_ids
     return (*pair, row.judge)
@@ -176,6 +201,12 @@ def fit(
 def failures_in(heard: Sequence[Any]) -> list[Failure]:
     """Those that are no verdicts."""
     return [one for one in heard if isinstance(one, Failure)]
+
+
+def points(lean: float, low: int, high: int) -> tuple[float, float]:
+    """What a free judge that leans so gives Answer 1 and Answer 2, on a scale."""
+    middle, more = (low + high) / 2, (high - low) / 4 * lean
+    return round(middle - more, 2), round(middle + more, 2)
 
 
 def exact(score: float) -> Fraction:

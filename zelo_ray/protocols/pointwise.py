@@ -9,14 +9,11 @@ from collections.abc import Sequence
 from pydantic import BaseModel, ConfigDict, Field
 
 from zelo_ray.options import Options
-from zelo_ray.protocols import Rounds
+from zelo_ray.protocols import Ranker, Rounds
 from zelo_ray.protocols.texts import code_for, cut, failure_of, load_prompt, verdict_in
 from zelo_ray.records import Document, Judge, Pool, Ranked, Request
 
 PROMPT = "pointwise-1"
-TABLES = {"runs": Ranked}
-ROUNDS = 1
-MIN_DOCUMENTS = 1
 
 
 class Relevance(BaseModel):
@@ -26,9 +23,6 @@ class Relevance(BaseModel):
 
     reasoning: str = Field(description="what the document answers, and what is missing")
     relevance: int = Field(ge=0, le=100, description="0: not at all ... 100: fully")
-
-
-VERDICTS = (Relevance,)
 
 
 def rounds(pool: Pool, panel: Sequence[Judge], options: Options) -> Rounds:
@@ -64,3 +58,11 @@ def _request(query: str, document: Document, judge: Judge) -> Request:
         query=query,
         documents=(document,),
     )
+
+
+RANKER = Ranker(
+    name="pointwise",
+    rounds=rounds,
+    count=count,
+    response_models=(Relevance,),
+)

@@ -12,13 +12,9 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from zelo_ray.options import Options
-from zelo_ray.protocols import Rounds
+from zelo_ray.protocols import Ranker, Rounds
 from zelo_ray.protocols.texts import cut, failure_of, verdict_in
 from zelo_ray.records import Document, Judge, Pool, Ranked, Request
-
-TABLES = {"runs": Ranked}
-ROUNDS = 1
-MIN_DOCUMENTS = 1
 
 
 class Scores(BaseModel):
@@ -27,9 +23,6 @@ class Scores(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid")
 
     scores: list[Annotated[float, Field(allow_inf_nan=False)]]
-
-
-VERDICTS = (Scores,)
 
 
 def rounds(pool: Pool, panel: Sequence[Judge], options: Options) -> Rounds:
@@ -77,4 +70,13 @@ def _request(query: str, documents: Sequence[Document], judge: Judge) -> Request
         verdict=Scores,
         query=query,
         documents=tuple(documents),
+        synthesize=lambda seen: Scores(scores=list(seen.scores)),
     )
+
+
+RANKER = Ranker(
+    name="rerank",
+    rounds=rounds,
+    count=count,
+    response_models=(Scores,),
+)

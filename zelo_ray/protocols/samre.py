@@ -14,19 +14,12 @@ from typing import Annotated, Self
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from zelo_ray.options import Options
-from zelo_ray.protocols import Rounds, pairings
+from zelo_ray.protocols import Protocol, Rounds, pairings
+from zelo_ray.protocols.judgments import VERDICTS
 from zelo_ray.protocols.pairings import Pairing, failures_in
-from zelo_ray.records import Judge, Pool, Request, Score, Verdict
+from zelo_ray.records import Judge, Pool, Request, Seen
 
 DEFENCE, FEEDBACK, SCORES = "samre-defence-1", "samre-feedback-1", "samre-scores-1"
-TABLES = {"verdicts": Verdict}
-SCORE = Score
-LEARNS: tuple[str, ...] = ()
-ROUNDS = None  # two for each round of a debate
-MIN_DOCUMENTS = 2
-ALONE = False
-USES = frozenset({"cycles", "prior_sd", "rounds", "both_orders"})
-
 CALLS = 4
 """Requests of a round: two defences, feedback and scores."""
 _MOST_ROUNDS = 4  # the paper's
@@ -84,9 +77,6 @@ class RoundScores(BaseModel):
     rebuttal: Points
 
 
-VERDICTS = (Defence, Feedback, RoundScores)
-
-
 @dataclass(frozen=True, slots=True)
 class Round:
     """What was said in a round. Pairs are for Answer 1 and Answer 2."""
@@ -105,10 +95,6 @@ def rounds(pool: Pool, panel: Sequence[Judge], options: Options) -> Rounds:
 def count(pool: Pool, panel: Sequence[Judge], options: Options) -> dict[str, int]:
     """What a pool takes if no debate ends early."""
     return pairings.count(pool, panel, options, CALLS * most_rounds(options))
-
-
-counted = pairings.counted
-fit = pairings.fit
 
 
 def most_rounds(options: Options) -> int:
@@ -167,7 +153,14 @@ def _defence(pairing: Pairing, own: int, held: Sequence[Round]) -> Request:
     for number, one in enumerate(held, 1):
         more[f"your argument of round {number}"] = one.arguments[own]
     fields = {"own": own + 1, "other": other + 1}
-    return pairing.request(DEFENCE, Defence, answers=(own, other), more=more, fields=fields)
+    return pairing.request(
+        DEFENCE,
+        Defence,
+        answers=(own, other),
+        more=more,
+        fields=fields,
+        synthesize=lambda seen: Defence(text=seen.argument),
+    )
 
 
 def _verdicts(
@@ -185,6 +178,35 @@ def _verdicts(
     }
     numbered = {**fields, "round": len(held) + 1}
     return [
-        pairing.request(FEEDBACK, Feedback, more=more, fields=numbered),
-        pairing.request(SCORES, RoundScores, more=more, fields=fields),
+        pairing.request(
+            FEEDBACK,
+            Feedback,
+            more=more,
+            fields=numbered,
+            synthesize=lambda seen: Feedback(text=seen.argument),
+        ),
+        pairing.request(SCORES, RoundScores, more=more, fields=fields, synthesize=_synthesized),
     ]
+
+
+def _synthesized(seen: Seen) -> RoundScores:
+    """The scores of a free judge."""
+    more = round(19 / 4 * seen.lean)
+    points = Points(justification=seen.words, answer_1=10 - more, answer_2=10 + more)
+    return RoundScores.model_validate(dict.fromkeys(RoundScores.model_fields, points))
+
+
+PROTOCOL = Protocol(
+    name="samre",
+    title=pairings.TITLE,
+    rounds=rounds,
+    count=count,
+    response_models=(Defence, Feedback, RoundScores),
+    max_rounds=None,  # two for each round of a debate
+    min_documents=pairings.FEWEST,
+    judgments={"verdicts": VERDICTS},
+    fit=pairings.fit,
+    score=pairings.SCORE,
+    uses=frozenset({"cycles", "prior_sd", "rounds", "both_orders"}),
+    coverage_key=pairings.covered,
+)

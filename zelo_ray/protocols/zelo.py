@@ -13,18 +13,17 @@ from pydantic import BaseModel, ConfigDict, Field
 from zelo_ray.fitting.bradley_terry import Fit, score_votes
 from zelo_ray.fitting.pairs import count_pairs, sample_pairs
 from zelo_ray.options import Options
-from zelo_ray.protocols import Rounds
+from zelo_ray.protocols import Protocol, Rounds, ScoreKind
+from zelo_ray.protocols.judgments import VOTES
 from zelo_ray.protocols.texts import code_for, cut, failure_of, load_prompt, verdict_in
-from zelo_ray.records import Document, Failure, Judge, Pool, Reply, Request, Score, Vote
+from zelo_ray.records import Document, Failure, Judge, Pool, Reply, Request, Vote
 
 PROMPT = "pairwise-1"
-TABLES = {"votes": Vote}
-SCORE = Score
-LEARNS: tuple[str, ...] = ()
-ROUNDS = 1
-MIN_DOCUMENTS = 2
-ALONE = False
-USES = frozenset({"cycles", "prior_sd", "repeats"})
+LOGITS = (
+    "A score is in logits, centred on the query's judged documents: a document one logit above "
+    "another wins 73% of their {}. ± is a standard error. Scores of different queries share no zero"
+)
+"""What a score of Bradley-Terry means, by the judgments that it rests on."""
 
 
 class Preference(BaseModel):
@@ -39,9 +38,6 @@ class Preference(BaseModel):
         allow_inf_nan=False,
         description="-1.0: A more relevant ... 1.0: B more relevant",
     )
-
-
-VERDICTS = (Preference,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +85,6 @@ def count(pool: Pool, panel: Sequence[Judge], options: Options) -> dict[str, int
     return {judge.name: pairs * options.repeats for judge in panel}
 
 
-def counted(row: Vote | Failure) -> str:
-    """Each request for itself."""
-    return row.key
-
-
 def fit(judgments: Sequence[Sequence[Vote]], options: Options, learned: None = None) -> list[Fit]:
     """Bradley-Terry scores, many queries at once."""
     del learned
@@ -118,5 +109,19 @@ def _ballot(
         query=pool.query,
         documents=(first, second),
         repeat=repeat // 2,  # two repeats show the two orders; after them the same prompts return
+        synthesize=lambda seen: Preference(reasoning=seen.words, preference=seen.lean),
     )
     return Ballot(pool.query_id, ids, swapped, request)
+
+
+PROTOCOL = Protocol(
+    name="zelo",
+    rounds=rounds,
+    count=count,
+    response_models=(Preference,),
+    min_documents=2,
+    judgments={"votes": VOTES},
+    fit=fit,
+    score=ScoreKind(unit="logits", explain=lambda _: LOGITS.format("battles")),
+    uses=frozenset({"cycles", "prior_sd", "repeats"}),
+)

@@ -8,7 +8,8 @@ battles gave; a query's grades tell how far its scores are shifted. Two rounds.
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from math import hypot, nan
+from math import hypot, isfinite, nan
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,20 +17,14 @@ import pyarrow.compute as pc
 
 from zelo_ray.fitting import calibration
 from zelo_ray.fitting.bradley_terry import Fit
+from zelo_ray.formats.wording import counted
 from zelo_ray.options import Options
-from zelo_ray.protocols import Rounds, graded, zelo
-from zelo_ray.protocols.graded import Learned
+from zelo_ray.protocols import Protocol, Rounds, ScoreKind, graded, zelo
+from zelo_ray.protocols.graded import Measured
 from zelo_ray.protocols.grading import sheets
+from zelo_ray.protocols.judgments import GRADES, VOTES
+from zelo_ray.protocols.protocol import plain_headline
 from zelo_ray.records import AbsoluteScore, Failure, Grade, Judge, Pool, Score, Vote
-
-TABLES = {"votes": Vote, "grades": Grade}
-SCORE = AbsoluteScore
-LEARNS = ("grades", "scores")
-VERDICTS = (*zelo.VERDICTS, *graded.VERDICTS)
-ROUNDS = 2
-MIN_DOCUMENTS = 2
-ALONE = False
-USES = zelo.USES | {"anchors", "pooling", "grades"}
 
 
 def rounds(pool: Pool, panel: Sequence[Judge], options: Options) -> Rounds:
@@ -64,7 +59,7 @@ def count(pool: Pool, panel: Sequence[Judge], options: Options) -> dict[str, int
     return votes
 
 
-def counted(row: Vote | Grade | Failure) -> str | None:
+def _battle(row: Vote | Grade | Failure) -> str | None:
     """Each battle for itself; grades come on top of them."""
     battle = isinstance(row, Vote) or (isinstance(row, Failure) and len(row.doc_ids) > 1)
     return row.key if battle else None
@@ -83,7 +78,7 @@ def _spread(documents: int, grades: int) -> list[int]:
     return [turn * (documents - 1) // max(1, grades - 1) for turn in range(grades)]
 
 
-def learn(tables: Mapping[str, pa.Table], options: Options) -> Learned:
+def learn(tables: Mapping[str, pa.Table], options: Options) -> Measured:
     """Measure the judges, where a query's scores say all but its shift.
 
     In the fit's terms a query is a unit, and the score of the graded document its offset.
@@ -103,7 +98,7 @@ def learn(tables: Mapping[str, pa.Table], options: Options) -> Learned:
     )
     found = grades.join(scores, ids, join_type="inner", use_threads=False).sort_by("query_id")
     if not len(found):
-        return Learned()
+        return Measured()
     judges = tuple(sorted(pc.unique(found["judge"]).to_pylist()))
     unit = pc.rank(found["query_id"], tiebreaker="dense").to_numpy().astype(np.int64) - 1
     ratings = calibration.Ratings(
@@ -118,12 +113,12 @@ def learn(tables: Mapping[str, pa.Table], options: Options) -> Learned:
     try:
         model = calibration.learn(ratings, graded.family_of(options))
     except ArithmeticError as error:
-        return Learned(judges, notes=(f"no absolute scores: {error}",))
-    return Learned(judges, model, model.raters)
+        return Measured(judges=judges, notes=(f"no absolute scores: {error}",))
+    return Measured(judges=judges, model=model, raters=model.raters)
 
 
 def fit(
-    judgments: Sequence[Sequence[Vote | Grade]], options: Options, learned: Learned | None = None
+    judgments: Sequence[Sequence[Vote | Grade]], options: Options, learned: Measured | None = None
 ) -> list[Fit]:
     """Bradley-Terry scores, and the same moved by what the grades say of each query.
 
@@ -145,7 +140,7 @@ def _absolute(score: Score, shift: float, error: float) -> AbsoluteScore:
 
 
 def _shifts(
-    grades: Sequence[Sequence[Grade]], fits: Sequence[Fit], learned: Learned | None
+    grades: Sequence[Sequence[Grade]], fits: Sequence[Fit], learned: Measured | None
 ) -> list[tuple[float, float]]:
     """How far each query's scores are to be moved, and the standard error; NaN if unknown."""
     model = learned.model if learned else None
@@ -168,3 +163,41 @@ def _shifts(
     )
     posterior = calibration.judge(model, ratings)
     return list(zip(posterior.mean.tolist(), posterior.sd.tolist(), strict=True))
+
+
+def _explained(options: Mapping[str, Any]) -> str:
+    told = counted(options.get("grades", 5), "grade")
+    return (
+        f"{zelo.LOGITS.format('battles')}; absolute scores do: each is the score, shifted by what "
+        f"{told} of each query tell of where it stands"
+    )
+
+
+def _headline(score: AbsoluteScore, documents: int, noun: str) -> str:
+    told = plain_headline(score, documents, noun)
+    if not isfinite(score.absolute_score):
+        return f"{told}; no absolute score: its query has no grades"
+    return f"{told}; absolute {score.absolute_score:+.2f} ± {score.absolute_error:.2f}"
+
+
+PROTOCOL = Protocol(
+    name="zelo+graded",
+    rounds=rounds,
+    count=count,
+    response_models=(*zelo.PROTOCOL.response_models, *graded.PROTOCOL.response_models),
+    max_rounds=2,
+    min_documents=2,
+    judgments={"votes": VOTES, "grades": GRADES},
+    fit=fit,
+    score=ScoreKind(
+        record=AbsoluteScore,
+        unit="logits",
+        shown=("score", "absolute_score"),
+        explain=_explained,
+        headline=_headline,
+    ),
+    uses=zelo.PROTOCOL.uses | {"anchors", "pooling", "grades"},
+    coverage_key=_battle,
+    learn=learn,
+    fits_from=("grades", "scores"),
+)

@@ -3,13 +3,11 @@
 They are for trying things out, for tests, and as a baseline that a paid judge should beat. Each
 scores both documents against the query by the words or letters that they share, and votes for the
 higher score; none understands a paraphrase. How common a word is they know from the `wordfreq`
-package, as a language model does from its training. They answer whatever asks which of two
-documents is better, as `zelo_ray.providers.leaning` says, and as rerankers give the scores
-themselves. A document by itself they grade by how much of the query it covers: the more of its
-words and the rarer these are, whatever is said about them. To argue is beyond them.
+package, as a language model does from its training. A document by itself they grade by how much of
+the query it covers: the more of its words and the rarer these are, whatever is said about them. To
+argue is beyond them. A request says what becomes of what they see (`Request.synthesize`).
 """
 
-import json
 import math
 import re
 from bisect import bisect_right
@@ -18,8 +16,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any
 
-from zelo_ray.providers import PanelError, Provider, Refused, Settings, leaning
-from zelo_ray.records import Answer, Request, Usage
+from zelo_ray.providers import PanelError, Provider, Refused, Settings
+from zelo_ray.records import Answer, Request, Seen, Usage, written
 
 KEY_VARIABLES: tuple[str, ...] = ()
 MODELS = ("bm25", "chargram", "likelihood")
@@ -58,41 +56,44 @@ class Offline:
 
     async def send(self, request: Request) -> Answer:
         """Compare two documents, grade one, or score some."""
-        judge, fields = request.judge.model, request.verdict.model_fields
-        # Not in a thread: the stemmer is not made for several.
-        match [document.content for document in request.documents]:
-            case texts if "scores" in fields:
-                text = json.dumps({"scores": _JUDGES[judge][0](request.query, texts)})
-            case [document] if "grade" in fields:
-                text = json.dumps(_grading(judge, request.query, document))
-            case [first, second] if leaning.compares(request.verdict):
-                text = _comparison(request, first, second)
-            case _:
-                raise Refused("offline judges compare, grade or score documents, and cannot argue")
+        judge, texts = request.judge.model, [document.content for document in request.documents]
+        try:  # not in a thread: the stemmer is not made for several
+            text = written(request, _seen(judge, request.query, texts))
+        except ValueError:
+            raise Refused(
+                "offline judges compare, grade or score documents, and cannot argue"
+            ) from None
         return Answer("ok", text, Usage(), model=judge)
 
     async def aclose(self) -> None:
         """Nothing is held."""
 
 
-def _comparison(request: Request, first: str, second: str) -> str:
-    judge = request.judge.model
+def _seen(judge: str, query: str, texts: Sequence[str]) -> Seen:
+    """What a scorer makes of documents: of one how much it covers, of two which is better."""
     score, slope = _JUDGES[judge]
-    a, b = score(request.query, [first, second])
-    said = f"{judge} scores A {a:.3f} and B {b:.3f}"
-    return leaning.answer(request.verdict, round(math.tanh((b - a) * slope), 4), said)
+    scores = tuple(score(query, texts))
+    match texts:
+        case [document]:
+            return _graded(judge, query, document, scores)
+        case [_, _]:
+            a, b = scores
+            said = f"{judge} scores A {a:.3f} and B {b:.3f}"
+            return Seen(lean=round(math.tanh((b - a) * slope), 4), scores=scores, words=said)
+    return Seen(scores=scores)
 
 
-def _grading(judge: str, query: str, document: str) -> dict[str, Any]:
+def _graded(judge: str, query: str, document: str, scores: tuple[float, ...]) -> Seen:
     share, stems = _SHARES[judge](query, document), set(_stems(document))
     telling = set(_telling(query))
     facets = [(word, stem in stems) for stem, word in _query_words(query) if word in telling]
-    return {
-        "facets_covered": [word for word, covered in facets if covered],
-        "facets_missing": [word for word, covered in facets if not covered],
-        "rationale": f"{judge} finds {share:.0%} of the query covered",
-        "grade": bisect_right(_STEPS, share),
-    }
+    return Seen(
+        grade=bisect_right(_STEPS, share),
+        scores=scores,
+        words=f"{judge} finds {share:.0%} of the query covered",
+        covered=tuple(word for word, covered in facets if covered),
+        missing=tuple(word for word, covered in facets if not covered),
+    )
 
 
 def bm25(query: str, documents: Sequence[str], k1: float = 1.2, b: float = 0.75) -> list[float]:

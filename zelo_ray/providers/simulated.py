@@ -10,9 +10,8 @@ where e is standard logistic, drawn for each request, and z standard normal, dra
 and the same for all simulated judges, since real ones err together. Its preference is the tanh of
 half of that. So with noise 1 and nothing else the second document wins with probability
 1 / (1 + exp(-slope (difference of truths))): the model of Bradley & Terry (1952, Biometrika
-39:324), whose scores then estimate slope times truth. `zelo_ray.providers.leaning` says how a
-preference becomes a winner or points, where a verdict asks for these: a tie is what is seen within
-1/4 logit. An advocate's or a critic's words are a few that say so. A single document it sees as
+39:324), whose scores then estimate slope times truth. How a preference becomes a winner or points
+is said by the request (`Request.synthesize`). A single document it sees as
 
     slope (truth) - severity + shared_noise z + noise e
 
@@ -33,8 +32,19 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from zelo_ray.providers import Fatal, Provider, Refused, Retry, Settings, leaning
-from zelo_ray.records import Answer, Document, Judge, Prose, Request, Status, Usage, first_error
+from zelo_ray.providers import Fatal, Provider, Refused, Retry, Settings
+from zelo_ray.records import (
+    Answer,
+    Document,
+    Judge,
+    Prose,
+    Request,
+    Seen,
+    Status,
+    Usage,
+    first_error,
+    written,
+)
 
 _LARGEST = 1e9
 """Of an option or a truth: far from where products stop being finite."""
@@ -160,13 +170,16 @@ def _tokens(*texts: str) -> int:
 
 
 def _text(request: Request, traits: Traits) -> str:
-    verdict = request.verdict
+    seen = Seen()
     match request.documents:
-        case [document] if "grade" in verdict.model_fields:
-            return json.dumps(_grading(request, traits, _truth(request, document)))
-        case [first, second] if leaning.compares(verdict) or isinstance(verdict, Prose):
-            return _comparison(request, traits, (_truth(request, first), _truth(request, second)))
-    raise Refused("simulated judges compare two documents or grade one, and answer nothing else")
+        case [document]:
+            seen = _graded(request, traits, _truth(request, document))
+        case [first, second]:
+            seen = _compared(request, traits, (_truth(request, first), _truth(request, second)))
+    try:
+        return written(request, seen)
+    except ValueError:
+        raise Refused("simulated judges compare two documents or grade one, and no more") from None
 
 
 def _truth(request: Request, document: Document) -> float:
@@ -178,8 +191,8 @@ def _truth(request: Request, document: Document) -> float:
     raise Refused(f"{who}: document {document.id!r} has no number as {field!r} in its metadata")
 
 
-def _comparison(request: Request, traits: Traits, truths: tuple[float, float]) -> str:
-    """The answer on a pair, in the order in which it is shown."""
+def _compared(request: Request, traits: Traits, truths: tuple[float, float]) -> Seen:
+    """What it sees of a pair, in the order in which it is shown."""
     first, second = truths
     seen = (
         traits.slope * (second - first)
@@ -188,11 +201,11 @@ def _comparison(request: Request, traits: Traits, truths: tuple[float, float]) -
         + traits.noise * _logistic(random.Random(request.key))
     )
     said = f"A is worth {first:g} and B {second:g}; seen as {seen:+.2f} logits for B"
-    return leaning.answer(request.verdict, math.tanh(seen / 2), said)
+    return Seen(lean=math.tanh(seen / 2), words=said, argument=said)
 
 
-def _grading(request: Request, traits: Traits, truth: float) -> dict[str, Any]:
-    """The verdict on one document."""
+def _graded(request: Request, traits: Traits, truth: float) -> Seen:
+    """What it sees of one document."""
     (document,) = request.documents
     shared = random.Random(json.dumps([request.query, document.content])).gauss(0.0, 1.0)
     seen = (
@@ -201,12 +214,8 @@ def _grading(request: Request, traits: Traits, truth: float) -> dict[str, Any]:
         + traits.shared_noise * shared
         + traits.noise * _logistic(random.Random(request.key))
     )
-    return {
-        "facets_covered": [],
-        "facets_missing": [],
-        "rationale": f"It is worth {truth:g}; seen as {seen:.2f}",
-        "grade": min(max(math.floor(seen + 0.5), 0), 3),
-    }
+    said = f"It is worth {truth:g}; seen as {seen:.2f}"
+    return Seen(grade=min(max(math.floor(seen + 0.5), 0), 3), words=said, argument=said)
 
 
 def _logistic(rng: random.Random) -> float:

@@ -9,16 +9,13 @@ several threads. What it raises is a failure of that query.
 import asyncio
 import inspect
 import json
-import sys
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from importlib import import_module
-from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
 from types import FunctionType
 from typing import Any
 
+from zelo_ray.own import load_own
 from zelo_ray.providers import Fatal, PanelError, Provider, Settings
 from zelo_ray.records import Answer, Judge, Request
 from zelo_ray.rerankers.answers import answer_of, failed
@@ -169,16 +166,10 @@ def found_at(judge: Judge) -> Any:
     Raises:
         PanelError: it cannot be imported.
     """
-    where, _, name = judge.model.rpartition(":")
-    if (here := str(Path.cwd())) not in sys.path:
-        sys.path.append(here)  # last: a file named queue.py must not stand in for the library's
     try:
-        found = _run(Path(where).expanduser()) if where.endswith(".py") else import_module(where)
-        for part in name.split("."):
-            found = getattr(found, part)
+        return load_own(judge.model)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - an import runs the user's own code
         raise PanelError(f"{judge.model} cannot be imported: {failed(error).reason}") from None
-    return found
 
 
 def versioned(judge: Judge, found: Any, run_id: str) -> Judge:
@@ -195,14 +186,3 @@ def versioned(judge: Judge, found: Any, run_id: str) -> Judge:
     own = str(version) if isinstance(version, str | int | float) else f"run {run_id}"
     options = {**judge.options, "version": own}
     return Judge(judge.provider, judge.model, options=options)
-
-
-def _run(path: Path) -> Any:
-    """A file as a module of its own."""
-    spec = spec_from_file_location(f"reranker_{path.stem}", path)
-    if spec is None or spec.loader is None:
-        raise ImportError(f"{path} is no Python file")
-    found = module_from_spec(spec)
-    sys.modules[spec.name] = found  # where dataclasses and pickle look for it
-    spec.loader.exec_module(found)
-    return found

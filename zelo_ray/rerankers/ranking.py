@@ -8,8 +8,7 @@ import pyarrow as pa
 
 from zelo_ray.formats.pools import Line
 from zelo_ray.options import Options
-from zelo_ray.protocols import Replies, advance
-from zelo_ray.protocols import module as protocol_module
+from zelo_ray.protocols import Replies, advance, find
 from zelo_ray.records import Failure, Pool, Ranked
 from zelo_ray.rerankers import Arm
 
@@ -63,7 +62,7 @@ def _rank(pool: Pool, arm: Arm, options: Options, ledger: Replies, lost: str) ->
     if arm.judge is None:
         scores = [float(-position) for position in range(len(documents))]
         return _row([document.id for document in documents], scores)
-    rounds = protocol_module(arm.protocol).rounds(pool, (arm.judge,), options)
+    rounds = find(arm.protocol).rounds(pool, (arm.judge,), options)
     step = advance(rounds, ledger, {arm.judge.name: lost} if lost else {})
     failure: Failure
     for failure in step.failures:

@@ -12,8 +12,7 @@ from zelo_ray.engine.bookkeeping import money
 from zelo_ray.engine.ledger import Ledger, read_rows
 from zelo_ray.formats.pools import Limits, read_lines
 from zelo_ray.options import Options
-from zelo_ray.protocols import Replies, advance
-from zelo_ray.protocols import module as protocol_module
+from zelo_ray.protocols import Replies, advance, load
 from zelo_ray.records import Judge, Pool, Reply
 
 Lying = tuple[float, Sequence[str]]
@@ -76,7 +75,7 @@ def requests_of(
     What is not there counts as failed here, so that also what a run asked is found that was cut
     off, and went on without some of its judges. It takes as long as the replies are many.
     """
-    protocol = protocol_module(options.protocol)
+    protocol = load(options.protocol)
     absent = {judge.name: "not there" for judge in panel}
     for pool in pools:
         noting = _Noting(replies)

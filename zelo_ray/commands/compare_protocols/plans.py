@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from zelo_ray.options import OptionError, Options, TrialsOptions
-from zelo_ray.protocols import PROTOCOLS, refuse_unknown, unused
+from zelo_ray.protocols import PROTOCOLS, load, unused
 
 _NOT_ALONE = "zelo+graded"
 """Its scores are those of zelo."""
@@ -23,7 +23,7 @@ def plans(options: TrialsOptions, pools: tuple[str, ...]) -> dict[str, Options]:
     """
     names = options.protocols or tuple(name for name in PROTOCOLS if name != _NOT_ALONE)
     for name in names:
-        refuse_unknown(name)
+        load(name)
         if names.count(name) > 1:
             raise OptionError(f"--protocols: {name} is named twice")
     given = options.model_fields_set & Options.model_fields.keys() - _OWN

@@ -17,8 +17,7 @@ from zelo_ray.engine.budget import Till
 from zelo_ray.engine.gate import Estimates, Purse
 from zelo_ray.engine.ledger import Ledger, LedgerError, read_rows
 from zelo_ray.options import Limit, Options
-from zelo_ray.protocols import Progress
-from zelo_ray.protocols import module as protocol_module
+from zelo_ray.protocols import Progress, find
 from zelo_ray.providers import Batches, Fatal, PanelError, Settings, find_key
 from zelo_ray.providers import module as provider_module
 from zelo_ray.records import Judge, Pool
@@ -82,7 +81,7 @@ class Batcher:
     ) -> None:
         self._options, self._panel, self._ledger = options, panel, ledger
         self._absent = absent or {}
-        self._protocol = protocol_module(options.protocol)
+        self._protocol = find(options.protocol)
         lines = [_line(judge, options, environ) for judge in judges]
         books = Books(ledger, run_id, options.prices)
         # When this comes back from the dead, it is the same spender, who has spent what it had.

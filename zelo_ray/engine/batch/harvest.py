@@ -10,7 +10,7 @@ from zelo_ray.engine.batch.state import Line, Station
 from zelo_ray.engine.bookkeeping import checked, excess, name_of
 from zelo_ray.engine.budget import NOTHING
 from zelo_ray.engine.ledger import Ledger, LedgerError
-from zelo_ray.protocols import PROTOCOLS, RANKERS, Module, module
+from zelo_ray.protocols import PROTOCOLS, RANKERS, Ranker, find
 from zelo_ray.providers import Batch, Fatal, Outcome, Refused, Retry
 from zelo_ray.records import Answer, Usage
 
@@ -23,10 +23,10 @@ _BARREN = 3  # batches of a judge in a row that brought nothing: a fourth will n
 class Harvester:
     """Watches the open batches of all judges."""
 
-    def __init__(self, station: Station, ledger: Ledger, protocol: Module) -> None:
+    def __init__(self, station: Station, ledger: Ledger, protocol: Ranker) -> None:
         self._station, self._ledger = station, ledger
-        modules = [module(name) for name in {**RANKERS, **PROTOCOLS}] + [protocol]  # it may adopt
-        self._verdicts = {verdict.__name__: verdict for m in modules for verdict in m.VERDICTS}
+        known = [find(name) for name in {**RANKERS, **PROTOCOLS}] + [protocol]  # it may adopt
+        self._verdicts = {each.__name__: each for one in known for each in one.response_models}
         self._spent: dict[str, float] = defaultdict(float)
         self._prompts: dict[str, list[int]] = defaultdict(list)
 

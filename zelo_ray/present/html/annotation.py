@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from zelo_ray.present.html import contests, judges, queries, raters, scores, verdicts
-from zelo_ray.present.html.judged import JUDGMENTS, Annotation
+from zelo_ray.present.html.judged import Annotation
 from zelo_ray.present.html.page import Page, plural
 from zelo_ray.present.html.source import Source
 from zelo_ray.present.html.stacks import GRADES
 from zelo_ray.present.html.tournaments import ended, stayed
-from zelo_ray.records import TIE
+from zelo_ray.records import TIE, Contest, Verdict
 
 SECTIONS = (
     contests.winners_section,
@@ -28,27 +28,7 @@ SECTIONS = (
     queries.queries_section,
 )
 
-_LOGITS = (
-    "A score is in logits, centred on the query's judged documents: a document one logit "
-    "above another wins 73% of their {}. ± is a standard error. Scores of different "
-    "queries share no zero"
-)
-_TITLES = {"contests": "Best answers to", "verdicts": "Verdicts on the answers to"}
-_SETTINGS = {
-    "battles": ("cycles", "seed"),
-    "both": ("cycles", "seed"),
-    "grades": ("pooling", "seed"),
-    "contests": ("order", "decide", "seed"),
-    "verdicts": ("cycles", "rounds", "seed"),
-}
-"""The options that a page names."""
-_POOLED = {
-    "thurstone": "the mean of what a document's grade may be, given what the judges said and how "
-    "each of them grades; ± is its standard deviation",
-    "median": "the median of the judges' grades",
-    "majority": "the grade that most judges gave",
-}
-_POOLED["beta"] = _POOLED["thurstone"]
+_LONGEST = 40  # characters of an option that is named
 
 
 def annotation_page(source: Source, run: Mapping[str, Any]) -> Page:
@@ -56,12 +36,12 @@ def annotation_page(source: Source, run: Mapping[str, Any]) -> Page:
     summary, options, annotation = run["summary"], run["options"], Annotation(source, run)
     spent = f"${summary['dollars_in_all']:,.4f}" + (" + ?" if summary["unpriced"] else "")
     split = annotation.ambiguous.num_rows
-    noun = JUDGMENTS.get(annotation.kind, "judgment")
+    protocol, noun = annotation.protocol, annotation.protocol.noun
     tiles = [
         ("queries", f"{summary['queries']:,}"),
         ("documents scored", f"{summary['scored']:,}"),
         (f"{noun}s", f"{summary['judgments']:,}"),
-        *([("split documents", f"{split:,}")] if annotation.kind == "grades" else []),
+        *([("split documents", f"{split:,}")] if annotation.graded else []),
         ("failed requests", f"{summary['failures']:,}"),
         ("spent in all", spent),
     ]
@@ -74,13 +54,12 @@ def annotation_page(source: Source, run: Mapping[str, Any]) -> Page:
         f"{plural(len(summary['unscored']), 'query', 'queries')} without scores. "
         f"Spent in all: ${summary['dollars_in_all']:,.4f}{unpriced}."
     )
-    made = f"Run {run['run_id']}, protocol {options['protocol']}"
-    which = [*_SETTINGS[annotation.kind], *(["repeats"] if options.get("repeats", 1) > 1 else [])]
-    parts = [f"{name} {options[name]}" for name in which if options.get(name) is not None]
-    parts += ["both orders"] if options.get("both_orders") else []
+    made = f"Run {run['run_id']}, protocol {protocol.name}"
+    told = {name: options.get(name) for name in (*sorted(protocol.uses), "seed")}
+    parts = [f"{name} {each}" for name, each in told.items() if _is_word(each)]
+    parts += [name.replace("_", " ") for name, each in told.items() if each is True]
     return Page(
-        title=f"{_TITLES.get(annotation.kind, 'Relevance scores of')} "
-        f"{plural(summary['queries'], 'query', 'queries')}",
+        title=f"{protocol.title} {plural(summary['queries'], 'query', 'queries')}",
         tiles=tiles,
         lead=[said for said in (done, _outcome(annotation), _reading(annotation)) if said],
         notes=(", ".join((made, *parts)) + ".",),
@@ -90,11 +69,11 @@ def annotation_page(source: Source, run: Mapping[str, Any]) -> Page:
 
 def _outcome(annotation: Annotation) -> str:
     """What the judgments come to, in a sentence."""
-    if annotation.kind == "contests":
+    if annotation.gives(Contest):
         return _won(annotation)
-    if annotation.kind == "verdicts":
+    if annotation.gives(Verdict):
         return _decided(annotation)
-    if annotation.kind != "grades" or not len(annotation.scores.query_ids):
+    if not annotation.graded or not len(annotation.scores.query_ids):
         return ""
     counts = annotation.scores.counts()
     shares = counts.sum(axis=0) / counts.sum()
@@ -132,26 +111,11 @@ def _decided(annotation: Annotation) -> str:
 
 def _reading(annotation: Annotation) -> str:
     """What a score is."""
-    options = annotation.run["options"]
-    if annotation.kind == "battles":
-        return f"{_LOGITS.format('battles')}."
-    if annotation.kind == "contests":
-        return (
-            f"{_LOGITS.format('contests')}. Who was king at the end is no matter of scores, and "
-            "need not have the highest: winners.parquet tells."
-        )
-    if annotation.kind == "verdicts":
-        return (
-            f"{_LOGITS.format('verdicts')}. They rest on who won which pair; what a judge scored "
-            "stands in verdicts.parquet."
-        )
-    if annotation.kind == "both":
-        return (
-            f"{_LOGITS.format('battles')}; absolute scores do: each is the score, shifted by what "
-            f"{plural(options.get('grades', 5), 'grade')} of each query tell of where it stands."
-        )
-    return (
-        "Grades are 0 irrelevant, 1 marginal (on topic, does not answer), 2 relevant (answers in "
-        "part), 3 highly relevant (answers fully). A score is on that scale, the same for all "
-        f"queries: {_POOLED.get(options.get('pooling', ''), _POOLED['thurstone'])}."
-    )
+    explain = annotation.protocol.score.explain
+    return f"{explain(annotation.run['options'])}." if explain else ""
+
+
+def _is_word(value: object) -> bool:
+    """Whether an option can be named in a line."""
+    plain = isinstance(value, int | float) and not isinstance(value, bool)
+    return plain or (isinstance(value, str) and len(value) <= _LONGEST and "\n" not in value)

@@ -1,6 +1,6 @@
 """What a query holds when a person opens it: packed for the page, as far as there is room."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -8,30 +8,20 @@ import numpy as np
 import pyarrow as pa
 
 from zelo_ray.formats.pools import InputError, Limits, parse_line
-from zelo_ray.formats.tables import schema_of
-from zelo_ray.present.html import as_votes
 from zelo_ray.present.html.page import packed, short
 from zelo_ray.present.html.source import starts
-from zelo_ray.records import Contest, Grade, Verdict, Vote
+from zelo_ray.protocols import Judgments
+from zelo_ray.records import Grade
 
 QUERIES = 1000
 """How many queries a page lists, so that it stays light to open."""
 BYTES = 13_000_000
 """Room for what the queries hold; with Plotly's 5 MB a page stays well under 20 MB."""
-COLUMNS = {
-    "votes": schema_of(Vote).names,
-    "grades": schema_of(Grade).names,
-    "contests": schema_of(Contest).names,
-    "verdicts": schema_of(Verdict).names,
-}
-"""By the name of a table of judgments, the columns that `pack` reads."""
-
 _QUERY = 400
 _ID = 200
 _TEXT = 600  # characters of one document
 _TEXTS = 6_000  # and of all of a query
-_REASONING = 4_000
-_DEBATE = 16_000
+_WORDS = 16_000  # characters of what a judge said: a debate takes many
 _RATIONALE = 1_000
 _FACETS, _FACET = 12, 120  # how many facets, and characters of one
 
@@ -60,12 +50,12 @@ def entries(lines: Iterable[bytes]) -> list[Entry]:
     return found
 
 
-def pack(listed: list[Entry], judgments: Mapping[str, Iterable[pa.Table]]) -> int:
+def pack(listed: list[Entry], judgments: Iterable[tuple[Judgments, Iterable[pa.Table]]]) -> int:
     """Pack documents, and then judgments in order, until the room is used up.
 
     Args:
         listed: the queries, in order.
-        judgments: chunks of tables of `COLUMNS`, in the order in which they are packed.
+        judgments: each kind, and its table in chunks, in the order in which they are packed.
 
     Returns:
         how many queries have room for their documents; the others hold nothing.
@@ -78,15 +68,16 @@ def pack(listed: list[Entry], judgments: Mapping[str, Iterable[pa.Table]]) -> in
             entry.packed.clear()
             return place
     by_id = {entry.query_id: entry for entry in listed}
-    for kind, chunks in judgments.items():
-        name, told = _PACKED[kind]
+    for kind, chunks in judgments:
         for query_id, table in by_query(chunks):
             if query_id in by_id:
-                blob = packed(told(by_id[query_id], table))
+                entry = by_id[query_id]
+                name, told = _told(entry, kind, table)
+                blob = packed(told)
                 room -= len(blob)
                 if room < 0:
                     return len(listed)
-                by_id[query_id].packed[name] = blob
+                entry.packed[name] = blob
     return len(listed)
 
 
@@ -122,36 +113,46 @@ def _plain(value: float) -> float | None:
     return round(value, 4) if np.isfinite(value) else None
 
 
-def _votes(entry: Entry, table: pa.Table) -> dict[str, Any]:
-    return _compared(entry, table.to_pylist())
+def _told(entry: Entry, kind: Judgments, table: pa.Table) -> tuple[str, dict[str, Any]]:
+    """What the page knows judgments of a query as, and how they are packed."""
+    if kind.record is Grade:
+        return "grades", _grades(entry, table)
+    rows = [kind.record(**row) for row in table.to_pylist()]
+    if kind.as_votes and "votes" not in entry.packed:
+        return "votes", _votes(entry, kind, kind.as_votes(table), rows)
+    return "said", _said(entry, kind, rows)
 
 
-def _contests(entry: Entry, table: pa.Table) -> dict[str, Any]:
-    return _compared(entry, (as_votes.contest(Contest(**row)) for row in table.to_pylist()))
-
-
-def _verdicts(entry: Entry, table: pa.Table) -> dict[str, Any]:
-    found = (as_votes.verdict(Verdict(**row)) for row in table.to_pylist())
-    return _compared(entry, found, _DEBATE)
-
-
-def _compared(
-    entry: Entry, rows: Iterable[Mapping[str, Any]], room: int = _REASONING
-) -> dict[str, Any]:
+def _votes(entry: Entry, kind: Judgments, votes: pa.Table, rows: Sequence[Any]) -> dict[str, Any]:
     place = {doc_id: i for i, (doc_id, _) in enumerate(entry.documents)}
     judges: dict[str, int] = {}
-    votes = [
+    found = [
         (
             *(place[vote["doc_id_a"]], place[vote["doc_id_b"]]),
             judges.setdefault(vote["judge"], len(judges)),
             round(vote["preference"], 4),
             int(vote["swapped"]),
-            short(vote["reasoning"], room),
+            short(kind.told(row), _WORDS),
         )
-        for vote in rows
+        for vote, row in zip(votes.to_pylist(), rows, strict=True)
         if vote["doc_id_a"] in place and vote["doc_id_b"] in place
     ]
-    return {"judges": list(judges), "votes": votes}
+    return {"judges": list(judges), "votes": found}
+
+
+def _said(entry: Entry, kind: Judgments, rows: Sequence[Any]) -> dict[str, Any]:
+    """Judgments of which no more is known than their words."""
+    place = {doc_id: i for i, (doc_id, _) in enumerate(entry.documents)}
+    judges: dict[str, int] = {}
+    found = [
+        (
+            [place[doc_id] for doc_id in kind.about(row) if doc_id in place],
+            judges.setdefault(row.judge, len(judges)),
+            short(kind.told(row), _WORDS),
+        )
+        for row in rows
+    ]
+    return {"judges": list(judges), "noun": kind.noun, "said": found}
 
 
 def _grades(entry: Entry, table: pa.Table) -> dict[str, Any]:
@@ -170,12 +171,3 @@ def _grades(entry: Entry, table: pa.Table) -> dict[str, Any]:
         if grade["doc_id"] in place
     ]
     return {"judges": list(judges), "grades": grades}
-
-
-_PACKED: Mapping[str, tuple[str, Callable[[Entry, pa.Table], dict[str, Any]]]] = {
-    "votes": ("votes", _votes),
-    "grades": ("grades", _grades),
-    "contests": ("votes", _contests),
-    "verdicts": ("votes", _verdicts),
-}
-"""By the name of a table, what the page knows its rows as, and how they are packed."""

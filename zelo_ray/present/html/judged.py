@@ -1,35 +1,21 @@
 """What an annotation run left: each of its files read once, when a section first asks for it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from zelo_ray.present.html import as_votes, debates, details, gradings, panel, tournaments
+from zelo_ray.formats.tables import schema_of
+from zelo_ray.present.html import debates, details, gradings, panel, tournaments
 from zelo_ray.present.html.page import Link, short
 from zelo_ray.present.html.source import Source, starts
+from zelo_ray.protocols import Judgments, Protocol, of_record
+from zelo_ray.records import Contest, Grade, GradedScore, Verdict
 
-Kind = Literal["battles", "grades", "both", "contests", "verdicts"]
-
-JUDGMENTS = {"contests": "contest", "verdicts": "verdict"}
-"""What one row of these tables is called; of others a judgment."""
-
-_TABLES: Mapping[Kind, list[str]] = {
-    "battles": ["votes"],
-    "grades": ["grades"],
-    "both": ["grades", "votes"],
-    "contests": ["contests"],
-    "verdicts": ["verdicts"],
-}
-_VOTES: Mapping[str, tuple[Sequence[str], Callable[[pa.Table], pa.Table]]] = {
-    "votes": (panel.COLUMNS, lambda votes: votes),
-    "contests": (as_votes.CONTESTS, as_votes.contests),
-    "verdicts": (as_votes.VERDICTS, as_votes.verdicts),
-}
-"""What tells which document of a pair a judge prefers: its columns, and how to read them."""
 _NUMBERS = ("score", "std_error", "grade", "disagreement", "absolute_score", "absolute_error")
 
 
@@ -74,26 +60,33 @@ class Annotation:
         self.source, self.run = source, run
 
     @cached_property
-    def kind(self) -> Kind:
-        """What the scores are made of; ``both``: battles, put on one scale by grades."""
-        columns = self.source.columns("scores")
-        if "crowned" in columns:
-            return "contests"
-        if self.source.has("verdicts.parquet"):
-            return "verdicts"
-        if "absolute_score" in columns:
-            return "both"
-        return "grades" if "grade" in columns else "battles"
+    def protocol(self) -> Protocol:
+        """What tells what the judgments and scores are."""
+        return of_record(self.run)
 
     @cached_property
-    def kinds(self) -> list[str]:
-        """The kinds of judgments that the scores are made of, as far as their files are there."""
-        return [kind for kind in _TABLES[self.kind] if self.source.has(f"{kind}.parquet")]
+    def kinds(self) -> dict[str, Judgments]:
+        """By table, the kinds of judgments whose files are there; those on one document first."""
+        there = {
+            name: kind
+            for name, kind in self.protocol.counted.items()
+            if self.source.has(f"{name}.parquet")
+        }
+        return dict(sorted(there.items(), key=lambda item: len(item[1].documents)))
+
+    def gives(self, *records: type) -> bool:
+        """Whether some of the judgments are of one of these kinds."""
+        return any(kind.record in records for kind in self.kinds.values())
+
+    @cached_property
+    def graded(self) -> bool:
+        """Whether scores are grades of a panel."""
+        return self.protocol.score.record is GradedScore
 
     @cached_property
     def unit(self) -> str:
         """What scores are in."""
-        return "grades" if self.kind == "grades" else "logits"
+        return self.protocol.score.unit
 
     @cached_property
     def listed(self) -> list[details.Entry]:
@@ -146,16 +139,17 @@ class Annotation:
     @cached_property
     def panel(self) -> panel.Panel:
         """The judges' words on pairs, summed up."""
-        for kind in self.kinds:
-            if kind in _VOTES:
-                columns, read = _VOTES[kind]
-                return panel.panel_of(map(read, self.source.chunks(kind, columns)))
+        for name, kind in self.kinds.items():
+            if kind.as_votes:
+                columns = kind.columns or schema_of(kind.record).names
+                return panel.panel_of(map(kind.as_votes, self.source.chunks(name, columns)))
         return panel.Panel()
 
     @cached_property
     def tournaments(self) -> list[tournaments.Tournament]:
         """What contests came to."""
-        if not self.source.has("contests.parquet", "winners.parquet", "failures.parquet"):
+        there = self.source.has("contests.parquet", "winners.parquet", "failures.parquet")
+        if not (there and self.gives(Contest)):
             return []
         options = self.run["options"]
         return tournaments.tournaments_of(
@@ -167,22 +161,30 @@ class Annotation:
     @cached_property
     def debates(self) -> debates.Debates:
         """What judges decided, summed up."""
-        if "verdicts" not in self.kinds:
+        if not self.gives(Verdict):
             return debates.Debates()
         return debates.debates_of(self.source.out)
 
     @cached_property
     def gradings(self) -> gradings.Gradings:
         """The judges' grades, summed up."""
-        if "grades" not in self.kinds:
+        if not self.gives(Grade):
             return gradings.Gradings()
         return gradings.gradings_of(self.source.chunks("grades", gradings.COLUMNS))
 
     def learned(self, name: str) -> list[dict[str, Any]]:
         """A table of what all grades say, whole; nothing where scores take no grades."""
-        present = self.kind in ("grades", "both") and self.source.has(f"{name}.parquet")
+        present = self.protocol.fits_from and self.source.has(f"{name}.parquet")
         rows: list[dict[str, Any]] = self.source.table(name).to_pylist() if present else []
         return rows
+
+    def rows_by_judge(self, name: str) -> dict[str, int]:
+        """How many rows of a table each judge has."""
+        counts = Counter[str]()
+        for chunk in self.source.chunks(name, ("query_id", "judge")):
+            for row in chunk["judge"].value_counts().to_pylist():
+                counts[row["values"]] += row["counts"]
+        return dict(counts)
 
     def link(self, query_id: str) -> str | Link:
         """A query's id, which leads to it if the page lists it."""

@@ -19,10 +19,7 @@ def judges_section(annotation: Annotation) -> Section:
     asked = annotation.run["judges"]
     given: dict[str, Mapping[str, int]] = {}
     for kind in reversed(annotation.kinds):
-        given[kind] = annotation.panel.votes
-        if kind == "grades":
-            counts = annotation.gradings.counts
-            given[kind] = {name: int(each.sum()) for name, each in counts.items()}
+        given[kind] = annotation.rows_by_judge(kind)
     judging = (name for counts in given.values() for name in counts)
     names = list(dict.fromkeys([*asked, *judging, *failed]))
     columns = ["judge", *given, *statuses]

@@ -90,7 +90,7 @@ class Table:
 class Queries:
     """The queries, whose documents and judgments are unpacked in the browser when opened.
 
-    ``unit`` is what scores are in: ``logits``, or ``grades``.
+    ``unit`` is what scores are in; ``scale`` is their lowest and highest, if they have ends.
     """
 
     form: ClassVar[str] = "queries"
@@ -98,6 +98,7 @@ class Queries:
     caption: str
     elsewhere: str
     unit: str = "logits"
+    scale: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)

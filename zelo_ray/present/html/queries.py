@@ -7,11 +7,13 @@ from math import nan
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from zelo_ray.formats.tables import schema_of
 from zelo_ray.present.html import details, gradings
 from zelo_ray.present.html.judged import Annotation
 from zelo_ray.present.html.page import Cells, Queries, Section, Table, Text, number, plural, short
 from zelo_ray.present.html.source import bare
 from zelo_ray.present.html.tournaments import ended
+from zelo_ray.records import Contest, Grade, Verdict
 
 _ROWS = 200
 """How many rows a table of failures or unscored queries shows."""
@@ -19,8 +21,6 @@ _LEAST = 10
 """How many of the least certain queries are named."""
 _OPEN, _JUDGES = 20, 8
 """How many split documents are shown at once, and judges have a column of their own."""
-_NAMES = {"votes": "comparisons"}
-"""What the judgments of a file are called, if not as the file."""
 _ANSWERS = " What a judge saw as A and B it calls Answer 1 and Answer 2."
 
 
@@ -30,7 +30,7 @@ def uncertain_section(annotation: Annotation) -> Section | None:
         return None
     errors, differ = (annotation.scores.means(name) for name in ("std_error", "disagreement"))
     agreement = annotation.panel.by_query
-    error = "standard deviation" if annotation.unit == "grades" else "standard error"
+    error = "standard deviation" if annotation.graded else "standard error"
     told = {
         f"mean {error}": (errors, ".2f", f"The largest {error}s.", -1),
         "judges differ by": (differ, ".2f", "The judges most at odds, in grades.", -1),
@@ -99,7 +99,7 @@ def _given(
 ) -> dict[tuple[str, str], dict[str, list[int]]]:
     """What each judge said of some documents."""
     found: dict[tuple[str, str], dict[str, list[int]]] = {}
-    if "grades" not in annotation.kinds:
+    if not annotation.gives(Grade):
         return found
     query_ids = pa.array(sorted({query_id for query_id, _ in items}))
     for chunk in annotation.source.chunks("grades", gradings.COLUMNS):
@@ -142,7 +142,9 @@ def queries_section(annotation: Annotation) -> Section:
     """Every query with its documents, and their judgments at a click."""
     source, notes, kings = annotation.source, _notes(annotation), _kings(annotation)
     kinds = annotation.kinds
-    chunks = {kind: source.chunks(kind, details.COLUMNS[kind]) for kind in kinds}
+    chunks = [
+        (kind, source.chunks(name, schema_of(kind.record).names)) for name, kind in kinds.items()
+    ]
     listed = annotation.listed[: details.pack(annotation.listed, chunks)]
     items = [
         {
@@ -156,11 +158,11 @@ def queries_section(annotation: Annotation) -> Section:
     ]
     in_all = annotation.run["summary"]["queries"]
     carried = sum(len(entry.packed) > len(kinds) for entry in listed) if kinds else 0
-    what = " and ".join(_NAMES.get(kind, kind) for kind in kinds)
+    what = " and ".join(f"{kind.noun}s" for kind in kinds.values())
     caption = "Open a query to see its documents by rank."
     if carried:
         caption += f" A click on a document shows its {what}, with each judge's words."
-        caption += _ANSWERS if annotation.kind in ("contests", "verdicts") else ""
+        caption += _ANSWERS if annotation.gives(Contest, Verdict) else ""
     if in_all > len(listed):
         caption += (
             f" The first {len(listed):,} of {in_all:,} queries; all of them are in scores.parquet "
@@ -174,7 +176,7 @@ def queries_section(annotation: Annotation) -> Section:
         f"They are in {files}; zelo-ray explain {bare(source.shown)} --query … --doc … shows a "
         "document's."
     )
-    part = Queries(items, caption, elsewhere, annotation.unit)
+    part = Queries(items, caption, elsewhere, annotation.unit, annotation.protocol.score.scale)
     return Section("queries", "Queries", (part,))
 
 
@@ -200,7 +202,7 @@ def _notes(
     """What is said of a query beside its text: values by query, and how one is said."""
     scores = annotation.scores
     found: list[tuple[Mapping[str, float], Callable[[float], str]]] = []
-    if annotation.kind == "grades":
+    if annotation.graded:
         found.append((scores.means("score"), "mean {:.2f}".format))
     found.append((scores.means("std_error"), "± {:.2f}".format))
     found.append((scores.means("disagreement"), "judges differ by {:.2f}".format))

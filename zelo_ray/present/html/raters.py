@@ -109,7 +109,7 @@ def grades_section(annotation: Annotation) -> Section | None:
     if not names:
         return None
     bars = {name: counts[name] for name in names}
-    if annotation.kind == "grades" and len(annotation.scores.query_ids):
+    if annotation.graded and len(annotation.scores.query_ids):
         bars = {_PANEL: annotation.scores.counts().sum(axis=0), **bars}
     figure = stacks.rows(list(bars), np.stack(list(bars.values())))
     charts = [

@@ -6,6 +6,7 @@ from zelo_ray.present.html import stacks
 from zelo_ray.present.html.figures import histogram, intervals
 from zelo_ray.present.html.judged import Annotation
 from zelo_ray.present.html.page import Cells, Chart, Section, Table, interval, number, plural, short
+from zelo_ray.records import Contest, Verdict, Vote
 
 _QUERIES = 1000
 """How many queries have a column of their own."""
@@ -13,10 +14,25 @@ _QUERIES = 1000
 
 def scores_section(annotation: Annotation) -> Section | None:
     """How scores and their errors are distributed; of two or three answers that tells nothing."""
-    if not len(annotation.scores.query_ids) or annotation.kind in ("contests", "verdicts"):
+    if not len(annotation.scores.query_ids) or annotation.gives(Contest, Verdict):
         return None
-    charts = _of_grades(annotation) if annotation.kind == "grades" else _of_battles(annotation)
-    return Section("scores", "Scores", charts)
+    make = _of_grades if annotation.graded else _of_battles if annotation.gives(Vote) else _plain
+    return Section("scores", "Scores", make(annotation))
+
+
+def _plain(annotation: Annotation) -> list[Chart]:
+    """Scores of which no more is known than what they are in."""
+    unit, scores = annotation.unit, annotation.scores
+    charts = [
+        Chart(
+            {"": histogram(scores.known("score"), f"score, in {unit}", "documents")},
+            "How many documents have which score.",
+        )
+    ]
+    if len(errors := scores.known("std_error")):
+        figure = histogram(errors, f"standard error, in {unit}", "documents")
+        charts.append(Chart({"": figure}, "How sure the scores are."))
+    return charts
 
 
 def _of_battles(annotation: Annotation) -> list[Chart]:

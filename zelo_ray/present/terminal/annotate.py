@@ -11,12 +11,11 @@ from zelo_ray.formats.wording import counted, printable
 from zelo_ray.options import Options
 from zelo_ray.present.html import tournaments
 from zelo_ray.present.html.debates import debates_of
-from zelo_ray.present.html.judged import JUDGMENTS
 from zelo_ray.present.html.raters import wilson
 from zelo_ray.present.html.wins import Wins, win_shares
 from zelo_ray.present.terminal.display import dollars, duration
-from zelo_ray.protocols import module
-from zelo_ray.records import Rater, Share, Side
+from zelo_ray.protocols import load
+from zelo_ray.records import Contest, Rater, Share, Side, Verdict
 
 _RATERS = 12
 _WINNERS = 10
@@ -29,8 +28,9 @@ def closing(summary: Summary, options: Options) -> Iterator[str]:
 
 
 def _closing(summary: Summary, options: Options) -> Iterator[str]:
-    tables = tuple(module(options.protocol).TABLES)
-    judgments = counted(summary.judgments, JUDGMENTS.get(tables[0], "judgment"))
+    protocol = load(options.protocol)
+    records = {each.record for each in protocol.counted.values()}
+    judgments = counted(summary.judgments, protocol.noun)
     took, spent = sum(summary.seconds.values()), dollars(summary.dollars, summary.unpriced)
     sweeps = f", {summary.sweeps:,} sweeps over the input" if summary.sweeps > 1 else ""
     queries = counted(summary.queries, "query", "queries")
@@ -39,17 +39,16 @@ def _closing(summary: Summary, options: Options) -> Iterator[str]:
         f"{duration(took)}{sweeps}, {spent}"
     )
     if summary.std_error is not None:
-        unit = "grades" if options.protocol == "graded" else "logits"
-        yield f"standard error {summary.std_error:.2f} {unit} on average"
+        yield f"standard error {summary.std_error:.2f} {protocol.score.unit} on average"
     if summary.ambiguous:
         yield (
             f"{counted(summary.ambiguous, 'document')} on which the judges are split: ambiguous in "
             "scores.parquet (to leave them out: zelo-ray convert qrels "
             f"{summary.out} --grades --without-ambiguous --out FILE)"
         )
-    if "contests" in tables:
+    if Contest in records:
         yield from _tournaments(options)
-    if "verdicts" in tables:
+    if Verdict in records:
         yield from _verdicts(options)
     yield from summary.notes
     yield from _raters(summary.raters)

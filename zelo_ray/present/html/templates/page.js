@@ -128,10 +128,10 @@
     const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
     return JSON.parse(await new Response(stream).text());
   };
-  const bar = (value, reach, unit) => {
-    if (unit === "grades") {
+  const bar = (value, reach, scale) => {
+    if (scale) {
       const inner = el("i");
-      inner.style.cssText = `left: 0; width: ${((100 * value) / reach).toFixed(1)}%; background: var(--won)`;
+      inner.style.cssText = `left: 0; width: ${((100 * (value - scale[0])) / (scale[1] - scale[0])).toFixed(1)}%; background: var(--won)`;
       return el("div", { className: "bar whole" }, inner);
     }
     const share = (50 * value) / reach;
@@ -172,9 +172,15 @@
     }
     return box;
   };
-  const scored = (doc, unit) => {
+  // What judges said in judgments of which no more is known.
+  const said = (query, doc) => {
+    const box = el("div", { className: "comparisons" });
+    for (const { judge, text } of query.said[doc]) box.append(el("div", { className: "graded" }, query.judges[judge], el("blockquote", {}, text)));
+    return box;
+  };
+  const scored = (doc, scale) => {
     if (doc.score === null) return ["not judged"];
-    const figure = unit === "grades" ? doc.score.toFixed(2) : signed(doc.score);
+    const figure = scale ? doc.score.toFixed(2) : signed(doc.score);
     const told = [`${figure}${doc.error === null ? "" : ` ± ${doc.error.toFixed(2)}`}`];
     if (doc.grade !== undefined) told.unshift(chip(doc.grade), " ");
     if (doc.ambiguous) told.push(el("div", { className: "lost" }, "judges split"));
@@ -183,22 +189,22 @@
   };
 
   const table = (query) => {
-    const reach = query.unit === "grades" ? 3 : Math.max(...query.documents.map((doc) => Math.abs(doc.score ?? 0))) || 1;
+    const reach = Math.max(...query.documents.map((doc) => Math.abs(doc.score ?? 0))) || 1;
     const head = el("tr", {}, ...["rank", "document", "score", "", "text"].map((name) => el("th", {}, name)));
     const body = el("tbody");
     for (const place of query.ranked) {
       const doc = query.documents[place];
-      const [graded, compared] = [query.grades[place].length > 0, query.opponents[place].size > 0];
-      const opens = graded || compared;
-      const title = `show its ${[graded && "grades", compared && "comparisons"].filter(Boolean).join(" and ")}`;
+      const [graded, compared, spoken] = [query.grades[place].length > 0, query.opponents[place].size > 0, query.said[place].length > 0];
+      const opens = graded || compared || spoken;
+      const title = `show its ${[graded && "grades", compared && "comparisons", spoken && `${query.noun}s`].filter(Boolean).join(" and ")}`;
       const id = opens ? el("button", { className: "id", title, ariaExpanded: "false" }, doc.id) : el("div", { className: "id" }, doc.id);
-      const row = el("tr", {}, el("td", {}, doc.rank === null ? "–" : String(doc.rank)), el("td", {}, id), el("td", { className: "n" }, ...scored(doc, query.unit)),
-        el("td", { className: "bars" }, doc.score === null ? null : bar(doc.score, reach, query.unit)), el("td", { className: "words" }, doc.text));
+      const row = el("tr", {}, el("td", {}, doc.rank === null ? "–" : String(doc.rank)), el("td", {}, id), el("td", { className: "n" }, ...scored(doc, query.scale)),
+        el("td", { className: "bars" }, doc.score === null ? null : bar(doc.score, reach, query.scale)), el("td", { className: "words" }, doc.text));
       body.append(row);
       if (!opens) continue;
       let below = null;
       id.addEventListener("click", () => {
-        below = below || el("tr", {}, el("td", { colSpan: 5 }, graded ? grades(query, place) : null, compared ? comparisons(query, place) : null));
+        below = below || el("tr", {}, el("td", { colSpan: 5 }, graded ? grades(query, place) : null, compared ? comparisons(query, place) : null, spoken ? said(query, place) : null));
         const open = !below.isConnected;
         open ? row.after(below) : below.remove();
         id.ariaExpanded = String(open);
@@ -265,7 +271,7 @@
         { type: "scatter", mode: "markers", ...middle, marker: { color: "--dim", size: 9, opacity: 0 }, hovertemplate: "%{text}<extra></extra>" },
         { type: "scatter", mode: scored.length > 30 ? "markers" : "markers+text", x: scored.map(x), y: scored.map(y), text, textposition: "top center", textfont: { size: 10 },
           customdata: told, hovertemplate: "%{customdata}<extra></extra>", marker: { color: "--c0", size: 10 }, cliponaxis: false }],
-      layout: { height: 420, xaxis: { title: { text: "score, in logits" } }, yaxis: { visible: false, range: [-0.1, 1.12] } },
+      layout: { height: 420, xaxis: { title: { text: `score, in ${query.unit}` } }, yaxis: { visible: false, range: [-0.1, 1.12] } },
     };
   };
 
@@ -275,27 +281,32 @@
     return el("figure", { className: "chart" }, el("h3", {}, title), plot, el("figcaption", {}, caption));
   };
   const unfold = async (details) => {
-    const { unit, elsewhere } = details.parentNode.dataset;
+    const { unit, low, high, elsewhere } = details.parentNode.dataset;
+    const scale = high === undefined ? null : [Number(low), Number(high)];
     const held = async (name) => {
       const script = details.querySelector(`script.${name}`);
       return script ? unpack(script) : null;
     };
-    const [rows, votes, graded] = [await held("documents"), await held("votes"), await held("grades")];
+    const [rows, votes, graded, spoken] = [await held("documents"), await held("votes"), await held("grades"), await held("said")];
     const documents = rows.map(([id, text, score, error, rank, votes, more]) => ({ id, text, score, error, rank, votes, ...more }));
-    const judges = [...(graded ? graded.judges : []), ...(votes ? votes.judges : [])];
-    const query = { unit, documents, judges, opponents: documents.map(() => new Map()), grades: documents.map(() => []) };
+    const judges = [...(graded ? graded.judges : []), ...(votes ? votes.judges : []), ...(spoken ? spoken.judges : [])];
+    const query = { unit, scale, noun: spoken ? spoken.noun : "", said: documents.map(() => []), documents, judges, opponents: documents.map(() => new Map()), grades: documents.map(() => []) };
     query.ranked = documents.map((_, i) => i).sort(by((i) => documents[i].rank ?? Infinity));
     if (graded) for (const [doc, judge, grade, covered, missing, rationale] of graded.grades) query.grades[doc].push({ judge, grade, covered, missing, rationale });
+    if (spoken) {
+      const first = judges.length - spoken.judges.length;
+      for (const [docs, judge, text] of spoken.said) for (const doc of docs) query.said[doc].push({ judge: first + judge, text });
+    }
     if (votes) {
-      const first = judges.length - votes.judges.length;
+      const first = graded ? graded.judges.length : 0;
       for (const [a, b, judge, preference, swapped, reasoning] of votes.votes) {
         const vote = { a, b, judge: first + judge, preference, swapped, reasoning };
         for (const [one, other] of [[a, b], [b, a]]) query.opponents[one].set(other, [...(query.opponents[one].get(other) || []), vote]);
       }
     }
     details.append(table(query));
-    if (!votes && !graded) details.append(el("p", { className: "dim" }, elsewhere));
-    if (query.unit === "grades" && query.grades.some((given) => given.length)) {
+    if (!votes && !graded && !spoken) details.append(el("p", { className: "dim" }, elsewhere));
+    if (scale && !votes && query.grades.some((given) => given.length)) {
       details.append(el("div", { className: "pair" },
         pictured("Grades by judge", "Documents by rank, and what each judge gave them. Rows of many colours are documents on which the judges are split.", sheet(query))));
     }

@@ -1,25 +1,19 @@
-"""Contests and verdicts as votes, so that a page counts and shows all of them in one way."""
+"""The kinds of judgments that the protocols here give: how each is told, and what it compares."""
 
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
 
-from zelo_ray.present.html.page import short
-from zelo_ray.records import Contest, Verdict
-
-CONTESTS = ("query_id", "judge", "left_id", "right_id", "winner_id", "swapped")
-"""The columns that `contests` reads."""
-VERDICTS = ("query_id", "doc_id_a", "doc_id_b", "judge", "average_scores", "swapped")
-"""The columns that `verdicts` reads."""
-
-_ID = 200
+from zelo_ray.protocols import course
+from zelo_ray.protocols.protocol import Judgments
+from zelo_ray.records import Contest, Grade, Verdict, Vote, Winner
 
 T = TypeVar("T")
 
 
-def contests(table: pa.Table) -> pa.Table:
+def _contests(table: pa.Table) -> pa.Table:
     """Contests as votes for one of two documents, of which the king is A."""
     left, right, winner = (table[name].to_numpy() for name in ("left_id", "right_id", "winner_id"))
     columns = {
@@ -33,7 +27,7 @@ def contests(table: pa.Table) -> pa.Table:
     return pa.table(columns)
 
 
-def verdicts(table: pa.Table) -> pa.Table:
+def _verdicts(table: pa.Table) -> pa.Table:
     """Verdicts as votes for A or B: each order's own word, where both were asked."""
     means = table["average_scores"].combine_chunks()
     a, b = means.flatten().to_numpy().reshape(-1, 2).T
@@ -41,24 +35,16 @@ def verdicts(table: pa.Table) -> pa.Table:
     return pa.table({**columns, "preference": np.sign(b - a), "swapped": table["swapped"]})
 
 
-def contest(one: Contest) -> dict[str, Any]:
-    """A contest as a vote, the king as A, with all that was said."""
+def _of_contest(one: Contest) -> str:
     head = (
         f"Contest {one.round} of tournament {one.repeat + 1}, confidence {one.confidence:.2f}. "
-        f"King after it: {short(one.king_id, _ID)}."
+        f"King after it: {one.king_id}."
     )
-    return {
-        "doc_id_a": one.left_id,
-        "doc_id_b": one.right_id,
-        "judge": one.judge,
-        "preference": one.preference,
-        "swapped": one.swapped,
-        "reasoning": "\n\n".join((head, one.verdict, one.reasoning)),
-    }
+    return "\n\n".join((head, one.verdict, one.reasoning))
 
 
-def verdict(one: Verdict) -> dict[str, Any]:
-    """A verdict as a vote, with what was said in each round, of Answer 1 first."""
+def _of_verdict(one: Verdict) -> str:
+    """What was said in each round, of Answer 1 first."""
     told = [f"On average {_scores(one, one.average_scores)}."]
     if one.flipped:
         first, second = _turned(one, one.average_scores)
@@ -70,14 +56,7 @@ def verdict(one: Verdict) -> dict[str, Any]:
         told += [f"For Answer {place}: {said}" for place, said in sides]
         told += [f"Feedback: {feedback}"] if feedback else []
         told += [reasoning] if reasoning else []
-    return {
-        "doc_id_a": one.doc_id_a,
-        "doc_id_b": one.doc_id_b,
-        "judge": one.judge,
-        "preference": one.preference,
-        "swapped": one.swapped,
-        "reasoning": "\n".join(told),
-    }
+    return "\n".join(told)
 
 
 def _turned(one: Verdict, two: Sequence[T]) -> Sequence[T]:
@@ -88,3 +67,47 @@ def _turned(one: Verdict, two: Sequence[T]) -> Sequence[T]:
 def _scores(one: Verdict, two: Sequence[float]) -> str:
     first, second = _turned(one, two)
     return f"{first:.4g} for Answer 1, {second:.4g} for Answer 2"
+
+
+VOTES = Judgments(
+    record=Vote,
+    noun="comparison",
+    documents=("doc_id_a", "doc_id_b"),
+    words=lambda vote: str(vote.reasoning),
+    as_votes=lambda votes: votes,
+    columns=("query_id", "doc_id_a", "doc_id_b", "judge", "preference", "swapped"),
+    course=course.of_votes,
+)
+GRADES = Judgments(
+    record=Grade,
+    noun="grade",
+    words=lambda grade: str(grade.rationale),
+    as_grades=lambda grades: grades,
+    columns=("query_id", "doc_id", "judge", "grade"),
+    course=course.of_grades,
+)
+CONTESTS = Judgments(
+    record=Contest,
+    noun="contest",
+    documents=("left_id", "right_id"),
+    words=_of_contest,
+    as_votes=_contests,
+    columns=("query_id", "judge", "left_id", "right_id", "winner_id", "swapped"),
+    course=course.of_contests,
+)
+WINNERS = Judgments(
+    record=Winner,
+    noun="tournament",
+    documents=("winner_id",),
+    course=course.of_winners,
+    counts=False,
+)
+VERDICTS = Judgments(
+    record=Verdict,
+    noun="verdict",
+    documents=("doc_id_a", "doc_id_b"),
+    words=_of_verdict,
+    as_votes=_verdicts,
+    columns=("query_id", "doc_id_a", "doc_id_b", "judge", "average_scores", "swapped"),
+    course=course.of_verdicts,
+)

@@ -1,0 +1,184 @@
+"""What a protocol tells of itself: one frozen object, which all else asks.
+
+How it judges is a generator of rounds (see `zelo_ray.protocols.progress`); what its judgments and
+scores are, in words and in units, is told beside it. What is not told is not claimed: a judgment
+that gives no votes is in no table of agreement, and is shown as its fields.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from math import isfinite
+from typing import Any
+
+import pyarrow as pa
+from pydantic import BaseModel
+
+from zelo_ray.fitting.bradley_terry import Fit
+from zelo_ray.formats.wording import counted
+from zelo_ray.protocols.progress import Rounds
+from zelo_ray.records import Failure, Judge, Pool, Rater, Score, Share
+
+Paragraph = Iterable[str]
+_IDS = frozenset({"query_id", "session_id", "judge", "key", "keys"})
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What the results of a run hold of one query."""
+
+    scores: Mapping[str, Score]
+    """by document"""
+    judgments: Mapping[str, Sequence[Any]]
+    """by the name of their table"""
+    failures: Sequence[Failure]
+    options: Mapping[str, Any]
+    """of the run, as its record has them"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgments:
+    """One kind of judgment: the rows of one table, ``<name>.parquet``.
+
+    A row is a frozen dataclass with the fields ``query_id``, ``judge`` and ``key`` (or ``keys``),
+    and those that ``documents`` names.
+    """
+
+    record: type
+    """what one row is"""
+    noun: str = "judgment"
+    """what one row is called, in the singular"""
+    documents: tuple[str, ...] = ("doc_id",)
+    """the fields with the ids of the documents that a row is about"""
+    words: Callable[[Any], str] | None = None
+    """what the judge said in a row, as text of one or more lines; None: its other fields"""
+    as_votes: Callable[[pa.Table], pa.Table] | None = None
+    """the rows as votes: query_id, doc_id_a, doc_id_b, judge, preference, swapped; None: they
+    compare nothing"""
+    as_grades: Callable[[pa.Table], pa.Table] | None = None
+    """the rows as grades: query_id, doc_id, judge, grade (a number); None: they grade nothing"""
+    columns: tuple[str, ...] = ()
+    """the columns that these two read; () for all"""
+    course: Callable[[Held, str | None], Iterable[Paragraph]] | None = None
+    """all rows of a query (None), or those of a document, in paragraphs; None: one after another"""
+    counts: bool = True
+    """whether a row is a judgment, and no summary of others"""
+
+    def told(self, row: Any) -> str:
+        """What the judge said in a row."""
+        if self.words:
+            return self.words(row)
+        named = (each.name for each in fields(row))
+        shown = [name for name in named if name not in _IDS and name not in self.documents]
+        return "\n".join(f"{name}: {getattr(row, name)}" for name in shown)
+
+    def about(self, row: Any) -> tuple[str, ...]:
+        """The documents that a row is about."""
+        return tuple(getattr(row, name) for name in self.documents)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreKind:
+    """What the scores of a protocol are."""
+
+    record: type[Score] = Score
+    unit: str = "points"
+    """what a score is in, as a plural"""
+    explain: Callable[[Mapping[str, Any]], str] | None = None
+    """what a score means, in a sentence or two without the last stop, by the options of the run"""
+    scale: tuple[float, float] | None = None
+    """the lowest and the highest score; None: they have no ends, and 0 lies among them"""
+    shown: tuple[str, ...] = ("score",)
+    """the fields that stand on a document in ``annotated.jsonl``"""
+    headline: Callable[[Any, int, str], str] | None = None
+    """a score in one line, by the number of scored documents and the noun of the judgments"""
+
+    def told(self, score: Score, documents: int, noun: str) -> str:
+        """A score in one line."""
+        if self.headline:
+            return self.headline(score, documents, noun)
+        return plain_headline(score, documents, noun, ".2f" if self.scale else "+.2f")
+
+
+def plain_headline(score: Score, documents: int, noun: str, form: str = "+.2f") -> str:
+    """A score in one line: its rank, and what it rests on."""
+    error = f" ± {score.std_error:.2f}" if isfinite(score.std_error) else ""
+    return (
+        f"{score.doc_id}: score {score.score:{form}}{error}, rank {score.rank} of {documents}, "
+        f"from {counted(score.comparisons, noun)}"
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Learned:
+    """What `Protocol.learn` returns: small, since it travels to every actor that fits."""
+
+    raters: tuple[Rater, ...] = ()
+    """each judge as measured beside the others"""
+    shares: tuple[Share, ...] = ()
+    """means over all documents"""
+    notes: tuple[str, ...] = ()
+    """what a user should know of how it was learned"""
+
+
+def key_of(row: Any) -> Hashable | None:
+    """Each request for itself."""
+    return str(row.key)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ranker:
+    """A way of ordering a pool, by one judge. It ends with the lines of a run, or one `Failure`."""
+
+    name: str
+    rounds: Callable[[Pool, Sequence[Judge], Any], Rounds]
+    """asks the panel about one pool; gets the pool, the panel and the options"""
+    count: Callable[[Pool, Sequence[Judge], Any], dict[str, int]]
+    """how many requests a pool takes of each judge at most, without making them"""
+    response_models: tuple[type[BaseModel], ...]
+    """the models that answers to its requests must satisfy"""
+    max_rounds: int | None = 1
+    """how many rounds of requests a pool takes at most, one after another; None: it depends"""
+    min_documents: int = 1
+    """smaller pools are reported, and nothing is asked about them"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Protocol(Ranker):
+    """A way of judging, by a panel."""
+
+    judgments: Mapping[str, Judgments]
+    """by the name of the table that holds them; the first are the ones that scores rest on"""
+    fit: Callable[..., list[Fit]]
+    """turns the judgments of many pools into scores, a `Fit` for each: gets the judgments, the
+    options, and what was learned (None while judgments are missing)"""
+    score: ScoreKind
+    uses: frozenset[str] = frozenset()
+    """the options that not every protocol uses"""
+    title: str = "Relevance scores of"
+    """of its page, before the number of queries"""
+    coverage_key: Callable[[Any], Hashable | None] = key_of
+    """what ``min_coverage`` counts a judgment or failure as; None: as nothing. What has a judgment
+    is covered, though it may have failures as well"""
+    per_document: bool = False
+    """whether every judgment is about one document, and needs no other"""
+    learn: Callable[[Mapping[str, pa.Table], Any], Learned] | None = None
+    """what all judgments of a run say of its judges. Beside the tables of ``fits_from`` it gets
+    ``human`` where the user gave human grades: query_id, doc_id, relevance"""
+    fits_from: tuple[str, ...] = field(default=())
+    """the tables of a whole run from which `learn` learns; () if scores need none"""
+
+    @property
+    def counted(self) -> dict[str, Judgments]:
+        """The tables whose rows are judgments."""
+        return {name: each for name, each in self.judgments.items() if each.counts}
+
+    @property
+    def tables(self) -> dict[str, type]:
+        """By the name of each table of judgments, what one row is."""
+        return {name: each.record for name, each in self.judgments.items()}
+
+    @property
+    def noun(self) -> str:
+        """What one judgment is called; plainly, if there are several kinds."""
+        nouns = {each.noun for each in self.counted.values()}
+        return nouns.pop() if len(nouns) == 1 else "judgment"
