@@ -32,8 +32,7 @@ from zelo_ray.engine.write_results import settle, write_results
 from zelo_ray.formats.interchange.texts import pool_line
 from zelo_ray.formats.pools import Limits, parse_line
 from zelo_ray.options import Options
-from zelo_ray.protocols import Progress, advance
-from zelo_ray.protocols import find
+from zelo_ray.protocols import Progress, advance, find
 from zelo_ray.providers import build_panel
 from zelo_ray.records import Judge, Pool, verdict_schema
 

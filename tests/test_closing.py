@@ -114,5 +114,5 @@ def test_a_run_in_which_everything_failed_says_little(tmp_path, protocol):
 def test_a_run_of_battles_reads_no_such_table(tmp_path):
     summary = results_of(tmp_path, [pool_of()])
     first, second = closing(summary, options_of(out=str(tmp_path)))
-    assert first == "4 documents of 1 query scored from 12 judgments in 0 s, $0.00"
+    assert first == "4 documents of 1 query scored from 12 comparisons in 0 s, $0.00"
     assert second.startswith("standard error ")

@@ -24,7 +24,7 @@ from zelo_ray.engine.online import Asker
 from zelo_ray.engine.write_results import settle, write_results
 from zelo_ray.formats.interchange.texts import pool_line
 from zelo_ray.formats.pools import Limits, parse_line
-from zelo_ray.protocols import module
+from zelo_ray.protocols import load
 from zelo_ray.providers import build_panel
 
 pytestmark = pytest.mark.skipif(not mtbench.DATA.exists(), reason=mtbench.WHY)
@@ -110,7 +110,7 @@ def files(protocol, pools, out, environ):
     panel = build_panel((), {}, environ)
     summary = write_results([settle(lines, panel, options, Ledger(str(out)))], options)
     assert (summary.missing, summary.failures, summary.unscored) == (0, 0, {})
-    names = (*module(protocol).TABLES, "scores")
+    names = (*load(protocol).tables, "scores")
     tables = {name: (out / f"{name}.parquet").read_bytes() for name in names}
     return {"annotated": (out / "annotated.jsonl").read_bytes(), **tables}
 

@@ -390,8 +390,8 @@ def test_further_rounds_are_taken_to_be_like_the_first(tmp_path, monkeypatch):
     def count(*job):
         return {name: 2 * number for name, number in zelo.count(*job).items()}
 
-    twice = SimpleNamespace(ROUNDS=2, rounds=zelo.rounds, count=count)
-    monkeypatch.setattr(survey_module, "protocol_module", lambda name: twice)
+    twice = SimpleNamespace(max_rounds=2, rounds=zelo.rounds, count=count)
+    monkeypatch.setattr(survey_module, "find", lambda name: twice)
     two = estimated([pool_of()], options, panel).forecasts[0]
     assert two.planned == 12
     assert two.online.expected == pytest.approx(2 * one.online.expected, rel=0.01)

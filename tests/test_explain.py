@@ -32,7 +32,7 @@ def test_a_score_is_explained_by_its_battles_the_hardest_opponent_first(out):
     text = explain(out, "q1", "d1")
     headline, *battles = text.split("\n\n")
     assert re.fullmatch(
-        r"d1: score -\d\.\d\d ± \d\.\d\d, rank 3 of 4, from 5 votes", headline.strip()
+        r"d1: score -\d\.\d\d ± \d\.\d\d, rank 3 of 4, from 5 comparisons", headline.strip()
     )
     opponents = [re.match(r"against (\w+) \(score [-+]\d\.\d\d, rank \d\)", b) for b in battles[:3]]
     assert [found[1] for found in opponents] == ["d3", "d2", "d0"]
@@ -96,7 +96,7 @@ def test_a_document_of_which_nothing_came_back_is_explained_by_its_failures(tmp_
 def test_contests_are_told_in_order_with_the_king_after_each(tmp_path):
     write_contests(tmp_path)
     text = explain(str(tmp_path), "q0", "c")
-    headline, won, *rest = text.splitlines()
+    headline, _, won, *rest = text.splitlines()
     assert headline == "c: score +1.00 ± 0.50, rank 1 of 3, from 3 contests"
     assert won == "it won 1 of 4 tournaments with a winner"
     tournaments = "\n".join(rest).strip().split("\n\n")
@@ -124,7 +124,7 @@ def test_a_tournament_that_failed_says_so_with_the_failure(tmp_path):
 def test_a_tournament_of_the_panel_names_who_said_what(tmp_path):
     told = [("q0", judge, 0, "abc", "kk") for judge in ("j1", "j2")]
     write_contests(tmp_path, told=told, decide="panel", repeats=1)
-    head, *lines = explain(str(tmp_path), "q0", "b").split("\n\n")[1].splitlines()
+    head, *lines = explain(str(tmp_path), "q0", "b").split("\n\n")[2].splitlines()
     assert head == "tournament of the panel, won by a"
     assert [line for line in lines if "round" in line] == [
         f"  round 1  lost against a  {judge}, confidence 0.75, shown as Answer 2; then king: a"

@@ -44,6 +44,7 @@ def answers(pools, options, say):
 def run(out, pools, say=lambda request: None, **fields):
     """Both passes, as the job on Ray makes them; a summary of each."""
     options = options_of(out=str(out), protocol="graded", **fields)
+    write_json(str(out), "run.json", {"options": {"protocol": "graded"}, "finished": True})
     shelf = answers(pools, options, say)
     blocks = [settle(lines_of(pools), PANEL, options, shelf)]
     first = write_results(blocks, options, judgments_only=True)
@@ -151,8 +152,9 @@ def test_grades_that_fail_take_no_scores_of_battles(tmp_path):
         for request in missing:
             pair = len(request.documents) == 2
             shelf.put(request, verdict(0.5) if pair else "", "ok" if pair else "refused")
-    blocks = [settle(lines_of([pool]), PANEL[:1], options, shelf, learned=graded.Learned())]
+    blocks = [settle(lines_of([pool]), PANEL[:1], options, shelf, learned=graded.Measured())]
     summary = write_results(blocks, options)
+    write_json(str(tmp_path), "run.json", {"options": {"protocol": "zelo+graded"}})
     assert (summary.scored, summary.failures, summary.ungraded) == (2, 2, 1)
     assert summary.unscored == {}
     assert "no absolute score" in explain(str(tmp_path), "q1", "d0")

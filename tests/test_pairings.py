@@ -187,7 +187,7 @@ def test_a_pool_too_small_asks_nothing(protocol):
     for documents in ((), (1,)):
         step, asked = play(protocol, scoring(fair), pool_of(documents))
         assert (step.judgments, step.failures, asked) == ((), (), [])
-    assert protocol.MIN_DOCUMENTS == 2
+    assert protocol.PROTOCOL.min_documents == 2
 
 
 @each_way
@@ -260,7 +260,7 @@ def test_winners_become_scores(protocol, fields):
     fields = {"both_orders": True, **fields}
     step, _ = play(protocol, say, pool_of(range(5)), panel=PANEL, **fields)
     ties = [replace(verdict, winner="tie") for verdict in step.judgments]
-    fitted, even = protocol.fit([step.judgments, ties], options_of())
+    fitted, even = protocol.PROTOCOL.fit([step.judgments, ties], options_of())
     assert [score.doc_id for score in fitted.scores] == ["d4", "d3", "d2", "d1", "d0"]
     assert {score.comparisons for score in fitted.scores} == {8}  # four pairs, two judges
     assert {score.score for score in even.scores} == {0}
@@ -271,7 +271,7 @@ def test_a_pair_that_flips_counts_once_as_a_tie(protocol):
     flips, _ = play(protocol, scoring(favour_the_first), both_orders=True)
     ties, _ = play(protocol, scoring(lambda request: (7, 7)))
     assert len(flips.judgments) == 2
-    found = protocol.fit([flips.judgments, ties.judgments, []], options_of())
+    found = protocol.PROTOCOL.fit([flips.judgments, ties.judgments, []], options_of())
     assert found[0] == found[1]
     assert found[0].scores[0].score == 0
     assert found[2].reason == "it has no votes"

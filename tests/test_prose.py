@@ -17,7 +17,7 @@ from zelo_ray.protocols import (
     baseline_strong,
     baseline_weak,
     best_of,
-    module,
+    load,
     samre,
     texts,
 )
@@ -43,7 +43,7 @@ def run(way, out, environ, provider, **fields):
     filled = found if way == "online" else found[provider]
     assert filled.stopped == ""
     panel, options = filled.job
-    rounds = [module(options.protocol).rounds(pool, panel, options) for pool in POOLS]
+    rounds = [load(options.protocol).rounds(pool, panel, options) for pool in POOLS]
     return [advance(each, Ledger(str(out))) for each in rounds], filled.books
 
 

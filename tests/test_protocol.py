@@ -96,7 +96,7 @@ def test_the_count_is_what_is_asked(documents, cycles, limit):
 def test_a_pool_too_small_to_compare_asks_nothing(documents):
     pool = pool_of(range(documents))
     assert advance(zelo.rounds(pool, PANEL, OPTIONS), Shelf()) == protocols.Step()
-    assert documents < zelo.MIN_DOCUMENTS
+    assert documents < zelo.PROTOCOL.min_documents
 
 
 def test_documents_past_the_limit_are_not_asked_about():
@@ -395,7 +395,7 @@ def test_judgments_name_the_replies_that_they_rest_on():
 @pytest.mark.parametrize("more", [{}, {"structured": True}, {"rounds": "samre"}, {"order": "zelo"}])
 def test_a_protocol_names_every_verdict_that_it_asks_for(name, more):
     """Else what comes in batches would not be read before it is kept."""
-    module, shelf = protocols.module(name), Shelf()
+    module, shelf = protocols.find(name), Shelf()
     worths = [Document(f"d{i}", f"text {i}", {"grade": i}) for i in range(3)]
     judge = build_panel(("simulated:judge",), {}, {})
     options, pool = options_of(protocol=name, **more), Pool("q", "which?", tuple(worths))
@@ -405,31 +405,12 @@ def test_a_protocol_names_every_verdict_that_it_asks_for(name, more):
             shelf.put(request, asyncio.run(Simulated().send(request)).text)
             asked.add(request.verdict)
     assert asked
-    assert asked <= set(module.VERDICTS)
+    assert asked <= set(module.response_models)
 
 
 def test_verdicts_of_all_protocols_have_names_of_their_own():
     """A batch's record tells no more than the name."""
-    modules = [protocols.module(name) for name in {**protocols.PROTOCOLS, **protocols.RANKERS}]
+    modules = [protocols.find(name) for name in {**protocols.PROTOCOLS, **protocols.RANKERS}]
     named = {}
-    for each in (each for module in modules for each in module.VERDICTS):
+    for each in (each for module in modules for each in module.response_models):
         assert named.setdefault(each.__name__, each) is each
-
-
-def test_every_protocol_holds_what_a_protocol_holds():
-    for name in protocols.PROTOCOLS:
-        module = protocols.module(name)
-        for part in (
-            "TABLES",
-            "SCORE",
-            "LEARNS",
-            "ROUNDS",
-            "MIN_DOCUMENTS",
-            "rounds",
-            "USES",
-            "VERDICTS",
-            "count",
-            "counted",
-            "fit",
-        ):
-            assert hasattr(module, part), f"{name} has no {part}"

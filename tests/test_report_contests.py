@@ -8,10 +8,11 @@ from tests.hills import rows_of_tournaments, rows_of_verdicts, write_contests, w
 from tests.test_report import EVIL, page_of
 from zelo_ray.formats.results import write_json
 from zelo_ray.formats.tables import table_of
-from zelo_ray.present.html import as_votes, write_report
+from zelo_ray.present.html import write_report
 from zelo_ray.present.html.debates import debates_of
 from zelo_ray.present.html.tournaments import agreeing, alike, ended, stayed, tournaments_of, wins
 from zelo_ray.present.html.wins import win_shares
+from zelo_ray.protocols.judgments import CONTESTS, VERDICTS
 from zelo_ray.records import Contest, Verdict
 
 
@@ -83,7 +84,7 @@ def test_a_share_of_wins_weighs_every_query_alike():
 
 def test_a_contest_is_a_vote_for_left_or_right():
     contests = rows_of_tournaments([("q0", "j1", 0, "abcd", "kct")])[0]
-    votes = as_votes.contests(table_of(contests, Contest)).to_pylist()
+    votes = CONTESTS.as_votes(table_of(contests, Contest)).to_pylist()
     told = [(v["doc_id_a"], v["doc_id_b"], v["preference"], v["swapped"]) for v in votes]
     assert told == [("a", "b", -1, False), ("a", "c", 1, True), ("c", "d", 0, False)]
     assert [contest.preference for contest in contests] == [-1, 1, 0]
@@ -191,7 +192,7 @@ def test_a_tie_in_one_order_is_no_verdict_that_turns_round(tmp_path):
 
 def test_a_flipped_verdict_still_tells_what_each_order_said():
     verdicts = rows_of_verdicts()
-    votes = as_votes.verdicts(table_of(verdicts, Verdict))
+    votes = VERDICTS.as_votes(table_of(verdicts, Verdict))
     assert votes["preference"].to_pylist() == [-1, 1, 1, 1, 0, 0]
     assert [verdict.preference for verdict in verdicts] == [0, 0, 1, 1, 0, 0]
 

@@ -16,8 +16,8 @@ from zelo_ray.engine import online
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.fitting.bradley_terry import bradley_terry
 from zelo_ray.protocols import advance, baseline_strong, baseline_weak, best_of, samre, zelo
+from zelo_ray.protocols import find as module_of
 from zelo_ray.protocols import grading as sheets
-from zelo_ray.protocols import module as module_of
 from zelo_ray.providers import Fatal, PanelError, Refused, Retry, Settings, build_panel, module
 from zelo_ray.records import Document, Pool, Usage, read_verdict
 

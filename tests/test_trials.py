@@ -254,9 +254,7 @@ class Chained:
 
 
 def test_requests_of_later_rounds_are_found_where_a_judge_was_left_out(monkeypatch):
-    monkeypatch.setattr(
-        "zelo_ray.commands.compare_protocols.costs.protocol_module", lambda _: Chained()
-    )
+    monkeypatch.setattr("zelo_ray.commands.compare_protocols.costs.load", lambda _: Chained())
     pool, own = pool_of(), options_of()
     first = [request_of(f"first {pool.query_id}", judge).key for judge in PANEL]
     later = request_of(f"second {pool.query_id} ok", PANEL[0]).key

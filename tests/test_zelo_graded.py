@@ -57,7 +57,7 @@ def test_the_first_round_is_the_one_of_battles_alone():
     battles = advance(zelo.rounds(pool, PANEL, options_of()), Shelf()).missing
     _, asked = drive(pool)
     assert [r.key for r in asked[0]] == [r.key for r in battles]
-    assert len(asked) == zelo_graded.ROUNDS == 2
+    assert len(asked) == zelo_graded.PROTOCOL.max_rounds == 2
 
 
 def test_what_is_graded_is_spread_over_the_ranks_from_the_first_to_the_last():
@@ -114,7 +114,7 @@ def test_a_pool_whose_battles_come_to_nothing_is_not_graded():
     assert step.judgments == ()
     step, asked = drive(pool_of((1,)))
     assert (step.judgments, asked) == ((), [])
-    assert zelo_graded.MIN_DOCUMENTS == 2
+    assert zelo_graded.PROTOCOL.min_documents == 2
 
 
 def test_documents_of_equal_scores_are_no_repeats_of_one():
@@ -171,7 +171,7 @@ def test_votes_and_grades_and_failures_come_out():
     assert Counter(map(type, step.judgments)) == {Vote: 18, Grade: 3}
     (failure,) = step.failures
     assert (type(failure), failure.doc_ids, failure.status) == (Failure, ("d3",), "invalid")
-    for name, record in zelo_graded.TABLES.items():
+    for name, record in zelo_graded.PROTOCOL.tables.items():
         assert name in ("votes", "grades")
         assert any(isinstance(one, record) for one in step.judgments)
 
@@ -195,7 +195,7 @@ def learn(judgments, options):
     grades = [one for pool in judgments for one in pool if isinstance(one, Grade)]
     tables = {
         "grades": table_of(grades, Grade),
-        "scores": table_of(scores, zelo_graded.SCORE),
+        "scores": table_of(scores, zelo_graded.PROTOCOL.score.record),
     }
     return zelo_graded.learn(tables, options)
 

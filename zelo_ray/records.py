@@ -120,13 +120,12 @@ def code_for(*texts: str) -> str:
 class Seen:
     """What a free judge, which computes instead of reading prose, makes of a request's documents.
 
-    Documents come in the order in which the request shows them.
+    Documents come in the order in which the request shows them. What becomes of it says the model
+    that an answer must satisfy, by a class method ``synthesize(seen)`` that returns such an answer.
     """
 
-    lean: float = 0.0
-    """of two documents: which is better, in [-1, 1]; negative: the first"""
-    grade: int = 0
-    """of one document: from 0, irrelevant, to 3, highly relevant"""
+    of_two: float | None = None
+    of_one: int | None = None
     scores: tuple[float, ...] = ()
     """a score for each document, higher is better; empty if the judge has none"""
     words: str = ""
@@ -138,6 +137,28 @@ class Seen:
     missing: tuple[str, ...] = ()
     """and what it does not"""
 
+    @property
+    def lean(self) -> float:
+        """Of two documents: which is better, in [-1, 1]; negative: the first.
+
+        Raises:
+            ValueError: there are not two.
+        """
+        if self.of_two is None:
+            raise ValueError("it leans only where there are two documents")
+        return self.of_two
+
+    @property
+    def grade(self) -> int:
+        """Of one document: from 0, irrelevant, to 3, highly relevant.
+
+        Raises:
+            ValueError: there is not one.
+        """
+        if self.of_one is None:
+            raise ValueError("it grades only where there is one document")
+        return self.of_one
+
 
 @dataclass(frozen=True, slots=True)
 class Request:
@@ -145,8 +166,8 @@ class Request:
 
     ``verdict`` is the pydantic model that an answer must satisfy; its JSON schema is what providers
     are sent. ``query`` and ``documents`` are the material that ``user`` was rendered from: free
-    judges use them, and they are never sent anywhere. ``synthesize`` is how such a judge answers,
-    from what it sees of them; without it none can.
+    judges use them, and they are never sent anywhere. Those answer
+    as the model's ``synthesize`` says (`Seen`); where it has none they cannot.
     """
 
     judge: Judge
@@ -158,7 +179,6 @@ class Request:
     repeat: int = 0
     limit: int | None = None
     """Tokens that this call may answer with; None: as many as the judge's options say."""
-    synthesize: Callable[[Seen], BaseModel] | None = field(default=None, repr=False, compare=False)
     key: str = field(init=False)
     """A hash of everything that can change the answer: 32 hexadecimal digits."""
     former_key: str = field(init=False)
@@ -196,9 +216,10 @@ def written(request: Request, seen: Seen) -> str:
     Raises:
         ValueError: it cannot answer this.
     """
-    if request.synthesize is None:
+    synthesize: Callable[[Seen], BaseModel] | None = getattr(request.verdict, "synthesize", None)
+    if synthesize is None:
         raise ValueError("nothing says how a free judge would answer it")
-    found = request.synthesize(seen)
+    found = synthesize(seen)
     return found.write() if isinstance(found, Prose) else found.model_dump_json()
 
 

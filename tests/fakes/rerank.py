@@ -10,7 +10,7 @@ from aiohttp import web
 from zelo_ray.engine.ledger import Ledger, read_rows
 from zelo_ray.engine.online import Asker
 from zelo_ray.options import BakeoffOptions
-from zelo_ray.protocols import advance, module
+from zelo_ray.protocols import advance, find
 from zelo_ray.records import Document, Pool
 from zelo_ray.rerankers import arms_of, asking_options
 
@@ -186,7 +186,7 @@ def rank(pools, out, environ, reranker, *, run_id="run", till=None, **fields):
 
     ranking = Ranking({}, {}, asyncio.run(run()), list(read_rows(asked.out)))
     for each in pools:
-        rounds = module(arm.protocol).rounds(each, panel, asked)
+        rounds = find(arm.protocol).rounds(each, panel, asked)
         step = advance(rounds, Ledger(asked.out), ranking.asker.lost)
         for failure in step.failures:
             ranking.failures[each.query_id] = failure

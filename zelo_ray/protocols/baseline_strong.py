@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from itertools import zip_longest
-from typing import Annotated
+from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
@@ -43,6 +43,13 @@ class Analysed(BaseModel):
     depth: Analysis
     clarity: Analysis
     reasoning: Analysis
+
+    @classmethod
+    def synthesize(cls, seen: Seen) -> Self:
+        """What a free judge answers."""
+        first, second = pairings.points(seen.lean, 1, 10)
+        each = Analysis(analysis=seen.words, answer_1=first, answer_2=second)
+        return cls(**dict.fromkeys(cls.model_fields, each))
 
 
 _INNER = tuple(Analysis.model_fields)
@@ -153,13 +160,7 @@ def _score(pairing: Pairing, options: Options) -> Rounds:
 
 def _request(pairing: Pairing, options: Options, repeat: int) -> Request:
     prompt, model = (PROMPT_JSON, Analysed) if options.structured else (PROMPT, Tagged)
-
-    def synthesized(seen: Seen) -> Analysed:
-        first, second = pairings.points(seen.lean, 1, 10)
-        each = {"analysis": seen.words, "answer_1": first, "answer_2": second}
-        return model.model_validate(dict.fromkeys(Analysed.model_fields, each))
-
-    return pairing.request(prompt, model, repeat=repeat, synthesize=synthesized)
+    return pairing.request(prompt, model, repeat=repeat)
 
 
 def _undebated(failure: Failure) -> Failure:

@@ -5,7 +5,7 @@ It is what debate was first compared with (arXiv 2410.04663). One round.
 
 import re
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
@@ -44,6 +44,12 @@ class FinalScores(BaseModel):
         first, second = map(float, found.groups())
         return cls(explanation=explanation, answer_1=first, answer_2=second)
 
+    @classmethod
+    def synthesize(cls, seen: Seen) -> Self:
+        """What a free judge answers."""
+        first, second = pairings.points(seen.lean, 6, 120)
+        return cls(explanation=seen.words, answer_1=first, answer_2=second)
+
     def write(self) -> str:
         """The explanation, and a last line such as (95, 87)."""
         return f"{self.explanation}\n({plain(self.answer_1)}, {plain(self.answer_2)})"
@@ -61,7 +67,7 @@ def count(pool: Pool, panel: Sequence[Judge], options: Options) -> dict[str, int
 
 def _score(pairing: Pairing, options: Options) -> Rounds:
     del options
-    request = pairing.request(PROMPT, FinalScores, synthesize=_synthesized)
+    request = pairing.request(PROMPT, FinalScores)
     heard = yield from pairing.ask([request])
     if failures := failures_in(heard):
         return failures
@@ -70,12 +76,6 @@ def _score(pairing: Pairing, options: Options) -> Rounds:
     return [
         pairing.verdict("baseline-weak", scores, [request.key], reasoning=[said.explanation]),
     ]
-
-
-def _synthesized(seen: Seen) -> FinalScores:
-    """The answer of a free judge."""
-    first, second = pairings.points(seen.lean, 6, 120)
-    return FinalScores(explanation=seen.words, answer_1=first, answer_2=second)
 
 
 PROTOCOL = Protocol(

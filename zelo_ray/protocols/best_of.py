@@ -9,7 +9,7 @@ contest that gives no word ends its tournament: nobody wins that. As many rounds
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from random import Random
-from typing import Literal
+from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -57,6 +57,17 @@ class Choice(BaseModel):
     confidence: float = Field(
         ge=0, le=1, allow_inf_nan=False, description="how sure: 0.0 a guess ... 1.0 no doubt"
     )
+
+    @classmethod
+    def synthesize(cls, seen: Seen) -> Self:
+        """What a free judge answers: a tie where it hardly leans."""
+        tie = abs(seen.lean) < _TIE
+        return cls(
+            reasoning=seen.words,
+            verdict=seen.words,
+            winner="tie" if tie else "2" if seen.lean > 0 else "1",
+            confidence=(1 + abs(seen.lean)) / 2,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +245,6 @@ def _challenge(
         query=pool.query,
         documents=(first, second),
         repeat=repeat,
-        synthesize=_synthesized,
     )
     return _Challenge(pool, ids, number, swapped, request)
 
@@ -260,17 +270,6 @@ def _crowned(fitted: Fit, kings: Sequence[str]) -> Fit:
             CrownedScore(**asdict(score), crowned=kings.count(score.doc_id) / len(kings))
             for score in fitted.scores
         )
-    )
-
-
-def _synthesized(seen: Seen) -> Choice:
-    """The answer of a free judge: a tie where it hardly leans."""
-    tie = abs(seen.lean) < _TIE
-    return Choice(
-        reasoning=seen.words,
-        verdict=seen.words,
-        winner="tie" if tie else "2" if seen.lean > 0 else "1",
-        confidence=(1 + abs(seen.lean)) / 2,
     )
 
 

@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import dataclass
+from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -22,6 +23,16 @@ class Grading(BaseModel):
     facets_missing: list[str] = Field(description="what the query asks for, and is not there")
     rationale: str = Field(description="one to three sentences")
     grade: int = Field(ge=0, le=3, description="0: irrelevant ... 3: highly relevant")
+
+    @classmethod
+    def synthesize(cls, seen: Seen) -> Self:
+        """What a free judge answers."""
+        return cls(
+            facets_covered=list(seen.covered),
+            facets_missing=list(seen.missing),
+            rationale=seen.words,
+            grade=seen.grade,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,17 +78,6 @@ def sheets(pool: Pool, document: Document, judge: Judge, options: Options) -> li
             query=pool.query,
             documents=(shown,),
             repeat=repeat,
-            synthesize=_synthesized,
         )
         found.append(Sheet(pool.query_id, document.id, request))
     return found
-
-
-def _synthesized(seen: Seen) -> Grading:
-    """The answer of a free judge."""
-    return Grading(
-        facets_covered=list(seen.covered),
-        facets_missing=list(seen.missing),
-        rationale=seen.words,
-        grade=seen.grade,
-    )

@@ -23,7 +23,6 @@ from zelo_ray.records import (
     Pool,
     Reply,
     Request,
-    Seen,
     Side,
     Verdict,
     Vote,
@@ -74,7 +73,6 @@ class Pairing:
         more: Mapping[str, str] | None = None,
         fields: Mapping[str, str | int] | None = None,
         repeat: int = 0,
-        synthesize: Callable[[Seen], BaseModel] | None = None,
     ) -> Request:
         """Render a prompt.
 
@@ -85,7 +83,6 @@ class Pairing:
             more: what else stands between markers, by name.
             fields: what else the file names; no text that came from outside.
             repeat: how often it was asked before.
-            synthesize: how a free judge answers it.
         """
         documents = tuple(self.shown[place] for place in answers)
         numbered = zip(answers, documents, strict=True)
@@ -106,7 +103,6 @@ class Pairing:
             query=self.query,
             documents=documents,
             repeat=repeat,
-            synthesize=synthesize,
         )
 
     def ask(self, requests: list[Request]) -> Generator[list[Request], list[Reply], list[Any]]:

@@ -7,14 +7,14 @@ side by side, scores of different parts are not strictly comparable.
 
 import json
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from zelo_ray.options import Options
 from zelo_ray.protocols import Ranker, Rounds
 from zelo_ray.protocols.texts import cut, failure_of, verdict_in
-from zelo_ray.records import Document, Judge, Pool, Ranked, Request
+from zelo_ray.records import Document, Judge, Pool, Ranked, Request, Seen
 
 
 class Scores(BaseModel):
@@ -23,6 +23,17 @@ class Scores(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid")
 
     scores: list[Annotated[float, Field(allow_inf_nan=False)]]
+
+    @classmethod
+    def synthesize(cls, seen: Seen) -> Self:
+        """What a free judge answers.
+
+        Raises:
+            ValueError: it has no scores.
+        """
+        if not seen.scores:
+            raise ValueError("it has no scores")
+        return cls(scores=list(seen.scores))
 
 
 def rounds(pool: Pool, panel: Sequence[Judge], options: Options) -> Rounds:
@@ -70,7 +81,6 @@ def _request(query: str, documents: Sequence[Document], judge: Judge) -> Request
         verdict=Scores,
         query=query,
         documents=tuple(documents),
-        synthesize=lambda seen: Scores(scores=list(seen.scores)),
     )
 
 

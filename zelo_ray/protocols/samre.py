@@ -45,6 +45,15 @@ class Speech(BaseModel):
         """The text."""
         return self.text
 
+    @classmethod
+    def synthesize(cls, seen: Seen) -> Self:
+        """What a free judge answers.
+
+        Raises:
+            ValueError: it cannot argue.
+        """
+        return cls(text=seen.argument)
+
 
 class Defence(Speech):
     """An advocate's argument for an answer."""
@@ -75,6 +84,13 @@ class RoundScores(BaseModel):
     clarity: Points
     logic: Points
     rebuttal: Points
+
+    @classmethod
+    def synthesize(cls, seen: Seen) -> Self:
+        """What a free judge answers."""
+        more = round(19 / 4 * seen.lean)
+        points = Points(justification=seen.words, answer_1=10 - more, answer_2=10 + more)
+        return cls(**dict.fromkeys(cls.model_fields, points))
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +175,6 @@ def _defence(pairing: Pairing, own: int, held: Sequence[Round]) -> Request:
         answers=(own, other),
         more=more,
         fields=fields,
-        synthesize=lambda seen: Defence(text=seen.argument),
     )
 
 
@@ -183,17 +198,9 @@ def _verdicts(
             Feedback,
             more=more,
             fields=numbered,
-            synthesize=lambda seen: Feedback(text=seen.argument),
         ),
-        pairing.request(SCORES, RoundScores, more=more, fields=fields, synthesize=_synthesized),
+        pairing.request(SCORES, RoundScores, more=more, fields=fields),
     ]
-
-
-def _synthesized(seen: Seen) -> RoundScores:
-    """The scores of a free judge."""
-    more = round(19 / 4 * seen.lean)
-    points = Points(justification=seen.words, answer_1=10 - more, answer_2=10 + more)
-    return RoundScores.model_validate(dict.fromkeys(RoundScores.model_fields, points))
 
 
 PROTOCOL = Protocol(

@@ -7,6 +7,7 @@ of its own. Where it is asked again, it sees the pair in the other order. One ro
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -16,7 +17,7 @@ from zelo_ray.options import Options
 from zelo_ray.protocols import Protocol, Rounds, ScoreKind
 from zelo_ray.protocols.judgments import VOTES
 from zelo_ray.protocols.texts import code_for, cut, failure_of, load_prompt, verdict_in
-from zelo_ray.records import Document, Failure, Judge, Pool, Reply, Request, Vote
+from zelo_ray.records import Document, Failure, Judge, Pool, Reply, Request, Seen, Vote
 
 PROMPT = "pairwise-1"
 LOGITS = (
@@ -38,6 +39,11 @@ class Preference(BaseModel):
         allow_inf_nan=False,
         description="-1.0: A more relevant ... 1.0: B more relevant",
     )
+
+    @classmethod
+    def synthesize(cls, seen: Seen) -> Self:
+        """What a free judge answers."""
+        return cls(reasoning=seen.words, preference=seen.lean)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +115,6 @@ def _ballot(
         query=pool.query,
         documents=(first, second),
         repeat=repeat // 2,  # two repeats show the two orders; after them the same prompts return
-        synthesize=lambda seen: Preference(reasoning=seen.words, preference=seen.lean),
     )
     return Ballot(pool.query_id, ids, swapped, request)
 

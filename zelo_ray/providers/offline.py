@@ -5,7 +5,8 @@ scores both documents against the query by the words or letters that they share,
 higher score; none understands a paraphrase. How common a word is they know from the `wordfreq`
 package, as a language model does from its training. A document by itself they grade by how much of
 the query it covers: the more of its words and the rarer these are, whatever is said about them. To
-argue is beyond them. A request says what becomes of what they see (`Request.synthesize`).
+argue is beyond them. What becomes of what they see, the model of the answer says
+(`zelo_ray.records.Seen`).
 """
 
 import math
@@ -79,7 +80,7 @@ def _seen(judge: str, query: str, texts: Sequence[str]) -> Seen:
         case [_, _]:
             a, b = scores
             said = f"{judge} scores A {a:.3f} and B {b:.3f}"
-            return Seen(lean=round(math.tanh((b - a) * slope), 4), scores=scores, words=said)
+            return Seen(of_two=round(math.tanh((b - a) * slope), 4), scores=scores, words=said)
     return Seen(scores=scores)
 
 
@@ -88,7 +89,7 @@ def _graded(judge: str, query: str, document: str, scores: tuple[float, ...]) ->
     telling = set(_telling(query))
     facets = [(word, stem in stems) for stem, word in _query_words(query) if word in telling]
     return Seen(
-        grade=bisect_right(_STEPS, share),
+        of_one=bisect_right(_STEPS, share),
         scores=scores,
         words=f"{judge} finds {share:.0%} of the query covered",
         covered=tuple(word for word, covered in facets if covered),

@@ -11,7 +11,7 @@ and the same for all simulated judges, since real ones err together. Its prefere
 half of that. So with noise 1 and nothing else the second document wins with probability
 1 / (1 + exp(-slope (difference of truths))): the model of Bradley & Terry (1952, Biometrika
 39:324), whose scores then estimate slope times truth. How a preference becomes a winner or points
-is said by the request (`Request.synthesize`). A single document it sees as
+is said by the model of the answer (see `zelo_ray.records.Seen`). A single document it sees as
 
     slope (truth) - severity + shared_noise z + noise e
 
@@ -201,7 +201,7 @@ def _compared(request: Request, traits: Traits, truths: tuple[float, float]) -> 
         + traits.noise * _logistic(random.Random(request.key))
     )
     said = f"A is worth {first:g} and B {second:g}; seen as {seen:+.2f} logits for B"
-    return Seen(lean=math.tanh(seen / 2), words=said, argument=said)
+    return Seen(of_two=math.tanh(seen / 2), words=said, argument=said)
 
 
 def _graded(request: Request, traits: Traits, truth: float) -> Seen:
@@ -215,7 +215,7 @@ def _graded(request: Request, traits: Traits, truth: float) -> Seen:
         + traits.noise * _logistic(random.Random(request.key))
     )
     said = f"It is worth {truth:g}; seen as {seen:.2f}"
-    return Seen(grade=min(max(math.floor(seen + 0.5), 0), 3), words=said, argument=said)
+    return Seen(of_one=min(max(math.floor(seen + 0.5), 0), 3), words=said, argument=said)
 
 
 def _logistic(rng: random.Random) -> float:
