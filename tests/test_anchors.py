@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from zelo_ray.cli import main
+from zelo_ray.errors import AnchorError
 from zelo_ray.protocols import anchors
-from zelo_ray.protocols.anchors import AnchorError, draw, load, parse
+from zelo_ray.protocols.anchors import draw, load, parse
 
 SAMPLE, QRELS = (str(Path(__file__).parents[1] / "data" / n) for n in ("sample", "qrels.txt"))
 GRADES = "".join(f"  {g}: {{document: text {g}, reason: because {g}}}\n" for g in range(4))

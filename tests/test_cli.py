@@ -12,13 +12,10 @@ import pytest
 
 from tests.builders import line_of, pool_of, results_of, write_run
 from zelo_ray import __version__, cli
-from zelo_ray.engine.bookkeeping import RayTrouble, Stopped
-from zelo_ray.engine.ledger import LedgerError
-from zelo_ray.engine.lock import ClaimError, claim
+from zelo_ray.engine.lock import claim
 from zelo_ray.engine.write_results import Summary
-from zelo_ray.formats.pools import InputError
+from zelo_ray.errors import ClaimError, InputError, LedgerError, PanelError, RayTrouble, Stopped
 from zelo_ray.options import Options
-from zelo_ray.providers import PanelError
 
 
 @pytest.fixture

@@ -3,7 +3,8 @@
 import pytest
 import yaml
 
-from zelo_ray.options import OptionError, Options, load_options
+from zelo_ray.errors import OptionError
+from zelo_ray.options import Options, load_options
 
 FLAGS = {"inputs": ["a.jsonl"], "out": "out"}
 

@@ -4,8 +4,9 @@ import pytest
 
 from tests.builders import UNHURRIED
 from zelo_ray import providers
+from zelo_ray.errors import PanelError
 from zelo_ray.options import Options
-from zelo_ray.providers import PanelError, Settings, build_panel, find_key, module, panel_of
+from zelo_ray.providers import Settings, build_panel, find_key, module, panel_of
 from zelo_ray.records import Judge
 
 KEYS = {"OPENAI_API_KEY": "o", "ANTHROPIC_API_KEY": "a", "GEMINI_API_KEY": "g"}

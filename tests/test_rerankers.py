@@ -9,9 +9,10 @@ import pytest
 import zelo_ray
 from tests.builders import judge_of, request_of
 from tests.fakes.rerank import pool, rank
-from zelo_ray.options import BakeoffOptions, OptionError, Options, load_options
+from zelo_ray.errors import OptionError, PanelError
+from zelo_ray.options import BakeoffOptions, Options, load_options
 from zelo_ray.protocols.rerank import Scores
-from zelo_ray.providers import RERANKERS, PanelError, Refused, Settings, build_panel, module
+from zelo_ray.providers import RERANKERS, Refused, Settings, build_panel, module
 from zelo_ray.records import Document
 from zelo_ray.rerankers import Arm, arms_of, asking_options
 from zelo_ray.rerankers.answers import answer_of, failed

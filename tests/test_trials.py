@@ -26,6 +26,7 @@ from zelo_ray.commands.compare_protocols import (
     write_outcome,
 )
 from zelo_ray.engine.ledger import Ledger
+from zelo_ray.errors import InputError, OptionError, UnknownProtocol
 from zelo_ray.evaluation.agreement.pairs import (
     A_BETTER,
     A_OR_NOT,
@@ -34,11 +35,10 @@ from zelo_ray.evaluation.agreement.pairs import (
     TIE,
     WITH_TIES,
 )
-from zelo_ray.formats.pools import InputError
-from zelo_ray.options import OptionError, load_options
 from zelo_ray.options import TrialsOptions as Options
+from zelo_ray.options import load_options
 from zelo_ray.present.terminal.protocols import terminal
-from zelo_ray.protocols import PROTOCOLS, UnknownProtocol
+from zelo_ray.protocols import PROTOCOLS
 
 JUDGE = "openai:one"
 

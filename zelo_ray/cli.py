@@ -16,51 +16,24 @@ from rich.table import Table
 from zelo_ray import __version__
 from zelo_ray.commands import agree, convert
 from zelo_ray.commands import compare_labels as compare
-from zelo_ray.commands.batches import NothingAway, list_batches
-from zelo_ray.commands.explain import NothingToExplain, explain
-from zelo_ray.engine.bookkeeping import RayTrouble, Stopped
-from zelo_ray.engine.ledger import LedgerError
-from zelo_ray.engine.lock import ClaimError
-from zelo_ray.evaluation.measures import MeasureError, QrelsError, RunError
+from zelo_ray.commands.batches import list_batches
+from zelo_ray.commands.explain import explain
+from zelo_ray.errors import AnchorError, OptionError, ZeloError
 from zelo_ray.formats import check_url
-from zelo_ray.formats.files import Unwritable
-from zelo_ray.formats.pools import InputError
 from zelo_ray.formats.wording import printable
-from zelo_ray.options import (
-    Asking,
-    BakeoffOptions,
-    Kind,
-    OptionError,
-    Options,
-    TrialsOptions,
-    load_options,
-)
-from zelo_ray.present.html import NothingToReport, write_report
+from zelo_ray.options import Asking, BakeoffOptions, Kind, Options, TrialsOptions, load_options
+from zelo_ray.present.html import write_report
 from zelo_ray.present.terminal import labels
 from zelo_ray.present.terminal.annotate import closing
 from zelo_ray.present.terminal.bakeoff import standings
 from zelo_ray.present.terminal.display import Display
 from zelo_ray.present.terminal.protocols import terminal
-from zelo_ray.protocols import UnknownProtocol, anchors, refuse_unknown
-from zelo_ray.providers import PanelError
+from zelo_ray.protocols import anchors, refuse_unknown
 
-COMPLETE, WRONG, BAD_OPTIONS, INCOMPLETE = 0, 1, 2, 3
+COMPLETE, WRONG, INCOMPLETE = 0, 1, 3
 Judging = TypeVar("Judging", bound=Options)
 _OF_ONE = ("protocol", "pilot")  # what `protocols` refuses
 _WIDE = 160  # characters of a line that no terminal shows
-_FAILURES = (
-    InputError,
-    ClaimError,
-    LedgerError,
-    NothingAway,
-    NothingToExplain,
-    NothingToReport,
-    QrelsError,
-    RayTrouble,
-    RunError,
-    Stopped,
-    Unwritable,
-)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -84,10 +57,8 @@ def _run(argv: Sequence[str] | None) -> int:
     try:
         status = _command(argv)
         print(end="", flush=True)
-    except (OptionError, PanelError, UnknownProtocol, MeasureError) as error:
-        return _complain(error, BAD_OPTIONS)
-    except _FAILURES as error:
-        return _complain(error, WRONG)
+    except ZeloError as error:
+        return _complain(error, error.exit_status)
     except BrokenPipeError:
         raise
     except OSError as error:
@@ -208,7 +179,7 @@ def _with_anchors(options: Judging) -> Judging:
         anchors.load(options.anchors)
     except (OSError, UnicodeDecodeError) as error:
         raise OptionError(f"--anchors: {given}: cannot be read ({error})") from None
-    except anchors.AnchorError as error:
+    except AnchorError as error:
         raise OptionError(f"--anchors: {error}") from None
     return options
 

@@ -19,13 +19,10 @@ from pydantic import (
     model_validator,
 )
 
+from zelo_ray.errors import OptionError
 from zelo_ray.records import first_error
 
 PREFIX = "ZELO_RAY_"
-
-
-class OptionError(Exception):
-    """The options make no sense; the message is one line that says which and why."""
 
 
 def meant(word: str, known: Iterable[str]) -> str:

@@ -12,7 +12,8 @@ from zelo_ray.engine.humans import human_grades
 from zelo_ray.engine.ledger import told_damage
 from zelo_ray.engine.sample_input import Survey
 from zelo_ray.engine.waves import waves
-from zelo_ray.formats.pools import InputError, Limits, find_shards, read_lines
+from zelo_ray.errors import InputError
+from zelo_ray.formats.pools import Limits, find_shards, read_lines
 from zelo_ray.formats.sessions import join_sessions
 from zelo_ray.formats.wording import counted
 from zelo_ray.options import Options

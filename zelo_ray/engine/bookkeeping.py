@@ -24,14 +24,6 @@ _UNBILLED = ("failed", "refused", "filtered")  # unless they say what they used
 _LINGER = 0.005  # seconds in which replies gather, to be synced together
 
 
-class RayTrouble(Exception):  # noqa: N818 - it names what is the matter
-    """Ray cannot be joined or started, or a part of it died; the message says what to do."""
-
-
-class Stopped(Exception):  # noqa: N818 - it names what happened
-    """The run was stopped; what it paid for is kept, and the same command goes on from there."""
-
-
 @dataclass(frozen=True, slots=True, order=True)
 class Trouble:
     """Why a request failed or had to be repeated, and when, in seconds since 1970."""

@@ -2,8 +2,9 @@
 
 import pyarrow as pa
 
+from zelo_ray.errors import OptionError
 from zelo_ray.formats.interchange.truth import read_grades
-from zelo_ray.options import OptionError, Options
+from zelo_ray.options import Options
 from zelo_ray.protocols import module as protocol_module
 
 

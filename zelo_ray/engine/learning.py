@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from zelo_ray.engine.bookkeeping import Stopped
 from zelo_ray.engine.write_results import Summary
+from zelo_ray.errors import Stopped
 from zelo_ray.formats.results import Results, read_table
 from zelo_ray.formats.tables import schema_of, table_of
 from zelo_ray.options import Options

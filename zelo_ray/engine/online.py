@@ -25,16 +25,16 @@ from zelo_ray.engine.bookkeeping import (
 from zelo_ray.engine.budget import NOTHING, Till
 from zelo_ray.engine.exposure import Exposure
 from zelo_ray.engine.gate import Estimates, Gate, Purse, longer, size_of
-from zelo_ray.engine.ledger import Ledger, LedgerError
+from zelo_ray.engine.ledger import Ledger
 from zelo_ray.engine.limiter import Account, OwnQuota, Quota
 from zelo_ray.engine.patience import Patience
+from zelo_ray.errors import LedgerError, PanelError
 from zelo_ray.options import Limit, Options
 from zelo_ray.protocols import Progress, Step
 from zelo_ray.protocols import module as protocol_module
 from zelo_ray.providers import (
     Fatal,
     Module,
-    PanelError,
     Provider,
     Refused,
     Retry,

@@ -15,7 +15,7 @@ import fsspec
 import pyarrow as pa
 from pydantic import ValidationError
 
-from zelo_ray.engine.bookkeeping import Stopped, Tally
+from zelo_ray.engine.bookkeeping import Tally
 from zelo_ray.engine.count_input import take_census
 from zelo_ray.engine.humans import human_grades
 from zelo_ray.engine.learning import with_scores
@@ -23,6 +23,7 @@ from zelo_ray.engine.ledger import Ledger, read_rows
 from zelo_ray.engine.lock import at_work
 from zelo_ray.engine.sample_input import pilot_lines
 from zelo_ray.engine.write_results import Summary, settled, write_results
+from zelo_ray.errors import Stopped
 from zelo_ray.formats.pools import Limits, Line, read_lines
 from zelo_ray.formats.record import RUN, not_finished
 from zelo_ray.formats.results import write_json

@@ -25,13 +25,14 @@ import ray.data
 
 from zelo_ray.engine.batch import in_batches
 from zelo_ray.engine.batch.parts import in_doubt
-from zelo_ray.engine.bookkeeping import Stopped, Tally, is_over_budget, maybe_billed
+from zelo_ray.engine.bookkeeping import Tally, is_over_budget, maybe_billed
 from zelo_ray.engine.count_input import Census, Count, take_census
 from zelo_ray.engine.humans import human_grades
 from zelo_ray.engine.learning import with_scores
-from zelo_ray.engine.ledger import Ledger, LedgerError, spent_in, told_damage
+from zelo_ray.engine.ledger import Ledger, spent_in, told_damage
 from zelo_ray.engine.sample_input import pilot_lines
 from zelo_ray.engine.write_results import Summary, settle, write_results
+from zelo_ray.errors import LedgerError, Stopped
 from zelo_ray.formats.pools import Line, find_shards
 from zelo_ray.formats.record import RUN, begin
 from zelo_ray.formats.results import write_json

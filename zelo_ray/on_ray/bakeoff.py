@@ -26,13 +26,14 @@ from zelo_ray.commands.bakeoff import (
     write_outcome,
 )
 from zelo_ray.engine.batch.parts import in_doubt
-from zelo_ray.engine.bookkeeping import Stopped, Tally
+from zelo_ray.engine.bookkeeping import Tally
 from zelo_ray.engine.count_input import Census, Count, take_census
-from zelo_ray.engine.ledger import Damaged, Ledger, LedgerError
+from zelo_ray.engine.ledger import Damaged, Ledger
+from zelo_ray.errors import InputError, LedgerError, OptionError, Stopped
 from zelo_ray.evaluation.measures import Truth, parse_measures
 from zelo_ray.formats.interchange.runs import read_runs
 from zelo_ray.formats.interchange.truth import pools_of_truth, read_truth
-from zelo_ray.formats.pools import InputError, Limits, Line, find_shards, read_lines
+from zelo_ray.formats.pools import Limits, Line, find_shards, read_lines
 from zelo_ray.formats.record import RUN, begin
 from zelo_ray.formats.results import write_json
 from zelo_ray.formats.tables import schema_of
@@ -52,7 +53,7 @@ from zelo_ray.on_ray.dataset import Job, dataset_of, parsed
 from zelo_ray.on_ray.limits_actor import limits_for
 from zelo_ray.on_ray.preflight import paid_before
 from zelo_ray.on_ray.session import on_ray
-from zelo_ray.options import BakeoffOptions, OptionError, Options
+from zelo_ray.options import BakeoffOptions, Options
 from zelo_ray.protocols import module as protocol_module
 from zelo_ray.providers.pricing import table_version
 from zelo_ray.records import Pool, Ranked

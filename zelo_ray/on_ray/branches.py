@@ -15,8 +15,9 @@ import ray.data
 from ray.exceptions import RayError
 
 from zelo_ray.engine.bookkeeping import Tally
-from zelo_ray.engine.ledger import LedgerError, drop_reserves
+from zelo_ray.engine.ledger import drop_reserves
 from zelo_ray.engine.lock import claim
+from zelo_ray.errors import LedgerError
 from zelo_ray.on_ray.actors import Ask
 from zelo_ray.on_ray.dataset import Job, dataset_of
 from zelo_ray.options import Asking, Kind

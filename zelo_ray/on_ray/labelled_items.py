@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 from zelo_ray.commands.compare_protocols import Item, People, read_people
 from zelo_ray.engine.count_input import Census, take_census
+from zelo_ray.errors import InputError
 from zelo_ray.formats.files import writing
-from zelo_ray.formats.pools import InputError, Limits, find_shards, read_lines
+from zelo_ray.formats.pools import Limits, find_shards, read_lines
 from zelo_ray.formats.wording import counted
 from zelo_ray.on_ray.branches import Watch
 from zelo_ray.on_ray.preflight import joined

@@ -7,12 +7,12 @@ from zelo_ray.engine.batch import in_batches
 from zelo_ray.engine.batch.parts import Parts, in_doubt
 from zelo_ray.engine.bookkeeping import maybe_billed
 from zelo_ray.engine.ledger import Spent, spent_in, told_damage
+from zelo_ray.errors import PanelError
 from zelo_ray.formats.sessions import join_sessions
 from zelo_ray.on_ray.branches import Watch
 from zelo_ray.options import Asking, Options
 from zelo_ray.protocols import module as protocol_module
 from zelo_ray.protocols import unused
-from zelo_ray.providers import PanelError
 from zelo_ray.providers import module as provider_module
 from zelo_ray.providers.pricing import unpriced
 from zelo_ray.records import Judge

@@ -16,7 +16,7 @@ from ray._raylet import Config  # type: ignore[attr-defined]
 from ray.exceptions import RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from zelo_ray.engine.ledger import LedgerError
+from zelo_ray.errors import LedgerError
 from zelo_ray.on_ray.folder import folder_for_ray
 from zelo_ray.on_ray.trouble import in_one_line, no_cluster, no_start, refuse_deaf
 from zelo_ray.options import Asking

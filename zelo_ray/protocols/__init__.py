@@ -15,6 +15,7 @@ from typing import Any, Protocol, cast
 import pyarrow as pa
 from pydantic import BaseModel
 
+from zelo_ray.errors import UnknownProtocol
 from zelo_ray.fitting.bradley_terry import Fit
 from zelo_ray.options import Options
 from zelo_ray.protocols.progress import Apart, Progress, Replies, Rounds, Step, advance, known_by
@@ -117,10 +118,6 @@ class Learned(Protocol):
     """means over all documents"""
     notes: tuple[str, ...]
     """what a user should know of how it was learned"""
-
-
-class UnknownProtocol(Exception):  # noqa: N818 - it names what is the matter
-    """There is no protocol of that name; the message lists those that there are."""
 
 
 def module(name: str) -> Module:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol, cast
 from urllib.parse import urlsplit
 
+from zelo_ray.errors import PanelError
 from zelo_ray.options import Options, meant
 from zelo_ray.providers.pricing import unpriced
 from zelo_ray.records import Answer, Judge, Request, Status, Usage
@@ -41,10 +42,6 @@ RERANKERS = {
 
 _TIER = "service_tier"  # a field of a request that decides how soon and at what price it is done
 _DEARER = {"max_tokens", "max_completion_tokens", "n", "best_of"}  # fields that make answers longer
-
-
-class PanelError(Exception):
-    """The panel names a judge that does not exist or cannot be reached; says what to write."""
 
 
 class Retry(Exception):  # noqa: N818 - it names what to do, as the two below

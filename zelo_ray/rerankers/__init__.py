@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import Any
 
+from zelo_ray.errors import PanelError
 from zelo_ray.options import Asking, BakeoffOptions, Options
 from zelo_ray.protocols import RANKERS
 from zelo_ray.providers import (
     PROVIDERS,
     RERANKERS,
     Fatal,
-    PanelError,
     Settings,
     find_key,
     module,

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable
 
-from zelo_ray.options import OptionError, Options, TrialsOptions
+from zelo_ray.errors import OptionError
+from zelo_ray.options import Options, TrialsOptions
 from zelo_ray.protocols import PROTOCOLS, refuse_unknown, unused
 
 _NOT_ALONE = "zelo+graded"

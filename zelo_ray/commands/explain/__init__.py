@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from zelo_ray.commands.explain.course import of_failures, of_pairs, of_tournaments
 from zelo_ray.commands.explain.lines import of_contests, of_grade, of_verdicts, of_votes
 from zelo_ray.engine.unfinished import Untold, so_far
+from zelo_ray.errors import NothingToExplain
 from zelo_ray.formats.files import record, rows_where
 from zelo_ray.formats.record import unfinished
 from zelo_ray.formats.tables import schema_of
@@ -33,10 +34,6 @@ from zelo_ray.records import (
 __all__ = ["NothingToExplain", "explain"]
 
 _Record = TypeVar("_Record")
-
-
-class NothingToExplain(Exception):  # noqa: N818 - it names what is the matter
-    """The results do not hold what was asked for; the message says what they do hold."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,11 +15,12 @@ from zelo_ray.engine.batch.submit import Sender
 from zelo_ray.engine.bookkeeping import Books, Tally
 from zelo_ray.engine.budget import Till
 from zelo_ray.engine.gate import Estimates, Purse
-from zelo_ray.engine.ledger import Ledger, LedgerError, read_rows
+from zelo_ray.engine.ledger import Ledger, read_rows
+from zelo_ray.errors import LedgerError, PanelError
 from zelo_ray.options import Limit, Options
 from zelo_ray.protocols import Progress
 from zelo_ray.protocols import module as protocol_module
-from zelo_ray.providers import Batches, Fatal, PanelError, Settings, find_key
+from zelo_ray.providers import Batches, Fatal, Settings, find_key
 from zelo_ray.providers import module as provider_module
 from zelo_ray.records import Judge, Pool
 
