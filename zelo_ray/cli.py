@@ -6,9 +6,8 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, NoReturn, TypeVar, get_args, get_origin
+from typing import Any, Literal, NoReturn, get_args, get_origin
 
-import fsspec
 from dotenv import find_dotenv, load_dotenv
 from rich.console import Console
 from rich.table import Table
@@ -18,21 +17,26 @@ from zelo_ray.commands import agree, convert
 from zelo_ray.commands import compare_labels as compare
 from zelo_ray.commands.batches import list_batches
 from zelo_ray.commands.explain import explain
-from zelo_ray.errors import AnchorError, OptionError, ZeloError
-from zelo_ray.formats import check_url
+from zelo_ray.errors import OptionError, ZeloError
 from zelo_ray.formats.wording import printable
-from zelo_ray.options import Asking, BakeoffOptions, Kind, Options, TrialsOptions, load_options
+from zelo_ray.options import (
+    AnnotateOptions,
+    AskingOptions,
+    BakeoffOptions,
+    CompareProtocolsOptions,
+    Kind,
+    load_options,
+)
+from zelo_ray.options.places import check_url
 from zelo_ray.present.html import write_report
 from zelo_ray.present.terminal import labels
 from zelo_ray.present.terminal.annotate import closing
 from zelo_ray.present.terminal.bakeoff import standings
 from zelo_ray.present.terminal.display import Display
 from zelo_ray.present.terminal.protocols import terminal
-from zelo_ray.protocols import anchors, refuse_unknown
+from zelo_ray.protocols import refuse_unknown
 
 COMPLETE, WRONG, INCOMPLETE = 0, 1, 3
-Judging = TypeVar("Judging", bound=Options)
-_OF_ONE = ("protocol", "pilot")  # what `protocols` refuses
 _WIDE = 160  # characters of a line that no terminal shows
 
 
@@ -75,11 +79,15 @@ def _command(argv: Sequence[str] | None) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     annotating = commands.add_parser("annotate", help="judge pools, write relevance scores")
     contesting = commands.add_parser("bakeoff", help="compare rerankers, with what is sure of it")
-    comparing = commands.add_parser("protocols", help="compare ways of judging, at equal money")
+    comparing = commands.add_parser(
+        "compare-protocols",
+        aliases=["protocols"],
+        help="compare ways of judging at equal cost",
+    )
     for each, kind in (
-        (annotating, Options),
+        (annotating, AnnotateOptions),
         (contesting, BakeoffOptions),
-        (comparing, TrialsOptions),
+        (comparing, CompareProtocolsOptions),
     ):
         each.add_argument("--config", help="YAML file of options; flags win over it")
         _add_options(each, kind)
@@ -106,6 +114,7 @@ def _command(argv: Sequence[str] | None) -> int:
         "compare-labels": _compare,
         "convert": _convert,
         "explain": _explain,
+        "compare-protocols": _protocols,
         "protocols": _protocols,
         "report": _report,
     }[arguments.pop("command")]
@@ -126,11 +135,11 @@ class _Parser(argparse.ArgumentParser):
         super().error(printable(message))
 
 
-def _add_options(parser: argparse.ArgumentParser, kind: type[Asking]) -> None:
+def _add_options(parser: argparse.ArgumentParser, kind: type[AskingOptions]) -> None:
     """A flag for each option that a flag can hold; pydantic does the rest."""
     for name, field in kind.model_fields.items():
         many = get_origin(field.annotation) is tuple
-        if get_origin(field.annotation) is dict or (kind is TrialsOptions and name in _OF_ONE):
+        if get_origin(field.annotation) is dict:
             continue
         if name == "inputs":
             parser.add_argument(name, nargs="*", default=argparse.SUPPRESS, help=field.description)
@@ -158,35 +167,12 @@ def _options(kind: type[Kind], arguments: dict[str, Any]) -> Kind:
         text = Path(config).read_text(encoding="utf-8") if config else ""
     except (OSError, UnicodeDecodeError) as error:
         raise OptionError(f"{config}: cannot be read ({error})") from None
-    options = load_options(kind, flags, os.environ, text)
-    places = [options.out]
-    if isinstance(options, BakeoffOptions):
-        places += [options.truth, *options.pools, *options.runs]
-    elif isinstance(options, Options) and options.human:
-        places.append(options.human)
-    for place in places:
-        _place(place)
-    return options
-
-
-def _with_anchors(options: Judging) -> Judging:
-    """With the examples of a file of the user's, if they are in one."""
-    given = options.anchors
-    try:
-        if "://" in given or ("\n" not in given and Path(given).is_file()):
-            with fsspec.open(_place(given), "r", encoding="utf-8") as file:
-                options = options.model_copy(update={"anchors": file.read()})
-        anchors.load(options.anchors)
-    except (OSError, UnicodeDecodeError) as error:
-        raise OptionError(f"--anchors: {given}: cannot be read ({error})") from None
-    except AnchorError as error:
-        raise OptionError(f"--anchors: {error}") from None
-    return options
+    return load_options(kind, flags, os.environ, text)
 
 
 def _annotate(arguments: dict[str, Any]) -> int:
-    options = _with_anchors(_options(Options, arguments))
-    refuse_unknown(options.protocol)
+    options = _options(AnnotateOptions, arguments)
+    refuse_unknown(options.protocol)  # before Ray is imported
     if options.dry_run:
         _print(*_preview(options))
         return COMPLETE
@@ -217,7 +203,7 @@ def _bakeoff(arguments: dict[str, Any]) -> int:
 
 
 def _protocols(arguments: dict[str, Any]) -> int:
-    options = _with_anchors(_options(TrialsOptions, arguments))
+    options = _options(CompareProtocolsOptions, arguments)
     from zelo_ray.on_ray.compare_protocols import planned, protocols  # noqa: PLC0415 - Ray takes seconds to import
 
     if options.dry_run:
@@ -249,7 +235,7 @@ def _print(*parts: str | Table) -> None:
             _console().print(part)
 
 
-def _preview(options: Options) -> list[str]:
+def _preview(options: AnnotateOptions) -> list[str]:
     from zelo_ray.commands.dry_run import preview  # noqa: PLC0415 - scipy takes a second to import
 
     return preview(options, os.environ)

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pydantic import BaseModel
 
 from zelo_ray.engine.ledger import Ledger
-from zelo_ray.options import Options, Price
+from zelo_ray.options import AnnotateOptions, Price
 from zelo_ray.protocols import Step
 from zelo_ray.providers.pricing import price
 from zelo_ray.records import Answer, Judge, Reply, Usage, read_verdict
@@ -248,7 +248,7 @@ def maybe_billed(dollars: float) -> str:
     return f"up to {money(dollars)} more may have been billed for calls that were cut off"
 
 
-def ledger_of(options: Options, panel: Sequence[Judge], run_id: str = "") -> Ledger:
+def ledger_of(options: AnnotateOptions, panel: Sequence[Judge], run_id: str = "") -> Ledger:
     """The ledger as those see it who ask: what is to be asked again counts as missing.
 
     Raises:
@@ -258,7 +258,7 @@ def ledger_of(options: Options, panel: Sequence[Judge], run_id: str = "") -> Led
     return Ledger(options.books, run_id, retried(options), limits)
 
 
-def retried(options: Options) -> tuple[str, ...]:
+def retried(options: AnnotateOptions) -> tuple[str, ...]:
     """How replies of earlier runs ended that are to be asked for again."""
     return ("failed", *(_RETRIED if options.retry_failures else ()))
 

@@ -29,7 +29,7 @@ from zelo_ray.engine.ledger import Ledger
 from zelo_ray.engine.limiter import Account, OwnQuota, Quota
 from zelo_ray.engine.patience import Patience
 from zelo_ray.errors import LedgerError, PanelError
-from zelo_ray.options import Limit, Options
+from zelo_ray.options import AnnotateOptions, Limit
 from zelo_ray.protocols import Progress, Step
 from zelo_ray.protocols import module as protocol_module
 from zelo_ray.providers import (
@@ -109,7 +109,7 @@ class Asker:
 
     def __init__(
         self,
-        options: Options,
+        options: AnnotateOptions,
         panel: Sequence[Judge],
         judges: Sequence[Judge],
         *,

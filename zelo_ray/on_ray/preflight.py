@@ -10,7 +10,7 @@ from zelo_ray.engine.ledger import Spent, spent_in, told_damage
 from zelo_ray.errors import PanelError
 from zelo_ray.formats.sessions import join_sessions
 from zelo_ray.on_ray.branches import Watch
-from zelo_ray.options import Asking, Options
+from zelo_ray.options import AnnotateOptions, AskingOptions, JudgingOptions
 from zelo_ray.protocols import module as protocol_module
 from zelo_ray.protocols import unused
 from zelo_ray.providers import module as provider_module
@@ -20,7 +20,7 @@ from zelo_ray.records import Judge
 _NAMED = 5
 
 
-def joined(options: Options, shards: list[str], watch: Watch) -> tuple[list[str], int]:
+def joined(options: JudgingOptions, shards: list[str], watch: Watch) -> tuple[list[str], int]:
     """The files to judge, and how many lines were set aside when sessions were joined."""
     if options.blocks == "query":
         return shards, 0
@@ -31,7 +31,7 @@ def joined(options: Options, shards: list[str], watch: Watch) -> tuple[list[str]
     return [found.path], found.rejected
 
 
-def look_for_batches(options: Options, panel: Sequence[Judge], watch: Watch) -> None:
+def look_for_batches(options: AnnotateOptions, panel: Sequence[Judge], watch: Watch) -> None:
     """What lies in batches is paid for: nobody may ask it online meanwhile.
 
     Raises:
@@ -51,7 +51,7 @@ def look_for_batches(options: Options, panel: Sequence[Judge], watch: Watch) -> 
         watch.say(f"{count:,} requests to {name}, who is not on this panel, lie in batches still")
 
 
-def paid_before(options: Asking, watch: Watch, mine: Collection[str] = ()) -> Spent:
+def paid_before(options: AskingOptions, watch: Watch, mine: Collection[str] = ()) -> Spent:
     """What counts as spent before a run asks anything, and a word on what is not as it should be.
 
     That is what the ledger holds, what may have been billed besides, and what lies in batches of
@@ -71,7 +71,7 @@ def paid_before(options: Asking, watch: Watch, mine: Collection[str] = ()) -> Sp
     return paid
 
 
-def warn(options: Options, panel: Sequence[Judge], watch: Watch) -> None:
+def warn(options: AnnotateOptions, panel: Sequence[Judge], watch: Watch) -> None:
     """Say what will not be as one might think."""
     if left := [f"--{name.replace('_', '-')}" for name in unused(options)]:
         watch.say(f"--protocol {options.protocol} does not use {', '.join(left)}")

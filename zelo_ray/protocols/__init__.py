@@ -17,7 +17,7 @@ from pydantic import BaseModel
 
 from zelo_ray.errors import UnknownProtocol
 from zelo_ray.fitting.bradley_terry import Fit
-from zelo_ray.options import Options
+from zelo_ray.options import AnnotateOptions, Options
 from zelo_ray.protocols.progress import Apart, Progress, Replies, Rounds, Step, advance, known_by
 from zelo_ray.records import Judge, Pool, Rater, Share
 
@@ -146,6 +146,6 @@ def foreign(name: str) -> frozenset[str]:
     return frozenset[str]().union(*(module(each).USES for each in PROTOCOLS)) - module(name).USES
 
 
-def unused(options: Options) -> list[str]:
+def unused(options: AnnotateOptions) -> list[str]:
     """The options that were given and that the protocol does not use."""
     return sorted(options.model_fields_set & foreign(options.protocol))

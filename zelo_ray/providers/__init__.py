@@ -15,7 +15,7 @@ from typing import Any, Protocol, cast
 from urllib.parse import urlsplit
 
 from zelo_ray.errors import PanelError
-from zelo_ray.options import Options, meant
+from zelo_ray.options import JudgingOptions, meant
 from zelo_ray.providers.pricing import unpriced
 from zelo_ray.records import Answer, Judge, Request, Status, Usage
 
@@ -289,7 +289,7 @@ def with_options(judge: Judge, own: Mapping[str, Any]) -> Judge:
 
 
 def panel_of(
-    options: Options, environ: Mapping[str, str], *, keys: bool = True
+    options: JudgingOptions, environ: Mapping[str, str], *, keys: bool = True
 ) -> tuple[Judge, ...]:
     """The panel that a job's options call for, checked as far as that goes without any call.
 
