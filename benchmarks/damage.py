@@ -28,7 +28,7 @@ from zelo_ray.engine.ledger import Ledger, read_rows
 from zelo_ray.engine.online import Asker
 from zelo_ray.engine.write_results import settle, write_results
 from zelo_ray.formats.pools import Limits, parse_line
-from zelo_ray.options import Options
+from zelo_ray.options import AnnotateOptions
 from zelo_ray.providers import panel_of
 from zelo_ray.records import Judge, Reply
 
@@ -104,7 +104,7 @@ class Job:
     """A small job, over whatever directory."""
 
     def __init__(self) -> None:
-        self.options = Options(
+        self.options = AnnotateOptions(
             inputs=("in.jsonl",),
             out="out",
             cycles=2,
@@ -122,7 +122,7 @@ class Job:
         """Ask for what the ledger lacks; how many requests that were."""
         return asyncio.run(self._fill(self.options.model_copy(update={"out": str(out)}), run_id))
 
-    async def _fill(self, options: Options, run_id: str) -> int:
+    async def _fill(self, options: AnnotateOptions, run_id: str) -> int:
         ledger = Ledger(options.books, run_id, ("failed",))
         asker = Asker(*(options, self.panel, self.panel), ledger=ledger, environ={}, run_id=run_id)
         try:

@@ -31,7 +31,7 @@ from zelo_ray.engine.ledger import Ledger, read_rows
 from zelo_ray.engine.write_results import settle, write_results
 from zelo_ray.formats.interchange.texts import pool_line
 from zelo_ray.formats.pools import Limits, parse_line
-from zelo_ray.options import Options
+from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import Progress, advance, find
 from zelo_ray.providers import build_panel
 from zelo_ray.records import Judge, Pool, verdict_schema
@@ -63,7 +63,7 @@ class Counted(Shelf):
         return super().read(keys)
 
 
-def answered(pools: Sequence[Pool], panel: Sequence[Judge], options: Options) -> Counted:
+def answered(pools: Sequence[Pool], panel: Sequence[Judge], options: AnnotateOptions) -> Counted:
     """Every reply, from the judge itself."""
     shelf, judge = Counted(), partial(knowing.judge, noise=NOISE)
     for pool in pools:
@@ -77,7 +77,7 @@ def answered(pools: Sequence[Pool], panel: Sequence[Judge], options: Options) ->
 
 
 def replayed(
-    pools: Sequence[Pool], panel: Sequence[Judge], options: Options, shelf: Counted
+    pools: Sequence[Pool], panel: Sequence[Judge], options: AnnotateOptions, shelf: Counted
 ) -> str:
     """How often a reply is read when all is judged anew, and the microseconds for each."""
     shelf.reads, began = 0, time.perf_counter()
@@ -120,7 +120,7 @@ def lines_in(path: Path) -> int:
     return path.read_bytes().count(b"\n") if path.exists() else 0
 
 
-def calls(pools: Sequence[Pool], panel: Sequence[Judge], options: Options) -> Counter[Any]:
+def calls(pools: Sequence[Pool], panel: Sequence[Judge], options: AnnotateOptions) -> Counter[Any]:
     """How many replies in the ledger there are of each judge about each pool."""
     ledger = Ledger(options.out)
     judges = {row.key: row.judge for row in read_rows(options.out) if row.final}
@@ -158,8 +158,8 @@ def measured(name: str, mode: str, pools: Sequence[Pool], judges: Sequence[str])
         path, out = Path(folder) / "pools.jsonl", Path(folder) / "out"
         path.write_bytes(b"\n".join(lines) + b"\n")
         job = {"inputs": (str(path),), "protocol": protocol, "judges": tuple(judges), **fields}
-        options = Options(out=str(out), **job)
-        apart = Options(out=str(Path(folder) / "apart"), **job)
+        options = AnnotateOptions(out=str(out), **job)
+        apart = AnnotateOptions(out=str(Path(folder) / "apart"), **job)
         panel = build_panel(judges, {})
         shelf = answered(pools, panel, options)
         parsed = [parse_line("in", i, line, Limits()) for i, line in enumerate(lines, 1)]

@@ -20,7 +20,7 @@ from typing import Any
 
 from tests.builders import Shelf
 from zelo_ray.fitting.pairs import count_pairs
-from zelo_ray.options import Options
+from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import Progress, Rounds, best_of, zelo
 from zelo_ray.providers import Provider, Settings, build_panel, module
 from zelo_ray.records import CrownedScore, Document, Judge, Pool, Vote
@@ -46,8 +46,8 @@ ORDERS: dict[str, Callable[[Worths], Worths]] = {
 """Answers come in a random order; the others move one of them."""
 
 
-def options_of(**fields: Any) -> Options:
-    return Options(inputs=("-",), out="-", **fields)
+def options_of(**fields: Any) -> AnnotateOptions:
+    return AnnotateOptions(inputs=("-",), out="-", **fields)
 
 
 def panel_of(judges: int, slope: float) -> tuple[Judge, ...]:
@@ -71,7 +71,7 @@ async def judged(rounds: Rounds, provider: Provider) -> Sequence[Any]:
     return step.judgments
 
 
-def crowned(told: Sequence[Any], options: Options) -> str:
+def crowned(told: Sequence[Any], options: AnnotateOptions) -> str:
     """Whom the tournaments of a query name together."""
     (fit,) = best_of.fit([told], options)
     scores = [score for score in fit.scores if isinstance(score, CrownedScore)]

@@ -16,7 +16,7 @@ from typing import Any
 
 from tests import crash
 from zelo_ray.formats.pools import Limits, read_lines
-from zelo_ray.options import Options
+from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import find
 from zelo_ray.providers import build_panel
 from zelo_ray.providers.openai.chat import body
@@ -26,7 +26,7 @@ MODEL = "gpt-6-luna"
 
 
 def requests_of(pools: Path) -> list[Request]:
-    options = Options(inputs=(str(pools),), out="unused")
+    options = AnnotateOptions(inputs=(str(pools),), out="unused")
     panel = build_panel([f"openai:{MODEL}"], {})
     protocol = find("zelo")
     found = []

@@ -19,7 +19,7 @@ import numpy as np
 
 from tests.builders import Shelf
 from zelo_ray.formats.tables import table_of
-from zelo_ray.options import Options
+from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import advance, zelo_graded
 from zelo_ray.providers import Provider, Settings, build_panel, module
 from zelo_ray.records import AbsoluteScore, Document, Grade, Judge, Pool, Request, Vote
@@ -51,7 +51,7 @@ def grade(request: Request, noise: float) -> str:
 
 
 async def judge(
-    pools: Sequence[Pool], panel: tuple[Judge, ...], options: Options, noise: float
+    pools: Sequence[Pool], panel: tuple[Judge, ...], options: AnnotateOptions, noise: float
 ) -> list[tuple[Vote | Grade, ...]]:
     """Every judgment on each pool, as a run would have them."""
     provider: Provider = module("simulated").connect(Settings())
@@ -92,7 +92,7 @@ def main() -> None:
     print("| grades a query | as they are | moved | by true shifts | held | sd of shifts |")
     print("|---:|---:|---:|---:|---:|---:|")
     for grades in (1, 2, 3, 5, 10):
-        options = Options(inputs=("in",), out="out", protocol="zelo+graded", grades=grades)
+        options = AnnotateOptions(inputs=("in",), out="out", protocol="zelo+graded", grades=grades)
         judged = asyncio.run(judge(pools, panel, options, flags.noise))
         before = [s for fit in zelo_graded.fit(judged, options) for s in fit.scores]
         given = [each for pool in judged for each in pool if isinstance(each, Grade)]

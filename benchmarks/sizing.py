@@ -21,7 +21,7 @@ from ir_measures import nDCG
 
 from tests.builders import Shelf
 from zelo_ray.fitting.pairs import count_pairs
-from zelo_ray.options import Options
+from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import advance, zelo
 from zelo_ray.providers import Provider, Refused, Settings, build_panel, module
 from zelo_ray.records import Document, Judge, Pool, Score, Vote
@@ -74,7 +74,7 @@ def make_pool(number: int, documents: int) -> Pool:
 
 
 async def judge(
-    pool: Pool, panel: tuple[Judge, ...], options: Options, provider: Provider
+    pool: Pool, panel: tuple[Judge, ...], options: AnnotateOptions, provider: Provider
 ) -> tuple[Vote, ...]:
     """Every vote of a panel on a pool, as a run would have them."""
     shelf = Shelf()
@@ -108,7 +108,7 @@ def figures(pool: Pool, scores: tuple[Score, ...], slope: float) -> list[float]:
 def measure(name: str, documents: int, cycles: int, queries: int) -> str:
     judges, traits = PANELS[name]
     panel = panel_of(judges, traits)
-    options = Options(inputs=("-",), out="-", cycles=cycles)
+    options = AnnotateOptions(inputs=("-",), out="-", cycles=cycles)
     provider = module("simulated").connect(Settings())
     pools = [make_pool(number, documents) for number in range(queries)]
 

@@ -15,7 +15,7 @@ from zelo_ray.engine.write_results import settle, write_results
 from zelo_ray.formats.pools import Limits, parse_line
 from zelo_ray.formats.record import begin
 from zelo_ray.formats.results import write_json
-from zelo_ray.options import Options
+from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import advance, zelo
 from zelo_ray.providers import build_panel, module
 from zelo_ray.records import Document, Judge, Pool, Reply, Request
@@ -48,7 +48,7 @@ def options_of(limits=(), **fields):
     given = {name: {"rpm": UNHURRIED} for name in names} if limits is not None else {}
     for name, limit in dict(limits or {}).items():
         given[name] = given.get(name, {}) | limit
-    return Options(**{"inputs": ("in.jsonl",), "out": "out", "limits": given, **fields})
+    return AnnotateOptions(**{"inputs": ("in.jsonl",), "out": "out", "limits": given, **fields})
 
 
 def judge_of(name="openai:a-model", **options):

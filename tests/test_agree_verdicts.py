@@ -12,11 +12,11 @@ from sklearn.metrics import cohen_kappa_score, matthews_corrcoef
 
 from tests.test_report import page_of
 from zelo_ray import cli
+from zelo_ray.errors import InputError
 from zelo_ray.evaluation.agreement import COEFFICIENTS, Ratings
 from zelo_ray.evaluation.agreement.differences import differences
 from zelo_ray.evaluation.agreement.intervals import draws, interval
 from zelo_ray.formats.interchange.verdicts import read_verdicts
-from zelo_ray.formats.pools import InputError
 from zelo_ray.formats.tables import table_of
 from zelo_ray.records import Contest, Verdict
 

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from zelo_ray.cli import main
+from zelo_ray.errors import AnchorError
 from zelo_ray.protocols import anchors
-from zelo_ray.protocols.anchors import AnchorError, draw, load, parse
+from zelo_ray.protocols.anchors import draw, load, parse
 
 SAMPLE, QRELS = (str(Path(__file__).parents[1] / "data" / n) for n in ("sample", "qrels.txt"))
 GRADES = "".join(f"  {g}: {{document: text {g}, reason: because {g}}}\n" for g in range(4))
@@ -130,7 +131,7 @@ def test_the_users_examples_come_from_a_file_or_a_url(tmp_path, capsys):
     for place in ("law", str(tmp_path / "mine.yaml"), "memory://anchors/mine.yaml"):
         assert main([*command, place]) == 0
     assert main([*command, "memory://anchors/none.yaml"]) == 2
-    assert "--anchors" in capsys.readouterr().err
+    assert "anchors: memory://anchors/none.yaml: cannot be read" in capsys.readouterr().err
     assert main([*command, "law", "--human", "nowhere.txt"]) == 1
     command[command.index("graded")] = "zelo"
     assert main([*command, "law", "--human", QRELS]) == 2

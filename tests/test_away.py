@@ -10,9 +10,10 @@ from tests import builders
 from tests.builders import pool_of, send_away
 from tests.fakes import Fakes
 from zelo_ray.cli import main
-from zelo_ray.commands.batches import NothingAway, list_batches
+from zelo_ray.commands.batches import list_batches
 from zelo_ray.engine.batch import Batcher
 from zelo_ray.engine.batch.parts import Part, Parts
+from zelo_ray.errors import NothingAway
 
 POOLS = [pool_of(range(6))]
 

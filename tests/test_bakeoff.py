@@ -9,7 +9,7 @@ import pytest
 from zelo_ray.commands.bakeoff import Entry, Unranked, contrasting, contrasts, describe, measure
 from zelo_ray.commands.bakeoff.slices import DIFFICULTY
 from zelo_ray.commands.bakeoff.verdicts import turned, verdict
-from zelo_ray.engine.bookkeeping import Stopped
+from zelo_ray.errors import Stopped
 from zelo_ray.evaluation.measures import Truth
 from zelo_ray.formats.tables import schema_of
 from zelo_ray.options import BakeoffOptions

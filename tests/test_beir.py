@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from zelo_ray.formats.files import Unwritable
+from zelo_ray.errors import InputError, Unwritable
 from zelo_ray.formats.interchange import beir
 from zelo_ray.formats.interchange.texts import read_texts, with_title
-from zelo_ray.formats.pools import InputError
 from zelo_ray.formats.tables import table_of
 from zelo_ray.records import Document, Pool, Qrel
 

@@ -5,7 +5,7 @@ import pytest
 
 from tests.builders import line_of, pool_of
 from zelo_ray.engine.count_input import take_census
-from zelo_ray.formats.pools import InputError
+from zelo_ray.errors import InputError
 
 COUNTS = {"one": lambda pool: 6, "two": lambda pool: len(pool.documents)}
 

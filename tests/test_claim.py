@@ -11,8 +11,8 @@ import fsspec
 import pytest
 
 from zelo_ray.engine import lock as claim_module
-from zelo_ray.engine.lock import RUN_LOCK, ClaimError, claim
-from zelo_ray.formats.pools import InputError
+from zelo_ray.engine.lock import RUN_LOCK, claim
+from zelo_ray.errors import ClaimError, InputError
 
 HOLD = """
 import sys

@@ -12,13 +12,10 @@ import pytest
 
 from tests.builders import line_of, pool_of, results_of, write_run
 from zelo_ray import __version__, cli
-from zelo_ray.engine.bookkeeping import RayTrouble, Stopped
-from zelo_ray.engine.ledger import LedgerError
-from zelo_ray.engine.lock import ClaimError, claim
+from zelo_ray.engine.lock import claim
 from zelo_ray.engine.write_results import Summary
-from zelo_ray.formats.pools import InputError
-from zelo_ray.options import Options
-from zelo_ray.providers import PanelError
+from zelo_ray.errors import ClaimError, InputError, LedgerError, PanelError, RayTrouble, Stopped
+from zelo_ray.options import AnnotateOptions
 
 
 @pytest.fixture
@@ -82,7 +79,7 @@ def options_from(pipeline, capsys, *argv):
 def test_every_option_has_a_flag_or_is_a_mapping(capsys):
     status, text, _ = outcome(capsys, "annotate", "--help")
     assert status == 0
-    for name, field in Options.model_fields.items():
+    for name, field in AnnotateOptions.model_fields.items():
         if name == "inputs":
             assert "[inputs ...]" in text
         elif get_origin(field.annotation) is dict:
@@ -96,7 +93,7 @@ def test_help_can_be_read(capsys, monkeypatch):
     _, text, _ = outcome(capsys, "annotate", "--help")
     assert max(map(len, text.splitlines())) <= 100
     words = " ".join(text.split())
-    for name, field in Options.model_fields.items():
+    for name, field in AnnotateOptions.model_fields.items():
         if get_origin(field.annotation) is not dict:
             assert " ".join(field.description.split()) in words, name
     assert "(default 4)" in words

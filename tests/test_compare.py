@@ -16,11 +16,9 @@ from zelo_ray.commands import compare_labels as compare
 from zelo_ray.commands import convert
 from zelo_ray.commands.compare_labels.contradictions import contradictions
 from zelo_ray.commands.compare_labels.neighbours import cohens_d, median_size
-from zelo_ray.evaluation.measures import MeasureError
+from zelo_ray.errors import InputError, MeasureError, OptionError
 from zelo_ray.formats.interchange.pooling import judgments
-from zelo_ray.formats.pools import InputError
 from zelo_ray.formats.tables import table_of
-from zelo_ray.options import OptionError
 from zelo_ray.present.terminal.labels import told
 from zelo_ray.records import GradedScore, Ranked
 
@@ -116,10 +114,10 @@ def test_a_benchmark_that_is_graded_anew(place):
     assert [row["kind"] for row in rows] == ["negative", "positive"] * QUERIES
     assert [row["best"] for row in rows] == [True, False] * QUERIES
     assert all(len(row["text"]) <= 80 and row["text"].startswith(row["kind"]) for row in rows)
-    told = json.loads((out / "compare.json").read_text())
-    assert told["counts"]["queries_contradicted"] == QUERIES
-    assert told["counts"]["negative"] == told["counts"]["positive"] == QUERIES
-    assert told["options"]["measure"] == "nDCG@10"
+    record = json.loads((out / "compare.json").read_text())
+    assert record["counts"]["queries_contradicted"] == QUERIES
+    assert record["counts"]["negative"] == record["counts"]["positive"] == QUERIES
+    assert record["options"]["measure"] == "nDCG@10"
     assert max(len(line) for line in told(compared)) <= 100  # the last one has paths
     assert "1 pair is told apart by both, and the other way round." in told(compared)
     assert f"{QUERIES} of {QUERIES} queries are contradicted" in "\n".join(told(compared))

@@ -3,26 +3,27 @@
 import pytest
 import yaml
 
-from zelo_ray.options import OptionError, Options, load_options
+from zelo_ray.errors import OptionError
+from zelo_ray.options import AnnotateOptions, load_options
 
 FLAGS = {"inputs": ["a.jsonl"], "out": "out"}
 
 
 def load(environ=None, config="", **flags):
     variables = {f"ZELO_RAY_{name}": text for name, text in (environ or {}).items()}
-    return load_options(Options, {**FLAGS, **flags}, variables, config)
+    return load_options(AnnotateOptions, {**FLAGS, **flags}, variables, config)
 
 
 def test_the_flag_wins_over_the_variable_and_the_variable_over_the_file():
     config = "seed: 1\ncycles: 1\nattempts: 1\n"
     options = load({"CYCLES": "2", "ATTEMPTS": "2"}, config, attempts="3")
     assert (options.seed, options.cycles, options.attempts) == (1, 2, 3)
-    assert options.reasks == Options.model_fields["reasks"].default
+    assert options.reasks == AnnotateOptions.model_fields["reasks"].default
 
 
 def test_variables_alone_are_enough():
     environ = {"ZELO_RAY_INPUTS": "a.jsonl", "ZELO_RAY_OUT": "s3://bucket/out", "HOME": "/"}
-    options = load_options(Options, {}, environ)
+    options = load_options(AnnotateOptions, {}, environ)
     assert (options.inputs, options.out) == (("a.jsonl",), "s3://bucket/out")
 
 
@@ -47,7 +48,7 @@ def test_variables_alone_are_enough():
 def test_a_variable_is_read_as_its_option_takes_it(name, text, value):
     environ = {f"ZELO_RAY_{name}": text}
     flags = {key: value for key, value in FLAGS.items() if key != name.lower() or not text}
-    assert getattr(load_options(Options, flags, environ), name.lower()) == value
+    assert getattr(load_options(AnnotateOptions, flags, environ), name.lower()) == value
 
 
 @pytest.mark.parametrize(
@@ -117,9 +118,9 @@ def test_a_file_that_makes_no_sense_is_one_line_that_says_where(config, says):
 
 def test_what_must_be_given_is_asked_for():
     with pytest.raises(OptionError, match="inputs: Field required"):
-        load_options(Options, {"out": "x"}, {})
+        load_options(AnnotateOptions, {"out": "x"}, {})
     with pytest.raises(OptionError, match="out: Field required"):
-        load_options(Options, {"inputs": ["x"]}, {})
+        load_options(AnnotateOptions, {"inputs": ["x"]}, {})
     with pytest.raises(OptionError, match="inputs: "):
         load(inputs=[])
 
@@ -129,11 +130,11 @@ def test_options_do_not_change_and_come_back_from_their_record():
     with pytest.raises(ValueError, match="frozen"):
         options.seed = 7
     record = yaml.safe_dump(options.model_dump(mode="json"))
-    assert load_options(Options, {}, {}, record) == options
+    assert load_options(AnnotateOptions, {}, {}, record) == options
 
 
 def test_every_option_says_what_it_is():
-    for name, field in Options.model_fields.items():
+    for name, field in AnnotateOptions.model_fields.items():
         assert field.description, name
 
 

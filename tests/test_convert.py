@@ -11,11 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from zelo_ray.commands import convert
+from zelo_ray.errors import InputError, OptionError
 from zelo_ray.formats.interchange.trec import read_qrels, read_run
 from zelo_ray.formats.interchange.truth import read_truth
-from zelo_ray.formats.pools import InputError, Limits, read_lines
+from zelo_ray.formats.pools import Limits, read_lines
 from zelo_ray.formats.tables import table_of
-from zelo_ray.options import OptionError
 from zelo_ray.records import AbsoluteScore, GradedScore, Ranked, Score
 
 DATA = Path(__file__).parents[2] / "shared/data"

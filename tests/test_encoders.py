@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from tests.fakes.rerank import rank
+from zelo_ray.errors import PanelError
 from zelo_ray.options import BakeoffOptions
-from zelo_ray.providers import PanelError, Settings, module
+from zelo_ray.providers import Settings, module
 from zelo_ray.records import Document, Pool
 from zelo_ray.rerankers import arms_of, local
 

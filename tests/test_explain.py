@@ -7,7 +7,8 @@ import pytest
 
 from tests.builders import graded_pools, interrupted, pool_of, results_of
 from tests.hills import write_contests, write_verdicts
-from zelo_ray.commands.explain import NothingToExplain, explain
+from zelo_ray.commands.explain import explain
+from zelo_ray.errors import NothingToExplain
 from zelo_ray.formats.record import begin
 from zelo_ray.formats.tables import table_of
 from zelo_ray.records import Failure

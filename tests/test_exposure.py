@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from zelo_ray.engine.exposure import Exposure, exposed
-from zelo_ray.engine.ledger import LedgerError
+from zelo_ray.errors import LedgerError
 
 
 def exposure_in(folder, **fields):

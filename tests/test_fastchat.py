@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from zelo_ray.commands import agree, convert
+from zelo_ray.errors import InputError, OptionError
 from zelo_ray.formats.conversations import conversation
 from zelo_ray.formats.interchange.fastchat import pairs, pools
-from zelo_ray.formats.pools import InputError, Limits, read_lines
+from zelo_ray.formats.pools import Limits, read_lines
 from zelo_ray.formats.sessions import join_sessions
-from zelo_ray.options import OptionError
 
 DATA = Path(__file__).parents[2] / "shared/data/mtbench_human"
 needs_data = pytest.mark.skipif(not DATA.exists(), reason=f"{DATA} is not there")

@@ -13,10 +13,10 @@ from tests.builders import pool_of, reply_to, results_of, write_run
 from tests.hills import write_contests, write_verdicts
 from zelo_ray.cli import main
 from zelo_ray.engine.batch.parts import Part, Parts
-from zelo_ray.engine.ledger import Ledger, LedgerError
-from zelo_ray.engine.lock import ClaimError, claim
+from zelo_ray.engine.ledger import Ledger
+from zelo_ray.engine.lock import claim
+from zelo_ray.errors import ClaimError, InputError, LedgerError
 from zelo_ray.formats.files import writing
-from zelo_ray.formats.pools import InputError
 from zelo_ray.formats.results import write_text
 
 GARBAGE = {

@@ -9,8 +9,7 @@ import pytest
 
 from tests import crash
 from tests.builders import send_away
-from zelo_ray.engine.humans import human_grades
-from zelo_ray.engine.learning import learn
+from zelo_ray.engine.learning import human_grades, learn
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.engine.write_results import settle, write_results
 from zelo_ray.formats.pools import Limits, parse_line

@@ -9,8 +9,9 @@ from tests.builders import ask, options_of, pool_of, reply_to, verdict
 from tests.fakes import Fakes
 from tests.fakes.lengths import Lengths
 from zelo_ray.engine.ledger import Ledger, read_rows
+from zelo_ray.errors import PanelError
 from zelo_ray.protocols import advance, zelo
-from zelo_ray.providers import PanelError, build_panel, panel_of
+from zelo_ray.providers import build_panel, panel_of
 from zelo_ray.records import Request
 
 LUNA = "openai:gpt-6-luna"

@@ -12,8 +12,9 @@ import pytest
 
 from tests.builders import judge_of, reply_to, request_of, stored
 from zelo_ray.engine import ledger as ledger_module
-from zelo_ray.engine.ledger import Ledger, LedgerError, drop_reserves, read_rows
+from zelo_ray.engine.ledger import Ledger, drop_reserves, read_rows
 from zelo_ray.engine.lock import open_lock
+from zelo_ray.errors import LedgerError
 from zelo_ray.protocols import zelo
 
 

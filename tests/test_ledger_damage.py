@@ -11,15 +11,8 @@ from tests.builders import ask, pool_of, reply_to
 from tests.builders import line_of as line_of_pool
 from zelo_ray.cli import main
 from zelo_ray.engine import ledger as ledger_module
-from zelo_ray.engine.ledger import (
-    Damaged,
-    Ledger,
-    LedgerError,
-    Spent,
-    read_rows,
-    spent_in,
-    told_damage,
-)
+from zelo_ray.engine.ledger import Damaged, Ledger, Spent, read_rows, spent_in, told_damage
+from zelo_ray.errors import LedgerError
 from zelo_ray.formats.segments import line_of
 
 

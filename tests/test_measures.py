@@ -12,12 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import kendalltau
 
+from zelo_ray.errors import MeasureError, QrelsError, RunError
 from zelo_ray.evaluation import measures
 from zelo_ray.evaluation.measures import (
     MEASURES,
-    MeasureError,
-    QrelsError,
-    RunError,
     Truth,
     default_measures,
     evaluate,

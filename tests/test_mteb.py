@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from zelo_ray.errors import InputError
 from zelo_ray.formats.interchange.mteb import read_rows, write_rows
-from zelo_ray.formats.pools import InputError
 
 ROWS = [
     {"query": "which?", "positive": ["yes", "also yes"], "negative": ["no", "no"]},

@@ -34,8 +34,9 @@ from zelo_ray.engine.budget import Budget
 from zelo_ray.engine.ledger import Ledger, read_rows
 from zelo_ray.engine.limiter import Account, OwnQuota
 from zelo_ray.engine.online import Asker
+from zelo_ray.errors import PanelError
 from zelo_ray.protocols import advance, find, samre, zelo, zelo_graded
-from zelo_ray.providers import PanelError, Retry, build_panel, fingerprint
+from zelo_ray.providers import Retry, build_panel, fingerprint
 from zelo_ray.records import Answer, Document, Grade, Pool, Usage
 
 POOL = pool_of()

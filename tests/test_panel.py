@@ -4,8 +4,9 @@ import pytest
 
 from tests.builders import UNHURRIED
 from zelo_ray import providers
-from zelo_ray.options import Options
-from zelo_ray.providers import PanelError, Settings, build_panel, find_key, module, panel_of
+from zelo_ray.errors import PanelError
+from zelo_ray.options import AnnotateOptions
+from zelo_ray.providers import Settings, build_panel, find_key, module, panel_of
 from zelo_ray.records import Judge
 
 KEYS = {"OPENAI_API_KEY": "o", "ANTHROPIC_API_KEY": "a", "GEMINI_API_KEY": "g"}
@@ -90,9 +91,9 @@ def test_a_panel_that_cannot_be_is_one_line_that_says_what_is_wrong(asked, optio
 )
 def test_what_is_given_for_a_mistyped_judge_is_an_error_that_names_the_nearest(option, value, keys):
     fields = {"inputs": "in", "out": "out", "judges": ("offline", "openai:gpt-6-luna")}
-    right = Options(**fields, **{option: {"openai:gpt-6-luna": value}})
+    right = AnnotateOptions(**fields, **{option: {"openai:gpt-6-luna": value}})
     assert len(panel_of(right, {**KEYS, "X": "x"}, keys=keys)) == 4
-    wrong = Options(**fields, **{option: {"openai:gpt-6-lunna": value}})
+    wrong = AnnotateOptions(**fields, **{option: {"openai:gpt-6-lunna": value}})
     with pytest.raises(PanelError) as caught:
         panel_of(wrong, {**KEYS, "X": "x"}, keys=keys)
     says = "no judge 'openai:gpt-6-lunna' on the panel (did you mean 'openai:gpt-6-luna'?)"

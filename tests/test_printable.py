@@ -18,7 +18,7 @@ from zelo_ray.commands.batches import list_batches
 from zelo_ray.commands.explain import explain
 from zelo_ray.engine.batch.parts import Part, Parts
 from zelo_ray.engine.write_results import Summary
-from zelo_ray.formats.pools import InputError
+from zelo_ray.errors import InputError
 from zelo_ray.formats.wording import printable
 from zelo_ray.present.terminal.annotate import closing
 from zelo_ray.present.terminal.bakeoff import standings

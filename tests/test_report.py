@@ -16,13 +16,13 @@ from tests.builders import QUICK, SLOW, graded_pools, interrupted, pool_of, resu
 from zelo_ray.cli import main
 from zelo_ray.engine.ledger import read_rows
 from zelo_ray.engine.lock import claim
+from zelo_ray.errors import InputError, NothingToReport
 from zelo_ray.formats.interchange.truth import read_truth
-from zelo_ray.formats.pools import InputError
 from zelo_ray.formats.record import begin, unfinished
 from zelo_ray.formats.results import write_json
 from zelo_ray.formats.segments import line_of, reply_of, row_of, version_of
 from zelo_ray.formats.tables import table_of
-from zelo_ray.present.html import NothingToReport, write_report
+from zelo_ray.present.html import write_report
 from zelo_ray.present.html.page import chance, embedded, plain
 from zelo_ray.present.html.panel import COLUMNS, panel_of
 from zelo_ray.present.html.source import Source, bare

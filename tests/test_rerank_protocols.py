@@ -10,7 +10,8 @@ from tests.builders import Shelf, judge_of, options_of
 from tests.fakes.rerank import pool, rank, worth
 from zelo_ray import protocols
 from zelo_ray.engine import online
-from zelo_ray.protocols import UnknownProtocol, advance, listwise, load, pointwise, rerank
+from zelo_ray.errors import UnknownProtocol
+from zelo_ray.protocols import advance, listwise, load, pointwise, rerank
 from zelo_ray.records import Document, Pool
 
 JUDGE = judge_of("cohere:m")

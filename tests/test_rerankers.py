@@ -9,9 +9,10 @@ import pytest
 import zelo_ray
 from tests.builders import judge_of, request_of
 from tests.fakes.rerank import pool, rank
-from zelo_ray.options import BakeoffOptions, OptionError, Options, load_options
+from zelo_ray.errors import OptionError, PanelError
+from zelo_ray.options import AnnotateOptions, BakeoffOptions, load_options
 from zelo_ray.protocols.rerank import Scores
-from zelo_ray.providers import RERANKERS, PanelError, Refused, Settings, build_panel, module
+from zelo_ray.providers import RERANKERS, Refused, Settings, build_panel, module
 from zelo_ray.records import Document
 from zelo_ray.rerankers import Arm, arms_of, asking_options
 from zelo_ray.rerankers.answers import answer_of, failed
@@ -326,7 +327,7 @@ def test_options_are_by_the_name_of_the_arm():
     assert one.judge.options == {**module("cohere").OPTIONS, "documents": 10}
     assert other.judge.options == {**module("openai").OPTIONS, "max_output_tokens": 99}
     asked = asking_options(one, options)
-    assert isinstance(asked, Options)
+    assert isinstance(asked, AnnotateOptions)
     assert (asked.protocol, asked.judges, asked.seed) == ("rerank", ("cohere:m",), 7)
     assert (asked.document_limit, asked.max_usd, asked.out) == (9, 3.0, "o")
     assert asked.limits["cohere:m"].rpm == 5

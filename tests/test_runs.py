@@ -5,9 +5,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from zelo_ray.commands import convert
+from zelo_ray.errors import InputError, OptionError
 from zelo_ray.formats.interchange.runs import read_runs
-from zelo_ray.formats.pools import InputError
-from zelo_ray.options import OptionError
 
 COLUMNS = {"run": ["a", "b", "a"], "query_id": ["q"] * 3, "doc_id": ["x", "x", "y"]}
 TABLE = pa.table({**COLUMNS, "score": [1.0, 2.0, 0.5]})

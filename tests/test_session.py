@@ -9,8 +9,7 @@ from ray import exceptions
 from tests import crash
 from tests.builders import line_of, pool_of
 from zelo_ray import cli
-from zelo_ray.engine.bookkeeping import RayTrouble
-from zelo_ray.engine.ledger import LedgerError
+from zelo_ray.errors import LedgerError, RayTrouble
 from zelo_ray.on_ray.trouble import in_one_line
 
 
@@ -128,7 +127,7 @@ def test_a_death_on_ray_is_one_line_that_says_how_to_go_on(name, verbose):
 
 def test_what_is_written_for_the_user_is_told_as_it_is_written():
     raised = LedgerError("out/replies: No space left on device; make room")
-    text = IN_A_WORKER.format(error=f"zelo_ray.engine.ledger.LedgerError: {raised}")
+    text = IN_A_WORKER.format(error=f"zelo_ray.errors.LedgerError: {raised}")
     error = exceptions.RayTaskError("f", text, raised)
     for wrapped in (error, error.as_instanceof_cause()):
         with pytest.raises(RayTrouble) as caught, in_one_line(verbose=True):

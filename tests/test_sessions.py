@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from zelo_ray.formats.pools import InputError, Limits, read_lines
+from zelo_ray.errors import InputError
+from zelo_ray.formats.pools import Limits, read_lines
 from zelo_ray.formats.sessions import join_sessions
 
 

@@ -14,11 +14,12 @@ from pydantic import BaseModel
 from tests.builders import ask, missing, options_of, pool_of, request_of, stored
 from zelo_ray.engine import online
 from zelo_ray.engine.ledger import Ledger
+from zelo_ray.errors import PanelError
 from zelo_ray.fitting.bradley_terry import bradley_terry
 from zelo_ray.protocols import advance, baseline_strong, baseline_weak, best_of, samre, zelo
 from zelo_ray.protocols import find as module_of
 from zelo_ray.protocols import grading as sheets
-from zelo_ray.providers import Fatal, PanelError, Refused, Retry, Settings, build_panel, module
+from zelo_ray.providers import Fatal, Refused, Retry, Settings, build_panel, module
 from zelo_ray.records import Document, Pool, Usage, read_verdict
 
 SIMULATED = module("simulated")

@@ -11,11 +11,11 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from zelo_ray.errors import InputError, Unwritable
 from zelo_ray.formats import files
-from zelo_ray.formats.files import Unwritable, stem
+from zelo_ray.formats.files import stem
 from zelo_ray.formats.interchange.pooling import holes, in_order, pooled
 from zelo_ray.formats.interchange.trec import read_qrels, read_run, write_qrels, write_run
-from zelo_ray.formats.pools import InputError
 from zelo_ray.formats.tables import schema_of, table_of
 from zelo_ray.records import Qrel, Ranked
 

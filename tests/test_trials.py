@@ -26,6 +26,7 @@ from zelo_ray.commands.compare_protocols import (
     write_outcome,
 )
 from zelo_ray.engine.ledger import Ledger
+from zelo_ray.errors import InputError, OptionError, UnknownProtocol
 from zelo_ray.evaluation.agreement.pairs import (
     A_BETTER,
     A_OR_NOT,
@@ -34,11 +35,10 @@ from zelo_ray.evaluation.agreement.pairs import (
     TIE,
     WITH_TIES,
 )
-from zelo_ray.formats.pools import InputError
-from zelo_ray.options import OptionError, load_options
-from zelo_ray.options import TrialsOptions as Options
+from zelo_ray.options import CompareProtocolsOptions as Options
+from zelo_ray.options import load_options
 from zelo_ray.present.terminal.protocols import terminal
-from zelo_ray.protocols import PROTOCOLS, UnknownProtocol
+from zelo_ray.protocols import PROTOCOLS
 
 JUDGE = "openai:one"
 
@@ -46,7 +46,7 @@ JUDGE = "openai:one"
 def test_help_offers_what_can_be_said(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
     with pytest.raises(SystemExit):
-        cli.main(["protocols", "--help"])
+        cli.main(["compare-protocols", "--help"])
     shown = capsys.readouterr().out
     assert "--pilot" not in shown
     assert "--protocol " not in shown
@@ -339,8 +339,8 @@ def test_protocols_are_named_once_and_exist(names):
 @pytest.mark.parametrize(
     ("fields", "says"),
     [
-        ({"protocol": "zelo"}, "name them with --protocols"),
-        ({"pilot": 3}, "all that people labelled"),
+        ({"protocol": "zelo"}, "did you mean 'protocols'"),
+        ({"pilot": 3}, "pilot: no such option"),
         ({"human": None}, "human"),
         ({"max_usd": 0}, "max_usd"),
     ],

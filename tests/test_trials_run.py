@@ -57,16 +57,16 @@ import contextlib, io, json, os, sys
 import pyarrow.parquet as pq
 from zelo_ray import cli
 from zelo_ray.engine.bookkeeping import RayTrouble
-from zelo_ray.options import Options
+from zelo_ray.options import AnnotateOptions
 from zelo_ray.engine.ledger import read_rows
 from zelo_ray.on_ray.session import on_ray
 import ray
 
 out = sys.argv[1]
-with on_ray(Options(inputs=("in",), out=out)):
+with on_ray(AnnotateOptions(inputs=("in",), out=out)):
     for words in json.loads(sys.argv[2]):
         with contextlib.redirect_stdout(io.StringIO()) as said:
-            status = cli.main(["protocols", *words])
+            status = cli.main(["compare-protocols", *words])
         rows = [row.dollars for row in read_rows(out)]
         trials = pq.read_table(f"{out}/trials.parquet").to_pylist()
         print(json.dumps([status, said.getvalue(), trials, rows]))
@@ -77,7 +77,7 @@ with on_ray(Options(inputs=("in",), out=out)):
             os.kill(os.getpid(), 9)
 
     try:
-        with on_ray(Options(inputs=("in",), out=out)):
+        with on_ray(AnnotateOptions(inputs=("in",), out=out)):
             ray.get(Doomed.remote().die.remote())
     except RayTrouble as trouble:
         print(json.dumps(str(trouble)))
@@ -142,7 +142,7 @@ def test_protocols_share_a_ledger_each_has_its_budget_and_nothing_is_asked_twice
 
 def test_an_estimate_for_each_protocol_asks_nothing_and_writes_nothing(folder, capsys):
     words = ("--dry-run", "--protocols", "zelo", "graded")
-    status = cli.main(["protocols", "--config", str(folder / "config.yaml"), *words])
+    status = cli.main(["compare-protocols", "--config", str(folder / "config.yaml"), *words])
     said = capsys.readouterr()
     assert status == cli.COMPLETE
     assert [line for line in said.out.splitlines() if line in ("zelo", "graded")]
@@ -155,12 +155,18 @@ def test_people_who_have_no_word_on_the_input_are_told_of(folder, capsys):
     row = {"query_id": "alone", "doc_id_a": "a", "doc_id_b": "b", "preference": 1}
     (folder / "other.jsonl").write_text(json.dumps(row))
     words = ("--human", str(folder / "other.jsonl"), "--dry-run")
-    assert cli.main(["protocols", "--config", str(folder / "config.yaml"), *words]) == cli.WRONG
+    assert (
+        cli.main(["compare-protocols", "--config", str(folder / "config.yaml"), *words])
+        == cli.WRONG
+    )
     said = capsys.readouterr().err
     assert "none of the 1 query with labels (such as 'alone') is among the 22" in said
     assert "of the input (such as 'q0')" in said
     row = {"query_id": "q0", "doc_id_a": "a", "doc_id_b": "z", "preference": 1}
     (folder / "other.jsonl").write_text(json.dumps(row))
-    assert cli.main(["protocols", "--config", str(folder / "config.yaml"), *words]) == cli.WRONG
+    assert (
+        cli.main(["compare-protocols", "--config", str(folder / "config.yaml"), *words])
+        == cli.WRONG
+    )
     said = capsys.readouterr().err
     assert "of the 1 query with labels 1 (such as 'q0') are in the input, and in none" in said

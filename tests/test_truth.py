@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from zelo_ray.errors import InputError
 from zelo_ray.formats.interchange import beir
 from zelo_ray.formats.interchange.iterables import pools_of, qrels_of, run_of
 from zelo_ray.formats.interchange.truth import (
@@ -18,7 +19,6 @@ from zelo_ray.formats.interchange.truth import (
     read_pools,
     read_truth,
 )
-from zelo_ray.formats.pools import InputError
 from zelo_ray.formats.tables import schema_of, table_of
 from zelo_ray.records import Document, Pool, Qrel, Score
 

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from zelo_ray.errors import InputError
 from zelo_ray.formats.interchange.verdicts import GRADES, VOTES, place_of, read_verdicts
-from zelo_ray.formats.pools import InputError
 from zelo_ray.formats.tables import table_of
 from zelo_ray.records import Grade, GradedScore, Vote
 

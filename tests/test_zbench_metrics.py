@@ -12,15 +12,8 @@ import pyarrow as pa
 import pytest
 
 from tests.test_measures import metric_of, qrels_of, run_of
-from zelo_ray.evaluation.measures import (
-    QrelsError,
-    RunError,
-    Truth,
-    default_measures,
-    evaluate,
-    parse_measures,
-    rank,
-)
+from zelo_ray.errors import QrelsError, RunError
+from zelo_ray.evaluation.measures import Truth, default_measures, evaluate, parse_measures, rank
 
 ZELO = "nDCG(dcg='zelo')"
 CLEAN = {f"d{i:02}": score for i, score in enumerate([21.2, 16.2, 15.4, *np.linspace(14, -20, 22)])}

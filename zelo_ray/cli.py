@@ -6,9 +6,8 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, NoReturn, TypeVar, get_args, get_origin
+from typing import Any, Literal, NoReturn, get_args, get_origin
 
-import fsspec
 from dotenv import find_dotenv, load_dotenv
 from rich.console import Console
 from rich.table import Table
@@ -16,51 +15,29 @@ from rich.table import Table
 from zelo_ray import __version__
 from zelo_ray.commands import agree, convert
 from zelo_ray.commands import compare_labels as compare
-from zelo_ray.commands.batches import NothingAway, list_batches
-from zelo_ray.commands.explain import NothingToExplain, explain
-from zelo_ray.engine.bookkeeping import RayTrouble, Stopped
-from zelo_ray.engine.ledger import LedgerError
-from zelo_ray.engine.lock import ClaimError
-from zelo_ray.evaluation.measures import MeasureError, QrelsError, RunError
-from zelo_ray.formats import check_url
-from zelo_ray.formats.files import Unwritable
-from zelo_ray.formats.pools import InputError
+from zelo_ray.commands.batches import list_batches
+from zelo_ray.commands.explain import explain
+from zelo_ray.errors import OptionError, ZeloError
 from zelo_ray.formats.wording import printable
 from zelo_ray.options import (
-    Asking,
+    AnnotateOptions,
+    AskingOptions,
     BakeoffOptions,
+    CompareProtocolsOptions,
     Kind,
-    OptionError,
-    Options,
-    TrialsOptions,
     load_options,
 )
-from zelo_ray.present.html import NothingToReport, write_report
+from zelo_ray.options.places import check_url
+from zelo_ray.present.html import write_report
 from zelo_ray.present.terminal import labels
 from zelo_ray.present.terminal.annotate import closing
 from zelo_ray.present.terminal.bakeoff import standings
 from zelo_ray.present.terminal.display import Display
 from zelo_ray.present.terminal.protocols import terminal
-from zelo_ray.protocols import UnknownProtocol, anchors, load
-from zelo_ray.providers import PanelError
+from zelo_ray.protocols import load
 
-COMPLETE, WRONG, BAD_OPTIONS, INCOMPLETE = 0, 1, 2, 3
-Judging = TypeVar("Judging", bound=Options)
-_OF_ONE = ("protocol", "pilot")  # what `protocols` refuses
+COMPLETE, WRONG, INCOMPLETE = 0, 1, 3
 _WIDE = 160  # characters of a line that no terminal shows
-_FAILURES = (
-    InputError,
-    ClaimError,
-    LedgerError,
-    NothingAway,
-    NothingToExplain,
-    NothingToReport,
-    QrelsError,
-    RayTrouble,
-    RunError,
-    Stopped,
-    Unwritable,
-)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -84,10 +61,8 @@ def _run(argv: Sequence[str] | None) -> int:
     try:
         status = _command(argv)
         print(end="", flush=True)
-    except (OptionError, PanelError, UnknownProtocol, MeasureError) as error:
-        return _complain(error, BAD_OPTIONS)
-    except _FAILURES as error:
-        return _complain(error, WRONG)
+    except ZeloError as error:
+        return _complain(error, error.exit_status)
     except BrokenPipeError:
         raise
     except OSError as error:
@@ -104,11 +79,15 @@ def _command(argv: Sequence[str] | None) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     annotating = commands.add_parser("annotate", help="judge pools, write relevance scores")
     contesting = commands.add_parser("bakeoff", help="compare rerankers, with what is sure of it")
-    comparing = commands.add_parser("protocols", help="compare ways of judging, at equal money")
+    comparing = commands.add_parser(
+        "compare-protocols",
+        aliases=["protocols"],
+        help="compare ways of judging at equal cost",
+    )
     for each, kind in (
-        (annotating, Options),
+        (annotating, AnnotateOptions),
         (contesting, BakeoffOptions),
-        (comparing, TrialsOptions),
+        (comparing, CompareProtocolsOptions),
     ):
         each.add_argument("--config", help="YAML file of options; flags win over it")
         _add_options(each, kind)
@@ -135,6 +114,7 @@ def _command(argv: Sequence[str] | None) -> int:
         "compare-labels": _compare,
         "convert": _convert,
         "explain": _explain,
+        "compare-protocols": _protocols,
         "protocols": _protocols,
         "report": _report,
     }[arguments.pop("command")]
@@ -155,11 +135,11 @@ class _Parser(argparse.ArgumentParser):
         super().error(printable(message))
 
 
-def _add_options(parser: argparse.ArgumentParser, kind: type[Asking]) -> None:
+def _add_options(parser: argparse.ArgumentParser, kind: type[AskingOptions]) -> None:
     """A flag for each option that a flag can hold; pydantic does the rest."""
     for name, field in kind.model_fields.items():
         many = get_origin(field.annotation) is tuple
-        if get_origin(field.annotation) is dict or (kind is TrialsOptions and name in _OF_ONE):
+        if get_origin(field.annotation) is dict:
             continue
         if name == "inputs":
             parser.add_argument(name, nargs="*", default=argparse.SUPPRESS, help=field.description)
@@ -187,34 +167,11 @@ def _options(kind: type[Kind], arguments: dict[str, Any]) -> Kind:
         text = Path(config).read_text(encoding="utf-8") if config else ""
     except (OSError, UnicodeDecodeError) as error:
         raise OptionError(f"{config}: cannot be read ({error})") from None
-    options = load_options(kind, flags, os.environ, text)
-    places = [options.out]
-    if isinstance(options, BakeoffOptions):
-        places += [options.truth, *options.pools, *options.runs]
-    elif isinstance(options, Options) and options.human:
-        places.append(options.human)
-    for place in places:
-        _place(place)
-    return options
-
-
-def _with_anchors(options: Judging) -> Judging:
-    """With the examples of a file of the user's, if they are in one."""
-    given = options.anchors
-    try:
-        if "://" in given or ("\n" not in given and Path(given).is_file()):
-            with fsspec.open(_place(given), "r", encoding="utf-8") as file:
-                options = options.model_copy(update={"anchors": file.read()})
-        anchors.load(options.anchors)
-    except (OSError, UnicodeDecodeError) as error:
-        raise OptionError(f"--anchors: {given}: cannot be read ({error})") from None
-    except anchors.AnchorError as error:
-        raise OptionError(f"--anchors: {error}") from None
-    return options
+    return load_options(kind, flags, os.environ, text)
 
 
 def _annotate(arguments: dict[str, Any]) -> int:
-    options = _with_anchors(_options(Options, arguments))
+    options = _options(AnnotateOptions, arguments)
     load(options.protocol)
     if options.dry_run:
         _print(*_preview(options))
@@ -246,7 +203,7 @@ def _bakeoff(arguments: dict[str, Any]) -> int:
 
 
 def _protocols(arguments: dict[str, Any]) -> int:
-    options = _with_anchors(_options(TrialsOptions, arguments))
+    options = _options(CompareProtocolsOptions, arguments)
     from zelo_ray.on_ray.compare_protocols import planned, protocols  # noqa: PLC0415 - Ray takes seconds to import
 
     if options.dry_run:
@@ -278,7 +235,7 @@ def _print(*parts: str | Table) -> None:
             _console().print(part)
 
 
-def _preview(options: Options) -> list[str]:
+def _preview(options: AnnotateOptions) -> list[str]:
     from zelo_ray.commands.dry_run import preview  # noqa: PLC0415 - scipy takes a second to import
 
     return preview(options, os.environ)

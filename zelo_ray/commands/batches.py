@@ -9,13 +9,10 @@ from rich.text import Text
 
 from zelo_ray.engine.batch import connect
 from zelo_ray.engine.batch.parts import Part, Parts
+from zelo_ray.errors import NothingAway
 from zelo_ray.formats.wording import printable
 from zelo_ray.providers import Batches, Fatal, Refused, Retry
 from zelo_ray.records import Judge
-
-
-class NothingAway(Exception):  # noqa: N818 - it names what is the matter
-    """The directory holds no record of a batch."""
 
 
 def list_batches(out: str, environ: Mapping[str, str], *, cancel: bool = False) -> Table:

@@ -8,19 +8,20 @@ from tempfile import TemporaryDirectory
 from zelo_ray.engine.batch.parts import Parts, in_doubt
 from zelo_ray.engine.bookkeeping import ledger_of, maybe_billed, money, retried
 from zelo_ray.engine.estimate import Estimate, Forecast, Spread, estimate
-from zelo_ray.engine.humans import human_grades
+from zelo_ray.engine.learning import human_grades
 from zelo_ray.engine.ledger import told_damage
 from zelo_ray.engine.sample_input import Survey
 from zelo_ray.engine.waves import waves
-from zelo_ray.formats.pools import InputError, Limits, find_shards, read_lines
+from zelo_ray.errors import InputError
+from zelo_ray.formats.pools import Limits, find_shards, read_lines
 from zelo_ray.formats.sessions import join_sessions
 from zelo_ray.formats.wording import counted
-from zelo_ray.options import Options
-from zelo_ray.protocols import load
+from zelo_ray.options import AnnotateOptions
+from zelo_ray.protocols import anchors, load
 from zelo_ray.providers import panel_of
 
 
-def preview(options: Options, environ: Mapping[str, str]) -> list[str]:
+def preview(options: AnnotateOptions, environ: Mapping[str, str]) -> list[str]:
     """What the job of these options is still to take. It makes no call and writes nothing.
 
     Raises:
@@ -30,7 +31,7 @@ def preview(options: Options, environ: Mapping[str, str]) -> list[str]:
     return [*lines(estimated), *notes]
 
 
-def previews(each: Mapping[str, Options], environ: Mapping[str, str]) -> Iterator[str]:
+def previews(each: Mapping[str, AnnotateOptions], environ: Mapping[str, str]) -> Iterator[str]:
     """The same for several protocols, by name, and what they take together."""
     every = []
     for name, options in each.items():
@@ -50,7 +51,9 @@ def previews(each: Mapping[str, Options], environ: Mapping[str, str]) -> Iterato
     )
 
 
-def _estimated(options: Options, environ: Mapping[str, str]) -> tuple[Estimate, list[str]]:
+def _estimated(options: AnnotateOptions, environ: Mapping[str, str]) -> tuple[Estimate, list[str]]:
+    load(options.protocol)
+    anchors.load(options.anchors)
     human_grades(options)
     panel = panel_of(options, environ, keys=False)
     ledger = ledger_of(options, panel)

@@ -8,6 +8,7 @@ import fsspec
 import pyarrow.compute as pc
 
 from zelo_ray.engine.unfinished import Untold, so_far
+from zelo_ray.errors import NothingToExplain
 from zelo_ray.formats.files import record, rows_where
 from zelo_ray.formats.record import unfinished
 from zelo_ray.formats.tables import schema_of
@@ -15,12 +16,6 @@ from zelo_ray.formats.wording import printable
 from zelo_ray.protocols import Held, Judgments, Protocol, of_record
 from zelo_ray.protocols.course import indented, of_failures
 from zelo_ray.records import Failure
-
-__all__ = ["NothingToExplain", "explain"]
-
-
-class NothingToExplain(Exception):  # noqa: N818 - it names what is the matter
-    """The results do not hold what was asked for; the message says what they do hold."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pydantic import BaseModel
 
 from zelo_ray.engine.ledger import Ledger
-from zelo_ray.options import Options, Price
+from zelo_ray.options import AnnotateOptions, Price
 from zelo_ray.protocols import Step
 from zelo_ray.providers.pricing import price
 from zelo_ray.records import Answer, Judge, Reply, Usage, read_verdict
@@ -22,14 +22,6 @@ _OVER = "the budget of "
 _RETRIED = ("refused", "filtered", "truncated", "invalid")
 _UNBILLED = ("failed", "refused", "filtered")  # unless they say what they used
 _LINGER = 0.005  # seconds in which replies gather, to be synced together
-
-
-class RayTrouble(Exception):  # noqa: N818 - it names what is the matter
-    """Ray cannot be joined or started, or a part of it died; the message says what to do."""
-
-
-class Stopped(Exception):  # noqa: N818 - it names what happened
-    """The run was stopped; what it paid for is kept, and the same command goes on from there."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -256,7 +248,7 @@ def maybe_billed(dollars: float) -> str:
     return f"up to {money(dollars)} more may have been billed for calls that were cut off"
 
 
-def ledger_of(options: Options, panel: Sequence[Judge], run_id: str = "") -> Ledger:
+def ledger_of(options: AnnotateOptions, panel: Sequence[Judge], run_id: str = "") -> Ledger:
     """The ledger as those see it who ask: what is to be asked again counts as missing.
 
     Raises:
@@ -266,7 +258,7 @@ def ledger_of(options: Options, panel: Sequence[Judge], run_id: str = "") -> Led
     return Ledger(options.books, run_id, retried(options), limits)
 
 
-def retried(options: Options) -> tuple[str, ...]:
+def retried(options: AnnotateOptions) -> tuple[str, ...]:
     """How replies of earlier runs ended that are to be asked for again."""
     return ("failed", *(_RETRIED if options.retry_failures else ()))
 

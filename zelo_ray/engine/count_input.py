@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 
-from zelo_ray.formats.pools import InputError, Limits, Line, read_lines
+from zelo_ray.errors import InputError
+from zelo_ray.formats.pools import Limits, Line, read_lines
 from zelo_ray.formats.results import Results
 from zelo_ray.formats.tables import Rejected, schema_of, table_of
 from zelo_ray.records import Pool

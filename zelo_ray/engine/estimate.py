@@ -15,7 +15,7 @@ from zelo_ray.engine.gate import OVERHEAD
 from zelo_ray.engine.ledger import spent_in
 from zelo_ray.engine.sample_input import Array, Sampled, Survey
 from zelo_ray.engine.waves import Reserve, reserve
-from zelo_ray.options import Options
+from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols.texts import BYTES_PER_TOKEN
 from zelo_ray.providers import module as provider_module
 from zelo_ray.providers.pricing import price
@@ -331,7 +331,9 @@ def _assumed(judge: Judge, words: float) -> tuple[_Tokens, _Tokens, _Tokens]:
     return low, expected, high
 
 
-def _hours(judge: Judge, options: Options, left: int, usage: Usage) -> tuple[float | None, bool]:
+def _hours(
+    judge: Judge, options: AnnotateOptions, left: int, usage: Usage
+) -> tuple[float | None, bool]:
     """How long the account's limits take, and whether they are a guess. Latency is unknown."""
     known = provider_module(judge.provider)
     own = options.limits.get(judge.name)

@@ -17,7 +17,7 @@ import fsspec
 import orjson
 
 from zelo_ray.engine.durable import keep_file
-from zelo_ray.engine.ledger import LedgerError
+from zelo_ray.errors import LedgerError
 
 FOLDER = "exposure"
 _SPARE = 1.25  # of what is out: so much is said, that not every call is a line

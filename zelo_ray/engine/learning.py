@@ -5,18 +5,32 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from zelo_ray.engine.bookkeeping import Stopped
 from zelo_ray.engine.write_results import Summary
+from zelo_ray.errors import OptionError, Stopped
+from zelo_ray.formats.interchange.truth import read_grades
 from zelo_ray.formats.results import Results, read_table
 from zelo_ray.formats.tables import schema_of, table_of
-from zelo_ray.options import Options
+from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import Learned, load
 from zelo_ray.records import Rater, Share
 
 _NARROW = ("query_id", "doc_id", "judge", "grade", "score")  # columns to learn from
 
 
-def learn(options: Options, human: pa.Table | None) -> Learned:
+def human_grades(options: AnnotateOptions) -> pa.Table | None:
+    """The human grades that a job was given: the columns of `records.Qrel`; None without any.
+
+    Raises:
+        InputError, OptionError: they cannot be read, or are not for this protocol.
+    """
+    if options.human is None:
+        return None
+    if "human" not in load(options.protocol).uses:
+        raise OptionError("--human anchors a panel's grades: it goes with --protocol graded")
+    return read_grades(options.human)
+
+
+def learn(options: AnnotateOptions, human: pa.Table | None) -> Learned:
     """What the judgments just written say of the judges; kept in files of its own.
 
     Raises:
@@ -42,7 +56,7 @@ def learn(options: Options, human: pa.Table | None) -> Learned:
 
 def with_scores(
     first: Summary,
-    options: Options,
+    options: AnnotateOptions,
     human: pa.Table | None,
     again: Callable[[Learned], Summary],
 ) -> Summary:

@@ -20,6 +20,7 @@ from fsspec.utils import merge_offset_ranges
 
 from zelo_ray.engine.durable import sync_folder
 from zelo_ray.engine.lock import share_writing
+from zelo_ray.errors import LedgerError
 from zelo_ray.formats.segments import (
     ENDING,
     VERSION,
@@ -44,10 +45,6 @@ _AT_ONCE = 1000
 
 _Place = tuple[str, int, int, bool]
 """Of a line its segment, offset and length, and whether its reply is ok."""
-
-
-class LedgerError(Exception):
-    """Replies cannot be kept any more; no further call may be made."""
 
 
 @dataclass(frozen=True, slots=True)

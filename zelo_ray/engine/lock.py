@@ -19,16 +19,13 @@ from pathlib import Path
 
 import fsspec
 
+from zelo_ray.errors import ClaimError
 from zelo_ray.formats.files import record
 
 RUN_LOCK = ".run.lock"
 WRITERS_LOCK = ".writers.lock"
 _BEAT_SECONDS = 5.0
 _STALE_SECONDS = 30.0
-
-
-class ClaimError(Exception):
-    """Another run is at work on this directory, or it holds what is not to be written over."""
 
 
 def _refuse_others(fs: fsspec.AbstractFileSystem, path: str, out: str, kind: str | None) -> None:

@@ -25,15 +25,15 @@ from zelo_ray.engine.bookkeeping import (
 from zelo_ray.engine.budget import NOTHING, Till
 from zelo_ray.engine.exposure import Exposure
 from zelo_ray.engine.gate import Estimates, Gate, Purse, longer, size_of
-from zelo_ray.engine.ledger import Ledger, LedgerError
+from zelo_ray.engine.ledger import Ledger
 from zelo_ray.engine.limiter import Account, OwnQuota, Quota
 from zelo_ray.engine.patience import Patience
-from zelo_ray.options import Limit, Options
+from zelo_ray.errors import LedgerError, PanelError
+from zelo_ray.options import AnnotateOptions, Limit
 from zelo_ray.protocols import Progress, Step, find
 from zelo_ray.providers import (
     Fatal,
     Module,
-    PanelError,
     Provider,
     Refused,
     Retry,
@@ -108,7 +108,7 @@ class Asker:
 
     def __init__(
         self,
-        options: Options,
+        options: AnnotateOptions,
         panel: Sequence[Judge],
         judges: Sequence[Judge],
         *,

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zelo_ray.engine.gate import OVERHEAD, size_of
-from zelo_ray.options import Options
+from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import Progress, Replies, find, known_by
 from zelo_ray.protocols.texts import BYTES_PER_TOKEN, cut
 from zelo_ray.records import Judge, Pool, Reply, Request
@@ -67,7 +67,7 @@ class Survey:
     """
 
     def __init__(
-        self, panel: Sequence[Judge], options: Options, replies: Replies | None = None
+        self, panel: Sequence[Judge], options: AnnotateOptions, replies: Replies | None = None
     ) -> None:
         self.panel, self.options = tuple(panel), options
         self._replies = replies or _Nothing()
@@ -190,7 +190,7 @@ class _Lowest:
         return [pool for *_, pool in sorted(self._heap, reverse=True)]
 
 
-def _traits(pool: Pool, options: Options) -> Array:
+def _traits(pool: Pool, options: AnnotateOptions) -> Array:
     """What the length of a pool's requests goes by: 1, its query's and mean document's bytes.
 
     They are known of all pools, so they carry over to all what the sample tells.

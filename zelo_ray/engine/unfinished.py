@@ -15,19 +15,19 @@ import fsspec
 import pyarrow as pa
 from pydantic import ValidationError
 
-from zelo_ray.engine.bookkeeping import Stopped, Tally
+from zelo_ray.engine.bookkeeping import Tally
 from zelo_ray.engine.count_input import take_census
-from zelo_ray.engine.humans import human_grades
-from zelo_ray.engine.learning import with_scores
+from zelo_ray.engine.learning import human_grades, with_scores
 from zelo_ray.engine.ledger import Ledger, read_rows
 from zelo_ray.engine.lock import at_work
 from zelo_ray.engine.sample_input import pilot_lines
 from zelo_ray.engine.write_results import Summary, settled, write_results
+from zelo_ray.errors import Stopped
 from zelo_ray.formats.pools import Limits, Line, read_lines
 from zelo_ray.formats.record import RUN, not_finished
 from zelo_ray.formats.results import write_json
 from zelo_ray.formats.sessions import join_sessions
-from zelo_ray.options import Options
+from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import Learned, Progress, Step, load
 from zelo_ray.records import Judge, Pool
 
@@ -84,7 +84,7 @@ class _Replay:
         self, out: str, record: Mapping[str, Any], folder: str, query_id: str | None
     ) -> None:
         try:
-            options = Options.model_validate(record["options"])
+            options = AnnotateOptions.model_validate(record["options"])
             self.shards = [str(shard) for shard in record["shards"]]
             self.panel = tuple(_judge(each) for each in record["panel"])
         except (KeyError, TypeError, ValidationError):

@@ -13,7 +13,7 @@ from zelo_ray.formats.pools import Line, annotate_line
 from zelo_ray.formats.record import former_tables
 from zelo_ray.formats.results import Results, drop_scores, remove_tables
 from zelo_ray.formats.tables import schema_of
-from zelo_ray.options import Options
+from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import PROTOCOLS, Learned, Replies, Step, advance, load
 from zelo_ray.records import Failure, Judge, Pool, Rater, Share
 
@@ -71,7 +71,7 @@ class Summary:
         return not (self.failures or self.rejected or self.unscored or self.absent)
 
 
-def settled_schema(options: Options) -> pa.Schema:
+def settled_schema(options: AnnotateOptions) -> pa.Schema:
     """One row a pool: its annotated line, and what was judged, failed and scored."""
 
     def many(record: type) -> pa.DataType:
@@ -95,7 +95,7 @@ def settled_schema(options: Options) -> pa.Schema:
 def settle(
     lines: Sequence[Line],
     panel: Sequence[Judge],
-    options: Options,
+    options: AnnotateOptions,
     ledger: Replies,
     *,
     absent: Mapping[str, str] | None = None,
@@ -118,7 +118,10 @@ def settle(
 
 
 def settled(
-    lines: Sequence[Line], steps: Sequence[Step], options: Options, learned: Learned | None = None
+    lines: Sequence[Line],
+    steps: Sequence[Step],
+    options: AnnotateOptions,
+    learned: Learned | None = None,
 ) -> pa.Table:
     """Fit good lines from how far the protocol got with each; see `settle`."""
     protocol = load(options.protocol)
@@ -148,7 +151,7 @@ def settled(
     return pa.Table.from_pylist(rows, schema=settled_schema(options))
 
 
-def _covered(step: Step, options: Options) -> Sequence[Any]:
+def _covered(step: Step, options: AnnotateOptions) -> Sequence[Any]:
     """The judgments to score by: where each is about one document alone, of those with enough."""
     if not load(options.protocol).per_document:
         return step.judgments
@@ -163,7 +166,7 @@ def _covered(step: Step, options: Options) -> Sequence[Any]:
     ]
 
 
-def _why_unscored(pool: Pool, step: Step, options: Options) -> str:
+def _why_unscored(pool: Pool, step: Step, options: AnnotateOptions) -> str:
     protocol = load(options.protocol)
     held, takes = len(pool.documents), protocol.min_documents
     if not held:
@@ -184,7 +187,7 @@ def _told(failure: Mapping[str, Any]) -> str:
 
 
 def write_results(
-    blocks: Iterable[pa.Table], options: Options, *, judgments_only: bool = False
+    blocks: Iterable[pa.Table], options: AnnotateOptions, *, judgments_only: bool = False
 ) -> Summary:
     """Write settled pools to the files of a run, in their order.
 
@@ -231,7 +234,7 @@ def write_results(
     return summary
 
 
-def _foreign(options: Options) -> set[str]:
+def _foreign(options: AnnotateOptions) -> set[str]:
     """Tables that other protocols write: of an earlier run, they would be taken for this one's."""
     protocol = load(options.protocol)
     tables = {name for each in PROTOCOLS for name in load(each).tables}

@@ -12,17 +12,14 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from zelo_ray.formats.pools import UNREADABLE, InputError, open_plain, short
+from zelo_ray.errors import InputError
+from zelo_ray.formats.pools import UNREADABLE, open_plain, short
 
 _BLOCK_BYTES = 2**23
 _BOM = b"\xef\xbb\xbf"
 _CODECS = {".gz": "gzip", ".zst": "zstd"}
 _PARTIAL = ".partial"
 _DAMAGED = (pa.ArrowException, UnicodeDecodeError)
-
-
-class Unwritable(Exception):  # noqa: N818 - it names what is the matter
-    """What is to be written does not fit the format; the message says what to do."""
 
 
 @contextlib.contextmanager

@@ -21,6 +21,7 @@ import fsspec
 import pyarrow as pa
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
+from zelo_ray.errors import InputError
 from zelo_ray.records import Document, Pool, first_error
 
 SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst")
@@ -28,10 +29,6 @@ _BOM = b"\xef\xbb\xbf"
 UNREADABLE = (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
 _ODD_NUMBER = re.compile(rb"NaN|Infinity|\d[eE]\+?\d{3}|\d{400}")
 _BUFFER_BYTES = 2**16
-
-
-class InputError(Exception):
-    """The input as a whole cannot be read; the message says what to do."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ from typing import Any
 
 import fsspec
 
+from zelo_ray.errors import InputError
 from zelo_ray.formats.files import listing
-from zelo_ray.formats.pools import InputError
 from zelo_ray.formats.results import write_json
 
 RUN, PROTOCOLS = "run.json", "protocols.json"

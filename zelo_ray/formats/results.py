@@ -12,8 +12,8 @@ import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from zelo_ray.errors import InputError
 from zelo_ray.formats.files import parquet
-from zelo_ray.formats.pools import InputError
 from zelo_ray.formats.tables import schema_of
 
 _ROWS = 50_000

@@ -8,8 +8,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from zelo_ray.errors import InputError
 from zelo_ray.formats.conversations import conversation
-from zelo_ray.formats.pools import InputError, Limits, Line, parse_line, read_lines, session_in
+from zelo_ray.formats.pools import Limits, Line, parse_line, read_lines, session_in
 from zelo_ray.formats.results import Results
 from zelo_ray.formats.tables import Rejected, schema_of, table_of
 from zelo_ray.records import Document, Pool

@@ -25,13 +25,13 @@ import ray.data
 
 from zelo_ray.engine.batch import in_batches
 from zelo_ray.engine.batch.parts import in_doubt
-from zelo_ray.engine.bookkeeping import Stopped, Tally, is_over_budget, maybe_billed
+from zelo_ray.engine.bookkeeping import Tally, is_over_budget, maybe_billed
 from zelo_ray.engine.count_input import Census, Count, take_census
-from zelo_ray.engine.humans import human_grades
-from zelo_ray.engine.learning import with_scores
-from zelo_ray.engine.ledger import Ledger, LedgerError, spent_in, told_damage
+from zelo_ray.engine.learning import human_grades, with_scores
+from zelo_ray.engine.ledger import Ledger, spent_in, told_damage
 from zelo_ray.engine.sample_input import pilot_lines
 from zelo_ray.engine.write_results import Summary, settle, write_results
+from zelo_ray.errors import LedgerError, Stopped
 from zelo_ray.formats.pools import Line, find_shards
 from zelo_ray.formats.record import RUN, begin
 from zelo_ray.formats.results import write_json
@@ -52,8 +52,8 @@ from zelo_ray.on_ray.known import all_known, settle_known, tallies_of
 from zelo_ray.on_ray.limits_actor import limits_for
 from zelo_ray.on_ray.preflight import joined, look_for_batches, paid_before, warn
 from zelo_ray.on_ray.session import on_ray
-from zelo_ray.options import Options
-from zelo_ray.protocols import Learned, load
+from zelo_ray.options import AnnotateOptions
+from zelo_ray.protocols import Learned, anchors, load
 from zelo_ray.providers import panel_of
 from zelo_ray.providers.pricing import table_version
 from zelo_ray.records import Judge
@@ -61,7 +61,7 @@ from zelo_ray.records import Judge
 _SETTLERS = 4  # each holds the ledger's index
 
 
-def annotate(options: Options, watch: Watch, *, spent: float | None = None) -> Summary:
+def annotate(options: AnnotateOptions, watch: Watch, *, spent: float | None = None) -> Summary:
     """Run the whole job: census, ask, fit, write.
 
     Args:
@@ -74,6 +74,8 @@ def annotate(options: Options, watch: Watch, *, spent: float | None = None) -> S
         Stopped: while asking; nothing that was paid for is lost.
     """
     timer = Timer()
+    load(options.protocol)
+    anchors.load(options.anchors)
     panel = panel_of(options, os.environ)
     options = placed(options)
     shards = find_shards(options.inputs, options.out)
@@ -179,7 +181,7 @@ def _sweep(
             raise Stopped(f"{summary.missing:,} replies are missing and no judge will give them")
 
 
-def _count(judge: Judge, panel: Sequence[Judge], options: Options) -> Count:
+def _count(judge: Judge, panel: Sequence[Judge], options: AnnotateOptions) -> Count:
     """How many requests a pool takes from one judge."""
     protocol = load(options.protocol)
     return lambda pool: protocol.count(pool, panel, options)[judge.name]

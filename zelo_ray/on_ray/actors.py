@@ -14,12 +14,11 @@ from ray.exceptions import RayError
 
 from zelo_ray.engine.batch import Batcher
 from zelo_ray.engine.bookkeeping import ledger_of, name_of
-from zelo_ray.engine.ledger import LedgerError
 from zelo_ray.engine.online import Asker
+from zelo_ray.errors import LedgerError, PanelError
 from zelo_ray.on_ray.coordinator import DeskTill
 from zelo_ray.on_ray.dataset import Job, parsed, pools_of
 from zelo_ray.on_ray.limits_actor import ClusterQuota
-from zelo_ray.providers import PanelError
 from zelo_ray.records import Judge
 
 

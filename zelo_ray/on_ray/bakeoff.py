@@ -26,13 +26,14 @@ from zelo_ray.commands.bakeoff import (
     write_outcome,
 )
 from zelo_ray.engine.batch.parts import in_doubt
-from zelo_ray.engine.bookkeeping import Stopped, Tally
+from zelo_ray.engine.bookkeeping import Tally
 from zelo_ray.engine.count_input import Census, Count, take_census
-from zelo_ray.engine.ledger import Damaged, Ledger, LedgerError
+from zelo_ray.engine.ledger import Damaged, Ledger
+from zelo_ray.errors import InputError, LedgerError, OptionError, Stopped
 from zelo_ray.evaluation.measures import Truth, parse_measures
 from zelo_ray.formats.interchange.runs import read_runs
 from zelo_ray.formats.interchange.truth import pools_of_truth, read_truth
-from zelo_ray.formats.pools import InputError, Limits, Line, find_shards, read_lines
+from zelo_ray.formats.pools import Limits, Line, find_shards, read_lines
 from zelo_ray.formats.record import RUN, begin
 from zelo_ray.formats.results import write_json
 from zelo_ray.formats.tables import schema_of
@@ -52,7 +53,7 @@ from zelo_ray.on_ray.dataset import Job, dataset_of, parsed
 from zelo_ray.on_ray.limits_actor import limits_for
 from zelo_ray.on_ray.preflight import paid_before
 from zelo_ray.on_ray.session import on_ray
-from zelo_ray.options import BakeoffOptions, OptionError, Options
+from zelo_ray.options import AnnotateOptions, BakeoffOptions
 from zelo_ray.protocols import find
 from zelo_ray.providers.pricing import table_version
 from zelo_ray.records import Pool, Ranked
@@ -66,7 +67,7 @@ _RANKERS = 4  # each holds the ledger's index
 class _Field:
     """The arms that are asked, each with its options, and the pools that they order."""
 
-    arms: Mapping[str, tuple[Arm, Options]]
+    arms: Mapping[str, tuple[Arm, AnnotateOptions]]
     shards: Sequence[str]
     places: frozenset[tuple[str, int]]
     run_id: str
@@ -130,7 +131,7 @@ def bakeoff(options: BakeoffOptions, watch: Watch) -> Outcome:
     return outcome
 
 
-def _asked(arm: Arm, options: BakeoffOptions) -> Options:
+def _asked(arm: Arm, options: BakeoffOptions) -> AnnotateOptions:
     """How an arm is asked; one that has to stop does not stop the others."""
     return asking_options(arm, options).model_copy(update={"allow_missing_judges": True})
 
@@ -151,7 +152,7 @@ def _refuse_twins(names: Sequence[str]) -> None:
 def _census(
     table: pa.Table,
     shards: Sequence[str],
-    arms: Mapping[str, tuple[Arm, Options]],
+    arms: Mapping[str, tuple[Arm, AnnotateOptions]],
     options: BakeoffOptions,
     fields: dict[str, dict[str, str]],
 ) -> Census:
@@ -181,7 +182,7 @@ def _census(
     return census
 
 
-def _count(arm: Arm, options: Options) -> Count:
+def _count(arm: Arm, options: AnnotateOptions) -> Count:
     protocol, panel = find(arm.protocol), (arm.judge,) if arm.judge else ()
     return lambda pool: sum(protocol.count(pool, panel, options).values())
 
@@ -254,7 +255,7 @@ class Rank:
     """Turns replies into rankings, for whole pools."""
 
     def __init__(
-        self, arms: Mapping[str, tuple[Arm, Options]], out: str, absent: Mapping[str, str]
+        self, arms: Mapping[str, tuple[Arm, AnnotateOptions]], out: str, absent: Mapping[str, str]
     ) -> None:
         self._arms, self._out, self._absent = arms, out, absent
         self._ledger = Ledger(out)

@@ -8,20 +8,22 @@ import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import ray
 import ray.data
 from ray.exceptions import RayError
 
 from zelo_ray.engine.bookkeeping import Tally
-from zelo_ray.engine.ledger import LedgerError, drop_reserves
+from zelo_ray.engine.ledger import drop_reserves
 from zelo_ray.engine.lock import claim
+from zelo_ray.errors import LedgerError
 from zelo_ray.on_ray.actors import Ask
 from zelo_ray.on_ray.dataset import Job, dataset_of
-from zelo_ray.options import Asking, Kind
+from zelo_ray.options import AskingOptions
 from zelo_ray.records import Judge
 
+Asking = TypeVar("Asking", bound=AskingOptions)
 POOLS_AT_ONCE = 32
 _BLOCKS_AT_ONCE = 4
 
@@ -134,14 +136,14 @@ def _watching(
             signal.signal(number, handler)
 
 
-def placed(options: Kind) -> Kind:
+def placed(options: Asking) -> Asking:
     """The options with absolute places; see `absolute`."""
     places = {"out": absolute(options.out), "ledger": absolute(options.books)}
     return options.model_copy(update=places)
 
 
 @contextlib.contextmanager
-def claimed(options: Asking, watch: Watch, kind: str) -> Iterator[None]:
+def claimed(options: AskingOptions, watch: Watch, kind: str) -> Iterator[None]:
     """Hold the only right to write results, and replies to the ledger.
 
     Raises:

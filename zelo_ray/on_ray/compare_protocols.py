@@ -34,7 +34,7 @@ from zelo_ray.on_ray import annotate
 from zelo_ray.on_ray.branches import Timer, Watch, claimed, placed
 from zelo_ray.on_ray.labelled_items import Field, pools_file, take_in
 from zelo_ray.on_ray.session import on_ray
-from zelo_ray.options import Options, TrialsOptions
+from zelo_ray.options import AnnotateOptions, CompareProtocolsOptions
 from zelo_ray.providers import panel_of
 from zelo_ray.providers.pricing import table_version
 from zelo_ray.records import Judge
@@ -43,7 +43,7 @@ _KIND = "protocols"
 
 
 def protocols(
-    options: TrialsOptions, watching: Callable[[], AbstractContextManager[Watch]]
+    options: CompareProtocolsOptions, watching: Callable[[], AbstractContextManager[Watch]]
 ) -> Outcome:
     """Run every protocol on what people labelled, and measure them all.
 
@@ -87,7 +87,7 @@ def protocols(
 
 
 @contextmanager
-def planned(options: TrialsOptions, watch: Watch) -> Iterator[dict[str, Options]]:
+def planned(options: CompareProtocolsOptions, watch: Watch) -> Iterator[dict[str, AnnotateOptions]]:
     """The options of each protocol's run, with what its budget has left; for an estimate.
 
     The pools that they name are there until the context ends. Nothing else is written.
@@ -105,7 +105,7 @@ def planned(options: TrialsOptions, watch: Watch) -> Iterator[dict[str, Options]
         }
 
 
-def _spent(own: Options, panel: Sequence[Judge], ledger: Ledger) -> float | None:
+def _spent(own: AnnotateOptions, panel: Sequence[Judge], ledger: Ledger) -> float | None:
     """What a protocol has spent of its budget."""
     judges = {judge.name for judge in panel}
     parts = (part for part in Parts(own.books) if part.is_open and part.judge in judges)
@@ -114,7 +114,7 @@ def _spent(own: Options, panel: Sequence[Judge], ledger: Ledger) -> float | None
     return spent if spent is None else spent + exposed(own.books, own.out)
 
 
-def _raised(own: Options, spent: float | None) -> Options:
+def _raised(own: AnnotateOptions, spent: float | None) -> AnnotateOptions:
     """The options with what the whole ledger may come to as their budget, as estimates want it."""
     if own.max_usd is None or spent is None:
         return own
@@ -122,7 +122,12 @@ def _raised(own: Options, spent: float | None) -> Options:
     return own.model_copy(update={"max_usd": own.max_usd + others})
 
 
-def _tell(options: TrialsOptions, jobs: Mapping[str, Options], field: Field, watch: Watch) -> None:
+def _tell(
+    options: CompareProtocolsOptions,
+    jobs: Mapping[str, AnnotateOptions],
+    field: Field,
+    watch: Watch,
+) -> None:
     """Say what will be asked about, and what not."""
     watch.say(
         f"{len(field.items):,} pairs of documents of {field.queries:,} queries on which "
@@ -133,8 +138,8 @@ def _tell(options: TrialsOptions, jobs: Mapping[str, Options], field: Field, wat
 
 
 def _measure(
-    options: TrialsOptions,
-    jobs: Mapping[str, Options],
+    options: CompareProtocolsOptions,
+    jobs: Mapping[str, AnnotateOptions],
     panel: tuple[Judge, ...],
     ledger: Ledger,
     field: Field,
@@ -163,7 +168,10 @@ def _measure(
 
 
 def _notes(
-    options: TrialsOptions, outcome: Outcome, field: Field, summaries: Mapping[str, Summary]
+    options: CompareProtocolsOptions,
+    outcome: Outcome,
+    field: Field,
+    summaries: Mapping[str, Summary],
 ) -> Iterator[str]:
     """What is missing and why, and whether the money was equal."""
     if options.max_usd is None and len(outcome.trials) > 1:
@@ -196,7 +204,7 @@ def _reasons(summary: Summary) -> Iterator[str]:
 
 
 def _write_record(
-    options: TrialsOptions,
+    options: CompareProtocolsOptions,
     outcome: Outcome,
     field: Field,
     summaries: Mapping[str, Summary],

@@ -13,7 +13,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from zelo_ray.engine.bookkeeping import Tally, over_sweeps
 from zelo_ray.engine.budget import Budget, Grant
-from zelo_ray.options import Asking
+from zelo_ray.options import AskingOptions
 
 _REJOINING_SECONDS = 2.0  # in which spenders tell a desk that died what they have spent
 _REBIRTHS = 4  # of an actor in a row without an answer: what kills it will kill it again
@@ -116,7 +116,7 @@ class _Gauges:
                 self._limits.set(rate, {"judge": judge, "limit": limit})
 
 
-def open_desk(options: Asking, spent: float, tell: Callable[[float, float], None]) -> Any:
+def open_desk(options: AskingOptions, spent: float, tell: Callable[[float, float], None]) -> Any:
     """The desk of a run, on the node of its driver; it comes back if it dies.
 
     Args:

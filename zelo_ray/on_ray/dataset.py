@@ -8,7 +8,7 @@ import pyarrow as pa
 import ray.data
 
 from zelo_ray.formats.pools import Limits, Line, parse_line, read_lines
-from zelo_ray.options import Options
+from zelo_ray.options import AnnotateOptions
 from zelo_ray.records import Judge, Pool
 
 _LINES_SCHEMA = pa.schema(
@@ -20,7 +20,7 @@ _LINES_SCHEMA = pa.schema(
 class Job:
     """What travels to the actors. It holds no key."""
 
-    options: Options
+    options: AnnotateOptions
     panel: tuple[Judge, ...]
     run_id: str
     repeated: frozenset[tuple[str, int]]

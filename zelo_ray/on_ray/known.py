@@ -9,7 +9,7 @@ from zelo_ray.engine.write_results import Summary, settled, write_results
 from zelo_ray.formats.pools import Limits, Line, read_lines
 from zelo_ray.on_ray.branches import POOLS_AT_ONCE
 from zelo_ray.on_ray.dataset import Job
-from zelo_ray.options import Options
+from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import Learned, Step, advance, load
 from zelo_ray.records import Judge, Reply
 
@@ -24,7 +24,7 @@ class Answered:
     What is there is read as it is settled.
     """
 
-    def __init__(self, options: Options, panel: Sequence[Judge]) -> None:
+    def __init__(self, options: AnnotateOptions, panel: Sequence[Judge]) -> None:
         self._there = ledger_of(options, panel)
         self._all = Ledger(options.books)
 

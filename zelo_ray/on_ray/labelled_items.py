@@ -5,12 +5,13 @@ from dataclasses import dataclass
 
 from zelo_ray.commands.compare_protocols import Item, People, read_people
 from zelo_ray.engine.count_input import Census, take_census
+from zelo_ray.errors import InputError
 from zelo_ray.formats.files import writing
-from zelo_ray.formats.pools import InputError, Limits, find_shards, read_lines
+from zelo_ray.formats.pools import Limits, find_shards, read_lines
 from zelo_ray.formats.wording import counted
 from zelo_ray.on_ray.branches import Watch
 from zelo_ray.on_ray.preflight import joined
-from zelo_ray.options import TrialsOptions
+from zelo_ray.options import CompareProtocolsOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,7 @@ class Field:
     """lines of the input that are bad"""
 
 
-def take_in(options: TrialsOptions, folder: str, watch: Watch) -> Field:
+def take_in(options: CompareProtocolsOptions, folder: str, watch: Watch) -> Field:
     """Write the pools that people labelled to a file of a folder; no other is asked about."""
     people = read_people(options.human, options.people, options.turn)
     shards = find_shards(options.inputs, options.out)
@@ -54,7 +55,9 @@ def take_in(options: TrialsOptions, folder: str, watch: Watch) -> Field:
     return Field(people, items, pools_file(folder), known, queries, rejected + census.rejected)
 
 
-def _no_item(options: TrialsOptions, people: People, met: Sequence[str], census: Census) -> str:
+def _no_item(
+    options: CompareProtocolsOptions, people: People, met: Sequence[str], census: Census
+) -> str:
     """Why people have no word on anything; ``met`` are the queries of theirs that the input has."""
     about = f"the {counted(len(people.query_ids), 'query', 'queries')} with labels"
     if met:

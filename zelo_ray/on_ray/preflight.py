@@ -7,11 +7,11 @@ from zelo_ray.engine.batch import in_batches
 from zelo_ray.engine.batch.parts import Parts, in_doubt
 from zelo_ray.engine.bookkeeping import maybe_billed
 from zelo_ray.engine.ledger import Spent, spent_in, told_damage
+from zelo_ray.errors import PanelError
 from zelo_ray.formats.sessions import join_sessions
 from zelo_ray.on_ray.branches import Watch
-from zelo_ray.options import Asking, Options
+from zelo_ray.options import AnnotateOptions, AskingOptions, JudgingOptions
 from zelo_ray.protocols import load, unused
-from zelo_ray.providers import PanelError
 from zelo_ray.providers import module as provider_module
 from zelo_ray.providers.pricing import unpriced
 from zelo_ray.records import Judge
@@ -19,7 +19,7 @@ from zelo_ray.records import Judge
 _NAMED = 5
 
 
-def joined(options: Options, shards: list[str], watch: Watch) -> tuple[list[str], int]:
+def joined(options: JudgingOptions, shards: list[str], watch: Watch) -> tuple[list[str], int]:
     """The files to judge, and how many lines were set aside when sessions were joined."""
     if options.blocks == "query":
         return shards, 0
@@ -30,7 +30,7 @@ def joined(options: Options, shards: list[str], watch: Watch) -> tuple[list[str]
     return [found.path], found.rejected
 
 
-def look_for_batches(options: Options, panel: Sequence[Judge], watch: Watch) -> None:
+def look_for_batches(options: AnnotateOptions, panel: Sequence[Judge], watch: Watch) -> None:
     """What lies in batches is paid for: nobody may ask it online meanwhile.
 
     Raises:
@@ -50,7 +50,7 @@ def look_for_batches(options: Options, panel: Sequence[Judge], watch: Watch) -> 
         watch.say(f"{count:,} requests to {name}, who is not on this panel, lie in batches still")
 
 
-def paid_before(options: Asking, watch: Watch, mine: Collection[str] = ()) -> Spent:
+def paid_before(options: AskingOptions, watch: Watch, mine: Collection[str] = ()) -> Spent:
     """What counts as spent before a run asks anything, and a word on what is not as it should be.
 
     That is what the ledger holds, what may have been billed besides, and what lies in batches of
@@ -70,7 +70,7 @@ def paid_before(options: Asking, watch: Watch, mine: Collection[str] = ()) -> Sp
     return paid
 
 
-def warn(options: Options, panel: Sequence[Judge], watch: Watch) -> None:
+def warn(options: AnnotateOptions, panel: Sequence[Judge], watch: Watch) -> None:
     """Say what will not be as one might think."""
     if left := [f"--{name.replace('_', '-')}" for name in unused(options)]:
         watch.say(f"--protocol {options.protocol} does not use {', '.join(left)}")

@@ -16,10 +16,10 @@ from ray._raylet import Config  # type: ignore[attr-defined]
 from ray.exceptions import RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from zelo_ray.engine.ledger import LedgerError
+from zelo_ray.errors import LedgerError
 from zelo_ray.on_ray.folder import folder_for_ray
 from zelo_ray.on_ray.trouble import in_one_line, no_cluster, no_start, refuse_deaf
-from zelo_ray.options import Asking
+from zelo_ray.options import AskingOptions
 
 _OBJECT_STORE_BYTES = 512 * 2**20
 # Where Ray waits 30 s. Its raylet is waited for so long at once: a client of servers that failed
@@ -29,7 +29,7 @@ _MORE_PATIENCE = {"RAY_gcs_server_port_wait_time_s": "75"}
 
 
 @contextlib.contextmanager
-def on_ray(options: Asking) -> Iterator[None]:
+def on_ray(options: AskingOptions) -> Iterator[None]:
     """Join the cluster that ``RAY_ADDRESS`` names, else start a private one on this machine.
 
     Where this process is on Ray already, it stays there.
@@ -51,7 +51,7 @@ def on_ray(options: Asking) -> Iterator[None]:
         yield
 
 
-def _join(address: str, options: Asking) -> None:
+def _join(address: str, options: AskingOptions) -> None:
     refuse_deaf(address)
     # Ray would hope for 13 minutes that a server which is no Ray becomes one; let it try once.
     os.environ.setdefault("RAY_gcs_server_port_wait_time_s", "1")
@@ -62,7 +62,7 @@ def _join(address: str, options: Asking) -> None:
 
 
 @contextlib.contextmanager
-def _private(options: Asking) -> Iterator[None]:
+def _private(options: AskingOptions) -> Iterator[None]:
     """A Ray on this machine alone; where that takes long to start, it gets a second chance."""
     with contextlib.ExitStack() as ending:
         for name, value in _PATIENCE.items():
@@ -87,7 +87,7 @@ def _private(options: Asking) -> Iterator[None]:
         yield
 
 
-def _start(ending: contextlib.ExitStack, options: Asking) -> None:
+def _start(ending: contextlib.ExitStack, options: AskingOptions) -> None:
     """Start Ray in a folder of its own; nothing is left where it does not start.
 
     Args:
@@ -122,7 +122,7 @@ def _end_processes(folder: str) -> None:
     psutil.wait_procs(left, timeout=10)
 
 
-def _init(options: Asking, **where: Any) -> None:
+def _init(options: AskingOptions, **where: Any) -> None:
     if options.verbose:
         ray.init(**where)
         return
@@ -133,7 +133,7 @@ def _init(options: Asking, **where: Any) -> None:
     ray_worker._worker_logs_enabled = False
 
 
-def _hush_data(options: Asking) -> None:
+def _hush_data(options: AskingOptions) -> None:
     context = ray.data.DataContext.get_current()
     context.execution_options.preserve_order = True
     context.execution_options.verbose_progress = False
@@ -160,7 +160,7 @@ def _hushed() -> Iterator[None]:
         os.close(kept)
 
 
-def _refuse_unshared(options: Asking) -> None:
+def _refuse_unshared(options: AskingOptions) -> None:
     """A path on one node's disk is no place for a cluster's ledger.
 
     Raises:

@@ -17,7 +17,7 @@ from ray.exceptions import (
     WorkerCrashedError,
 )
 
-from zelo_ray.engine.bookkeeping import RayTrouble
+from zelo_ray.errors import RayTrouble
 
 _KNOCK_SECONDS = 10.0
 _MOST = 300  # characters of what Ray says

@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
-from zelo_ray.options import Options, meant
+from zelo_ray.errors import UnknownProtocol
+from zelo_ray.options import AnnotateOptions, meant
 from zelo_ray.own import is_own, load_own
 from zelo_ray.protocols.progress import Apart, Progress, Replies, Rounds, Step, advance, known_by
 from zelo_ray.protocols.protocol import Held, Judgments, Learned, Protocol, Ranker, ScoreKind
@@ -31,7 +32,6 @@ __all__ = [
     "Rounds",
     "ScoreKind",
     "Step",
-    "UnknownProtocol",
     "advance",
     "find",
     "foreign",
@@ -58,10 +58,6 @@ RANKERS = {
     "pointwise": "zelo_ray.protocols.pointwise",
 }
 """Ways of ordering a pool, by one judge: each module has a ``RANKER``."""
-
-
-class UnknownProtocol(Exception):  # noqa: N818 - it names what is the matter
-    """There is no such protocol; the message says what there is."""
 
 
 def load(name: str) -> Protocol:
@@ -129,6 +125,6 @@ def foreign(name: str) -> frozenset[str]:
     return frozenset[str]().union(*(load(each).uses for each in PROTOCOLS)) - load(name).uses
 
 
-def unused(options: Options) -> list[str]:
+def unused(options: AnnotateOptions) -> list[str]:
     """The options that were given and that the protocol does not use."""
     return sorted(options.model_fields_set & foreign(options.protocol))

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any, Protocol, cast
 from urllib.parse import urlsplit
 
-from zelo_ray.options import Options, meant
+from zelo_ray.errors import PanelError
+from zelo_ray.options import JudgingOptions, meant
 from zelo_ray.providers.pricing import unpriced
 from zelo_ray.records import Answer, Judge, Request, Status, Usage
 
@@ -41,10 +42,6 @@ RERANKERS = {
 
 _TIER = "service_tier"  # a field of a request that decides how soon and at what price it is done
 _DEARER = {"max_tokens", "max_completion_tokens", "n", "best_of"}  # fields that make answers longer
-
-
-class PanelError(Exception):
-    """The panel names a judge that does not exist or cannot be reached; says what to write."""
 
 
 class Retry(Exception):  # noqa: N818 - it names what to do, as the two below
@@ -292,7 +289,7 @@ def with_options(judge: Judge, own: Mapping[str, Any]) -> Judge:
 
 
 def panel_of(
-    options: Options, environ: Mapping[str, str], *, keys: bool = True
+    options: JudgingOptions, environ: Mapping[str, str], *, keys: bool = True
 ) -> tuple[Judge, ...]:
     """The panel that a job's options call for, checked as far as that goes without any call.
 

@@ -17,7 +17,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any
 
-from zelo_ray.providers import PanelError, Provider, Refused, Settings
+from zelo_ray.errors import PanelError
+from zelo_ray.providers import Provider, Refused, Settings
 from zelo_ray.records import Answer, Request, Seen, Usage, written
 
 KEY_VARIABLES: tuple[str, ...] = ()

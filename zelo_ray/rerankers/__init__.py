@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import Any
 
-from zelo_ray.options import Asking, BakeoffOptions, Options
+from zelo_ray.errors import PanelError
+from zelo_ray.options import AnnotateOptions, AskingOptions, BakeoffOptions
 from zelo_ray.protocols import RANKERS
 from zelo_ray.providers import (
     PROVIDERS,
     RERANKERS,
     Fatal,
-    PanelError,
     Settings,
     find_key,
     module,
@@ -97,16 +97,16 @@ def arms_of(options: BakeoffOptions, environ: Mapping[str, str], *, run_id: str)
     return tuple(arms)
 
 
-def asking_options(arm: Arm, options: BakeoffOptions) -> Options:
+def asking_options(arm: Arm, options: BakeoffOptions) -> AnnotateOptions:
     """How one arm is asked: what users wrote by the arm's name, by its judge's name."""
     judge = arm.judge.name if arm.judge else ""
     own = {
         name: {judge: by_arm[arm.name]} if arm.name in by_arm else {}
         for name, by_arm in _by_arm(options).items()
     }
-    shared = {name: getattr(options, name) for name in Asking.model_fields}
+    shared = {name: getattr(options, name) for name in AskingOptions.model_fields}
     shown = options.document_tokens or (_PROMPTED if arm.protocol in _BY_MODEL else _WHOLE)
-    return Options(
+    return AnnotateOptions(
         **{**shared, **own},
         inputs=("-",),
         protocol=arm.protocol,

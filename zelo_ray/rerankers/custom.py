@@ -15,8 +15,9 @@ from functools import partial
 from types import FunctionType
 from typing import Any
 
+from zelo_ray.errors import PanelError
 from zelo_ray.own import load_own
-from zelo_ray.providers import Fatal, PanelError, Provider, Settings
+from zelo_ray.providers import Fatal, Provider, Settings
 from zelo_ray.records import Answer, Judge, Request
 from zelo_ray.rerankers.answers import answer_of, failed
 from zelo_ray.rerankers.local import nothing_counted

@@ -9,7 +9,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from zelo_ray.providers import Fatal, PanelError
+from zelo_ray.errors import PanelError
+from zelo_ray.providers import Fatal
 from zelo_ray.records import Answer, Judge, Request, Usage
 from zelo_ray.rerankers.answers import answer_of, failed
 

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, PositiveInt, ValidationError
 
-from zelo_ray.providers import PanelError
+from zelo_ray.errors import PanelError
 from zelo_ray.records import Judge, first_error
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from zelo_ray.formats.pools import Line
-from zelo_ray.options import Options
+from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import Replies, advance, find
 from zelo_ray.records import Failure, Pool, Ranked
 from zelo_ray.rerankers import Arm
@@ -32,7 +32,7 @@ SCHEMA = pa.schema(
 
 def rank_lines(
     lines: Sequence[Line],
-    arms: Mapping[str, tuple[Arm, Options]],
+    arms: Mapping[str, tuple[Arm, AnnotateOptions]],
     ledger: Replies,
     absent: Mapping[str, str],
 ) -> pa.Table:
@@ -57,7 +57,9 @@ def rank_lines(
     return pa.Table.from_pylist(rows, schema=SCHEMA)
 
 
-def _rank(pool: Pool, arm: Arm, options: Options, ledger: Replies, lost: str) -> Mapping[str, Any]:
+def _rank(
+    pool: Pool, arm: Arm, options: AnnotateOptions, ledger: Replies, lost: str
+) -> Mapping[str, Any]:
     documents = pool.documents[: options.document_limit]
     if arm.judge is None:
         scores = [float(-position) for position in range(len(documents))]

@@ -19,14 +19,13 @@ from zelo_ray.commands.agree.raters import raters
 from zelo_ray.commands.agree.section import Given, Section
 from zelo_ray.commands.agree.verdicts import outcomes
 from zelo_ray.commands.agree.voting import voting
+from zelo_ray.errors import InputError, OptionError
 from zelo_ray.evaluation.agreement import COEFFICIENTS
-from zelo_ray.formats import check_url
 from zelo_ray.formats.files import listing
 from zelo_ray.formats.interchange.verdicts import Verdicts, place_of, read_verdicts
-from zelo_ray.formats.pools import InputError
 from zelo_ray.formats.results import Results, write_json
 from zelo_ray.formats.wording import printable
-from zelo_ray.options import OptionError
+from zelo_ray.options.places import check_url
 
 SECTIONS: tuple[Callable[[Verdicts, Given], Section], ...] = (
     raters,

@@ -9,17 +9,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from zelo_ray.commands.agree.section import Given, Section, laid_out, with_interval
+from zelo_ray.errors import MeasureError
 from zelo_ray.evaluation.agreement.intervals import draws
 from zelo_ray.evaluation.agreement.systems import discordant, tau_ap, tau_b, tau_interval
-from zelo_ray.evaluation.measures import (
-    Measure,
-    MeasureError,
-    Ranking,
-    Truth,
-    evaluate,
-    parse_measure,
-    rank,
-)
+from zelo_ray.evaluation.measures import Measure, Ranking, Truth, evaluate, parse_measure, rank
 from zelo_ray.evaluation.significance import compare
 from zelo_ray.formats.interchange.runs import read_runs
 from zelo_ray.formats.interchange.verdicts import HUMAN, OTHERS, PANEL, Verdicts

@@ -10,7 +10,7 @@ from zelo_ray.commands.bakeoff.contrasts import contrasting, contrasts
 from zelo_ray.commands.bakeoff.files import describe, write_outcome
 from zelo_ray.commands.bakeoff.outcome import Entry, Floats, Hole, Outcome, Unranked
 from zelo_ray.commands.bakeoff.slices import slices_of
-from zelo_ray.engine.bookkeeping import Stopped
+from zelo_ray.errors import Stopped
 from zelo_ray.evaluation.measures import (
     Measure,
     Ranking,

@@ -13,17 +13,16 @@ import pyarrow.compute as pc
 from zelo_ray.commands.compare_labels.boards import Boards, Standing, boards
 from zelo_ray.commands.compare_labels.contradictions import Contradiction, Kind, contradictions
 from zelo_ray.commands.compare_labels.neighbours import Sibling
+from zelo_ray.errors import InputError, OptionError
 from zelo_ray.evaluation.measures import Truth, parse_measure
-from zelo_ray.formats import check_url
 from zelo_ray.formats.files import listing
 from zelo_ray.formats.interchange.graded import has_grades, read_graded
 from zelo_ray.formats.interchange.runs import read_runs
 from zelo_ray.formats.interchange.truth import kind_of, read_pools, read_truth
-from zelo_ray.formats.pools import InputError
 from zelo_ray.formats.results import Results, write_json
 from zelo_ray.formats.tables import schema_of, table_of
 from zelo_ray.formats.wording import counted
-from zelo_ray.options import OptionError
+from zelo_ray.options.places import check_url
 
 _Given = Mapping[str, Any]
 _LABELS = "the --out of annotate, TREC or BEIR qrels, a BEIR or MTEB directory, MTEB rows ..."

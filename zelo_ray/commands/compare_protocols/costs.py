@@ -11,7 +11,7 @@ from math import nan
 from zelo_ray.engine.bookkeeping import money
 from zelo_ray.engine.ledger import Ledger, read_rows
 from zelo_ray.formats.pools import Limits, read_lines
-from zelo_ray.options import Options
+from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import Replies, advance, load
 from zelo_ray.records import Judge, Pool, Reply
 
@@ -68,7 +68,7 @@ def pools_in(file: str) -> Iterator[Pool]:
 
 
 def requests_of(
-    pools: Iterable[Pool], panel: Sequence[Judge], options: Options, replies: Replies
+    pools: Iterable[Pool], panel: Sequence[Judge], options: AnnotateOptions, replies: Replies
 ) -> Iterator[tuple[str, list[str]]]:
     """The query id of each pool, and the keys of all requests that a protocol makes about it.
 
@@ -125,7 +125,7 @@ def by_query(asked: Mapping[str, Sequence[str]], bills: Mapping[str, Bill]) -> d
 
 
 def spent_on(
-    options: Options,
+    options: AnnotateOptions,
     panel: Sequence[Judge],
     ledger: Ledger,
     pools: Iterable[Pool],

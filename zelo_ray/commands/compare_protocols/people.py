@@ -7,11 +7,11 @@ from statistics import fmean
 
 import pyarrow as pa
 
+from zelo_ray.errors import InputError
 from zelo_ray.evaluation.agreement.pairs import A_BETTER, B_BETTER, first_named, word_ratings
 from zelo_ray.evaluation.agreement.votes import ballots, words
 from zelo_ray.formats.interchange import verdicts
 from zelo_ray.formats.interchange.scales import preferences
-from zelo_ray.formats.pools import InputError
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable
 
-from zelo_ray.options import OptionError, Options, TrialsOptions
-from zelo_ray.protocols import PROTOCOLS, load, unused
+from zelo_ray.errors import OptionError
+from zelo_ray.options import AnnotateOptions, CompareProtocolsOptions
+from zelo_ray.protocols import PROTOCOLS, anchors, foreign, load
 
 _NOT_ALONE = "zelo+graded"
 """Its scores are those of zelo."""
@@ -11,7 +12,7 @@ _OWN = {"blocks", "dry_run", "human", "inputs", "ledger", "out", "pilot", "proto
 """Options that are not handed on as they are: people are asked what is right, not to calibrate."""
 
 
-def plans(options: TrialsOptions, pools: tuple[str, ...]) -> dict[str, Options]:
+def plans(options: CompareProtocolsOptions, pools: tuple[str, ...]) -> dict[str, AnnotateOptions]:
     """By protocol, the options with which it runs: those of the command that it uses.
 
     Args:
@@ -22,13 +23,14 @@ def plans(options: TrialsOptions, pools: tuple[str, ...]) -> dict[str, Options]:
         UnknownProtocol, OptionError: a protocol is none, or is named twice.
     """
     names = options.protocols or tuple(name for name in PROTOCOLS if name != _NOT_ALONE)
+    anchors.load(options.anchors)
     for name in names:
         load(name)
         if names.count(name) > 1:
             raise OptionError(f"--protocols: {name} is named twice")
-    given = options.model_fields_set & Options.model_fields.keys() - _OWN
+    given = options.model_fields_set & AnnotateOptions.model_fields.keys() - _OWN
     return {
-        name: Options(
+        name: AnnotateOptions(
             inputs=pools,
             out=f"{options.out.rstrip('/')}/{name}",
             ledger=options.books,
@@ -39,11 +41,11 @@ def plans(options: TrialsOptions, pools: tuple[str, ...]) -> dict[str, Options]:
     }
 
 
-def _unused(options: TrialsOptions, protocol: str) -> set[str]:
+def _unused(options: CompareProtocolsOptions, protocol: str) -> set[str]:
     """The options that were given and that a protocol does not use."""
-    return {*unused(options.model_copy(update={"protocol": protocol}))} - _OWN
+    return options.model_fields_set & foreign(protocol) - _OWN
 
 
-def unused_by_all(options: TrialsOptions, names: Iterable[str]) -> list[str]:
+def unused_by_all(options: CompareProtocolsOptions, names: Iterable[str]) -> list[str]:
     """The options that were given and that none of these protocols uses."""
     return sorted(set.intersection(*(_unused(options, name) for name in names)))

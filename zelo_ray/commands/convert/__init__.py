@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from zelo_ray.commands.convert.flags import FLAGS, FROM
-from zelo_ray.formats import check_url
+from zelo_ray.errors import InputError, OptionError
 from zelo_ray.formats.files import stem
 from zelo_ray.formats.interchange import beir, fastchat, mteb, train, trec
 from zelo_ray.formats.interchange.graded import read_absolute, read_graded
@@ -18,9 +18,9 @@ from zelo_ray.formats.interchange.runs import read_runs
 from zelo_ray.formats.interchange.texts import Filled, fill, pool_line, read_texts, write_lines
 from zelo_ray.formats.interchange.truth import look, pools_of_truth, read_pools, read_truth
 from zelo_ray.formats.interchange.work import Work, pool_lines
-from zelo_ray.formats.pools import InputError, find_shards
+from zelo_ray.formats.pools import find_shards
 from zelo_ray.formats.wording import printable
-from zelo_ray.options import OptionError
+from zelo_ray.options.places import check_url
 
 _Given = Mapping[str, Any]
 _PLACES = (

@@ -15,15 +15,16 @@ from zelo_ray.engine.batch.submit import Sender
 from zelo_ray.engine.bookkeeping import Books, Tally
 from zelo_ray.engine.budget import Till
 from zelo_ray.engine.gate import Estimates, Purse
-from zelo_ray.engine.ledger import Ledger, LedgerError, read_rows
-from zelo_ray.options import Limit, Options
+from zelo_ray.engine.ledger import Ledger, read_rows
+from zelo_ray.errors import LedgerError, PanelError
+from zelo_ray.options import AnnotateOptions, Limit
 from zelo_ray.protocols import Progress, find
-from zelo_ray.providers import Batches, Fatal, PanelError, Settings, find_key
+from zelo_ray.providers import Batches, Fatal, Settings, find_key
 from zelo_ray.providers import module as provider_module
 from zelo_ray.records import Judge, Pool
 
 
-def in_batches(judge: Judge, options: Options) -> bool:
+def in_batches(judge: Judge, options: AnnotateOptions) -> bool:
     """Whether a judge's requests travel in batches; else it is asked online."""
     known = provider_module(judge.provider).BATCH is not None
     return options.mode == "batch" and known and not judge.base_url
@@ -69,7 +70,7 @@ class Batcher:
 
     def __init__(
         self,
-        options: Options,
+        options: AnnotateOptions,
         panel: Sequence[Judge],
         judges: Sequence[Judge],
         *,
@@ -179,7 +180,7 @@ class Batcher:
         return submitted
 
 
-def _line(judge: Judge, options: Options, environ: Mapping[str, str]) -> Line:
+def _line(judge: Judge, options: AnnotateOptions, environ: Mapping[str, str]) -> Line:
     limits = provider_module(judge.provider).BATCH
     if limits is None:
         raise PanelError(f"{judge.name}: its provider has no batches")

@@ -9,7 +9,8 @@ from zelo_ray.engine.batch.parts import Part
 from zelo_ray.engine.batch.state import Line, Station
 from zelo_ray.engine.bookkeeping import checked, excess, name_of
 from zelo_ray.engine.budget import NOTHING
-from zelo_ray.engine.ledger import Ledger, LedgerError
+from zelo_ray.engine.ledger import Ledger
+from zelo_ray.errors import LedgerError
 from zelo_ray.protocols import PROTOCOLS, RANKERS, Ranker, find
 from zelo_ray.providers import Batch, Fatal, Outcome, Refused, Retry
 from zelo_ray.records import Answer, Usage

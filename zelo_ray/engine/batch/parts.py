@@ -12,7 +12,7 @@ import orjson
 
 from zelo_ray.engine.durable import keep_file
 from zelo_ray.engine.exposure import exposed
-from zelo_ray.engine.ledger import LedgerError
+from zelo_ray.errors import LedgerError
 
 FOLDER = "batches"
 State = Literal["intended", "submitted", "harvested", "void"]

@@ -10,7 +10,7 @@ from typing import IO
 from zelo_ray.engine.batch.parts import Part, Parts, State
 from zelo_ray.engine.bookkeeping import Books, Tally, is_over_budget
 from zelo_ray.engine.gate import Estimates, Purse
-from zelo_ray.options import Options
+from zelo_ray.options import AnnotateOptions
 from zelo_ray.providers import Batches, BatchLimits
 from zelo_ray.records import Judge
 
@@ -75,7 +75,9 @@ class Line:
 class Station:
     """The state of one provider's batches."""
 
-    def __init__(self, options: Options, lines: Sequence[Line], books: Books, purse: Purse) -> None:
+    def __init__(
+        self, options: AnnotateOptions, lines: Sequence[Line], books: Books, purse: Purse
+    ) -> None:
         self.options, self.books, self.purse = options, books, purse
         self.lines = {line.judge.name: line for line in lines}
         self.parts = Parts(options.books)

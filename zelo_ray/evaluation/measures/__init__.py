@@ -34,18 +34,16 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
+from zelo_ray.errors import MeasureError
 from zelo_ray.evaluation.measures.lists import Floats, Lists
-from zelo_ray.evaluation.measures.ranking import Ranking, RunError, rank
-from zelo_ray.evaluation.measures.spec import REQUIRED, MeasureError, Module, Value
-from zelo_ray.evaluation.measures.truth import QrelsError, Truth
+from zelo_ray.evaluation.measures.ranking import Ranking, rank
+from zelo_ray.evaluation.measures.spec import REQUIRED, Module, Value
+from zelo_ray.evaluation.measures.truth import Truth
 
 __all__ = [
     "MEASURES",
     "Measure",
-    "MeasureError",
-    "QrelsError",
     "Ranking",
-    "RunError",
     "Truth",
     "default_measures",
     "evaluate",

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from zelo_ray.errors import RunError
 from zelo_ray.evaluation.measures.columns import Ints, numbers, texts
 from zelo_ray.evaluation.measures.lists import Block, tie_bounds
 from zelo_ray.evaluation.measures.truth import Truth
@@ -18,10 +19,6 @@ Ties = Literal["trec", "expected"]
 
 BLOCK_CELLS = 2**17
 """Documents of the queries in one block: a megabyte a matrix, so that the work stays in cache."""
-
-
-class RunError(ValueError):
-    """This is no run; the message, one line, says why."""
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,6 @@ REQUIRED: Any = object()
 """The default of a parameter that has none."""
 
 
-class MeasureError(ValueError):
-    """There is no such measure; the message, one line, says what there is."""
-
-
 @dataclass(frozen=True, slots=True)
 class Parameter:
     """A parameter of a measure."""

@@ -7,12 +7,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from zelo_ray.errors import QrelsError
 from zelo_ray.evaluation.measures.columns import Ints, numbers, texts
 from zelo_ray.evaluation.measures.lists import Floats
-
-
-class QrelsError(ValueError):
-    """These are no qrels; the message, one line, says why."""
 
 
 class Truth:

@@ -17,7 +17,8 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from zelo_ray.formats.files import Unwritable, lines, listing, rows, text_of, writing
+from zelo_ray.errors import InputError, Unwritable
+from zelo_ray.formats.files import lines, listing, rows, text_of, writing
 from zelo_ray.formats.interchange.pooling import Candidates, columns, judgments, pooled
 from zelo_ray.formats.interchange.texts import (
     Filled,
@@ -29,7 +30,6 @@ from zelo_ray.formats.interchange.texts import (
     write_lines,
 )
 from zelo_ray.formats.interchange.trec import numbers
-from zelo_ray.formats.pools import InputError
 from zelo_ray.records import Document, Pool
 
 QRELS_COLUMNS = ("query-id", "corpus-id", "score")

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from zelo_ray.errors import InputError
 from zelo_ray.formats.files import listing, parquet, parquet_table
 from zelo_ray.formats.interchange.truth import SCORES, look
-from zelo_ray.formats.pools import InputError
 from zelo_ray.formats.tables import schema_of
 from zelo_ray.records import AbsoluteScore, GradedScore, Qrel, Score
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from zelo_ray.formats.pools import InputError
+from zelo_ray.errors import InputError
 from zelo_ray.formats.tables import table_of
 from zelo_ray.records import Qrel
 

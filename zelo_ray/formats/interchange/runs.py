@@ -5,10 +5,11 @@ from collections.abc import Iterable
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from zelo_ray.errors import InputError
 from zelo_ray.formats.files import parquet_table, stem
 from zelo_ray.formats.interchange import trec
 from zelo_ray.formats.interchange.pooling import repeated
-from zelo_ray.formats.pools import InputError, short
+from zelo_ray.formats.pools import short
 from zelo_ray.formats.record import refuse_unfinished
 from zelo_ray.formats.tables import schema_of
 from zelo_ray.records import Ranked

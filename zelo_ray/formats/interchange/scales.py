@@ -4,9 +4,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from zelo_ray.errors import InputError
 from zelo_ray.formats.interchange.judgments import Part
 from zelo_ray.formats.interchange.winner_rows import VOTES
-from zelo_ray.formats.pools import InputError
 
 GRADES = pa.schema(
     [

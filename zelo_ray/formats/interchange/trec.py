@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from zelo_ray.formats.files import Unwritable, blocks, lines, stem, text_of, writing
+from zelo_ray.errors import InputError, Unwritable
+from zelo_ray.formats.files import blocks, lines, stem, text_of, writing
 from zelo_ray.formats.interchange.pooling import in_order, repeated
-from zelo_ray.formats.pools import InputError
 from zelo_ray.formats.tables import schema_of
 from zelo_ray.records import Ranked
 

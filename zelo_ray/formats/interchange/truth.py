@@ -10,12 +10,13 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from zelo_ray.errors import InputError
 from zelo_ray.formats.files import lines, listing, parquet, parquet_table, rows, text_of
 from zelo_ray.formats.interchange import beir, mteb, trec
 from zelo_ray.formats.interchange.pooling import checked, judgments
 from zelo_ray.formats.interchange.texts import Filled
 from zelo_ray.formats.interchange.work import pool_lines
-from zelo_ray.formats.pools import InputError, short
+from zelo_ray.formats.pools import short
 from zelo_ray.formats.record import refuse_unfinished
 from zelo_ray.formats.tables import schema_of
 from zelo_ray.records import Qrel

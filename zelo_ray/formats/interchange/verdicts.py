@@ -8,11 +8,11 @@ from fnmatch import fnmatchcase
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from zelo_ray.errors import InputError
 from zelo_ray.formats.files import listing, stem
 from zelo_ray.formats.interchange.judgments import Part, judged_by, read_judgments
 from zelo_ray.formats.interchange.scales import GRADES, on_scale, preferences
 from zelo_ray.formats.interchange.winner_rows import VOTES
-from zelo_ray.formats.pools import InputError
 from zelo_ray.formats.record import refuse_unfinished
 from zelo_ray.formats.wording import counted, printable
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from zelo_ray.formats.pools import InputError
+from zelo_ray.errors import InputError
 from zelo_ray.formats.tables import schema_of
 from zelo_ray.records import Vote
 

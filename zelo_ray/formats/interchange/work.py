@@ -6,9 +6,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from zelo_ray.errors import InputError
 from zelo_ray.formats.interchange.pooling import Candidates, columns, fused
 from zelo_ray.formats.interchange.texts import by_id, document_row, fill, pool_line, usable
-from zelo_ray.formats.pools import InputError, Limits, read_lines
+from zelo_ray.formats.pools import Limits, read_lines
 from zelo_ray.records import Document, Pool
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from zelo_ray.engine.unfinished import Untold, so_far
-from zelo_ray.formats.pools import InputError
+from zelo_ray.errors import InputError, NothingToReport
 from zelo_ray.formats.record import PROTOCOLS, RUN, is_finished
 from zelo_ray.formats.results import write_text
 from zelo_ray.present.html.agreement import agreement_page
@@ -13,7 +13,7 @@ from zelo_ray.present.html.annotation import annotation_page
 from zelo_ray.present.html.bakeoff import bakeoff_page
 from zelo_ray.present.html.page import Page, render
 from zelo_ray.present.html.relabelling import relabelling_page
-from zelo_ray.present.html.source import NothingToReport, Source
+from zelo_ray.present.html.source import Source
 from zelo_ray.present.html.trials import trials_page
 
 __all__ = ["NothingToReport", "write_report"]

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from zelo_ray.formats.pools import InputError, Limits, parse_line
+from zelo_ray.errors import InputError
+from zelo_ray.formats.pools import Limits, parse_line
 from zelo_ray.present.html.page import packed, short
 from zelo_ray.present.html.source import starts
 from zelo_ray.protocols import Judgments

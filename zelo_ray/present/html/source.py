@@ -71,10 +71,6 @@ _TABLES: Mapping[str, Sequence[type]] = {
 """What the rows of a table are; one of several, where commands have tables of one name."""
 
 
-class NothingToReport(Exception):  # noqa: N818 - it names what is the matter
-    """The directory holds no finished run."""
-
-
 class Source:
     """The directory or URL of a run.
 

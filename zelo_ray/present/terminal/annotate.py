@@ -8,7 +8,7 @@ import numpy as np
 
 from zelo_ray.engine.write_results import Summary
 from zelo_ray.formats.wording import counted, printable
-from zelo_ray.options import Options
+from zelo_ray.options import AnnotateOptions
 from zelo_ray.present.html import tournaments
 from zelo_ray.present.html.debates import debates_of
 from zelo_ray.present.html.raters import wilson
@@ -22,12 +22,12 @@ _WINNERS = 10
 _NAMED = 10
 
 
-def closing(summary: Summary, options: Options) -> Iterator[str]:
+def closing(summary: Summary, options: AnnotateOptions) -> Iterator[str]:
     """What was scored, what is missing and why, and how the judges grade."""
     yield from map(printable, _closing(summary, options))
 
 
-def _closing(summary: Summary, options: Options) -> Iterator[str]:
+def _closing(summary: Summary, options: AnnotateOptions) -> Iterator[str]:
     protocol = load(options.protocol)
     records = {each.record for each in protocol.counted.values()}
     judgments = counted(summary.judgments, protocol.noun)
@@ -79,7 +79,7 @@ def _closing(summary: Summary, options: Options) -> Iterator[str]:
         yield f"asked nothing more: {names} ({reason.removeprefix(f'{names}: ')})"
 
 
-def _tournaments(options: Options) -> Iterator[str]:
+def _tournaments(options: AnnotateOptions) -> Iterator[str]:
     """How tournaments ended, and what of it is the order's doing."""
     found = tournaments.tournaments_of(options.out, decide=options.decide, repeats=options.repeats)
     over = tournaments.ended(found)
@@ -111,7 +111,7 @@ def _ranking(wins: Wins) -> Iterator[str]:
         yield f"  … and {len(best) - _WINNERS:,} more: see report.html"
 
 
-def _verdicts(options: Options) -> Iterator[str]:
+def _verdicts(options: AnnotateOptions) -> Iterator[str]:
     """Who won, and how often the two orders differ."""
     found = debates_of(options.out)
     whole = found.whole

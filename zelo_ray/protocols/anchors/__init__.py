@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from zelo_ray.errors import AnchorError
 from zelo_ray.records import first_error
 
 GRADES = (0, 1, 2, 3)
@@ -25,10 +26,6 @@ DOMAINS = tuple(
 """Of the examples that come with the project."""
 
 _Text = Annotated[str, Field(min_length=1)]
-
-
-class AnchorError(Exception):
-    """The anchors cannot be used; the message is one line that says why, and what to do."""
 
 
 class Example(BaseModel):

@@ -1,0 +1,42 @@
+"""The options of every command: one definition for flags, YAML, variables and keywords.
+
+A field is the flag ``--field-name``, the YAML key ``field_name``, the variable
+``ZELO_RAY_FIELD_NAME`` and the keyword ``field_name``. Flags and keywords override variables,
+which override the file.
+"""
+
+from zelo_ray.options.agree import AgreeOptions
+from zelo_ray.options.annotate import AnnotateOptions
+from zelo_ray.options.asking import AskingOptions, Limit, Price
+from zelo_ray.options.bakeoff import BakeoffOptions
+from zelo_ray.options.command import CommandOptions, meant
+from zelo_ray.options.compare_labels import CompareLabelsOptions
+from zelo_ray.options.compare_protocols import CompareProtocolsOptions
+from zelo_ray.options.convert import ConvertOptions
+from zelo_ray.options.judging import JudgingOptions
+from zelo_ray.options.loading import COMMANDS, Kind, load_options
+from zelo_ray.options.results import BatchesOptions, ExplainOptions, ReportOptions
+
+Options = JudgingOptions
+
+__all__ = [
+    "COMMANDS",
+    "AgreeOptions",
+    "AnnotateOptions",
+    "AskingOptions",
+    "BakeoffOptions",
+    "BatchesOptions",
+    "CommandOptions",
+    "CompareLabelsOptions",
+    "CompareProtocolsOptions",
+    "ConvertOptions",
+    "ExplainOptions",
+    "JudgingOptions",
+    "Kind",
+    "Limit",
+    "Options",
+    "Price",
+    "ReportOptions",
+    "load_options",
+    "meant",
+]

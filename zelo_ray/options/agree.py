@@ -1,0 +1,89 @@
+"""Options of `agree`."""
+
+from typing import Annotated, ClassVar
+
+from pydantic import Field, field_validator, model_validator
+
+from zelo_ray.options.command import FILES, CommandOptions, Group
+from zelo_ray.options.places import Place, check_url, split_name
+
+_SCALE = Group("scale")
+_MEASURING = Group("measuring")
+_FEWEST = 100
+"""Of fewer samples the ends of an interval are those of the outermost ones."""
+_MOST_LEVELS = 100
+
+
+class AgreeOptions(CommandOptions):
+    """Options of `agree`: measure judges against people and each other."""
+
+    usage: ClassVar[str] = "agree SOURCE... [--human FILE] [--out DIR]"
+
+    sources: Annotated[tuple[str, ...], FILES] = Field(
+        min_length=1,
+        description="judgments: an --out of annotate; Parquet or JSON lines of grades, votes, or "
+        "rows that name a winner; qrels, whose judge is the file's name or NAME in NAME=path; a "
+        "directory of such files",
+    )
+    human: Annotated[Place | None, FILES] = Field(
+        None, description="what people say: one such file, or qrels of any kind"
+    )
+    people: Annotated[str | None, FILES] = Field(
+        None, description="only raters whose name matches, such as expert*"
+    )
+    turn: Annotated[int | None, FILES] = Field(
+        None, description="only FastChat's judgments of this turn"
+    )
+    pools: Annotated[tuple[Place, ...], FILES] = Field(
+        (),
+        description="texts, to see whether length sways judges: pools, collections, or a corpus "
+        "by doc_id",
+    )
+    runs: Annotated[tuple[Place, ...], FILES] = Field(
+        (), description="runs to rank by each judge's labels"
+    )
+    out: Annotated[Place | None, FILES] = Field(None, description="write all tables there, too")
+    levels: Annotated[int, _SCALE] = Field(
+        4, ge=2, le=_MOST_LEVELS, description="grades of the scale, from 0"
+    )
+    clip: Annotated[bool, _SCALE] = Field(
+        False, description="put grades outside the scale to its nearest end"
+    )
+    thresholds: Annotated[tuple[int, ...] | None, _SCALE] = Field(
+        None, description="binarise at these grades, too; without it, at every grade above 0"
+    )
+    coefficients: Annotated[tuple[str, ...], _MEASURING] = Field(
+        (), description="which to compute; without it, all"
+    )
+    measure: Annotated[str, _MEASURING] = Field("nDCG@10", description="measure of the runs")
+    resamples: Annotated[int, _MEASURING] = Field(
+        1000, ge=0, description="samples of queries, for intervals; 0 for none"
+    )
+    seed: Annotated[int, _MEASURING] = Field(0, description="determines every random choice")
+
+    @property
+    def cuts(self) -> tuple[int, ...]:
+        """The grades at which grades are binarised."""
+        return tuple(range(1, self.levels)) if self.thresholds is None else self.thresholds
+
+    @field_validator("sources")
+    @classmethod
+    def _sources_can_be_opened(cls, sources: tuple[str, ...]) -> tuple[str, ...]:
+        for source in sources:
+            check_url(split_name(source)[1])
+        return sources
+
+    @field_validator("resamples")
+    @classmethod
+    def _enough_or_none(cls, resamples: int) -> int:
+        if 0 < resamples < _FEWEST:
+            raise ValueError(f"0, for no intervals, or at least {_FEWEST}")
+        return resamples
+
+    @model_validator(mode="after")
+    def _go_together(self) -> "AgreeOptions":
+        if self.people and not self.human:
+            raise ValueError("people: chooses among the people of human: give that, too")
+        if not all(1 <= cut < self.levels for cut in self.cuts):
+            raise ValueError(f"thresholds: from 1 to {self.levels - 1}, the grades above 0")
+        return self

@@ -1,0 +1,119 @@
+"""What every command that asks models can be told."""
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from zelo_ray.options.command import FILES, JUDGING, MONEY, RUNNING, CommandOptions
+from zelo_ray.options.places import Place
+
+
+class Limit(BaseModel):
+    """What one judge may be asked at a time, over the whole cluster."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    concurrency: int | None = Field(
+        default=None, ge=1, description="calls in flight, at least 1 an actor"
+    )
+    rpm: float | None = Field(default=None, gt=0, description="requests a minute")
+    tpm: float | None = Field(default=None, gt=0, description="tokens a minute")
+    itpm: float | None = Field(default=None, gt=0, description="input tokens a minute")
+    otpm: float | None = Field(default=None, gt=0, description="output tokens a minute")
+    rpd: float | None = Field(default=None, gt=0, description="requests a day")
+    enqueued_tokens: int | None = Field(
+        default=None, gt=0, description="tokens of all batches at once"
+    )
+
+    @property
+    def rates(self) -> dict[str, float]:
+        """The limits by time that are given."""
+        found = {name: getattr(self, name) for name in ("rpm", "tpm", "itpm", "otpm", "rpd")}
+        return {name: rate for name, rate in found.items() if rate}
+
+
+class Price(BaseModel):
+    """What a model costs, in US dollars for a million tokens, or a thousand searches."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    input: float = Field(default=0.0, ge=0)
+    output: float = Field(default=0.0, ge=0, description="with hidden thinking")
+    cached: float | None = Field(
+        None, ge=0, description="input read from a cache; as input if None"
+    )
+    cache_write: float | None = Field(default=None, ge=0, description="as input if None")
+    batch: float = Field(default=0.5, ge=0, description="factor for what comes in a batch")
+    search: float = Field(default=0.0, ge=0, description="of a reranker, for 1,000 search units")
+
+    @model_validator(mode="after")
+    def _says_what_it_costs(self) -> "Price":
+        missing = {"input", "output"} - self.model_fields_set
+        if missing and "search" not in self.model_fields_set:
+            raise ValueError(f"{min(missing)}: Field required (or search, for a reranker)")
+        return self
+
+
+class AskingOptions(CommandOptions):
+    """Options of every command that asks models and writes to a directory."""
+
+    out: Annotated[Place, FILES] = Field(
+        description="directory or URL for the results and the ledger"
+    )
+    ledger: Annotated[Place | None, FILES] = Field(
+        None,
+        description="directory or URL of the ledger to use and extend, if not that of --out",
+    )
+    document_limit: Annotated[int | None, FILES] = Field(
+        None, ge=2, description="take only the first N documents of each query"
+    )
+    show_metadata: Annotated[tuple[str, ...], JUDGING] = Field(
+        (), description="metadata fields that models see"
+    )
+    seed: Annotated[int, RUNNING] = Field(0, description="determines every random choice")
+    attempts: Annotated[int, RUNNING] = Field(
+        6, ge=1, description="calls for one request before it counts as failed"
+    )
+    reasks: Annotated[int, RUNNING] = Field(
+        1, ge=0, description="further calls after an answer that cannot be read"
+    )
+    retry_failures: Annotated[bool, RUNNING] = Field(
+        False,
+        description="ask again where earlier runs got a refusal, or an answer that was filtered, "
+        "cut off or unreadable",
+    )
+    max_usd: Annotated[float | None, MONEY] = Field(
+        None, gt=0, description="what all runs on this --out may cost together, in US dollars"
+    )
+    timeout: Annotated[float, RUNNING] = Field(
+        120.0, gt=0, description="seconds that one call may take"
+    )
+    patience: Annotated[float, RUNNING] = Field(
+        180.0,
+        gt=0,
+        description="give a judge up after this many seconds without an answer, or with nothing "
+        "but 429s",
+    )
+    actors: Annotated[int, RUNNING] = Field(
+        1, ge=1, description="actors for each provider or reranker"
+    )
+    verbose: Annotated[bool, RUNNING] = Field(False, description="show Ray's own log as well")
+    limits: Annotated[dict[str, Limit], MONEY] = Field(
+        default_factory=dict,
+        description="by judge or reranker: {concurrency: N} in flight, {rpm: N, tpm: N, itpm: N, "
+        "otpm: N} a minute, {rpd: N} a day, {enqueued_tokens: N} in batches",
+    )
+    prices: Annotated[dict[str, Price], MONEY] = Field(
+        default_factory=dict,
+        description="by judge or reranker: {input: X, output: X, cached: X, cache_write: X}, "
+        "dollars for a million tokens, {search: X}, dollars for a thousand searches, and "
+        "{batch: X}, a factor",
+    )
+    api_key_env: Annotated[dict[str, str], RUNNING] = Field(
+        default_factory=dict, description="by judge or reranker: the variable that holds its key"
+    )
+
+    @property
+    def books(self) -> str:
+        """Where the ledger lies, and what is on its way to it."""
+        return self.ledger or self.out

@@ -1,0 +1,70 @@
+"""Options of `bakeoff`."""
+
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field
+
+from zelo_ray.options.asking import AskingOptions
+from zelo_ray.options.command import FILES, RUNNING, Group
+from zelo_ray.options.places import Place
+
+_RANKING = Group("rerankers")
+_MEASURING = Group("measuring")
+
+
+class BakeoffOptions(AskingOptions):
+    """Options of `bakeoff`: compare rerankers."""
+
+    usage: ClassVar[str] = "bakeoff --truth FILE --rerankers R... --out DIR"
+
+    truth: Annotated[Place, FILES] = Field(
+        description="what is relevant: the --out of annotate, annotated.jsonl, scores.parquet, "
+        "TREC qrels, or a BEIR directory",
+    )
+    pools: Annotated[tuple[Place, ...], FILES] = Field(
+        (),
+        description="JSONL files with the documents to rank; without it, those of the truth",
+    )
+    runs: Annotated[tuple[Place, ...], FILES] = Field(
+        (), description="runs made elsewhere: TREC, or runs.parquet"
+    )
+    rerankers: Annotated[tuple[str, ...], _RANKING] = Field(
+        (),
+        description="such as original, bm25, cohere:rerank-v4.0-pro, cross-encoder:PATH, "
+        "listwise:openai:gpt-6-luna, my_module:MyClass; NAME=... to name one",
+    )
+    reranker_options: Annotated[dict[str, dict[str, Any]], _RANKING] = Field(
+        default_factory=dict,
+        description="by reranker: what changes its scores (a constructor's arguments ...)",
+    )
+    document_tokens: Annotated[int | None, _RANKING] = Field(
+        None,
+        ge=16,
+        description="tokens of a document that a reranker sees; without it, all, but 2,000 for "
+        "listwise and pointwise",
+    )
+    num_gpus: Annotated[dict[str, float], RUNNING] = Field(
+        default_factory=dict, description="by reranker: GPUs for each of its actors"
+    )
+    measures: Annotated[tuple[str, ...], _MEASURING] = Field(
+        (),
+        description="as ir_measures writes them, the leading one first; without it, what suits "
+        "the truth",
+    )
+    ties: Annotated[Literal["trec", "expected"], _MEASURING] = Field(
+        "trec",
+        description="equal scores: trec, by document id, descending; expected, the mean over all "
+        "orders",
+    )
+    resamples: Annotated[int, _MEASURING] = Field(
+        10_000, ge=100, description="samples of queries, for intervals and tests"
+    )
+    label_draws: Annotated[int, _MEASURING] = Field(
+        200, ge=0, description="samples of the labels, where the truth has standard errors"
+    )
+    confidence: Annotated[float, _MEASURING] = Field(
+        0.95, gt=0, lt=1, description="confidence level of intervals"
+    )
+    slices: Annotated[tuple[str, ...], _MEASURING] = Field(
+        (), description="show results by these fields of a query, too"
+    )

@@ -1,0 +1,47 @@
+"""What the options of all commands have in common."""
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, ClassVar, get_args, get_origin
+
+from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The heading under which the help of a command shows an option."""
+
+    title: str
+
+
+FILES = Group("input and output")
+JUDGING = Group("judging")
+MONEY = Group("money and limits")
+RUNNING = Group("running")
+
+
+def meant(word: str, known: Iterable[str]) -> str:
+    """What a word that nobody knows may have been meant to be, as the end of a line."""
+    near = difflib.get_close_matches(word, list(known), 1)
+    return f" (did you mean {near[0]!r}?)" if near else ""
+
+
+def holds(annotation: Any, kind: type) -> bool:
+    """Whether an option is a tuple or a dict (``kind``), or may be one."""
+    return kind in {get_origin(annotation), *map(get_origin, get_args(annotation))}
+
+
+class CommandOptions(BaseModel):
+    """The options of a command. Frozen; unknown names are refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    usage: ClassVar[str]
+    """the command with what it needs, in one line"""
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _one_is_a_list(cls, value: Any, info: ValidationInfo) -> Any:
+        many = holds(cls.model_fields[info.field_name or ""].annotation, tuple)
+        return (value,) if many and isinstance(value, str) else value

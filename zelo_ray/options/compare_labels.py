@@ -1,0 +1,49 @@
+"""Options of `compare-labels`."""
+
+from typing import Annotated, ClassVar
+
+from pydantic import Field, model_validator
+
+from zelo_ray.options.command import FILES, CommandOptions, Group
+from zelo_ray.options.places import Place
+
+_MEASURING = Group("measuring")
+_LABELS = "the --out of annotate, TREC or BEIR qrels, a BEIR or MTEB directory, MTEB rows ..."
+_CUT = "label from which on a document is relevant (2, or 1 where no label is above 1)"
+
+
+class CompareLabelsOptions(CommandOptions):
+    """Options of `compare-labels`: what new labels change."""
+
+    usage: ClassVar[str] = "compare-labels --old LABELS --new LABELS [--runs RUN...]"
+
+    old: Annotated[Place, FILES] = Field(description=f"labels as they were: {_LABELS}")
+    new: Annotated[Place, FILES] = Field(description="labels as they are now, of the same kinds")
+    runs: Annotated[tuple[Place, ...], FILES] = Field(
+        (), description="TREC runs, or runs.parquet of a bake-off"
+    )
+    bakeoff: Annotated[Place | None, FILES] = Field(
+        None, description="--out of a bake-off, whose arms are the runs"
+    )
+    out: Annotated[Place | None, FILES] = Field(
+        None, description="directory or URL for tables of all of it"
+    )
+    measure: Annotated[str, _MEASURING] = Field(
+        "nDCG@10", description="for both, as ir_measures writes it"
+    )
+    positive: Annotated[float | None, _MEASURING] = Field(
+        None, allow_inf_nan=False, description=f"the old {_CUT}"
+    )
+    relevant: Annotated[float | None, _MEASURING] = Field(
+        None, allow_inf_nan=False, description=f"the new {_CUT}"
+    )
+    resamples: Annotated[int, _MEASURING] = Field(
+        10_000, ge=100, description="samples of queries, for intervals and tests"
+    )
+    seed: Annotated[int, _MEASURING] = Field(0, description="determines every random choice")
+
+    @model_validator(mode="after")
+    def _runs_come_from_one_place(self) -> "CompareLabelsOptions":
+        if self.runs and self.bakeoff:
+            raise ValueError("runs and bakeoff exclude each other: give one of them")
+        return self

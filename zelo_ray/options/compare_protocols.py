@@ -1,0 +1,34 @@
+"""Options of `compare-protocols`."""
+
+from typing import Annotated, ClassVar
+
+from pydantic import Field
+
+from zelo_ray.options.command import FILES, JUDGING, MONEY, RUNNING
+from zelo_ray.options.judging import JudgingOptions
+from zelo_ray.options.places import Place
+
+
+class CompareProtocolsOptions(JudgingOptions):
+    """Options of `compare-protocols`: ways of judging on what people labelled."""
+
+    usage: ClassVar[str] = "compare-protocols INPUT... --human FILE --out DIR [--judges J...]"
+
+    protocols: Annotated[tuple[str, ...], JUDGING] = Field(
+        (), description="ways of judging to compare; without it, all but zelo+graded"
+    )
+    human: Annotated[Place, FILES] = Field(
+        description="what people say: votes on pairs of documents, or qrels"
+    )
+    people: Annotated[str | None, FILES] = Field(
+        None, min_length=1, description="only raters whose name matches, such as expert*"
+    )
+    turn: Annotated[int | None, FILES] = Field(
+        None, description="only FastChat's judgments of this turn"
+    )
+    max_usd: Annotated[float | None, MONEY] = Field(
+        None, gt=0, description="what each protocol may cost over all runs, in US dollars"
+    )
+    resamples: Annotated[int, RUNNING] = Field(
+        1000, ge=100, description="samples of queries, for intervals"
+    )

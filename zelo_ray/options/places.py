@@ -1,0 +1,52 @@
+"""Options that name a file or directory: a path or a URL."""
+
+import re
+from typing import Annotated
+
+import fsspec
+from pydantic import AfterValidator, Field
+
+
+def check_url(url: str) -> str:
+    """The path or URL itself, if there is a file system for it.
+
+    Raises:
+        ValueError: its scheme is unknown, or wants a package that is not installed.
+    """
+    try:
+        fsspec.url_to_fs(url)
+    except ImportError as error:
+        raise ValueError(f"{url}: {error} (is it the extra s3 or gcs of zelo-ray?)") from None
+    except ValueError as error:
+        raise ValueError(f"{url}: {error}") from None
+    return url
+
+
+Place = Annotated[str, Field(min_length=1), AfterValidator(check_url)]
+"""A path or a URL of a kind that can be opened."""
+
+
+def text_at(given: str) -> str:
+    """The text of a file or URL; what names none is the text itself.
+
+    Raises:
+        ValueError: it is a file or a URL that cannot be read.
+    """
+    try:
+        if "\n" in given or ("://" not in given and not fsspec.url_to_fs(given)[0].isfile(given)):
+            return given
+        with fsspec.open(check_url(given), "r", encoding="utf-8") as file:
+            return str(file.read())
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"{given}: cannot be read ({error})") from None
+
+
+FileText = Annotated[str, AfterValidator(text_at)]
+"""A text, or the file or URL that holds it."""
+_NAMED = re.compile(r"([^/=]+)=(.+)", re.DOTALL)
+
+
+def split_name(source: str) -> tuple[str, str]:
+    """The name of a judge and the place, of NAME=path; an empty name where there is none."""
+    named = _NAMED.fullmatch(source)
+    return (named[1], named[2]) if named else ("", source)
