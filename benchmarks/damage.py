@@ -29,6 +29,7 @@ from zelo_ray.engine.online import Asker
 from zelo_ray.engine.write_results import settle, write_results
 from zelo_ray.formats.pools import Limits, parse_line
 from zelo_ray.options import AnnotateOptions
+from zelo_ray.protocols.zelo import ZeloOptions
 from zelo_ray.providers import panel_of
 from zelo_ray.records import Judge, Reply
 
@@ -104,7 +105,7 @@ class Job:
     """A small job, over whatever directory."""
 
     def __init__(self) -> None:
-        self.options = AnnotateOptions(
+        self.options = ZeloOptions(
             inputs=("in.jsonl",),
             out="out",
             cycles=2,

@@ -32,7 +32,7 @@ from zelo_ray.engine.write_results import settle, write_results
 from zelo_ray.formats.interchange.texts import pool_line
 from zelo_ray.formats.pools import Limits, parse_line
 from zelo_ray.options import AnnotateOptions
-from zelo_ray.protocols import Progress, advance, find
+from zelo_ray.protocols import Progress, advance, find, load
 from zelo_ray.providers import build_panel
 from zelo_ray.records import Judge, Pool, verdict_schema
 
@@ -158,8 +158,8 @@ def measured(name: str, mode: str, pools: Sequence[Pool], judges: Sequence[str])
         path, out = Path(folder) / "pools.jsonl", Path(folder) / "out"
         path.write_bytes(b"\n".join(lines) + b"\n")
         job = {"inputs": (str(path),), "protocol": protocol, "judges": tuple(judges), **fields}
-        options = AnnotateOptions(out=str(out), **job)
-        apart = AnnotateOptions(out=str(Path(folder) / "apart"), **job)
+        options = load(job["protocol"]).options(out=str(out), **job)
+        apart = load(job["protocol"]).options(out=str(Path(folder) / "apart"), **job)
         panel = build_panel(judges, {})
         shelf = answered(pools, panel, options)
         parsed = [parse_line("in", i, line, Limits()) for i, line in enumerate(lines, 1)]

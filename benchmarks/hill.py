@@ -22,6 +22,7 @@ from tests.builders import Shelf
 from zelo_ray.fitting.pairs import count_pairs
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import Progress, Rounds, best_of, zelo
+from zelo_ray.protocols.best_of import BestOfOptions
 from zelo_ray.providers import Provider, Settings, build_panel, module
 from zelo_ray.records import CrownedScore, Document, Judge, Pool, Vote
 
@@ -47,7 +48,7 @@ ORDERS: dict[str, Callable[[Worths], Worths]] = {
 
 
 def options_of(**fields: Any) -> AnnotateOptions:
-    return AnnotateOptions(inputs=("-",), out="-", **fields)
+    return BestOfOptions(inputs=("-",), out="-", **fields)
 
 
 def panel_of(judges: int, slope: float) -> tuple[Judge, ...]:

@@ -16,8 +16,8 @@ from typing import Any
 
 from tests import crash
 from zelo_ray.formats.pools import Limits, read_lines
-from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import find
+from zelo_ray.protocols.zelo import ZeloOptions
 from zelo_ray.providers import build_panel
 from zelo_ray.providers.openai.chat import body
 from zelo_ray.records import Request
@@ -26,7 +26,7 @@ MODEL = "gpt-6-luna"
 
 
 def requests_of(pools: Path) -> list[Request]:
-    options = AnnotateOptions(inputs=(str(pools),), out="unused")
+    options = ZeloOptions(inputs=(str(pools),), out="unused")
     panel = build_panel([f"openai:{MODEL}"], {})
     protocol = find("zelo")
     found = []

@@ -21,6 +21,7 @@ from tests.builders import Shelf
 from zelo_ray.formats.tables import table_of
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import advance, zelo_graded
+from zelo_ray.protocols.zelo_graded import ZeloGradedOptions
 from zelo_ray.providers import Provider, Settings, build_panel, module
 from zelo_ray.records import AbsoluteScore, Document, Grade, Judge, Pool, Request, Vote
 
@@ -92,7 +93,9 @@ def main() -> None:
     print("| grades a query | as they are | moved | by true shifts | held | sd of shifts |")
     print("|---:|---:|---:|---:|---:|---:|")
     for grades in (1, 2, 3, 5, 10):
-        options = AnnotateOptions(inputs=("in",), out="out", protocol="zelo+graded", grades=grades)
+        options = ZeloGradedOptions(
+            inputs=("in",), out="out", protocol="zelo+graded", grades=grades
+        )
         judged = asyncio.run(judge(pools, panel, options, flags.noise))
         before = [s for fit in zelo_graded.fit(judged, options) for s in fit.scores]
         given = [each for pool in judged for each in pool if isinstance(each, Grade)]

@@ -23,6 +23,7 @@ from tests.builders import Shelf
 from zelo_ray.fitting.pairs import count_pairs
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import advance, zelo
+from zelo_ray.protocols.zelo import ZeloOptions
 from zelo_ray.providers import Provider, Refused, Settings, build_panel, module
 from zelo_ray.records import Document, Judge, Pool, Score, Vote
 
@@ -108,7 +109,7 @@ def figures(pool: Pool, scores: tuple[Score, ...], slope: float) -> list[float]:
 def measure(name: str, documents: int, cycles: int, queries: int) -> str:
     judges, traits = PANELS[name]
     panel = panel_of(judges, traits)
-    options = AnnotateOptions(inputs=("-",), out="-", cycles=cycles)
+    options = ZeloOptions(inputs=("-",), out="-", cycles=cycles)
     provider = module("simulated").connect(Settings())
     pools = [make_pool(number, documents) for number in range(queries)]
 

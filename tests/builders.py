@@ -16,7 +16,7 @@ from zelo_ray.formats.pools import Limits, parse_line
 from zelo_ray.formats.record import begin
 from zelo_ray.formats.results import write_json
 from zelo_ray.options import AnnotateOptions
-from zelo_ray.protocols import advance, zelo
+from zelo_ray.protocols import RANKERS, advance, load, zelo
 from zelo_ray.providers import build_panel, module
 from zelo_ray.records import Document, Judge, Pool, Reply, Request
 
@@ -48,7 +48,10 @@ def options_of(limits=(), **fields):
     given = {name: {"rpm": UNHURRIED} for name in names} if limits is not None else {}
     for name, limit in dict(limits or {}).items():
         given[name] = given.get(name, {}) | limit
-    return AnnotateOptions(**{"inputs": ("in.jsonl",), "out": "out", "limits": given, **fields})
+    kind = AnnotateOptions
+    if fields.get("protocol") not in RANKERS:
+        kind = load(fields.get("protocol", "zelo")).options
+    return kind(**{"inputs": ("in.jsonl",), "out": "out", "limits": given, **fields})
 
 
 def judge_of(name="openai:a-model", **options):

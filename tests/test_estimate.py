@@ -27,7 +27,7 @@ from zelo_ray.engine.estimate import estimate
 from zelo_ray.engine.gate import size_of
 from zelo_ray.engine.ledger import Ledger, read_rows
 from zelo_ray.engine.sample_input import Survey, pilot_lines
-from zelo_ray.options import AnnotateOptions, Limit, Price
+from zelo_ray.options import Limit, Price
 from zelo_ray.protocols import zelo
 from zelo_ray.providers import build_panel
 from zelo_ray.providers.pricing import price
@@ -41,7 +41,7 @@ OUTPUT = "max_output_tokens"
 
 def job(out, *judges, **fields):
     """Options and the panel that they name."""
-    options = AnnotateOptions(inputs=("in.jsonl",), out=str(out), judges=judges, **fields)
+    options = options_of(inputs=("in.jsonl",), out=str(out), judges=judges, **fields)
     return options, build_panel(options.judges, options.judge_options, KEYS)
 
 

@@ -7,6 +7,7 @@ options that make no sense, 1 for anything else. All else that is raised is a bu
     ├── OptionError          options make no sense
     │   ├── AnchorError      the worked examples cannot be used
     │   ├── MeasureError     there is no such measure
+    │   ├── UnknownOption    there is no such option
     │   ├── PanelError       a judge does not exist or cannot be reached
     │   └── UnknownProtocol  there is no such protocol
     ├── InputError           the input as a whole cannot be read
@@ -43,6 +44,19 @@ class AnchorError(OptionError):
 
 class MeasureError(OptionError):
     """There is no such measure; the message, one line, says what there is."""
+
+
+class UnknownOption(OptionError):
+    """There is no such option.
+
+    Args:
+        message: one line.
+        name: of the option.
+    """
+
+    def __init__(self, message: str, name: str) -> None:
+        super().__init__(message)
+        self.name = name
 
 
 class PanelError(OptionError):

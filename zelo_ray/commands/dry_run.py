@@ -17,7 +17,7 @@ from zelo_ray.formats.pools import Limits, find_shards, read_lines
 from zelo_ray.formats.sessions import join_sessions
 from zelo_ray.formats.wording import counted
 from zelo_ray.options import AnnotateOptions
-from zelo_ray.protocols import anchors, load
+from zelo_ray.protocols import load
 from zelo_ray.providers import panel_of
 
 
@@ -53,7 +53,6 @@ def previews(each: Mapping[str, AnnotateOptions], environ: Mapping[str, str]) ->
 
 def _estimated(options: AnnotateOptions, environ: Mapping[str, str]) -> tuple[Estimate, list[str]]:
     load(options.protocol)
-    anchors.load(options.anchors)
     human_grades(options)
     panel = panel_of(options, environ, keys=False)
     ledger = ledger_of(options, panel)

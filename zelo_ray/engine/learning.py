@@ -6,7 +6,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from zelo_ray.engine.write_results import Summary
-from zelo_ray.errors import OptionError, Stopped
+from zelo_ray.errors import Stopped
 from zelo_ray.formats.interchange.truth import read_grades
 from zelo_ray.formats.results import Results, read_table
 from zelo_ray.formats.tables import schema_of, table_of
@@ -21,13 +21,10 @@ def human_grades(options: AnnotateOptions) -> pa.Table | None:
     """The human grades that a job was given: the columns of `records.Qrel`; None without any.
 
     Raises:
-        InputError, OptionError: they cannot be read, or are not for this protocol.
+        InputError: they cannot be read.
     """
-    if options.human is None:
-        return None
-    if "human" not in load(options.protocol).uses:
-        raise OptionError("--human anchors a panel's grades: it goes with --protocol graded")
-    return read_grades(options.human)
+    human = getattr(options, "human", None)  # few protocols take them
+    return None if human is None else read_grades(human)
 
 
 def learn(options: AnnotateOptions, human: pa.Table | None) -> Learned:

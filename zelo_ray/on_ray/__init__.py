@@ -53,7 +53,7 @@ from zelo_ray.on_ray.limits_actor import limits_for
 from zelo_ray.on_ray.preflight import joined, look_for_batches, paid_before, warn
 from zelo_ray.on_ray.session import on_ray
 from zelo_ray.options import AnnotateOptions
-from zelo_ray.protocols import Learned, anchors, load
+from zelo_ray.protocols import Learned, load
 from zelo_ray.providers import panel_of
 from zelo_ray.providers.pricing import table_version
 from zelo_ray.records import Judge
@@ -75,7 +75,6 @@ def annotate(options: AnnotateOptions, watch: Watch, *, spent: float | None = No
     """
     timer = Timer()
     load(options.protocol)
-    anchors.load(options.anchors)
     panel = panel_of(options, os.environ)
     options = placed(options)
     shards = find_shards(options.inputs, options.out)

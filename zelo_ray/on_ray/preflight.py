@@ -11,7 +11,7 @@ from zelo_ray.errors import PanelError
 from zelo_ray.formats.sessions import join_sessions
 from zelo_ray.on_ray.branches import Watch
 from zelo_ray.options import AnnotateOptions, AskingOptions, JudgingOptions
-from zelo_ray.protocols import load, unused
+from zelo_ray.protocols import load
 from zelo_ray.providers import module as provider_module
 from zelo_ray.providers.pricing import unpriced
 from zelo_ray.records import Judge
@@ -72,8 +72,6 @@ def paid_before(options: AskingOptions, watch: Watch, mine: Collection[str] = ()
 
 def warn(options: AnnotateOptions, panel: Sequence[Judge], watch: Watch) -> None:
     """Say what will not be as one might think."""
-    if left := [f"--{name.replace('_', '-')}" for name in unused(options)]:
-        watch.say(f"--protocol {options.protocol} does not use {', '.join(left)}")
     for name in unpriced(panel, options.prices):
         watch.say(f"{name}: its price is unknown and not counted; give it in the options (prices:)")
     rounds = load(options.protocol).max_rounds

@@ -9,15 +9,14 @@ from zelo_ray.options.agree import AgreeOptions
 from zelo_ray.options.annotate import AnnotateOptions
 from zelo_ray.options.asking import AskingOptions, Limit, Price
 from zelo_ray.options.bakeoff import BakeoffOptions
-from zelo_ray.options.command import CommandOptions, meant
+from zelo_ray.options.command import CommandOptions, Group, meant
 from zelo_ray.options.compare_labels import CompareLabelsOptions
 from zelo_ray.options.compare_protocols import CompareProtocolsOptions
 from zelo_ray.options.convert import ConvertOptions
 from zelo_ray.options.judging import JudgingOptions
 from zelo_ray.options.loading import COMMANDS, Kind, load_options
+from zelo_ray.options.places import FileText, Place
 from zelo_ray.options.results import BatchesOptions, ExplainOptions, ReportOptions
-
-Options = JudgingOptions
 
 __all__ = [
     "COMMANDS",
@@ -31,10 +30,12 @@ __all__ = [
     "CompareProtocolsOptions",
     "ConvertOptions",
     "ExplainOptions",
+    "FileText",
+    "Group",
     "JudgingOptions",
     "Kind",
     "Limit",
-    "Options",
+    "Place",
     "Price",
     "ReportOptions",
     "load_options",

@@ -1,12 +1,12 @@
 """How options are loaded: from a YAML file, environment variables, and flags or keywords."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar, get_args
 
 import yaml
 from pydantic import ValidationError
 
-from zelo_ray.errors import OptionError
+from zelo_ray.errors import OptionError, UnknownOption
 from zelo_ray.options.agree import AgreeOptions
 from zelo_ray.options.annotate import AnnotateOptions
 from zelo_ray.options.bakeoff import BakeoffOptions
@@ -33,7 +33,13 @@ Kind = TypeVar("Kind", bound=CommandOptions)
 
 
 def load_options(
-    kind: type[Kind], given: Mapping[str, Any], environ: Mapping[str, str], config: str = ""
+    kind: type[Kind],
+    given: Mapping[str, Any],
+    environ: Mapping[str, str],
+    config: str = "",
+    *,
+    refined: Callable[[Mapping[str, Any]], type[Kind]] | None = None,
+    more: Callable[[], Iterable[type[CommandOptions]]] = tuple,
 ) -> Kind:
     """Merge a YAML file, environment variables and what was given into a command's options.
 
@@ -42,8 +48,11 @@ def load_options(
         given: flags or keywords; they override variables, which override the file.
         environ: where variables are found: ``ZELO_RAY_`` and the name of an option.
         config: the text of a YAML file.
+        refined: the options in full, such as those of a protocol, by what was given.
+        more: further options whose variables are known.
 
     Raises:
+        UnknownOption: there is no such option.
         OptionError: the text is no YAML, or an option is unknown or out of range.
     """
     try:
@@ -52,26 +61,42 @@ def load_options(
         raise OptionError(f"the config file is no YAML: {' '.join(str(error).split())}") from None
     if not isinstance(merged, dict):
         raise OptionError("the config file must hold lines of option: value")
-    _refuse_unknown_variables((*COMMANDS.values(), kind), environ)
-    for name in kind.model_fields:
-        if text := environ.get(f"{_PREFIX}{name.upper()}"):
-            merged[name] = _from_variable(kind, name, text)
-    merged |= given
+    _refuse_unknown_variables(environ, kind, more)
+    merged |= _from_variables(kind, environ) | dict(given)
+    if refined:
+        kind = refined(merged)
+        merged |= _from_variables(kind, environ) | dict(given)
     try:
         return kind.model_validate(merged)
     except ValidationError as error:
-        what = _unknown(kind, error) or first_error(error)
-        raise OptionError(f"{what}; zelo-ray {kind.usage}, or --help") from None
+        how = f"zelo-ray {kind.usage}, or --help"
+        if unknown := _unknown(kind, error):
+            raise UnknownOption(f"{unknown[0]}; {how}", unknown[1]) from None
+        raise OptionError(f"{first_error(error)}; {how}") from None
 
 
 def _refuse_unknown_variables(
-    kinds: Iterable[type[CommandOptions]], environ: Mapping[str, str]
+    environ: Mapping[str, str],
+    kind: type[CommandOptions],
+    more: Callable[[], Iterable[type[CommandOptions]]],
 ) -> None:
     """A variable that no command knows is a typo; that of another command is none."""
-    known = {f"{_PREFIX}{name.upper()}" for kind in kinds for name in kind.model_fields}
-    for name, text in environ.items():
-        if name.startswith(_PREFIX) and text and name not in known:
+    given = [name for name, text in environ.items() if name.startswith(_PREFIX) and text]
+    known = _variables((*COMMANDS.values(), kind))
+    if not known.issuperset(given):
+        known |= _variables(more())
+    for name in given:
+        if name not in known:
             raise OptionError(f"{name}: no option of any command{meant(name, known)}")
+
+
+def _variables(kinds: Iterable[type[CommandOptions]]) -> set[str]:
+    return {f"{_PREFIX}{name.upper()}" for kind in kinds for name in kind.model_fields}
+
+
+def _from_variables(kind: type[CommandOptions], environ: Mapping[str, str]) -> dict[str, Any]:
+    texts = {name: environ.get(f"{_PREFIX}{name.upper()}") for name in kind.model_fields}
+    return {name: _from_variable(kind, name, text) for name, text in texts.items() if text}
 
 
 def _from_variable(kind: type[CommandOptions], name: str, text: str) -> Any:
@@ -86,13 +111,14 @@ def _from_variable(kind: type[CommandOptions], name: str, text: str) -> Any:
     return text
 
 
-def _unknown(kind: type[CommandOptions], error: ValidationError) -> str:
-    """Which name nobody knows, and which it may have been meant to be; empty if that is not it."""
+def _unknown(kind: type[CommandOptions], error: ValidationError) -> tuple[str, str] | None:
+    """What to say of a name that nobody knows, and the name; None if that is not it."""
     first = error.errors(include_input=False, include_url=False)[0]
     if first["type"] != "extra_forbidden":
-        return ""
+        return None
     *path, name = map(str, first["loc"])
     model: Any = kind
     if path:  # such as limits.JUDGE.rmp, where limits is a mapping to models
         _, model = get_args(kind.model_fields[path[0]].annotation)
-    return f"{'.'.join([*path, name])}: no such option{meant(name, model.model_fields)}"
+    what = f"{'.'.join([*path, name])}: no such option{meant(name, model.model_fields)}"
+    return what, name

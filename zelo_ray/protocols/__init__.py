@@ -8,12 +8,14 @@ run it again. Parts that need not wait for each other, such as the debates of di
 generators of their own, which it yields as `Apart`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib import import_module
 from typing import Any
 
-from zelo_ray.errors import UnknownProtocol
-from zelo_ray.options import AnnotateOptions, meant
+from pydantic import create_model
+
+from zelo_ray.errors import OptionError, UnknownOption, UnknownProtocol
+from zelo_ray.options import AnnotateOptions, CompareProtocolsOptions, load_options, meant
 from zelo_ray.own import is_own, load_own
 from zelo_ray.protocols.progress import Apart, Progress, Replies, Rounds, Step, advance, known_by
 from zelo_ray.protocols.protocol import Held, Judgments, Learned, Protocol, Ranker, ScoreKind
@@ -33,12 +35,13 @@ __all__ = [
     "ScoreKind",
     "Step",
     "advance",
+    "compared",
     "find",
-    "foreign",
     "known_by",
     "load",
+    "load_annotate",
+    "load_compare",
     "of_record",
-    "unused",
 ]
 
 PROTOCOLS = {
@@ -120,11 +123,66 @@ def _gone(*_: object) -> Rounds:
     raise UnknownProtocol("this protocol is gone")
 
 
-def foreign(name: str) -> frozenset[str]:
-    """The options that other protocols use and this one does not."""
-    return frozenset[str]().union(*(load(each).uses for each in PROTOCOLS)) - load(name).uses
+def load_annotate(
+    given: Mapping[str, Any], environ: Mapping[str, str], config: str = ""
+) -> AnnotateOptions:
+    """The options of annotate, with those of its protocol; see `zelo_ray.options.load_options`.
+
+    Raises:
+        OptionError: an option is unknown, out of range, or of other protocols.
+    """
+    name = "zelo"
+
+    def refined(merged: Mapping[str, Any]) -> type[AnnotateOptions]:
+        nonlocal name
+        name = str(merged.get("protocol", name))
+        return load(name).options
+
+    try:
+        return load_options(AnnotateOptions, given, environ, config, refined=refined, more=_all)
+    except UnknownOption as error:
+        if users := [each for each in PROTOCOLS if error.name in load(each).own_options]:
+            flag = error.name.replace("_", "-")
+            whose = f"--{flag} is of --protocol {', '.join(users)}, and not of {name}"
+            raise OptionError(f"{whose}; zelo-ray annotate --help") from None
+        raise
 
 
-def unused(options: AnnotateOptions) -> list[str]:
-    """The options that were given and that the protocol does not use."""
-    return sorted(options.model_fields_set & foreign(options.protocol))
+def load_compare(
+    given: Mapping[str, Any], environ: Mapping[str, str], config: str = ""
+) -> CompareProtocolsOptions:
+    """The options of compare-protocols, with those of all protocols that are compared.
+
+    Raises:
+        OptionError: an option is unknown or out of range.
+    """
+
+    def refined(merged: Mapping[str, Any]) -> type[CompareProtocolsOptions]:
+        names = merged.get("protocols") or ()
+        return compared([names] if isinstance(names, str) else names)
+
+    return load_options(CompareProtocolsOptions, given, environ, config, refined=refined, more=_all)
+
+
+def compared(names: Iterable[str]) -> type[CompareProtocolsOptions]:
+    """The options of compare-protocols, with those of the protocols that come with the package.
+
+    Args:
+        names: further protocols.
+    """
+    own: dict[str, Any] = {}
+    for name in (*PROTOCOLS, *names):
+        for field, info in load(name).options.model_fields.items():
+            if field not in {
+                **AnnotateOptions.model_fields,
+                **CompareProtocolsOptions.model_fields,
+            }:
+                own[field] = (info.annotation, info)
+    kind: type[CompareProtocolsOptions] = create_model(
+        "CompareProtocolsOptions", __base__=CompareProtocolsOptions, **own
+    )
+    return kind
+
+
+def _all() -> list[type[AnnotateOptions]]:
+    return [load(name).options for name in PROTOCOLS]

@@ -13,14 +13,19 @@ from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
-from zelo_ray.options import Options
 from zelo_ray.protocols import Protocol, Rounds, pairings, samre
 from zelo_ray.protocols.judgments import VERDICTS
-from zelo_ray.protocols.pairings import NUMBER, Pairing, exact, failures_in, plain
+from zelo_ray.protocols.pairings import NUMBER, Pairing, RoundsOptions, exact, failures_in, plain
 from zelo_ray.records import Failure, Judge, Pool, Request, Seen
 
 PROMPT, PROMPT_JSON = "baseline-strong-1", "baseline-strong-json-1"
 _Mark = Annotated[float, Field(ge=1, le=10, allow_inf_nan=False)]
+
+
+class StrongOptions(RoundsOptions):
+    """Options of the strong baseline."""
+
+    structured: bool = Field(False, description="baseline-strong: answers as JSON, not as text")
 
 
 class Analysis(BaseModel):
@@ -118,12 +123,12 @@ def _analysis(name: str, *, analysis: str, answer_1: str, answer_2: str) -> dict
     return {"analysis": analysis, **{each: float(mark) for each, mark in marks.items()}}
 
 
-def rounds(pool: Pool, panel: Sequence[Judge], options: Options) -> Rounds:
+def rounds(pool: Pool, panel: Sequence[Judge], options: StrongOptions) -> Rounds:
     """Let every judge score every pair of the plan, as often as it is to be asked."""
     return pairings.rounds(pool, panel, options, _score)
 
 
-def count(pool: Pool, panel: Sequence[Judge], options: Options) -> dict[str, int]:
+def count(pool: Pool, panel: Sequence[Judge], options: StrongOptions) -> dict[str, int]:
     """One request for each pair, order and round; and those of a debate that tells how many."""
     if options.rounds == "samre":
         most = (samre.CALLS + 1) * samre.most_rounds(options)
@@ -131,7 +136,7 @@ def count(pool: Pool, panel: Sequence[Judge], options: Options) -> dict[str, int
     return pairings.count(pool, panel, options, options.rounds or 1)
 
 
-def _score(pairing: Pairing, options: Options) -> Rounds:
+def _score(pairing: Pairing, options: StrongOptions) -> Rounds:
     """Ask so many times; the scores that came decide, if they are enough."""
     times = options.rounds or 1
     if times == "samre":
@@ -158,7 +163,7 @@ def _score(pairing: Pairing, options: Options) -> Rounds:
     return [verdict, *failures]
 
 
-def _request(pairing: Pairing, options: Options, repeat: int) -> Request:
+def _request(pairing: Pairing, options: StrongOptions, repeat: int) -> Request:
     prompt, model = (PROMPT_JSON, Analysed) if options.structured else (PROMPT, Tagged)
     return pairing.request(prompt, model, repeat=repeat)
 
@@ -191,6 +196,6 @@ PROTOCOL = Protocol(
     judgments={"verdicts": VERDICTS},
     fit=pairings.fit,
     score=pairings.SCORE,
-    uses=frozenset({"cycles", "prior_sd", "rounds", "both_orders", "structured"}),
+    options=StrongOptions,
     coverage_key=pairings.covered,
 )

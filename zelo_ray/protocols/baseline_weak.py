@@ -9,10 +9,9 @@ from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from zelo_ray.options import Options
 from zelo_ray.protocols import Protocol, Rounds, pairings
 from zelo_ray.protocols.judgments import VERDICTS
-from zelo_ray.protocols.pairings import NUMBER, Pairing, exact, failures_in, plain
+from zelo_ray.protocols.pairings import NUMBER, Pairing, PairingOptions, exact, failures_in, plain
 from zelo_ray.records import Judge, Pool, Seen
 
 PROMPT = "baseline-weak-1"
@@ -55,17 +54,17 @@ class FinalScores(BaseModel):
         return f"{self.explanation}\n({plain(self.answer_1)}, {plain(self.answer_2)})"
 
 
-def rounds(pool: Pool, panel: Sequence[Judge], options: Options) -> Rounds:
+def rounds(pool: Pool, panel: Sequence[Judge], options: PairingOptions) -> Rounds:
     """Let every judge score every pair of the plan."""
     return pairings.rounds(pool, panel, options, _score)
 
 
-def count(pool: Pool, panel: Sequence[Judge], options: Options) -> dict[str, int]:
+def count(pool: Pool, panel: Sequence[Judge], options: PairingOptions) -> dict[str, int]:
     """One request for each pair and order."""
     return pairings.count(pool, panel, options, 1)
 
 
-def _score(pairing: Pairing, options: Options) -> Rounds:
+def _score(pairing: Pairing, options: PairingOptions) -> Rounds:
     del options
     request = pairing.request(PROMPT, FinalScores)
     heard = yield from pairing.ask([request])
@@ -89,6 +88,6 @@ PROTOCOL = Protocol(
     judgments={"verdicts": VERDICTS},
     fit=pairings.fit,
     score=pairings.SCORE,
-    uses=frozenset({"cycles", "prior_sd", "both_orders"}),
+    options=PairingOptions,
     coverage_key=pairings.covered,
 )

@@ -14,7 +14,6 @@ from typing import Literal, Self
 from pydantic import BaseModel, ConfigDict, Field
 
 from zelo_ray.fitting.bradley_terry import Fit, score_votes
-from zelo_ray.options import Options
 from zelo_ray.protocols import Apart, Protocol, Rounds, ScoreKind, zelo
 from zelo_ray.protocols.judgments import CONTESTS, WINNERS
 from zelo_ray.protocols.texts import code_for, cut, failure_of, load_prompt, verdict_in
@@ -42,6 +41,22 @@ CRITERIA = """\
 - It is clear: well ordered, and easy to follow for the one who asked.
 - It is of use: after reading it, the user can go on."""
 _FEWEST, _TIE = 2, 0.125
+
+
+class BestOfOptions(zelo.ZeloOptions):
+    """Options of tournaments; those of battles are for ``order="zelo"``, and for scores."""
+
+    criteria: str | None = Field(
+        None, min_length=1, description="what best-of judges by; without it, a list of its own"
+    )
+    decide: Literal["each", "panel"] = Field(
+        "each", description="best-of: a tournament for each judge, or one by the panel's majority"
+    )
+    order: Literal["input", "random", "zelo"] = Field(
+        "input",
+        description="best-of: who is king first and who challenges next; zelo: by zELO score, the "
+        "best first (asks its battles, too)",
+    )
 
 
 class Choice(BaseModel):
@@ -106,7 +121,7 @@ class _Challenge:
         )
 
 
-def rounds(pool: Pool, panel: Sequence[Judge], options: Options) -> Rounds:
+def rounds(pool: Pool, panel: Sequence[Judge], options: BestOfOptions) -> Rounds:
     """Hold every tournament, side by side; by zELO's order only where its battles give one."""
     limited = pool.documents[: options.document_limit]
     if len(limited) < _FEWEST:
@@ -132,7 +147,7 @@ def rounds(pool: Pool, panel: Sequence[Judge], options: Options) -> Rounds:
     return [*battles, *(row for told in ended for row in told)]
 
 
-def count(pool: Pool, panel: Sequence[Judge], options: Options) -> dict[str, int]:
+def count(pool: Pool, panel: Sequence[Judge], options: BestOfOptions) -> dict[str, int]:
     """One request for each contest and repeat, and those of zELO where it gives the order."""
     documents = len(pool.documents[: options.document_limit])
     contests = max(documents - 1, 0) * options.repeats
@@ -146,7 +161,9 @@ def _fought(row: Contest | Winner | Vote | Failure) -> str | None:
 
 
 def fit(
-    judgments: Sequence[Sequence[Contest | Winner | Vote]], options: Options, learned: None = None
+    judgments: Sequence[Sequence[Contest | Winner | Vote]],
+    options: BestOfOptions,
+    learned: None = None,
 ) -> list[Fit]:
     """Bradley-Terry scores of the contests, and how often each answer ended as king.
 
@@ -161,7 +178,7 @@ def fit(
     return [_crowned(*each) for each in zip(fits, kings, strict=True)]
 
 
-def _ranks(battles: Iterable[Vote | Failure], options: Options) -> dict[str, int]:
+def _ranks(battles: Iterable[Vote | Failure], options: BestOfOptions) -> dict[str, int]:
     """The place of each document that has one; none, where zELO itself would give no scores."""
     told = list(battles)
     votes = [one for one in told if isinstance(one, Vote)]
@@ -171,7 +188,9 @@ def _ranks(battles: Iterable[Vote | Failure], options: Options) -> dict[str, int
     return {score.doc_id: score.rank for score in fitted.scores}
 
 
-def _line_up(pool: Pool, line: list[Document], repeat: int, options: Options) -> list[Document]:
+def _line_up(
+    pool: Pool, line: list[Document], repeat: int, options: BestOfOptions
+) -> list[Document]:
     """Who is king first, and who challenges next: the same for all judges, so that they compare."""
     if options.order != "random":
         return line
@@ -179,7 +198,11 @@ def _line_up(pool: Pool, line: list[Document], repeat: int, options: Options) ->
 
 
 def _tournament(
-    pool: Pool, line: Sequence[Document], court: Sequence[Judge], repeat: int, options: Options
+    pool: Pool,
+    line: Sequence[Document],
+    court: Sequence[Judge],
+    repeat: int,
+    options: BestOfOptions,
 ) -> Rounds:
     """Let each next answer challenge the king.
 
@@ -225,7 +248,7 @@ def _challenge(
     pool: Pool,
     pair: tuple[Document, Document],
     judge: Judge,
-    options: Options,
+    options: BestOfOptions,
     *,
     repeat: int,
     number: int,
@@ -291,6 +314,6 @@ PROTOCOL = Protocol(
             "and need not have the highest: winners.parquet tells"
         ),
     ),
-    uses=zelo.PROTOCOL.uses | {"criteria", "decide", "order"},
+    options=BestOfOptions,
     coverage_key=_fought,
 )

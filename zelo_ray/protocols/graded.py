@@ -15,14 +15,27 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
+from pydantic import Field
 
 from zelo_ray.fitting import calibration
 from zelo_ray.fitting.bradley_terry import Fit
-from zelo_ray.options import Options
+from zelo_ray.options import Place
 from zelo_ray.protocols import Learned, Protocol, Rounds, ScoreKind
-from zelo_ray.protocols.grading import Grading, sheets
+from zelo_ray.protocols.grading import Grading, GradingOptions, sheets
 from zelo_ray.protocols.judgments import GRADES
 from zelo_ray.records import Grade, GradedScore, Judge, Pool
+
+
+class GradedOptions(GradingOptions):
+    """Options of grades alone."""
+
+    human: Place | None = Field(
+        None, description="a few human grades (qrels) that anchor the panel's scale"
+    )
+    ambiguous: float = Field(
+        1.5, gt=0, description="mean difference of two judges' grades that marks a split panel"
+    )
+
 
 HUMAN = "human"
 """Human grades take part under this name."""
@@ -38,7 +51,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-def rounds(pool: Pool, panel: Sequence[Judge], options: Options) -> Rounds:
+def rounds(pool: Pool, panel: Sequence[Judge], options: GradedOptions) -> Rounds:
     """Let every judge grade every document."""
     documents = pool.documents[: options.document_limit]
     asked = [
@@ -53,7 +66,7 @@ def rounds(pool: Pool, panel: Sequence[Judge], options: Options) -> Rounds:
     return [sheet.read(reply) for sheet, reply in zip(asked, replies, strict=True)]
 
 
-def count(pool: Pool, panel: Sequence[Judge], options: Options) -> dict[str, int]:
+def count(pool: Pool, panel: Sequence[Judge], options: GradedOptions) -> dict[str, int]:
     """One request for each document and repeat."""
     documents = len(pool.documents[: options.document_limit])
     return {judge.name: documents * options.repeats for judge in panel}
@@ -67,7 +80,7 @@ class Measured(Learned):
     model: calibration.Model | None = None
 
 
-def learn(tables: Mapping[str, pa.Table], options: Options) -> Measured:
+def learn(tables: Mapping[str, pa.Table], options: GradedOptions) -> Measured:
     """Measure the judges, and with human grades the scale that they share.
 
     Human grades of documents without a grade by a judge are left out. They correct the shares, and
@@ -126,7 +139,7 @@ def learn(tables: Mapping[str, pa.Table], options: Options) -> Measured:
     return replace(found, shares=shares)
 
 
-def family_of(options: Options) -> str:
+def family_of(options: GradingOptions) -> str:
     """How judges are taken to err. They are measured even where pooling needs no model."""
     return "beta" if options.pooling == "beta" else "thurstone"
 
@@ -175,7 +188,7 @@ def _with_human(ratings: calibration.Ratings, human: Floats) -> calibration.Rati
 
 
 def fit(
-    judgments: Sequence[Sequence[Grade]], options: Options, learned: Measured | None = None
+    judgments: Sequence[Sequence[Grade]], options: GradedOptions, learned: Measured | None = None
 ) -> list[Fit]:
     """What the panel says of each document; human grades shape the scale only.
 
@@ -227,7 +240,7 @@ class _Word(NamedTuple):
 
 
 def _pooled(
-    model: calibration.Model | None, ratings: calibration.Ratings, options: Options
+    model: calibration.Model | None, ratings: calibration.Ratings, options: GradedOptions
 ) -> tuple[Floats, Floats, Ints]:
     """Score, standard error and grade of each document; a median of 1.5 is grade 1."""
     if model:
@@ -237,7 +250,9 @@ def _pooled(
     return score, np.full(len(score), np.nan), np.floor(score).astype(np.int64)
 
 
-def _ranked(query_id: str, words: Sequence[_Word], options: Options) -> tuple[GradedScore, ...]:
+def _ranked(
+    query_id: str, words: Sequence[_Word], options: GradedOptions
+) -> tuple[GradedScore, ...]:
     """The best first; equal scores by document id."""
     ordered = sorted(words, key=lambda word: (-word.score, word.doc_id))
     return tuple(
@@ -294,7 +309,7 @@ PROTOCOL = Protocol(
         explain=_explained,
         headline=_headline,
     ),
-    uses=frozenset({"repeats", "anchors", "pooling", "human", "ambiguous"}),
+    options=GradedOptions,
     per_document=True,
     learn=learn,
     fits_from=("grades",),

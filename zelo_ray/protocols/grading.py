@@ -2,16 +2,35 @@
 
 import random
 from dataclasses import dataclass
-from typing import Self
+from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from zelo_ray.options import Options
+from zelo_ray.options import AnnotateOptions, FileText
 from zelo_ray.protocols import anchors
+from zelo_ray.protocols.protocol import Repeats
 from zelo_ray.protocols.texts import code_for, cut, failure_of, load_prompt, verdict_in
 from zelo_ray.records import Document, Failure, Grade, Judge, Pool, Reply, Request, Seen
 
 PROMPT = "graded-1"
+
+
+class GradingOptions(AnnotateOptions):
+    """Options of every protocol that grades."""
+
+    repeats: Repeats = 1
+    anchors: FileText = Field(
+        "web", description="worked examples for grades: a built-in domain, a file or a URL"
+    )
+    pooling: Literal["thurstone", "beta", "median", "majority"] = Field(
+        "thurstone", description="how a panel's grades become one"
+    )
+
+    @field_validator("anchors")
+    @classmethod
+    def _can_be_used(cls, text: str) -> str:
+        anchors.load(text)
+        return text
 
 
 class Grading(BaseModel):
@@ -55,7 +74,7 @@ class Sheet:
         )
 
 
-def sheets(pool: Pool, document: Document, judge: Judge, options: Options) -> list[Sheet]:
+def sheets(pool: Pool, document: Document, judge: Judge, options: GradingOptions) -> list[Sheet]:
     """One document before one judge, as often as it is to be asked.
 
     All documents of a query are graded beside the same set of examples, each time in another order.

@@ -11,7 +11,7 @@ from functools import cache
 
 from pydantic import BaseModel, ConfigDict, Field, create_model, field_validator
 
-from zelo_ray.options import Options
+from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import Ranker, Rounds
 from zelo_ray.protocols.texts import code_for, cut, failure_of, load_prompt, verdict_in
 from zelo_ray.records import Document, Judge, Pool, Ranked, Request
@@ -31,7 +31,7 @@ class Order(BaseModel):
     )
 
 
-def rounds(pool: Pool, panel: Sequence[Judge], options: Options) -> Rounds:
+def rounds(pool: Pool, panel: Sequence[Judge], options: AnnotateOptions) -> Rounds:
     """Let one judge order the pool; a window that it does not order fails the whole pool."""
     (judge,) = panel
     limited = pool.documents[: options.document_limit]
@@ -47,7 +47,7 @@ def rounds(pool: Pool, panel: Sequence[Judge], options: Options) -> Rounds:
     return [Ranked(pool.query_id, d.id, scores[d.id]) for d in limited]
 
 
-def count(pool: Pool, panel: Sequence[Judge], options: Options) -> dict[str, int]:
+def count(pool: Pool, panel: Sequence[Judge], options: AnnotateOptions) -> dict[str, int]:
     """One request a window."""
     windows = sum(1 for _ in _windows(len(pool.documents[: options.document_limit])))
     return {judge.name: windows for judge in panel}

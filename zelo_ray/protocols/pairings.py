@@ -7,14 +7,15 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from random import Random
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field, field_validator
 
 from zelo_ray.fitting.bradley_terry import Fit, score_votes
 from zelo_ray.fitting.pairs import count_pairs, sample_pairs
-from zelo_ray.options import Options
+from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import Apart, Rounds, ScoreKind, zelo
+from zelo_ray.protocols.protocol import Cycles, PriorSd
 from zelo_ray.protocols.texts import code_for, cut, failure_of, load_prompt, verdict_in
 from zelo_ray.records import (
     Document,
@@ -43,6 +44,35 @@ TITLE = "Verdicts on the answers to"
 FEWEST = 2
 
 T = TypeVar("T")
+
+
+class PairingOptions(AnnotateOptions):
+    """Options of debate and its baselines."""
+
+    cycles: Cycles = 4
+    prior_sd: PriorSd = 2.5
+    both_orders: bool = Field(
+        False,
+        description="samre, baselines: judge with either answer first; if the winner flips, it is "
+        "a tie",
+    )
+
+
+class RoundsOptions(PairingOptions):
+    """Options of debate, and of the baseline that may be asked as often."""
+
+    rounds: int | Literal["samre"] | None = Field(
+        None,
+        description="samre: rounds at most (4 if not given); baseline-strong: times to ask (1), or "
+        "samre: as often as its debate on the same answers took",
+    )
+
+    @field_validator("rounds", mode="before")
+    @classmethod
+    def _rounds_are_some(cls, value: Any) -> Any:
+        if value in (None, "samre") or (str(value).isdecimal() and int(value) > 0):
+            return value
+        raise ValueError("a number from 1 on, or samre")
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,11 +183,11 @@ class Pairing:
         )
 
 
-Method = Callable[[Pairing, Options], Rounds]
+Method = Callable[[Pairing, Any], Rounds]
 """Judges one pairing; returns a list with its verdict, if there is one, and its failures."""
 
 
-def rounds(pool: Pool, panel: Sequence[Judge], options: Options, method: Method) -> Rounds:
+def rounds(pool: Pool, panel: Sequence[Judge], options: PairingOptions, method: Method) -> Rounds:
     """Let every judge judge every pair of the plan."""
     limited = pool.documents[: options.document_limit]
     shown = {d.id: cut(d, options.document_tokens, options.show_metadata) for d in limited}
@@ -173,7 +203,7 @@ def rounds(pool: Pool, panel: Sequence[Judge], options: Options, method: Method)
     return [one for each in heard for one in each]
 
 
-def count(pool: Pool, panel: Sequence[Judge], options: Options, most: int) -> dict[str, int]:
+def count(pool: Pool, panel: Sequence[Judge], options: PairingOptions, most: int) -> dict[str, int]:
     """How many requests a pool takes of each judge, if a pairing takes ``most``."""
     pairs = count_pairs(len(pool.documents[: options.document_limit]), options.cycles)
     orders = 2 if options.both_orders else 1
@@ -187,7 +217,7 @@ def covered(row: Verdict | Failure) -> tuple[str, ...]:
 
 
 def fit(
-    judgments: Sequence[Sequence[Verdict]], options: Options, learned: None = None
+    judgments: Sequence[Sequence[Verdict]], options: PairingOptions, learned: None = None
 ) -> list[Fit]:
     """Bradley-Terry scores; a judge's verdicts on a pair in both orders are one vote."""
     del learned
@@ -216,7 +246,11 @@ def plain(score: float) -> str:
 
 
 def _orders(
-    pool: Pool, pair: tuple[Document, Document], judge: Judge, options: Options, method: Method
+    pool: Pool,
+    pair: tuple[Document, Document],
+    judge: Judge,
+    options: PairingOptions,
+    method: Method,
 ) -> Rounds:
     """One judge on one pair, in the order that is drawn for them, or in both."""
     rng = Random(f"{options.seed}:{pool.query_id}:{pair[0].id}:{pair[1].id}:{judge.name}")

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from zelo_ray.options import Options
+from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import Ranker, Rounds
 from zelo_ray.protocols.texts import code_for, cut, failure_of, load_prompt, verdict_in
 from zelo_ray.records import Document, Judge, Pool, Ranked, Request
@@ -25,7 +25,7 @@ class Relevance(BaseModel):
     relevance: int = Field(ge=0, le=100, description="0: not at all ... 100: fully")
 
 
-def rounds(pool: Pool, panel: Sequence[Judge], options: Options) -> Rounds:
+def rounds(pool: Pool, panel: Sequence[Judge], options: AnnotateOptions) -> Rounds:
     """Let one judge score every document; one that it does not score fails the whole pool."""
     (judge,) = panel
     limited = pool.documents[: options.document_limit]
@@ -42,7 +42,7 @@ def rounds(pool: Pool, panel: Sequence[Judge], options: Options) -> Rounds:
     return ranked
 
 
-def count(pool: Pool, panel: Sequence[Judge], options: Options) -> dict[str, int]:
+def count(pool: Pool, panel: Sequence[Judge], options: AnnotateOptions) -> dict[str, int]:
     """One request a document."""
     return {judge.name: len(pool.documents[: options.document_limit]) for judge in panel}
 

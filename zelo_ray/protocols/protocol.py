@@ -8,17 +8,27 @@ that gives no votes is in no table of agreement, and is shown as its fields.
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from math import isfinite
-from typing import Any
+from typing import Annotated, Any
 
 import pyarrow as pa
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from zelo_ray.fitting.bradley_terry import Fit
 from zelo_ray.formats.wording import counted
+from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols.progress import Rounds
 from zelo_ray.records import Failure, Judge, Pool, Rater, Score, Share
 
 Paragraph = Iterable[str]
+Repeats = Annotated[
+    int,
+    Field(ge=1, description="ask every question N times (pairs in both orders), to see who wavers"),
+]
+Cycles = Annotated[int, Field(ge=1, description="random cycles of battles for each query")]
+PriorSd = Annotated[
+    float, Field(gt=0, description="prior standard deviation of a score, in logits")
+]
+"""Options that several protocols have."""
 _IDS = frozenset({"query_id", "session_id", "judge", "key", "keys"})
 
 
@@ -152,8 +162,8 @@ class Protocol(Ranker):
     """turns the judgments of many pools into scores, a `Fit` for each: gets the judgments, the
     options, and what was learned (None while judgments are missing)"""
     score: ScoreKind
-    uses: frozenset[str] = frozenset()
-    """the options that not every protocol uses"""
+    options: type[AnnotateOptions] = AnnotateOptions
+    """those that all protocols have, and its own"""
     title: str = "Relevance scores of"
     """of its page, before the number of queries"""
     coverage_key: Callable[[Any], Hashable | None] = key_of
@@ -166,6 +176,11 @@ class Protocol(Ranker):
     ``human`` where the user gave human grades: query_id, doc_id, relevance"""
     fits_from: tuple[str, ...] = field(default=())
     """the tables of a whole run from which `learn` learns; () if scores need none"""
+
+    @property
+    def own_options(self) -> frozenset[str]:
+        """The names of the options that not every protocol has."""
+        return frozenset(self.options.model_fields) - AnnotateOptions.model_fields.keys()
 
     @property
     def counted(self) -> dict[str, Judgments]:

@@ -11,7 +11,7 @@ from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from zelo_ray.options import Options
+from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import Ranker, Rounds
 from zelo_ray.protocols.texts import cut, failure_of, verdict_in
 from zelo_ray.records import Document, Judge, Pool, Ranked, Request, Seen
@@ -36,7 +36,7 @@ class Scores(BaseModel):
         return cls(scores=list(seen.scores))
 
 
-def rounds(pool: Pool, panel: Sequence[Judge], options: Options) -> Rounds:
+def rounds(pool: Pool, panel: Sequence[Judge], options: AnnotateOptions) -> Rounds:
     """Ask one reranker for the scores of all documents; without one of them there are none."""
     (judge,) = panel
     limited = pool.documents[: options.document_limit]
@@ -56,7 +56,7 @@ def rounds(pool: Pool, panel: Sequence[Judge], options: Options) -> Rounds:
     return [Ranked(pool.query_id, d.id, s) for d, s in zip(limited, scores, strict=True)]
 
 
-def count(pool: Pool, panel: Sequence[Judge], options: Options) -> dict[str, int]:
+def count(pool: Pool, panel: Sequence[Judge], options: AnnotateOptions) -> dict[str, int]:
     """One request a chunk."""
     limited = pool.documents[: options.document_limit]
     return {judge.name: len(_chunks(limited, judge)) for judge in panel}

@@ -13,10 +13,9 @@ from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from zelo_ray.options import Options
 from zelo_ray.protocols import Protocol, Rounds, pairings
 from zelo_ray.protocols.judgments import VERDICTS
-from zelo_ray.protocols.pairings import Pairing, failures_in
+from zelo_ray.protocols.pairings import Pairing, RoundsOptions, failures_in
 from zelo_ray.records import Judge, Pool, Request, Seen
 
 DEFENCE, FEEDBACK, SCORES = "samre-defence-1", "samre-feedback-1", "samre-scores-1"
@@ -103,22 +102,22 @@ class Round:
     justification: str
 
 
-def rounds(pool: Pool, panel: Sequence[Judge], options: Options) -> Rounds:
+def rounds(pool: Pool, panel: Sequence[Judge], options: RoundsOptions) -> Rounds:
     """Let every judge hold a debate on every pair of the plan."""
     return pairings.rounds(pool, panel, options, debate)
 
 
-def count(pool: Pool, panel: Sequence[Judge], options: Options) -> dict[str, int]:
+def count(pool: Pool, panel: Sequence[Judge], options: RoundsOptions) -> dict[str, int]:
     """What a pool takes if no debate ends early."""
     return pairings.count(pool, panel, options, CALLS * most_rounds(options))
 
 
-def most_rounds(options: Options) -> int:
+def most_rounds(options: RoundsOptions) -> int:
     """How many rounds a debate has at most."""
     return options.rounds if isinstance(options.rounds, int) else _MOST_ROUNDS
 
 
-def debate(pairing: Pairing, options: Options) -> Rounds:
+def debate(pairing: Pairing, options: RoundsOptions) -> Rounds:
     """Hold one debate; a reply that is no good ends it without a verdict."""
     most, held, keys = most_rounds(options), list[Round](), list[str]()
     while len(held) < most and not _settled(held):
@@ -214,6 +213,6 @@ PROTOCOL = Protocol(
     judgments={"verdicts": VERDICTS},
     fit=pairings.fit,
     score=pairings.SCORE,
-    uses=frozenset({"cycles", "prior_sd", "rounds", "both_orders"}),
+    options=RoundsOptions,
     coverage_key=pairings.covered,
 )

@@ -13,9 +13,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from zelo_ray.fitting.bradley_terry import Fit, score_votes
 from zelo_ray.fitting.pairs import count_pairs, sample_pairs
-from zelo_ray.options import Options
+from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import Protocol, Rounds, ScoreKind
 from zelo_ray.protocols.judgments import VOTES
+from zelo_ray.protocols.protocol import Cycles, PriorSd, Repeats
 from zelo_ray.protocols.texts import code_for, cut, failure_of, load_prompt, verdict_in
 from zelo_ray.records import Document, Failure, Judge, Pool, Reply, Request, Seen, Vote
 
@@ -25,6 +26,14 @@ LOGITS = (
     "another wins 73% of their {}. ± is a standard error. Scores of different queries share no zero"
 )
 """What a score of Bradley-Terry means, by the judgments that it rests on."""
+
+
+class ZeloOptions(AnnotateOptions):
+    """Options of battles."""
+
+    cycles: Cycles = 4
+    prior_sd: PriorSd = 2.5
+    repeats: Repeats = 1
 
 
 class Preference(BaseModel):
@@ -67,7 +76,7 @@ class Ballot:
         )
 
 
-def rounds(pool: Pool, panel: Sequence[Judge], options: Options) -> Rounds:
+def rounds(pool: Pool, panel: Sequence[Judge], options: ZeloOptions) -> Rounds:
     """Let every judge vote on every pair of the plan."""
     limited = pool.documents[: options.document_limit]
     shown = {d.id: cut(d, options.document_tokens, options.show_metadata) for d in limited}
@@ -85,13 +94,15 @@ def rounds(pool: Pool, panel: Sequence[Judge], options: Options) -> Rounds:
     return [ballot.read(reply) for ballot, reply in zip(ballots, replies, strict=True)]
 
 
-def count(pool: Pool, panel: Sequence[Judge], options: Options) -> dict[str, int]:
+def count(pool: Pool, panel: Sequence[Judge], options: ZeloOptions) -> dict[str, int]:
     """One request for each pair and repeat."""
     pairs = count_pairs(len(pool.documents[: options.document_limit]), options.cycles)
     return {judge.name: pairs * options.repeats for judge in panel}
 
 
-def fit(judgments: Sequence[Sequence[Vote]], options: Options, learned: None = None) -> list[Fit]:
+def fit(
+    judgments: Sequence[Sequence[Vote]], options: ZeloOptions, learned: None = None
+) -> list[Fit]:
     """Bradley-Terry scores, many queries at once."""
     del learned
     return score_votes(judgments, options.prior_sd)
@@ -128,5 +139,5 @@ PROTOCOL = Protocol(
     judgments={"votes": VOTES},
     fit=fit,
     score=ScoreKind(unit="logits", explain=lambda _: LOGITS.format("battles")),
-    uses=frozenset({"cycles", "prior_sd", "repeats"}),
+    options=ZeloOptions,
 )

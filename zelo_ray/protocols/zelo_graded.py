@@ -14,20 +14,26 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pydantic import Field
 
 from zelo_ray.fitting import calibration
 from zelo_ray.fitting.bradley_terry import Fit
 from zelo_ray.formats.wording import counted
-from zelo_ray.options import Options
 from zelo_ray.protocols import Protocol, Rounds, ScoreKind, graded, zelo
 from zelo_ray.protocols.graded import Measured
-from zelo_ray.protocols.grading import sheets
+from zelo_ray.protocols.grading import GradingOptions, sheets
 from zelo_ray.protocols.judgments import GRADES, VOTES
 from zelo_ray.protocols.protocol import plain_headline
 from zelo_ray.records import AbsoluteScore, Failure, Grade, Judge, Pool, Score, Vote
 
 
-def rounds(pool: Pool, panel: Sequence[Judge], options: Options) -> Rounds:
+class ZeloGradedOptions(zelo.ZeloOptions, GradingOptions):
+    """Options of battles and grades."""
+
+    grades: int = Field(5, ge=1, description="grades for each query in zelo+graded")
+
+
+def rounds(pool: Pool, panel: Sequence[Judge], options: ZeloGradedOptions) -> Rounds:
     """Let every judge vote on every pair, then take turns in grading some of the documents."""
     votes = yield from zelo.rounds(pool, panel, options)
     good = [vote for vote in votes if isinstance(vote, Vote)]
@@ -49,7 +55,7 @@ def rounds(pool: Pool, panel: Sequence[Judge], options: Options) -> Rounds:
     return [*votes, *(sheet.read(reply) for sheet, reply in zip(asked, replies, strict=True))]
 
 
-def count(pool: Pool, panel: Sequence[Judge], options: Options) -> dict[str, int]:
+def count(pool: Pool, panel: Sequence[Judge], options: ZeloGradedOptions) -> dict[str, int]:
     """As many as votes take, and a judge's share of the grades."""
     votes = zelo.count(pool, panel, options)
     documents = len(pool.documents[: options.document_limit])
@@ -65,7 +71,7 @@ def _battle(row: Vote | Grade | Failure) -> str | None:
     return row.key if battle else None
 
 
-def _turns(pool: Pool, panel: Sequence[Judge], options: Options) -> list[Judge]:
+def _turns(pool: Pool, panel: Sequence[Judge], options: ZeloGradedOptions) -> list[Judge]:
     """Who grades the first, second ... of the chosen documents."""
     rng = random.Random(f"{options.seed}:{pool.query_id}:grades")
     start = rng.randrange(len(panel))
@@ -78,7 +84,7 @@ def _spread(documents: int, grades: int) -> list[int]:
     return [turn * (documents - 1) // max(1, grades - 1) for turn in range(grades)]
 
 
-def learn(tables: Mapping[str, pa.Table], options: Options) -> Measured:
+def learn(tables: Mapping[str, pa.Table], options: ZeloGradedOptions) -> Measured:
     """Measure the judges, where a query's scores say all but its shift.
 
     In the fit's terms a query is a unit, and the score of the graded document its offset.
@@ -118,7 +124,9 @@ def learn(tables: Mapping[str, pa.Table], options: Options) -> Measured:
 
 
 def fit(
-    judgments: Sequence[Sequence[Vote | Grade]], options: Options, learned: Measured | None = None
+    judgments: Sequence[Sequence[Vote | Grade]],
+    options: ZeloGradedOptions,
+    learned: Measured | None = None,
 ) -> list[Fit]:
     """Bradley-Terry scores, and the same moved by what the grades say of each query.
 
@@ -196,7 +204,7 @@ PROTOCOL = Protocol(
         explain=_explained,
         headline=_headline,
     ),
-    uses=zelo.PROTOCOL.uses | {"anchors", "pooling", "grades"},
+    options=ZeloGradedOptions,
     coverage_key=_battle,
     learn=learn,
     fits_from=("grades", "scores"),

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from zelo_ray.errors import OptionError
 from zelo_ray.options import AnnotateOptions, CompareProtocolsOptions
-from zelo_ray.protocols import PROTOCOLS, anchors, foreign, load
+from zelo_ray.protocols import PROTOCOLS, load
 
 _NOT_ALONE = "zelo+graded"
 """Its scores are those of zelo."""
@@ -23,29 +23,31 @@ def plans(options: CompareProtocolsOptions, pools: tuple[str, ...]) -> dict[str,
         UnknownProtocol, OptionError: a protocol is none, or is named twice.
     """
     names = options.protocols or tuple(name for name in PROTOCOLS if name != _NOT_ALONE)
-    anchors.load(options.anchors)
     for name in names:
-        load(name)
         if names.count(name) > 1:
             raise OptionError(f"--protocols: {name} is named twice")
-    given = options.model_fields_set & AnnotateOptions.model_fields.keys() - _OWN
-    return {
-        name: AnnotateOptions(
-            inputs=pools,
-            out=f"{options.out.rstrip('/')}/{name}",
-            ledger=options.books,
-            protocol=name,
-            **{each: getattr(options, each) for each in given - _unused(options, name)},
-        )
-        for name in names
-    }
+    return {name: _plan(options, pools, name) for name in names}
 
 
-def _unused(options: CompareProtocolsOptions, protocol: str) -> set[str]:
-    """The options that were given and that a protocol does not use."""
-    return options.model_fields_set & foreign(protocol) - _OWN
+def _plan(
+    options: CompareProtocolsOptions, pools: tuple[str, ...], protocol: str
+) -> AnnotateOptions:
+    kind = load(protocol).options
+    given = options.model_fields_set & kind.model_fields.keys() - _OWN
+    return kind.model_validate(
+        {
+            **{name: getattr(options, name) for name in given},
+            "inputs": pools,
+            "out": f"{options.out.rstrip('/')}/{protocol}",
+            "ledger": options.books,
+            "protocol": protocol,
+        }
+    )
 
 
 def unused_by_all(options: CompareProtocolsOptions, names: Iterable[str]) -> list[str]:
     """The options that were given and that none of these protocols uses."""
-    return sorted(set.intersection(*(_unused(options, name) for name in names)))
+    known = {*CompareProtocolsOptions.model_fields}.union(
+        *(load(name).options.model_fields for name in names)
+    )
+    return sorted(options.model_fields_set - known)

@@ -53,8 +53,9 @@ def _closing(summary: Summary, options: AnnotateOptions) -> Iterator[str]:
     yield from summary.notes
     yield from _raters(summary.raters)
     yield from _shares(summary.shares)
-    if options.human and not any(share.humans for share in summary.shares):
-        yield f"{options.human} holds no grade of a document that was graded: it changed nothing"
+    human = getattr(options, "human", None)
+    if human and not any(share.humans for share in summary.shares):
+        yield f"{human} holds no grade of a document that was graded: it changed nothing"
     if summary.ungraded:
         have = "has" if summary.ungraded == 1 else "have"
         yield (
@@ -81,7 +82,8 @@ def _closing(summary: Summary, options: AnnotateOptions) -> Iterator[str]:
 
 def _tournaments(options: AnnotateOptions) -> Iterator[str]:
     """How tournaments ended, and what of it is the order's doing."""
-    found = tournaments.tournaments_of(options.out, decide=options.decide, repeats=options.repeats)
+    decide, repeats = getattr(options, "decide", "each"), getattr(options, "repeats", 1)
+    found = tournaments.tournaments_of(options.out, decide=decide, repeats=repeats)
     over = tournaments.ended(found)
     if not found:
         return
@@ -93,7 +95,7 @@ def _tournaments(options: AnnotateOptions) -> Iterator[str]:
         yield f"the first king won {won / of:.0%} of them, {by_chance / of:.0%} by chance"
     same, several = tournaments.alike(over)
     if several:
-        each = "query" if options.decide == "panel" else "judge and query"
+        each = "query" if decide == "panel" else "judge and query"
         yield f"all repeats have the same winner {same:,} times of {several:,} (once a {each})"
     yield from _ranking(tournaments.wins(over))
 

@@ -1,0 +1,103 @@
+"""A protocol as a user would bring it: a judge says of each document thumb up or down."""
+
+from dataclasses import dataclass
+from typing import Self
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import BaseModel, ConfigDict, Field
+
+from zelo_ray.fitting.bradley_terry import Fit
+from zelo_ray.options import AnnotateOptions
+from zelo_ray.protocols import Judgments, Protocol, ScoreKind
+from zelo_ray.protocols.texts import cut, failure_of, verdict_in
+from zelo_ray.records import Request, Score
+
+
+class ThumbOptions(AnnotateOptions):
+    tone: str = Field("plain", description="how strict the judge is asked to be")
+
+
+class Thumbing(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid")
+    why: str
+    up: bool
+
+    @classmethod
+    def synthesize(cls, seen) -> Self:
+        return cls(why=seen.words, up=seen.grade >= 2)
+
+
+@dataclass(frozen=True)
+class Thumb:
+    query_id: str
+    doc_id: str
+    judge: str
+    up: bool
+    why: str
+    key: str
+
+
+def rounds(pool, panel, options):
+    shown = [cut(document, options.document_tokens) for document in pool.documents]
+    asked = [(each, judge) for each in shown for judge in panel]
+    if not asked:
+        return []
+    ask = f"Be {options.tone}. Does the document answer the query? Say why, then up or down."
+    replies = yield [
+        Request(judge, ask, f"{pool.query}\n\n{each.content}", Thumbing, pool.query, (each,))
+        for each, judge in asked
+    ]
+    found = []
+    for (each, judge), reply in zip(asked, replies, strict=True):
+        said = verdict_in(reply, Thumbing)
+        if isinstance(said, str):
+            found.append(failure_of(pool.query_id, [each.id], judge.name, reply, said))
+        else:
+            found.append(Thumb(pool.query_id, each.id, judge.name, said.up, said.why, reply.key))
+    return found
+
+
+def fit(judgments, options, learned=None):
+    return [Fit(tuple(scores(thumbs))) for thumbs in judgments]
+
+
+def scores(thumbs):
+    ups = {}
+    for each in thumbs:
+        ups.setdefault(each.doc_id, []).append(each.up)
+    shares = sorted(((sum(up) / len(up), doc_id) for doc_id, up in ups.items()), reverse=True)
+    for rank, (share, doc_id) in enumerate(shares, 1):
+        error = (share * (1 - share) / len(ups[doc_id])) ** 0.5
+        yield Score(thumbs[0].query_id, doc_id, share, error, len(ups[doc_id]), rank)
+
+
+PROTOCOL = Protocol(
+    name="thumbs",
+    title="Thumbs for the documents of",
+    rounds=rounds,
+    count=lambda pool, panel, options: dict.fromkeys(
+        (judge.name for judge in panel), len(pool.documents)
+    ),
+    response_models=(Thumbing,),
+    judgments={
+        "thumbs": Judgments(
+            record=Thumb,
+            noun="thumb",
+            as_grades=lambda rows: pa.table(
+                {
+                    **{name: rows[name] for name in ("query_id", "doc_id", "judge")},
+                    "grade": pc.cast(rows["up"], pa.float64()),
+                }
+            ),
+        )
+    },
+    fit=fit,
+    score=ScoreKind(
+        unit="shares of thumbs up",
+        scale=(0, 1),
+        explain=lambda _: "A score is the share of judges whose thumb was up",
+    ),
+    options=ThumbOptions,
+    per_document=True,
+)
