@@ -15,6 +15,7 @@ from tests.builders import (
     graded_pools,
     judge_of,
     missing,
+    options_of,
     pool_of,
     reply_to,
     two_speeds,
