@@ -7,6 +7,7 @@ from dataclasses import asdict
 
 import orjson
 
+from zelo_ray.cli.arguments import parse
 from zelo_ray.engine.batch import Batcher
 from zelo_ray.engine.bookkeeping import Tally, retried
 from zelo_ray.engine.ledger import Ledger, read_rows
@@ -49,6 +50,11 @@ def options_of(limits=(), **fields):
     for name, limit in dict(limits or {}).items():
         given[name] = given.get(name, {}) | limit
     return AnnotateOptions(**{"inputs": ("in.jsonl",), "out": "out", "limits": given, **fields})
+
+
+def parsed(*words):
+    """Options as the command line reads them."""
+    return parse([str(word) for word in words])[1]
 
 
 def judge_of(name="openai:a-model", **options):

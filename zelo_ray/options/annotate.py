@@ -10,8 +10,9 @@ from zelo_ray.options.places import Place
 
 
 class AnnotateOptions(JudgingOptions):
-    """Options of `annotate`: judge pools by one protocol."""
+    """Options of `annotate`."""
 
+    does: ClassVar[str] = "judge pools and write relevance scores"
     usage: ClassVar[str] = "annotate INPUT... --out DIR [--judges J...]"
 
     protocol: Annotated[str, JUDGING] = Field("zelo", description="way of judging")

@@ -53,7 +53,7 @@ def load_options(
     if not isinstance(merged, dict):
         raise OptionError("the config file must hold lines of option: value")
     _refuse_unknown_variables((*COMMANDS.values(), kind), environ)
-    for name in kind.model_fields:
+    for name in kind.takes({**merged, **given}):
         if text := environ.get(f"{_PREFIX}{name.upper()}"):
             merged[name] = _from_variable(kind, name, text)
     merged |= given
