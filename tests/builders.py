@@ -7,6 +7,7 @@ from dataclasses import asdict
 
 import orjson
 
+from zelo_ray.cli.arguments import parse
 from zelo_ray.engine.batch import Batcher
 from zelo_ray.engine.bookkeeping import Tally, retried
 from zelo_ray.engine.ledger import Ledger, read_rows
@@ -52,6 +53,11 @@ def options_of(limits=(), **fields):
     if fields.get("protocol") not in RANKERS:
         kind = load(fields.get("protocol", "zelo")).options
     return kind(**{"inputs": ("in.jsonl",), "out": "out", "limits": given, **fields})
+
+
+def parsed(*words):
+    """Options as the command line reads them."""
+    return parse([str(word) for word in words])[1]
 
 
 def judge_of(name="openai:a-model", **options):

@@ -238,10 +238,10 @@ def test_the_out_of_annotate_is_a_source(say, tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--levels", "1"], "--levels is from 2 to 100"),
-        (["--thresholds", "4"], "--thresholds are from 1 to 3"),
+        (["--levels", "1"], "levels: Input should be greater than or equal to 2"),
+        (["--thresholds", "4"], "thresholds: from 1 to 3"),
         (["--coefficients", "kapa"], "unknown coefficient 'kapa'; there are kappa, "),
-        (["--resamples", "99"], "--resamples is 0, for no intervals, or at least 100"),
+        (["--resamples", "99"], "resamples: 0, for no intervals, or at least 100"),
         (["--human", "nowhere://x"], "nowhere://x"),
     ],
 )

@@ -396,4 +396,4 @@ def test_judges_that_have_no_pair_in_common_with_people(say, tmp_path):
 def test_people_are_chosen_of_somebody(say, tmp_path):
     status, lines = say(tmp_path, "--people", "expert*")
     assert (status, len(lines)) == (2, 1)
-    assert "--people chooses among the people of --human" in lines[0]
+    assert "people: chooses among the people of human" in lines[0]

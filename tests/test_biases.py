@@ -1,6 +1,5 @@
 """Biases of judges, against counts done by hand, simulations and FastChat's own figures."""
 
-import argparse
 import json
 from itertools import combinations, permutations
 from pathlib import Path
@@ -12,7 +11,8 @@ import pytest
 from sklearn.linear_model import LinearRegression
 from sklearn.metrics import cohen_kappa_score
 
-from zelo_ray.commands import agree
+from tests.builders import parsed
+from zelo_ray.commands.agree import agree
 from zelo_ray.evaluation.agreement.lengths import length_slope, length_terms
 from zelo_ray.evaluation.agreement.repeats import repeats
 from zelo_ray.evaluation.agreement.votes import (
@@ -215,10 +215,8 @@ def test_a_level_that_a_sample_lacks_and_lengths_that_do_not_differ():
 
 def tell(out, *words):
     """Run ``agree``; its tables, as rows, by name."""
-    parser = argparse.ArgumentParser()
-    agree.add_arguments(parser)
     given = [*map(str, words), "--out", str(out), "--resamples", "200"]
-    told = agree.run(vars(parser.parse_args(given)))
+    told = agree(parsed("agree", *given))
     tables = {path.stem: pq.read_table(path).to_pylist() for path in out.glob("*.parquet")}
     return told, tables
 

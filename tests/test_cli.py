@@ -81,7 +81,7 @@ def test_every_option_has_a_flag_or_is_a_mapping(capsys):
     assert status == 0
     for name, field in AnnotateOptions.model_fields.items():
         if name == "inputs":
-            assert "[inputs ...]" in text
+            assert "\n  INPUT " in text
         elif get_origin(field.annotation) is dict:
             assert f"--{name.replace('_', '-')} " not in text
         else:
@@ -235,8 +235,16 @@ def test_an_interrupt_is_one_line(pipeline, capsys):
             ["annotate", "a.jsonl", "--out", "o", "--config", "gone.yaml"],
             "gone.yaml: cannot be read",
         ),
-        (["annotate", "a.jsonl", "--out", "o", "--sead", "7"], "--sead"),
-        (["anotate"], "anotate"),
+        (
+            ["annotate", "a.jsonl", "--out", "o", "--sead", "7"],
+            "annotate: no such option --sead (did you mean '--seed'?); zelo-ray annotate INPUT...",
+        ),
+        (["annotate", "a.jsonl", "--out", "o", "--cycle", "7"], "did you mean '--cycles'"),
+        (["annotate", "a.jsonl", "--seed"], "annotate: --seed: expected one argument"),
+        (["protocols", "a.jsonl", "--protocol", "zelo"], "did you mean '--protocols'"),
+        (["report", "out", "other"], "report: unexpected 'other'"),
+        (["convert", "qrel"], "did you mean 'qrels'"),
+        (["anotate"], "no such command 'anotate' (did you mean 'annotate'?)"),
         ([], "command"),
         (["explain", "out"], "--query"),
     ],
@@ -337,7 +345,7 @@ def test_what_is_not_there_is_status_1_and_one_line(results, capsys, argv):
 def test_a_place_that_nobody_can_open_is_a_bad_option(capsys, argv):
     status, out, err = outcome(capsys, argv[0], "nowhere://x/y", *argv[1:])
     assert (status, out) == (2, "")
-    assert err == "zelo-ray: nowhere://x/y: Protocol not known: nowhere\n"
+    assert err.startswith("zelo-ray: dir: nowhere://x/y: Protocol not known: nowhere; zelo-ray ")
 
 
 @pytest.mark.parametrize("name", ["run.json", "scores.parquet", "annotated.jsonl"])

@@ -1,6 +1,5 @@
 """``convert``: each of its commands, as a user would type it."""
 
-import argparse
 import gzip
 import json
 import math
@@ -10,7 +9,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from zelo_ray.commands import convert
+from tests.builders import parsed
+from zelo_ray.commands.convert import convert
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.formats.interchange.trec import read_qrels, read_run
 from zelo_ray.formats.interchange.truth import read_truth
@@ -23,9 +23,7 @@ needs_data = pytest.mark.skipif(not DATA.exists(), reason=f"{DATA} is not there"
 
 
 def run(*words):
-    parser = argparse.ArgumentParser()
-    convert.add_arguments(parser)
-    return convert.run(vars(parser.parse_args([str(word) for word in words])))
+    return convert(parsed("convert", *words))
 
 
 def pools(path):
@@ -113,7 +111,7 @@ def test_pool_needs_texts_and_documents(place):
         run("pool", *texts, "--runs", place / "odd.run", "--out", place / "p.jsonl")
     with pytest.raises(InputError, match="another run is called one, too"):
         run("pool", *texts, "--runs", *[place / "one.run"] * 2, "--out", place / "p.jsonl")
-    with pytest.raises(OptionError, match="--depth is at least 1"):
+    with pytest.raises(OptionError, match=r"depth: .*greater than or equal to 1"):
         run("pool", *texts, "--runs", place / "one.run", "--depth", 0, "--out", "p.jsonl")
     with pytest.raises(OptionError, match="nosuch"):
         run("pool", *texts, "--runs", "nosuch://a", "--out", place / "p.jsonl")

@@ -1,13 +1,14 @@
 """FastChat's questions, answers and votes as pools, by hand and on MT-Bench itself."""
 
-import argparse
 import json
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from zelo_ray.commands import agree, convert
+from tests.builders import parsed
+from zelo_ray.commands.agree import agree
+from zelo_ray.commands.convert import convert
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.formats.conversations import conversation
 from zelo_ray.formats.interchange.fastchat import pairs, pools
@@ -54,9 +55,7 @@ def small(tmp_path):
 
 
 def run(*words):
-    parser = argparse.ArgumentParser()
-    convert.add_arguments(parser)
-    return convert.run(vars(parser.parse_args(["fastchat", *map(str, words)])))
+    return convert(parsed("convert", "fastchat", *words))
 
 
 def test_a_later_turn_is_the_whole_conversation(small):
@@ -180,7 +179,7 @@ def test_convert_writes_pools_that_annotate_reads(small, tmp_path):
     read = [line.pool for line in read_lines(str(tmp_path / "pairs.jsonl"), Limits())]
     assert read == pairs(questions, answers, votes)[0].pools
     for words in (["--pairs", 3], ["--labels-out", "x"], ["--votes", votes, "--pairs", -1]):
-        with pytest.raises(OptionError, match="--pairs"):
+        with pytest.raises(OptionError, match="pairs"):
             run(questions, *answers, *words, "--out", tmp_path / "no.jsonl")
     assert not (tmp_path / "no.jsonl").exists()
 
@@ -211,8 +210,6 @@ def test_labels_are_what_agree_takes_for_the_people(tmp_path):
     words = [*MTBENCH[1], "--votes", f"{DATA}/human.jsonl", "--pairs", 100]
     labels = tmp_path / "labels.jsonl"
     run(MTBENCH[0], *words, "--labels-out", labels, "--out", tmp_path / "pairs.jsonl")
-    parser = argparse.ArgumentParser()
-    agree.add_arguments(parser)
     given = [str(labels), "--human", str(labels), "--people", "expert_1*", "--resamples", "0"]
-    told = agree.run(vars(parser.parse_args(given)))
+    told = agree(parsed("agree", *given))
     assert "Verdicts of judges on pairs, beside human" in told.text

@@ -4,9 +4,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from zelo_ray.commands import convert
+from zelo_ray.commands.convert import convert
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.formats.interchange.runs import read_runs
+from zelo_ray.options import ConvertOptions
 
 COLUMNS = {"run": ["a", "b", "a"], "query_id": ["q"] * 3, "doc_id": ["x", "x", "y"]}
 TABLE = pa.table({**COLUMNS, "score": [1.0, 2.0, 0.5]})
@@ -42,10 +43,10 @@ def test_a_table_that_is_no_run_is_told(tmp_path):
 def test_one_of_several_runs_becomes_a_trec_run(tmp_path):
     source, out = str(tmp_path / "runs.parquet"), str(tmp_path / "b.run")
     pq.write_table(TABLE, source)
-    given = {"what": "run", "source": source, "out": out, "name": None}
+    given = {"what": "run", "source": source, "out": out}
     with pytest.raises(OptionError, match="--name one of them: a, b"):
-        convert.run(given)
-    convert.run({**given, "name": "b"})
+        convert(ConvertOptions(**given))
+    convert(ConvertOptions(**given, name="b"))
     assert (tmp_path / "b.run").read_text() == "q Q0 x 1 2 b\n"
 
 

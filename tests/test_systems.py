@@ -1,6 +1,5 @@
 """Agreement of leaderboards, against definitions written out and against scipy."""
 
-import argparse
 import tracemalloc
 from itertools import pairwise, permutations
 from pathlib import Path
@@ -10,7 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 from scipy.stats import kendalltau
 
-from zelo_ray.commands import agree
+from tests.builders import parsed
+from zelo_ray.commands.agree import agree
 from zelo_ray.evaluation.agreement.systems import discordant, tau_ap, tau_b, tau_interval
 
 DATA = Path(__file__).parents[2] / "shared/data"
@@ -107,9 +107,7 @@ def test_dl19_leaderboards(tmp_path):
     words = [*judges, "--human", folder / "qrels.txt", "--coefficients", "kappa"]
     words += ["--thresholds", 2, "--resamples", 200, "--out", tmp_path]
     words += ["--runs", *sorted((folder / "runs_top10").glob("*.run"))]
-    parser = argparse.ArgumentParser()
-    agree.add_arguments(parser)
-    told = agree.run(vars(parser.parse_args([str(word) for word in words])))
+    told = agree(parsed("agree", *words))
     boards = {}
     for row in pq.read_table(tmp_path / "leaderboards.parquet").to_pylist():
         boards.setdefault(row["rater"], {})[row["run"]] = row["mean"]
@@ -146,10 +144,8 @@ def test_leaderboards_without_people(tmp_path):
             for d in range(8)
         ]
         (tmp_path / f"{name}.run").write_text("".join(lines))
-    parser = argparse.ArgumentParser()
-    agree.add_arguments(parser)
     words = [*tmp_path.glob("*.qrels"), "--runs", *tmp_path.glob("*.run"), "--out", tmp_path / "o"]
-    agree.run(vars(parser.parse_args([str(word) for word in words])))
+    agree(parsed("agree", *words))
     placed = pq.read_table(tmp_path / "o/leaderboards.parquet").to_pylist()
     orders = pq.read_table(tmp_path / "o/systems.parquet").to_pylist()
     ranks = {(row["rater"], row["run"]): row["rank"] for row in placed}
@@ -182,9 +178,7 @@ def write_run(path, order):
 
 def tell(out, *words):
     """Run ``agree``: what it told, and systems.parquet by rater B."""
-    parser = argparse.ArgumentParser()
-    agree.add_arguments(parser)
-    told = agree.run(vars(parser.parse_args([*map(str, words), "--out", str(out)])))
+    told = agree(parsed("agree", *words, "--out", out))
     return told, {r["rater_b"]: r for r in pq.read_table(out / "systems.parquet").to_pylist()}
 
 

@@ -114,7 +114,7 @@ def test_protocols_share_a_ledger_each_has_its_budget_and_nothing_is_asked_twice
     enough = ("--protocols", "zelo", "baseline-strong", "samre", "--max-usd", "5")
     *cut_off, first, second, death = steps(folder, short, short, enough, enough)
     for status, said, [trial], paid in cut_off:
-        assert status == cli.INCOMPLETE
+        assert status == 3
         assert "the budget of $0.3100 is used up" in said
         assert 0 < trial["judged"] < trial["items"] == QUERIES
         assert 0.8 * budget < trial["dollars"] <= budget
@@ -122,7 +122,7 @@ def test_protocols_share_a_ledger_each_has_its_budget_and_nothing_is_asked_twice
     assert death.startswith("a process of Ray died or was killed, most often for want of memory")
     assert first == second
     status, said, rows, paid = second
-    assert status == cli.COMPLETE
+    assert status == 0
     assert "1 of 21 pairs" in said
     trials = {row["protocol"]: row for row in rows}
     assert {*trials} == {"zelo", "baseline-strong", "samre"}
@@ -144,7 +144,7 @@ def test_an_estimate_for_each_protocol_asks_nothing_and_writes_nothing(folder, c
     words = ("--dry-run", "--protocols", "zelo", "graded")
     status = cli.main(["compare-protocols", "--config", str(folder / "config.yaml"), *words])
     said = capsys.readouterr()
-    assert status == cli.COMPLETE
+    assert status == 0
     assert [line for line in said.out.splitlines() if line in ("zelo", "graded")]
     assert f"{QUERIES} of {QUERIES} requests about {QUERIES} queries" in said.out
     assert f"{2 * QUERIES} of {2 * QUERIES} requests about {QUERIES} queries" in said.out
@@ -155,18 +155,12 @@ def test_people_who_have_no_word_on_the_input_are_told_of(folder, capsys):
     row = {"query_id": "alone", "doc_id_a": "a", "doc_id_b": "b", "preference": 1}
     (folder / "other.jsonl").write_text(json.dumps(row))
     words = ("--human", str(folder / "other.jsonl"), "--dry-run")
-    assert (
-        cli.main(["compare-protocols", "--config", str(folder / "config.yaml"), *words])
-        == cli.WRONG
-    )
+    assert cli.main(["compare-protocols", "--config", str(folder / "config.yaml"), *words]) == 1
     said = capsys.readouterr().err
     assert "none of the 1 query with labels (such as 'alone') is among the 22" in said
     assert "of the input (such as 'q0')" in said
     row = {"query_id": "q0", "doc_id_a": "a", "doc_id_b": "z", "preference": 1}
     (folder / "other.jsonl").write_text(json.dumps(row))
-    assert (
-        cli.main(["compare-protocols", "--config", str(folder / "config.yaml"), *words])
-        == cli.WRONG
-    )
+    assert cli.main(["compare-protocols", "--config", str(folder / "config.yaml"), *words]) == 1
     said = capsys.readouterr().err
     assert "of the 1 query with labels 1 (such as 'q0') are in the input, and in none" in said

@@ -8,8 +8,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.interchange.verdicts import GRADES, VOTES, place_of, read_verdicts
+from zelo_ray.formats.interchange.verdicts import GRADES, VOTES, read_verdicts
 from zelo_ray.formats.tables import table_of
+from zelo_ray.options.places import split_name
 from zelo_ray.records import Grade, GradedScore, Vote
 
 
@@ -111,8 +112,8 @@ def test_name_path_names_the_judge(tmp_path):
     path = qrels(tmp_path / "a=b/x.txt", d1=1)
     assert read_verdicts([f"openai:m={path}"]).judges == ("openai:m",)
     assert read_verdicts([path]).judges == ("x",)  # a name has no slash
-    assert place_of("openai:m=s3://b/x=1/f.txt") == "s3://b/x=1/f.txt"
-    assert place_of("s3://b/x=1/f.txt") == "s3://b/x=1/f.txt"
+    assert split_name("openai:m=s3://b/x=1/f.txt") == ("openai:m", "s3://b/x=1/f.txt")
+    assert split_name("s3://b/x=1/f.txt") == ("", "s3://b/x=1/f.txt")
 
 
 def test_scores_of_a_graded_run_are_a_judge_by_their_grades(tmp_path):

@@ -15,9 +15,11 @@ _MOST_LEVELS = 100
 
 
 class AgreeOptions(CommandOptions):
-    """Options of `agree`: measure judges against people and each other."""
+    """Options of `agree`."""
 
+    does: ClassVar[str] = "measure judges against people and each other"
     usage: ClassVar[str] = "agree SOURCE... [--human FILE] [--out DIR]"
+    positional: ClassVar[tuple[str, ...]] = ("sources",)
 
     sources: Annotated[tuple[str, ...], FILES] = Field(
         min_length=1,
@@ -50,7 +52,9 @@ class AgreeOptions(CommandOptions):
         False, description="put grades outside the scale to its nearest end"
     )
     thresholds: Annotated[tuple[int, ...] | None, _SCALE] = Field(
-        None, description="binarise at these grades, too; without it, at every grade above 0"
+        None,
+        description="binarise at these grades, too; without it, at every grade above 0; "
+        "with no grade, at none",
     )
     coefficients: Annotated[tuple[str, ...], _MEASURING] = Field(
         (), description="which to compute; without it, all"
@@ -65,6 +69,11 @@ class AgreeOptions(CommandOptions):
     def cuts(self) -> tuple[int, ...]:
         """The grades at which grades are binarised."""
         return tuple(range(1, self.levels)) if self.thresholds is None else self.thresholds
+
+    @property
+    def chance(self) -> dict[str, int]:
+        """What intervals depend on, as keywords."""
+        return {"resamples": self.resamples, "seed": self.seed}
 
     @field_validator("sources")
     @classmethod

@@ -14,6 +14,7 @@ class AnnotateOptions(JudgingOptions):
     A protocol's own options are a subclass of it.
     """
 
+    does: ClassVar[str] = "judge pools and write relevance scores"
     usage: ClassVar[str] = "annotate INPUT... --out DIR [--judges J...]"
 
     protocol: Annotated[str, JUDGING] = Field("zelo", description="way of judging")

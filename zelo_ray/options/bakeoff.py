@@ -13,8 +13,9 @@ _MEASURING = Group("measuring")
 
 
 class BakeoffOptions(AskingOptions):
-    """Options of `bakeoff`: compare rerankers."""
+    """Options of `bakeoff`."""
 
+    does: ClassVar[str] = "compare rerankers and test which differences are significant"
     usage: ClassVar[str] = "bakeoff --truth FILE --rerankers R... --out DIR"
 
     truth: Annotated[Place, FILES] = Field(

@@ -1,7 +1,7 @@
 """What the options of all commands have in common."""
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, get_args, get_origin
 
@@ -17,6 +17,7 @@ class Group:
 
 FILES = Group("input and output")
 JUDGING = Group("judging")
+OTHERS = Group("options")
 MONEY = Group("money and limits")
 RUNNING = Group("running")
 
@@ -37,8 +38,17 @@ class CommandOptions(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    does: ClassVar[str]
+    """what the command is for"""
     usage: ClassVar[str]
     """the command with what it needs, in one line"""
+    positional: ClassVar[tuple[str, ...]] = ()
+    """options that have no flag, in their order on the command line"""
+
+    @classmethod
+    def takes(cls, given: Mapping[str, Any]) -> Collection[str]:  # noqa: ARG003 - see ConvertOptions
+        """The options that go with what was given: variables for others mean other commands."""
+        return cls.model_fields
 
     @field_validator("*", mode="before")
     @classmethod

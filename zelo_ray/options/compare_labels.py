@@ -13,8 +13,9 @@ _CUT = "label from which on a document is relevant (2, or 1 where no label is ab
 
 
 class CompareLabelsOptions(CommandOptions):
-    """Options of `compare-labels`: what new labels change."""
+    """Options of `compare-labels`."""
 
+    does: ClassVar[str] = "show what new labels change"
     usage: ClassVar[str] = "compare-labels --old LABELS --new LABELS [--runs RUN...]"
 
     old: Annotated[Place, FILES] = Field(description=f"labels as they were: {_LABELS}")

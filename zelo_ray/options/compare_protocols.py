@@ -10,8 +10,9 @@ from zelo_ray.options.places import Place
 
 
 class CompareProtocolsOptions(JudgingOptions):
-    """Options of `compare-protocols`: ways of judging on what people labelled."""
+    """Options of `compare-protocols`."""
 
+    does: ClassVar[str] = "compare ways of judging at equal cost"
     usage: ClassVar[str] = "compare-protocols INPUT... --human FILE --out DIR [--judges J...]"
 
     protocols: Annotated[tuple[str, ...], JUDGING] = Field(

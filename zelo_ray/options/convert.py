@@ -1,7 +1,7 @@
 """Options of `convert`."""
 
-from collections.abc import Mapping
-from typing import ClassVar, Literal
+from collections.abc import Collection, Mapping
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -23,27 +23,33 @@ TAKES: Mapping[str, tuple[str, ...]] = {
 _NEEDS: Mapping[str, tuple[str, ...]] = {
     "pool": (),
     "holes": ("truth", "runs"),
-    "fastchat": ("source", "answers"),
+    "fastchat": ("what", "source", "answers"),
 }
 """By what is made, the options that must be given; the source, where it is not named here."""
 
 
 class ConvertOptions(CommandOptions):
-    """Options of `convert`: write pools, judgments and runs in other formats."""
+    """Options of `convert`."""
 
-    usage: ClassVar[str] = f"convert {{{','.join(TAKES)}}} FROM --out FILE"
+    does: ClassVar[str] = "write pools, judgments and runs in other formats"
+    usage: ClassVar[str] = "convert WHAT SOURCE --out FILE"
+    positional: ClassVar[tuple[str, ...]] = ("what", "source", "answers")
 
     what: Literal["pool", "holes", "qrels", "train", "run", "beir", "mteb", "fastchat"] = Field(
-        description="what to make"
+        description="pool: pools to annotate, of a collection or of several runs; holes: unjudged "
+        "documents at the top of runs, as pools to annotate; qrels: TREC qrels; train: query, "
+        "document and score as JSON lines, to train a model on; run: a TREC run; beir: a BEIR "
+        "directory; mteb: MTEB reranking rows as JSON lines; fastchat: pools of FastChat's "
+        "questions and answers (MT-Bench)"
     )
-    source: Place | None = Field(
-        None,
+    source: Place = Field(
+        "",
         description=f"{_FROM}; for run, a run as well; for fastchat, question.jsonl",
     )
     answers: tuple[Place, ...] = Field(
         (), description="FastChat's answers of models: files or directories"
     )
-    truth: Place | None = Field(None, description=f"judgments: {_FROM}, or TREC qrels")
+    truth: Place = Field("", description=f"judgments: {_FROM}, or TREC qrels")
     corpus: Place | None = Field(
         None, description="documents: JSON lines, lines id<TAB>text, or a BEIR directory"
     )
@@ -80,10 +86,14 @@ class ConvertOptions(CommandOptions):
     labels_out: Place | None = Field(None, description="where to write the votes on these pools")
     out: Place = Field(description="where to write, a path or URL; .gz and .zst are compressed")
 
+    @classmethod
+    def takes(cls, given: Mapping[str, Any]) -> Collection[str]:
+        """The options that go with what is made."""
+        return ["what", "out", *TAKES.get(str(given.get("what")), ())]
+
     @model_validator(mode="after")
     def _fit_together(self) -> "ConvertOptions":
-        takes = {"what", "out", *TAKES[self.what]}
-        if strange := sorted(self.model_fields_set - takes):
+        if strange := sorted(self.model_fields_set - {*self.takes({"what": self.what})}):
             raise ValueError(f"{strange[0]}: convert {self.what} takes no such option")
         for name in _NEEDS.get(self.what, ("source",)):
             if not getattr(self, name):

@@ -1,6 +1,6 @@
 """What every command that runs a panel of judges can be told."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -10,6 +10,8 @@ from zelo_ray.options.command import FILES, JUDGING, MONEY, RUNNING
 
 class JudgingOptions(AskingOptions):
     """Options of every command that judges pools, whatever the protocol."""
+
+    positional: ClassVar[tuple[str, ...]] = ("inputs",)
 
     inputs: Annotated[tuple[str, ...], FILES] = Field(
         min_length=1, description="JSONL files, directories, globs or URLs (.jsonl, .gz, .zst)"

@@ -62,10 +62,10 @@ def load_options(
     if not isinstance(merged, dict):
         raise OptionError("the config file must hold lines of option: value")
     _refuse_unknown_variables(environ, kind, more)
-    merged |= _from_variables(kind, environ) | dict(given)
+    merged |= _from_variables(kind, environ, {**merged, **given}) | dict(given)
     if refined:
         kind = refined(merged)
-        merged |= _from_variables(kind, environ) | dict(given)
+        merged |= _from_variables(kind, environ, merged) | dict(given)
     try:
         return kind.model_validate(merged)
     except ValidationError as error:
@@ -94,8 +94,10 @@ def _variables(kinds: Iterable[type[CommandOptions]]) -> set[str]:
     return {f"{_PREFIX}{name.upper()}" for kind in kinds for name in kind.model_fields}
 
 
-def _from_variables(kind: type[CommandOptions], environ: Mapping[str, str]) -> dict[str, Any]:
-    texts = {name: environ.get(f"{_PREFIX}{name.upper()}") for name in kind.model_fields}
+def _from_variables(
+    kind: type[CommandOptions], environ: Mapping[str, str], given: Mapping[str, Any]
+) -> dict[str, Any]:
+    texts = {name: environ.get(f"{_PREFIX}{name.upper()}") for name in kind.takes(given)}
     return {name: _from_variable(kind, name, text) for name, text in texts.items() if text}
 
 

@@ -32,13 +32,22 @@ def text_at(given: str) -> str:
     Raises:
         ValueError: it is a file or a URL that cannot be read.
     """
+    if "\n" in given or ("://" not in given and not fsspec.url_to_fs(given)[0].isfile(given)):
+        return given
+    return read_text(given)
+
+
+def read_text(place: str) -> str:
+    """The text of a file or URL.
+
+    Raises:
+        ValueError: it cannot be read.
+    """
     try:
-        if "\n" in given or ("://" not in given and not fsspec.url_to_fs(given)[0].isfile(given)):
-            return given
-        with fsspec.open(check_url(given), "r", encoding="utf-8") as file:
+        with fsspec.open(check_url(place), "r", encoding="utf-8") as file:
             return str(file.read())
     except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"{given}: cannot be read ({error})") from None
+        raise ValueError(f"{place}: cannot be read ({error})") from None
 
 
 FileText = Annotated[str, AfterValidator(text_at)]

@@ -9,9 +9,11 @@ from zelo_ray.options.places import Place
 
 
 class ExplainOptions(CommandOptions):
-    """Options of `explain`: show the judgments behind scores."""
+    """Options of `explain`."""
 
+    does: ClassVar[str] = "show the judgments behind scores"
     usage: ClassVar[str] = "explain DIR --query ID [--doc ID]"
+    positional: ClassVar[tuple[str, ...]] = ("dir",)
 
     dir: Place = Field(description="output directory or URL of annotate")
     query: str = Field(min_length=1, description="query id")
@@ -21,17 +23,21 @@ class ExplainOptions(CommandOptions):
 
 
 class ReportOptions(CommandOptions):
-    """Options of `report`: write report.html."""
+    """Options of `report`."""
 
+    does: ClassVar[str] = "write report.html anew, or of what there is so far"
     usage: ClassVar[str] = "report DIR"
+    positional: ClassVar[tuple[str, ...]] = ("dir",)
 
     dir: Place = Field(description="output directory or URL of any command")
 
 
 class BatchesOptions(CommandOptions):
-    """Options of `batches`: list what providers hold."""
+    """Options of `batches`."""
 
+    does: ClassVar[str] = "list what lies in batches at providers, or cancel it"
     usage: ClassVar[str] = "batches DIR [--cancel]"
+    positional: ClassVar[tuple[str, ...]] = ("dir",)
 
     dir: Place = Field(description="output directory or URL of annotate")
     cancel: bool = Field(False, description="cancel those that have not ended")

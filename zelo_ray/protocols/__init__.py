@@ -9,13 +9,22 @@ generators of their own, which it yields as `Apart`.
 """
 
 from collections.abc import Iterable, Mapping
+from copy import copy
 from importlib import import_module
 from typing import Any
 
 from pydantic import create_model
+from pydantic.fields import FieldInfo
 
 from zelo_ray.errors import OptionError, UnknownOption, UnknownProtocol
-from zelo_ray.options import AnnotateOptions, CompareProtocolsOptions, load_options, meant
+from zelo_ray.options import (
+    AnnotateOptions,
+    CompareProtocolsOptions,
+    Group,
+    Kind,
+    load_options,
+    meant,
+)
 from zelo_ray.own import is_own, load_own
 from zelo_ray.protocols.progress import Apart, Progress, Replies, Rounds, Step, advance, known_by
 from zelo_ray.protocols.protocol import Held, Judgments, Learned, Protocol, Ranker, ScoreKind
@@ -35,13 +44,13 @@ __all__ = [
     "ScoreKind",
     "Step",
     "advance",
-    "compared",
     "find",
     "known_by",
     "load",
     "load_annotate",
     "load_compare",
     "of_record",
+    "united",
 ]
 
 PROTOCOLS = {
@@ -159,29 +168,30 @@ def load_compare(
 
     def refined(merged: Mapping[str, Any]) -> type[CompareProtocolsOptions]:
         names = merged.get("protocols") or ()
-        return compared([names] if isinstance(names, str) else names)
+        return united(CompareProtocolsOptions, [names] if isinstance(names, str) else names)
 
     return load_options(CompareProtocolsOptions, given, environ, config, refined=refined, more=_all)
 
 
-def compared(names: Iterable[str]) -> type[CompareProtocolsOptions]:
-    """The options of compare-protocols, with those of the protocols that come with the package.
+def united(kind: type[Kind], names: Iterable[str] = ()) -> type[Kind]:
+    """The options of a command, with those of all protocols, in groups by protocol.
 
     Args:
-        names: further protocols.
+        kind: the options of the command.
+        names: protocols beside those that come with the package.
     """
+    infos, owners = dict[str, FieldInfo](), dict[str, list[str]]()
+    for name in dict.fromkeys((*PROTOCOLS, *names)):
+        protocol = load(name)
+        for field in protocol.own_options - kind.model_fields.keys():
+            infos.setdefault(field, protocol.options.model_fields[field])
+            owners.setdefault(field, []).append(name)
     own: dict[str, Any] = {}
-    for name in (*PROTOCOLS, *names):
-        for field, info in load(name).options.model_fields.items():
-            if field not in {
-                **AnnotateOptions.model_fields,
-                **CompareProtocolsOptions.model_fields,
-            }:
-                own[field] = (info.annotation, info)
-    kind: type[CompareProtocolsOptions] = create_model(
-        "CompareProtocolsOptions", __base__=CompareProtocolsOptions, **own
-    )
-    return kind
+    for field in sorted(infos, key=lambda field: (-len(owners[field]), owners[field], field)):
+        info = copy(infos[field])
+        info.metadata = [*info.metadata, Group(f"of --protocol {', '.join(owners[field])}")]
+        own[field] = (info.annotation, info)
+    return create_model(kind.__name__, __base__=kind, **own)
 
 
 def _all() -> list[type[AnnotateOptions]]:

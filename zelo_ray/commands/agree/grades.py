@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from zelo_ray.commands.agree.biases import Bias, bias_of
-from zelo_ray.commands.agree.section import Given, Section, laid_out, with_interval
+from zelo_ray.commands.agree.section import Section, laid_out, with_interval
 from zelo_ray.evaluation.agreement.counts import Floats
 from zelo_ray.evaluation.agreement.estimates import estimate, share
 from zelo_ray.evaluation.agreement.lengths import length_slope, length_terms
@@ -20,15 +20,16 @@ from zelo_ray.formats.interchange.verdicts import HUMAN, OTHERS, Verdicts
 from zelo_ray.formats.pools import Limits, find_shards, read_lines
 from zelo_ray.formats.tables import table_of
 from zelo_ray.formats.wording import counted
+from zelo_ray.options import AgreeOptions
 from zelo_ray.records import Document
 
 _JUDGES = 40  # for which there is room
 _Item = tuple[str, str]
 
 
-def grading(verdicts: Verdicts, given: Given) -> Section:
+def grading(verdicts: Verdicts, options: AgreeOptions) -> Section:
     """Severity, length bias and self-consistency of every judge that graded."""
-    graded = _Graded(verdicts, given)
+    graded = _Graded(verdicts, options)
     found = [bias for judge in verdicts.judges for bias in graded.of(judge)]
     lines = [*_lines(found, verdicts.judges, graded)] if found else []
     missing = ["--pools hold no text of any graded document"] if found and graded.no_lengths else []
@@ -38,8 +39,8 @@ def grading(verdicts: Verdicts, given: Given) -> Section:
 class _Graded:
     """Grades as a matrix of judges and documents, and what they are held against."""
 
-    def __init__(self, verdicts: Verdicts, given: Given) -> None:
-        self._given = given
+    def __init__(self, verdicts: Verdicts, options: AgreeOptions) -> None:
+        self._options = options
         rows = pa.concat_tables([verdicts.human, verdicts.grades])
         pairs = [*columns(rows, "query_id", "doc_id")]
         self._items: dict[_Item, int] = {}
@@ -62,9 +63,9 @@ class _Graded:
         judges = judges.reshape(len(self._panel), len(self._items))  # if there are none, too
         self._sums, self._counts = np.nansum(judges, axis=0), (~np.isnan(judges)).sum(axis=0)
         self.passed_over: list[str] = []
-        self._lengths = self._known_lengths(given["pools"] or ())
-        self.without_length = int(np.isnan(self._lengths).sum()) if given["pools"] else 0
-        self.no_lengths = bool(given["pools"]) and self.without_length == len(self._items)
+        self._lengths = self._known_lengths(options.pools)
+        self.without_length = int(np.isnan(self._lengths).sum()) if options.pools else 0
+        self.no_lengths = bool(options.pools) and self.without_length == len(self._items)
 
     def of(self, judge: str) -> Iterator[Bias]:
         """All figures of a judge that can be had."""
@@ -73,7 +74,9 @@ class _Graded:
         if counts[:, 0].any():
             items = int(counts[:, 0].sum())
             for name, part in (("repeats-equal", counts[:, 1]), ("repeats-apart", counts[:, 2])):
-                yield bias_of(judge, name, "", share(part, counts[:, 0], self._given), items)
+                yield bias_of(
+                    judge, name, "", share(part, counts[:, 0], **self._options.chance), items
+                )
         own = self._means[judge]
         if self.people:
             yield from self._against(judge, HUMAN, own, self._means[HUMAN], leveled=True)
@@ -92,14 +95,16 @@ class _Graded:
             return
         sums = np.bincount(self._query[both], apart[both], self._queries)
         counts = np.bincount(self._query[both], minlength=self._queries).astype(np.float64)
-        yield bias_of(judge, "leniency", whom, share(sums, counts, self._given), len(both))
+        yield bias_of(
+            judge, "leniency", whom, share(sums, counts, **self._options.chance), len(both)
+        )
         both = both[~np.isnan(self._lengths[both])]
         if both.size:
             level = other[both].astype(np.int64) if leveled else None
             query, length = self._query[both], self._lengths[both]
             terms = length_terms(query, length, apart[both], self._queries, level)
             known = np.bincount(query, minlength=self._queries) > 0
-            found = estimate(terms, known, length_slope, self._given)
+            found = estimate(terms, known, length_slope, **self._options.chance)
             yield bias_of(judge, "length", whom, found, len(both))
 
     def _mean(self, item: np.ndarray, grade: Floats) -> Floats:

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from zelo_ray.commands.agree.section import Given, Section, laid_out, with_interval
+from zelo_ray.commands.agree.section import Section, laid_out, with_interval
 from zelo_ray.errors import MeasureError
 from zelo_ray.evaluation.agreement.intervals import draws
 from zelo_ray.evaluation.agreement.systems import discordant, tau_ap, tau_b, tau_interval
@@ -18,6 +18,7 @@ from zelo_ray.formats.interchange.runs import read_runs
 from zelo_ray.formats.interchange.verdicts import HUMAN, OTHERS, PANEL, Verdicts
 from zelo_ray.formats.tables import table_of
 from zelo_ray.formats.wording import counted
+from zelo_ray.options import AgreeOptions
 
 _SURE = 0.05
 _JUDGES = 40  # for which there is room
@@ -65,15 +66,15 @@ class Order:
     apart: int
 
 
-def leaderboards(verdicts: Verdicts, given: Given) -> Section:
+def leaderboards(verdicts: Verdicts, options: AgreeOptions) -> Section:
     """The runs by each judge's labels, and by the people's, or else by the other judges'."""
     placed: list[Placed] = []
     orders: list[Order] = []
     missing: list[str] = []
-    if given["runs"]:
-        boards = _boards(verdicts, given)
+    if options.runs:
+        boards = _boards(verdicts, options)
         placed = [line for board in boards.values() for line in board.placed()]
-        orders = [each for pair in _pairs(boards, verdicts) if (each := _order(*pair, given))]
+        orders = [each for pair in _pairs(boards, verdicts) if (each := _order(*pair, options))]
         if HUMAN in boards:
             missing = [*_partial(orders, verdicts.judges, len(boards[HUMAN].labels))]
     tables = {"leaderboards": table_of(placed, Placed), "systems": table_of(orders, Order)}
@@ -109,26 +110,26 @@ class _Board:
             where = self.rater, [*self.runs][i], str(self.measure)
             yield Placed(*where, float(means[i]), place, len(self.query_ids))
 
-    def told(self, given: Given) -> NDArray[np.bool_]:
+    def told(self, options: AgreeOptions) -> NDArray[np.bool_]:
         """Which pairs of runs these labels tell apart, in the order of `itertools.combinations`."""
         if self._told is None:  # most often all judges graded the same, and meet the same board
             found = compare(
                 {str(self.measure): np.where(self.answered, self.values, np.nan)},
                 [*self.runs],
-                resamples=max(100, given["resamples"]),
+                resamples=max(100, options.resamples),
                 confidence=0.95,
-                seed=given["seed"],
+                seed=options.seed,
             )
             self._told = np.array([each.p_holm < _SURE for each in found])
         return self._told
 
 
-def _boards(verdicts: Verdicts, given: Given) -> dict[str, _Board]:
+def _boards(verdicts: Verdicts, options: AgreeOptions) -> dict[str, _Board]:
     """The boards of the people, of every judge, and of all judges together."""
-    measure = parse_measure(given["measure"])
+    measure = parse_measure(options.measure)
     if measure.of_labels:
         raise MeasureError(f"{measure} tells more of the labels than of a run")
-    runs = read_runs(given["runs"])
+    runs = read_runs(options.runs)
     rows = {HUMAN: verdicts.human} if len(verdicts.human) else {}
     for judge in verdicts.judges:
         rows[judge] = verdicts.grades.filter(pc.equal(verdicts.grades["judge"], judge))
@@ -159,21 +160,21 @@ def _mean(labels: pa.Table) -> pa.Table:
     return table.rename_columns({"relevance_mean": "relevance"}).sort_by(_SORTED)
 
 
-def _order(first: _Board, other: _Board, given: Given) -> Order | None:
+def _order(first: _Board, other: _Board, options: AgreeOptions) -> Order | None:
     items = first.labels.select(_ITEM).join(other.labels, _ITEM, join_type="left semi")
     if not len(items) or len(first.runs) < 2:
         return None
     first, other = first.of(items), other.of(items)
     queries = len(first.query_ids)
     tables = [np.nan_to_num(board.values) for board in (first, other)]
-    weights = draws(queries, given["resamples"], given["seed"])
+    weights = draws(queries, options.resamples, options.seed)
     whole = [table.mean(axis=1) for table in tables]
     sampled = [weights @ table.T / queries for table in tables]
     taus = []
     for tau in (tau_b, tau_ap):
         value = float(tau(*whole))
         taus.append((value, *tau_interval(value, tau(*sampled), queries)))
-    against, told = discordant(*whole), first.told(given)
+    against, told = discordant(*whole), first.told(options)
     return Order(
         *(first.rater, other.rater, str(first.measure), len(first.runs), queries, len(items)),
         *(*taus[0], *taus[1]),

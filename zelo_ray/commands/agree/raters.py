@@ -6,7 +6,7 @@ from math import isnan, nan
 
 import pyarrow as pa
 
-from zelo_ray.commands.agree.section import Given, Section, laid_out, with_interval
+from zelo_ray.commands.agree.section import Section, laid_out, with_interval
 from zelo_ray.evaluation.agreement import (
     COEFFICIENTS,
     FEWEST,
@@ -19,6 +19,7 @@ from zelo_ray.evaluation.agreement import (
 from zelo_ray.formats.interchange.verdicts import HUMAN, PANEL, WITH_HUMAN, Verdicts
 from zelo_ray.formats.tables import table_of
 from zelo_ray.formats.wording import counted
+from zelo_ray.options import AgreeOptions
 
 _OF_TWO = ("kappa", "kappa-quadratic", "alpha-ordinal")
 _OF_MANY = ("fleiss", "alpha-ordinal", "ac2-quadratic")
@@ -26,24 +27,24 @@ _SHOWN = 3  # coefficients in a table
 _JUDGES, _BINARISED, _MATRIX, _EXTREMES, _CONFUSIONS = 40, 10, 8, 5, 3  # what there is room for
 
 
-def raters(verdicts: Verdicts, given: Given) -> Section:
+def raters(verdicts: Verdicts, options: AgreeOptions) -> Section:
     """Every judge against the people and each other, and all together."""
     people = len(verdicts.human) > 0
     ratings = ratings_of(pa.concat_tables([verdicts.human, verdicts.grades]), verdicts.levels)
     found, confused = agreements(
         ratings,
         {PANEL: verdicts.panel, WITH_HUMAN: (HUMAN, *verdicts.panel) if people else ()},
-        {name: COEFFICIENTS[name] for name in given["coefficients"]},
-        thresholds=given["thresholds"],
-        resamples=given["resamples"],
-        seed=given["seed"],
+        {name: COEFFICIENTS[name] for name in options.coefficients},
+        thresholds=options.cuts,
+        resamples=options.resamples,
+        seed=options.seed,
     )
     tables = {"agreement": table_of(found, Agreement), "confusion": table_of(confused, Confused)}
     if not found:
-        names = ", ".join(given["coefficients"])
+        names = ", ".join(options.coefficients)
         many = f"{names}: for three raters or more, which are not here"
         return Section(tables=tables, missing=[many] if len(ratings.raters) > 1 else [])
-    told = _Findings(verdicts, given, found, confused)
+    told = _Findings(verdicts, options, found, confused)
     parts = [told.with_people(), told.binarised(), told.together(), told.apart(), told.confusions()]
     lines = [line for part in parts if part for line in [*part, ""]]
     return Section([*lines, *told.meaning(lines)], tables, list(told.missing()))
@@ -55,11 +56,11 @@ class _Findings:
     def __init__(
         self,
         verdicts: Verdicts,
-        given: Given,
+        options: AgreeOptions,
         found: Iterable[Agreement],
         confused: Sequence[Confused],
     ) -> None:
-        self._given = given
+        self._options = options
         self._levels = verdicts.levels
         self._whole = scale_name(verdicts.levels)
         self._found = {(f.rater_a, f.rater_b, f.scale, f.coefficient): f for f in found}
@@ -73,7 +74,7 @@ class _Findings:
             self._judges.sort(key=lambda judge: self._order(HUMAN, judge))
 
     def _shown(self, preferred: Sequence[str], excluded: str) -> list[str]:
-        asked = [n for n in self._given["coefficients"] if COEFFICIENTS[n].raters != excluded]
+        asked = [n for n in self._options.coefficients if COEFFICIENTS[n].raters != excluded]
         return [n for n in preferred if n in asked] or asked[:_SHOWN]
 
     def _order(self, a: str, b: str) -> float:
@@ -120,7 +121,7 @@ class _Findings:
 
     def binarised(self) -> list[str]:
         """The same with grades binarised, by one coefficient."""
-        scales = [scale_name(self._levels, each) for each in self._given["thresholds"]][:_SHOWN]
+        scales = [scale_name(self._levels, each) for each in self._options.cuts][:_SHOWN]
         if not (self._people and self._of_two and scales and self._levels > 2):
             return []
         rows = []
@@ -203,7 +204,7 @@ class _Findings:
             yield f"Of fewer than {FEWEST} queries there is no interval."
         yield (
             "[95% intervals] are over samples of queries. All coefficients, pairs and scales: "
-            f"{self._given['out'] or '--out DIR'}"
+            f"{self._options.out or '--out DIR'}"
         )
 
 

@@ -3,12 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isnan
-from typing import Any
 
 import pyarrow as pa
-
-Given = Mapping[str, Any]
-"""The flags of the command, by name."""
 
 WIDTH = 100
 

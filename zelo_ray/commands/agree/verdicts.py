@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from zelo_ray.commands.agree.section import Given, Section, laid_out, with_interval
+from zelo_ray.commands.agree.section import Section, laid_out, with_interval
 from zelo_ray.commands.agree.wins import Win, win_lines, wins
 from zelo_ray.evaluation.agreement import COEFFICIENTS, Agreement
 from zelo_ray.evaluation.agreement.differences import Difference
@@ -27,6 +27,7 @@ from zelo_ray.evaluation.agreement.pairs import (
 from zelo_ray.evaluation.agreement.votes import Ballots, ballots, crossed, words
 from zelo_ray.formats.interchange.verdicts import HUMAN, Verdicts
 from zelo_ray.formats.tables import table_of
+from zelo_ray.options import AgreeOptions
 
 _NAMED = {name: COEFFICIENTS[name] for name in ("agreement", "alpha-nominal", "kappa", "mcc")}
 _SHOWN = {
@@ -40,7 +41,7 @@ _SIGNED = "+z.3f"
 _Found = Mapping[tuple[str, str, str], Agreement]
 
 
-def outcomes(verdicts: Verdicts, given: Given) -> Section:
+def outcomes(verdicts: Verdicts, options: AgreeOptions) -> Section:
     """How far judges say of pairs what most people say, and which of two says it more often."""
     agreed: list[Agreement] = []
     apart: list[Difference] = []
@@ -52,11 +53,10 @@ def outcomes(verdicts: Verdicts, given: Given) -> Section:
         cast = ballots(votes, sorted(pc.unique(votes["query_id"]).to_pylist()))
         said = words(cast)
         ratings = word_ratings(cast, said, first_named(cast, verdicts.voices))
-        chance = {"resamples": given["resamples"], "seed": given["seed"]}
-        agreed = [*with_people(ratings, _NAMED, **chance), *_by_votes(cast, given)]
+        agreed = [*with_people(ratings, _NAMED, **options.chance), *_by_votes(cast, options)]
         judges = _best_first(agreed)
-        apart = differ(ratings, judges, _NAMED, **chance)
-        won = [*wins(cast, said, votes, given)]
+        apart = differ(ratings, judges, _NAMED, **options.chance)
+        won = [*wins(cast, said, votes, options)]
         lines = [*_lines(agreed, apart, judges), *win_lines(won, judges)] if judges else []
         missing = [*_alone(verdicts, agreed)]
     tables = {
@@ -67,13 +67,13 @@ def outcomes(verdicts: Verdicts, given: Given) -> Section:
     return Section(lines, tables, missing)
 
 
-def _by_votes(cast: Ballots, given: Given) -> Iterator[Agreement]:
+def _by_votes(cast: Ballots, options: AgreeOptions) -> Iterator[Agreement]:
     """Each judge's agreement with the people, vote by vote."""
     for row, judge in enumerate(cast.judges[1:], 1):
         table = crossed(cast, 0, row)
         for scale, counts in ((VOTES, table), (VOTES_DECIDED, table[:, ::2, ::2])):
             same, whole = np.trace(counts, axis1=1, axis2=2), counts.sum(axis=(1, 2))
-            found = share(same, whole, given)
+            found = share(same, whole, **options.chance)
             ends = (found.value, found.low, found.high)
             items = int(whole.sum())
             yield Agreement(HUMAN, judge, scale, "agreement", *ends, items, found.queries)

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zelo_ray.commands.agree.biases import Bias, bias_of
-from zelo_ray.commands.agree.section import Given, Section, laid_out, with_interval
+from zelo_ray.commands.agree.section import Section, laid_out, with_interval
 from zelo_ray.evaluation.agreement import Agreement, kappa
 from zelo_ray.evaluation.agreement.counts import Floats
 from zelo_ray.evaluation.agreement.estimates import estimate, share
@@ -27,6 +27,7 @@ from zelo_ray.evaluation.agreement.votes import (
 )
 from zelo_ray.formats.interchange.verdicts import OTHERS, PANEL, Verdicts
 from zelo_ray.formats.tables import table_of
+from zelo_ray.options import AgreeOptions
 
 _HEADS = {
     "first": "first wins",
@@ -41,7 +42,7 @@ _ONE_WAY = 0.9
 """Share of pairs in one order, and of votes with the same document first, that is no chance."""
 
 
-def voting(verdicts: Verdicts, given: Given) -> Section:
+def voting(verdicts: Verdicts, options: AgreeOptions) -> Section:
     """Position bias, flips, circles of every judge that voted, and agreement on pairs."""
     found: list[Bias] = []
     agreed: list[Agreement] = []
@@ -49,50 +50,50 @@ def voting(verdicts: Verdicts, given: Given) -> Section:
     if len(verdicts.votes):
         cast = ballots(verdicts.votes)
         said = words(cast)
-        found = [*_biases(cast, said, given)]
-        agreed = [*_agreements(cast, said, given)]
+        found = [*_biases(cast, said, options)]
+        agreed = [*_agreements(cast, said, options)]
         one_way = [*_one_way(cast, verdicts.votes)]
     tables = {"voting": table_of(found, Bias), "pairs": table_of(agreed, Agreement)}
     return Section([*_lines(found, agreed, one_way)] if found else [], tables)
 
 
-def _biases(cast: Ballots, said: Floats, given: Given) -> Iterator[Bias]:
+def _biases(cast: Ballots, said: Floats, options: AgreeOptions) -> Iterator[Bias]:
     first, orders = first_shown(cast), both_orders(cast)
     for i, judge in enumerate(cast.judges):
         lost, _, won = first[i].T
-        yield _share(judge, "first", won, won + lost, given)
+        yield _share(judge, "first", won, won + lost, options)
         same, flipped, tied = orders[i].T
-        yield _share(judge, "flips", flipped, same + flipped + tied, given)
-        yield _share(judge, "one-tie", tied, same + flipped + tied, given)
-        yield _circles(judge, cast, said[i], given)
+        yield _share(judge, "flips", flipped, same + flipped + tied, options)
+        yield _share(judge, "one-tie", tied, same + flipped + tied, options)
+        yield _circles(judge, cast, said[i], options)
     if len(cast.judges) > 2:
-        yield _circles(PANEL, cast, majority(said), given)
+        yield _circles(PANEL, cast, majority(said), options)
 
 
-def _circles(judge: str, cast: Ballots, said: Floats, given: Given) -> Bias:
+def _circles(judge: str, cast: Ballots, said: Floats, options: AgreeOptions) -> Bias:
     circular, clear, _ = circles(cast, said).T
-    return _share(judge, "circles", circular, circular + clear, given)
+    return _share(judge, "circles", circular, circular + clear, options)
 
 
-def _share(judge: str, name: str, part: Floats, whole: Floats, given: Given) -> Bias:
-    return bias_of(judge, name, "", share(part, whole, given), int(whole.sum()))
+def _share(judge: str, name: str, part: Floats, whole: Floats, options: AgreeOptions) -> Bias:
+    return bias_of(judge, name, "", share(part, whole, **options.chance), int(whole.sum()))
 
 
-def _agreements(cast: Ballots, said: Floats, given: Given) -> Iterator[Agreement]:
+def _agreements(cast: Ballots, said: Floats, options: AgreeOptions) -> Iterator[Agreement]:
     """Every two judges, and each with the majority of the others, by words and vote by vote."""
     judges = range(len(cast.judges))
     for a, b in combinations(judges, 2):
         names = (cast.judges[a], cast.judges[b])
-        yield from _agreement(*names, _WORDS, confusion(cast, said[a], said[b]), given)
-        yield from _agreement(*names, (VOTES, VOTES_DECIDED), crossed(cast, a, b), given)
+        yield from _agreement(*names, _WORDS, confusion(cast, said[a], said[b]), options)
+        yield from _agreement(*names, (VOTES, VOTES_DECIDED), crossed(cast, a, b), options)
     for a in judges if len(cast.judges) > 2 else ():
         others = majority(said[[b for b in judges if b != a]])
         table = confusion(cast, said[a], others)
-        yield from _agreement(cast.judges[a], OTHERS, _WORDS, table, given)
+        yield from _agreement(cast.judges[a], OTHERS, _WORDS, table, options)
 
 
 def _agreement(
-    a: str, b: str, scales: tuple[str, str], table: np.ndarray, given: Given
+    a: str, b: str, scales: tuple[str, str], table: np.ndarray, options: AgreeOptions
 ) -> Iterator[Agreement]:
     """Percent agreement and kappa, with ties and on what both decided."""
     # Which document of a pair is the first is chance, and must not be an opinion: both ways round.
@@ -101,7 +102,7 @@ def _agreement(
         items = counts.sum(axis=(1, 2))
         for coefficient in ("agreement", "kappa"):
             of = _equal if coefficient == "agreement" else _kappa
-            found = estimate(counts, items > 0, of, given)
+            found = estimate(counts, items > 0, of, **options.chance)
             ends = (found.value, found.low, found.high)
             total = round(float(items.sum()))
             yield Agreement(a, b, scale, coefficient, *ends, total, found.queries)

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from zelo_ray.commands.agree.section import Given, laid_out
+from zelo_ray.commands.agree.section import laid_out
 from zelo_ray.evaluation.agreement import FEWEST
 from zelo_ray.evaluation.agreement.counts import Floats
 from zelo_ray.evaluation.agreement.estimates import share
 from zelo_ray.evaluation.agreement.votes import Ballots
 from zelo_ray.formats.interchange.verdicts import HUMAN
 from zelo_ray.formats.wording import counted
+from zelo_ray.options import AgreeOptions
 
 _DOCUMENTS, _JUDGES = 10, 4  # for which there is room
 
@@ -37,14 +38,14 @@ class Win:
     queries: int
 
 
-def wins(cast: Ballots, said: Floats, votes: pa.Table, given: Given) -> Iterator[Win]:
+def wins(cast: Ballots, said: Floats, votes: pa.Table, options: AgreeOptions) -> Iterator[Win]:
     """Win rates of every document that was compared in so many queries as an interval wants.
 
     Args:
         cast: the votes; the first of its judges are the people.
         said: their words, of `votes.words`, [raters, pairs].
         votes: what they were cast of.
-        given: resamples and seed.
+        options: resamples and seed.
     """
     doc_ids = sorted({*votes["doc_id_a"].to_pylist(), *votes["doc_id_b"].to_pylist()})
     for row, judge in enumerate(cast.judges[1:], 1):
@@ -59,7 +60,8 @@ def wins(cast: Ballots, said: Floats, votes: pa.Table, given: Given) -> Iterator
             turn = np.where(first[own], 1, -1)
             points = [(turn * said[rater, both[own]] + 1) / 2 for rater in (row, 0)]
             one, other = (
-                share(np.bincount(query[own], won, len(whole)), whole, given) for won in points
+                share(np.bincount(query[own], won, len(whole)), whole, **options.chance)
+                for won in points
             )
             ends = (one.value, one.low, one.high, other.value, other.low, other.high)
             yield Win(judge, doc_ids[place - 1], *ends, int(whole.sum()), one.queries)

@@ -1,10 +1,8 @@
 """``compare-labels``: what changes when a benchmark is labelled anew."""
 
-import argparse
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
-from math import isfinite
 from typing import Any, get_args
 
 import pyarrow as pa
@@ -22,10 +20,8 @@ from zelo_ray.formats.interchange.truth import kind_of, read_pools, read_truth
 from zelo_ray.formats.results import Results, write_json
 from zelo_ray.formats.tables import schema_of, table_of
 from zelo_ray.formats.wording import counted
-from zelo_ray.options.places import check_url
+from zelo_ray.options import CompareLabelsOptions
 
-_Given = Mapping[str, Any]
-_LABELS = "the --out of annotate, TREC or BEIR qrels, a BEIR or MTEB directory, MTEB rows ..."
 _CUTS = {"old": "positive", "new": "relevant"}
 """The flag that cuts the labels of each side in two."""
 _TEXT = 80
@@ -58,77 +54,40 @@ class Compared:
         return not (self.boards and self.boards.missing)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the flags of ``compare-labels``."""
-    parser.add_argument("--old", required=True, help=f"labels as they were: {_LABELS}")
-    parser.add_argument("--new", required=True, help="labels as they are now, of the same kinds")
-    runs = parser.add_mutually_exclusive_group()
-    runs.add_argument(
-        "--runs", nargs="+", metavar="RUN", help="TREC runs, or runs.parquet of a bake-off"
-    )
-    runs.add_argument(
-        "--bakeoff", metavar="DIR", help="--out of a bake-off, whose arms are the runs"
-    )
-    text = "for both, as ir_measures writes it (default %(default)s)"
-    parser.add_argument("--measure", default="nDCG@10", help=text)
-    for flag, whose in (("--positive", "old"), ("--relevant", "new")):
-        text = (
-            f"the {whose} label from which on a document is relevant (default: 2, or 1 where no "
-            "label is above 1)"
-        )
-        parser.add_argument(flag, type=float, help=text)
-    text = "samples of queries, for intervals and tests (default %(default)d)"
-    parser.add_argument("--resamples", type=int, default=10_000, help=text)
-    parser.add_argument("--seed", type=int, default=0, help="all chance follows from it")
-    parser.add_argument("--out", help="directory or URL for tables of all of it")
-
-
-def run(given: _Given) -> Compared:
-    """Do what the arguments of `add_arguments` ask for.
+def compare_labels(options: CompareLabelsOptions) -> Compared:
+    """Say what new labels change about a benchmark.
 
     Raises:
-        OptionError: a URL of an unknown kind, too few resamples, or a cut that is no number.
-        MeasureError: the measure is none.
+        OptionError: ``out`` holds other results, or the measure is none.
         InputError: what is read is wrong, or the labels share no query.
     """
-    for url in (given["old"], given["new"], given["bakeoff"], given["out"], *(given["runs"] or ())):
-        try:
-            check_url(url or ".")
-        except ValueError as error:
-            raise OptionError(str(error)) from None
-    if given["resamples"] < 100:
-        raise OptionError("--resamples is at least 100")
-    for flag in _CUTS.values():
-        if given[flag] is not None and not isfinite(given[flag]):
-            raise OptionError(f"--{flag} is a number, neither infinite nor NaN")
-    if given["out"] and not _TAKEN.isdisjoint(listing(given["out"]) or ()):
-        raise OptionError(f"{given['out']} holds other results; name another --out")
-    measure = parse_measure(given["measure"])
-    old, new = (read_truth(given[side]) for side in ("old", "new"))
-    wanted = _runs(given)
-    notes = _overlap(old, new, given)
+    if options.out and not _TAKEN.isdisjoint(listing(options.out) or ()):
+        raise OptionError(f"{options.out} holds other results; name another --out")
+    measure = parse_measure(options.measure)
+    old, new = read_truth(options.old), read_truth(options.new)
+    wanted = _runs(options)
+    notes = _overlap(old, new, options)
     found = None
     if wanted:
-        numbers = {"resamples": given["resamples"], "seed": given["seed"]}
+        numbers = {"resamples": options.resamples, "seed": options.seed}
         found = boards(old, new, wanted, measure, **numbers)
-    labels = {"old": _grades(given["old"], old), "new": _grades(given["new"], new)}
-    given = {**given, **_cuts(labels, given)}
-    cuts = given["positive"], given["relevant"]
-    for (side, flag), cut in zip(_CUTS.items(), cuts, strict=True):
-        if (largest := _largest(labels[side])) < cut:
+    labels = {"old": _grades(options.old, old), "new": _grades(options.new, new)}
+    cuts = _cuts(labels, options)
+    for side, flag in _CUTS.items():
+        if (largest := _largest(labels[side])) < (cut := cuts[flag]):
             notes.append(f"no {side} label reaches --{flag} {cut:g}: the largest is {largest:g}")
-    against = _with_texts(contradictions(labels["old"], labels["new"], *cuts), given)
+    against = _with_texts(contradictions(labels["old"], labels["new"], *cuts.values()), options)
     queries = len(set(old["query_id"].to_pylist()) & set(new["query_id"].to_pylist()))
-    compared = Compared(found, tuple(against), tuple(notes), str(measure), queries, *cuts)
-    if given["out"]:
-        _write(given, compared)
+    compared = Compared(found, tuple(against), tuple(notes), str(measure), queries, *cuts.values())
+    if options.out:
+        _write(options.out, options.model_copy(update=cuts), compared)
     return compared
 
 
-def _runs(given: _Given) -> dict[str, pa.Table]:
-    if given["bakeoff"]:
-        return read_runs([f"{given['bakeoff'].rstrip('/')}/runs.parquet"])
-    return read_runs(given["runs"] or ())
+def _runs(options: CompareLabelsOptions) -> dict[str, pa.Table]:
+    if options.bakeoff:
+        return read_runs([f"{options.bakeoff.rstrip('/')}/runs.parquet"])
+    return read_runs(options.runs)
 
 
 def _grades(url: str, labels: pa.Table) -> pa.Table:
@@ -136,13 +95,14 @@ def _grades(url: str, labels: pa.Table) -> pa.Table:
     return read_graded(url) if has_grades(url) else labels
 
 
-def _cuts(labels: Mapping[str, pa.Table], given: _Given) -> dict[str, float]:
+def _cuts(labels: Mapping[str, pa.Table], options: CompareLabelsOptions) -> dict[str, float]:
     """From which label on a document is relevant, as given or as the labels suggest."""
     cuts = {}
     for side, flag in _CUTS.items():
-        binary = _largest(labels[side]) <= 1 and not has_grades(given[side])
+        binary = _largest(labels[side]) <= 1 and not has_grades(getattr(options, side))
         own = 1.0 if binary else 2.0
-        cuts[flag] = own if given[flag] is None else given[flag]
+        given = getattr(options, flag)
+        cuts[flag] = own if given is None else given
     return cuts
 
 
@@ -150,7 +110,7 @@ def _largest(labels: pa.Table) -> float:
     return float(pc.max(labels["relevance"]).as_py())
 
 
-def _overlap(old: pa.Table, new: pa.Table, given: _Given) -> list[str]:
+def _overlap(old: pa.Table, new: pa.Table, options: CompareLabelsOptions) -> list[str]:
     """What only one side knows, in words.
 
     Raises:
@@ -159,7 +119,8 @@ def _overlap(old: pa.Table, new: pa.Table, given: _Given) -> list[str]:
     sides = {"old": set(old["query_id"].to_pylist()), "new": set(new["query_id"].to_pylist())}
     both = sides["old"] & sides["new"]
     if not both:
-        few = "; ".join(f"{given[n]} has {_few(sorted(side))}" for n, side in sides.items())
+        has = zip((options.old, options.new), sides.values(), strict=True)
+        few = "; ".join(f"{place} has {_few(queries)}" for place, queries in has)
         raise InputError(f"no query has both labels: {few}")
     notes = [
         f"{counted(len(side - both), 'query has', 'queries have')} {which} labels only, left out: "
@@ -188,9 +149,9 @@ def _few(ids: Iterable[str]) -> str:
     return ", ".join(first[:3]) + (" …" if len(first) > 3 else "")
 
 
-def _with_texts(found: list[Contradiction], given: _Given) -> list[Contradiction]:
+def _with_texts(found: list[Contradiction], options: CompareLabelsOptions) -> list[Contradiction]:
     """The same with the beginning of each document, where the labels lie beside texts."""
-    side = next((given[n] for n in ("new", "old") if kind_of(given[n])[1].pools), None)
+    side = next((url for url in (options.new, options.old) if kind_of(url)[1].pools), None)
     if side is None or not found:
         return found
     wanted = {(each.query_id, each.doc_id) for each in found}
@@ -209,7 +170,7 @@ def beginning(text: str) -> str:
     return plain if len(plain) <= _TEXT else f"{plain[: _TEXT - 1]}…"
 
 
-def _write(given: _Given, compared: Compared) -> None:
+def _write(out: str, options: CompareLabelsOptions, compared: Compared) -> None:
     found = compared.boards
     rows: dict[str, Sequence[Any]] = {
         "leaderboards": found.standings if found else (),
@@ -217,7 +178,7 @@ def _write(given: _Given, compared: Compared) -> None:
         "contradictions": compared.contradictions,
     }
     schemas = {name: schema_of(record) for name, record in TABLES.items()}
-    with Results(given["out"], schemas) as results:
+    with Results(out, schemas) as results:
         for name, record in TABLES.items():
             results.add(name, table_of(rows[name], record))
     kinds = [each.kind for each in compared.contradictions]
@@ -232,10 +193,10 @@ def _write(given: _Given, compared: Compared) -> None:
         "kind": "compare",
         "complete": compared.complete,
         "version": version("zelo-ray"),
-        "options": {name: each for name, each in given.items() if name != "command"},
+        "options": options.model_dump(mode="json"),
         "counts": counts,
         "taus": [asdict(each) for each in found.taus] if found else [],
         "missing": dict(found.missing) if found else {},
         "notes": list(compared.notes),
     }
-    write_json(given["out"], "compare.json", value)
+    write_json(out, "compare.json", value)

@@ -165,8 +165,8 @@ def _costs(
         ("calls", [float(bill.calls) for bill in bills]),
     ):
         table = np.stack([np.array(spent), correct], axis=1)
-        found[name] = estimate(table, every, _first, chance)
-        found[f"{name}_per_correct"] = estimate(table, every, quotient, chance)
+        found[name] = estimate(table, every, _first, **chance)
+        found[f"{name}_per_correct"] = estimate(table, every, quotient, **chance)
     return found
 
 

@@ -1,8 +1,7 @@
 """A figure that is a function of sums over queries, with its interval over samples of queries."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,17 +22,19 @@ class Estimate:
     queries: int
 
 
-def share(part: Numbers, whole: Numbers, chance: Mapping[str, Any]) -> Estimate:
+def share(part: Numbers, whole: Numbers, *, resamples: int, seed: int) -> Estimate:
     """The sum of parts over the sum of wholes; both [queries]."""
     table = np.stack([part, whole], axis=1).astype(np.float64)
-    return estimate(table, whole > 0, quotient, chance)
+    return estimate(table, whole > 0, quotient, resamples=resamples, seed=seed)
 
 
 def estimate(
     tables: Floats,
     known: NDArray[np.bool_],
     of: Callable[[Floats], Floats],
-    chance: Mapping[str, Any],
+    *,
+    resamples: int,
+    seed: int,
 ) -> Estimate:
     """A function of sums over queries.
 
@@ -41,13 +42,14 @@ def estimate(
         tables: what adds up, [queries, ...].
         known: which queries have anything, [queries].
         of: from [samples, ...] to [samples].
-        chance: resamples and seed.
+        resamples: how many samples of queries are drawn.
+        seed: determines which.
     """
     own = tables[known]
     queries = len(own)
     if not queries:
         return Estimate(np.nan, np.nan, np.nan, 0)
-    weights = draws(queries, chance["resamples"], chance["seed"])
+    weights = draws(queries, resamples, seed)
     value = float(of(own.sum(axis=0, keepdims=True))[0])
     low, high = interval(of(np.tensordot(weights, own, axes=1)), queries)
     return Estimate(value, low, high, queries)

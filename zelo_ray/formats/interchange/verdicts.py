@@ -1,6 +1,5 @@
 """What judges and people said, from any mixture of places: grades, votes and qrels."""
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
@@ -15,6 +14,7 @@ from zelo_ray.formats.interchange.scales import GRADES, on_scale, preferences
 from zelo_ray.formats.interchange.winner_rows import VOTES
 from zelo_ray.formats.record import refuse_unfinished
 from zelo_ray.formats.wording import counted, printable
+from zelo_ray.options.places import split_name
 
 __all__ = [
     "GRADES",
@@ -25,7 +25,6 @@ __all__ = [
     "VOTES",
     "WITH_HUMAN",
     "Verdicts",
-    "place_of",
     "read_people",
     "read_verdicts",
 ]
@@ -44,7 +43,6 @@ _NO_DATA = (
 """How files end that lie beside judgments, and are none."""
 NO_TURN = "--turn chooses among FastChat's rows, and there are none here"
 _ROWS = "a table that names its judges"
-_NAMED = re.compile(r"([^/=]+)=(.+)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,17 +191,10 @@ def _own(owners: dict[str, str], url: str, part: Part) -> None:
             )
 
 
-def place_of(source: str) -> str:
-    """The path or URL of a source, without the name that it gives its judge."""
-    named = _NAMED.fullmatch(source)
-    return named[2] if named else source
-
-
 def _files(sources: Iterable[str], notes: list[str]) -> Iterator[tuple[str, str]]:
     """The name that a user gave, or "", and the place, of each source; directories are opened."""
     for source in sources:
-        named = _NAMED.fullmatch(source)
-        name, url = (named[1], named[2]) if named else ("", source)
+        name, url = split_name(source)
         names = listing(url)
         refuse_unfinished(url)
         if names is None:

@@ -1,0 +1,91 @@
+"""What the words of a command line mean."""
+
+import os
+from collections.abc import Collection, Mapping, Sequence
+
+from dotenv import find_dotenv, load_dotenv
+
+from zelo_ray.errors import OptionError
+from zelo_ray.options import COMMANDS, CommandOptions, load_options, meant
+from zelo_ray.options.convert import TAKES
+from zelo_ray.options.flags import parse_flags
+from zelo_ray.options.places import read_text
+from zelo_ray.own import is_own
+
+_ALIASES = {"protocols": "compare-protocols"}
+_LOAD = {"annotate": "load_annotate", "compare-protocols": "load_compare"}
+"""The commands whose options are those of protocols, too, and what loads them."""
+
+
+def parse(words: Sequence[str]) -> tuple[str, CommandOptions]:
+    """The command that the words name, and its options.
+
+    Raises:
+        OptionError: a command or an option is unknown, or its value makes no sense.
+    """
+    _read_dotenv()
+    name = _chosen(words, "zelo-ray", [*COMMANDS, *_ALIASES])
+    name, words = _ALIASES.get(name, name), words[1:]
+    kind, prog, given = COMMANDS[name], f"zelo-ray {name}", dict[str, str]()
+    if name == "convert" and words[:1] not in (["--help"], ["-h"]):
+        given = {"what": _chosen(words, prog, [*TAKES])}
+        prog, words = f"{prog} {words[0]}", words[1:]
+    only = {*kind.takes(given)} - {*given} if given else kind.model_fields
+    if name in _LOAD:
+        from zelo_ray.protocols import united
+
+        kind = united(kind, _own_protocols(words))
+        only = kind.model_fields
+    flags = given | parse_flags(kind, prog, words, _known(name), only)
+    config = flags.pop("config", None)
+    try:
+        text = read_text(config) if config else ""
+    except ValueError as error:
+        raise OptionError(str(error)) from None
+    if name in _LOAD:
+        from zelo_ray import protocols
+
+        load = getattr(protocols, _LOAD[name])
+        return name, load(flags, os.environ, text)
+    return name, load_options(kind, flags, os.environ, text)
+
+
+def _own_protocols(words: Sequence[str]) -> list[str]:
+    """Protocols of the user's among the words, whose options are flags as well."""
+    found, within = list[str](), False
+    for word in words:
+        flag, _, value = word.partition("=")
+        if word.startswith("--"):
+            within = flag in ("--protocol", "--protocols")
+            found += [value] if within and value else []
+        elif within:
+            found.append(word)
+    return [name for name in found if is_own(name)]
+
+
+def _chosen(words: Sequence[str], prog: str, known: Sequence[str]) -> str:
+    word = words[0] if words else ""
+    if word in known:
+        return word
+    what = f"no such command {word!r}{meant(word, known)}" if word else "give a command"
+    raise OptionError(f"{what}; {prog} {{{','.join(known)}}} ..., or --help")
+
+
+def _known(command: str) -> Mapping[str, Collection[str]]:
+    """By option, the values that its help names."""
+    if command in ("annotate", "compare-protocols"):
+        from zelo_ray.protocols import PROTOCOLS
+
+        return {"protocol": PROTOCOLS, "protocols": PROTOCOLS}
+    if command == "agree":
+        from zelo_ray.evaluation.agreement import COEFFICIENTS
+
+        return {"coefficients": COEFFICIENTS}
+    return {}
+
+
+def _read_dotenv() -> None:
+    try:
+        load_dotenv(find_dotenv(usecwd=True))
+    except (OSError, ValueError) as error:
+        raise OptionError(f".env: cannot be read ({error})") from None

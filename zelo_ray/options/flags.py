@@ -1,0 +1,123 @@
+"""Options as flags of a command line."""
+
+import argparse
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Literal, NoReturn, get_args, get_origin
+
+from pydantic.fields import FieldInfo
+
+from zelo_ray.errors import OptionError
+from zelo_ray.options.command import OTHERS, CommandOptions, Group, holds, meant
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose complaints are one line."""
+
+    def error(self, message: str) -> NoReturn:
+        told = message.removeprefix("argument ")
+        raise OptionError(f"{self.prog.partition(' ')[2]}: {told}; {self.prog} --help")
+
+
+def parse_flags(
+    kind: type[CommandOptions],
+    prog: str,
+    words: Sequence[str],
+    known: Mapping[str, Collection[str]],
+    only: Collection[str],
+) -> dict[str, Any]:
+    """What the words of a command line say: values by option, and ``config``.
+
+    Args:
+        kind: the options of the command.
+        prog: how the command is called.
+        words: what follows it.
+        known: by option, the values that its help names.
+        only: the options that have flags.
+
+    Raises:
+        OptionError: an option is unknown or has no value.
+    """
+    does = f"{kind.does[0].upper()}{kind.does[1:]}."
+    usage = f"zelo-ray {kind.usage} ..."
+    parser = _Parser(prog=prog, usage=usage, description=does, allow_abbrev=False)
+    parser.add_argument("--config", metavar="FILE", help="YAML file of options; flags override it")
+    add_options(parser, kind, known=known, only=only)
+    found, extra = parser.parse_known_args(words)
+    if extra:
+        raise OptionError(
+            f"{prog.partition(' ')[2]}: {_strange(extra, kind)}; zelo-ray {kind.usage}, or --help"
+        )
+    missing: tuple[Any, Any] = (None, [])  # what argparse gives for a positional that is not there
+    return {
+        name: value
+        for name, value in vars(found).items()
+        if value not in missing or name not in (*kind.positional, "config")
+    }
+
+
+def add_options(
+    parser: argparse.ArgumentParser,
+    kind: type[CommandOptions],
+    title: str = OTHERS.title,
+    *,
+    known: Mapping[str, Collection[str]],
+    only: Collection[str] = (),
+) -> None:
+    """Add a flag for each option that a flag can hold, in groups; pydantic does the rest.
+
+    Args:
+        parser: of a command.
+        kind: its options, or a protocol's own.
+        title: of the group of options that name none.
+        known: by option, the values that its help names.
+        only: the options to add; all if empty.
+    """
+    groups: dict[str, Any] = {OTHERS.title: parser}
+    own = [name for name in kind.model_fields if name in kind.__annotations__]  # those come first
+    for name in dict.fromkeys([*kind.positional, *own, *kind.model_fields]):
+        field = kind.model_fields[name]
+        if (only and name not in only) or holds(field.annotation, dict):
+            continue
+        group = next((each.title for each in field.metadata if isinstance(each, Group)), title)
+        if group not in groups:
+            groups[group] = parser.add_argument_group(group)
+        positional = name in kind.positional
+        flag = name if positional else f"--{name.replace('_', '-')}"
+        shape = _shape(name, field, positional=positional)
+        text = (field.description or "") + _more(name, field, known)
+        groups[group].add_argument(flag, default=argparse.SUPPRESS, help=text, **shape)
+
+
+def _strange(words: Sequence[str], kind: type[CommandOptions]) -> str:
+    """Which of the words means nothing, and what it may have been meant to be."""
+    flag = next((word.partition("=")[0] for word in words if word.startswith("-")), "")
+    flags = [f"--{name.replace('_', '-')}" for name in kind.model_fields]
+    return f"no such option {flag}{meant(flag, flags)}" if flag else f"unexpected {words[0]!r}"
+
+
+def _shape(name: str, field: FieldInfo, *, positional: bool) -> dict[str, Any]:
+    """How many values an option takes, and what stands for one of them."""
+    plain = {field.annotation, *get_args(field.annotation)}
+    if field.annotation is bool:
+        return {"action": "store_true"}
+    many = holds(field.annotation, tuple)
+    if get_origin(field.annotation) is Literal:
+        metavar = f"{{{','.join(get_args(field.annotation))}}}"
+    elif not many and plain & {int, float}:
+        metavar = "N" if int in plain else "X"
+    else:
+        metavar = name.rpartition("_")[2].upper()
+        metavar = metavar.removesuffix("S") if many else metavar
+    if positional:
+        return {"metavar": metavar, "nargs": "*" if many else "?"}
+    some = {
+        "nargs": "*" if field.default is None else "+"
+    }  # to say none differs from saying nothing
+    return {"metavar": metavar, **some} if many else {"metavar": metavar}
+
+
+def _more(name: str, field: FieldInfo, known: Mapping[str, Collection[str]]) -> str:
+    """What an option may be, and what it is if it is not given."""
+    values = f": {', '.join(known[name])}" if name in known else ""
+    silent = field.is_required() or field.default in (None, (), "", False)
+    return values + ("" if silent else f" (default {field.default})")
