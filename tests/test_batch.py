@@ -10,7 +10,7 @@ from tests import builders
 from tests.builders import THREE, ask, pool_of, send_away
 from tests.crash import URLS
 from tests.fakes import Fakes, Fault
-from zelo_ray.engine.batch import Batcher, submit
+from zelo_ray.engine.batch import Batcher
 from zelo_ray.engine.batch.parts import Part, Parts
 from zelo_ray.engine.clock import Clock
 from zelo_ray.engine.ledger import Ledger
@@ -59,7 +59,6 @@ def test_a_provider_that_cannot_be_reached_holds_no_batch_to_look_for(
     environ, tmp_path, monkeypatch, provider
 ):
     """To look for one would go on for ever."""
-    monkeypatch.setattr(submit, "_CREATIONS", 1)
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         monkeypatch.setenv(URLS[provider], f"http://127.0.0.1:{bound.getsockname()[1]}")

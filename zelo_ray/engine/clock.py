@@ -29,6 +29,10 @@ class Clock:
         """How long that takes, in seconds of the machine."""
         return max(0.0, seconds) / self.speed
 
+    def pause(self, seconds: float) -> None:
+        """Wait, and let this thread do nothing else."""
+        time.sleep(self.real(seconds))
+
     async def sleep(self, seconds: float) -> None:
         """Wait."""
         await asyncio.sleep(self.real(seconds))
