@@ -19,7 +19,7 @@ from zelo_ray.formats.pools import Limits, read_lines
 from zelo_ray.protocols import find
 from zelo_ray.protocols.zelo import ZeloOptions
 from zelo_ray.providers import build_panel
-from zelo_ray.providers.openai.chat import body
+from zelo_ray.providers.openai.connection import body
 from zelo_ray.records import Request
 
 MODEL = "gpt-6-luna"

@@ -18,8 +18,9 @@ import sys
 from dataclasses import dataclass
 
 from tests.builders import Limits, options_of, parse_line
-from zelo_ray.engine.batch import Batcher, harvest, submit
+from zelo_ray.engine.batch import Batcher, harvest
 from zelo_ray.engine.batch.parts import Parts
+from zelo_ray.engine.clock import Clock
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.providers import build_panel
 
@@ -100,14 +101,15 @@ def _child(folder, environ, judge, point, said):
 
 
 async def _go(pools, out, judge):
-    submit.GRACE, harvest.AT_ONCE = 0.5, 20
-    options = options_of(out=out, judges=(judge,), mode="batch", batch_poll=0.05)
+    harvest.AT_ONCE = 20
+    options = options_of(out=out, judges=(judge,), mode="batch", batch_poll=6.0)
     panel = build_panel((judge,), {}, os.environ)
     lines = pools.read_bytes().splitlines()
     held = [parse_line("in", n, line, Limits()).pool for n, line in enumerate(lines, 1)]
     run_id = f"run-{os.getpid()}"
     ledger = Ledger(out, run_id, ("failed",))
-    batcher = Batcher(*(options, panel, panel), ledger=ledger, environ=os.environ, run_id=run_id)
+    given = {"ledger": ledger, "environ": os.environ, "run_id": run_id}
+    batcher = Batcher(options, panel, panel, clock=Clock(speed=120.0), **given)
     await batcher.run(lambda: iter(held))
     ledger.close()
     return batcher.stopped

@@ -10,8 +10,9 @@ from tests import builders
 from tests.builders import THREE, ask, pool_of, send_away
 from tests.crash import URLS
 from tests.fakes import Fakes, Fault
-from zelo_ray.engine.batch import Batcher, submit
+from zelo_ray.engine.batch import Batcher
 from zelo_ray.engine.batch.parts import Part, Parts
+from zelo_ray.engine.clock import Clock
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.protocols import advance, zelo, zelo_graded
 from zelo_ray.providers import build_panel
@@ -19,11 +20,6 @@ from zelo_ray.records import Grade
 
 POOLS = [pool_of(range(6), query_id=f"q{i}", query=f"question {i}?") for i in range(4)]
 REQUESTS = 4 * 15  # of one judge
-
-
-@pytest.fixture(autouse=True)
-def _hurry(monkeypatch):
-    monkeypatch.setattr(submit, "GRACE", 0.3)
 
 
 def key_for(environ, *names):
@@ -63,7 +59,6 @@ def test_a_provider_that_cannot_be_reached_holds_no_batch_to_look_for(
     environ, tmp_path, monkeypatch, provider
 ):
     """To look for one would go on for ever."""
-    monkeypatch.setattr(submit, "_CREATIONS", 1)
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         monkeypatch.setenv(URLS[provider], f"http://127.0.0.1:{bound.getsockname()[1]}")
@@ -128,7 +123,6 @@ def test_an_unknown_queue_limit_is_learned(environ, tmp_path, monkeypatch):
 
 
 def test_a_queue_that_is_full_is_waited_for(environ, tmp_path, monkeypatch):
-    monkeypatch.setattr(submit, "_FULL_WAIT", 0.2)
     with Fakes(["gemini"], faults=[Fault("429", total=3, endpoint="create")]) as fakes:
         monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", fakes.urls["gemini"])
         away = send_away(POOLS, tmp_path, key_for(environ, "gemini"))["gemini"]
@@ -284,9 +278,9 @@ def test_a_creation_of_which_nothing_is_known_when_the_run_stops_stays_open(
             await asyncio.gather(super().run(pools), stop())
 
     with monkeypatch.context() as patch:
-        patch.setattr(submit, "GRACE", 30.0)
         patch.setattr(builders, "Batcher", Impatient)
-        assert send_away(POOLS, tmp_path, mine)["openai"].stopped == "enough"
+        ended = send_away(POOLS, tmp_path, mine, clock=Clock())
+        assert ended["openai"].stopped == "enough"
     assert [part.state for part in Parts(str(tmp_path))] == ["intended"]
     away = send_away(POOLS, tmp_path, mine, run_id="again")["openai"]
     assert len(votes(away.job, tmp_path)[0]) == REQUESTS

@@ -333,7 +333,7 @@ CREATIONS = [
 def test_a_batch_that_cannot_be_created(
     fakes, provider, fault, endpoint, expected, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(f"zelo_ray.providers.{provider}_batches.TRANSFER", 1.0)
+    monkeypatch.setattr(f"zelo_ray.providers.{provider}.batches.TRANSFER", 1.0)
     message = "" if fault in ("gateway", "timeout") else f"{KEY} {SECRET}"
     fakes.faults = [Fault(fault, endpoint=endpoint, message=message)]
     if fault == "429":
@@ -398,7 +398,7 @@ def test_no_key(provider):
 
 @pytest.mark.parametrize("provider", NAMES)
 def test_finding_goes_from_page_to_page(fakes, provider, tmp_path, monkeypatch):
-    monkeypatch.setattr(f"zelo_ray.providers.{provider}_batches._PAGE", 2)
+    monkeypatch.setattr(f"zelo_ray.providers.{provider}.batches._PAGE", 2)
 
     async def work(client):
         names = [f"mark-{number}" for number in range(7)]

@@ -1,4 +1,4 @@
-"""Options: one definition, three sources, one line for what is wrong."""
+"""AnnotateOptions: one definition, three sources, one line for what is wrong."""
 
 import pytest
 import yaml

@@ -17,8 +17,7 @@ import pytest
 from tests import builders, crash
 from tests.builders import THREE, ask, options_of, send_away
 from tests.fakes import Fakes, knowing, mtbench
-from zelo_ray.engine import online
-from zelo_ray.engine.batch import Batcher, submit
+from zelo_ray.engine.batch import Batcher
 from zelo_ray.engine.ledger import Ledger, read_rows
 from zelo_ray.engine.online import Asker
 from zelo_ray.engine.write_results import settle, write_results
@@ -54,12 +53,6 @@ def fakes(monkeypatch):
         for name, variable in crash.URLS.items():
             monkeypatch.setenv(variable, fakes.urls[name])
         yield fakes
-
-
-@pytest.fixture(autouse=True)
-def _hurry(monkeypatch):
-    monkeypatch.setattr(online, "_FIRST_BACKOFF", 0.01)
-    monkeypatch.setattr(submit, "GRACE", 0.3)
 
 
 @pytest.fixture(scope="module")

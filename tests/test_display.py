@@ -396,9 +396,9 @@ def test_a_reason_steers_no_terminal(clock, terminal):
 
 def test_the_last_trouble_of_several_actors_is_the_latest():
     one, other = Tally(), Tally()
-    one.retry("first")
-    other.end("refused", "second")
-    other.end("ok")
+    one.retry("first", at=1.0)
+    other.end("refused", "second", at=2.0)
+    other.end("ok", at=3.0)
     summed = Tally()
     for each in (other, one):
         summed.add(each)

@@ -3,6 +3,7 @@
 import asyncio
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -81,7 +82,7 @@ def test_what_is_lost_stays(tmp_path):
 def test_less_is_said_now_and_then_while_calls_are_out(tmp_path):
     async def run():
         now = [0.0]
-        exposure = exposure_in(tmp_path, clock=lambda: now[0])
+        exposure = exposure_in(tmp_path, clock=SimpleNamespace(now=lambda: now[0]))
         for _ in range(10):
             await exposure.send(1.0)
         for _ in range(9):
@@ -98,7 +99,7 @@ def test_less_is_said_now_and_then_while_calls_are_out(tmp_path):
 def test_who_sends_while_less_is_said_has_a_line_of_its_own(tmp_path):
     async def run():
         now = [0.0]
-        exposure = exposure_in(tmp_path, clock=lambda: now[0])
+        exposure = exposure_in(tmp_path, clock=SimpleNamespace(now=lambda: now[0]))
         for _ in range(10):
             await exposure.send(1.0)
         for _ in range(9):

@@ -7,7 +7,6 @@ import time
 import pytest
 
 from tests.fakes.rerank import Rerankers, pool, rank, worth
-from zelo_ray.engine import online, patience
 from zelo_ray.engine.budget import Budget
 from zelo_ray.options import Price
 from zelo_ray.providers.pricing import price
@@ -16,11 +15,6 @@ from zelo_ray.records import Document, Judge, Pool, Usage
 POOL = pool()
 WORTHS = {"d0": 0.5, "d1": 3.0, "d2": 1.25, "d3": -2.0}
 HOSTED = ("zeroentropy", "cohere", "voyage", "jina")
-
-
-@pytest.fixture(autouse=True)
-def _hurry(monkeypatch):
-    monkeypatch.setattr(online, "_FIRST_BACKOFF", 0.01)
 
 
 @pytest.fixture
@@ -207,7 +201,6 @@ def test_a_response_without_rows_is_tried_again(server, environ, tmp_path, text)
 
 
 def test_a_server_that_is_gone_ends_the_reranker(server, environ, tmp_path, monkeypatch):
-    monkeypatch.setattr(patience, "_UNREACHED_SECONDS", 0.1)
     server.stop()
     found = rank([POOL], tmp_path, environ, "jina:m", attempts=1)
     assert re.match("jina:m: connection refused, .*; check the network", found.asker.stopped)

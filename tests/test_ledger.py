@@ -12,6 +12,7 @@ import pytest
 
 from tests.builders import judge_of, reply_to, request_of, stored
 from zelo_ray.engine import ledger as ledger_module
+from zelo_ray.engine.clock import Clock
 from zelo_ray.engine.ledger import Ledger, drop_reserves, read_rows
 from zelo_ray.engine.lock import open_lock
 from zelo_ray.errors import LedgerError
@@ -113,9 +114,8 @@ def test_an_answer_that_was_to_be_asked_again_is_on_the_books_and_answers_nothin
 
 
 def test_an_upload_that_fails_is_tried_again_and_loses_nothing(s3, monkeypatch):
-    monkeypatch.setattr(ledger_module, "_UPLOAD_DELAYS", (0,))
-    ledger = Ledger(f"{s3}/out", "run")
-    upload, failures = ledger._fs.pipe_file, [OSError("one"), OSError("two"), OSError("three")]
+    ledger = Ledger(f"{s3}/out", "run", clock=Clock(speed=1000.0))
+    upload, failures = ledger._fs.pipe_file, [OSError(f"no. {n}") for n in range(7, 0, -1)]
 
     def flaky(*args, **kwargs):
         if failures:
@@ -123,7 +123,7 @@ def test_an_upload_that_fails_is_tried_again_and_loses_nothing(s3, monkeypatch):
         return upload(*args, **kwargs)
 
     monkeypatch.setattr(ledger._fs, "pipe_file", flaky)
-    with pytest.raises(LedgerError, match="two"):
+    with pytest.raises(LedgerError, match=r"no\. 6"):
         ledger.append([reply_to(1)])
     ledger.append([reply_to(2)])
     assert sorted(row.key for row in read_rows(f"{s3}/out")) == keys(1, 2)

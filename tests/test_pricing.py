@@ -10,9 +10,9 @@ from genai_prices.data import providers as listed
 from tests.builders import THREE
 from zelo_ray.options import Price
 from zelo_ray.providers import module
-from zelo_ray.providers.anthropic import messages as anthropic
-from zelo_ray.providers.gemini import generate as gemini
-from zelo_ray.providers.openai import chat as openai
+from zelo_ray.providers.anthropic import connection as anthropic
+from zelo_ray.providers.gemini import connection as gemini
+from zelo_ray.providers.openai import connection as openai
 from zelo_ray.providers.pricing import price, table_version, unpriced
 from zelo_ray.records import Judge, Usage
 

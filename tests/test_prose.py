@@ -9,8 +9,6 @@ from tests.builders import THREE, ask, missing, options_of, pool_of, send_away
 from tests.fakes import Fault
 from tests.fakes.asking import post
 from tests.fakes.knowing import judge
-from zelo_ray.engine import online
-from zelo_ray.engine.batch import submit
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.protocols import (
     advance,
@@ -28,12 +26,6 @@ POOLS = [pool_of((0, 2), query_id=f"q{i}", query=f"question {i}?") for i in rang
 WAYS = {"online": ask, "batch": send_away}
 SCHEMAS = ("response_format", "format", "responseJsonSchema", "responseSchema", "responseMimeType")
 """Fields of a body, at any depth, that ask for JSON."""
-
-
-@pytest.fixture(autouse=True)
-def _hurry(monkeypatch):
-    monkeypatch.setattr(online, "_FIRST_BACKOFF", 0.01)
-    monkeypatch.setattr(submit, "GRACE", 0.3)
 
 
 def run(way, out, environ, provider, **fields):

@@ -9,7 +9,6 @@ from pydantic import ValidationError
 from tests.builders import Shelf, judge_of, options_of
 from tests.fakes.rerank import pool, rank, worth
 from zelo_ray import protocols
-from zelo_ray.engine import online
 from zelo_ray.errors import UnknownProtocol
 from zelo_ray.protocols import advance, listwise, load, pointwise, rerank
 from zelo_ray.records import Document, Pool
@@ -234,11 +233,6 @@ def test_documents_stand_between_markers_that_they_cannot_forge(protocol):
 # Language models, asked
 
 
-@pytest.fixture
-def _hurry(monkeypatch):
-    monkeypatch.setattr(online, "_FIRST_BACKOFF", 0.01)
-
-
 def knows(system, user, schema, model):
     """The right answer to both kinds of question, from what the documents say."""
     parts = user.split("[document ")[1:]
@@ -248,7 +242,6 @@ def knows(system, user, schema, model):
     return {"reasoning": "it says so", "relevance": round(worths[0])}
 
 
-@pytest.mark.usefixtures("_hurry")
 @pytest.mark.parametrize("name", ["listwise", "pointwise"])
 @pytest.mark.parametrize(
     "judge", ["openai:gpt-6-luna", "anthropic:claude-haiku-5-5", "gemini:gemini-3.1-flash-lite"]
@@ -265,7 +258,6 @@ def test_a_language_model_orders_a_pool(fakes, environ, tmp_path, name, judge):
     assert sum(row.dollars for row in found.books) > 0
 
 
-@pytest.mark.usefixtures("_hurry")
 def test_an_order_that_is_none_is_asked_for_once_more(fakes, environ, tmp_path):
     fakes.judge = lambda *_: {"order": [1, 1, 2, 3]}
     found = rank([SMALL], tmp_path, environ, "listwise:openai:gpt-6-luna")

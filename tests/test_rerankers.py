@@ -308,7 +308,7 @@ def test_the_modules_hold_what_providers_do(name):
     assert found.BATCH is None
 
 
-# Options
+# AnnotateOptions
 
 
 def test_options_are_by_the_name_of_the_arm():

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import math
-import threading
 from collections import Counter
 from dataclasses import replace
 
@@ -12,7 +11,6 @@ import pytest
 from pydantic import BaseModel
 
 from tests.builders import ask, missing, options_of, pool_of, request_of, stored
-from zelo_ray.engine import online
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.errors import PanelError
 from zelo_ray.fitting.bradley_terry import bradley_terry
@@ -20,6 +18,7 @@ from zelo_ray.protocols import advance, baseline_strong, baseline_weak, best_of,
 from zelo_ray.protocols import find as module_of
 from zelo_ray.protocols import grading as sheets
 from zelo_ray.providers import Fatal, Refused, Retry, Settings, build_panel, module
+from zelo_ray.providers.simulated import Simulated
 from zelo_ray.records import Document, Pool, Usage, read_verdict
 
 SIMULATED = module("simulated")
@@ -48,11 +47,11 @@ def turned(request):
     return replace(request, user=user, documents=documents)
 
 
-def answers_to(requests):
+def answers_to(requests, provider=None):
     async def run():
-        provider = SIMULATED.connect(Settings())
-        found = [await provider.send(request) for request in requests]
-        await provider.aclose()
+        asked = provider or SIMULATED.connect(Settings())
+        found = [await asked.send(request) for request in requests]
+        await asked.aclose()
         return found
 
     return asyncio.run(run())
@@ -339,8 +338,7 @@ def test_pairs_and_grades_are_answered_as_they_always_were():
 # The same question has the same answer
 
 
-def test_the_same_seed_gives_the_same_bytes(tmp_path, monkeypatch):
-    monkeypatch.setattr(online, "_FIRST_BACKOFF", 0.001)
+def test_the_same_seed_gives_the_same_bytes(tmp_path):
     pools = [pool_with(range(5), f"q{i}") for i in range(3)]
     names = ("simulated:a", "simulated:b")
     traits = {"refusals": 0.1, "invalid": 0.2, "truncated": 0.1, "failures": 0.2}
@@ -443,18 +441,16 @@ def test_failures_come_by_the_call_and_change_no_chance():
     assert not provider._calls  # what has been answered is not remembered
 
 
-def test_latency_is_waited_with_its_mean(monkeypatch):
-    waited, real = [], asyncio.sleep
+def test_latency_is_waited_with_its_mean():
+    waited = []
 
-    async def sleep(seconds, *more):
-        if threading.current_thread() is not threading.main_thread():  # a server's, of another test
-            return await real(seconds, *more)
-        return waited.append(seconds)
+    async def sleep(seconds):
+        waited.append(seconds)
 
-    monkeypatch.setattr(asyncio, "sleep", sleep)
-    answers_to(pair_of(1, 2, i) for i in range(10))
+    provider = Simulated(sleep)
+    answers_to([pair_of(1, 2, i) for i in range(10)], provider)
     assert waited == []
-    answers_to(pair_of(1, 2, i, judge_of(latency=2.0)) for i in range(3000))
+    answers_to([pair_of(1, 2, i, judge_of(latency=2.0)) for i in range(3000)], provider)
     assert min(waited) > 0
     sd = 2 * math.sqrt(math.expm1(0.25))
     assert np.mean(waited) == pytest.approx(2.0, abs=4.5 * sd / math.sqrt(3000))
@@ -566,8 +562,7 @@ def test_the_better_answer_wins_by_every_protocol(tmp_path, fields):
     assert scores[2]["d0"] == scores[2]["d1"]
 
 
-def test_failures_and_unreadable_answers_go_the_way_of_all_judges(tmp_path, monkeypatch):
-    monkeypatch.setattr(online, "_FIRST_BACKOFF", 0.001)
+def test_failures_and_unreadable_answers_go_the_way_of_all_judges(tmp_path):
     pools = [pool_with(range(6), f"q{i}") for i in range(10)]
     options = {"simulated:a": {"failures": 0.3, "invalid": 0.3}}
     asker = ask(pools, tmp_path, {}, judges="simulated:a", judge_options=options)

@@ -35,7 +35,7 @@ from zelo_ray.evaluation.agreement.pairs import (
     TIE,
     WITH_TIES,
 )
-from zelo_ray.options import CompareProtocolsOptions as Options
+from zelo_ray.options import CompareProtocolsOptions as AnnotateOptions
 from zelo_ray.options import load_options
 from zelo_ray.present.terminal.protocols import terminal
 from zelo_ray.protocols import PROTOCOLS
@@ -54,7 +54,7 @@ def test_help_offers_what_can_be_said(capsys, monkeypatch):
 
 
 def options(**fields):
-    return Options(**{"inputs": ("in.jsonl",), "out": "out", "human": "h.jsonl", **fields})
+    return AnnotateOptions(**{"inputs": ("in.jsonl",), "out": "out", "human": "h.jsonl", **fields})
 
 
 def votes(folder, *rows, name="votes.jsonl"):
@@ -301,7 +301,7 @@ def test_a_run_that_was_cut_off_finds_what_it_paid_in_the_ledger(tmp_path):
     assert spent_on(options_of(out=str(tmp_path)), PANEL, ledger, [pool], []) is None
 
 
-# Options
+# AnnotateOptions
 
 
 def test_each_protocol_runs_with_the_options_that_it_uses():
@@ -348,7 +348,9 @@ def test_protocols_are_named_once_and_exist(names):
 def test_options_that_make_no_sense_are_refused(fields, says):
     given = {"inputs": ["in.jsonl"], "out": "out", "human": "h.jsonl", **fields}
     with pytest.raises(OptionError, match=says):
-        load_options(Options, {name: one for name, one in given.items() if one is not None}, {})
+        load_options(
+            AnnotateOptions, {name: one for name, one in given.items() if one is not None}, {}
+        )
 
 
 # What comes of it

@@ -25,7 +25,6 @@ from tests.builders import (
     verdict,
 )
 from tests.fakes import Fault
-from zelo_ray.engine import online
 from zelo_ray.engine.ledger import Ledger, read_rows
 from zelo_ray.fitting.bradley_terry import bradley_terry, score_votes
 from zelo_ray.fitting.pairs import sample_pairs
@@ -34,11 +33,6 @@ from zelo_ray.protocols import advance, zelo
 from zelo_ray.records import Document, Failure, Pool, Vote
 
 JUDGE = (judge_of("openai:one"),)
-
-
-@pytest.fixture(autouse=True)
-def _hurry(monkeypatch):
-    monkeypatch.setattr(online, "_FIRST_BACKOFF", 0.01)
 
 
 def judged(pool, text, options=None):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
+from tests.builders import HURRIED
 from zelo_ray.engine.ledger import Ledger, read_rows
 from zelo_ray.engine.online import Asker
 from zelo_ray.options import BakeoffOptions
@@ -174,9 +175,8 @@ def rank(pools, out, environ, reranker, *, run_id="run", till=None, **fields):
 
     async def run():
         ledger = Ledger(asked.out, run_id, ("failed",))
-        asker = Asker(
-            *(asked, panel, panel), ledger=ledger, environ=environ, run_id=run_id, till=till
-        )
+        given = {"ledger": ledger, "environ": environ, "run_id": run_id, "till": till}
+        asker = Asker(asked, panel, panel, clock=HURRIED, **given)
         try:
             await asyncio.gather(*(asker.fill(each) for each in pools))
         finally:

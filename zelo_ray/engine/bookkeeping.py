@@ -2,7 +2,6 @@
 
 import asyncio
 import dataclasses
-import time
 import traceback
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -12,6 +11,7 @@ from datetime import UTC, datetime
 
 from pydantic import BaseModel
 
+from zelo_ray.engine.clock import CLOCK, Clock
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.options import AnnotateOptions, Price
 from zelo_ray.protocols import Step
@@ -66,17 +66,17 @@ class Tally:
     lost: str = ""
     """why it is asked nothing more, as the desk knows; empty while it is"""
 
-    def end(self, status: str, reason: str = "") -> None:
-        """Count a request that came to its end."""
+    def end(self, status: str, reason: str = "", at: float = 0.0) -> None:
+        """Count a request that came to its end, at a time in seconds since 1970."""
         self.answered += 1
         self.statuses[status] = self.statuses.get(status, 0) + 1
         if status != "ok":
-            self.trouble = Trouble(time.time(), reason or status)
+            self.trouble = Trouble(at, reason or status)
 
-    def retry(self, reason: str) -> None:
-        """Count a request that is to be repeated."""
+    def retry(self, reason: str, at: float) -> None:
+        """Count a request that is to be repeated, likewise."""
         self.retries += 1
-        self.trouble = Trouble(time.time(), reason)
+        self.trouble = Trouble(at, reason)
 
     def pass_over(self, judge: str, planned: int, own: int, step: Step) -> None:
         """Count what needs no call of this judge's requests on a pool.
@@ -129,10 +129,13 @@ class Books:
         ledger: open for writing.
         run_id: the run that pays.
         prices: the user's own prices, by judge.
+        clock: the time.
     """
 
-    def __init__(self, ledger: Ledger, run_id: str, prices: Mapping[str, Price]) -> None:
-        self._ledger, self._run_id, self._prices = ledger, run_id, prices
+    def __init__(
+        self, ledger: Ledger, run_id: str, prices: Mapping[str, Price], clock: Clock = CLOCK
+    ) -> None:
+        self._ledger, self._run_id, self._prices, self._clock = ledger, run_id, prices, clock
         self._waiting: list[tuple[Reply, asyncio.Future[None]]] = []
         self._writing: asyncio.Task[None] | None = None
         self._writer = ThreadPoolExecutor(1)  # of its own, so that no reply waits behind a plan
@@ -158,6 +161,7 @@ class Books:
         dollars: float | None = 0.0
         if usage != Usage() or answer.status not in _UNBILLED:
             dollars = self._price(judge, usage, batch=bool(batch))
+        received = datetime.fromtimestamp(self._clock.date(), UTC)
         reply = Reply(
             key=request_key,
             judge=judge.name,
@@ -168,7 +172,7 @@ class Books:
             **dataclasses.asdict(usage),
             dollars=dollars,
             attempts=attempts,
-            received_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
+            received_at=received.isoformat(timespec="milliseconds"),
             run_id=self._run_id,
             final=final,
             batch=batch,
@@ -196,7 +200,7 @@ class Books:
     async def _write(self) -> None:
         loop = asyncio.get_running_loop()
         while self._waiting:
-            await asyncio.sleep(_LINGER)
+            await self._clock.sleep(_LINGER)
             group, self._waiting = self._waiting, []
             try:
                 replies = [reply for reply, _ in group]

@@ -9,13 +9,12 @@ says, with a quarter to spare.
 
 import asyncio
 import math
-import time
 import uuid
-from collections.abc import Callable
 
 import fsspec
 import orjson
 
+from zelo_ray.engine.clock import CLOCK, Clock
 from zelo_ray.engine.durable import keep_file
 from zelo_ray.errors import LedgerError
 
@@ -32,12 +31,10 @@ class Exposure:
         books: directory or URL of the ledger.
         out: where the results of its run go.
         run_id: the run that pays.
-        clock: seconds of a monotonic clock.
+        clock: the time.
     """
 
-    def __init__(
-        self, books: str, out: str, run_id: str, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, books: str, out: str, run_id: str, clock: Clock = CLOCK) -> None:
         self._fs, root = fsspec.url_to_fs(books)
         self._name = f"{root.rstrip('/')}/{FOLDER}/{run_id}-{uuid.uuid4().hex[:8]}.json"
         self._record = {"out": out, "run_id": run_id}
@@ -77,7 +74,7 @@ class Exposure:
         """Say less, if much less is out; nothing, if nothing is."""
         async with self._writing:
             goal = self._lost + _SPARE * self._flying
-            recent = self._clock() - self._said_at < _AWHILE
+            recent = self._clock.now() - self._said_at < _AWHILE
             if goal >= self._said or (self._calls and (recent or goal > _LESS * self._said)):
                 return
             self._said = goal  # before it is written: who sends meanwhile has a line of its own
@@ -92,7 +89,7 @@ class Exposure:
                 await asyncio.to_thread(self._fs.rm_file, self._name)
         except Exception as error:  # noqa: BLE001 - every storage has its own errors
             raise LedgerError(f"{self._name}: {type(error).__name__}: {error}") from None
-        self._said, self._said_at = dollars, self._clock()
+        self._said, self._said_at = dollars, self._clock.now()
 
 
 def exposed(books: str, out: str | None = None) -> float:

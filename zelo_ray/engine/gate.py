@@ -3,7 +3,6 @@
 import asyncio
 import math
 import re
-import time
 import zlib
 from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
@@ -14,6 +13,7 @@ import orjson
 from pydantic import BaseModel
 
 from zelo_ray.engine.budget import Till
+from zelo_ray.engine.clock import CLOCK, Clock
 from zelo_ray.engine.limiter import Account, Lease, Quota, Want
 from zelo_ray.providers import RERANKERS
 from zelo_ray.records import Judge, Request, Usage, verdict_schema
@@ -201,11 +201,12 @@ class Gate:
 
     Args:
         account: whose limits hold.
-        quota: who shares them out.
+        quota: who shares them out, by the same clock.
+        clock: the time.
     """
 
-    def __init__(self, account: Account, quota: Quota) -> None:
-        self._account, self._quota = account, quota
+    def __init__(self, account: Account, quota: Quota, clock: Clock = CLOCK) -> None:
+        self._account, self._quota, self._clock = account, quota, clock
         self._queue = deque[tuple[Mapping[str, float], asyncio.Future[bool]]]()
         self._more, self._told = dict[str, float](), dict[str, float]()
         self._soon = set[asyncio.Future[bool]]()
@@ -228,7 +229,7 @@ class Gate:
             if not await granted:
                 return False
             self._soon.discard(granted)
-            if time.monotonic() >= self._open_at:
+            if self._clock.now() >= self._open_at:
                 return not self._closed
             # a pause began since: there is a new turn after it
         return not (self._closed or self.spent_day)
@@ -246,7 +247,7 @@ class Gate:
 
     def hear(self) -> None:
         """The account answers: tell all who share it, soon and not too often."""
-        now = time.monotonic()
+        now = self._clock.now()
         if now >= self._heard_at + _TELL_SECONDS:
             self._heard_at = now
             self._telling = asyncio.create_task(self._quota.hear(self._account))
@@ -257,7 +258,7 @@ class Gate:
         Returns:
             For how many seconds the account has told nobody anything else.
         """
-        self._open_at = max(self._open_at, time.monotonic() + seconds)
+        self._open_at = max(self._open_at, self._clock.now() + seconds)
         self._limited = True
         return await self._quota.pause(self._account, seconds)
 
@@ -276,32 +277,34 @@ class Gate:
     async def _grant(self) -> None:
         """Lease for those who wait, until nobody does."""
         loop = asyncio.get_running_loop()
-        await asyncio.sleep(_LINGER)
+        await self._clock.sleep(_LINGER)
         while self._queue:
             costs = [cost for cost, _ in list(self._queue)[:_MOST]]
             more, self._more = self._more, {}
             want = Want(self._account, costs, more, self._told)
             lease = await self._quota.lease(want)
             self.lease = lease
-            self._open_at = max(self._open_at, time.monotonic() + lease.paused)
+            self._open_at = max(self._open_at, self._clock.now() + lease.paused)
             for delay in lease.delays[: len(self._queue)]:
                 _, granted = self._queue.popleft()
                 self._soon.add(granted)
-                loop.call_later(delay, _answer, granted, True)
+                loop.call_later(self._clock.real(delay), _answer, granted, True)
             if lease.binding == "rpd" and len(lease.delays) < len(costs):
                 self.spent_day = True
                 for granted in self._soon:  # the last ones of the day go before all others give up
                     _answer(granted, True)
                 self._empty()
-            await asyncio.sleep(lease.again if self._queue else _LINGER)
+            await self._clock.sleep(lease.again if self._queue else _LINGER)
         self._granting = None
 
 
 class Purse:
     """Holds what the calls of one process may cost. Without a till there is no cap."""
 
-    def __init__(self, spender: str, till: Till | None, settled: float = 0.0) -> None:
-        self._spender, self._till = spender, till
+    def __init__(
+        self, spender: str, till: Till | None, settled: float = 0.0, clock: Clock = CLOCK
+    ) -> None:
+        self._spender, self._till, self._clock = spender, till, clock
         self._queue = deque[tuple[float, asyncio.Future[bool]]]()
         self._settled, self._held, self._closed = settled, 0.0, False
         self._granting: asyncio.Task[None] | None = None
@@ -357,7 +360,7 @@ class Purse:
             _answer(taken, False)
 
     async def _grant(self, till: Till) -> None:
-        await asyncio.sleep(_LINGER)
+        await self._clock.sleep(_LINGER)
         while self._queue:
             while self._queue and self._queue[0][1].cancelled():
                 self._queue.popleft()
@@ -372,7 +375,7 @@ class Purse:
                 self.over = True
                 self._send_away()
             elif self._queue and not grant.count:
-                await asyncio.sleep(_DENIED_WAIT)
+                await self._clock.sleep(_DENIED_WAIT)
         self._granting = None
 
 

@@ -7,7 +7,6 @@ is set aside, wherever it lies: what it held is asked again.
 """
 
 import os
-import time
 import uuid
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -18,6 +17,7 @@ from typing import Any, Protocol
 import fsspec
 from fsspec.utils import merge_offset_ranges
 
+from zelo_ray.engine.clock import CLOCK, Clock
 from zelo_ray.engine.durable import sync_folder
 from zelo_ray.engine.lock import share_writing
 from zelo_ray.errors import LedgerError
@@ -79,6 +79,7 @@ class Ledger:
         retry: statuses that, in replies of *other* runs, count as missing.
         limits: by judge, the tokens that its answers may have by now: one that was cut off at fewer
             counts as missing.
+        clock: the time, by which failed uploads are tried again.
 
     An index in memory (about 300 bytes a reply) says where each reply lies; texts are read when
     they are asked for. Of several replies to one request the first that is ``ok`` stands, else the
@@ -94,6 +95,7 @@ class Ledger:
         run_id: str = "",
         retry: Collection[str] = (),
         limits: Mapping[str, int] = {},
+        clock: Clock = CLOCK,
     ) -> None:
         self._fs, root = fsspec.url_to_fs(out)
         self._folder = f"{root.rstrip('/')}/{FOLDER}"
@@ -107,7 +109,7 @@ class Ledger:
         if run_id:
             name = f"{self._folder}/{run_id}-{uuid.uuid4().hex[:8]}"
             local = "file" in self._fs.protocol
-            self._writer = _LocalSegments(name) if local else _ObjectSegments(self._fs, name)
+            self._writer = _LocalSegments(name) if local else _ObjectSegments(self._fs, name, clock)
         self.refresh()
 
     @property
@@ -415,8 +417,8 @@ _sync = getattr(os, "fdatasync", os.fsync)  # macOS has but the other
 class _ObjectSegments:
     """Segments in an object store: one object, uploaded whole at each append until it is large."""
 
-    def __init__(self, fs: fsspec.AbstractFileSystem, name: str) -> None:
-        self._fs, self._name = fs, name
+    def __init__(self, fs: fsspec.AbstractFileSystem, name: str, clock: Clock) -> None:
+        self._fs, self._name, self._clock = fs, name, clock
         self._part, self._lines = 0, b""
         self.exhausted = False
 
@@ -435,7 +437,7 @@ class _ObjectSegments:
             except Exception as error:  # noqa: BLE001 - every storage has its own errors
                 if delay is None:
                     raise LedgerError(f"{segment}: {type(error).__name__}: {error}") from None
-                time.sleep(delay)
+                self._clock.pause(delay)
             else:
                 return
 

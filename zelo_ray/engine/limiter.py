@@ -9,10 +9,11 @@ Time is passed in, in seconds of any monotonic clock.
 """
 
 import math
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
+
+from zelo_ray.engine.clock import CLOCK, Clock
 
 _PERIODS = {"rpm": 60.0, "tpm": 60.0, "itpm": 60.0, "otpm": 60.0, "rpd": 86_400.0}
 _HEADROOM = 0.99  # of a limit is used: the server's clock and network are not ours
@@ -190,12 +191,12 @@ class Quota(Protocol):
 class Limits:
     """The limiters of all accounts, one each, made when first asked for."""
 
-    def __init__(self) -> None:
-        self._limiters = dict[str, Limiter]()
+    def __init__(self, clock: Clock = CLOCK) -> None:
+        self._limiters, self._clock = dict[str, Limiter](), clock
 
     def lease(self, want: Want) -> Lease:
         """As `Quota.lease`, at once."""
-        now = time.monotonic()
+        now = self._clock.now()
         limiter = self._limiter(want.account, now)
         limiter.learn(want.account, want.told)
         limiter.correct(want.more)
@@ -203,12 +204,12 @@ class Limits:
 
     def pause(self, account: Account, seconds: float) -> float:
         """As `Quota.pause`, at once."""
-        now = time.monotonic()
+        now = self._clock.now()
         return self._limiter(account, now).pause(seconds, now)
 
     def hear(self, account: Account) -> None:
         """As `Quota.hear`, at once."""
-        self._limiter(account, time.monotonic()).hear()
+        self._limiter(account, self._clock.now()).hear()
 
     def _limiter(self, account: Account, now: float) -> Limiter:
         if account.name not in self._limiters:
@@ -219,8 +220,8 @@ class Limits:
 class OwnQuota:
     """A quota for callers of one process."""
 
-    def __init__(self) -> None:
-        self._limits = Limits()
+    def __init__(self, clock: Clock = CLOCK) -> None:
+        self._limits = Limits(clock)
 
     async def lease(self, want: Want) -> Lease:
         """See `Quota`."""

@@ -7,23 +7,16 @@ can carry it, retries what can be retried, and lets a reply be seen only when it
 import asyncio
 import contextlib
 import random
-import time
 import uuid
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from zelo_ray.engine.bookkeeping import (
-    Books,
-    Tally,
-    checked,
-    excess,
-    is_over_budget,
-    name_of,
-    over_budget,
-)
+from zelo_ray.engine.bookkeeping import Books, Tally, checked, excess, name_of, over_budget
 from zelo_ray.engine.budget import NOTHING, Till
+from zelo_ray.engine.clock import CLOCK, Clock
 from zelo_ray.engine.exposure import Exposure
+from zelo_ray.engine.filler import Filler
 from zelo_ray.engine.gate import Estimates, Gate, Purse, longer, size_of
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.engine.limiter import Account, OwnQuota, Quota
@@ -87,7 +80,7 @@ class _Effort:
     """whether the last call may have been billed though nothing tells so"""
 
 
-class Asker:
+class Asker(Filler[_Line]):
     """Asks some of a panel's judges, on the event loop that it was made on.
 
     Args:
@@ -101,6 +94,7 @@ class Asker:
         till: who keeps the budget, if there is one.
         absent: judges of the panel that were lost before, with the reason.
         again: the same run has been over all pools before; what is known is counted anew.
+        clock: the time; a quota goes by the same.
 
     Raises:
         PanelError: a judge cannot be reached at all.
@@ -119,98 +113,65 @@ class Asker:
         till: Till | None = None,
         absent: Mapping[str, str] | None = None,
         again: bool = False,
+        clock: Clock = CLOCK,
     ) -> None:
-        self._options, self._panel, self._absent = options, panel, absent or {}
-        self._again = again
-        self._ledger, self._books = ledger, Books(ledger, run_id, options.prices)
-        self._quota, self._purse = quota or OwnQuota(), Purse(uuid.uuid4().hex, till)
-        self._exposure = Exposure(options.books, options.out, run_id)
+        connections, quota = dict[tuple[str, Settings], Provider](), quota or OwnQuota(clock)
+        lines = [
+            _Line(
+                *_connected(judge, options, environ, connections),
+                gate=Gate(_account(judge, options, environ), quota, clock),
+                estimates=Estimates(judge),
+                patience=Patience(judge, options.patience, reached=again),
+            )
+            for judge in judges
+        ]
+        books = Books(ledger, run_id, options.prices, clock)
+        purse = Purse(uuid.uuid4().hex, till, clock=clock)
+        super().__init__(options, lines, books, purse, clock)
+        self._panel, self._absent, self._again = panel, absent or {}, again
+        self._ledger, self._connections = ledger, connections
+        self._exposure = Exposure(options.books, options.out, run_id, clock)
         self._protocol = find(options.protocol)
-        self._connections: dict[tuple[str, Settings], Provider] = {}
-        self._lines = {judge.name: self._connect(judge, environ) for judge in judges}
         self._asked: dict[str, asyncio.Task[None]] = {}
-        self._halt = asyncio.Event()
         self._planners, self._finishers = asyncio.Semaphore(_PLANNERS), asyncio.Semaphore(_PLANNERS)
         self._ended = asyncio.Condition()
         self._pending = 0
-        self._room = 2 * sum(line.concurrency for line in self._lines.values())
-        self.stopped = ""
-        """Why no new call is made any more; empty while they are."""
-
-    def _connect(self, judge: Judge, environ: Mapping[str, str]) -> _Line:
-        known = provider_module(judge.provider)
-        key = find_key(judge, self._options.api_key_env, environ)
-        settings = Settings(key, judge.base_url, self._options.timeout)
-        at = (judge.provider, settings)
-        if at not in self._connections:
-            try:
-                self._connections[at] = known.connect(settings)
-            except Fatal as fatal:
-                raise PanelError(str(fatal)) from None
-        limit = self._options.limits.get(judge.name, Limit())
-        usual = _COMPATIBLE_CONCURRENCY if judge.base_url else known.CONCURRENCY
-        slots = max(1, (limit.concurrency or usual) // self._options.actors)
-        account = Account(
-            f"{judge.name} {fingerprint(key)}",
-            limits=limit.rates,
-            cautious={} if judge.base_url else known.RATES,
-        )
-        return _Line(
-            *(judge, known, self._connections[at], slots, asyncio.Semaphore(slots)),
-            gate=Gate(account, self._quota),
-            estimates=Estimates(judge),
-            patience=Patience(judge, self._options.patience, reached=self._again),
-        )
+        self._room = 2 * sum(line.concurrency for line in self.lines.values())
 
     @property
     def tallies(self) -> dict[str, Tally]:
         """Each judge's figures so far."""
-        for line in self._lines.values():
+        for line in self.lines.values():
             if line.gate.lease:
                 line.tally.limits = dict(line.gate.lease.rates)
-        return {name: line.tally for name, line in self._lines.items()}
-
-    @property
-    def lost(self) -> dict[str, str]:
-        """Judges that are asked nothing more, with the reason."""
-        return {name: line.lost for name, line in self._lines.items() if line.lost}
+        return {name: line.tally for name, line in self.lines.items()}
 
     def stop(self, reason: str) -> None:
         """Make no new call. What is in flight is still kept."""
-        self.stopped = self.stopped or reason
-        self._halt.set()
-        self._purse.close()
-        for line in self._lines.values():
+        super().stop(reason)
+        for line in self.lines.values():
             line.gate.close()
 
     def lose(self, name: str, reason: str) -> None:
         """Ask a judge nothing more. The run stops, unless it may go on without one."""
-        if name not in self._lines or self._lines[name].lost:
-            return
-        self._lines[name].lost = reason
-        self._lines[name].gate.close()
-        if not (self._options.allow_missing_judges or is_over_budget(reason)):
-            self.stop(reason)
-
-    async def _rest(self, seconds: float) -> None:
-        """Wait, but no longer than until the run is stopped."""
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._halt.wait(), seconds)
+        super().lose(name, reason)
+        if name in self.lost:
+            self.lines[name].gate.close()
 
     async def fill(self, pool: Pool) -> None:
         """Ask about one pool until nothing is missing that these judges can answer, or stopped."""
         seen, asked, steps = set[str](), Counter[str](), list[Step]()
-        progress = Progress(self._protocol.rounds(pool, self._panel, self._options))
+        progress = Progress(self._protocol.rounds(pool, self._panel, self.options))
         while mine := await self._plan(progress, seen, steps):
             seen.update(request.key for request in mine)
             own = await asyncio.gather(*(self._ask_once(request) for request in mine))
             asked.update(r.judge.name for r, was_asked in zip(mine, own, strict=True) if was_asked)
         if not self.stopped:
-            planned = self._protocol.count(pool, self._panel, self._options)
+            planned = self._protocol.count(pool, self._panel, self.options)
             if self._again:  # others have asked for this run, too
                 heard = progress.heard()
                 asked = Counter({n: sum(map(self._ledger.own, set(heard[n]))) for n in heard})
-            for name, line in ((n, each) for n, each in self._lines.items() if not each.lost):
+            for name, line in ((n, each) for n, each in self.lines.items() if not each.lost):
                 line.tally.pass_over(name, planned[name], asked[name], steps[-1])
 
     async def _plan(self, progress: Progress, seen: set[str], steps: list[Step]) -> list[Request]:
@@ -224,13 +185,13 @@ class Asker:
             if not steps:
                 async with self._ended:
                     await self._ended.wait_for(
-                        lambda: self._pending < self._room or self._halt.is_set()
+                        lambda: self._pending < self._room or self.halt.is_set()
                     )
             if self.stopped:
                 return []
             step = await asyncio.to_thread(progress.step, self._ledger, self._absent)
             steps[1:] = [step]
-            open_to = {name for name, line in self._lines.items() if not line.lost}
+            open_to = {name for name, line in self.lines.items() if not line.lost}
             mine = [r for r in step.missing if r.judge.name in open_to and r.key not in seen]
             self._pending += len(mine)
             return mine
@@ -254,7 +215,7 @@ class Asker:
 
     async def _ask(self, request: Request) -> None:
         """Hold one of the judge's slots until the reply is kept: a kill costs no more."""
-        line = self._lines[request.judge.name]
+        line = self.lines[request.judge.name]
         async with line.slots:
             try:
                 await self._in_turn(request, line)
@@ -285,7 +246,7 @@ class Asker:
             finally:
                 line.tally.in_flight -= 1
             if wait:
-                await self._rest(wait)
+                await self.rest(wait)
 
     async def _turn(self, request: Request, line: _Line, effort: _Effort) -> bool:
         """Wait until budget and limits allow a call; false when none may be made any more."""
@@ -295,8 +256,8 @@ class Asker:
         try:
             size = size_of(request)
             most = line.estimates.most(size, request.output_limit)
-            dollars = dearest(line.judge, most, self._options.prices)
-            if not await self._purse.take(dollars):
+            dollars = dearest(line.judge, most, self.options.prices)
+            if not await self.purse.take(dollars):
                 self._run_dry(line)
                 return False
             expected = line.module.counted(line.estimates.expected(size))
@@ -305,7 +266,7 @@ class Asker:
             if await line.gate.admit(effort.cost):
                 await self._exposure.send(dollars)
                 return True
-            self._purse.give_back(dollars, 0.0)
+            self.purse.give_back(dollars, 0.0)
             if line.gate.spent_day:
                 self.lose(line.judge.name, f"{line.judge.name}: {_SPENT_DAY}")
             return False
@@ -315,24 +276,24 @@ class Asker:
     async def _once(self, request: Request, line: _Line, effort: _Effort) -> float:
         """Make one call; the seconds to wait before another, if it takes one."""
         effort.calls += 1
-        line.patience.asked(time.monotonic())
+        line.patience.asked(self.clock.now())
         wait, billed = 0.0, True
         spent: float | None = 0.0
         effort.unsettled = False
         try:
             answer = checked(request.verdict, await line.provider.send(request))
             self._hear(line)
-            if answer.status == "invalid" and effort.reasks < self._options.reasks:
+            if answer.status == "invalid" and effort.reasks < self.options.reasks:
                 effort.reasks += 1
             else:
                 effort.ended = True
         except Retry as trouble:
             if not line.patience.is_starting(trouble):
                 effort.troubles += _THROTTLED_COST if trouble.throttled else 1
-            effort.ended = effort.troubles >= self._options.attempts
+            effort.ended = effort.troubles >= self.options.attempts
             answer = Answer("failed", "", trouble.billed or Usage(), reason=str(trouble))
             billed, effort.unsettled = trouble.billed is not None, trouble.unsettled
-            self._give_up(line, line.patience.missed(trouble, time.monotonic()))
+            self._give_up(line, line.patience.missed(trouble, self.clock.now()))
             if not (effort.ended or line.lost):
                 wait = await self._back_off(request, line, trouble, effort)
         except Refused as refusal:
@@ -361,13 +322,13 @@ class Asker:
         else:
             self._exposure.settle(effort.dollars)
         unknown = spent is None or effort.unsettled
-        self._purse.give_back(effort.dollars, effort.dollars if unknown else spent or 0.0)
+        self.purse.give_back(effort.dollars, effort.dollars if unknown else spent or 0.0)
 
     def _refuse_excess(
         self, request: Request, line: _Line, answer: Answer, effort: _Effort, spent: float | None
     ) -> None:
         """Without knowing what a call can cost at most, no cap can be kept."""
-        if self._purse.capped and spent is not None and spent > effort.dollars + NOTHING:
+        if self.purse.capped and spent is not None and spent > effort.dollars + NOTHING:
             tokens, limit = answer.usage.output_tokens, request.output_limit or 0
             what = f"an answer of {tokens:,} tokens (limit {limit:,})"
             name = line.judge.name
@@ -381,15 +342,15 @@ class Asker:
         if answer.usage.input_tokens:
             line.gate.settle(effort.cost, line.module.counted(answer.usage))
             line.estimates.learn(size_of(request), answer.usage)
-        spent = await self._books.keep(
+        spent = await self.books.keep(
             *(request.key, line.judge, answer, line.tally),
             attempts=effort.calls,
             final=effort.ended,
             limit=request.output_limit or 0,
         )
         if effort.ended:
-            line.tally.end(answer.status, answer.reason)
-            self._give_up(line, line.patience.ended(answer, time.monotonic()))
+            line.tally.end(answer.status, answer.reason, self.clock.date())
+            self._give_up(line, line.patience.ended(answer, self.clock.now()))
         if self._ledger.exhausted:
             self.stop("the disk of the output directory is full; make room and run again")
         return spent
@@ -406,8 +367,8 @@ class Asker:
 
     def _run_dry(self, line: _Line) -> None:
         """Ask a judge nothing more, for the budget is used up. This is no fault, and no stop."""
-        if self._purse.over:
-            self.lose(line.judge.name, over_budget(self._options.max_usd or 0.0))
+        if self.purse.over:
+            self.lose(line.judge.name, over_budget(self.options.max_usd or 0.0))
 
     async def _back_off(
         self, request: Request, line: _Line, trouble: Retry, effort: _Effort
@@ -418,7 +379,7 @@ class Asker:
             wait = f"{trouble.delay / 60:.0f} minutes"
             self.lose(line.judge.name, f"{trouble}; the server asks to wait {wait}: go on later")
             return 0.0
-        line.tally.retry(str(trouble))
+        line.tally.retry(str(trouble), self.clock.date())
         if line.patience.is_starting(trouble):
             return min(_STARTING_BACKOFF, _FIRST_BACKOFF * 2.0 ** (effort.calls - 1))
         backoff = jitter * min(_LONGEST_BACKOFF, _FIRST_BACKOFF * 2 ** (effort.calls - 1))
@@ -427,13 +388,13 @@ class Asker:
             return delay
         line.tally.throttled += 1
         lasting = await line.gate.pause(delay)
-        self._give_up(line, line.patience.throttled(lasting, time.monotonic()))
+        self._give_up(line, line.patience.throttled(lasting, self.clock.now()))
         return 0.0
 
     async def tell(self) -> None:
         """Tell the till what is spent and held, and a later run what may still be billed."""
         await self._ease()
-        await self._purse.tell()
+        await self.purse.tell()
 
     async def _ease(self) -> None:
         with contextlib.suppress(LedgerError):  # what stands there is more than enough
@@ -444,3 +405,39 @@ class Asker:
         await self._ease()
         for provider in self._connections.values():
             await provider.aclose()
+
+
+def _connected(
+    judge: Judge,
+    options: AnnotateOptions,
+    environ: Mapping[str, str],
+    connections: dict[tuple[str, Settings], Provider],
+) -> tuple[Judge, Module, Provider, int, asyncio.Semaphore]:
+    """What a judge's line begins with: a connection, which judges of one key and URL share.
+
+    Raises:
+        PanelError: the judge cannot be reached at all.
+    """
+    known = provider_module(judge.provider)
+    key = find_key(judge, options.api_key_env, environ)
+    settings = Settings(key, judge.base_url, options.timeout)
+    at = (judge.provider, settings)
+    if at not in connections:
+        try:
+            connections[at] = known.connect(settings)
+        except Fatal as fatal:
+            raise PanelError(str(fatal)) from None
+    limit = options.limits.get(judge.name, Limit())
+    usual = _COMPATIBLE_CONCURRENCY if judge.base_url else known.CONCURRENCY
+    slots = max(1, (limit.concurrency or usual) // options.actors)
+    return judge, known, connections[at], slots, asyncio.Semaphore(slots)
+
+
+def _account(judge: Judge, options: AnnotateOptions, environ: Mapping[str, str]) -> Account:
+    """The account whose limits hold for a judge."""
+    key = find_key(judge, options.api_key_env, environ)
+    return Account(
+        f"{judge.name} {fingerprint(key)}",
+        limits=options.limits.get(judge.name, Limit()).rates,
+        cautious={} if judge.base_url else provider_module(judge.provider).RATES,
+    )

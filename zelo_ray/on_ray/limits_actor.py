@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -26,13 +25,13 @@ class SharedLimits(Limits):
 
     def lease_for(self, run: str, want: Want) -> Lease:
         """As `Limits.lease`, for a run."""
-        self._heard[run] = time.monotonic()
+        self._heard[run] = self._clock.now()
         return self.lease(want)
 
     def leave(self, run: str) -> bool:
         """A run has ended; whether it was the last one."""
         self._heard.pop(run, None)
-        return all(time.monotonic() - heard > _LEFT_SECONDS for heard in self._heard.values())
+        return all(self._clock.now() - heard > _LEFT_SECONDS for heard in self._heard.values())
 
 
 class ClusterQuota:

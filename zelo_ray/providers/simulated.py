@@ -27,7 +27,7 @@ import json
 import math
 import random
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -110,8 +110,8 @@ def counted(usage: Usage) -> Mapping[str, float]:
 class Simulated:
     """Answers from the truth, and counts the calls for each request: each has luck of its own."""
 
-    def __init__(self) -> None:
-        self._calls = Counter[str]()
+    def __init__(self, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
+        self._calls, self._sleep = Counter[str](), sleep
 
     async def send(self, request: Request) -> Answer:
         """Compare two documents or grade one, badly or well."""
@@ -123,7 +123,7 @@ class Simulated:
         fails, status = luck.random() < traits.failures, _end(luck.random(), traits)
         if traits.latency:  # it changes when an answer comes, and none of its chances
             spread = luck.lognormvariate(-(_LATENCY_SPREAD**2) / 2, _LATENCY_SPREAD)
-            await asyncio.sleep(traits.latency * spread)
+            await self._sleep(traits.latency * spread)
         if fails:
             raise Retry(f"{judge.name}: a simulated failure")
         usage = Usage(_tokens(request.system, request.user), traits.output_tokens)

@@ -14,6 +14,7 @@ from zelo_ray.engine.batch.state import Line, Station
 from zelo_ray.engine.batch.submit import Sender
 from zelo_ray.engine.bookkeeping import Books, Tally
 from zelo_ray.engine.budget import Till
+from zelo_ray.engine.clock import CLOCK, Clock
 from zelo_ray.engine.gate import Estimates, Purse
 from zelo_ray.engine.ledger import Ledger, read_rows
 from zelo_ray.errors import LedgerError, PanelError
@@ -63,6 +64,7 @@ class Batcher:
         run_id: the run that pays.
         till: who keeps the budget, if there is one.
         absent: judges of the panel that were lost before, with the reason.
+        clock: the time.
 
     Raises:
         PanelError: there is no key.
@@ -79,17 +81,18 @@ class Batcher:
         run_id: str,
         till: Till | None = None,
         absent: Mapping[str, str] | None = None,
+        clock: Clock = CLOCK,
     ) -> None:
         self._options, self._panel, self._ledger = options, panel, ledger
         self._absent = absent or {}
         self._protocol = find(options.protocol)
         lines = [_line(judge, options, environ) for judge in judges]
-        books = Books(ledger, run_id, options.prices)
+        books = Books(ledger, run_id, options.prices, clock)
         # When this comes back from the dead, it is the same spender, who has spent what it had.
         spender, names = f"{run_id} {' '.join(j.name for j in judges)}", {j.name for j in judges}
         rows = read_rows(options.books) if till else ()
         spent = sum(r.dollars or 0.0 for r in rows if r.run_id == run_id and r.judge in names)
-        self._station = Station(options, lines, books, Purse(spender, till, spent))
+        self._station = Station(options, lines, books, Purse(spender, till, spent, clock), clock)
         self._sender = Sender(self._station, ledger, run_id)
         self._harvester = Harvester(self._station, ledger, self._protocol)
 
@@ -108,7 +111,7 @@ class Batcher:
     @property
     def lost(self) -> dict[str, str]:
         """Judges that are asked nothing more, with the reason."""
-        return {name: line.lost for name, line in self._station.lines.items() if line.lost}
+        return self._station.lost
 
     def stop(self, reason: str) -> None:
         """Submit nothing more and wait for nothing; batches stay at the provider."""

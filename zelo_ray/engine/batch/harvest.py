@@ -1,7 +1,6 @@
 """Collect what batches hold: look ever less often, and keep the results of those that ended."""
 
 import asyncio
-import time
 from collections import defaultdict
 from collections.abc import AsyncIterator
 
@@ -53,7 +52,7 @@ class Harvester:
                 await self._harvest(line, part, batch)
                 return True
         except Retry as trouble:
-            line.tally.retry(str(trouble))
+            line.tally.retry(str(trouble), self._station.clock.date())
         except (Refused, Fatal) as error:
             line.open.pop(part.mark)  # its record stays open for a later run
             way = f"if the batch is gone for good, remove batches/{part.mark}.json and run again"
@@ -118,7 +117,7 @@ class Harvester:
         if line.full % _FULL_TRIES == 0:
             line.room = max(1, part.tokens // 2)
         wait = min(_LONGEST_FULL, self._station.options.batch_poll * 2.0 ** min(line.full - 1, 10))
-        line.full_until = time.monotonic() + wait
+        line.full_until = self._station.clock.now() + wait
 
     async def _give_up(self, line: Line, part: Part) -> None:
         """The batch that was taken for this part's is another program's: try the next, if any."""
@@ -149,7 +148,7 @@ class Harvester:
             final, billed = line.tries[key] >= options.attempts, outcome.billed is not None
             answer = Answer("failed", "", outcome.billed or Usage(), reason=str(outcome))
             if not final:
-                line.tally.retry(answer.reason)
+                line.tally.retry(answer.reason, self._station.clock.date())
         if final or billed:
             spent = await self._station.books.keep(
                 *(key, line.judge, answer, line.tally),
@@ -162,7 +161,7 @@ class Harvester:
             # not in one statement with the await: others add to it meanwhile
             self._spent[part.batch] += likely if spent is None else spent
         if final:
-            line.tally.end(answer.status, answer.reason)
+            line.tally.end(answer.status, answer.reason, self._station.clock.date())
 
 
 async def _in_blocks(

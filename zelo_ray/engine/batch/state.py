@@ -1,14 +1,15 @@
 """What planning, submitting and harvesting share: the judges, their batches, money, and the end."""
 
 import asyncio
-import contextlib
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import IO
 
 from zelo_ray.engine.batch.parts import Part, Parts, State
-from zelo_ray.engine.bookkeeping import Books, Tally, is_over_budget
+from zelo_ray.engine.bookkeeping import Books, Tally
+from zelo_ray.engine.clock import Clock
+from zelo_ray.engine.filler import Filler
 from zelo_ray.engine.gate import Estimates, Purse
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.providers import Batches, BatchLimits
@@ -72,38 +73,27 @@ class Line:
         return sum(part.tokens for part in self.open.values())
 
 
-class Station:
+class Station(Filler[Line]):
     """The state of one provider's batches."""
 
     def __init__(
-        self, options: AnnotateOptions, lines: Sequence[Line], books: Books, purse: Purse
+        self,
+        options: AnnotateOptions,
+        lines: Sequence[Line],
+        books: Books,
+        purse: Purse,
+        clock: Clock,
     ) -> None:
-        self.options, self.books, self.purse = options, books, purse
-        self.lines = {line.judge.name: line for line in lines}
+        super().__init__(options, lines, books, purse, clock)
         self.parts = Parts(options.books)
         self.kept: dict[str, set[str]] = {}
         """by batch: keys of results that are in the ledger, of batches not wholly harvested"""
-        self.stopped = ""
-        """why nothing more is submitted or waited for; empty while it is"""
-        self._halt, self._changed = asyncio.Event(), asyncio.Condition()
+        self._changed = asyncio.Condition()
 
     @property
     def open(self) -> list[Part]:
         """All judges' open parts."""
         return [part for line in self.lines.values() for part in line.open.values()]
-
-    def stop(self, reason: str) -> None:
-        """Submit nothing more and wait for nothing; batches stay at the provider."""
-        self.stopped = self.stopped or reason
-        self._halt.set()
-        self.purse.close()
-
-    def lose(self, name: str, reason: str) -> None:
-        """Ask a judge nothing more. The run stops, unless it may go on without one."""
-        if name in self.lines and not self.lines[name].lost:
-            self.lines[name].lost = reason
-            if not (self.options.allow_missing_judges or is_over_budget(reason)):
-                self.stop(reason)
 
     async def enter(self, line: Line, part: Part, batch: str) -> None:
         """A part's batch is known: say so durably, and watch it."""
@@ -129,10 +119,4 @@ class Station:
         """Wait until harvests have brought this about, or the run is stopped."""
         while not self.stopped and not enough():
             async with self._changed:
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._changed.wait(), 1.0)
-
-    async def rest(self, seconds: float) -> None:
-        """Wait, but no longer than until the run is stopped."""
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._halt.wait(), max(0.0, seconds))
+                await self.clock.wait_for(self._changed.wait(), 1.0)

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import tempfile
-import time
 import uuid
 from dataclasses import replace
 from pathlib import Path
@@ -63,7 +62,7 @@ class Sender:
             await station.books.keep(
                 *(request.key, line.judge, answer, line.tally), attempts=1, final=True
             )
-            line.tally.end(answer.status, answer.reason)
+            line.tally.end(answer.status, answer.reason, station.clock.date())
             return False
         tokens = line.estimates.expected(size).input_tokens
         alike = (request.verdict.__name__, request.output_limit or 0)
@@ -131,7 +130,7 @@ class Sender:
         station.purse.give_back(line.credit, 0.0)
         line.credit = 0.0
         taking = asyncio.create_task(station.purse.take(amount))
-        await asyncio.wait({taking}, timeout=seconds)
+        await asyncio.wait({taking}, timeout=seconds and station.clock.real(seconds))
         if not taking.done():
             taking.cancel()
         elif await taking:
@@ -142,6 +141,7 @@ class Sender:
 
     async def _submit(self, line: Line, spool: Spool) -> None:
         """Send a part away, once the provider has room for it."""
+        station = self._station
         del line.spools[spool.verdict, spool.limit]
         spool.file.flush()
         self._last_part += 1
@@ -157,7 +157,7 @@ class Sender:
             limit=spool.limit,
             bound=spool.bound,
             intended_at=0.0,
-            key_variable=self._station.options.api_key_env.get(line.judge.name, ""),
+            key_variable=station.options.api_key_env.get(line.judge.name, ""),
         )
 
         def has_room() -> bool:
@@ -165,19 +165,19 @@ class Sender:
             return enough or not line.open or bool(line.lost)
 
         with contextlib.closing(spool.file):
-            await self._station.rest(line.full_until - time.monotonic())
-            await self._station.wait_until(has_room)
+            await station.rest(line.full_until - station.clock.now())
+            await station.wait_until(has_room)
             async with self._submitting:  # of one unfinished intent it can be told what became
                 created = await self._create(line, part, Path(spool.file.name))
             if not created:
                 line.asked.difference_update(part.keys)
-                self._station.purse.give_back(part.dollars, 0.0)
+                station.purse.give_back(part.dollars, 0.0)
 
     async def _create(self, line: Line, part: Part, lines: Path) -> bool:
         """Create the batch; where it is not sure whether that worked, look for it first."""
         station, troubles, throttled = self._station, 0, 0
         while not station.stopped and not line.lost:
-            part.intended_at = time.time()
+            part.intended_at = station.clock.date()
             await asyncio.to_thread(station.parts.keep, part)
             try:
                 batch = await line.client.create(lines, line.judge.model, part.mark)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from zelo_ray.providers import Batch, Outcome, Refused, Retry, Settings
-from zelo_ray.providers.anthropic.messages import (
+from zelo_ray.providers.anthropic.connection import (
     KEY_VARIABLES,
     READING,
     body,

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 
 from zelo_ray.providers import Batch, Outcome, Retry, Settings
-from zelo_ray.providers.gemini.generate import (
+from zelo_ray.providers.gemini.connection import (
     KEY_VARIABLES,
     READING,
     Connection,

@@ -18,7 +18,7 @@ from zelo_ray.providers.lines import (
     told,
     written,
 )
-from zelo_ray.providers.openai.chat import KEY_VARIABLES, READING, body, fault, open_client
+from zelo_ray.providers.openai.connection import KEY_VARIABLES, READING, body, fault, open_client
 from zelo_ray.providers.outcome import Caller, Fault, answered, judged
 from zelo_ray.records import Request
 

@@ -1,0 +1,66 @@
+"""What fills the ledger, online or in batches: its judges, its money, and when it ends."""
+
+import asyncio
+from collections.abc import Iterable
+from typing import Generic, Protocol, TypeVar
+
+from zelo_ray.engine.bookkeeping import Books, Tally, is_over_budget
+from zelo_ray.engine.clock import Clock
+from zelo_ray.engine.gate import Purse
+from zelo_ray.options import AnnotateOptions
+from zelo_ray.records import Judge
+
+
+class Asked(Protocol):
+    """A judge that is asked."""
+
+    judge: Judge
+    tally: Tally
+    lost: str
+    """why it is asked nothing more; empty while it is"""
+
+
+L = TypeVar("L", bound=Asked)
+
+
+class Filler(Generic[L]):
+    """The state of one that fills the ledger.
+
+    Args:
+        options: the job's.
+        lines: the judges that it asks.
+        books: where replies are kept.
+        purse: the money for their calls.
+        clock: the time.
+    """
+
+    def __init__(
+        self, options: AnnotateOptions, lines: Iterable[L], books: Books, purse: Purse, clock: Clock
+    ) -> None:
+        self.options, self.books, self.purse, self.clock = options, books, purse, clock
+        self.lines = {line.judge.name: line for line in lines}
+        self.halt = asyncio.Event()
+        self.stopped = ""
+        """why nothing new is asked or waited for; empty while it is"""
+
+    @property
+    def lost(self) -> dict[str, str]:
+        """Judges that are asked nothing more, with the reason."""
+        return {name: line.lost for name, line in self.lines.items() if line.lost}
+
+    def stop(self, reason: str) -> None:
+        """Ask nothing new. What is in flight is still kept; batches stay at the provider."""
+        self.stopped = self.stopped or reason
+        self.halt.set()
+        self.purse.close()
+
+    def lose(self, name: str, reason: str) -> None:
+        """Ask a judge nothing more. The run stops, unless it may go on without one."""
+        if name in self.lines and not self.lines[name].lost:
+            self.lines[name].lost = reason
+            if not (self.options.allow_missing_judges or is_over_budget(reason)):
+                self.stop(reason)
+
+    async def rest(self, seconds: float) -> None:
+        """Wait, but no longer than until the run is stopped."""
+        await self.clock.wait_for(self.halt.wait(), seconds)
