@@ -256,7 +256,9 @@ class BakeoffOptions(Asking):
         description="tokens of a document that a reranker sees; all, but 2,000 for listwise and "
         "pointwise",
     )
-    runs: tuple[str, ...] = Field((), description="runs made elsewhere: TREC, or runs.parquet")
+    runs: tuple[str, ...] = Field(
+        (), description="runs made elsewhere: TREC, runs.parquet, or annotated JSONL"
+    )
     measures: tuple[str, ...] = Field(
         (), description="as ir_measures writes them, the first leads; what fits the truth if none"
     )
@@ -271,6 +273,7 @@ class BakeoffOptions(Asking):
     )
     confidence: float = Field(0.95, gt=0, lt=1, description="of intervals")
     slices: tuple[str, ...] = Field((), description="fields of a query to show results by")
+    write_annotated: bool = Field(False, description="write the pools with each arm's scores, too")
     reranker_options: dict[str, dict[str, Any]] = Field(
         default_factory=dict,
         description="by reranker: what changes its scores (a constructor's arguments ...)",

@@ -6,11 +6,12 @@ shown: a new one is a module here, a line there, and its flags in `add_arguments
 """
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from zelo_ray.commands.agree.grades import grading
@@ -44,10 +45,11 @@ _TAKEN = {"run.json", "compare.json"}
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What to print, and whether all that was asked could be told."""
+    """What to print, whether all that was asked could be told, and the tables behind it."""
 
     text: str
     complete: bool
+    tables: Mapping[str, pa.Table]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -109,12 +111,13 @@ def run(arguments: Given) -> Told:
         raise InputError("one judge alone has nobody to agree with: name more judges, or --human")
     missing = [line for section in sections for line in section.missing]
     parts = [*(section.lines for section in sections), verdicts.notes, missing]
+    tables = {name: table for section in sections for name, table in section.tables.items()}
     if out := given["out"]:
-        _write(out, given, verdicts, sections)
-        names = [f"{name}.parquet" for section in sections for name in section.tables]
+        _write(out, given, verdicts, tables, missing)
+        names = [f"{name}.parquet" for name in tables]
         parts.append([f"results: {out}/agree.json, {', '.join(names)}, report.html"])
     text = "\n\n".join("\n".join(map(printable, lines)) for lines in parts if lines)
-    return Told(text, not missing)
+    return Told(text, not missing, tables)
 
 
 def _checked(arguments: Given) -> dict[str, Any]:
@@ -153,8 +156,13 @@ def _refuse_taken(given: Given) -> None:
         raise OptionError(f"{out} holds judgments or results already; name another --out")
 
 
-def _write(out: str, given: Given, verdicts: Verdicts, sections: list[Section]) -> None:
-    tables = {name: table for section in sections for name, table in section.tables.items()}
+def _write(
+    out: str,
+    given: Given,
+    verdicts: Verdicts,
+    tables: Mapping[str, pa.Table],
+    missing: Sequence[str],
+) -> None:
     with Results(out, {name: table.schema for name, table in tables.items()}) as results:
         for name, table in tables.items():
             results.add(name, table)
@@ -176,6 +184,6 @@ def _write(out: str, given: Given, verdicts: Verdicts, sections: list[Section]) 
         "pooled": verdicts.pooled,
         "counts": counts,
         "notes": verdicts.notes,
-        "missing": [line for section in sections for line in section.missing],
+        "missing": list(missing),
     }
     write_json(out, "agree.json", record)
