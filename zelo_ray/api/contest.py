@@ -41,21 +41,21 @@ class Contest(Results):
     def standings(self) -> Table:
         """One row an arm, the best first by the leading measure.
 
-        Columns: run, each measure's mean, the ends ``low`` and ``high`` of the leading measure's
-        interval, the queries that the arm ranked, and the dollars that it cost.
+        Columns: run; the leading measure's mean and the ends ``low`` and ``high`` of its interval;
+        the means of the others; the queries that the arm ranked, and the dollars that it cost.
         """
         summary = record(f"{self.out.rstrip('/')}/{RUN}")["summary"]
+        leading, *others = summary["measures"]
         means = {(row["run"], row["measure"]): row for row in self.means}
         arms = {arm["name"]: arm for arm in summary["arms"]}
         rows = []
         for run in summary["standing"]:
-            row = {"run": run} | {m: means[run, m]["mean"] for m in summary["measures"]}
-            ends = {end: means[run, summary["leading"]][end] for end in ("low", "high")}
-            rows.append({**row, **ends} | {n: arms[run][o] for n, o in _OF_ARM.items()})
+            first = means[run, leading]
+            row = {"run": run, leading: first["mean"], "low": first["low"], "high": first["high"]}
+            row |= {name: means[run, name]["mean"] for name in others}
+            row |= {"queries": arms[run]["answered"], "dollars": arms[run]["dollars"]}
+            rows.append(row)
         return Table(pa.Table.from_pylist(rows))
-
-
-_OF_ARM = {"queries": "answered", "dollars": "dollars"}
 
 
 def bakeoff(
