@@ -2,6 +2,7 @@
 
 import doctest
 import json
+import re
 import subprocess
 import sys
 from dataclasses import asdict
@@ -16,6 +17,7 @@ import pytest
 import zelo_ray
 from tests import builders
 from tests.builders import line_of, pool_of
+from tests.crash import ROOT
 from zelo_ray import (
     Document,
     Pool,
@@ -31,6 +33,7 @@ from zelo_ray import (
 )
 from zelo_ray.api import given
 from zelo_ray.api.frames import pool_lines
+from zelo_ray.commands.bakeoff.files import file_names
 from zelo_ray.formats.pools import InputError
 from zelo_ray.options import OptionError
 from zelo_ray.providers import PanelError
@@ -437,3 +440,14 @@ def test_new_labels_are_compared(tmp_path):
     beside = compare_labels(old=QRELS, new=new)
     with pytest.raises(OptionError, match="give out=DIR"):
         beside.report()
+
+
+def test_the_walk_through_tells_no_path_of_a_machine():
+    text = (ROOT / "docs" / "quickstart.ipynb").read_text()
+    assert '"output_type": "execute_result"' in text
+    assert not re.search(r"/(tmp|home|root|work|usr|Users|var)/|site-packages", text)
+
+
+def test_every_arm_has_a_file_of_its_own():
+    names = ["cohere:v4", "cohere/v4", "../x", "A", "a", ""]
+    assert file_names(names) == ["cohere_v4", "cohere_v4-2", "_x", "A", "a-2", "_"]

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Mapping
 from html import escape
 from io import StringIO
-from typing import Any
 
 from rich.console import Console
 from rich.table import Table as RichTable
@@ -83,7 +82,7 @@ def plain(parts: Parts, width: int) -> Text:
         if isinstance(part, str):
             lines.append(printable(part))
         else:
-            console: Any = Console(file=StringIO(), width=width, highlight=False, color_system=None)
-            console.print(part)
-            lines += [line.rstrip() for line in console.file.getvalue().rstrip("\n").split("\n")]
+            file = StringIO()  # in a notebook, rich would show what it prints, wherever it goes
+            Console(file=file, width=width, color_system=None, force_jupyter=False).print(part)
+            lines += [line.rstrip() for line in file.getvalue().rstrip("\n").split("\n")]
     return Text("\n".join(lines).strip("\n"))
