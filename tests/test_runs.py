@@ -1,5 +1,7 @@
 """Runs are read from whatever holds them."""
 
+import json
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -65,3 +67,15 @@ def test_a_table_with_what_no_run_holds_is_told(tmp_path, column, values, says):
     pq.write_table(table, tmp_path / "runs.parquet")
     with pytest.raises(InputError, match=says):
         read_runs([str(tmp_path / "runs.parquet")])
+
+
+def test_annotated_lines_are_a_run_of_the_documents_with_a_score(tmp_path):
+    documents = [{"id": "x", "content": "a", "score": 2}, {"id": "y", "content": "b"}]
+    line = {"query": {"id": "q", "query": "?"}, "documents": documents}
+    (tmp_path / "mine.jsonl").write_text(json.dumps(line) + "\n")
+    runs = read_runs([str(tmp_path / "mine.jsonl")])
+    assert runs["mine"].to_pylist() == [{"query_id": "q", "doc_id": "x", "score": 2.0}]
+    documents[0]["score"] = "high"
+    (tmp_path / "bad.jsonl").write_text(json.dumps(line) + "\n")
+    with pytest.raises(InputError, match="perhaps a score, a number"):
+        read_runs([str(tmp_path / "bad.jsonl")])

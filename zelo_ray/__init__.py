@@ -1,18 +1,95 @@
-"""Relevance labels from panels of LLM judges, and fair contests between rerankers, on Ray."""
+"""Relevance labels from panels of LLM judges, and fair contests between rerankers, on Ray.
 
-from typing import Protocol
+    from zelo_ray import annotate
+
+    run = annotate("pools/*.jsonl", out="judged", judges="offline")
+    run.scores.to_pandas()
+
+All names below are imported when they are first used, so that this module is imported at once.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from zelo_ray.api.annotation import Run, annotate, estimate
+    from zelo_ray.api.comparisons import (
+        LabelComparison,
+        ProtocolComparison,
+        RaterAgreement,
+        agree,
+        compare_labels,
+        compare_protocols,
+    )
+    from zelo_ray.api.contest import Contest, bakeoff
+    from zelo_ray.api.load import load_run
+    from zelo_ray.api.pure import agreement, fit_votes, measure
+    from zelo_ray.api.tables import Table
+    from zelo_ray.errors import ZeloError
+    from zelo_ray.options import AnnotateOptions
+    from zelo_ray.protocols import Judgments, Protocol, ScoreKind
+    from zelo_ray.providers import Provider
+    from zelo_ray.records import Document, Judge, Pool
+    from zelo_ray.rerankers.custom import Reranker
 
 __version__ = "0.1.0"
 
+__all__ = [
+    "AnnotateOptions",
+    "Contest",
+    "Document",
+    "Judge",
+    "Judgments",
+    "LabelComparison",
+    "Pool",
+    "Protocol",
+    "ProtocolComparison",
+    "Provider",
+    "RaterAgreement",
+    "Reranker",
+    "Run",
+    "ScoreKind",
+    "Table",
+    "ZeloError",
+    "agree",
+    "agreement",
+    "annotate",
+    "bakeoff",
+    "compare_labels",
+    "compare_protocols",
+    "estimate",
+    "fit_votes",
+    "load_run",
+    "measure",
+]
 
-class Reranker(Protocol):
-    """What a reranker of your own is: a class with this method, whether it inherits or not.
+_MODULES = {
+    "zelo_ray.api.annotation": ("Run", "annotate", "estimate"),
+    "zelo_ray.api.comparisons": (
+        *("LabelComparison", "ProtocolComparison", "RaterAgreement"),
+        *("agree", "compare_labels", "compare_protocols"),
+    ),
+    "zelo_ray.api.contest": ("Contest", "bakeoff"),
+    "zelo_ray.api.load": ("load_run",),
+    "zelo_ray.api.pure": ("agreement", "fit_votes", "measure"),
+    "zelo_ray.api.tables": ("Table",),
+    "zelo_ray.errors": ("ZeloError",),
+    "zelo_ray.options": ("AnnotateOptions",),
+    "zelo_ray.protocols": ("Judgments", "Protocol", "ScoreKind"),
+    "zelo_ray.providers": ("Provider",),
+    "zelo_ray.records": ("Document", "Judge", "Pool"),
+    "zelo_ray.rerankers.custom": ("Reranker",),
+}
+_HOMES = {name: module for module, names in _MODULES.items() for name in names}
 
-    A bake-off names it ``module:Class`` or ``path/to/file.py:Class``, and makes it with its
-    ``reranker_options``. Its attribute ``version`` tells when it has changed: while it is the same,
-    later runs use the scores of earlier ones; without it, every run asks anew.
-    """
 
-    async def score(self, query: str, documents: list[str]) -> list[float]:
-        """One finite number for each document, in their order; the higher, the more relevant."""
-        ...
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = globals()[name] = getattr(import_module(_HOMES[name]), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -27,7 +27,7 @@ from zelo_ray.formats.pools import Limits, Line, read_lines
 from zelo_ray.formats.record import RUN, not_finished
 from zelo_ray.formats.results import write_json
 from zelo_ray.formats.sessions import join_sessions
-from zelo_ray.protocols import Learned, Progress, Step, load, of_record
+from zelo_ray.protocols import Learned, Progress, Step, load, recorded_options
 from zelo_ray.records import Judge, Pool
 
 _POOLS_AT_ONCE = 32
@@ -83,9 +83,7 @@ class _Replay:
         self, out: str, record: Mapping[str, Any], folder: str, query_id: str | None
     ) -> None:
         try:
-            kind, given = of_record(record).options, record["options"]
-            known = {name: each for name, each in given.items() if name in kind.model_fields}
-            options = kind.model_validate(known)  # 0.1.0 recorded options of all protocols
+            options = recorded_options(record)
             self.shards = [str(shard) for shard in record["shards"]]
             self.panel = tuple(_judge(each) for each in record["panel"])
         except (KeyError, TypeError, ValidationError):

@@ -23,6 +23,7 @@ from zelo_ray.commands.bakeoff import (
     contrasts,
     describe,
     measure,
+    write_annotated,
     write_outcome,
 )
 from zelo_ray.engine.batch.parts import in_doubt
@@ -105,7 +106,8 @@ def bakeoff(options: BakeoffOptions, watch: Watch) -> Outcome:
         table = read_truth(options.truth)
         runs = [Entry(name, run) for name, run in read_runs(options.runs).items()]
         _refuse_twins([*arms, *(entry.name for entry in runs)])
-        shards = _shards(options) if arms or options.pools or options.slices else []
+        wants_pools = arms or options.pools or options.slices or options.write_annotated
+        shards = _shards(options) if wants_pools else []
         asked = {name: (arm, _asked(arm, options)) for name, arm in arms.items()}
         fields: dict[str, dict[str, str]] = {}
         census = _census(table, shards, asked, options, fields) if shards else Census()
@@ -124,6 +126,8 @@ def bakeoff(options: BakeoffOptions, watch: Watch) -> Outcome:
         outcome.damaged, outcome.maybe_dollars = ranked.damaged, in_doubt(options.books)
         timer.lap("measure")
         write_outcome(options.out, outcome)
+        if options.write_annotated:
+            write_annotated(options.out, _good_lines(shards, census), outcome.entries)
         pools = _pools(options, shards, contrasting(outcome))
         timer.lap("write")
         told = describe(outcome, contrasts(outcome, pools), timer.laps)
@@ -307,6 +311,14 @@ def _failures_of(rows: pa.Table) -> Iterator[Unranked]:
     names = ["run", "query_id", "status", "reason", "attempts"]
     for row in rows.filter(pc.not_equal(rows["status"], "ok")).select(names).to_pylist():
         yield Unranked(**row)
+
+
+def _good_lines(shards: Sequence[str], census: Census) -> Iterator[Line]:
+    """The lines of the pools that were ranked."""
+    places = {(file, number) for file, number, _ in census.places}
+    for line in (line for shard in shards for line in read_lines(shard, Limits())):
+        if (line.file, line.number) in places:
+            yield line
 
 
 def _pools(options: BakeoffOptions, shards: Sequence[str], wanted: set[str]) -> dict[str, Pool]:

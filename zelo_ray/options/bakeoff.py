@@ -27,7 +27,7 @@ class BakeoffOptions(AskingOptions):
         description="JSONL files with the documents to rank; without it, those of the truth",
     )
     runs: Annotated[tuple[Place, ...], FILES] = Field(
-        (), description="runs made elsewhere: TREC, or runs.parquet"
+        (), description="runs made elsewhere: TREC, runs.parquet, or annotated JSONL"
     )
     rerankers: Annotated[tuple[str, ...], _RANKING] = Field(
         (),
@@ -65,6 +65,9 @@ class BakeoffOptions(AskingOptions):
     )
     confidence: Annotated[float, _MEASURING] = Field(
         0.95, gt=0, lt=1, description="confidence level of intervals"
+    )
+    write_annotated: Annotated[bool, FILES] = Field(
+        False, description="write the pools with each arm's scores, too"
     )
     slices: Annotated[tuple[str, ...], _MEASURING] = Field(
         (), description="show results by these fields of a query, too"

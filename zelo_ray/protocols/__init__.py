@@ -50,6 +50,7 @@ __all__ = [
     "load_annotate",
     "load_compare",
     "of_record",
+    "recorded_options",
     "united",
 ]
 
@@ -126,6 +127,17 @@ def of_record(record: Mapping[str, Any]) -> Protocol:
             fit=lambda *_: [],
             score=ScoreKind(),
         )
+
+
+def recorded_options(record: Mapping[str, Any]) -> AnnotateOptions:
+    """The options of a run, by its record; 0.1.0 recorded those of all protocols.
+
+    Raises:
+        KeyError, ValidationError: the record holds none.
+    """
+    kind, given = of_record(record).options, record["options"]
+    known = {name: value for name, value in given.items() if name in kind.model_fields}
+    return kind.model_validate(known)
 
 
 def _gone(*_: object) -> Rounds:

@@ -1,6 +1,7 @@
 """A reranker of the user's own: ``module:Class``, ``module:function``, ``path/to/file.py:Class``.
 
-See `zelo_ray.Reranker`. A class is made with the arm's options, where it is asked; a function gets
+From Python it is an object in memory, which is packed into a file that is named here. See
+`Reranker`. A class is made with the arm's options, where it is asked; a function gets
 them as keyword arguments. ``score`` may be asynchronous, and then many queries are in it at once; a
 plain one runs in a thread and gets one after another, since few models and tokenizers are made for
 several threads. What it raises is a failure of that query.
@@ -9,11 +10,15 @@ several threads. What it raises is a failure of that query.
 import asyncio
 import inspect
 import json
+import pickle
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from pathlib import Path
 from types import FunctionType
-from typing import Any
+from typing import Any, Protocol
+
+import fsspec
 
 from zelo_ray.errors import PanelError
 from zelo_ray.own import load_own
@@ -32,7 +37,31 @@ BATCH = None
 
 counted = nothing_counted
 
+PACKED = ".pkl"
+"""How the file of a packed object ends; its name is ``NAME-SOURCE``, see `source.source_hash`."""
 _UNFIT = "is no function, and has no score(query, documents)"
+
+
+class Reranker(Protocol):
+    """What a reranker of your own is: a class with this method, whether it inherits or not.
+
+    A bake-off names it ``module:Class`` or ``path/to/file.py:Class``, and makes it with its
+    ``reranker_options``; from Python the class or an object of it is handed over. Its attribute
+    ``version`` tells when it has changed: while it is the same, later runs use the scores of
+    earlier ones. Without it every run asks anew, but for what is handed over in Python: there
+    its source is the version.
+
+    Example:
+        >>> class Longest:
+        ...     def score(self, query: str, documents: list[str]) -> list[float]:
+        ...         return [float(len(text)) for text in documents]
+        >>> Longest().score("tick", ["short", "much longer"])
+        [5.0, 11.0]
+    """
+
+    async def score(self, query: str, documents: list[str]) -> list[float]:
+        """One finite number for each document, in their order; the higher, the more relevant."""
+        ...
 
 
 def connect(settings: Settings) -> Provider:
@@ -167,8 +196,12 @@ def found_at(judge: Judge) -> Any:
     Raises:
         PanelError: it cannot be imported.
     """
+    place = str(judge.options.get("place") or judge.model)
     try:
-        return load_own(judge.model)
+        if place.endswith(PACKED):
+            with fsspec.open(place, "rb") as file:
+                return pickle.load(file)  # noqa: S301 - this run wrote it
+        return load_own(place)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - an import runs the user's own code
         raise PanelError(f"{judge.model} cannot be imported: {failed(error).reason}") from None
 
@@ -184,6 +217,10 @@ def versioned(judge: Judge, found: Any, run_id: str) -> Judge:
     except (TypeError, ValueError) as error:
         raise PanelError(f"{judge.model}: reranker_options: {error}") from None
     version = getattr(found, "version", None)
-    own = str(version) if isinstance(version, str | int | float) else f"run {run_id}"
-    options = {**judge.options, "version": own}
-    return Judge(judge.provider, judge.model, options=options)
+    own = str(version) if isinstance(version, str | int | float) else ""
+    if not judge.model.endswith(PACKED):
+        options = {**judge.options, "version": own or f"run {run_id}"}
+        return Judge(judge.provider, judge.model, options=options)
+    name, _, source = Path(judge.model).stem.rpartition("-")
+    options = {**judge.options, "version": own or f"source {source}", "place": judge.model}
+    return Judge(judge.provider, name, options=options, transport={"place": None})

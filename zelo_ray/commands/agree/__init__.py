@@ -5,10 +5,11 @@ the terminal, and tables for ``--out``. ``SECTIONS`` names them in the order in 
 shown: a new one is a module here, a line there, and its options in `AgreeOptions`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from zelo_ray.commands.agree.grades import grading
@@ -39,10 +40,11 @@ _TAKEN = {"run.json", "compare.json"}
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What to print, and whether all that was asked could be told."""
+    """What to print, whether all that was asked could be told, and the tables behind it."""
 
     text: str
     complete: bool
+    tables: Mapping[str, pa.Table]
 
 
 def agree(options: AgreeOptions) -> Told:
@@ -64,12 +66,13 @@ def agree(options: AgreeOptions) -> Told:
         raise InputError("one judge alone has nobody to agree with: name more judges, or --human")
     missing = [line for section in sections for line in section.missing]
     parts = [*(section.lines for section in sections), verdicts.notes, missing]
+    tables = {name: table for section in sections for name, table in section.tables.items()}
     if options.out:
-        _write(options.out, options, verdicts, sections)
-        names = [f"{name}.parquet" for section in sections for name in section.tables]
+        _write(options.out, options, verdicts, tables, missing)
+        names = [f"{name}.parquet" for name in tables]
         parts.append([f"results: {options.out}/agree.json, {', '.join(names)}, report.html"])
     text = "\n\n".join("\n".join(map(printable, lines)) for lines in parts if lines)
-    return Told(text, not missing)
+    return Told(text, not missing, tables)
 
 
 def _refuse_taken(options: AgreeOptions) -> None:
@@ -80,8 +83,13 @@ def _refuse_taken(options: AgreeOptions) -> None:
         raise OptionError(f"{out} holds judgments or results already; name another --out")
 
 
-def _write(out: str, options: AgreeOptions, verdicts: Verdicts, sections: list[Section]) -> None:
-    tables = {name: table for section in sections for name, table in section.tables.items()}
+def _write(
+    out: str,
+    options: AgreeOptions,
+    verdicts: Verdicts,
+    tables: Mapping[str, pa.Table],
+    missing: Sequence[str],
+) -> None:
     with Results(out, {name: table.schema for name, table in tables.items()}) as results:
         for name, table in tables.items():
             results.add(name, table)
@@ -103,6 +111,6 @@ def _write(out: str, options: AgreeOptions, verdicts: Verdicts, sections: list[S
         "pooled": verdicts.pooled,
         "counts": counts,
         "notes": verdicts.notes,
-        "missing": [line for section in sections for line in section.missing],
+        "missing": list(missing),
     }
     write_json(out, "agree.json", record)

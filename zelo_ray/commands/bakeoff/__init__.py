@@ -7,7 +7,7 @@ from itertools import islice
 import numpy as np
 
 from zelo_ray.commands.bakeoff.contrasts import contrasting, contrasts
-from zelo_ray.commands.bakeoff.files import describe, write_outcome
+from zelo_ray.commands.bakeoff.files import describe, write_annotated, write_outcome
 from zelo_ray.commands.bakeoff.outcome import Entry, Floats, Hole, Outcome, Unranked
 from zelo_ray.commands.bakeoff.slices import slices_of
 from zelo_ray.errors import Stopped
@@ -31,6 +31,7 @@ __all__ = [
     "contrasts",
     "describe",
     "measure",
+    "write_annotated",
     "write_outcome",
 ]
 

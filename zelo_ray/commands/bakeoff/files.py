@@ -1,14 +1,20 @@
 """The files of a contest."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from typing import Any
 
 import pyarrow as pa
 
-from zelo_ray.commands.bakeoff.outcome import Hole, Outcome, Slice, Unranked
+from zelo_ray.commands.bakeoff.outcome import Entry, Hole, Outcome, Slice, Unranked
+from zelo_ray.formats.files import writing
+from zelo_ray.formats.pools import Line, annotate_line
 from zelo_ray.formats.results import Results
 from zelo_ray.formats.tables import schema_of, table_of
 from zelo_ray.records import Comparison, Mean, Metric, Ranked
+
+_ODD = re.compile(r"[^\w.+-]+")
 
 
 def describe(
@@ -69,6 +75,54 @@ def write_outcome(out: str, outcome: Outcome) -> None:
             results.add(
                 "runs", entry.run.select(schema_of(Ranked).names).add_column(0, "run", named)
             )
+
+
+def write_annotated(out: str, lines: Iterable[Line], entries: Sequence[Entry]) -> list[str]:
+    """Write the pools once for each arm, with its score on each document that it ranked.
+
+    A score that the input came with is kept as ``input_score``.
+
+    Args:
+        out: directory or URL of the contest.
+        lines: the good lines of its pools.
+        entries: the arms.
+
+    Returns:
+        Where the files are, by arm.
+    """
+    names = file_names(entry.name for entry in entries)
+    scores = [_scores(entry.run) for entry in entries]
+    places = [f"{out.rstrip('/')}/annotated/{name}.jsonl" for name in names]
+    with ExitStack() as stack:
+        files = [stack.enter_context(writing(place)) for place in places]
+        for line in lines:
+            query_id = line.pool.query_id if line.pool else ""
+            for file, own in zip(files, scores, strict=True):
+                found = own.get(query_id, {})
+                file.write(annotate_line(line.raw, found, "score") + b"\n")
+    return places
+
+
+def file_names(names: Iterable[str]) -> list[str]:
+    """A name for a file for each of some names, which may hold anything; all different."""
+    found: dict[str, str] = {}  # by what a file system that knows no case takes them for
+    for name in names:
+        plain = own = _ODD.sub("_", name).lstrip(".") or "_"
+        number = 1
+        while own.lower() in found:
+            number += 1
+            own = f"{plain}-{number}"
+        found[own.lower()] = own
+    return list(found.values())
+
+
+def _scores(run: pa.Table) -> dict[str, dict[str, dict[str, float]]]:
+    """By query and document, what is written on the document."""
+    found: dict[str, dict[str, dict[str, float]]] = {}
+    columns = (run[name].to_pylist() for name in ("query_id", "doc_id", "score"))
+    for query_id, doc_id, score in zip(*columns, strict=True):
+        found.setdefault(query_id, {})[doc_id] = {"score": score}
+    return found
 
 
 def _metrics(outcome: Outcome) -> Iterable[pa.Table]:

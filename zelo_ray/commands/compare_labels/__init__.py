@@ -18,7 +18,7 @@ from zelo_ray.formats.interchange.graded import has_grades, read_graded
 from zelo_ray.formats.interchange.runs import read_runs
 from zelo_ray.formats.interchange.truth import kind_of, read_pools, read_truth
 from zelo_ray.formats.results import Results, write_json
-from zelo_ray.formats.tables import schema_of, table_of
+from zelo_ray.formats.tables import table_of
 from zelo_ray.formats.wording import counted
 from zelo_ray.options import CompareLabelsOptions
 
@@ -170,17 +170,22 @@ def beginning(text: str) -> str:
     return plain if len(plain) <= _TEXT else f"{plain[: _TEXT - 1]}…"
 
 
-def _write(out: str, options: CompareLabelsOptions, compared: Compared) -> None:
+def tables_of(compared: Compared) -> dict[str, pa.Table]:
+    """The tables of a comparison, by name: those of `TABLES`."""
     found = compared.boards
     rows: dict[str, Sequence[Any]] = {
         "leaderboards": found.standings if found else (),
         "siblings": found.siblings if found else (),
         "contradictions": compared.contradictions,
     }
-    schemas = {name: schema_of(record) for name, record in TABLES.items()}
-    with Results(out, schemas) as results:
-        for name, record in TABLES.items():
-            results.add(name, table_of(rows[name], record))
+    return {name: table_of(rows[name], record) for name, record in TABLES.items()}
+
+
+def _write(out: str, options: CompareLabelsOptions, compared: Compared) -> None:
+    found, tables = compared.boards, tables_of(compared)
+    with Results(out, {name: table.schema for name, table in tables.items()}) as results:
+        for name, table in tables.items():
+            results.add(name, table)
     kinds = [each.kind for each in compared.contradictions]
     counts: dict[str, Any] = {kind: kinds.count(kind) for kind in get_args(Kind)}
     counts["queries_contradicted"] = len({each.query_id for each in compared.contradictions})

@@ -1,4 +1,4 @@
-"""Runs from files: TREC runs, and tables of one run or many, as a bake-off writes them."""
+"""Runs from files: TREC, tables of one run or many, and pools whose documents have scores."""
 
 from collections.abc import Iterable
 
@@ -9,6 +9,7 @@ from zelo_ray.errors import InputError
 from zelo_ray.formats.files import parquet_table, stem
 from zelo_ray.formats.interchange import trec
 from zelo_ray.formats.interchange.pooling import repeated
+from zelo_ray.formats.interchange.truth import is_annotated, scored
 from zelo_ray.formats.pools import short
 from zelo_ray.formats.record import refuse_unfinished
 from zelo_ray.formats.tables import schema_of
@@ -19,7 +20,7 @@ def read_runs(urls: Iterable[str]) -> dict[str, pa.Table]:
     """Each run by its name, in the order given: tables with the columns of `Ranked`.
 
     A Parquet table may hold several, told apart by a column ``run``; without it the run is called
-    what the file is.
+    what the file is. So is one of annotated JSON lines, which has the documents with a ``score``.
 
     Raises:
         InputError: a file is no run, or two runs have one name.
@@ -35,9 +36,14 @@ def read_runs(urls: Iterable[str]) -> dict[str, pa.Table]:
 
 
 def _read(url: str) -> Iterable[tuple[str, pa.Table]]:
+    schema = schema_of(Ranked)
+    if is_annotated(url):
+        rows = [row[:3] for row in scored(url)]
+        columns = zip(*rows, strict=True) if rows else [()] * len(schema)
+        arrays = [pa.array(column, of) for column, of in zip(columns, schema.types, strict=True)]
+        return [(stem(url), _checked(url, pa.table(arrays, schema=schema)))]
     if not url.endswith(".parquet"):
         return [trec.read_run(url)]
-    schema = schema_of(Ranked)
     table = parquet_table(url)
     if missing := set(schema.names) - set(table.column_names):
         raise InputError(f"{url}: a run has a column {min(missing)}")

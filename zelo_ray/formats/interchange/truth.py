@@ -97,7 +97,7 @@ def pools_of_truth(url: str) -> str | None:
     folder, _, name = url.rpartition("/")
     if name == SCORES:
         return pools_of_truth(folder or ".")
-    return url if {"query", "documents"} <= look(url).columns else None
+    return url if is_annotated(url) else None
 
 
 def kind_of(url: str) -> tuple[str, Kind]:
@@ -162,10 +162,20 @@ def _scores(url: str) -> pa.Table:
 
 
 def _annotated(url: str) -> pa.Table:
-    return judgments(url, _scored(url))
+    return judgments(url, scored(url))
 
 
-def _scored(url: str) -> Iterator[tuple[str, str, float, float]]:
+def is_annotated(url: str) -> bool:
+    """Whether a place holds JSON lines of a query and its documents."""
+    return {"query", "documents"} <= look(url).columns
+
+
+def scored(url: str) -> Iterator[tuple[str, str, float, float]]:
+    """Query, document, score and NaN of each document with a score, from annotated JSON lines.
+
+    Raises:
+        InputError: a line is none.
+    """
     for place, row in rows(url):
         try:
             for document in row["documents"]:

@@ -1,0 +1,453 @@
+"""The Python API without Ray: what callers hand over, what they get, what is refused."""
+
+import doctest
+import json
+import re
+import subprocess
+import sys
+from dataclasses import asdict
+from importlib import import_module
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import zelo_ray
+from tests import builders
+from tests.builders import line_of, pool_of
+from tests.crash import ROOT
+from zelo_ray import (
+    Document,
+    Pool,
+    agree,
+    agreement,
+    annotate,
+    bakeoff,
+    compare_labels,
+    estimate,
+    fit_votes,
+    load_run,
+    measure,
+)
+from zelo_ray.api import given
+from zelo_ray.api.frames import pool_lines
+from zelo_ray.commands.bakeoff.files import file_names
+from zelo_ray.formats.pools import InputError
+from zelo_ray.options import OptionError
+from zelo_ray.providers import PanelError
+
+POOLS = [pool_of((0, 2, 1), query_id=f"q{n}") for n in range(6)]
+ROWS = [
+    {"query_id": p.query_id, "query": p.query, "doc_id": d.id, "content": d.content}
+    for p in POOLS
+    for d in p.documents
+]
+LINES = [json.loads(line_of(pool)) for pool in POOLS]
+QRELS = {f"q{n}": {"d0": 0, "d1": 3, "d2": 1} for n in range(6)}
+RUN = {f"q{n}": {"d0": 0.1, "d1": 0.9, "d2": 0.5} for n in range(6)}
+WORSE = {f"q{n}": {"d0": 0.9, "d1": 0.5, "d2": 0.1} for n in range(6)}
+
+
+@pytest.fixture(scope="module")
+def paid(tmp_path_factory):
+    """A directory whose ledger holds all that the offline judges say of the pools."""
+    out = tmp_path_factory.mktemp("paid") / "out"
+    builders.ask(POOLS, out, {}, judges=("offline",))
+    return out
+
+
+@pytest.fixture(scope="module")
+def run(paid):
+    return annotate(LINES, out=paid, judges="offline", progress=None)
+
+
+def test_a_plain_import_is_quick_and_imports_nothing_heavy():
+    code = (
+        "import sys, time; began = time.perf_counter(); import zelo_ray; "
+        "took = time.perf_counter() - began; "
+        "print(took, [m for m in ('ray', 'scipy', 'pandas', 'pyarrow') if m in sys.modules])"
+    )
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    took, heavy = told.stdout.split(maxsplit=1)
+    assert heavy.strip() == "[]"
+    assert float(took) < 0.3
+
+
+def test_every_public_name_is_there_and_has_a_docstring():
+    for name in zelo_ray.__all__:
+        assert getattr(zelo_ray, name).__doc__, name
+    assert set(zelo_ray.__all__) <= set(dir(zelo_ray))
+    with pytest.raises(AttributeError, match="has no attribute 'anotate'"):
+        _ = zelo_ray.anotate
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["api.annotation", "api.comparisons", "api.pure", "api.tables", "rerankers.custom"],
+)
+def test_the_examples_of_docstrings_run(name):
+    found = doctest.testmod(import_module(f"zelo_ray.{name}"))
+    assert found.attempted > 0
+    assert found.failed == 0
+
+
+@pytest.mark.parametrize(
+    "inputs",
+    [
+        LINES,
+        POOLS,
+        pd.DataFrame(ROWS),
+        pd.DataFrame(ROWS, index=[f"row {n}" for n in range(len(ROWS))]),
+        pa.Table.from_pylist(ROWS),
+        pa.Table.from_pylist(ROWS[::-1]).take(list(range(len(ROWS)))[::-1]),
+    ],
+)
+def test_pools_in_memory_are_the_same_however_they_come(inputs):
+    assert pool_lines(inputs) == pool_lines(LINES)
+
+
+def test_rows_of_a_query_are_grouped_as_they_first_appear():
+    rows = [*ROWS[3:5], *ROWS[:2], ROWS[5], ROWS[2]]
+    found = [json.loads(line) for line in pool_lines(pd.DataFrame(rows)).splitlines()]
+    assert [line["query"]["id"] for line in found] == ["q1", "q0"]
+    assert [d["id"] for d in found[0]["documents"]] == ["d0", "d1", "d2"]
+
+
+def test_scores_and_metadata_come_along_and_whole_numbers_are_ids():
+    frame = pd.DataFrame(
+        {
+            "query_id": [7, 7],
+            "query": "how",
+            "doc_id": np.array([1, 2], np.int32),
+            "content": ["a", "b"],
+            "score": [0.5, None],
+            "metadata": [{"year": 2020}, None],
+            "session_id": "s",
+            "note": "left out",
+        }
+    )
+    for inputs in (frame, pa.Table.from_pandas(frame)):
+        assert json.loads(pool_lines(inputs)) == {
+            "query": {"id": "7", "query": "how", "session_id": "s"},
+            "documents": [
+                {"id": "1", "content": "a", "metadata": {"year": 2020}, "score": 0.5},
+                {"id": "2", "content": "b"},
+            ],
+        }
+
+
+def test_a_pool_keeps_its_metadata():
+    pool = Pool("q", "how", (Document("d", "text", {"year": 1}),), "s")
+    (line,) = pool_lines(pool).splitlines()
+    assert json.loads(line)["documents"] == [
+        {"id": "d", "content": "text", "metadata": {"year": 1}}
+    ]
+    assert json.loads(line)["query"]["session_id"] == "s"
+
+
+@pytest.mark.parametrize(
+    ("inputs", "says"),
+    [
+        (pd.DataFrame(ROWS).drop(columns="content"), "has no column 'content'; it has query_id"),
+        (pd.DataFrame(ROWS).assign(doc_id=[None] + ["d"] * 17), "row 1 has no doc_id"),
+        (pd.DataFrame(ROWS).assign(query_id=[0.5] * 18), "row 1: query_id is a float"),
+        (pd.DataFrame(ROWS).assign(query=[str(n) for n in range(18)]), "another text before"),
+        (["pools.jsonl", LINES[0]], "paths and pools mixed"),
+        ([], "are empty"),
+        ([1], "item 1 is of type int"),
+        ([{"query": object()}], "item 1 is no JSON"),
+        (7, "cannot be a int"),
+        ([{"query": {"id": "q"}}], "the input holds no pool"),
+    ],
+)
+def test_inputs_that_are_none_are_told(tmp_path, inputs, says):
+    with pytest.raises(InputError, match=says):
+        annotate(inputs, out=tmp_path / "out", judges="offline", progress=None)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"cycels": 3}, "cycels: no such option .did you mean 'cycles'"),
+        ({"cycles": 0}, "cycles: "),
+        ({"judges": "ofline"}, "ofline"),
+        ({"anchors": "missing.yaml"}, "missing.yaml"),
+        ({"protocol": "zello"}, "zello"),
+        ({"dry_run": True}, "estimate"),
+        ({"config": "missing.yaml"}, "missing.yaml: cannot be read"),
+    ],
+)
+def test_options_that_make_no_sense_are_told(tmp_path, options, says):
+    given = {"judges": "offline", **options}
+    with pytest.raises(Exception, match=says) as told:
+        annotate(LINES, out=tmp_path / "out", progress=None, **given)
+    assert isinstance(told.value, OptionError | PanelError) or "zello" in says
+
+
+def test_options_come_from_a_file_and_variables_too(paid, run, tmp_path, monkeypatch):
+    (tmp_path / "job.yaml").write_text(f"inputs: {paid}/input\nout: {paid}\njudges: [openai]\n")
+    monkeypatch.setenv("ZELO_RAY_JUDGES", "offline")
+    (shard,) = (paid / "input").iterdir()
+    again = annotate(str(shard), config=tmp_path / "job.yaml", progress=None)
+    assert again.options.judges == ("offline",)
+    assert again.scores.to_arrow() == run.scores.to_arrow()
+
+
+def test_a_run_has_its_tables_its_summary_and_a_text(run, paid):
+    assert run.complete
+    assert run.out == str(paid)
+    assert (run.summary.queries, run.summary.scored) == (6, 18)
+    assert len(run.scores) == 18
+    assert len(run.votes) == run.summary.judgments
+    assert len(run.failures) == len(run.rejected) == 0
+    assert {"scores", "votes", "failures", "rejected"} <= set(dir(run))
+    assert run.scores.to_pandas().groupby("query_id").score.sum().abs().max() < 1e-9
+    with pytest.raises(AttributeError, match=r"no 'grades'; there are the tables .*votes"):
+        _ = run.grades
+    assert repr(run).startswith("18 documents of 6 queries scored from ")
+    assert "<pre>18 documents" in run._repr_html_()
+    assert "<table" in run.scores._repr_html_()
+    assert "18 rows in all" in repr(run.scores)
+    assert repr(run.explain("q1", "d1")).startswith("d1: score ")
+    assert run.explain("q1").count("score") >= 3
+
+
+def test_the_same_call_asks_nothing_and_another_writes_another_shard(run, paid):
+    again = annotate(POOLS, out=paid, judges=["offline"], progress=None)
+    assert again.summary.dollars == 0
+    assert [asdict(s)["judgments"] for s in (again.summary, run.summary)] == [54, 54]
+    assert len(list((paid / "input").iterdir())) == 1
+
+
+def test_silence_is_silent_and_else_the_terminal_is_told(paid, run, capfd):
+    annotate(LINES, out=paid, judges="offline", progress=None)
+    assert capfd.readouterr() == ("", "")
+    annotate(LINES, out=paid, judges="offline")
+    assert "nothing to ask" in capfd.readouterr().err
+
+
+def test_somebody_of_the_callers_is_told(paid, run):
+    class Heard(list):
+        def say(self, line):
+            self.append(line)
+
+        def budget(self, cap, spent):
+            pass
+
+        def show(self, tallies, planned):
+            pass
+
+    heard = Heard()
+    annotate(LINES, out=paid, judges="offline", progress=heard)
+    assert heard[0].startswith("6 queries, 18 documents: ")
+
+
+def test_a_run_is_loaded_as_it_was_returned(paid):
+    run = annotate(LINES, out=paid, judges="offline", progress=None)
+    loaded = load_run(paid)
+    assert repr(loaded) == repr(run)
+    assert loaded.summary == run.summary
+    assert loaded.options.judges == run.options.judges
+    assert loaded.votes.to_arrow() == run.votes.to_arrow()
+    assert loaded.report().endswith("out/report.html")
+
+
+def test_a_run_that_is_not_finished_has_what_there_is(tmp_path):
+    out = builders.interrupted(tmp_path, builders.graded_pools(6, 3), 20)
+    loaded = load_run(out)
+    assert not loaded.complete
+    assert repr(loaded).startswith("This run was interrupted: ")
+    assert len(loaded.scores) > 0
+    assert loaded.report() == f"{out}/report.html"
+
+
+@pytest.mark.parametrize("held", [None, "{}", '{"kind": "else"}', '{"options": 1, "summary": {}}'])
+def test_a_directory_without_results_is_told(tmp_path, held):
+    if held:
+        (tmp_path / "run.json").write_text(held)
+    with pytest.raises(InputError, match=str(tmp_path)):
+        load_run(tmp_path)
+
+
+def test_an_estimate_writes_nothing(tmp_path):
+    told = estimate(LINES, out=tmp_path / "out", judges="offline")
+    assert "6 queries" in repr(told)
+    assert not (tmp_path / "out").exists()
+
+
+def test_runs_alone_are_a_contest(tmp_path):
+    frame = pd.DataFrame(
+        [
+            {"query_id": q, "doc_id": d, "score": s}
+            for q, own in WORSE.items()
+            for d, s in own.items()
+        ]
+    )
+    contest = bakeoff(
+        truth=QRELS,
+        runs={"good": RUN, "poor one": frame},
+        out=tmp_path / "out",
+        measures="nDCG@10",
+        progress=None,
+    )
+    standings = contest.standings.to_pandas()
+    assert standings.run.tolist() == ["good", "poor one"]
+    assert standings["nDCG@10"][0] == 1 > standings["nDCG@10"][1]
+    assert standings.queries.tolist() == [6, 6]
+    assert len(contest.comparisons) == 1
+    assert len(contest.metrics) == 12
+    assert contest.complete
+    loaded = load_run(tmp_path / "out")
+    assert repr(loaded) == repr(contest)
+    assert "good is" in repr(loaded)
+    assert loaded.standings.to_pandas().equals(standings)
+
+
+def test_a_run_is_a_truth_and_annotated_lines_are_a_run(run, paid, tmp_path):
+    contest = bakeoff(
+        truth=run,
+        runs={"itself": f"{paid}/annotated.jsonl", "worse": WORSE},
+        out=tmp_path / "out",
+        write_annotated=True,
+        progress=None,
+    )
+    assert contest.standings.to_pandas().run[0] == "itself"
+    lines = (tmp_path / "out" / "annotated" / "worse.jsonl").read_text().splitlines()
+    assert len(lines) == 6
+    first = json.loads(lines[0])["documents"]
+    assert [d["score"] for d in first] == [0.9, 0.5, 0.1]
+    assert all("input_score" in d for d in first)
+    annotated = measure(tmp_path / "out" / "annotated" / "worse.jsonl", paid, "nDCG(dcg='zelo')@10")
+    assert len(annotated) == 6
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"truth": 7, "runs": {"a": RUN}}, "truth: cannot be a int"),
+        ({"truth": pd.DataFrame({"query_id": ["q"]}), "runs": {"a": RUN}}, "no column 'doc_id'"),
+        ({"truth": [{"query_id": "q", "doc_id": "d"}], "runs": {"a": RUN}}, "relevance, score or"),
+        ({"truth": QRELS, "runs": 7}, "runs: write paths"),
+        ({"truth": QRELS, "runs": {"a": [{"query_id": "q"}]}}, "runs, a: has no column 'doc_id'"),
+        ({"truth": QRELS, "rerankers": [7]}, "rerankers: int is a int"),
+        ({"truth": QRELS, "runs": {"a": RUN}, "mesures": "P@1"}, "did you mean 'measures'"),
+        ({"truth": QRELS, "runs": {"a": RUN}, "write_annotated": True}, "name the documents"),
+    ],
+)
+def test_contests_that_make_no_sense_are_told(tmp_path, given, says):
+    with pytest.raises((InputError, OptionError), match=says):
+        bakeoff(**given, out=tmp_path / "out", progress=None)
+
+
+def test_files_are_named_by_what_they_hold(tmp_path):
+    first = given.keep(str(tmp_path), "my run/1", ".txt", b"one")
+    assert given.keep(str(tmp_path), "my run/1", ".txt", b"one") == first
+    assert given.keep(str(tmp_path), "my run/1", ".txt", b"two") != first
+    assert first.startswith(f"{tmp_path}/input/my_run_1-")
+
+
+def test_votes_become_scores_and_what_has_none_is_named():
+    votes = pd.DataFrame(
+        [
+            *(("q1", "a", "b", -1, "x"), ("q1", "b", "c", 0, "x"), ("q2", "a", "b", 1, "y")),
+            *(("q3", "a", "b", 1, "y"), ("q3", "c", "d", 1, "y")),
+        ],
+        columns=["query_id", "doc_id_a", "doc_id_b", "preference", "judge"],
+    )
+    scores = fit_votes(votes)
+    assert scores.to_pandas().doc_id.tolist() == ["a", "c", "b", "b", "a"]
+    assert scores.to_pandas()["rank"].tolist() == [1, 2, 3, 1, 2]
+    assert list(scores.unscored) == ["q3"]
+    assert len(fit_votes(votes.iloc[:0])) == 0
+
+
+def test_the_fit_is_that_of_the_run(run):
+    again = fit_votes(run.votes).to_pandas()
+    assert again.equals(run.scores.to_pandas())
+
+
+@pytest.mark.parametrize(
+    ("row", "says"),
+    [
+        ({"preference": 2}, "row 1: the preference 2 is not in -1 to 1"),
+        ({"preference": None}, "the preference None"),
+        ({"doc_id_b": "a"}, "compared with itself"),
+        ({"query_id": None}, "row 1 has no query_id"),
+    ],
+)
+def test_votes_that_are_none_are_told(row, says):
+    vote = {"query_id": "q", "doc_id_a": "a", "doc_id_b": "b", "preference": 1} | row
+    with pytest.raises(InputError, match=says):
+        fit_votes([vote])
+    with pytest.raises(ValueError, match="prior_sd"):
+        fit_votes([], prior_sd=0)
+
+
+def test_metrics_by_query_and_their_means(tmp_path):
+    qrels = pd.DataFrame([(q, d, r) for q, own in QRELS.items() for d, r in own.items()])
+    qrels.columns = ["query_id", "doc_id", "relevance"]
+    found = measure(RUN, qrels, ["nDCG@10", "P@1"])
+    assert found.columns == ["query_id", "nDCG@10", "P@1"]
+    assert found.means() == {"nDCG@10": 1.0, "P@1": 1.0}
+    assert measure(WORSE, qrels, "P@1").means() == {"P@1": 0.0}
+    assert "nDCG@10" in measure(RUN, QRELS).columns
+    pq.write_table(pa.table(qrels.assign(score=qrels.relevance)), tmp_path / "mine.parquet")
+    assert measure(tmp_path / "mine.parquet", qrels, "P@1").means() == {"P@1": 1.0}
+
+
+def test_raters_agree_as_the_command_says(tmp_path):
+    rng = np.random.default_rng(1)
+    rows = [
+        {"query_id": f"q{n % 8}", "doc_id": f"d{n}", "judge": judge, "grade": int(grade)}
+        for n in range(40)
+        for judge, grade in zip("abc", (n % 4, *rng.integers(0, 4, 2)), strict=True)
+    ]
+    found = agreement(rows, coefficients=["kappa", "alpha-ordinal"], resamples=200).to_pandas()
+    told = agree(rows, out=tmp_path, coefficients=["kappa", "alpha-ordinal"], resamples=200)
+    pd.testing.assert_frame_equal(found, told.agreement.to_pandas())
+    assert found.low.notna().all()
+    assert repr(load_run(tmp_path)) == repr(told)
+    alone = [{name: row[name] for name in ("query_id", "doc_id", "grade")} for row in rows[::3]]
+    named = agree({"anna": alone}, human=QRELS | {r["query_id"]: {r["doc_id"]: 1} for r in alone})
+    assert named.agreement.to_pandas().rater_b.tolist()[0] == "anna"
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"levels": 3}, "row 4: the grade 3 is not in 0 to 2"),
+        ({"coefficients": ["kapa"]}, "unknown coefficient 'kapa'"),
+        ({"thresholds": [4]}, "thresholds: from 1 to 3"),
+    ],
+)
+def test_labels_that_make_no_sense_are_told(given, says):
+    rows = [{"query_id": "q", "doc_id": n, "judge": "a", "grade": n} for n in range(4)]
+    with pytest.raises((InputError, OptionError), match=says):
+        agreement(rows, **given)
+
+
+def test_new_labels_are_compared(tmp_path):
+    new = {q: {"d0": 3, "d1": 0, "d2": 1} for q in QRELS}
+    found = compare_labels(old=QRELS, new=new, runs={"a": RUN, "b": WORSE}, out=tmp_path / "out")
+    assert found.leaderboards.to_pandas().run.tolist() == ["b", "a"]
+    assert len(found.contradictions) == 12
+    assert repr(load_run(tmp_path / "out")) == repr(found)
+    assert found.report().endswith("report.html")
+    with pytest.raises(OptionError, match=r"mesure: no such option .did you mean 'measure'"):
+        compare_labels(old=QRELS, new=new, mesure="P@1")
+    beside = compare_labels(old=QRELS, new=new)
+    with pytest.raises(OptionError, match="give out=DIR"):
+        beside.report()
+
+
+def test_the_walk_through_tells_no_path_of_a_machine():
+    text = (ROOT / "docs" / "quickstart.ipynb").read_text()
+    assert '"output_type": "execute_result"' in text
+    assert not re.search(r"/(tmp|home|root|work|usr|Users|var)/|site-packages", text)
+
+
+def test_every_arm_has_a_file_of_its_own():
+    names = ["cohere:v4", "cohere/v4", "../x", "A", "a", ""]
+    assert file_names(names) == ["cohere_v4", "cohere_v4-2", "_x", "A", "a-2", "_"]

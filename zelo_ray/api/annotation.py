@@ -1,0 +1,207 @@
+"""`annotate` from Python: pools in, a `Run` out."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import fields
+from math import nan
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from zelo_ray.api.given import pools_in
+from zelo_ray.api.progress import watching
+from zelo_ray.api.results import Parts, Results
+from zelo_ray.api.settings import Place, annotate_options
+from zelo_ray.api.tables import Table, Text, tables_in
+from zelo_ray.commands.explain import explain
+from zelo_ray.engine.write_results import Summary
+from zelo_ray.errors import OptionError
+from zelo_ray.options import AnnotateOptions
+from zelo_ray.present.terminal.annotate import closing
+from zelo_ray.protocols import recorded_options
+from zelo_ray.records import Rater, Share
+
+if TYPE_CHECKING:
+    from zelo_ray.on_ray.branches import Watch
+
+_ABSENT = "-"
+
+
+class Run(Results):
+    """What `annotate` came to.
+
+    Its tables are `Table` objects: ``scores``, ``failures``, ``rejected``, and the judgments of its
+    protocol: ``votes``, ``grades``, ``contests`` and ``winners``, or ``verdicts``.
+
+    Attributes:
+        summary: counts, dollars, seconds, and what is missing.
+        options: those that it ran with.
+    """
+
+    def __init__(
+        self,
+        out: str,
+        summary: Summary,
+        options: AnnotateOptions,
+        tables: Mapping[str, Table],
+        so_far: str = "",
+    ) -> None:
+        self.summary, self.options, self.so_far = summary, options, so_far
+        complete = summary.complete and not so_far
+        super().__init__(out, tables, self._closing, complete=complete)
+
+    def explain(self, query: str, doc: str | None = None) -> Text:
+        """Why a document has its score; without a document, how the query went.
+
+        Args:
+            query: its id.
+            doc: the document's id.
+
+        Raises:
+            NothingToExplain: no such results, query or document.
+        """
+        return Text(explain(self.out, str(query), None if doc is None else str(doc)))
+
+    def kept_at(self, out: str) -> "Run":
+        """The same, told as it is now, of results that lie elsewhere from now on."""
+        lines = self.told().split("\n")
+        run = Run(out, self.summary, self.options, self.tables, self.so_far)
+        run._parts = lambda _width: lines
+        return run
+
+    def _closing(self, _width: int) -> Parts:
+        yield from [self.so_far] if self.so_far else []
+        yield from closing(self.summary, self.options)
+        if self.summary.pilot_of:
+            yield (
+                f"This was a pilot, of {self.summary.queries:,} of {self.summary.pilot_of:,} "
+                "queries."
+            )
+        if not self.so_far:
+            yield f"results: {self.out}/annotated.jsonl, scores.parquet"
+
+
+def annotate(
+    inputs: Any = None,
+    *,
+    out: Place | None = None,
+    progress: "Watch | bool | None" = True,
+    config: Place | None = None,
+    **options: Any,
+) -> Run:
+    """Judge pools and write relevance scores.
+
+    The same call goes on where it was interrupted, and pays for nothing twice. Any option of
+    ``zelo-ray annotate`` is a keyword: ``judges``, ``protocol``, ``cycles``, ``max_usd`` ...; one
+    that is misspelt is refused. Variables ``ZELO_RAY_...`` and a file ``.env`` are read as by the
+    command.
+
+    Args:
+        inputs: paths, globs and URLs of JSONL files, one or a list; or a list of dicts, one a pool,
+            as a JSONL line holds it; or a data frame (pandas, Arrow, polars) with one row a
+            document: query_id, query, doc_id, content, and perhaps score and metadata. What is in
+            memory is written to a file below ``out``.
+        out: directory or URL for the results and the ledger.
+        progress: True shows it on the terminal; None is silent; or an object with the methods
+            ``say``, ``budget`` and ``show``.
+        config: a YAML file of options, which keywords override.
+        **options: those of the command.
+
+    Returns:
+        Scores (logits, higher is more relevant), judgments and failures, as tables.
+
+    Raises:
+        OptionError, PanelError: an option makes no sense.
+        InputError: the input cannot be read.
+        Stopped: while asking; what was paid for is kept, and the same call goes on.
+
+    Example:
+        >>> from zelo_ray import annotate
+        >>> pools = [
+        ...     {
+        ...         "query": {"id": "q1", "query": "how to remove a tick"},
+        ...         "documents": [
+        ...             {"id": "d1", "content": "Remove a tick with tweezers."},
+        ...             {"id": "d2", "content": "The clock ticks."},
+        ...         ],
+        ...     }
+        ... ]
+        >>> run = annotate(pools, out="judged", judges="offline", progress=None)  # doctest: +SKIP
+        >>> run.scores.to_pandas().doc_id.tolist()  # doctest: +SKIP
+        ['d1', 'd2']
+    """
+    settings = _settings(inputs, out, config, options)
+    if settings.dry_run:
+        raise OptionError("dry_run: from Python, estimate(...) with the same arguments")
+    settings = _with_inputs(settings, inputs, settings.out)
+    from zelo_ray.on_ray import annotate as run  # noqa: PLC0415 - Ray takes seconds to import
+
+    with watching(progress) as watch:
+        summary = run(settings, watch)
+    return Run(settings.out, summary, settings, tables_in(settings.out))
+
+
+def estimate(
+    inputs: Any = None,
+    *,
+    out: Place | None = None,
+    config: Place | None = None,
+    **options: Any,
+) -> Text:
+    """What `annotate` would take: requests, tokens, dollars and hours. It makes no call.
+
+    Args:
+        inputs: as for `annotate`.
+        out: directory or URL of the run, whose ledger tells what is known already.
+        config: a YAML file of options, which keywords override.
+        **options: those of ``zelo-ray annotate``.
+
+    Returns:
+        The estimate as a text; nothing is written.
+
+    Raises:
+        OptionError, PanelError, InputError: as `annotate` would.
+    """
+    settings = _settings(inputs, out, config, options)
+    from zelo_ray.commands.dry_run import preview  # noqa: PLC0415 - scipy takes a second to import
+
+    with TemporaryDirectory() as folder:
+        return Text("\n".join(preview(_with_inputs(settings, inputs, folder), os.environ)))
+
+
+def run_of(out: str, record: Mapping[str, Any], tables: Mapping[str, Table], told: str = "") -> Run:
+    """A run from its record.
+
+    Args:
+        out: directory or URL.
+        record: what its ``run.json`` holds.
+        tables: its tables.
+        told: of a run that is not finished, how much of it is there.
+    """
+    options = recorded_options(record).model_copy(update={"out": out})
+    return Run(out, _summary(out, record["summary"]), options, tables, told)
+
+
+def _settings(
+    inputs: Any, out: Place | None, config: Place | None, options: Mapping[str, Any]
+) -> AnnotateOptions:
+    marked = None if inputs is None else _ABSENT
+    return annotate_options({"inputs": marked, "out": out, **options}, config)
+
+
+def _with_inputs(settings: AnnotateOptions, inputs: Any, out: str) -> AnnotateOptions:
+    if inputs is None:  # the config file or a variable names them
+        return settings
+    return settings.model_copy(update={"inputs": pools_in(inputs, out)})
+
+
+def _summary(out: str, told: Mapping[str, Any]) -> Summary:
+    known = {each.name for each in fields(Summary)} - {"out", "raters", "shares"}
+    raters = [_record(Rater, each) for each in told.get("raters", ())]
+    shares = [_record(Share, each) for each in told.get("shares", ())]
+    plain = {name: value for name, value in told.items() if name in known}
+    return Summary(out=out, raters=raters, shares=shares, **plain)
+
+
+def _record(kind: type[Any], told: Mapping[str, Any]) -> Any:
+    """A record from JSON, which knows no NaN."""
+    return kind(**{name: nan if value is None else value for name, value in told.items()})

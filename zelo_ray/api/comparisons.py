@@ -1,0 +1,220 @@
+"""`compare_protocols`, `agree` and `compare_labels` from Python."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from os import fspath
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from zelo_ray.api.contest import runs_in, truth_in
+from zelo_ray.api.frames import is_frame, is_nested, nested_table, table_of
+from zelo_ray.api.given import keep_table, pools_in
+from zelo_ray.api.progress import watching
+from zelo_ray.api.results import TEXT, Parts, Results
+from zelo_ray.api.settings import Place, compare_options, is_place, options_of
+from zelo_ray.api.tables import Table, tables_in
+from zelo_ray.commands import agree as agreeing
+from zelo_ray.commands import compare_labels as comparing
+from zelo_ray.errors import InputError, OptionError
+from zelo_ray.formats.results import write_text
+from zelo_ray.options import AgreeOptions, CompareLabelsOptions
+from zelo_ray.present.terminal import labels, protocols
+
+if TYPE_CHECKING:
+    from zelo_ray.on_ray.branches import Watch
+
+Found = TypeVar("Found", bound=Results)
+_ABSENT = "-"
+
+
+class ProtocolComparison(Results):
+    """What `compare_protocols` came to: the tables ``trials``, ``costs`` and ``differences``."""
+
+
+class RaterAgreement(Results):
+    """What `agree` came to: the table ``agreement`` and others, by what the judgments are."""
+
+
+class LabelComparison(Results):
+    """What `compare_labels` came to: ``leaderboards``, ``siblings`` and ``contradictions``."""
+
+
+def compare_protocols(
+    inputs: Any = None,
+    *,
+    human: Any = None,
+    out: Place | None = None,
+    progress: "Watch | bool | None" = True,
+    config: Place | None = None,
+    **options: Any,
+) -> ProtocolComparison:
+    """Run several ways of judging on what people labelled: how often is each right, at what cost?
+
+    Args:
+        inputs: pools, as for `annotate`.
+        human: what people say: a path or URL of votes on pairs, or of qrels; or a frame of
+            query_id, doc_id_a, doc_id_b, preference, or of query_id, doc_id, grade.
+        out: directory or URL for the results and the ledger.
+        progress: True shows it on the terminal; None is silent; or an object with the methods
+            ``say``, ``budget`` and ``show``.
+        config: a YAML file of options, which keywords override.
+        **options: those of the command, such as ``protocols``, ``judges`` and ``max_usd``.
+
+    Returns:
+        One row a protocol in ``trials``, with agreement, calls and dollars; and which differences
+        are significant.
+
+    Raises:
+        OptionError, PanelError, UnknownProtocol: an option makes no sense.
+        InputError: the input or the people's labels cannot be read.
+        Stopped: while asking; what was paid for is kept, and the same call goes on.
+    """
+    marks = {"inputs": inputs, "human": human}
+    given = {name: None if value is None else _ABSENT for name, value in marks.items()}
+    settings = compare_options({**given, "out": out, **options}, config)
+    if settings.dry_run:
+        raise OptionError("dry_run: is an option of the command line alone")
+    found: dict[str, Any] = {}
+    if inputs is not None:
+        found["inputs"] = pools_in(inputs, settings.out)
+    if human is not None:
+        found["human"] = _judgments_in(human, "human", settings.out)
+    settings = settings.model_copy(update=found)
+    from zelo_ray.on_ray import compare_protocols as on_ray  # noqa: PLC0415 - Ray takes seconds
+
+    outcome = on_ray.protocols(settings, lambda: watching(progress))
+
+    def parts(width: int) -> Parts:
+        yield from protocols.terminal(outcome, width)
+        yield f"results: {settings.out}/trials.parquet, differences.parquet, costs.parquet"
+
+    tables = tables_in(settings.out)
+    return _told(ProtocolComparison(settings.out, tables, parts, complete=outcome.complete))
+
+
+def agree(
+    sources: Any, *, human: Any = None, out: Place | None = None, **options: Any
+) -> RaterAgreement:
+    """How far judges agree with people and with each other, and which way they are biased.
+
+    Args:
+        sources: judgments: a `Run`, a path or URL as the command takes it, also ``NAME=path``; a
+            frame with a column judge; a list of such; or a mapping from judges to frames or paths.
+        human: what people say, as such a path or frame.
+        out: directory or URL for the tables; nothing is written without it.
+        **options: those of ``zelo-ray agree``, such as ``levels``, ``coefficients`` and ``pools``.
+
+    Returns:
+        Coefficients with 95% intervals in ``agreement``, and other tables.
+
+    Raises:
+        OptionError: an option makes no sense.
+        InputError: what is read is wrong, or there is nothing to compare.
+
+    Example:
+        >>> rows = [
+        ...     {"query_id": f"q{n % 6}", "doc_id": f"d{n}", "judge": judge, "grade": n * step % 4}
+        ...     for n in range(24)
+        ...     for judge, step in (("anna", 1), ("ben", 5))
+        ... ]
+        >>> found = agree(rows, coefficients=["agreement"], resamples=0)
+        >>> found.agreement.to_pandas()[["scale", "value"]].values.tolist()[0]
+        ['0-3', 1.0]
+    """
+    with _beside(out) as folder:
+        given = {"sources": _sources(sources, folder), "out": out, **options}
+        if human is not None:
+            given["human"] = _judgments_in(human, "human", folder)
+        if options.get("runs") is not None:
+            given["runs"] = list(runs_in(options["runs"], folder))
+        settings = options_of(AgreeOptions, given)
+        told = agreeing.agree(settings)
+        lines = told.text.split("\n")
+        tables = {name: Table(table) for name, table in told.tables.items()}
+    found = RaterAgreement(settings.out or "", tables, lambda _: lines, complete=told.complete)
+    return _told(found)
+
+
+def compare_labels(
+    *, old: Any, new: Any, runs: Any = None, out: Place | None = None, **options: Any
+) -> LabelComparison:
+    """What changes about a benchmark when it is labelled anew.
+
+    Args:
+        old: labels as they were: a `Run`, a path or URL of qrels of any kind, a frame (query_id,
+            doc_id, relevance), or a mapping of queries to documents to numbers.
+        new: labels as they are now, of the same kinds.
+        runs: rankings to put on both leaderboards: paths, or a mapping from names to paths or
+            frames (query_id, doc_id, score).
+        out: directory or URL for the tables; nothing is written without it.
+        **options: those of ``zelo-ray compare-labels``, such as ``measure`` and ``bakeoff``.
+
+    Returns:
+        Both leaderboards, the gaps of neighbours, and the labels that contradict each other.
+
+    Raises:
+        OptionError, MeasureError: an option makes no sense.
+        InputError: what is read is wrong, or the labels share no query.
+
+    Example:
+        >>> old = {"q1": {"d1": 2, "d2": 0}}
+        >>> new = {"q1": {"d1": 0, "d2": 3}}
+        >>> found = compare_labels(old=old, new=new)
+        >>> found.contradictions.to_pandas().kind.tolist()
+        ['negative', 'positive']
+    """
+    with _beside(out) as folder:
+        given = {"old": truth_in(old, folder), "new": truth_in(new, folder), "out": out, **options}
+        if runs is not None:
+            given["runs"] = list(runs_in(runs, folder))
+        settings = options_of(CompareLabelsOptions, given)
+        compared = comparing.compare_labels(settings)
+    tables = {name: Table(table) for name, table in comparing.tables_of(compared).items()}
+    place = settings.out or ""
+    names = ", ".join(f"{name}.parquet" for name in tables)
+
+    def parts(_width: int) -> Parts:
+        yield from labels.told(compared)
+        if place:
+            yield ""
+            yield f"results: {place}/compare.json, {names}, report.html"
+
+    return _told(LabelComparison(place, tables, parts, complete=compared.complete))
+
+
+def _told(found: Found) -> Found:
+    if found.out:
+        write_text(found.out, TEXT, f"{found.told()}\n")
+    return found
+
+
+@contextmanager
+def _beside(out: Place | None) -> Iterator[str]:
+    """Where frames are written: below the results; for the time of the call if there are none."""
+    with TemporaryDirectory() as folder:
+        yield str(out) if out else folder
+
+
+def _sources(sources: Any, folder: str) -> list[str]:
+    if isinstance(sources, Mapping) and not is_frame(sources):
+        return [_named(str(name), each, folder) for name, each in sources.items()]
+    if isinstance(sources, list | tuple) and not all(isinstance(s, Mapping) for s in sources):
+        return [place for each in sources for place in _sources(each, folder)]
+    return [_judgments_in(sources, "sources", folder)]
+
+
+def _named(name: str, source: Any, folder: str) -> str:
+    return f"{name}={_judgments_in(source, name, folder)}"
+
+
+def _judgments_in(given: Any, what: str, folder: str) -> str:
+    """Where judgments lie: as they were given, or in a file that this writes."""
+    if isinstance(given, Results):
+        return given.out
+    if is_place(given):
+        return fspath(given)
+    if is_nested(given):
+        return keep_table(folder, what, nested_table(given, "relevance"))
+    if not (is_frame(given) or isinstance(given, list | tuple)):
+        raise InputError(f"{what}: cannot be a {type(given).__name__}; write a path or a frame")
+    return keep_table(folder, what, table_of(given, what, "query_id"))

@@ -1,0 +1,202 @@
+"""`bakeoff` from Python: a truth and rerankers in, a `Contest` out."""
+
+from collections.abc import Callable, Mapping
+from os import fspath
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from zelo_ray.api.frames import is_frame, is_nested, nested_table, table_of
+from zelo_ray.api.given import keep_table, places_of, pools_in
+from zelo_ray.api.progress import watching
+from zelo_ray.api.rerankers import named_rerankers
+from zelo_ray.api.results import TEXT, Parts, Results
+from zelo_ray.api.settings import Place, is_place, options_of
+from zelo_ray.api.tables import Table, tables_in
+from zelo_ray.errors import InputError
+from zelo_ray.formats.files import record
+from zelo_ray.formats.interchange.runs import read_runs
+from zelo_ray.formats.record import RUN
+from zelo_ray.formats.results import write_text
+from zelo_ray.options import BakeoffOptions
+from zelo_ray.present.terminal.bakeoff import standings
+
+if TYPE_CHECKING:
+    from zelo_ray.on_ray.branches import Watch
+
+_ABSENT = "-"
+_RELEVANCE = ("relevance", "score", "grade")
+RANKED = pa.schema([("query_id", pa.string()), ("doc_id", pa.string()), ("score", pa.float64())])
+
+
+class Contest(Results):
+    """What a bake-off came to.
+
+    Its tables are `Table` objects: ``comparisons`` (two arms by one measure: difference, interval,
+    p), ``metrics`` (arm, query, measure, value), ``means``, ``slices``, ``holes``, ``failures`` and
+    ``runs``.
+    """
+
+    @property
+    def standings(self) -> Table:
+        """One row an arm, the best first by the leading measure.
+
+        Columns: run; the leading measure's mean and the ends ``low`` and ``high`` of its interval;
+        the means of the others; the queries that the arm ranked, and the dollars that it cost.
+        """
+        summary = record(f"{self.out.rstrip('/')}/{RUN}")["summary"]
+        leading, *others = summary["measures"]
+        means = {(row["run"], row["measure"]): row for row in self.means}
+        arms = {arm["name"]: arm for arm in summary["arms"]}
+        rows = []
+        for run in summary["standing"]:
+            first = means[run, leading]
+            row = {"run": run, leading: first["mean"], "low": first["low"], "high": first["high"]}
+            row |= {name: means[run, name]["mean"] for name in others}
+            row |= {"queries": arms[run]["answered"], "dollars": arms[run]["dollars"]}
+            rows.append(row)
+        return Table(pa.Table.from_pylist(rows))
+
+
+def bakeoff(
+    *,
+    truth: Any = None,
+    pools: Any = None,
+    rerankers: Any = None,
+    runs: Any = None,
+    out: Place | None = None,
+    progress: "Watch | bool | None" = True,
+    config: Place | None = None,
+    **options: Any,
+) -> Contest:
+    """Let rerankers order the same documents, and say which differences are significant.
+
+    Any option of ``zelo-ray bakeoff`` is a keyword: ``measures``, ``resamples``, ``slices``,
+    ``write_annotated`` ...; one that is misspelt is refused.
+
+    Args:
+        truth: what is relevant: a `Run`, a path or URL, a frame (query_id, doc_id, relevance or
+            score, and perhaps std_error), or a mapping of queries to documents to numbers.
+        pools: the documents to order, as the inputs of `annotate`; those beside the truth if None.
+        rerankers: the arms: names such as ``"bm25"``, classes or objects with
+            ``score(query, documents)``, functions ``(query, documents) -> scores``; a list of them,
+            or a mapping from the arms' names.
+        runs: orders made elsewhere: paths, or a mapping from names to paths or frames (query_id,
+            doc_id, score).
+        out: directory or URL for the results and the ledger.
+        progress: True shows it on the terminal; None is silent; or an object with the methods
+            ``say``, ``budget`` and ``show``.
+        config: a YAML file of options, which keywords override.
+        **options: those of the command.
+
+    Returns:
+        Standings, comparisons and metrics, as tables.
+
+    Raises:
+        OptionError, PanelError: an option makes no sense, or a reranker cannot be made.
+        InputError: the truth, the pools or a run cannot be read.
+        Stopped: while asking; what was paid for is kept, and the same call goes on.
+    """
+    marks = {"truth": truth, "pools": pools, "rerankers": rerankers, "runs": runs}
+    given: dict[str, Any] = {n: None if v is None else _ABSENT for n, v in marks.items()}
+    settings = options_of(BakeoffOptions, {**given, "out": out, **options}, config)
+    keep: Mapping[str, Callable[[Any, str], Any]] = {
+        "truth": truth_in,
+        "pools": pools_in,
+        "rerankers": named_rerankers,
+        "runs": runs_in,
+    }
+    found = {n: keep[n](v, settings.out) for n, v in marks.items() if v is not None}
+    settings = settings.model_copy(update=found)
+    from zelo_ray.on_ray.bakeoff import bakeoff as run  # noqa: PLC0415 - Ray takes seconds to import
+
+    with watching(progress) as watch:
+        outcome = run(settings, watch)
+
+    def parts(width: int) -> Parts:
+        yield from standings(outcome, width)
+        yield f"results: {settings.out}/metrics.parquet, comparisons.parquet"
+
+    contest = Contest(settings.out, tables_in(settings.out), parts, complete=outcome.complete)
+    write_text(settings.out, TEXT, f"{contest.told()}\n")
+    return contest
+
+
+def truth_in(truth: Any, out: str) -> str:
+    """Where a truth lies: as it was given, or in a file that this writes.
+
+    Raises:
+        InputError: it is none.
+    """
+    if isinstance(truth, Results):
+        return truth.out
+    if is_place(truth):
+        return fspath(truth)
+    return keep_table(out, "truth", qrels_of(truth, "truth"))
+
+
+def runs_in(runs: Any, out: str) -> tuple[str, ...]:
+    """Where runs lie: as they were given, or in files that this writes.
+
+    Raises:
+        InputError: one is none.
+    """
+    if not isinstance(runs, Mapping):
+        places = places_of(runs)
+        if places is None:
+            raise InputError("runs: write paths, or a mapping from names to paths or frames")
+        return places
+    return tuple(_kept_run(str(name), run, out) for name, run in runs.items())
+
+
+def run_of(run: Any, what: str) -> pa.Table:
+    """A run as a table of `RANKED`: from a frame, a nested mapping, or a file of one run.
+
+    Raises:
+        InputError: it is none.
+    """
+    if is_place(run):
+        found = read_runs([fspath(run)])
+        if len(found) != 1:
+            raise InputError(f"{what}: {run} holds {len(found):,} runs: {', '.join(found)}")
+        return next(iter(found.values()))
+    if is_nested(run):
+        return nested_table(run, "score")
+    return _cast(table_of(run, what, *RANKED.names), RANKED, what)
+
+
+def qrels_of(truth: Any, what: str) -> pa.Table:
+    """Qrels as a table: query_id, doc_id, relevance, and std_error where it is known.
+
+    Raises:
+        InputError: they are none.
+    """
+    if is_nested(truth):
+        return nested_table(truth, "relevance")
+    if not (is_frame(truth) or isinstance(truth, list | Mapping)):
+        kind = type(truth).__name__
+        raise InputError(f"{what}: cannot be a {kind}; write a path, a Run, or a data frame")
+    table = table_of(truth, what, "query_id", "doc_id")
+    value = next((name for name in _RELEVANCE if name in table.column_names), None)
+    if value is None:
+        there = ", ".join(table.column_names)
+        raise InputError(f"{what}: has no column relevance, score or grade; it has {there}")
+    names = ["query_id", "doc_id", value]
+    names += ["std_error"] if "std_error" in table.column_names else []
+    fields = [("query_id", pa.string()), ("doc_id", pa.string()), ("relevance", pa.float64())]
+    fields += [("std_error", pa.float64())][: len(names) - 3]
+    renamed = table.select(names).rename_columns([name for name, _ in fields])
+    return _cast(renamed, pa.schema(fields), what)
+
+
+def _kept_run(name: str, run: Any, out: str) -> str:
+    table = run_of(run, f"runs, {name}")
+    named = pa.array([name] * len(table), pa.string())
+    return keep_table(out, f"run-{name}", table.select(RANKED.names).add_column(0, "run", named))
+
+
+def _cast(table: pa.Table, schema: pa.Schema, what: str) -> pa.Table:
+    try:
+        return table.select(schema.names).cast(schema).replace_schema_metadata(None)
+    except (pa.ArrowException, ValueError) as error:
+        raise InputError(f"{what}: {error}") from None

@@ -1,0 +1,83 @@
+"""Results from where they are kept, as the same objects that the commands return."""
+
+from collections.abc import Callable, Mapping
+from os import fspath
+from typing import Any
+
+from pydantic import ValidationError
+
+from zelo_ray.api.annotation import run_of
+from zelo_ray.api.comparisons import LabelComparison, ProtocolComparison, RaterAgreement
+from zelo_ray.api.contest import Contest
+from zelo_ray.api.results import TEXT, Parts, Results
+from zelo_ray.api.settings import Place, known_place
+from zelo_ray.api.tables import tables_in
+from zelo_ray.engine.unfinished import Untold, so_far
+from zelo_ray.errors import InputError
+from zelo_ray.formats.files import listing, reading, record
+from zelo_ray.formats.record import PROTOCOLS, RUN, is_finished, not_finished
+
+_KINDS: Mapping[str, tuple[type[Results], Callable[[Mapping[str, Any]], bool]]] = {
+    "bakeoff": (Contest, lambda told: bool(told.get("complete"))),
+    "protocols": (ProtocolComparison, lambda told: bool(told.get("complete"))),
+    "agree": (RaterAgreement, lambda told: not told.get("missing")),
+    "compare": (LabelComparison, lambda told: bool(told.get("complete"))),
+}
+
+
+def load_run(out: Place) -> Any:
+    """The results in a directory or URL, as the function that wrote them returned them.
+
+    Args:
+        out: directory or URL.
+
+    Returns:
+        A `Run`, `Contest`, `ProtocolComparison`, `RaterAgreement` or `LabelComparison`. Of a run of
+        `annotate` that is not finished it has what there is so far, and says so.
+
+    Raises:
+        InputError: there are no results, or they are of another command that is not finished.
+    """
+    place = known_place(fspath(out)).rstrip("/") or "/"
+    names = listing(place) or []
+    name = next((n for n in (RUN, "agree.json", "compare.json", PROTOCOLS) if n in names), None)
+    if name is None:
+        raise InputError(f"{place}: holds no results of zelo_ray")
+    told = record(f"{place}/{name}")
+    kind = told.get("kind", "annotate")
+    try:
+        if kind == "annotate":
+            return _run(place, told)
+        if not is_finished(told):
+            raise InputError(not_finished(place))
+        made, complete = _KINDS[kind]
+        return made(place, tables_in(place), _parts(place, names), complete=complete(told))
+    except (KeyError, TypeError, ValidationError):
+        raise InputError(f"{place}/{name}: is of another version, or damaged") from None
+
+
+def _run(place: str, told: Mapping[str, Any]) -> Any:
+    if is_finished(told):
+        return run_of(place, told, tables_in(place))
+    try:
+        with so_far(place, told) as found:
+            tables = tables_in(found.folder)
+            for table in tables.values():
+                table.to_arrow()  # the folder goes when this ends
+            run = run_of(found.folder, record(f"{found.folder}/{RUN}"), tables, found.told)
+            return run.kept_at(place)
+    except Untold as why:
+        raise InputError(str(why)) from None
+
+
+def _parts(place: str, names: list[str]) -> Callable[[int], Parts]:
+    """What the terminal showed, as far as it is known."""
+
+    def parts(_width: int) -> Parts:
+        if TEXT in names:
+            with reading(f"{place}/{TEXT}") as file:
+                return [*file.read().decode().rstrip("\n").split("\n")]
+        tables = ", ".join(name.removesuffix(".parquet") for name in names if ".parquet" in name)
+        return [f"results in {place}: the tables {tables}"]
+
+    return parts

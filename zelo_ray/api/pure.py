@@ -1,0 +1,233 @@
+"""The pure parts: fits, measures and coefficients over frames and mappings, without any file."""
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from math import nan
+from os import fspath
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from zelo_ray.api.contest import qrels_of, run_of
+from zelo_ray.api.frames import table_of
+from zelo_ray.api.results import Results
+from zelo_ray.api.settings import is_place
+from zelo_ray.api.tables import Table
+from zelo_ray.errors import InputError, OptionError
+from zelo_ray.evaluation.agreement import COEFFICIENTS, agreements, ratings_of
+from zelo_ray.evaluation.agreement.measured import Agreement
+from zelo_ray.evaluation.measures import Truth, default_measures, evaluate, parse_measures, rank
+from zelo_ray.evaluation.measures.ranking import Ties
+from zelo_ray.fitting.bradley_terry import score_votes
+from zelo_ray.formats import tables
+from zelo_ray.formats.interchange.truth import read_truth
+from zelo_ray.records import Score, Vote
+
+_VOTE = ("query_id", "doc_id_a", "doc_id_b", "preference")
+_GRADE = ("query_id", "doc_id", "judge", "grade")
+_PANEL = "all judges"
+_MOST_LEVELS = 100
+
+
+class Scores(Table):
+    """Scores of documents.
+
+    Attributes:
+        unscored: by query, why it has no scores.
+    """
+
+    def __init__(self, table: pa.Table, unscored: Mapping[str, str]) -> None:
+        super().__init__(table)
+        self.unscored = dict(unscored)
+
+
+class Metrics(Table):
+    """One row a query of the truth: ``query_id``, and a column for each measure."""
+
+    def means(self) -> dict[str, float]:
+        """The mean of each measure over the queries that define it; NaN where none does."""
+        found = {}
+        for name in self.columns[1:]:
+            values = self.to_arrow()[name].to_numpy()
+            known = values[~np.isnan(values)]
+            found[name] = float(known.mean()) if known.size else nan
+        return found
+
+
+def fit_votes(votes: Any, prior_sd: float = 2.5) -> Scores:
+    """Turn votes on pairs of documents into a score for each document.
+
+    Bradley-Terry with a Gaussian prior, query by query: see `fitting.bradley_terry`. The sign of a
+    vote is its word, and 0 is a tie; a pair is one game, shared by the judges that voted on it.
+
+    Args:
+        votes: a frame or a list of dicts of query_id, doc_id_a, doc_id_b, preference in [-1, 1]
+            (negative: A is more relevant), and perhaps judge.
+        prior_sd: standard deviation of the prior of a score, in logits.
+
+    Returns:
+        query_id, doc_id, score and std_error (logits, centred on 0 in each query), comparisons and
+        rank (from 1); ``unscored`` names the queries whose votes do not link their documents.
+
+    Raises:
+        InputError: a column or an id is missing, a preference is no number in [-1, 1], or a
+            document is compared with itself.
+        ValueError: the prior is not positive.
+
+    Example:
+        >>> votes = [
+        ...     {"query_id": "q1", "doc_id_a": "x", "doc_id_b": "y", "preference": -0.8},
+        ...     {"query_id": "q1", "doc_id_a": "y", "doc_id_b": "z", "preference": -1},
+        ... ]
+        >>> fit_votes(votes).to_pandas()[["doc_id", "score", "rank"]].round(2).values.tolist()
+        [['x', 1.32, 1], ['y', 0.0, 2], ['z', -1.32, 3]]
+    """
+    if not 0 < prior_sd < np.inf:
+        raise ValueError(f"prior_sd must be positive and finite, not {prior_sd}")
+    table = table_of(votes, "votes", *_VOTE)
+    judge = "judge" in table.column_names
+    rows = table.select([*_VOTE, *(["judge"] if judge else [])]).to_pylist()
+    cast = [_vote(number, row) for number, row in enumerate(rows, 1)]
+    cast.sort(key=lambda vote: vote.query_id)
+    queries = [(query_id, list(own)) for query_id, own in groupby(cast, lambda v: v.query_id)]
+    fits = score_votes([own for _, own in queries], prior_sd)
+    scores = [score for fit in fits for score in fit.scores]
+    reasons = {q: fit.reason for (q, _), fit in zip(queries, fits, strict=True) if fit.reason}
+    return Scores(tables.table_of(scores, Score), reasons)
+
+
+def measure(
+    run: Any, qrels: Any, measures: Sequence[str] | str | None = None, *, ties: Ties = "trec"
+) -> Metrics:
+    """Measure how well a run orders the documents of some qrels, query by query.
+
+    Equal to ir_measures and trec_eval where they have the same measure; the conventions are those
+    of `zelo_ray.evaluation.measures`: a query that the run lacks gets 0.
+
+    Args:
+        run: a frame of query_id, doc_id, score; a mapping of queries to documents to scores; or the
+            path of a run: TREC, Parquet, or annotated JSONL.
+        qrels: a frame of query_id, doc_id, relevance (or score, or grade); such a mapping; a `Run`;
+            or the path of judgments of any kind, also annotated JSONL.
+        measures: as ir_measures writes them; what fits the qrels if None.
+        ties: how equal scores count: ``trec``, by document id, descending; ``expected``, by the
+            mean over all orders.
+
+    Returns:
+        A row a query of the qrels and a column a measure; ``.means()`` has the means.
+
+    Raises:
+        MeasureError: there is no such measure.
+        InputError, QrelsError, RunError: what is measured is no run, or no qrels.
+
+    Example:
+        >>> qrels = {"q1": {"d1": 3, "d2": 0, "d3": 1}}
+        >>> run = {"q1": {"d1": 0.9, "d2": 0.8, "d3": 0.1}}
+        >>> measure(run, qrels, ["nDCG@10", "P@2"]).means()
+        {'nDCG@10': 0.963940433317, 'P@2': 0.5}
+    """
+    truth = Truth(_qrels(qrels))
+    ranking = rank(truth, run_of(run, "run"), ties=ties)
+    named = [measures] if isinstance(measures, str) else measures
+    wanted = default_measures(truth) if named is None else parse_measures(named)
+    values = evaluate(wanted, ranking)
+    columns = dict(zip(map(str, wanted), values, strict=True))
+    return Metrics(pa.table({"query_id": pa.array(truth.query_ids, pa.string()), **columns}))
+
+
+def agreement(
+    labels: Any,
+    *,
+    levels: int = 4,
+    coefficients: Sequence[str] | None = None,
+    thresholds: Sequence[int] | None = None,
+    resamples: int = 1000,
+    seed: int = 0,
+) -> Table:
+    """How far raters agree: coefficients of every two of them, and of all of them together.
+
+    The coefficients and their conventions are those of `zelo_ray.evaluation.agreement`. Intervals
+    are expanded percentiles over samples of queries (Hesterberg 2015, Am. Stat. 69:371).
+
+    Args:
+        labels: a frame or a list of dicts of query_id, doc_id, judge, and grade from 0 on.
+        levels: how many grades the scale has.
+        coefficients: names such as ``kappa``; all if None.
+        thresholds: grades from which on a grade counts as positive, beside the whole scale; every
+            grade above 0 if None.
+        resamples: how many samples of queries are drawn; 0 for no intervals.
+        seed: every random choice follows from it.
+
+    Returns:
+        rater_a, rater_b ("" for all together), scale, coefficient, value, low, high (95%), items
+        and queries. With fewer than 5 queries low and high are NaN.
+
+    Raises:
+        InputError: a column or an id is missing, or a grade is none of the scale.
+        OptionError: there is no such coefficient, or the levels make no sense.
+
+    Example:
+        >>> labels = [
+        ...     {"query_id": "q1", "doc_id": doc, "judge": judge, "grade": grade}
+        ...     for judge, grades in {"anna": (0, 3, 2), "ben": (0, 3, 1)}.items()
+        ...     for doc, grade in zip("xyz", grades)
+        ... ]
+        >>> found = agreement(labels, coefficients=["agreement"], thresholds=[2])
+        >>> found.to_pandas()[["scale", "value"]].round(2).values.tolist()
+        [['0-3', 0.67], ['>=2', 0.67]]
+    """
+    names = list(COEFFICIENTS) if coefficients is None else list(coefficients)
+    if unknown := [name for name in names if name not in COEFFICIENTS]:
+        known = ", ".join(COEFFICIENTS)
+        raise OptionError(f"unknown coefficient {unknown[0]!r}; there are {known}")
+    if not 2 <= levels <= _MOST_LEVELS:
+        raise OptionError(f"levels: from 2 to {_MOST_LEVELS}")
+    cuts = list(range(1, levels)) if thresholds is None else list(thresholds)
+    if not all(1 <= cut < levels for cut in cuts):
+        raise OptionError(f"thresholds: from 1 to {levels - 1}, the grades above 0")
+    ratings = ratings_of(_graded(labels, levels), levels)
+    found, _ = agreements(
+        *(ratings, {_PANEL: ratings.raters}, {name: COEFFICIENTS[name] for name in names}),
+        thresholds=cuts,
+        resamples=resamples,
+        seed=seed,
+    )
+    return Table(tables.table_of(found, Agreement))
+
+
+def _vote(number: int, row: Mapping[str, Any]) -> Vote:
+    preference = row["preference"]
+    if not isinstance(preference, int | float) or not -1 <= preference <= 1:
+        raise InputError(f"votes: row {number}: the preference {preference} is not in -1 to 1")
+    a, b = row["doc_id_a"], row["doc_id_b"]
+    if a == b:
+        raise InputError(f"votes: row {number}: document {a!r} is compared with itself")
+    judge = row.get("judge", "")
+    return Vote(row["query_id"], a, b, judge, float(preference), False, "", "")
+
+
+def _qrels(qrels: Any) -> pa.Table:
+    if isinstance(qrels, Results):
+        return read_truth(qrels.out)
+    if is_place(qrels):
+        return read_truth(fspath(qrels))
+    return qrels_of(qrels, "qrels")
+
+
+def _graded(labels: Any, levels: int) -> pa.Table:
+    """Labels with whole grades of the scale."""
+    table = table_of(labels, "labels", *_GRADE).select(_GRADE)
+    try:
+        grades = table["grade"].cast(pa.float64()).to_numpy()
+    except pa.ArrowException as error:
+        raise InputError(f"labels: the column grade: {error}") from None
+    odd = np.flatnonzero(~np.isin(grades, range(levels)))
+    if odd.size:
+        row = int(odd[0])
+        raise InputError(
+            f"labels: row {row + 1}: the grade {grades[row]:g} is not in 0 to {levels - 1}"
+        )
+    texts = {name: table[name].cast(pa.string()) for name in _GRADE[:3]}
+    return pa.table({**texts, "grade": pc.cast(pa.array(grades), pa.int64())})

@@ -1,0 +1,88 @@
+"""What every command returns: its tables, its report, and what the terminal shows at the end."""
+
+from collections.abc import Callable, Iterable, Mapping
+from html import escape
+from io import StringIO
+
+from rich.console import Console
+from rich.table import Table as RichTable
+
+from zelo_ray.api.tables import Table, Text
+from zelo_ray.errors import OptionError
+from zelo_ray.formats.wording import printable
+from zelo_ray.present.html import write_report
+
+WIDTH = 120
+"""Characters of a line, where nobody says how many there are."""
+TEXT = "summary.txt"
+"""What the terminal showed at the end of a command, where it does not follow from the tables."""
+
+Parts = Iterable[str | RichTable]
+
+
+class Results:
+    """The results of a command. Its tables are attributes, such as ``run.scores``.
+
+    Attributes:
+        out: directory or URL where they are; empty where nothing was written.
+        complete: whether all that was asked for is there.
+        tables: all tables, by name.
+    """
+
+    def __init__(
+        self,
+        out: str,
+        tables: Mapping[str, Table],
+        parts: Callable[[int], Parts],
+        *,
+        complete: bool,
+    ) -> None:
+        self.out, self.tables, self.complete = out, dict(tables), complete
+        self._parts = parts
+
+    def __getattr__(self, name: str) -> Table:
+        tables: dict[str, Table] = self.__dict__.get("tables", {})
+        if name in tables:
+            return tables[name]
+        raise AttributeError(f"there is no {name!r}; there are the tables {', '.join(tables)}")
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self.tables]
+
+    def told(self, width: int = WIDTH) -> Text:
+        """What the terminal shows at the end.
+
+        Args:
+            width: characters that a line of a table may take.
+        """
+        return plain(self._parts(width), width)
+
+    def report(self) -> str:
+        """Write ``report.html``, one page that needs no network; return where it is.
+
+        Raises:
+            OptionError: nothing was written, as the command was given no ``out``.
+        """
+        if not self.out:
+            raise OptionError("a report stands beside the results: give out=DIR")
+        write_report(self.out)
+        return f"{self.out.rstrip('/')}/report.html"
+
+    def __repr__(self) -> str:
+        return str(self.told())
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(self.told())}</pre>"
+
+
+def plain(parts: Parts, width: int) -> Text:
+    """Lines and tables as plain text; an id of somebody's cannot steer a terminal."""
+    lines: list[str] = []
+    for part in parts:
+        if isinstance(part, str):
+            lines.append(printable(part))
+        else:
+            file = StringIO()  # in a notebook, rich would show what it prints, wherever it goes
+            Console(file=file, width=width, color_system=None, force_jupyter=False).print(part)
+            lines += [line.rstrip() for line in file.getvalue().rstrip("\n").split("\n")]
+    return Text("\n".join(lines).strip("\n"))
