@@ -1,7 +1,9 @@
 """What every test stands on: an environment without keys, servers on loopback."""
 
 import os
+import tarfile
 import warnings
+from pathlib import Path
 
 import fsspec
 import pytest
@@ -40,6 +42,16 @@ def environ(fakes):
     """An environment with the fakes' key for each provider."""
     names = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY")
     return dict.fromkeys(names, fakes.key)
+
+
+@pytest.fixture(scope="session")
+def published(tmp_path_factory):
+    """A folder of the figures that others published: ``golden/SOURCES.md`` tells of them."""
+    folder = tmp_path_factory.mktemp("published")
+    for archive in (Path(__file__).parent / "golden").glob("*.tar.xz"):
+        with tarfile.open(archive) as files:
+            files.extractall(folder, filter="data")
+    return folder
 
 
 @pytest.fixture(scope="session")

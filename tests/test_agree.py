@@ -3,7 +3,6 @@
 import csv
 import json
 import re
-from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -13,8 +12,6 @@ from zelo_ray import cli
 from zelo_ray.formats.tables import table_of
 from zelo_ray.records import Grade, GradedScore
 
-DATA = Path(__file__).parents[2] / "shared/data"
-needs_data = pytest.mark.skipif(not DATA.exists(), reason=f"{DATA} is not there")
 SCALES = {"4pt": "0-3", "0v123": ">=1", "01v23": ">=2", "012v3": ">=3"}
 
 
@@ -58,10 +55,9 @@ def three(tmp_path):
     return tmp_path, write_qrels(tmp_path / "people.qrels", human)
 
 
-@needs_data
-def test_published_kappas_and_alphas_of_33_judges(say, tmp_path):
+def test_published_kappas_and_alphas_of_33_judges(say, tmp_path, published):
     """All 264, to the 4 decimals that are published; grades above 3 are clipped there, too."""
-    folder = DATA / "llmjudge2024"
+    folder = published / "llmjudge2024"
     human = folder / "llmjudge_test_qrel_idx.txt"
     words = [folder / "submissions", "--human", human, "--clip", "--out", tmp_path]
     status, lines = say(*words, "--coefficients", "kappa", "alpha-ordinal", "--resamples", 100)
@@ -88,9 +84,8 @@ def test_published_kappas_and_alphas_of_33_judges(say, tmp_path):
     ]
 
 
-@needs_data
-def test_without_clip_the_first_bad_line_is_named(say):
-    folder = DATA / "llmjudge2024"
+def test_without_clip_the_first_bad_line_is_named(say, published):
+    folder = published / "llmjudge2024"
     status, lines = say(folder / "submissions", "--human", folder / "llmjudge_test_qrel_idx.txt")
     assert status == 1
     assert len(lines) == 1
@@ -98,10 +93,9 @@ def test_without_clip_the_first_bad_line_is_named(say):
     assert "the grade 5 is not in 0 to 3 (and 1 more): --clip" in lines[0]
 
 
-@needs_data
-def test_krippendorffs_example(say, tmp_path):
+def test_krippendorffs_example(say, tmp_path, published):
     """Four observers, twelve units, five codes, and gaps (Krippendorff 2011): .743, .815, .849."""
-    with (DATA / "evalica_fixtures/codings.csv").open() as file:
+    with (published / "evalica_fixtures/codings.csv").open() as file:
         coders = list(csv.reader(file))
     lines = [
         {"query_id": "units", "doc_id": f"u{i}", "judge": f"coder {c}", "grade": int(code)}

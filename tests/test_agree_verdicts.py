@@ -1,7 +1,6 @@
 """``agree`` on verdicts: words on pairs beside the people's, against sklearn and krippendorff."""
 
 import json
-from pathlib import Path
 
 import krippendorff
 import numpy as np
@@ -20,8 +19,6 @@ from zelo_ray.formats.pools import InputError
 from zelo_ray.formats.tables import table_of
 from zelo_ray.records import Contest, Verdict
 
-DATA = Path(__file__).parents[2] / "shared/data/mtbench_human"
-needs_data = pytest.mark.skipif(not DATA.exists(), reason=f"{DATA} is not there")
 WORDS = ("model_b", "tie", "model_a")
 
 
@@ -137,22 +134,22 @@ def votes(found):
     return [tuple(row.values()) for row in found.to_pylist()]
 
 
-@needs_data
 @pytest.mark.parametrize(
     ("turn", "with_ties", "decided"),
     [(1, "886 of 1,343", "727 of 859"), (2, "871 of 1,325", "731 of 864")],
 )
-def test_fastchats_own_counts(say, turn, with_ties, decided):
-    sources = [f"gpt-4={DATA}/gpt4_pair.jsonl", "--human", DATA / "human.jsonl"]
+def test_fastchats_own_counts(say, published, turn, with_ties, decided):
+    folder = published / "mtbench_human"
+    sources = [f"gpt-4={folder}/gpt4_pair.jsonl", "--human", folder / "human.jsonl"]
     status, lines = say(*sources, "--people", "expert*", "--turn", turn, "--resamples", 100)
     assert status == 0
     [told] = [each for each in lines if each.startswith("1 gpt-4") and " of " in each]
     assert told.endswith(f"{with_ties}    {decided}")
 
 
-@needs_data
-def test_the_majority_and_the_win_rates_of_mt_bench(say, tmp_path):
-    sources = [f"gpt-4={DATA}/gpt4_pair.jsonl", "--human", DATA / "human.jsonl"]
+def test_the_majority_and_the_win_rates_of_mt_bench(say, tmp_path, published):
+    folder = published / "mtbench_human"
+    sources = [f"gpt-4={folder}/gpt4_pair.jsonl", "--human", folder / "human.jsonl"]
     status, lines = say(*sources, "--out", tmp_path, "--resamples", 100)
     assert status == 0
     [told] = [each for each in lines if each.startswith("1 gpt-4") and " of " in each]

@@ -2,7 +2,6 @@
 
 import json
 import time
-from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
@@ -15,7 +14,6 @@ from zelo_ray.cli import main
 
 pytestmark = pytest.mark.ray
 
-DATA = Path(__file__).parents[2] / "shared" / "data"
 SAMPLE, GRADES = str(ROOT / "data" / "sample"), str(ROOT / "data" / "qrels.txt")
 CUSTOM = '''
 """Rerankers of a user's own."""
@@ -154,11 +152,9 @@ def test_arms_of_all_kinds_and_every_failure_is_seen_also_after_a_kill(tmp_path,
     assert (out / "report.html").exists()
 
 
-def test_run_files_take_no_ray(tmp_path, capsys, monkeypatch):
-    if not DATA.exists():
-        pytest.skip("needs the shared data beside the checkout")
+def test_run_files_take_no_ray(tmp_path, capsys, monkeypatch, published):
     monkeypatch.setattr("ray.init", lambda **_: pytest.fail("Ray was started"))
-    folder = DATA / "trec_dl19"
+    folder = published / "trec_dl19"
     runs = [str(folder / "runs_top100" / f"{name}.run") for name in ("idst_bert_p1", "bm25base_p")]
     flags = ["--truth", str(folder / "qrels.txt"), "--runs", *runs, "--out", str(tmp_path)]
     assert main(["bakeoff", *flags, "--measures", "nDCG@10", "R@100"]) == 0

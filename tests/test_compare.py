@@ -3,7 +3,6 @@
 import argparse
 import json
 import math
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -23,9 +22,6 @@ from zelo_ray.formats.tables import table_of
 from zelo_ray.options import OptionError
 from zelo_ray.present.terminal.labels import told
 from zelo_ray.records import GradedScore, Ranked
-
-DATA = Path(__file__).parents[2] / "shared/data"
-needs_data = pytest.mark.skipif(not DATA.exists(), reason=f"{DATA} is not there")
 
 
 def run(*words):
@@ -116,10 +112,10 @@ def test_a_benchmark_that_is_graded_anew(place):
     assert [row["kind"] for row in rows] == ["negative", "positive"] * QUERIES
     assert [row["best"] for row in rows] == [True, False] * QUERIES
     assert all(len(row["text"]) <= 80 and row["text"].startswith(row["kind"]) for row in rows)
-    told = json.loads((out / "compare.json").read_text())
-    assert told["counts"]["queries_contradicted"] == QUERIES
-    assert told["counts"]["negative"] == told["counts"]["positive"] == QUERIES
-    assert told["options"]["measure"] == "nDCG@10"
+    record = json.loads((out / "compare.json").read_text())
+    assert record["counts"]["queries_contradicted"] == QUERIES
+    assert record["counts"]["negative"] == record["counts"]["positive"] == QUERIES
+    assert record["options"]["measure"] == "nDCG@10"
     assert max(len(line) for line in told(compared)) <= 100  # the last one has paths
     assert "1 pair is told apart by both, and the other way round." in told(compared)
     assert f"{QUERIES} of {QUERIES} queries are contradicted" in "\n".join(told(compared))
@@ -226,9 +222,8 @@ def test_cohens_d():
     assert math.isnan(cohens_d(np.array([1.0, np.nan])))
 
 
-@needs_data
-def test_dl19_under_gpt4s_labels(tmp_path):
-    folder = DATA / "trec_dl19"
+def test_dl19_under_gpt4s_labels(tmp_path, published):
+    folder = published / "trec_dl19"
     runs = sorted((folder / "runs_top10").glob("*.run"))
     labels = ("--old", folder / "qrels.txt", "--new", folder / "judges/gpt-4_umbrela_graded.txt")
     compared = run(*labels, "--runs", *runs, "--resamples", 500)

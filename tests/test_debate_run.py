@@ -27,8 +27,6 @@ from zelo_ray.formats.pools import Limits, parse_line
 from zelo_ray.protocols import module
 from zelo_ray.providers import build_panel
 
-pytestmark = pytest.mark.skipif(not mtbench.DATA.exists(), reason=mtbench.WHY)
-
 JOBS = {
     "best-of": {},
     "samre": {},
@@ -40,11 +38,12 @@ WAYS = {"online": ask, "batch": send_away}
 
 
 @pytest.fixture(scope="module")
-def pools_of():
+def pools_of(published):
     """Twelve pairs for each protocol; for best-of there are two pools of six answers besides."""
-    pairs = mtbench.pairs(12)
+    folder = published / "mtbench_human"
+    pairs = mtbench.pairs(folder, 12)
     questions = {pool.query_id.partition("-")[0] for pool in pairs}
-    more = mtbench.pools(2, without=questions)
+    more = mtbench.pools(folder, 2, without=questions)
     return {protocol: pairs + more if protocol == "best-of" else pairs for protocol in JOBS}
 
 

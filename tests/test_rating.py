@@ -1,6 +1,5 @@
 import csv
 from dataclasses import replace
-from pathlib import Path
 from random import Random
 
 import choix
@@ -16,7 +15,6 @@ from zelo_ray.fitting.bradley_terry import Fit, bradley_terry, bradley_terry_mle
 from zelo_ray.fitting.pairs import sample_pairs
 from zelo_ray.records import Vote
 
-GOLDEN = Path(__file__).parents[2] / "shared" / "data" / "evalica_fixtures"
 SEEDS = st.integers(0, 2**32 - 1)
 
 
@@ -330,14 +328,13 @@ def test_95_percent_intervals_hold_the_truth_in_95_percent_of_cases(documents):
 
 
 @pytest.mark.parametrize("name", ["simple", "food"])
-def test_golden_ratings_are_reproduced(name):
-    if not GOLDEN.is_dir():
-        pytest.skip(f"no golden ratings at {GOLDEN}")
-    with (GOLDEN / f"{name}-golden.csv").open() as lines:
+def test_golden_ratings_are_reproduced(published, name):
+    folder = published / "evalica_fixtures"
+    with (folder / f"{name}-golden.csv").open() as lines:
         rows = [row for row in csv.DictReader(lines) if row["algorithm"] == "bradley_terry"]
     items = [row["item"] for row in rows]
     wins = np.zeros((len(items), len(items)))
-    with (GOLDEN / f"{name}.csv").open() as lines:
+    with (folder / f"{name}.csv").open() as lines:
         for row in csv.DictReader(lines):
             left, right = items.index(row["left"]), items.index(row["right"])
             wins[left, right] += {"left": 1, "tie": 0.5, "right": 0}[row["winner"]]
