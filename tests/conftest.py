@@ -10,6 +10,7 @@ import pytest
 
 from tests.crash import bare_environment, end_left
 from tests.fakes import Fakes
+from tests.one_ray import OneRay
 
 
 @pytest.fixture(autouse=True)
@@ -52,6 +53,13 @@ def published(tmp_path_factory):
         with tarfile.open(archive) as files:
             files.extractall(folder, filter="data")
     return folder
+
+
+@pytest.fixture(scope="session")
+def one_ray(tmp_path_factory):
+    """A Ray that all tests of this process share whose runs neither kill nor are killed."""
+    with OneRay(tmp_path_factory.mktemp("one-ray")) as one:
+        yield one
 
 
 @pytest.fixture(scope="session")

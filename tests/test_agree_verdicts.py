@@ -2,12 +2,10 @@
 
 import json
 
-import krippendorff
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from sklearn.metrics import cohen_kappa_score, matthews_corrcoef
 
 from tests.test_report import page_of
 from zelo_ray import cli
@@ -24,6 +22,9 @@ WORDS = ("model_b", "tie", "model_a")
 
 def of_coefficient(name, one, other, levels):
     """A coefficient by another's code, of two lists of grades; NaN where all are equal."""
+    import krippendorff
+    from sklearn.metrics import cohen_kappa_score, matthews_corrcoef
+
     both = np.array([one, other])
     if name == "agreement":
         return float(np.mean(both[0] == both[1])) if both.size else np.nan

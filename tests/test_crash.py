@@ -188,6 +188,7 @@ def two_nodes(environ: dict[str, str]) -> Iterator[tuple[str, psutil.Process]]:
             process.stdin.close()
 
 
+@pytest.mark.slow
 def test_a_node_that_is_killed_costs_only_its_calls_in_flight(
     pools: Path, undisturbed: Undisturbed, tmp_path: Path
 ) -> None:

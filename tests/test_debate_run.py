@@ -214,6 +214,7 @@ def impatient(way, enough):
 
 
 @pytest.mark.ray
+@pytest.mark.slow
 def test_a_debate_that_is_killed_goes_on_where_it_was(undisturbed, tmp_path, pools_of):
     expected, pools = undisturbed("samre"), tmp_path / "pools.jsonl"
     pools.write_bytes(b"".join(pool_line(pool) + b"\n" for pool in pools_of["samre"]))

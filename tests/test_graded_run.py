@@ -27,10 +27,14 @@ def pools(tmp_path: Path) -> Path:
     return path
 
 
-def run(pools, out, environ, *flags):
-    status, printed = crash.finish(crash.annotate(pools, out, environ, *flags))
-    assert status == 0, printed
-    return printed
+@pytest.fixture
+def run(one_ray):
+    def ran(pools, out, environ, *flags):
+        status, printed = one_ray.annotate(pools, out, environ, *flags)
+        assert status == 0, printed
+        return printed
+
+    return ran
 
 
 def worth_in(document):
@@ -58,7 +62,7 @@ def grade_in_batches(pools, out, environ, human):
     write_results([settle(lines, panel, options, ledger, learned=learned)], options)
 
 
-def test_grades_online_and_in_batches_are_the_same(pools, tmp_path, monkeypatch):
+def test_grades_online_and_in_batches_are_the_same(pools, run, one_ray, tmp_path, monkeypatch):
     labels = [
         f"{pool['query']['id']} 0 {d['id']} {min(max(round(worth_in(d)), 0), 3)}\n"
         for pool in map(json.loads, pools.read_text().splitlines())
@@ -66,7 +70,7 @@ def test_grades_online_and_in_batches_are_the_same(pools, tmp_path, monkeypatch)
     ]
     human = tmp_path / "human.txt"
     human.write_text("".join(labels))
-    with crash.fakes(tmp_path) as environ:
+    with one_ray.fakes(tmp_path) as environ:
         flags = ("--protocol", "graded", "--human", str(human))
         printed = run(pools, tmp_path / "online", environ, *flags)
         files = ("annotated.jsonl", *(f"{n}.parquet" for n in ("grades", "scores", "raters")))
@@ -97,10 +101,10 @@ def test_grades_online_and_in_batches_are_the_same(pools, tmp_path, monkeypatch)
         assert by_worth == sorted(by_worth)
 
 
-def test_both_ways_together_spend_five_grades_a_query(tmp_path):
+def test_both_ways_together_spend_five_grades_a_query(run, one_ray, tmp_path):
     path = tmp_path / "pools.jsonl"
     crash.write_pools(path, QUERIES, 8)
-    with crash.fakes(tmp_path) as environ:
+    with one_ray.fakes(tmp_path) as environ:
         run(path, tmp_path / "out", environ, "--protocol", "zelo+graded", "--cycles", "2")
     votes, grades = table(tmp_path / "out", "votes"), table(tmp_path / "out", "grades")
     assert len(crash.journal(tmp_path)) == len(votes) + len(grades)

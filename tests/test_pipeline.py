@@ -29,6 +29,7 @@ from moto.server import ThreadedMotoServer
 from ray.autoscaler._private.util import prepare_config, validate_config
 
 from tests import crash
+from tests.one_ray import OneRay
 from zelo_ray.engine.batch.parts import Part, Parts
 from zelo_ray.engine.ledger import read_rows
 
@@ -180,7 +181,7 @@ class Troubled:
 
 
 @pytest.fixture(scope="module")
-def troubled(tmp_path_factory: pytest.TempPathFactory) -> Troubled:
+def troubled(one_ray: OneRay, tmp_path_factory: pytest.TempPathFactory) -> Troubled:
     folder = tmp_path_factory.mktemp("troubled")
     pools, given, out = folder / "pools.jsonl", folder / "in.jsonl", folder / "out"
     crash.write_pools(pools, queries=POOLS, documents=10)
@@ -190,14 +191,14 @@ def troubled(tmp_path_factory: pytest.TempPathFactory) -> Troubled:
     given.write_text("\n".join(rows))
     faults = [flag for name in FAULTS for flag in ("--fault", f"{name}:rate=0.02")]
     patience = ("--attempts", "2", "--reasks", "0", "--timeout", "2")
-    with crash.fakes(folder, *faults) as environ:
-        before = crash.finish(crash.annotate(given, out, environ, *patience))
+    with one_ray.fakes(folder, *faults) as environ:
+        before = one_ray.annotate(given, out, environ, *patience)
     shutil.copytree(out, folder / "first")
     segment = max((out / "replies").glob("*.jsonl"), key=lambda path: path.stat().st_size)
     segment.write_bytes(segment.read_bytes().replace(b'"ok"', b'"oj"', 1))
-    with crash.fakes(folder) as environ:
+    with one_ray.fakes(folder) as environ:
         again = (*patience, "--retry-failures")
-        after = crash.finish(crash.annotate(pools, out, environ, *again))
+        after = one_ray.annotate(pools, out, environ, *again)
     votes = len(pq.read_table(out / "votes.parquet"))
     return Troubled(pools, folder / "first", before, after, votes)
 
@@ -272,6 +273,7 @@ def _small_disk(folder: Path, kilobytes: int) -> Iterator[None]:
         subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
+@pytest.mark.slow
 def test_a_full_disk_loses_no_answer(tmp_path: Path) -> None:
     pools, disk = tmp_path / "pools.jsonl", tmp_path / "disk"
     crash.write_pools(pools, queries=20, documents=12)
@@ -426,6 +428,7 @@ sys.exit(cli.main(sys.argv[1:]))
 """The command, on a cluster that says of itself that it is of another version."""
 
 
+@pytest.mark.slow
 def test_the_job_runs_under_ray_job_submit_and_a_cluster_of_another_version_is_told_of(
     tmp_path: Path,
 ) -> None:

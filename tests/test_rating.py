@@ -2,8 +2,6 @@ import csv
 from dataclasses import replace
 from random import Random
 
-import choix
-import evalica
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -132,6 +130,8 @@ def test_one_game_between_two_documents_is_the_textbook_case():
 def test_choix_finds_the_same_maximum(seed, documents, prior_sd):
     games = battles(seed, documents)
     scores, _ = bradley_terry(count(games, documents)[np.newaxis], prior_sd)
+    import choix
+
     theirs = choix.opt_pairwise(documents, games, alpha=0.5 / prior_sd**2, tol=1e-12)
     np.testing.assert_allclose(scores[0], theirs - theirs.mean(), atol=1e-6)
 
@@ -344,11 +344,15 @@ def test_golden_ratings_are_reproduced(published, name):
     np.testing.assert_allclose(strengths / strengths.sum(), golden, atol=1e-12, rtol=0)
 
 
+@pytest.mark.peers
 @settings(deadline=None, max_examples=20)
 @given(SEEDS, st.integers(2, 12))
 def test_choix_and_evalica_find_the_same_maximum_likelihood(seed, documents):
     games = battles(seed, documents)
     scores = bradley_terry_mle(count(games, documents))
+    import choix
+    import evalica
+
     theirs = choix.ilsr_pairwise(documents, games, tol=1e-10, max_iter=1000)
     np.testing.assert_allclose(scores, theirs - theirs.mean(), atol=1e-6)
     winners, losers = zip(*games, strict=True)
