@@ -29,6 +29,19 @@ def _nothing_left_running():
 
 
 @pytest.fixture
+def say(capsys):
+    """Run ``agree``: the exit status, and the lines on the terminal."""
+    from zelo_ray import cli
+
+    def run(*words):
+        status = cli.main(["agree", *map(str, words)])
+        told = capsys.readouterr()
+        return status, (told.out + told.err).splitlines()
+
+    return run
+
+
+@pytest.fixture
 def fakes(monkeypatch):
     """The three providers' servers; the SDKs find them through the variables that they read."""
     with Fakes(bodies=True) as fakes:

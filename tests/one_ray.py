@@ -49,7 +49,10 @@ class OneRay:
         return self.run(environ, *crash.annotating(pools, out, *flags)[len(crash.COMMAND) :])
 
     def run(self, environ: Mapping[str, str], *words: str) -> tuple[int, str]:
-        """Run ``zelo-ray`` with these words; its exit status and all that it printed."""
+        """Run ``zelo-ray`` with these words; its exit status and all that it printed.
+
+        With ``-c`` and a program it runs that, as Python does.
+        """
         assert self._process.stdin
         assert self._process.stdout
         print(json.dumps([dict(environ), words]), file=self._process.stdin, flush=True)
@@ -83,7 +86,7 @@ def main() -> None:
             os.environ.update(environ)
             with redirect_stdout(io.StringIO()) as said, redirect_stderr(said):
                 try:
-                    status = cli.main(words)
+                    status = exec(words[1], {}) if words[0] == "-c" else cli.main(words)
                 except SystemExit as ended:
                     status = ended.code
             print(json.dumps([status, said.getvalue()]), file=tell, flush=True)

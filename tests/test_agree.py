@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from zelo_ray import cli
+from tests.builders import rows_of
 from zelo_ray.formats.tables import table_of
 from zelo_ray.records import Grade, GradedScore
 
@@ -22,26 +22,11 @@ def write_qrels(path, grades, queries=6):
     return path
 
 
-def rows_of(out, name="agreement"):
-    return pq.read_table(out / f"{name}.parquet").to_pylist()
-
-
 def values(out):
     return {
-        (r["rater_a"], r["rater_b"], r["scale"], r["coefficient"]): r["value"] for r in rows_of(out)
+        (r["rater_a"], r["rater_b"], r["scale"], r["coefficient"]): r["value"]
+        for r in rows_of(out, "agreement")
     }
-
-
-@pytest.fixture
-def say(capsys):
-    """Run the command line: the exit status, and the lines on the terminal."""
-
-    def run(*words):
-        status = cli.main(["agree", *map(str, words)])
-        told = capsys.readouterr()
-        return status, (told.out + told.err).splitlines()
-
-    return run
 
 
 @pytest.fixture
@@ -110,7 +95,7 @@ def test_krippendorffs_example(say, tmp_path, published):
     assert found["all judges", "", "0-5", "alpha-nominal"] == pytest.approx(904 / 1216, abs=1e-12)
     assert found["all judges", "", "0-5", "alpha-ordinal"] == pytest.approx(0.815, abs=5e-4)
     assert found["all judges", "", "0-5", "alpha-interval"] == pytest.approx(0.849, abs=5e-4)
-    items = {r["items"] for r in rows_of(tmp_path) if r["rater_a"] == "all judges"}
+    items = {r["items"] for r in rows_of(tmp_path, "agreement") if r["rater_a"] == "all judges"}
     assert items == {11}  # the twelfth unit has one code
 
 
@@ -131,7 +116,7 @@ def test_the_files_hold_everything(say, three, tmp_path):
     folder, human = three
     out = tmp_path / "out"
     say(folder / "poor.txt", folder / "good.txt", "--human", human, "--out", out)
-    rows = rows_of(out)
+    rows = rows_of(out, "agreement")
     pairs = {(r["rater_a"], r["rater_b"]) for r in rows}
     assert pairs == {
         ("human", "poor"),
@@ -169,13 +154,13 @@ def test_only_what_is_asked(say, three, tmp_path):
     status, lines = say(folder / "poor.txt", folder / "good.txt", *words, "--out", tmp_path)
     assert status == 0
     assert lines[1].split() == ["judge", "mcc"]
-    rows = rows_of(tmp_path)
+    rows = rows_of(tmp_path, "agreement")
     assert {(r["coefficient"], r["scale"]) for r in rows} == {
         (name, scale) for name in ("mcc", "fleiss") for scale in ("0-3", ">=2")
     }
     assert all(np.isnan(r["low"]) for r in rows)
     assert say(folder / "poor.txt", folder / "good.txt", "--thresholds", "--out", tmp_path)[0] == 0
-    assert {r["scale"] for r in rows_of(tmp_path)} == {"0-3"}
+    assert {r["scale"] for r in rows_of(tmp_path, "agreement")} == {"0-3"}
 
 
 def test_two_judges_without_people_have_one_line_and_a_confusion(say, three):

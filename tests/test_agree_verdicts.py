@@ -7,8 +7,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.builders import rows_of, write_lines
 from tests.test_report import page_of
-from zelo_ray import cli
 from zelo_ray.evaluation.agreement import COEFFICIENTS, Ratings
 from zelo_ray.evaluation.agreement.differences import differences
 from zelo_ray.evaluation.agreement.intervals import draws, interval
@@ -88,27 +88,6 @@ def test_a_difference_that_is_not_known():
     assert np.isnan([first.relative, first.low, first.high]).all()  # three queries, and below 0
     assert (second.items, second.queries) == (0, 0)
     assert np.isnan([second.value_a, second.difference, second.low, second.relative]).all()
-
-
-@pytest.fixture
-def say(capsys):
-    """Run the command line: the exit status, and the lines on the terminal."""
-
-    def run(*words):
-        status = cli.main(["agree", *map(str, words)])
-        told = capsys.readouterr()
-        return status, (told.out + told.err).splitlines()
-
-    return run
-
-
-def rows_of(out, name):
-    return pq.read_table(out / f"{name}.parquet").to_pylist()
-
-
-def write_lines(path, rows):
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
 
 
 def line(question, winner, judge="j", a="x", b="y", **more):

@@ -11,6 +11,7 @@ import pytest
 from sklearn.linear_model import LinearRegression
 from sklearn.metrics import cohen_kappa_score
 
+from tests.builders import write_lines
 from zelo_ray.commands import agree
 from zelo_ray.evaluation.agreement.lengths import length_slope, length_terms
 from zelo_ray.evaluation.agreement.repeats import repeats
@@ -226,11 +227,6 @@ def widest(told, path):
 def figures(rows, *names):
     """Values by some columns."""
     return {tuple(row[name] for name in names): row for row in rows}
-
-
-def write_lines(path, rows):
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
 
 
 def test_votes_on_the_command_line(tmp_path):

@@ -135,6 +135,7 @@ def test_a_run_interrupted_and_killed_pays_once_and_gives_the_same_bytes(
     assert crash.outputs(out) == undisturbed.outputs
 
 
+@pytest.mark.slow
 def test_the_limits_hold_when_their_actor_is_killed(tmp_path: Path) -> None:
     pools = tmp_path / "pools.jsonl"
     crash.write_pools(pools, queries=7, documents=8)

@@ -11,11 +11,10 @@ from functools import partial
 from pathlib import Path
 
 import orjson
-import pyarrow.parquet as pq
 import pytest
 
 from tests import builders, crash
-from tests.builders import THREE, ask, options_of, send_away
+from tests.builders import THREE, ask, options_of, rows_of, send_away
 from tests.fakes import Fakes, knowing, mtbench
 from zelo_ray.engine import online
 from zelo_ray.engine.batch import Batcher, submit
@@ -114,10 +113,6 @@ def files(protocol, pools, out, environ):
     return {"annotated": (out / "annotated.jsonl").read_bytes(), **tables}
 
 
-def table(out, name):
-    return pq.read_table(out / f"{name}.parquet").to_pylist()
-
-
 def sent(fakes):
     """All calls, and all lines of batches."""
     return [entry for entry in fakes.journal if entry["endpoint"] in ("answer", "line")]
@@ -150,12 +145,12 @@ def strings(value):
 def calls_of(protocol, pools, out):
     """How many calls each pool takes of each provider, as the protocol is defined."""
     if protocol == "best-of":
-        winners = table(out, "winners")
+        winners = rows_of(out, "winners")
         assert len(winners) == len(pools) * len(THREE)
         contests = {pool.query_id: len(pool.documents) - 1 for pool in pools}
         assert all(one["contests"] == contests[one["query_id"]] for one in winners)
         return Counter({(pool, each): n for pool, n in contests.items() for each in THREE})
-    verdicts = table(out, "verdicts")
+    verdicts = rows_of(out, "verdicts")
     assert len(verdicts) == len(pools) * len(THREE)
     rounds = {(one["query_id"], one["judge"].partition(":")[0]): one["rounds"] for one in verdicts}
     possible = {"samre": {2, 3, 4}, "baseline-strong": {2}, "baseline-weak": {1}}[protocol]
@@ -229,4 +224,4 @@ def test_a_debate_that_is_killed_goes_on_where_it_was(undisturbed, tmp_path, poo
     assert status == 0, printed
     assert crash.paid_twice(tmp_path, [kill])[1] == 0
     for name in ("verdicts", "scores"):
-        assert table(out, name) == table(expected.out, name)
+        assert rows_of(out, name) == rows_of(expected.out, name)

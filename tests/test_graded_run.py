@@ -4,11 +4,10 @@ import json
 from collections import Counter
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 
 from tests import crash
-from tests.builders import send_away
+from tests.builders import rows_of, send_away
 from zelo_ray.engine.humans import human_grades
 from zelo_ray.engine.learning import learn
 from zelo_ray.engine.ledger import Ledger
@@ -39,10 +38,6 @@ def run(one_ray):
 
 def worth_in(document):
     return float(document["content"].partition("worth=")[2].rstrip("]"))
-
-
-def table(out, name):
-    return pq.read_table(out / f"{name}.parquet").to_pylist()
 
 
 def grade_in_batches(pools, out, environ, human):
@@ -86,11 +81,11 @@ def test_grades_online_and_in_batches_are_the_same(pools, run, one_ray, tmp_path
     for name in ("grades", "scores", "raters", "shares"):
         online, batch = ((tmp_path / out / f"{name}.parquet") for out in ("online", "batch"))
         assert online.read_bytes() == batch.read_bytes(), name
-    grades, scores = table(tmp_path / "online", "grades"), table(tmp_path / "online", "scores")
+    grades, scores = rows_of(tmp_path / "online", "grades"), rows_of(tmp_path / "online", "scores")
     assert Counter(row["judge"] for row in grades) == dict.fromkeys(crash.DEFAULT_JUDGES, 24)
     assert all(row["rationale"] and 0 <= row["grade"] <= 3 for row in grades)
     assert all(row["comparisons"] == 3 and 0 <= row["score"] <= 3 for row in scores)
-    assert [row["judge"] for row in table(tmp_path / "online", "raters")] == [
+    assert [row["judge"] for row in rows_of(tmp_path / "online", "raters")] == [
         *sorted(crash.DEFAULT_JUDGES),
         "human",
     ]
@@ -106,10 +101,10 @@ def test_both_ways_together_spend_five_grades_a_query(run, one_ray, tmp_path):
     crash.write_pools(path, QUERIES, 8)
     with one_ray.fakes(tmp_path) as environ:
         run(path, tmp_path / "out", environ, "--protocol", "zelo+graded", "--cycles", "2")
-    votes, grades = table(tmp_path / "out", "votes"), table(tmp_path / "out", "grades")
+    votes, grades = rows_of(tmp_path / "out", "votes"), rows_of(tmp_path / "out", "grades")
     assert len(crash.journal(tmp_path)) == len(votes) + len(grades)
     assert set(Counter(row["query_id"] for row in grades).values()) == {5}
-    scores = table(tmp_path / "out", "scores")
+    scores = rows_of(tmp_path / "out", "scores")
     assert len(scores) == QUERIES * 8
     shifts = {row["query_id"]: row["absolute_score"] - row["score"] for row in scores}
     for row in scores:

@@ -274,22 +274,22 @@ def _small_disk(folder: Path, kilobytes: int) -> Iterator[None]:
 
 
 @pytest.mark.slow
-def test_a_full_disk_loses_no_answer(tmp_path: Path) -> None:
+def test_a_full_disk_loses_no_answer(one_ray: OneRay, tmp_path: Path) -> None:
     pools, disk = tmp_path / "pools.jsonl", tmp_path / "disk"
     crash.write_pools(pools, queries=20, documents=12)
-    judge, alone = ("--judges", "openai"), crash.DEFAULT_JUDGES[:1]
+    judge, alone = ("--judges", "openai"), crash.limits(crash.DEFAULT_JUDGES[:1])
     with (
         _small_disk(disk, 4400),
-        crash.fakes(tmp_path, "--latency", "0.1", judges=alone) as environ,
+        one_ray.fakes(tmp_path, "--latency", "0.1") as environ,
     ):
-        status, printed = crash.finish(crash.annotate(pools, disk / "out", environ, *judge))
+        status, printed = one_ray.annotate(pools, disk / "out", environ | alone, *judge)
         assert status == 1, printed
         assert "make room" in printed
         paid = len(crash.journal(tmp_path))
         assert 0 < paid < 20 * 48
         assert len(list(read_rows(str(disk / "out")))) == paid
         subprocess.run(["mount", "-o", "remount,size=50m", str(disk)], check=True)
-        status, printed = crash.finish(crash.annotate(pools, disk / "out", environ, *judge))
+        status, printed = one_ray.annotate(pools, disk / "out", environ | alone, *judge)
         assert status == 0, printed
         assert crash.paid_twice(tmp_path, []) == (0, 0)
 
@@ -344,6 +344,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> list[Stored]:
     return found
 
 
+@pytest.mark.slow
 def test_shards_and_results_may_lie_in_an_object_store(
     sample_run: tuple[Path, str], stored: list[Stored]
 ) -> None:
@@ -353,6 +354,7 @@ def test_shards_and_results_may_lie_in_an_object_store(
         assert not run.locked
 
 
+@pytest.mark.slow
 def test_a_second_run_asks_nothing_and_changes_no_byte(stored: list[Stored]) -> None:
     """It does not even start Ray."""
     first, second = stored

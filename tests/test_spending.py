@@ -159,6 +159,7 @@ def test_what_a_run_says_it_cost_is_what_the_servers_billed(
 # A cap
 
 
+@pytest.mark.slow
 def test_a_cap_holds_in_batches_too(
     one_ray: OneRay, pools: Path, plain: Plain, tmp_path: Path
 ) -> None:
