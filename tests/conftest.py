@@ -108,10 +108,11 @@ def s3(_s3_server, monkeypatch, request):
 
 def pytest_collection_modifyitems(items):
     """What takes long goes first, so that nothing waits for it in the end."""
-    slowest = {"test_spending": 0, "test_crash": 1, "test_pipeline": 2}
+    slowest = ("spending", "crash", "pipeline", "trials_run", "bakeoff_run", "quickstart")
+    places = {f"test_{name}": place for place, name in enumerate(slowest)}
     items.sort(
         key=lambda item: (
             item.get_closest_marker("ray") is None,
-            slowest.get(item.path.stem, len(slowest)),
+            places.get(item.path.stem, len(places)),
         )
     )

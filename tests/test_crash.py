@@ -28,7 +28,7 @@ from zelo_ray.present.html import write_report
 pytestmark = pytest.mark.ray
 
 OPENAI = crash.DEFAULT_JUDGES[0]
-KILLS = int(os.environ.get("ZELO_TEST_KILLS", "2"))
+KILLS = int(os.environ.get("ZELO_TEST_KILLS", "1"))
 LATER = 60  # requests after which something else happens to a run
 
 
