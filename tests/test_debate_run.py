@@ -172,7 +172,13 @@ def test_batches_come_to_what_calls_come_to(
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("protocol", JOBS)
+@pytest.mark.parametrize(
+    "protocol",
+    [
+        *("samre", "baseline-weak"),
+        *(pytest.param(more, marks=pytest.mark.slow) for more in ("best-of", "baseline-strong")),
+    ],
+)
 def test_stopped_in_the_middle_it_goes_on_and_asks_nothing_twice(
     undisturbed, fakes, environ, tmp_path, pools_of, monkeypatch, protocol, way
 ):

@@ -122,6 +122,7 @@ def plain(one_ray: OneRay, pools: Path, tmp_path_factory: pytest.TempPathFactory
 # The books
 
 
+@pytest.mark.slow
 def test_what_a_run_says_it_cost_is_what_the_servers_billed(
     one_ray: OneRay, pools: Path, tmp_path: Path
 ) -> None:
