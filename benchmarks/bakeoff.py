@@ -3,7 +3,8 @@
 The arms: the original order, BM25, query likelihood, a tiny cross-encoder with random weights
 (which has nothing to say), a class of its own, and a run file. Prints each table as a
 user sees it, then wall time, where it went, rows a second and peak memory.
-Run: python -m benchmarks.bakeoff [--queries 2000] [--only many]
+Run: python -m benchmarks.bakeoff FOLDER [--queries 2000] [--only many]
+FOLDER holds cranfield and trec_dl19, as in tests/golden/SOURCES.md, with their texts.
 """
 
 import argparse
@@ -20,7 +21,6 @@ from benchmarks.cranfield import PeakMemory, write_pools
 from tests import crash
 from zelo_ray.formats.interchange.trec import read_run
 
-DATA = crash.ROOT.parent / "shared" / "data"
 _MINE = '''
 class Overlap:
     """The share of the query's words that a document holds."""
@@ -52,9 +52,8 @@ def write_encoder(folder: Path, texts: Iterable[str]) -> None:
     BertForSequenceClassification(config).save_pretrained(folder)
 
 
-def write_dl19(path: Path) -> None:
+def write_dl19(folder: Path, path: Path) -> None:
     """BM25's official first hundred, as far as their texts are at hand."""
-    folder = DATA / "trec_dl19"
     texts = {}
     for line in (folder / "passages.jsonl").read_text().splitlines():
         row = json.loads(line)
@@ -72,10 +71,10 @@ def write_dl19(path: Path) -> None:
             file.write(json.dumps({"query": query, "documents": documents}) + "\n")
 
 
-def write_many(pools: Path, qrels: Path, queries: int, documents: int) -> None:
+def write_many(data: Path, pools: Path, qrels: Path, queries: int, documents: int) -> None:
     """Queries of words drawn from Cranfield's abstracts, graded by chance."""
     rng = random.Random(0)
-    lines = (DATA / "cranfield" / "docs.jsonl").read_text().splitlines()
+    lines = (data / "cranfield" / "docs.jsonl").read_text().splitlines()
     texts = [text for line in lines if (text := json.loads(line)["text"].strip())]
     with pools.open("w") as file, qrels.open("w") as truth:
         for q in range(queries):
@@ -119,26 +118,27 @@ def contest(
     )
 
 
-def contest_cranfield(folder: Path, arms: list[str]) -> None:
+def contest_cranfield(collection: Path, folder: Path, arms: list[str]) -> None:
     """BM25's first 25 of each query, and a run of them backwards."""
     pools, run = folder / "cranfield.jsonl", folder / "reversed.run"
-    write_pools(DATA / "cranfield", pools)
+    write_pools(collection, pools)
     with run.open("w") as file:
         for line in pools.open():
             pool = json.loads(line)
             for rank, document in enumerate(reversed(pool["documents"]), start=1):
                 row = (pool["query"]["id"], "Q0", document["id"], rank, -rank, "reversed")
                 file.write(" ".join(map(str, row)) + "\n")
-    contest(folder, "cranfield", DATA / "cranfield" / "qrels_graded_0to3.txt", pools, arms, run)
+    contest(folder, "cranfield", collection / "qrels_graded_0to3.txt", pools, arms, run)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
     parser.add_argument("--queries", type=int, default=2000, help="of the contest for speed")
     parser.add_argument("--documents", type=int, default=100, help="of each of these queries")
     parser.add_argument("--only", choices=("cranfield", "dl19", "many"), help="one of the three")
     given = parser.parse_args()
-    cranfield, dl19 = DATA / "cranfield", DATA / "trec_dl19"
+    cranfield, dl19 = given.folder / "cranfield", given.folder / "trec_dl19"
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "mine.py").write_text(_MINE)
@@ -146,14 +146,14 @@ def main() -> None:
         write_encoder(folder / "tiny", texts)
         arms = ["original", "bm25", "likelihood", "tiny=cross-encoder:tiny", "mine:Overlap"]
         if given.only in {None, "cranfield"}:
-            contest_cranfield(folder, arms)
+            contest_cranfield(cranfield, folder, arms)
         if given.only in {None, "dl19"}:
-            write_dl19(folder / "dl19.jsonl")
+            write_dl19(dl19, folder / "dl19.jsonl")
             best = dl19 / "runs_top100" / "idst_bert_p1.run"
             contest(folder, "dl19", dl19 / "qrels.txt", folder / "dl19.jsonl", arms, best)
         if given.only in {None, "many"}:
             many, grades = folder / "many.jsonl", folder / "many.qrels"
-            write_many(many, grades, given.queries, given.documents)
+            write_many(given.folder, many, grades, given.queries, given.documents)
             quick = ["original", "bm25", "likelihood", "chargram", "mine:Overlap"]
             contest(folder, "many", grades, many, quick)
 

@@ -1,6 +1,6 @@
 """How often intervals hold the true value, and tests cry wolf, on contests with a known truth.
 
-    OPENBLAS_NUM_THREADS=2 python -m benchmarks.coverage [FOLDER]
+    OPENBLAS_NUM_THREADS=2 python -m benchmarks.coverage FOLDER
 
 Each row is a population of queries and a contest of two arms on a sample of n of them: how many 95%
 intervals hold the true mean of the first arm, and the true difference; how many tests at .05 tell
@@ -9,8 +9,8 @@ lies beyond .05 and .95 where there is none, which is to be .10. Last, how often
 tests of 5 equal arms by 3 measures does so, as they are and after Holm's correction.
 
 FOLDER holds official_ndcg_cut_10.csv of TREC DL 2019, of which the last population is made: pairs
-of the 37 runs on the 43 topics, blurred a little; by default ../shared/data/trec_dl19 beside the
-checkout. With 4,000 contests a figure has a standard error of .003. About 2 minutes.
+of the 37 runs on the 43 topics, blurred a little (tests/golden/SOURCES.md says where it is from).
+With 4,000 contests a figure has a standard error of .003. About 2 minutes.
 """
 
 import csv
@@ -25,7 +25,6 @@ from scipy.special import betaincinv, ndtr
 
 from zelo_ray.evaluation.significance import Floats, chance_above, holm, means, sign_flip
 
-FOLDER = Path(__file__).parents[2] / "shared" / "data" / "trec_dl19"
 SIZES = (25, 43, 200)
 CONTESTS, FAMILIES, QUERIES = 4000, 2000, 200_000
 PAIRS = 20  # of runs
@@ -131,7 +130,7 @@ def print_table(columns: str, rows: Iterable[tuple[str, Callable[[int], Iterable
 
 
 def main() -> None:
-    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER
+    folder = Path(sys.argv[1])
     print_table(
         "mean held | difference held | false alarms | P beyond .05 and .95",
         (

@@ -1,7 +1,7 @@
 """The whole of Cranfield: BM25's top 25 of all 225 queries, annotated by the offline panel.
 
 Prints wall time, peak memory, votes a second and nDCG@10 (linear gain) against the human grades.
-Run: python -m benchmarks.cranfield [FOLDER OF THE COLLECTION]
+Run: python -m benchmarks.cranfield FOLDER_OF_THE_COLLECTION
 """
 
 import argparse
@@ -74,8 +74,7 @@ def ndcg(run: Runs, grades: dict[str, dict[str, int]]) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    default = crash.ROOT.parent / "shared" / "data" / "cranfield"
-    parser.add_argument("folder", type=Path, nargs="?", default=default)
+    parser.add_argument("folder", type=Path)
     folder = parser.parse_args().folder
     grades: dict[str, dict[str, int]] = defaultdict(dict)
     for line in (folder / "qrels_graded_0to3.txt").read_text().splitlines():

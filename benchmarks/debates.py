@@ -7,7 +7,9 @@ asks the same judge without any server, ledger or Ray. *Calls* are of one judge 
 and most; *batches* of one judge, most. *Twice* is what was sent again: in flight at the kill, and
 else. *Sweeps* and *ask* (seconds, also for each sweep) are of the resumed run, *wall* is of both.
 *Replay* is how often a reply is read when all is judged anew, and the time for each.
-Run: python -m benchmarks.debates [--pairs 300] [--judges J ...]
+Run: python -m benchmarks.debates FOLDER [--pairs 300] [--judges J ...]
+FOLDER holds MT-Bench: question.jsonl and model_answer/ of FastChat, human.jsonl of
+lmsys/mt_bench_human_judgments.
 """
 
 import argparse
@@ -189,11 +191,13 @@ def measured(name: str, mode: str, pools: Sequence[Pool], judges: Sequence[str])
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
     parser.add_argument("--pairs", type=int, default=300)
     parser.add_argument("--judges", nargs="+", default=list(crash.DEFAULT_JUDGES))
     parser.add_argument("--jobs", nargs="+", default=list(JOBS), choices=list(JOBS))
     flags = parser.parse_args()
-    pairs, all_answers = mtbench.pairs(flags.pairs), mtbench.pools(flags.pairs // 5, without=set())
+    pairs = mtbench.pairs(flags.folder, flags.pairs)
+    all_answers = mtbench.pools(flags.folder, flags.pairs // 5, without=set())
     print(
         "| protocol | mode | pools | calls | killed | same | calls a pool and judge | batches "
         "| twice | sweeps | ask, s (a sweep) | wall, s | replay: reads, time a reply |"

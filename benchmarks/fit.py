@@ -1,10 +1,10 @@
 """How fast the fit is beside its peers, and whether it orders documents better than counting wins.
 
-    OPENBLAS_NUM_THREADS=1 python benchmarks/fit.py [FOLDER]
+    OPENBLAS_NUM_THREADS=1 python benchmarks/fit.py FOLDER
 
 One BLAS thread is what Ray gives a task; on a busy machine more threads wait for each other.
-FOLDER holds the recorded GPT-4o battles on TREC DL 2019; by default ../shared/data/trec_dl19
-beside the checkout. Needs choix, evalica and ir-measures.
+FOLDER holds the recorded GPT-4o battles on TREC DL 2019, of Narabzad's
+llm-relevance-judgement-comparison. Needs choix, evalica and ir-measures.
 """
 
 import csv
@@ -27,7 +27,6 @@ from zelo_ray.records import Vote
 
 CYCLES, TRUE_SD, PRIOR_SD, ROUNDS = 4, 2.0, 2.5, 3
 QUERIES = {10: 1000, 25: 400, 100: 60}
-FOLDER = Path(__file__).parents[2] / "shared" / "data" / "trec_dl19"
 
 Run = dict[str, dict[str, float]]
 
@@ -198,4 +197,4 @@ def print_orders(folder: Path) -> None:
 
 if __name__ == "__main__":
     print_speed()
-    print_orders(Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER)
+    print_orders(Path(sys.argv[1]))

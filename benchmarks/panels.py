@@ -1,8 +1,8 @@
 """Whether calibration helps: panels of recorded LLM judges beside human grades.
 
-    python -m benchmarks.panels [FOLDER] [--panels 100]
+    python -m benchmarks.panels FOLDER [--panels 100]
 
-FOLDER holds llmjudge2024 and trec_dl19; by default ../shared/data beside the checkout. First, on
+FOLDER holds llmjudge2024 and trec_dl19, as in tests/golden/SOURCES.md. First, on
 judges that are simulated: how often 95% intervals hold the truth. Then, on recorded grades without
 the humans: the likelihood of grades of queries that were left out of the fit, and how well a rule
 that makes one grade of a posterior agrees with the judges outside the panel. Then the agreement
@@ -39,7 +39,6 @@ from zelo_ray.fitting.calibration import (
 from zelo_ray.fitting.calibration.ratings import Floats, Ints
 from zelo_ray.formats.interchange.trec import read_run
 
-FOLDER = Path(__file__).parents[2] / "shared" / "data"
 LEVELS, DRAWS, Z = 4, 1000, 1.959964
 HUMAN = "human"
 
@@ -361,7 +360,7 @@ def leaderboards(data: Recorded, runs: Path, panels: list[Ints]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path, nargs="?", default=FOLDER)
+    parser.add_argument("folder", type=Path)
     parser.add_argument("--panels", type=int, default=40, help="panels of 3 drawn")
     flags = parser.parse_args()
     first, second = flags.folder / "llmjudge2024", flags.folder / "trec_dl19"

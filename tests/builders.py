@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import asdict
 
 import orjson
+import pyarrow.parquet as pq
 
 from zelo_ray.cli.arguments import parse
 from zelo_ray.engine.batch import Batcher
@@ -313,6 +314,17 @@ def send_away(
     for batcher in batchers.values():
         batcher.books, batcher.job = list(read_rows(options.out)), (panel, options)
     return batchers
+
+
+def rows_of(out, name):
+    """The rows of one of a run's tables."""
+    return pq.read_table(out / f"{name}.parquet").to_pylist()
+
+
+def write_lines(path, rows):
+    """Rows as lines of JSON."""
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
 
 
 def stored(folder):

@@ -1,13 +1,16 @@
 """What every test stands on: an environment without keys, servers on loopback."""
 
 import os
+import tarfile
 import warnings
+from pathlib import Path
 
 import fsspec
 import pytest
 
 from tests.crash import bare_environment, end_left
 from tests.fakes import Fakes
+from tests.one_ray import OneRay
 
 
 @pytest.fixture(autouse=True)
@@ -26,6 +29,19 @@ def _nothing_left_running():
 
 
 @pytest.fixture
+def say(capsys):
+    """Run ``agree``: the exit status, and the lines on the terminal."""
+    from zelo_ray import cli
+
+    def run(*words):
+        status = cli.main(["agree", *map(str, words)])
+        told = capsys.readouterr()
+        return status, (told.out + told.err).splitlines()
+
+    return run
+
+
+@pytest.fixture
 def fakes(monkeypatch):
     """The three providers' servers; the SDKs find them through the variables that they read."""
     with Fakes(bodies=True) as fakes:
@@ -40,6 +56,23 @@ def environ(fakes):
     """An environment with the fakes' key for each provider."""
     names = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY")
     return dict.fromkeys(names, fakes.key)
+
+
+@pytest.fixture(scope="session")
+def published(tmp_path_factory):
+    """A folder of the figures that others published: ``golden/SOURCES.md`` tells of them."""
+    folder = tmp_path_factory.mktemp("published")
+    for archive in (Path(__file__).parent / "golden").glob("*.tar.xz"):
+        with tarfile.open(archive) as files:
+            files.extractall(folder, filter="data")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def one_ray(tmp_path_factory):
+    """A Ray that all tests of this process share whose runs neither kill nor are killed."""
+    with OneRay(tmp_path_factory.mktemp("one-ray")) as one:
+        yield one
 
 
 @pytest.fixture(scope="session")
@@ -75,10 +108,11 @@ def s3(_s3_server, monkeypatch, request):
 
 def pytest_collection_modifyitems(items):
     """What takes long goes first, so that nothing waits for it in the end."""
-    slowest = {"test_spending": 0, "test_crash": 1, "test_pipeline": 2}
+    slowest = ("spending", "crash", "pipeline", "trials_run", "bakeoff_run", "quickstart")
+    places = {f"test_{name}": place for place, name in enumerate(slowest)}
     items.sort(
         key=lambda item: (
             item.get_closest_marker("ray") is None,
-            slowest.get(item.path.stem, len(slowest)),
+            places.get(item.path.stem, len(places)),
         )
     )

@@ -84,17 +84,11 @@ def write_pools(
 
 @contextmanager
 def fakes(
-    folder: Path, *flags: str, judges: Sequence[str] = DEFAULT_JUDGES
+    folder: Path, *flags: str, judges: Sequence[str] = DEFAULT_JUDGES, port: int = 0
 ) -> Iterator[dict[str, str]]:
     """The fakes as a process of their own, and the environment that leads these judges to them."""
-    command = [
-        sys.executable,
-        "-m",
-        "tests.fakes",
-        "--journal",
-        str(folder / "journal.jsonl"),
-        *flags,
-    ]
+    places = ("--journal", str(folder / "journal.jsonl"), "--port", str(port))
+    command = [sys.executable, "-m", "tests.fakes", *places, *flags]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout
         urls = json.loads(server.stdout.readline())

@@ -3,18 +3,15 @@
 import csv
 import json
 import re
-from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from zelo_ray import cli
+from tests.builders import rows_of
 from zelo_ray.formats.tables import table_of
 from zelo_ray.records import Grade, GradedScore
 
-DATA = Path(__file__).parents[2] / "shared/data"
-needs_data = pytest.mark.skipif(not DATA.exists(), reason=f"{DATA} is not there")
 SCALES = {"4pt": "0-3", "0v123": ">=1", "01v23": ">=2", "012v3": ">=3"}
 
 
@@ -25,26 +22,11 @@ def write_qrels(path, grades, queries=6):
     return path
 
 
-def rows_of(out, name="agreement"):
-    return pq.read_table(out / f"{name}.parquet").to_pylist()
-
-
 def values(out):
     return {
-        (r["rater_a"], r["rater_b"], r["scale"], r["coefficient"]): r["value"] for r in rows_of(out)
+        (r["rater_a"], r["rater_b"], r["scale"], r["coefficient"]): r["value"]
+        for r in rows_of(out, "agreement")
     }
-
-
-@pytest.fixture
-def say(capsys):
-    """Run the command line: the exit status, and the lines on the terminal."""
-
-    def run(*words):
-        status = cli.main(["agree", *map(str, words)])
-        told = capsys.readouterr()
-        return status, (told.out + told.err).splitlines()
-
-    return run
 
 
 @pytest.fixture
@@ -58,10 +40,9 @@ def three(tmp_path):
     return tmp_path, write_qrels(tmp_path / "people.qrels", human)
 
 
-@needs_data
-def test_published_kappas_and_alphas_of_33_judges(say, tmp_path):
+def test_published_kappas_and_alphas_of_33_judges(say, tmp_path, published):
     """All 264, to the 4 decimals that are published; grades above 3 are clipped there, too."""
-    folder = DATA / "llmjudge2024"
+    folder = published / "llmjudge2024"
     human = folder / "llmjudge_test_qrel_idx.txt"
     words = [folder / "submissions", "--human", human, "--clip", "--out", tmp_path]
     status, lines = say(*words, "--coefficients", "kappa", "alpha-ordinal", "--resamples", 100)
@@ -88,9 +69,8 @@ def test_published_kappas_and_alphas_of_33_judges(say, tmp_path):
     ]
 
 
-@needs_data
-def test_without_clip_the_first_bad_line_is_named(say):
-    folder = DATA / "llmjudge2024"
+def test_without_clip_the_first_bad_line_is_named(say, published):
+    folder = published / "llmjudge2024"
     status, lines = say(folder / "submissions", "--human", folder / "llmjudge_test_qrel_idx.txt")
     assert status == 1
     assert len(lines) == 1
@@ -98,10 +78,9 @@ def test_without_clip_the_first_bad_line_is_named(say):
     assert "the grade 5 is not in 0 to 3 (and 1 more): --clip" in lines[0]
 
 
-@needs_data
-def test_krippendorffs_example(say, tmp_path):
+def test_krippendorffs_example(say, tmp_path, published):
     """Four observers, twelve units, five codes, and gaps (Krippendorff 2011): .743, .815, .849."""
-    with (DATA / "evalica_fixtures/codings.csv").open() as file:
+    with (published / "evalica_fixtures/codings.csv").open() as file:
         coders = list(csv.reader(file))
     lines = [
         {"query_id": "units", "doc_id": f"u{i}", "judge": f"coder {c}", "grade": int(code)}
@@ -116,7 +95,7 @@ def test_krippendorffs_example(say, tmp_path):
     assert found["all judges", "", "0-5", "alpha-nominal"] == pytest.approx(904 / 1216, abs=1e-12)
     assert found["all judges", "", "0-5", "alpha-ordinal"] == pytest.approx(0.815, abs=5e-4)
     assert found["all judges", "", "0-5", "alpha-interval"] == pytest.approx(0.849, abs=5e-4)
-    items = {r["items"] for r in rows_of(tmp_path) if r["rater_a"] == "all judges"}
+    items = {r["items"] for r in rows_of(tmp_path, "agreement") if r["rater_a"] == "all judges"}
     assert items == {11}  # the twelfth unit has one code
 
 
@@ -137,7 +116,7 @@ def test_the_files_hold_everything(say, three, tmp_path):
     folder, human = three
     out = tmp_path / "out"
     say(folder / "poor.txt", folder / "good.txt", "--human", human, "--out", out)
-    rows = rows_of(out)
+    rows = rows_of(out, "agreement")
     pairs = {(r["rater_a"], r["rater_b"]) for r in rows}
     assert pairs == {
         ("human", "poor"),
@@ -175,13 +154,13 @@ def test_only_what_is_asked(say, three, tmp_path):
     status, lines = say(folder / "poor.txt", folder / "good.txt", *words, "--out", tmp_path)
     assert status == 0
     assert lines[1].split() == ["judge", "mcc"]
-    rows = rows_of(tmp_path)
+    rows = rows_of(tmp_path, "agreement")
     assert {(r["coefficient"], r["scale"]) for r in rows} == {
         (name, scale) for name in ("mcc", "fleiss") for scale in ("0-3", ">=2")
     }
     assert all(np.isnan(r["low"]) for r in rows)
     assert say(folder / "poor.txt", folder / "good.txt", "--thresholds", "--out", tmp_path)[0] == 0
-    assert {r["scale"] for r in rows_of(tmp_path)} == {"0-3"}
+    assert {r["scale"] for r in rows_of(tmp_path, "agreement")} == {"0-3"}
 
 
 def test_two_judges_without_people_have_one_line_and_a_confusion(say, three):

@@ -1,17 +1,14 @@
 """``agree`` on verdicts: words on pairs beside the people's, against sklearn and krippendorff."""
 
 import json
-from pathlib import Path
 
-import krippendorff
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from sklearn.metrics import cohen_kappa_score, matthews_corrcoef
 
+from tests.builders import rows_of, write_lines
 from tests.test_report import page_of
-from zelo_ray import cli
 from zelo_ray.errors import InputError
 from zelo_ray.evaluation.agreement import COEFFICIENTS, Ratings
 from zelo_ray.evaluation.agreement.differences import differences
@@ -20,13 +17,14 @@ from zelo_ray.formats.interchange.verdicts import read_verdicts
 from zelo_ray.formats.tables import table_of
 from zelo_ray.records import Contest, Verdict
 
-DATA = Path(__file__).parents[2] / "shared/data/mtbench_human"
-needs_data = pytest.mark.skipif(not DATA.exists(), reason=f"{DATA} is not there")
 WORDS = ("model_b", "tie", "model_a")
 
 
 def of_coefficient(name, one, other, levels):
     """A coefficient by another's code, of two lists of grades; NaN where all are equal."""
+    import krippendorff
+    from sklearn.metrics import cohen_kappa_score, matthews_corrcoef
+
     both = np.array([one, other])
     if name == "agreement":
         return float(np.mean(both[0] == both[1])) if both.size else np.nan
@@ -92,27 +90,6 @@ def test_a_difference_that_is_not_known():
     assert np.isnan([second.value_a, second.difference, second.low, second.relative]).all()
 
 
-@pytest.fixture
-def say(capsys):
-    """Run the command line: the exit status, and the lines on the terminal."""
-
-    def run(*words):
-        status = cli.main(["agree", *map(str, words)])
-        told = capsys.readouterr()
-        return status, (told.out + told.err).splitlines()
-
-    return run
-
-
-def rows_of(out, name):
-    return pq.read_table(out / f"{name}.parquet").to_pylist()
-
-
-def write_lines(path, rows):
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
-
-
 def line(question, winner, judge="j", a="x", b="y", **more):
     """A line of FastChat."""
     ids = {"question_id": question, "model_a": a, "model_b": b}
@@ -137,22 +114,22 @@ def votes(found):
     return [tuple(row.values()) for row in found.to_pylist()]
 
 
-@needs_data
 @pytest.mark.parametrize(
     ("turn", "with_ties", "decided"),
     [(1, "886 of 1,343", "727 of 859"), (2, "871 of 1,325", "731 of 864")],
 )
-def test_fastchats_own_counts(say, turn, with_ties, decided):
-    sources = [f"gpt-4={DATA}/gpt4_pair.jsonl", "--human", DATA / "human.jsonl"]
+def test_fastchats_own_counts(say, published, turn, with_ties, decided):
+    folder = published / "mtbench_human"
+    sources = [f"gpt-4={folder}/gpt4_pair.jsonl", "--human", folder / "human.jsonl"]
     status, lines = say(*sources, "--people", "expert*", "--turn", turn, "--resamples", 100)
     assert status == 0
     [told] = [each for each in lines if each.startswith("1 gpt-4") and " of " in each]
     assert told.endswith(f"{with_ties}    {decided}")
 
 
-@needs_data
-def test_the_majority_and_the_win_rates_of_mt_bench(say, tmp_path):
-    sources = [f"gpt-4={DATA}/gpt4_pair.jsonl", "--human", DATA / "human.jsonl"]
+def test_the_majority_and_the_win_rates_of_mt_bench(say, tmp_path, published):
+    folder = published / "mtbench_human"
+    sources = [f"gpt-4={folder}/gpt4_pair.jsonl", "--human", folder / "human.jsonl"]
     status, lines = say(*sources, "--out", tmp_path, "--resamples", 100)
     assert status == 0
     [told] = [each for each in lines if each.startswith("1 gpt-4") and " of " in each]

@@ -5,12 +5,9 @@ import random
 from itertools import combinations, product
 from pathlib import Path
 
-import krippendorff
 import numpy as np
 import pyarrow as pa
 import pytest
-from sklearn.metrics import cohen_kappa_score, matthews_corrcoef
-from statsmodels.stats.inter_rater import cohens_kappa, fleiss_kappa
 
 from zelo_ray.evaluation.agreement import COEFFICIENTS, agreements, ratings_of
 from zelo_ray.evaluation.agreement.counts import binarised, of_pair, of_panel
@@ -65,12 +62,20 @@ def random_grades(items, raters, missing, levels=4, seed=0):
     return grades
 
 
-SIZES = [(9, 2, 0.0), (40, 2, 0.3), (30, 3, 0.4), (200, 4, 0.3), (25, 6, 0.6), (60, 5, 0.0)]
+SIZES = [
+    *((40, 2, 0.3), (25, 6, 0.6)),
+    *(
+        pytest.param(*size, marks=pytest.mark.peers)
+        for size in ((9, 2, 0.0), (30, 3, 0.4), (200, 4, 0.3), (60, 5, 0.0))
+    ),
+]
 
 
 @pytest.mark.parametrize(("items", "raters", "missing"), SIZES)
 @pytest.mark.parametrize("levels", [2, 4, 5])
 def test_alpha_is_that_of_the_krippendorff_package(items, raters, missing, levels):
+    import krippendorff
+
     grades = random_grades(items, raters, missing, levels)
     found = of_all(grades, levels)
     for metric in ("nominal", "ordinal", "interval"):
@@ -84,6 +89,8 @@ def test_alpha_is_that_of_the_krippendorff_package(items, raters, missing, level
 
 @pytest.mark.parametrize(("items", "raters", "missing"), SIZES)
 def test_coefficients_of_two_are_those_of_scikit_learn_on_what_both_judged(items, raters, missing):
+    from sklearn.metrics import cohen_kappa_score, matthews_corrcoef
+
     grades = random_grades(items, raters, missing)
     found = measured(grades, thresholds=[2])
     for a, b in combinations(range(raters), 2):
@@ -110,8 +117,11 @@ def test_coefficients_of_two_are_those_of_scikit_learn_on_what_both_judged(items
             assert value("agreement") == pytest.approx((x == y).mean(), abs=1e-12)
 
 
+@pytest.mark.peers
 @pytest.mark.parametrize("weights", ["linear", "quadratic"])
 def test_weighted_kappa_is_that_of_statsmodels(weights):
+    from statsmodels.stats.inter_rater import cohens_kappa
+
     grades = random_grades(120, 2, 0.2)
     both = grades[~np.isnan(grades).any(axis=1)].astype(int)
     table = np.zeros((4, 4))
@@ -120,8 +130,11 @@ def test_weighted_kappa_is_that_of_statsmodels(weights):
     assert of_all(grades)[f"kappa-{weights}"] == pytest.approx(expected, abs=1e-12)
 
 
+@pytest.mark.peers
 @pytest.mark.parametrize("raters", [3, 4, 6])
 def test_fleiss_is_that_of_statsmodels_where_nothing_is_missing(raters):
+    from statsmodels.stats.inter_rater import fleiss_kappa
+
     grades = random_grades(50, raters, 0.0)
     counts = np.stack([(grades == level).sum(axis=1) for level in range(4)], axis=1)
     assert of_all(grades)["fleiss"] == pytest.approx(fleiss_kappa(counts), abs=1e-12)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from zelo_ray import annotate, bakeoff, compare_protocols, load_run
 from zelo_ray.on_ray.session import on_ray
-from zelo_ray.options import Options
+from zelo_ray.options import AnnotateOptions
 
 
 def words(query, documents):
@@ -51,7 +51,7 @@ def asked():
     return {name: tally["answered"] for name, tally in judges.items()}
 
 
-with on_ray(Options(inputs=("-",), out="judged")):  # one Ray for all
+with on_ray(AnnotateOptions(inputs=("-",), out="judged")):  # one Ray for all
     example = annotate.__doc__.replace("# doctest: +SKIP", "")
     test = doctest.DocTestParser().get_doctest(example, {}, "annotate", None, 0)
     assert not doctest.DocTestRunner().run(test, clear_globs=False).failed

@@ -2,20 +2,18 @@
 
 import json
 import time
-from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 import yaml
 
 from tests import crash
+from tests.builders import rows_of
 from tests.crash import COMMAND, ROOT, bare_environment, finish, kill_tree
 from tests.fakes.rerank import Rerankers
 from zelo_ray.cli import main
 
 pytestmark = pytest.mark.ray
 
-DATA = Path(__file__).parents[2] / "shared" / "data"
 SAMPLE, GRADES = str(ROOT / "data" / "sample"), str(ROOT / "data" / "qrels.txt")
 CUSTOM = '''
 """Rerankers of a user's own."""
@@ -63,18 +61,23 @@ def environment(server, **more):
     return {**bare_environment(), **urls, **dict.fromkeys(keys, server.key), **more}
 
 
-def test_gpus_that_are_not_there_are_not_waited_for(tmp_path):
+def test_gpus_that_are_not_there_are_not_waited_for(one_ray, tmp_path):
     config = {"truth": GRADES, "pools": SAMPLE, "out": str(tmp_path / "out")}
     config |= {"rerankers": ["bm25"], "num_gpus": {"bm25": 1}}
-    status, printed = finish(start(tmp_path, bare_environment(), config))
+    path = written(tmp_path, config)
+    status, printed = one_ray.run(bare_environment(), "bakeoff", "--config", path)
     assert status == 2, printed
     assert "num_gpus: the arms take 1 GPUs, and there are 0" in printed
 
 
-def start(folder, environ, config):
+def written(folder, config):
     path = folder / "contest.yaml"
     path.write_text(yaml.safe_dump(config))
-    command = [*COMMAND, "bakeoff", "--config", str(path)]
+    return str(path)
+
+
+def start(folder, environ, config):
+    command = [*COMMAND, "bakeoff", "--config", written(folder, config)]
     return crash.start(command, {**environ, "PYTHONPATH": str(ROOT)}, folder)
 
 
@@ -83,10 +86,7 @@ def cohere(server):
     return [entry["body"]["query"] for entry in server.journal if entry["name"] == "cohere"]
 
 
-def table(out, name):
-    return pq.read_table(out / f"{name}.parquet").to_pylist()
-
-
+@pytest.mark.slow
 def test_arms_of_all_kinds_and_every_failure_is_seen_also_after_a_kill(tmp_path, server):
     """Eight arms: four fail on some queries or on all, and no other is the worse for it."""
     (tmp_path / "mine.py").write_text(CUSTOM)
@@ -135,7 +135,7 @@ def test_arms_of_all_kinds_and_every_failure_is_seen_also_after_a_kill(tmp_path,
         "rerank:m@http://127.0.0.1:1: connection refused, 3 times"
     )
     assert told["mine:deadly"]["note"] == "its process died again and again"
-    failures = table(out, "failures")
+    failures = rows_of(out, "failures")
     moody = {row["query_id"]: row for row in failures if row["run"] == "mine:moody"}
     assert told["mine:moody"]["answered"] == 29 - len(moody)
     reasons = " ".join(row["reason"] for row in moody.values())
@@ -143,22 +143,20 @@ def test_arms_of_all_kinds_and_every_failure_is_seen_also_after_a_kill(tmp_path,
     assert "1 scores for" in reasons
     assert "nan" in reasons.lower()
     assert "mine:deadly takes no part: its process died again and again" in printed
-    metrics = {(m["run"], m["query_id"], m["measure"]): m["value"] for m in table(out, "metrics")}
+    metrics = {(m["run"], m["query_id"], m["measure"]): m["value"] for m in rows_of(out, "metrics")}
     assert all(metrics["mine:moody", query, "nDCG@10"] == 0.0 for query in moody)
-    compared = [c for c in table(out, "comparisons") if "mine:moody" in (c["run_a"], c["run_b"])]
+    compared = [c for c in rows_of(out, "comparisons") if "mine:moody" in (c["run_a"], c["run_b"])]
     assert {c["queries"] for c in compared} == {29 - len(moody)}
-    assert not any("voyage" in c["run_a"] + c["run_b"] for c in table(out, "comparisons"))
-    assert sum(row["slice"] == "domain" for row in table(out, "slices")) >= 12 * 5  # values, arms
+    assert not any("voyage" in c["run_a"] + c["run_b"] for c in rows_of(out, "comparisons"))
+    assert sum(row["slice"] == "domain" for row in rows_of(out, "slices")) >= 12 * 5  # values, arms
     assert len(set(cohere(server))) == 29
     assert len(cohere(server)) <= 30, "more than the one call in flight was paid for twice"
     assert (out / "report.html").exists()
 
 
-def test_run_files_take_no_ray(tmp_path, capsys, monkeypatch):
-    if not DATA.exists():
-        pytest.skip("needs the shared data beside the checkout")
+def test_run_files_take_no_ray(tmp_path, capsys, monkeypatch, published):
     monkeypatch.setattr("ray.init", lambda **_: pytest.fail("Ray was started"))
-    folder = DATA / "trec_dl19"
+    folder = published / "trec_dl19"
     runs = [str(folder / "runs_top100" / f"{name}.run") for name in ("idst_bert_p1", "bm25base_p")]
     flags = ["--truth", str(folder / "qrels.txt"), "--runs", *runs, "--out", str(tmp_path)]
     assert main(["bakeoff", *flags, "--measures", "nDCG@10", "R@100"]) == 0

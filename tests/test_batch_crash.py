@@ -3,6 +3,7 @@
 import json
 import os
 from collections import Counter
+from itertools import product
 
 import pytest
 
@@ -24,6 +25,16 @@ EVENTS = (
     "results_half",
 )
 REQUESTS = 5 * 15
+FIRST = {("openai", "after intent"), ("anthropic", "mid ledger"), ("gemini", "created")}
+
+
+def kills(moments):
+    """Each provider at each moment; all but the first few are slow."""
+    return [
+        pytest.param(*each, marks=() if each in FIRST else pytest.mark.slow)
+        for each in product(JUDGES, moments)
+        if each != ("anthropic", "file_received")  # Anthropic takes no file
+    ]
 
 
 def start(tmp_path, environ, judge, point=""):
@@ -54,25 +65,22 @@ def check(tmp_path, fakes, environ, provider, first):
     assert fakes.key not in first.said + last.said
 
 
-@pytest.mark.parametrize("provider", JUDGES)
-@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize(("provider", "point"), kills(POINTS))
 def test_killed_between_two_calls(tmp_path, fakes, environ, provider, point):
     write_pools(tmp_path / "pools.jsonl", queries=5, documents=6)
     first = start(tmp_path, environ, JUDGES[provider], point)
     check(tmp_path, fakes, environ, provider, first)
 
 
-@pytest.mark.parametrize("provider", JUDGES)
-@pytest.mark.parametrize("event", EVENTS)
+@pytest.mark.parametrize(("provider", "event"), kills(EVENTS))
 def test_killed_within_a_call(tmp_path, fakes, environ, provider, event):
-    if (provider, event) == ("anthropic", "file_received"):
-        pytest.skip("Anthropic takes no file")
     write_pools(tmp_path / "pools.jsonl", queries=5, documents=6)
     fakes.on_event = Killer([f"{event}:1:{tmp_path / 'pid'}"])
     first = start(tmp_path, environ, JUDGES[provider])
     check(tmp_path, fakes, environ, provider, first)
 
 
+@pytest.mark.slow
 def test_killed_twice_while_it_adopts(tmp_path, fakes, environ):
     """The second run dies as well, while it looks for the batch of the first."""
     write_pools(tmp_path / "pools.jsonl", queries=5, documents=6)

@@ -2,7 +2,6 @@
 
 import json
 from itertools import combinations, permutations
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +10,7 @@ import pytest
 from sklearn.linear_model import LinearRegression
 from sklearn.metrics import cohen_kappa_score
 
-from tests.builders import parsed
+from tests.builders import parsed, write_lines
 from zelo_ray.commands.agree import agree
 from zelo_ray.evaluation.agreement.lengths import length_slope, length_terms
 from zelo_ray.evaluation.agreement.repeats import repeats
@@ -27,8 +26,6 @@ from zelo_ray.evaluation.agreement.votes import (
     words,
 )
 
-DATA = Path(__file__).parents[2] / "shared/data"
-needs_data = pytest.mark.skipif(not DATA.exists(), reason=f"{DATA} is not there")
 VOTES = pa.schema(
     [(name, pa.string()) for name in ("query_id", "doc_id_a", "doc_id_b", "judge")]
     + [("preference", pa.float64()), ("swapped", pa.bool_())]
@@ -121,11 +118,11 @@ def test_queries_in_the_order_wanted():
     assert confusion(cast, said, -said)[:, 0, 2].tolist() == [1, 0, 1]
 
 
-def mtbench(turns=(1, 2), authors=False):
+def mtbench(published, turns=(1, 2), authors=False):
     """Verdicts of GPT-4 and of people, all of whom are one judge, on answers of models."""
     rows = []
     for name in ("human", "gpt4_pair"):
-        for line in (DATA / f"mtbench_human/{name}.jsonl").read_text().splitlines():
+        for line in (published / f"mtbench_human/{name}.jsonl").read_text().splitlines():
             vote = json.loads(line)
             if vote["turn"] in turns and (authors or not vote["judge"].startswith("author")):
                 sign = {"model_a": -1.0, "model_b": 1.0}.get(vote["winner"], 0.0)
@@ -134,21 +131,19 @@ def mtbench(turns=(1, 2), authors=False):
     return ballots(votes_of(*rows))
 
 
-@needs_data
 @pytest.mark.parametrize(
     ("turn", "with_ties", "without"), [(1, (886, 1343), (727, 859)), (2, (871, 1325), (731, 864))]
 )
-def test_fastchats_counts(turn, with_ties, without):
-    cast = mtbench((turn,))
+def test_fastchats_counts(published, turn, with_ties, without):
+    cast = mtbench(published, (turn,))
     counts = crossed(cast, cast.judges.index("human"), cast.judges.index("gpt4_pair")).sum(axis=0)
     assert (np.trace(counts), counts.sum()) == with_ties
     decided = counts[::2, ::2]
     assert (np.trace(decided), decided.sum()) == without
 
 
-@needs_data
-def test_majority_of_people_and_gpt4():
-    cast = mtbench(authors=True)
+def test_majority_of_people_and_gpt4(published):
+    cast = mtbench(published, authors=True)
     said = words(cast)
     counts = confusion(cast, *said).sum(axis=0)
     assert counts.sum() == 1814
@@ -231,11 +226,6 @@ def figures(rows, *names):
     return {tuple(row[name] for name in names): row for row in rows}
 
 
-def write_lines(path, rows):
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
-
-
 def test_votes_on_the_command_line(tmp_path):
     rng = np.random.default_rng(1)
     rows = []
@@ -276,11 +266,10 @@ def test_votes_on_the_command_line(tmp_path):
     assert tables["grading"] == []
 
 
-@needs_data
-def test_fastchats_counts_on_the_command_line(tmp_path):
+def test_fastchats_counts_on_the_command_line(tmp_path, published):
     rows = []
     for name in ("human", "gpt4_pair"):
-        for line in (DATA / f"mtbench_human/{name}.jsonl").read_text().splitlines():
+        for line in (published / f"mtbench_human/{name}.jsonl").read_text().splitlines():
             vote = json.loads(line)
             if vote["turn"] == 1 and not vote["judge"].startswith("author"):
                 sign = {"model_a": -1, "model_b": 1}.get(vote["winner"], 0)

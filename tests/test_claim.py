@@ -17,7 +17,7 @@ from zelo_ray.errors import ClaimError, InputError
 HOLD = """
 import sys
 from zelo_ray.engine.lock import claim
-from zelo_ray.formats.pools import InputError
+from zelo_ray.errors import InputError
 with claim({out!r}, print):
     print("held", flush=True)
     sys.stdin.read()
@@ -26,7 +26,7 @@ WRITE = """
 import sys
 from pathlib import Path
 from zelo_ray.engine.lock import share_writing
-from zelo_ray.formats.pools import InputError
+from zelo_ray.errors import InputError
 share_writing(Path({out!r}))
 print("held", flush=True)
 sys.stdin.read()

@@ -2,7 +2,6 @@
 
 import json
 import math
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -21,9 +20,6 @@ from zelo_ray.formats.interchange.pooling import judgments
 from zelo_ray.formats.tables import table_of
 from zelo_ray.present.terminal.labels import told
 from zelo_ray.records import GradedScore, Ranked
-
-DATA = Path(__file__).parents[2] / "shared/data"
-needs_data = pytest.mark.skipif(not DATA.exists(), reason=f"{DATA} is not there")
 
 
 def run(*words):
@@ -220,9 +216,8 @@ def test_cohens_d():
     assert math.isnan(cohens_d(np.array([1.0, np.nan])))
 
 
-@needs_data
-def test_dl19_under_gpt4s_labels(tmp_path):
-    folder = DATA / "trec_dl19"
+def test_dl19_under_gpt4s_labels(tmp_path, published):
+    folder = published / "trec_dl19"
     runs = sorted((folder / "runs_top10").glob("*.run"))
     labels = ("--old", folder / "qrels.txt", "--new", folder / "judges/gpt-4_umbrela_graded.txt")
     compared = run(*labels, "--runs", *runs, "--resamples", 500)

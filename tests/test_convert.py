@@ -4,7 +4,6 @@ import gzip
 import json
 import math
 from collections import Counter
-from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
@@ -17,9 +16,6 @@ from zelo_ray.formats.interchange.truth import read_truth
 from zelo_ray.formats.pools import Limits, read_lines
 from zelo_ray.formats.tables import table_of
 from zelo_ray.records import AbsoluteScore, GradedScore, Ranked, Score
-
-DATA = Path(__file__).parents[2] / "shared/data"
-needs_data = pytest.mark.skipif(not DATA.exists(), reason=f"{DATA} is not there")
 
 
 def run(*words):
@@ -224,9 +220,8 @@ def test_texts_and_judgments_of_two_places(place):
         run("beir", place / "a.qrels", "--out", place / "beir")
 
 
-@needs_data
-def test_cranfield(tmp_path):
-    folder = DATA / "cranfield"
+def test_cranfield(tmp_path, published):
+    folder = published / "cranfield"
     words = ("--corpus", folder / "docs.jsonl", "--queries", folder / "queries.tsv")
     qrels = folder / "qrels_graded_0to3.txt"
     said = run("pool", *words, "--qrels", qrels, "--out", tmp_path / "p.jsonl.zst")
@@ -244,9 +239,8 @@ def test_cranfield(tmp_path):
     assert again.equals(before)
 
 
-@needs_data
-def test_dl19(tmp_path):
-    folder = DATA / "trec_dl19"
+def test_dl19(tmp_path, published):
+    folder = published / "trec_dl19"
     runs = sorted((folder / "runs_top10").glob("*.run"))
     words = ("--corpus", folder / "passages.jsonl", "--queries", folder / "queries.tsv")
     said = run("pool", *words, "--runs", *runs, "--depth", 10, "--out", tmp_path / "p.jsonl")

@@ -28,7 +28,7 @@ from zelo_ray.present.html import write_report
 pytestmark = pytest.mark.ray
 
 OPENAI = crash.DEFAULT_JUDGES[0]
-KILLS = int(os.environ.get("ZELO_TEST_KILLS", "2"))
+KILLS = int(os.environ.get("ZELO_TEST_KILLS", "1"))
 LATER = 60  # requests after which something else happens to a run
 
 
@@ -135,6 +135,7 @@ def test_a_run_interrupted_and_killed_pays_once_and_gives_the_same_bytes(
     assert crash.outputs(out) == undisturbed.outputs
 
 
+@pytest.mark.slow
 def test_the_limits_hold_when_their_actor_is_killed(tmp_path: Path) -> None:
     pools = tmp_path / "pools.jsonl"
     crash.write_pools(pools, queries=7, documents=8)
@@ -188,6 +189,7 @@ def two_nodes(environ: dict[str, str]) -> Iterator[tuple[str, psutil.Process]]:
             process.stdin.close()
 
 
+@pytest.mark.slow
 def test_a_node_that_is_killed_costs_only_its_calls_in_flight(
     pools: Path, undisturbed: Undisturbed, tmp_path: Path
 ) -> None:

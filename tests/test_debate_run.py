@@ -11,11 +11,10 @@ from functools import partial
 from pathlib import Path
 
 import orjson
-import pyarrow.parquet as pq
 import pytest
 
 from tests import builders, crash
-from tests.builders import THREE, ask, options_of, send_away
+from tests.builders import THREE, ask, options_of, rows_of, send_away
 from tests.fakes import Fakes, knowing, mtbench
 from zelo_ray.engine.batch import Batcher
 from zelo_ray.engine.ledger import Ledger, read_rows
@@ -25,8 +24,6 @@ from zelo_ray.formats.interchange.texts import pool_line
 from zelo_ray.formats.pools import Limits, parse_line
 from zelo_ray.protocols import load
 from zelo_ray.providers import build_panel
-
-pytestmark = pytest.mark.skipif(not mtbench.DATA.exists(), reason=mtbench.WHY)
 
 JOBS = {
     "best-of": {},
@@ -39,11 +36,12 @@ WAYS = {"online": ask, "batch": send_away}
 
 
 @pytest.fixture(scope="module")
-def pools_of():
+def pools_of(published):
     """Twelve pairs for each protocol; for best-of there are two pools of six answers besides."""
-    pairs = mtbench.pairs(12)
+    folder = published / "mtbench_human"
+    pairs = mtbench.pairs(folder, 12)
     questions = {pool.query_id.partition("-")[0] for pool in pairs}
-    more = mtbench.pools(2, without=questions)
+    more = mtbench.pools(folder, 2, without=questions)
     return {protocol: pairs + more if protocol == "best-of" else pairs for protocol in JOBS}
 
 
@@ -108,10 +106,6 @@ def files(protocol, pools, out, environ):
     return {"annotated": (out / "annotated.jsonl").read_bytes(), **tables}
 
 
-def table(out, name):
-    return pq.read_table(out / f"{name}.parquet").to_pylist()
-
-
 def sent(fakes):
     """All calls, and all lines of batches."""
     return [entry for entry in fakes.journal if entry["endpoint"] in ("answer", "line")]
@@ -144,12 +138,12 @@ def strings(value):
 def calls_of(protocol, pools, out):
     """How many calls each pool takes of each provider, as the protocol is defined."""
     if protocol == "best-of":
-        winners = table(out, "winners")
+        winners = rows_of(out, "winners")
         assert len(winners) == len(pools) * len(THREE)
         contests = {pool.query_id: len(pool.documents) - 1 for pool in pools}
         assert all(one["contests"] == contests[one["query_id"]] for one in winners)
         return Counter({(pool, each): n for pool, n in contests.items() for each in THREE})
-    verdicts = table(out, "verdicts")
+    verdicts = rows_of(out, "verdicts")
     assert len(verdicts) == len(pools) * len(THREE)
     rounds = {(one["query_id"], one["judge"].partition(":")[0]): one["rounds"] for one in verdicts}
     possible = {"samre": {2, 3, 4}, "baseline-strong": {2}, "baseline-weak": {1}}[protocol]
@@ -171,7 +165,13 @@ def test_batches_come_to_what_calls_come_to(
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("protocol", JOBS)
+@pytest.mark.parametrize(
+    "protocol",
+    [
+        *("samre", "baseline-weak"),
+        *(pytest.param(more, marks=pytest.mark.slow) for more in ("best-of", "baseline-strong")),
+    ],
+)
 def test_stopped_in_the_middle_it_goes_on_and_asks_nothing_twice(
     undisturbed, fakes, environ, tmp_path, pools_of, monkeypatch, protocol, way
 ):
@@ -208,6 +208,7 @@ def impatient(way, enough):
 
 
 @pytest.mark.ray
+@pytest.mark.slow
 def test_a_debate_that_is_killed_goes_on_where_it_was(undisturbed, tmp_path, pools_of):
     expected, pools = undisturbed("samre"), tmp_path / "pools.jsonl"
     pools.write_bytes(b"".join(pool_line(pool) + b"\n" for pool in pools_of["samre"]))
@@ -222,4 +223,4 @@ def test_a_debate_that_is_killed_goes_on_where_it_was(undisturbed, tmp_path, poo
     assert status == 0, printed
     assert crash.paid_twice(tmp_path, [kill])[1] == 0
     for name in ("verdicts", "scores"):
-        assert table(out, name) == table(expected.out, name)
+        assert rows_of(out, name) == rows_of(expected.out, name)

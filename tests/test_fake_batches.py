@@ -23,6 +23,8 @@ from google import genai
 from tests.fakes import Fakes, Fault, Lengths
 from tests.fakes.asking import PAIR, SCHEMA, chat, post
 
+pytestmark = pytest.mark.fakes
+
 ROOT = __file__.rpartition("/tests/")[0]
 
 

@@ -21,6 +21,8 @@ from tests.fakes import Fakes, Fault, Lengths
 from tests.fakes.asking import NAMED, PAIR, SCHEMA, chat, post
 from tests.fakes.knowing import judge
 
+pytestmark = pytest.mark.fakes
+
 ROOT = __file__.rpartition("/tests/")[0]
 
 

@@ -2,7 +2,6 @@
 
 import json
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
@@ -14,10 +13,6 @@ from zelo_ray.formats.conversations import conversation
 from zelo_ray.formats.interchange.fastchat import pairs, pools
 from zelo_ray.formats.pools import Limits, read_lines
 from zelo_ray.formats.sessions import join_sessions
-
-DATA = Path(__file__).parents[2] / "shared/data/mtbench_human"
-needs_data = pytest.mark.skipif(not DATA.exists(), reason=f"{DATA} is not there")
-MTBENCH = (f"{DATA}/question.jsonl", [f"{DATA}/model_answer"])
 
 
 def write_lines(path, *rows):
@@ -184,32 +179,37 @@ def test_convert_writes_pools_that_annotate_reads(small, tmp_path):
     assert not (tmp_path / "no.jsonl").exists()
 
 
-@needs_data
-def test_mt_bench(tmp_path):
-    filled = pools(*MTBENCH)
+@pytest.fixture(scope="module")
+def mt_bench(published):
+    """Its questions, its answers, and the people's votes."""
+    folder = published / "mtbench_human"
+    return f"{folder}/question.jsonl", [f"{folder}/model_answer"], f"{folder}/human.jsonl"
+
+
+def test_mt_bench(tmp_path, mt_bench):
+    filled = pools(*mt_bench[:2])
     assert len(filled.pools) == 160
     assert Counter(len(pool.documents) for pool in filled.pools) == {6: 159, 5: 1}
     assert filled.notes == ["left out empty answers: 1 (127-1 llama-13b)"]
-    whole, labels = pairs(*MTBENCH, f"{DATA}/human.jsonl")
+    whole, labels = pairs(*mt_bench)
     assert len(whole.pools) == 1810  # 1,814 were compared, 4 of them with the empty answer
     assert len(labels) == 3346
-    drawn, own = pairs(*MTBENCH, f"{DATA}/human.jsonl", number=300)
-    assert drawn == pairs(*MTBENCH, f"{DATA}/human.jsonl", number=300)[0]
+    drawn, own = pairs(*mt_bench, number=300)
+    assert drawn == pairs(*mt_bench, number=300)[0]
     assert len({pool.query_id for pool in drawn.pools}) == 300
     assert set(own["query_id"].to_pylist()) == {pool.query_id for pool in drawn.pools}
     assert all(pool in whole.pools for pool in drawn.pools)
-    other, _ = pairs(*MTBENCH, f"{DATA}/human.jsonl", number=300, seed=1)
+    other, _ = pairs(*mt_bench, number=300, seed=1)
     assert 0 < len({p.query_id for p in other.pools} - {p.query_id for p in drawn.pools}) < 300
-    words = ["--votes", f"{DATA}/human.jsonl", "--pairs", 300]
-    run(*MTBENCH[:1], *MTBENCH[1], *words, "--labels-out", tmp_path / "l", "--out", tmp_path / "p")
+    words = [*mt_bench[1], "--votes", mt_bench[2], "--pairs", 300]
+    run(mt_bench[0], *words, "--labels-out", tmp_path / "l", "--out", tmp_path / "p")
     assert sum(not line.reason for line in read_lines(str(tmp_path / "p"), Limits())) == 300
 
 
-@needs_data
-def test_labels_are_what_agree_takes_for_the_people(tmp_path):
-    words = [*MTBENCH[1], "--votes", f"{DATA}/human.jsonl", "--pairs", 100]
+def test_labels_are_what_agree_takes_for_the_people(tmp_path, mt_bench):
+    words = [*mt_bench[1], "--votes", mt_bench[2], "--pairs", 100]
     labels = tmp_path / "labels.jsonl"
-    run(MTBENCH[0], *words, "--labels-out", labels, "--out", tmp_path / "pairs.jsonl")
+    run(mt_bench[0], *words, "--labels-out", labels, "--out", tmp_path / "pairs.jsonl")
     given = [str(labels), "--human", str(labels), "--people", "expert_1*", "--resamples", "0"]
     told = agree(parsed("agree", *given))
     assert "Verdicts of judges on pairs, beside human" in told.text

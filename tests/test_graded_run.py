@@ -4,11 +4,10 @@ import json
 from collections import Counter
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 
 from tests import crash
-from tests.builders import send_away
+from tests.builders import rows_of, send_away
 from zelo_ray.engine.learning import human_grades, learn
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.engine.write_results import settle, write_results
@@ -26,18 +25,18 @@ def pools(tmp_path: Path) -> Path:
     return path
 
 
-def run(pools, out, environ, *flags):
-    status, printed = crash.finish(crash.annotate(pools, out, environ, *flags))
-    assert status == 0, printed
-    return printed
+@pytest.fixture
+def run(one_ray):
+    def ran(pools, out, environ, *flags):
+        status, printed = one_ray.annotate(pools, out, environ, *flags)
+        assert status == 0, printed
+        return printed
+
+    return ran
 
 
 def worth_in(document):
     return float(document["content"].partition("worth=")[2].rstrip("]"))
-
-
-def table(out, name):
-    return pq.read_table(out / f"{name}.parquet").to_pylist()
 
 
 def grade_in_batches(pools, out, environ, human):
@@ -57,7 +56,7 @@ def grade_in_batches(pools, out, environ, human):
     write_results([settle(lines, panel, options, ledger, learned=learned)], options)
 
 
-def test_grades_online_and_in_batches_are_the_same(pools, tmp_path, monkeypatch):
+def test_grades_online_and_in_batches_are_the_same(pools, run, one_ray, tmp_path, monkeypatch):
     labels = [
         f"{pool['query']['id']} 0 {d['id']} {min(max(round(worth_in(d)), 0), 3)}\n"
         for pool in map(json.loads, pools.read_text().splitlines())
@@ -65,7 +64,7 @@ def test_grades_online_and_in_batches_are_the_same(pools, tmp_path, monkeypatch)
     ]
     human = tmp_path / "human.txt"
     human.write_text("".join(labels))
-    with crash.fakes(tmp_path) as environ:
+    with one_ray.fakes(tmp_path) as environ:
         flags = ("--protocol", "graded", "--human", str(human))
         printed = run(pools, tmp_path / "online", environ, *flags)
         files = ("annotated.jsonl", *(f"{n}.parquet" for n in ("grades", "scores", "raters")))
@@ -81,11 +80,11 @@ def test_grades_online_and_in_batches_are_the_same(pools, tmp_path, monkeypatch)
     for name in ("grades", "scores", "raters", "shares"):
         online, batch = ((tmp_path / out / f"{name}.parquet") for out in ("online", "batch"))
         assert online.read_bytes() == batch.read_bytes(), name
-    grades, scores = table(tmp_path / "online", "grades"), table(tmp_path / "online", "scores")
+    grades, scores = rows_of(tmp_path / "online", "grades"), rows_of(tmp_path / "online", "scores")
     assert Counter(row["judge"] for row in grades) == dict.fromkeys(crash.DEFAULT_JUDGES, 24)
     assert all(row["rationale"] and 0 <= row["grade"] <= 3 for row in grades)
     assert all(row["comparisons"] == 3 and 0 <= row["score"] <= 3 for row in scores)
-    assert [row["judge"] for row in table(tmp_path / "online", "raters")] == [
+    assert [row["judge"] for row in rows_of(tmp_path / "online", "raters")] == [
         *sorted(crash.DEFAULT_JUDGES),
         "human",
     ]
@@ -96,15 +95,16 @@ def test_grades_online_and_in_batches_are_the_same(pools, tmp_path, monkeypatch)
         assert by_worth == sorted(by_worth)
 
 
-def test_both_ways_together_spend_five_grades_a_query(tmp_path):
+@pytest.mark.slow
+def test_both_ways_together_spend_five_grades_a_query(run, one_ray, tmp_path):
     path = tmp_path / "pools.jsonl"
     crash.write_pools(path, QUERIES, 8)
-    with crash.fakes(tmp_path) as environ:
+    with one_ray.fakes(tmp_path) as environ:
         run(path, tmp_path / "out", environ, "--protocol", "zelo+graded", "--cycles", "2")
-    votes, grades = table(tmp_path / "out", "votes"), table(tmp_path / "out", "grades")
+    votes, grades = rows_of(tmp_path / "out", "votes"), rows_of(tmp_path / "out", "grades")
     assert len(crash.journal(tmp_path)) == len(votes) + len(grades)
     assert set(Counter(row["query_id"] for row in grades).values()) == {5}
-    scores = table(tmp_path / "out", "scores")
+    scores = rows_of(tmp_path / "out", "scores")
     assert len(scores) == QUERIES * 8
     shifts = {row["query_id"]: row["absolute_score"] - row["score"] for row in scores}
     for row in scores:

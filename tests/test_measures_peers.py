@@ -1,21 +1,15 @@
 """Measures against independent libraries, on random runs of every awkward kind."""
 
 import ir_measures
-import numba
 import numpy as np
 import pytest
 import pytrec_eval
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import kendalltau
-from sklearn.metrics import ndcg_score, roc_auc_score
 
 from tests.test_measures import metrics_of
 from zelo_ray.evaluation.measures import parse_measure
-
-# Compiled, ranx takes two minutes to begin; interpreted, it computes the same at once.
-numba.config.DISABLE_JIT = True
-import ranx  # noqa: E402 - it reads the setting as it is imported
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -128,6 +122,7 @@ def test_ir_measures_writes_measures_alike(text):
     assert str(ir_measures.parse_measure(text)) == str(parse_measure(text)) == text
 
 
+@pytest.mark.peers
 @settings(max_examples=10, deadline=None)
 @given(SEEDS)
 def test_ranx(seed):
@@ -136,6 +131,11 @@ def test_ranx(seed):
     It refuses runs with other queries than the truth, so that all are there and no more. Its nDCG
     leaves out a query's grades below its level, 1, which gain nothing anyway.
     """
+    import numba
+
+    numba.config.DISABLE_JIT = True  # compiled, ranx takes two minutes to begin
+    import ranx  # which reads the setting as it is imported
+
     truth, run = contest(seed, complete=True)
     del run["stranger"]
     rng = np.random.default_rng(seed)
@@ -172,6 +172,8 @@ def test_ranx(seed):
 @given(SEEDS, st.sampled_from([None, 1, 3, 10]))
 def test_scikit_learn(seed, cutoff):
     """It averages over ties as ``expected`` does; it knows only complete rankings."""
+    from sklearn.metrics import ndcg_score
+
     truth, run = contest(seed, complete=True, levels=2)
     at = "" if cutoff is None else f"@{cutoff}"
     written = [f"nDCG{at}", f"nDCG(dcg='exp-log2'){at}", f"nDCG(dcg='zelo'){at}"]
@@ -185,9 +187,12 @@ def test_scikit_learn(seed, cutoff):
             assert ours[text][query_id] == pytest.approx(value, abs=1e-9)
 
 
+@pytest.mark.peers
 @settings(max_examples=40, deadline=None)
 @given(SEEDS)
 def test_pairs_of_a_binary_truth_is_the_area_under_the_roc_curve(seed):
+    from sklearn.metrics import roc_auc_score
+
     truth, run = contest(seed, complete=True, high=2, levels=3)
     ours = metrics_of(["Pairs"], truth, run)["Pairs"]
     for query_id, grades in truth.items():

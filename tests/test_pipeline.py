@@ -29,6 +29,7 @@ from moto.server import ThreadedMotoServer
 from ray.autoscaler._private.util import prepare_config, validate_config
 
 from tests import crash
+from tests.one_ray import OneRay
 from zelo_ray.engine.batch.parts import Part, Parts
 from zelo_ray.engine.ledger import read_rows
 
@@ -180,7 +181,7 @@ class Troubled:
 
 
 @pytest.fixture(scope="module")
-def troubled(tmp_path_factory: pytest.TempPathFactory) -> Troubled:
+def troubled(one_ray: OneRay, tmp_path_factory: pytest.TempPathFactory) -> Troubled:
     folder = tmp_path_factory.mktemp("troubled")
     pools, given, out = folder / "pools.jsonl", folder / "in.jsonl", folder / "out"
     crash.write_pools(pools, queries=POOLS, documents=10)
@@ -190,14 +191,14 @@ def troubled(tmp_path_factory: pytest.TempPathFactory) -> Troubled:
     given.write_text("\n".join(rows))
     faults = [flag for name in FAULTS for flag in ("--fault", f"{name}:rate=0.02")]
     patience = ("--attempts", "2", "--reasks", "0", "--timeout", "2")
-    with crash.fakes(folder, *faults) as environ:
-        before = crash.finish(crash.annotate(given, out, environ, *patience))
+    with one_ray.fakes(folder, *faults) as environ:
+        before = one_ray.annotate(given, out, environ, *patience)
     shutil.copytree(out, folder / "first")
     segment = max((out / "replies").glob("*.jsonl"), key=lambda path: path.stat().st_size)
     segment.write_bytes(segment.read_bytes().replace(b'"ok"', b'"oj"', 1))
-    with crash.fakes(folder) as environ:
+    with one_ray.fakes(folder) as environ:
         again = (*patience, "--retry-failures")
-        after = crash.finish(crash.annotate(pools, out, environ, *again))
+        after = one_ray.annotate(pools, out, environ, *again)
     votes = len(pq.read_table(out / "votes.parquet"))
     return Troubled(pools, folder / "first", before, after, votes)
 
@@ -272,22 +273,23 @@ def _small_disk(folder: Path, kilobytes: int) -> Iterator[None]:
         subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
-def test_a_full_disk_loses_no_answer(tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_a_full_disk_loses_no_answer(one_ray: OneRay, tmp_path: Path) -> None:
     pools, disk = tmp_path / "pools.jsonl", tmp_path / "disk"
     crash.write_pools(pools, queries=20, documents=12)
-    judge, alone = ("--judges", "openai"), crash.DEFAULT_JUDGES[:1]
+    judge, alone = ("--judges", "openai"), crash.limits(crash.DEFAULT_JUDGES[:1])
     with (
         _small_disk(disk, 4400),
-        crash.fakes(tmp_path, "--latency", "0.1", judges=alone) as environ,
+        one_ray.fakes(tmp_path, "--latency", "0.1") as environ,
     ):
-        status, printed = crash.finish(crash.annotate(pools, disk / "out", environ, *judge))
+        status, printed = one_ray.annotate(pools, disk / "out", environ | alone, *judge)
         assert status == 1, printed
         assert "make room" in printed
         paid = len(crash.journal(tmp_path))
         assert 0 < paid < 20 * 48
         assert len(list(read_rows(str(disk / "out")))) == paid
         subprocess.run(["mount", "-o", "remount,size=50m", str(disk)], check=True)
-        status, printed = crash.finish(crash.annotate(pools, disk / "out", environ, *judge))
+        status, printed = one_ray.annotate(pools, disk / "out", environ | alone, *judge)
         assert status == 0, printed
         assert crash.paid_twice(tmp_path, []) == (0, 0)
 
@@ -342,6 +344,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> list[Stored]:
     return found
 
 
+@pytest.mark.slow
 def test_shards_and_results_may_lie_in_an_object_store(
     sample_run: tuple[Path, str], stored: list[Stored]
 ) -> None:
@@ -351,6 +354,7 @@ def test_shards_and_results_may_lie_in_an_object_store(
         assert not run.locked
 
 
+@pytest.mark.slow
 def test_a_second_run_asks_nothing_and_changes_no_byte(stored: list[Stored]) -> None:
     """It does not even start Ray."""
     first, second = stored
@@ -426,6 +430,7 @@ sys.exit(cli.main(sys.argv[1:]))
 """The command, on a cluster that says of itself that it is of another version."""
 
 
+@pytest.mark.slow
 def test_the_job_runs_under_ray_job_submit_and_a_cluster_of_another_version_is_told_of(
     tmp_path: Path,
 ) -> None:

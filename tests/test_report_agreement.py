@@ -114,6 +114,7 @@ def test_without_people_judges_stand_beside_each_other(tmp_path):
     assert sorted(names) == ["fair and good", "fair and poor", "good and poor"]
 
 
+@pytest.mark.slow
 def test_thirty_three_judges_fit_on_a_page(tmp_path):
     agree(tmp_path, judges=[(f"judge-{i:02}", i / 33) for i in range(33)])
     page = page_of(tmp_path / "out")

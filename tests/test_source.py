@@ -8,7 +8,8 @@ import pytest
 
 from tests.builders import request_of
 from zelo_ray.api.rerankers import named_rerankers
-from zelo_ray.options import BakeoffOptions, OptionError
+from zelo_ray.errors import OptionError
+from zelo_ray.options import BakeoffOptions
 from zelo_ray.rerankers import arms_of
 from zelo_ray.rerankers.custom import found_at
 from zelo_ray.rerankers.source import source_hash

@@ -22,6 +22,7 @@ import pytest
 from tests import crash
 from tests.crash import PRICES, billed, stats
 from tests.fakes import Fakes
+from tests.one_ray import OneRay
 from zelo_ray.engine.batch.parts import Parts
 from zelo_ray.engine.ledger import read_rows
 
@@ -53,10 +54,6 @@ def failures(out: Path) -> list[dict[str, Any]]:
 
 def exactly(amount: float) -> Any:
     return pytest.approx(amount, rel=1e-9)
-
-
-def run(pools: Path, out: Path, environ: dict[str, str], *flags: str) -> tuple[int, str]:
-    return crash.finish(crash.annotate(pools, out, environ, *flags))
 
 
 def away(out: Path, environ: dict[str, str], *flags: str) -> str:
@@ -114,10 +111,10 @@ class Plain:
 
 
 @pytest.fixture(scope="module")
-def plain(pools: Path, tmp_path_factory: pytest.TempPathFactory) -> Plain:
+def plain(one_ray: OneRay, pools: Path, tmp_path_factory: pytest.TempPathFactory) -> Plain:
     folder = tmp_path_factory.mktemp("plain")
-    with crash.fakes(folder, *USAGE) as environ:
-        status, printed = run(pools, folder / "out", environ | SHORT)
+    with one_ray.fakes(folder, *USAGE) as environ:
+        status, printed = one_ray.annotate(pools, folder / "out", environ | SHORT)
         assert status == 0, printed
         return Plain(crash.outputs(folder / "out"), billed(environ)[False])
 
@@ -125,18 +122,21 @@ def plain(pools: Path, tmp_path_factory: pytest.TempPathFactory) -> Plain:
 # The books
 
 
-def test_what_a_run_says_it_cost_is_what_the_servers_billed(pools: Path, tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_what_a_run_says_it_cost_is_what_the_servers_billed(
+    one_ray: OneRay, pools: Path, tmp_path: Path
+) -> None:
     faults = (
         *("500:rate=0.05", "429:rate=0.02,retry_after=0.1", "malformed_billed:rate=0.05"),
         *("prose:rate=0.15", "refusal:rate=0.03", "filtered:rate=0.03"),
         *(f"batch_expired:total=1,provider={name}" for name in PRICES),
     )
     flags = [flag for fault in faults for flag in ("--fault", fault)]
-    with crash.fakes(tmp_path, *USAGE, *flags) as environ:
-        status, printed = run(pools, tmp_path / "online", environ)
+    with one_ray.fakes(tmp_path, *USAGE, *flags) as environ:
+        status, printed = one_ray.annotate(pools, tmp_path / "online", environ)
         assert status == 3, printed
         online = billed(environ)
-        status, more = run(pools, tmp_path / "batch", environ, *QUICKLY)
+        status, more = one_ray.annotate(pools, tmp_path / "batch", environ, *QUICKLY)
         assert status == 3, more
         batch = billed(environ)
         struck = stats(environ)["outcomes"]
@@ -160,11 +160,14 @@ def test_what_a_run_says_it_cost_is_what_the_servers_billed(pools: Path, tmp_pat
 # A cap
 
 
-def test_a_cap_holds_in_batches_too(pools: Path, plain: Plain, tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_a_cap_holds_in_batches_too(
+    one_ray: OneRay, pools: Path, plain: Plain, tmp_path: Path
+) -> None:
     cap = round(plain.dollars / 4, 4)
-    with crash.fakes(tmp_path, *USAGE) as environ:
+    with one_ray.fakes(tmp_path, *USAGE) as environ:
         capped = (*QUICKLY, "--max-usd", str(cap))
-        status, printed = run(pools, tmp_path / "out", environ | SHORT, *capped)
+        status, printed = one_ray.annotate(pools, tmp_path / "out", environ | SHORT, *capped)
         assert status == 3, printed
         spent = billed(environ)
     assert spent[False] == 0
@@ -184,7 +187,7 @@ def test_a_judge_of_unknown_price_cannot_be_capped(pools: Path, tmp_path: Path) 
     with crash.fakes(tmp_path, judges=(OPENAI,)) as environ:
         judge = f"openai:x@{environ['OPENAI_BASE_URL']}"
         flags = ("--judges", OPENAI, judge, "--max-usd", "1")
-        status, printed = run(pools, tmp_path / "out", environ, *flags)
+        status, printed = crash.finish(crash.annotate(pools, tmp_path / "out", environ, *flags))
     assert status == 2
     assert len(printed.splitlines()) == 1
     assert judge in printed
@@ -196,12 +199,12 @@ def test_a_judge_of_unknown_price_cannot_be_capped(pools: Path, tmp_path: Path) 
 
 
 def test_an_estimate_needs_no_key_makes_no_call_and_writes_nothing(
-    pools: Path, tmp_path: Path
+    one_ray: OneRay, pools: Path, tmp_path: Path
 ) -> None:
-    with crash.fakes(tmp_path) as environ:
+    with one_ray.fakes(tmp_path) as environ:
         keyless = {name: value for name, value in environ.items() if not name.endswith("_API_KEY")}
         flags = ("--dry-run", "--judges", *crash.DEFAULT_JUDGES)
-        status, printed = run(pools, tmp_path / "out", keyless, *flags)
+        status, printed = one_ray.annotate(pools, tmp_path / "out", keyless, *flags)
     assert status == 0, printed
     assert f"{3 * REQUESTS:,} of {3 * REQUESTS:,} requests" in printed
     assert crash.journal(tmp_path) == []
@@ -233,17 +236,19 @@ class Stage:
 class Story:
     """A run that goes on, command by command, in one directory."""
 
-    def __init__(self, pools: Path, folder: Path) -> None:
-        self._pools, self.folder = pools, folder
+    def __init__(self, one_ray: OneRay, pools: Path, folder: Path) -> None:
+        self._ray, self._pools, self.folder = one_ray, pools, folder
         self._billed = 0.0
 
     def go_on(self, name: str, *flags: str, fault: str = "", **variables: str) -> Stage:
         """Run the command once more, with servers of its own."""
         before, faults = len(crash.journal(self.folder)), ("--fault", fault) if fault else ()
-        with crash.fakes(self.folder, *USAGE, *faults) as environ:
-            status, printed = run(
-                self._pools, self.folder / "out", environ | SHORT | variables, *flags
-            )
+        with self._ray.fakes(self.folder, *USAGE, *faults) as environ:
+            job = (self._pools, self.folder / "out", environ | SHORT | variables, *flags)
+            if variables:  # keys are read where calls are made
+                status, printed = crash.finish(crash.annotate(*job))
+            else:
+                status, printed = self._ray.annotate(*job)
             self._billed += billed(environ)[False]
         shutil.copytree(self.folder / "out", self.folder / name)
         calls = crash.journal(self.folder)[before:]
@@ -252,8 +257,8 @@ class Story:
 
 
 @pytest.fixture(scope="module")
-def story(pools: Path, tmp_path_factory: pytest.TempPathFactory) -> Story:
-    return Story(pools, tmp_path_factory.mktemp("story"))
+def story(one_ray: OneRay, pools: Path, tmp_path_factory: pytest.TempPathFactory) -> Story:
+    return Story(one_ray, pools, tmp_path_factory.mktemp("story"))
 
 
 @pytest.fixture(scope="module")
@@ -415,6 +420,7 @@ def interrupted(pools: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         )
 
 
+@pytest.mark.slow
 def test_batches_outlive_an_interrupt(interrupted: Interrupted) -> None:
     assert interrupted.status == 1, interrupted.printed
     assert "batches stay at their providers" in interrupted.printed
@@ -427,6 +433,7 @@ def test_batches_outlive_an_interrupt(interrupted: Interrupted) -> None:
     assert interrupted.leaked == []
 
 
+@pytest.mark.slow
 def test_a_run_cancelled_and_killed_among_its_batches_ends_as_one_online(
     interrupted: Interrupted, pools: Path, plain: Plain
 ) -> None:
@@ -437,7 +444,7 @@ def test_a_run_cancelled_and_killed_among_its_batches_ends_as_one_online(
     assert process.poll() is None
     crash.kill_tree(process)
     states = Counter(part.state for part in Parts(str(out)))
-    status, printed = run(pools, out, environ, *QUICKLY)
+    status, printed = crash.finish(crash.annotate(pools, out, environ, *QUICKLY))
     assert status == 0, printed
     assert billed(environ) == {False: 0.0, True: exactly(plain.dollars / 2)}
     answers = Counter(entry["custom_id"] for entry in lines(interrupted.folder))

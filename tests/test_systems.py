@@ -2,7 +2,6 @@
 
 import tracemalloc
 from itertools import pairwise, permutations
-from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -12,9 +11,6 @@ from scipy.stats import kendalltau
 from tests.builders import parsed
 from zelo_ray.commands.agree import agree
 from zelo_ray.evaluation.agreement.systems import discordant, tau_ap, tau_b, tau_interval
-
-DATA = Path(__file__).parents[2] / "shared/data"
-needs_data = pytest.mark.skipif(not DATA.exists(), reason=f"{DATA} is not there")
 
 
 def plain_tau_ap(truth, order):
@@ -100,9 +96,8 @@ def test_an_interval_lies_around_its_tau():
     assert np.isnan(tau_interval(0.9, sampled, 4)).all()
 
 
-@needs_data
-def test_dl19_leaderboards(tmp_path):
-    folder = DATA / "trec_dl19"
+def test_dl19_leaderboards(tmp_path, published):
+    folder = published / "trec_dl19"
     judges = [folder / f"judges/{name}_graded.txt" for name in ("gpt-4_umbrela", "gpt-4o_umbrela")]
     words = [*judges, "--human", folder / "qrels.txt", "--coefficients", "kappa"]
     words += ["--thresholds", 2, "--resamples", 200, "--out", tmp_path]

@@ -19,9 +19,6 @@ from zelo_ray.formats.interchange.trec import read_qrels, read_run, write_qrels,
 from zelo_ray.formats.tables import schema_of, table_of
 from zelo_ray.records import Qrel, Ranked
 
-DATA = Path(__file__).parents[2] / "shared/data"
-needs_data = pytest.mark.skipif(not DATA.exists(), reason=f"{DATA} is not there")
-
 RUN = b"q1 Q0 d1 1 3.5 bm25\nq1 Q0 d2 2 1e-3 bm25\nq2 Q0 d1 1 -7 bm25\n"
 ROWS = [("q1", "d1", 3.5), ("q1", "d2", 0.001), ("q2", "d1", -7.0)]
 
@@ -268,33 +265,30 @@ def test_a_pool_favours_no_run_and_hides_the_truth():
     assert 8 < sum(first.startswith("1") for first in firsts) < 32
 
 
-@needs_data
-def test_official_runs():
-    for path in sorted((DATA / "trec_dl19").glob("runs_*/*.run")):
+def test_official_runs(published):
+    for path in sorted((published / "trec_dl19").glob("runs_*/*.run")):
         name, run = read_run(str(path))
         assert name == path.stem
         theirs = {(r.query_id, r.doc_id): r.score for r in ir_measures.read_trec_run(str(path))}
         assert {(q, d): s for q, d, s in tuples(run)} == theirs
-    assert len(list((DATA / "trec_dl19").glob("runs_top10/*.run"))) == 37
+    assert len(list((published / "trec_dl19").glob("runs_top10/*.run"))) == 37
 
 
-@needs_data
 @pytest.mark.parametrize("name", ["results.test", "results.trunc", "results-302.test"])
-def test_nists_own_runs(name):
-    path = str(DATA / "trec_eval_fixtures" / name)
+def test_nists_own_runs(published, name):
+    path = str(published / "trec_eval_fixtures" / name)
     tag, run = read_run(path)
     assert tag == "STANDARD"
     theirs = [line.split()[:5] for line in Path(path).read_text().splitlines()]
     assert tuples(run) == [(q, d, float(score)) for q, _, d, _, score in theirs]
 
 
-@needs_data
 @pytest.mark.parametrize(
     "name",
     ["trec_eval_fixtures/qrels.test", "trec_dl19/qrels.txt", "cranfield/qrels_graded_0to3.txt"],
 )
-def test_official_qrels(name):
-    path = str(DATA / name)
+def test_official_qrels(published, name):
+    path = str(published / name)
     theirs = [(r.query_id, r.doc_id, float(r.relevance)) for r in ir_measures.read_trec_qrels(path)]
     assert tuples(read_qrels(path), "query_id", "doc_id", "relevance") == theirs
 

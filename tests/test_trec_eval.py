@@ -2,19 +2,12 @@
 
 import csv
 import re
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from zelo_ray.evaluation.measures import Truth, evaluate, parse_measure, rank
-
-DATA = Path(__file__).parents[2] / "shared" / "data"
-FIXTURES, DL19 = DATA / "trec_eval_fixtures", DATA / "trec_dl19"
-
-needs_fixtures = pytest.mark.skipif(not FIXTURES.exists(), reason=f"{FIXTURES} is absent")
-needs_dl19 = pytest.mark.skipif(not DL19.exists(), reason=f"{DL19} is absent")
 
 NAMES = {
     r"ndcg": "nDCG",
@@ -27,6 +20,16 @@ NAMES = {
     r"unj_(\d+)": "Judged@{}",
 }
 """What trec_eval calls the measures that are here too. It tells what is unjudged, not judged."""
+
+
+@pytest.fixture
+def fixtures(published):
+    return published / "trec_eval_fixtures"
+
+
+@pytest.fixture
+def dl19(published):
+    return published / "trec_dl19"
 
 
 def table(path, column, name):
@@ -59,17 +62,16 @@ def told(path):
                 yield text.format(*match.groups()), query_id, number
 
 
-@needs_fixtures
 @pytest.mark.parametrize(
     ("expected", "count"), [("out.test.a", 42), ("out.test.aq", 168), ("out.test.meas_params", 32)]
 )
 @pytest.mark.parametrize("chunk", [1, 3])
-def test_trec_evals_own_expectations(expected, count, chunk):
+def test_trec_evals_own_expectations(fixtures, expected, count, chunk):
     """Each query's value, and the mean."""
-    truth = truth_of(FIXTURES / "qrels.test")
-    lines = list(told(FIXTURES / expected))
+    truth = truth_of(fixtures / "qrels.test")
+    lines = list(told(fixtures / expected))
     assert len(lines) == count
-    ranked = rank(truth, run_of(FIXTURES / "results.test"))
+    ranked = rank(truth, run_of(fixtures / "results.test"))
     each = [parse_measure(text) for text in dict.fromkeys(text for text, *_ in lines)]
     values = np.concatenate(
         [evaluate(each[i : i + chunk], ranked) for i in range(0, len(each), chunk)]
@@ -83,26 +85,24 @@ def test_trec_evals_own_expectations(expected, count, chunk):
         assert found[text, query_id] == pytest.approx(value, abs=0.5001e-4), (text, query_id)
 
 
-@needs_fixtures
-def test_one_query_alone_is_worth_what_it_is_among_others():
+def test_one_query_alone_is_worth_what_it_is_among_others(fixtures):
     values = evaluate(
         [parse_measure("AP")],
-        rank(truth_of(FIXTURES / "qrels-302.test"), run_of(FIXTURES / "results-302.test")),
+        rank(truth_of(fixtures / "qrels-302.test"), run_of(fixtures / "results-302.test")),
     )
-    among = {q: value for text, q, value in told(FIXTURES / "out.test.aq") if text == "AP"}
+    among = {q: value for text, q, value in told(fixtures / "out.test.aq") if text == "AP"}
     assert values[0, 0] == pytest.approx(among["302"], abs=0.5001e-4)
 
 
-@needs_dl19
-def test_ndcg_of_the_deep_learning_track_2019_is_nists():
+def test_ndcg_of_the_deep_learning_track_2019_is_nists(dl19):
     """Every topic of every official run, to its fourth decimal."""
-    with (DL19 / "official_ndcg_cut_10.csv").open() as file:
+    with (dl19 / "official_ndcg_cut_10.csv").open() as file:
         official = {
             (row["runid"], row["topic"]): row["ndcg_cut_10"] for row in csv.DictReader(file)
         }
-    truth = truth_of(DL19 / "qrels.txt")
+    truth = truth_of(dl19 / "qrels.txt")
     ours, each = {}, [parse_measure("nDCG@10")]
-    for path in (DL19 / "runs_top10").glob("*.run"):
+    for path in (dl19 / "runs_top10").glob("*.run"):
         (values,) = evaluate(each, rank(truth, run_of(path)))
         ours[path.stem, "average"] = f"{values.mean():.4f}"
         ours |= {(path.stem, q): f"{v:.4f}" for q, v in zip(truth.query_ids, values, strict=True)}
@@ -110,10 +110,9 @@ def test_ndcg_of_the_deep_learning_track_2019_is_nists():
     assert ours == official
 
 
-@needs_dl19
-def test_a_run_with_ties_in_its_scores_is_worth_less_on_average_or_more():
+def test_a_run_with_ties_in_its_scores_is_worth_less_on_average_or_more(dl19):
     """So the choice is seen, and does not change what the run does not leave open."""
-    truth, run = truth_of(DL19 / "qrels.txt"), run_of(DL19 / "runs_top10" / "test1.run")
+    truth, run = truth_of(dl19 / "qrels.txt"), run_of(dl19 / "runs_top10" / "test1.run")
     flat = run.set_column(2, "score", pa.array([1.0] * len(run)))
     ndcg = [parse_measure("nDCG@10"), parse_measure("P@10")]
     by_id, expected = (evaluate(ndcg, rank(truth, flat, ties=t)) for t in ("trec", "expected"))

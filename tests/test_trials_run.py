@@ -2,16 +2,15 @@
 
 import json
 import random
-import subprocess
-import sys
 
 import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from tests.crash import ROOT, bare_environment
+from tests.crash import bare_environment
 from tests.test_report import page_of
 from zelo_ray import cli
+from zelo_ray.engine.ledger import read_rows
 
 JUDGE = "simulated:judge"
 QUERIES = 20
@@ -52,54 +51,44 @@ def folder(tmp_path):
     return tmp_path
 
 
-STEPS = """
-import contextlib, io, json, os, sys
-import pyarrow.parquet as pq
-from zelo_ray import cli
-from zelo_ray.engine.bookkeeping import RayTrouble
-from zelo_ray.options import AnnotateOptions
-from zelo_ray.engine.ledger import read_rows
-from zelo_ray.on_ray.session import on_ray
+DOOMED = """
+import os
 import ray
+from zelo_ray.errors import RayTrouble
+from zelo_ray.on_ray.session import on_ray
+from zelo_ray.options import AnnotateOptions
 
-out = sys.argv[1]
-with on_ray(AnnotateOptions(inputs=("in",), out=out)):
-    for words in json.loads(sys.argv[2]):
-        with contextlib.redirect_stdout(io.StringIO()) as said:
-            status = cli.main(["compare-protocols", *words])
-        rows = [row.dollars for row in read_rows(out)]
-        trials = pq.read_table(f"{out}/trials.parquet").to_pylist()
-        print(json.dumps([status, said.getvalue(), trials, rows]))
+@ray.remote(num_cpus=0)
+class Doomed:
+    def die(self):
+        os.kill(os.getpid(), 9)
 
-    @ray.remote(num_cpus=0)
-    class Doomed:
-        def die(self):
-            os.kill(os.getpid(), 9)
-
-    try:
-        with on_ray(AnnotateOptions(inputs=("in",), out=out)):
-            ray.get(Doomed.remote().die.remote())
-    except RayTrouble as trouble:
-        print(json.dumps(str(trouble)))
+try:
+    with on_ray(AnnotateOptions(inputs=("in",), out="out")):
+        ray.get(Doomed.remote().die.remote())
+except RayTrouble as trouble:
+    print(trouble)
 """
-"""The command again and again, on one Ray session; then an actor that is killed there."""
 
 
-def steps(folder, *commands):
-    config = ("--config", str(folder / "config.yaml"))
-    words = json.dumps([[*config, *command] for command in commands])
-    ended = subprocess.run(
-        [sys.executable, "-c", STEPS, str(folder / "out"), words],
-        cwd=folder,
-        env={**bare_environment(), "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=500,
-        check=False,
-    )
-    assert ended.returncode == 0, ended.stderr
-    assert "Traceback" not in ended.stderr
-    return [json.loads(line) for line in ended.stdout.splitlines()]
+@pytest.mark.ray
+def test_an_actor_that_dies_is_told_of_in_a_line(one_ray):
+    _, said = one_ray.run(bare_environment(), "-c", DOOMED)
+    assert said.startswith("a process of Ray died or was killed, most often for want of memory")
+
+
+@pytest.fixture
+def compare(one_ray, folder):
+    """Runs the command on Ray; its status, what it printed, its table, and the ledger's dollars."""
+
+    def compared(*words):
+        config = ("--config", str(folder / "config.yaml"))
+        status, printed = one_ray.run(bare_environment(), "protocols", *config, *words)
+        assert "Traceback" not in printed
+        dollars = [row.dollars for row in read_rows(str(folder / "out"))]
+        return status, printed, table(folder, "trials"), dollars
+
+    return compared
 
 
 def table(folder, name):
@@ -107,20 +96,21 @@ def table(folder, name):
 
 
 @pytest.mark.ray
-def test_protocols_share_a_ledger_each_has_its_budget_and_nothing_is_asked_twice(folder):
+def test_protocols_share_a_ledger_each_has_its_budget_and_nothing_is_asked_twice(folder, compare):
     """One with too little money, twice; then three with enough; and once more the same."""
     out, budget = folder / "out", 0.31
     short = ("--protocols", "samre", "--max-usd", str(budget))
     enough = ("--protocols", "zelo", "baseline-strong", "samre", "--max-usd", "5")
-    *cut_off, first, second, death = steps(folder, short, short, enough, enough)
-    for status, said, [trial], paid in cut_off:
-        assert status == 3
+    for _ in range(2):
+        status, said, [trial], paid = compare(*short)
+        assert status == cli.INCOMPLETE
         assert "the budget of $0.3100 is used up" in said
         assert 0 < trial["judged"] < trial["items"] == QUERIES
         assert 0.8 * budget < trial["dollars"] <= budget
         assert sum(paid) == pytest.approx(trial["dollars"])
-    assert death.startswith("a process of Ray died or was killed, most often for want of memory")
-    assert first == second
+    first, second = compare(*enough), compare(*enough)
+    assert first[0] == second[0]
+    assert first[2:] == second[2:]
     status, said, rows, paid = second
     assert status == 0
     assert "1 of 21 pairs" in said

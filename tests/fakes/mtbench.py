@@ -7,15 +7,17 @@ from pathlib import Path
 from zelo_ray.formats.interchange import fastchat
 from zelo_ray.records import Document, Pool
 
-DATA = Path(__file__).parents[3] / "shared/data/mtbench_human"
-WHY = f"needs {DATA.parent.name}/{DATA.name} beside the checkout"
-_QUESTIONS, _ANSWERS = str(DATA / "question.jsonl"), [str(DATA / "model_answer")]
-_VOTES = str(DATA / "human.jsonl")
 
+def pairs(folder: Path, number: int, seed: int = 0) -> list[Pool]:
+    """Pairs that people compared; the better answer is worth 1, the other 0, and half for a tie.
 
-def pairs(number: int, seed: int = 0) -> list[Pool]:
-    """Pairs that people compared; the better answer is worth 1, the other 0, and half for a tie."""
-    filled, labels = fastchat.pairs(_QUESTIONS, _ANSWERS, _VOTES, number=number, seed=seed)
+    Args:
+        folder: questions, models' answers and people's votes as FastChat lays them out.
+        number: how many.
+        seed: of the choice.
+    """
+    votes = str(folder / "human.jsonl")
+    filled, labels = fastchat.pairs(*_given(folder), votes, number=number, seed=seed)
     sums = defaultdict[str, float](float)
     for vote in labels.to_pylist():
         sums[vote["query_id"]] += vote["preference"]
@@ -27,17 +29,22 @@ def pairs(number: int, seed: int = 0) -> list[Pool]:
     return found
 
 
-def pools(number: int, *, without: set[str]) -> list[Pool]:
+def pools(folder: Path, number: int, *, without: set[str]) -> list[Pool]:
     """First turns with every model's answer, each worth more than the one before it.
 
     Args:
+        folder: questions and models' answers.
         number: how many.
         without: questions that are left out.
     """
-    turns = fastchat.pools(_QUESTIONS, _ANSWERS).pools
+    turns = fastchat.pools(*_given(folder)).pools
     first = [pool for pool in turns if pool.query_id.endswith("-1")]
     kept = [pool for pool in first if pool.query_id.removesuffix("-1") not in without][:number]
     return [_marked(pool, range(len(pool.documents))) for pool in kept]
+
+
+def _given(folder: Path) -> tuple[str, list[str]]:
+    return str(folder / "question.jsonl"), [str(folder / "model_answer")]
 
 
 def _marked(pool: Pool, worths) -> Pool:
