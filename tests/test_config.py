@@ -4,7 +4,7 @@ import pytest
 import yaml
 
 from zelo_ray.errors import OptionError
-from zelo_ray.options import AnnotateOptions, load_options
+from zelo_ray.options import COMMANDS, AnnotateOptions, load_options
 
 FLAGS = {"inputs": ["a.jsonl"], "out": "out"}
 
@@ -147,3 +147,39 @@ def test_rounds_are_a_number_or_as_many_as_a_debate_took(given, is_):
 def test_other_rounds_are_refused_in_words(given):
     with pytest.raises(OptionError, match=r"^rounds: a number from 1 on, or samre; "):
         load(rounds=given)
+
+
+LEAST = {
+    "annotate": FLAGS,
+    "bakeoff": {"truth": "qrels.txt", "out": "out"},
+    "compare-protocols": {**FLAGS, "human": "votes.jsonl"},
+    "agree": {"sources": ["graded"]},
+    "compare-labels": {"old": "a.qrels", "new": "b.qrels"},
+    "convert": {"what": "qrels", "source": "graded", "out": "qrels.txt"},
+    "explain": {"dir": "out", "query": "q1"},
+    "report": {"dir": "out"},
+    "batches": {"dir": "out"},
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_takes_keywords_variables_and_a_file_alike(command):
+    kind, least = COMMANDS[command], LEAST[command]
+    by_keyword = load_options(kind, least, {})
+    assert load_options(kind, {}, {}, yaml.safe_dump(least)) == by_keyword
+    texts = {name: each[0] if isinstance(each, list) else each for name, each in least.items()}
+    variables = {f"ZELO_RAY_{name.upper()}": text for name, text in texts.items()}
+    first = {"what": least["what"]} if "what" in least else {}
+    assert load_options(kind, first, variables) == by_keyword
+    with pytest.raises(OptionError, match=f"no such option; zelo-ray {command} "):
+        load_options(kind, {**least, "xyzzy": 1}, {})
+    with pytest.raises(OptionError, match=f"Field required.*; zelo-ray {command} "):
+        load_options(kind, {}, {})
+
+
+def test_a_conversion_takes_what_goes_with_it():
+    with pytest.raises(OptionError, match="depth: convert qrels takes no such option"):
+        load_options(COMMANDS["convert"], {**LEAST["convert"], "depth": 3}, {})
+    assert load_options(COMMANDS["convert"], LEAST["convert"], {"ZELO_RAY_SEED": "7"}).seed == 0
+    with pytest.raises(OptionError, match="truth: convert holes needs it"):
+        load_options(COMMANDS["convert"], {"what": "holes", "runs": "a.run", "out": "o"}, {})

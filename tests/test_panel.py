@@ -63,7 +63,7 @@ def test_a_judge_has_every_option_with_its_default():
         (
             ("openai:a",),
             {"openai:a": {"temprature": 0}},
-            "unknown option 'temprature'; known: ",
+            "unknown option 'temprature' \\(did you mean 'temperature'\\?\\); known: ",
         ),
         (("offline:bm25",), {"offline:bm25": {"k1": 2}}, "unknown option 'k1'; known: none"),
         (

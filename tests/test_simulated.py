@@ -488,7 +488,10 @@ def test_an_option_that_cannot_be_ends_the_run(options, says):
 
 
 def test_an_option_that_nobody_knows_is_told_before_the_run():
-    with pytest.raises(PanelError, match="unknown option 'nosie'; known: failures, invalid"):
+    with pytest.raises(
+        PanelError,
+        match=r"unknown option 'nosie' \(did you mean 'noise'\?\); known: failures, invalid",
+    ):
         judge_of(nosie=1)
 
 

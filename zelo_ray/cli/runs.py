@@ -26,7 +26,6 @@ _WIDE = 160  # characters of a line that no terminal shows
 
 
 def _annotate(options: AnnotateOptions) -> int:
-    from zelo_ray.present.html import write_report
     from zelo_ray.present.terminal.annotate import closing
     from zelo_ray.present.terminal.display import Display
 
@@ -36,7 +35,7 @@ def _annotate(options: AnnotateOptions) -> int:
 
     with Display() as display:
         summary = annotate(options, display)
-    write_report(options.out)
+    _report_on(options.out)
     show(*closing(summary, options))
     if summary.pilot_of:
         show("", f"This was a pilot, of {summary.queries:,} of {summary.pilot_of:,} queries.")
@@ -55,13 +54,12 @@ def _preview(options: AnnotateOptions) -> int:
 
 def _bakeoff(options: BakeoffOptions) -> int:
     from zelo_ray.on_ray.bakeoff import bakeoff
-    from zelo_ray.present.html import write_report
     from zelo_ray.present.terminal.bakeoff import standings
     from zelo_ray.present.terminal.display import Display
 
     with Display() as display:
         outcome = bakeoff(options, display)
-    write_report(options.out)
+    _report_on(options.out)
     show(*standings(outcome, _console().width))
     show(f"results: {options.out}/metrics.parquet, comparisons.parquet, report.html")
     return COMPLETE if outcome.complete else INCOMPLETE
@@ -70,7 +68,6 @@ def _bakeoff(options: BakeoffOptions) -> int:
 def _compare_protocols(options: CompareProtocolsOptions) -> int:
     from zelo_ray.commands.dry_run import previews
     from zelo_ray.on_ray.compare_protocols import planned, protocols
-    from zelo_ray.present.html import write_report
     from zelo_ray.present.terminal.display import Display
     from zelo_ray.present.terminal.protocols import terminal
 
@@ -79,7 +76,7 @@ def _compare_protocols(options: CompareProtocolsOptions) -> int:
             show(*previews(each, os.environ))
         return COMPLETE
     outcome = protocols(options, Display)
-    write_report(options.out)
+    _report_on(options.out)
     show(*terminal(outcome, _console().width))
     tables = "trials.parquet, differences.parquet, costs.parquet"
     show(f"results: {options.out}/{tables}, report.html")
@@ -88,23 +85,21 @@ def _compare_protocols(options: CompareProtocolsOptions) -> int:
 
 def _agree(options: AgreeOptions) -> int:
     from zelo_ray.commands.agree import agree
-    from zelo_ray.present.html import write_report
 
     told = agree(options)
     if options.out:
-        write_report(options.out)
+        _report_on(options.out)
     show(*told.text.split("\n"))
     return COMPLETE if told.complete else INCOMPLETE
 
 
 def _compare_labels(options: CompareLabelsOptions) -> int:
     from zelo_ray.commands.compare_labels import TABLES, compare_labels
-    from zelo_ray.present.html import write_report
     from zelo_ray.present.terminal.labels import told
 
     compared = compare_labels(options)
     if options.out:
-        write_report(options.out)
+        _report_on(options.out)
     show(*told(compared))
     if options.out:
         names = ", ".join(f"{name}.parquet" for name in TABLES)
@@ -126,10 +121,14 @@ def _explain(options: ExplainOptions) -> int:
     return COMPLETE
 
 
-def _report(options: ReportOptions) -> int:
+def _report_on(out: str) -> str:
     from zelo_ray.present.html import write_report
 
-    if told := write_report(options.dir):
+    return write_report(out)
+
+
+def _report(options: ReportOptions) -> int:
+    if told := _report_on(options.dir):
         show(told)
     show(f"{options.dir}/report.html")
     return COMPLETE

@@ -53,8 +53,7 @@ class AgreeOptions(CommandOptions):
     )
     thresholds: Annotated[tuple[int, ...] | None, _SCALE] = Field(
         None,
-        description="binarise at these grades, too; without it, at every grade above 0; "
-        "with no grade, at none",
+        description="binarise at these grades, too, or at none; without it, at every grade above 0",
     )
     coefficients: Annotated[tuple[str, ...], _MEASURING] = Field(
         (), description="which to compute; without it, all"

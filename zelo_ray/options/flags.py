@@ -47,12 +47,11 @@ def parse_flags(
         raise OptionError(
             f"{prog.partition(' ')[2]}: {_strange(extra, kind)}; zelo-ray {kind.usage}, or --help"
         )
-    missing: tuple[Any, Any] = (None, [])  # what argparse gives for a positional that is not there
-    return {
-        name: value
-        for name, value in vars(found).items()
-        if value not in missing or name not in (*kind.positional, "config")
-    }
+    given = vars(found)
+    for name in (*kind.positional, "config"):
+        if not given.get(name):  # argparse has a value for a positional that is not there
+            given.pop(name, None)
+    return given
 
 
 def add_options(
@@ -110,9 +109,7 @@ def _shape(name: str, field: FieldInfo, *, positional: bool) -> dict[str, Any]:
         metavar = metavar.removesuffix("S") if many else metavar
     if positional:
         return {"metavar": metavar, "nargs": "*" if many else "?"}
-    some = {
-        "nargs": "*" if field.default is None else "+"
-    }  # to say none differs from saying nothing
+    some = {"nargs": "*" if field.default is None else "+"}
     return {"metavar": metavar, **some} if many else {"metavar": metavar}
 
 

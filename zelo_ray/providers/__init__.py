@@ -207,7 +207,9 @@ def module(name: str) -> Module:
     """
     known = {**PROVIDERS, **RERANKERS}
     if name not in known:
-        raise PanelError(f"unknown provider {name!r}; there are {', '.join(PROVIDERS)}")
+        raise PanelError(
+            f"unknown provider {name!r}{meant(name, PROVIDERS)}; there are {', '.join(PROVIDERS)}"
+        )
     return cast(Module, import_module(known[name]))
 
 
@@ -277,10 +279,12 @@ def with_options(judge: Judge, own: Mapping[str, Any]) -> Judge:
     known = module(judge.provider)
     _check_url(judge)
     if known.CLOSED and judge.model not in known.MODELS:
-        raise PanelError(f"unknown judge {judge.name}; there are {', '.join(known.MODELS)}")
+        near = meant(judge.model, known.MODELS)
+        raise PanelError(f"unknown judge {judge.name}{near}; there are {', '.join(known.MODELS)}")
     if unknown := set(own) - set(known.OPTIONS):
+        what = f"unknown option {min(unknown)!r}{meant(min(unknown), known.OPTIONS)}"
         allowed = ", ".join(sorted(known.OPTIONS)) or "none"
-        raise PanelError(f"{judge.name}: unknown option {min(unknown)!r}; known: {allowed}")
+        raise PanelError(f"{judge.name}: {what}; known: {allowed}")
     transport = dict(getattr(known, "TRANSPORT", {}))
     if isinstance(body := own.get("extra_body"), Mapping):
         kept = {name: value for name, value in body.items() if name != _TIER}

@@ -24,7 +24,7 @@ from zelo_ray.formats.files import listing
 from zelo_ray.formats.interchange.verdicts import Verdicts, read_verdicts
 from zelo_ray.formats.results import Results, write_json
 from zelo_ray.formats.wording import printable
-from zelo_ray.options import AgreeOptions
+from zelo_ray.options import AgreeOptions, meant
 from zelo_ray.options.places import split_name
 
 SECTIONS: tuple[Callable[[Verdicts, AgreeOptions], Section], ...] = (
@@ -55,8 +55,8 @@ def agree(options: AgreeOptions) -> Told:
         InputError: what is read is wrong, or there is nothing to compare.
     """
     if unknown := [name for name in options.coefficients if name not in COEFFICIENTS]:
-        known = ", ".join(COEFFICIENTS)
-        raise OptionError(f"unknown coefficient {unknown[0]!r}; there are {known}")
+        known, near = ", ".join(COEFFICIENTS), meant(unknown[0], COEFFICIENTS)
+        raise OptionError(f"unknown coefficient {unknown[0]!r}{near}; there are {known}")
     options = options.model_copy(update={"coefficients": options.coefficients or (*COEFFICIENTS,)})
     _refuse_taken(options)
     told = options.model_dump(include={"levels", "clip", "human", "people", "turn"})
