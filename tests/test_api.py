@@ -34,9 +34,7 @@ from zelo_ray import (
 from zelo_ray.api import given
 from zelo_ray.api.frames import pool_lines
 from zelo_ray.commands.bakeoff.files import file_names
-from zelo_ray.errors import InputError
-from zelo_ray.errors import OptionError
-from zelo_ray.errors import PanelError
+from zelo_ray.errors import InputError, OptionError, PanelError
 
 POOLS = [pool_of((0, 2, 1), query_id=f"q{n}") for n in range(6)]
 ROWS = [

@@ -9,6 +9,7 @@ from tests.builders import ask, pool_of, send_away
 from tests.fakes import Fakes, Fault
 from tests.fakes.lengths import Lengths
 from zelo_ray.engine.budget import Budget
+from zelo_ray.engine.clock import Clock
 from zelo_ray.engine.exposure import exposed
 from zelo_ray.engine.ledger import read_rows
 
@@ -57,7 +58,9 @@ def server(monkeypatch):
 
 
 def away(out, cap, **fields):
-    return send_away(POOLS, out, OPENAI, till=Shared(cap), max_usd=cap, **fields)["openai"]
+    # In the machine's time: what waits for money waits for the server, which has no other.
+    job = {"till": Shared(cap), "max_usd": cap, "clock": Clock(), "batch_poll": 0.05, **fields}
+    return send_away(POOLS, out, OPENAI, **job)["openai"]
 
 
 ATTACKS = {

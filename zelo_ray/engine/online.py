@@ -115,21 +115,13 @@ class Asker(Filler[_Line]):
         again: bool = False,
         clock: Clock = CLOCK,
     ) -> None:
-        connections, quota = dict[tuple[str, Settings], Provider](), quota or OwnQuota(clock)
-        lines = [
-            _Line(
-                *_connected(judge, options, environ, connections),
-                gate=Gate(_account(judge, options, environ), quota, clock),
-                estimates=Estimates(judge),
-                patience=Patience(judge, options.patience, reached=again),
-            )
-            for judge in judges
-        ]
+        self._panel, self._absent, self._again = panel, absent or {}, again
+        self._ledger, self._quota = ledger, quota or OwnQuota(clock)
+        self._connections: dict[tuple[str, Settings], Provider] = {}
         books = Books(ledger, run_id, options.prices, clock)
         purse = Purse(uuid.uuid4().hex, till, clock=clock)
+        lines = [self._connect(judge, options, environ, clock) for judge in judges]
         super().__init__(options, lines, books, purse, clock)
-        self._panel, self._absent, self._again = panel, absent or {}, again
-        self._ledger, self._connections = ledger, connections
         self._exposure = Exposure(options.books, options.out, run_id, clock)
         self._protocol = find(options.protocol)
         self._asked: dict[str, asyncio.Task[None]] = {}
@@ -137,6 +129,33 @@ class Asker(Filler[_Line]):
         self._ended = asyncio.Condition()
         self._pending = 0
         self._room = 2 * sum(line.concurrency for line in self.lines.values())
+
+    def _connect(
+        self, judge: Judge, options: AnnotateOptions, environ: Mapping[str, str], clock: Clock
+    ) -> _Line:
+        known = provider_module(judge.provider)
+        key = find_key(judge, options.api_key_env, environ)
+        settings = Settings(key, judge.base_url, options.timeout)
+        at = (judge.provider, settings)
+        if at not in self._connections:
+            try:
+                self._connections[at] = known.connect(settings)
+            except Fatal as fatal:
+                raise PanelError(str(fatal)) from None
+        limit = options.limits.get(judge.name, Limit())
+        usual = _COMPATIBLE_CONCURRENCY if judge.base_url else known.CONCURRENCY
+        slots = max(1, (limit.concurrency or usual) // options.actors)
+        account = Account(
+            f"{judge.name} {fingerprint(key)}",
+            limits=limit.rates,
+            cautious={} if judge.base_url else known.RATES,
+        )
+        return _Line(
+            *(judge, known, self._connections[at], slots, asyncio.Semaphore(slots)),
+            gate=Gate(account, self._quota, clock),
+            estimates=Estimates(judge),
+            patience=Patience(judge, options.patience, reached=self._again),
+        )
 
     @property
     def tallies(self) -> dict[str, Tally]:
@@ -405,39 +424,3 @@ class Asker(Filler[_Line]):
         await self._ease()
         for provider in self._connections.values():
             await provider.aclose()
-
-
-def _connected(
-    judge: Judge,
-    options: AnnotateOptions,
-    environ: Mapping[str, str],
-    connections: dict[tuple[str, Settings], Provider],
-) -> tuple[Judge, Module, Provider, int, asyncio.Semaphore]:
-    """What a judge's line begins with: a connection, which judges of one key and URL share.
-
-    Raises:
-        PanelError: the judge cannot be reached at all.
-    """
-    known = provider_module(judge.provider)
-    key = find_key(judge, options.api_key_env, environ)
-    settings = Settings(key, judge.base_url, options.timeout)
-    at = (judge.provider, settings)
-    if at not in connections:
-        try:
-            connections[at] = known.connect(settings)
-        except Fatal as fatal:
-            raise PanelError(str(fatal)) from None
-    limit = options.limits.get(judge.name, Limit())
-    usual = _COMPATIBLE_CONCURRENCY if judge.base_url else known.CONCURRENCY
-    slots = max(1, (limit.concurrency or usual) // options.actors)
-    return judge, known, connections[at], slots, asyncio.Semaphore(slots)
-
-
-def _account(judge: Judge, options: AnnotateOptions, environ: Mapping[str, str]) -> Account:
-    """The account whose limits hold for a judge."""
-    key = find_key(judge, options.api_key_env, environ)
-    return Account(
-        f"{judge.name} {fingerprint(key)}",
-        limits=options.limits.get(judge.name, Limit()).rates,
-        cautious={} if judge.base_url else provider_module(judge.provider).RATES,
-    )
