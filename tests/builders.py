@@ -253,6 +253,11 @@ def write_graded(path, pools):
     return path
 
 
+def short(protocol):
+    """Options that keep a protocol's course short, if it has such."""
+    return {"rounds": 1} if "rounds" in load(protocol).own_options else {}
+
+
 def interrupted(folder, pools, enough, **fields):
     """Leave a run that was interrupted, with about so many replies, in a folder; return its out.
 
@@ -362,7 +367,7 @@ def results_of(out, pools, say=None, block=None, **fields):
     return write_results(blocks, options)
 
 
-def write_run(out, summary, model="a-model"):
+def write_run(out, summary, model="a-model", **options):
     """The record of a run, as the job on Ray leaves it beside the results."""
     tally = Tally(
         known=1,
@@ -376,7 +381,7 @@ def write_run(out, summary, model="a-model"):
     )
     value = {
         "run_id": "20261101T000000Z-abc",
-        "options": {"protocol": "zelo", "cycles": 4, "seed": 0},
+        "options": {"protocol": "zelo", "cycles": 4, "seed": 0, **options},
         "summary": asdict(summary),
         "judges": {f"openai:{model}": asdict(tally)},
     }

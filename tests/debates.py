@@ -27,7 +27,9 @@ POOL = Pool(
 def seed_with(swapped, pool=POOL):
     """A seed with which the first judge sees the first pair in this order."""
     for seed in range(99):
-        asked = advance(samre.rounds(pool, ONE, options_of(seed=seed)), Shelf()).missing
+        asked = advance(
+            samre.rounds(pool, ONE, options_of(protocol="samre", seed=seed)), Shelf()
+        ).missing
         if (asked[0].documents[0].id == pool.documents[1].id) == swapped:
             return seed
     raise AssertionError("99 seeds in one order")
@@ -42,7 +44,11 @@ def play(protocol, say, pool=POOL, panel=ONE, shelf=None, absent=None, **fields)
     ``say`` is given a request and the number of its step, from 0, and gives the text of the reply
     or a status.
     """
-    options, shelf, asked = options_of(**fields), Shelf() if shelf is None else shelf, []
+    options, shelf, asked = (
+        options_of(protocol=protocol.PROTOCOL.name, **fields),
+        Shelf() if shelf is None else shelf,
+        [],
+    )
     while (step := advance(protocol.rounds(pool, panel, options), shelf, absent)).missing:
         for request in step.missing:
             if request.judge.name in (absent or {}):

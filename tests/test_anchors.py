@@ -135,4 +135,6 @@ def test_the_users_examples_come_from_a_file_or_a_url(tmp_path, capsys):
     assert main([*command, "law", "--human", "nowhere.txt"]) == 1
     command[command.index("graded")] = "zelo"
     assert main([*command, "law", "--human", QRELS]) == 2
-    assert "goes with --protocol graded" in capsys.readouterr().err
+    assert (
+        "--anchors is of --protocol graded, zelo+graded, and not of zelo" in capsys.readouterr().err
+    )

@@ -171,7 +171,7 @@ def test_inputs_that_are_none_are_told(tmp_path, inputs, says):
         ({"cycels": 3}, "cycels: no such option .did you mean 'cycles'"),
         ({"cycles": 0}, "cycles: "),
         ({"judges": "ofline"}, "ofline"),
-        ({"anchors": "missing.yaml"}, "missing.yaml"),
+        ({"protocol": "graded", "anchors": "missing.yaml"}, "missing.yaml"),
         ({"protocol": "zello"}, "zello"),
         ({"dry_run": True}, "estimate"),
         ({"config": "missing.yaml"}, "missing.yaml: cannot be read"),

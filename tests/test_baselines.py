@@ -329,7 +329,10 @@ def test_as_many_rounds_as_the_debate_took_which_costs_nothing_if_it_was_held():
     assert {(v.rounds, v.method) for v in step.judgments} == {(3, "baseline-strong")}
     assert all(len(v.keys) == 3 and not v.arguments for v in step.judgments)
     shelf.reads.clear()
-    again = advance(baseline_strong.rounds(POOL, PANEL, options_of(rounds="samre")), shelf)
+    again = advance(
+        baseline_strong.rounds(POOL, PANEL, options_of(protocol="baseline-strong", rounds="samre")),
+        shelf,
+    )
     assert again.judgments == step.judgments
     assert len(shelf.reads) == 2 * (12 + 3)
     assert set(shelf.reads.values()) == {1}

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -9,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests import builders
 from tests.builders import (
     CountingShelf,
     Shelf,
     judge_of,
     lines_of,
-    options_of,
     pool_of,
     seen_worth,
     verdict,
@@ -22,6 +23,8 @@ from tests.builders import (
 from zelo_ray.engine.write_results import settle
 from zelo_ray.protocols import Progress, advance, best_of, zelo
 from zelo_ray.records import Contest, Document, Pool, Vote, Winner
+
+options_of = partial(builders.options_of, protocol="best-of")
 
 GOLDEN = Path(__file__).parent / "golden" / "best-of.json"
 PANEL = (judge_of("openai:one"), judge_of("anthropic:two"), judge_of("gemini:three"))

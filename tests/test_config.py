@@ -5,13 +5,15 @@ import yaml
 
 from zelo_ray.errors import OptionError
 from zelo_ray.options import COMMANDS, AnnotateOptions, load_options
+from zelo_ray.protocols import PROTOCOLS, load_annotate, united
+from zelo_ray.protocols import load as protocol_of
 
 FLAGS = {"inputs": ["a.jsonl"], "out": "out"}
 
 
 def load(environ=None, config="", **flags):
     variables = {f"ZELO_RAY_{name}": text for name, text in (environ or {}).items()}
-    return load_options(AnnotateOptions, {**FLAGS, **flags}, variables, config)
+    return load_annotate({**FLAGS, **flags}, variables, config)
 
 
 def test_the_flag_wins_over_the_variable_and_the_variable_over_the_file():
@@ -130,23 +132,40 @@ def test_options_do_not_change_and_come_back_from_their_record():
     with pytest.raises(ValueError, match="frozen"):
         options.seed = 7
     record = yaml.safe_dump(options.model_dump(mode="json"))
-    assert load_options(AnnotateOptions, {}, {}, record) == options
+    assert load_annotate({}, {}, record) == options
 
 
 def test_every_option_says_what_it_is():
-    for name, field in AnnotateOptions.model_fields.items():
+    for name, field in united(AnnotateOptions).model_fields.items():
         assert field.description, name
+
+
+def test_an_option_of_other_protocols_is_refused_with_their_names():
+    says = "^--cycles is of --protocol zelo, zelo.graded, best-of, .*, and not of graded; "
+    with pytest.raises(OptionError, match=says):
+        load(protocol="graded", cycles=3)
+    assert load({"CYCLES": "3"}, protocol="graded").protocol == "graded"  # a variable is for all
+
+
+def test_protocols_that_share_an_option_mean_the_same_by_it():
+    """Else the help of a command could not tell it once."""
+    found = {}
+    for name in PROTOCOLS:
+        for option, field in protocol_of(name).options.model_fields.items():
+            told = (field.description, field.default, str(field.annotation))
+            if option not in AnnotateOptions.model_fields:
+                assert found.setdefault(option, told) == told, option
 
 
 @pytest.mark.parametrize(("given", "is_"), [("3", 3), (1, 1), ("samre", "samre"), (None, None)])
 def test_rounds_are_a_number_or_as_many_as_a_debate_took(given, is_):
-    assert load(rounds=given).rounds == is_
+    assert load(protocol="samre", rounds=given).rounds == is_
 
 
 @pytest.mark.parametrize("given", ["0", "-1", "1.5", "many", True])
 def test_other_rounds_are_refused_in_words(given):
     with pytest.raises(OptionError, match=r"^rounds: a number from 1 on, or samre; "):
-        load(rounds=given)
+        load(protocol="samre", rounds=given)
 
 
 LEAST = {

@@ -15,9 +15,9 @@ from tests.builders import (
     graded_pools,
     judge_of,
     missing,
-    options_of,
     pool_of,
     reply_to,
+    short,
     two_speeds,
     verdict,
 )
@@ -29,7 +29,7 @@ from zelo_ray.engine.gate import size_of
 from zelo_ray.engine.ledger import Ledger, read_rows
 from zelo_ray.engine.sample_input import Survey, pilot_lines
 from zelo_ray.options import Limit, Price
-from zelo_ray.protocols import zelo
+from zelo_ray.protocols import load, zelo
 from zelo_ray.providers import build_panel
 from zelo_ray.providers.pricing import price
 from zelo_ray.records import Document, Pool, Usage
@@ -42,7 +42,8 @@ OUTPUT = "max_output_tokens"
 
 def job(out, *judges, **fields):
     """Options and the panel that they name."""
-    options = options_of(inputs=("in.jsonl",), out=str(out), judges=judges, **fields)
+    kind = load(fields.get("protocol", "zelo")).options
+    options = kind(inputs=("in.jsonl",), out=str(out), judges=judges, **fields)
     return options, build_panel(options.judges, options.judge_options, KEYS)
 
 
@@ -261,7 +262,7 @@ def test_what_is_left_is_foretold_whatever_was_answered(
 def test_of_an_interrupted_run_exactly_what_each_judge_answered_counts(tmp_path, protocol, enough):
     """Judges of different speed: one is far ahead on pools that wait for the other."""
     pools = graded_pools(8)
-    options, panel = two_speeds(tmp_path, protocol=protocol, rounds=1)
+    options, panel = two_speeds(tmp_path, protocol=protocol, **short(protocol))
     ask_apart(pools, options, panel, enough=enough)
     rows = Counter(row.judge for row in read_rows(str(tmp_path)))
     assert min(rows[SLOW], rows[QUICK]) > 0

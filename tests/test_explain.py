@@ -5,7 +5,7 @@ import re
 import pyarrow.parquet as pq
 import pytest
 
-from tests.builders import graded_pools, interrupted, pool_of, results_of
+from tests.builders import graded_pools, interrupted, pool_of, results_of, short
 from tests.hills import write_contests, write_verdicts
 from zelo_ray.commands.explain import explain
 from zelo_ray.errors import NothingToExplain
@@ -232,7 +232,7 @@ def test_a_document_that_no_contest_reached_is_said_to_be_not_judged(tmp_path):
 
 @pytest.mark.parametrize("protocol", ["zelo", "graded", "zelo+graded", "baseline-weak"])
 def test_of_an_interrupted_run_it_tells_what_there_is_and_says_so_first(tmp_path, protocol):
-    out = interrupted(tmp_path, graded_pools(3), 24, protocol=protocol, rounds=1)
+    out = interrupted(tmp_path, graded_pools(3), 24, protocol=protocol, **short(protocol))
     first, empty, *rest = explain(str(out), "q0", "d3").splitlines()
     assert re.fullmatch(
         r"This run was interrupted: \d+ of (up to )?\d+ requests about this query have a reply\. "

@@ -6,6 +6,7 @@ import pickle
 import re
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -15,12 +16,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from tests.builders import THREE, Shelf, ask, judge_of, options_of, pool_of, reply_to, send_away
+from tests import builders
+from tests.builders import THREE, Shelf, ask, judge_of, pool_of, reply_to, send_away
 from zelo_ray.formats.tables import table_of
 from zelo_ray.protocols import advance, graded
 from zelo_ray.protocols import grading as sheets
 from zelo_ray.protocols.texts import load_prompt
 from zelo_ray.records import Document, Failure, Grade, Pool
+
+options_of = partial(builders.options_of, protocol="graded")
 
 GOLDEN = Path(__file__).parent / "golden"
 PANEL = (judge_of("openai:one"), judge_of("anthropic:two"), judge_of("gemini:three"))

@@ -24,7 +24,7 @@ from zelo_ray.engine.write_results import settle, write_results
 from zelo_ray.errors import Stopped
 from zelo_ray.fitting import calibration
 from zelo_ray.formats.results import read_table, write_json
-from zelo_ray.protocols import advance, graded, unused, zelo_graded
+from zelo_ray.protocols import advance, graded, zelo_graded
 
 PANEL = (judge_of("openai:one"), judge_of("anthropic:two"), judge_of("gemini:three"))
 
@@ -44,10 +44,10 @@ def answers(pools, options, say):
 def run(out, pools, say=lambda request: None, **fields):
     """Both passes, as the job on Ray makes them; a summary of each."""
     options = options_of(out=str(out), protocol="graded", **fields)
-    write_json(str(out), "run.json", {"options": {"protocol": "graded"}, "finished": True})
     shelf = answers(pools, options, say)
     blocks = [settle(lines_of(pools), PANEL, options, shelf)]
     first = write_results(blocks, options, judgments_only=True)
+    write_json(str(out), "run.json", {"options": {"protocol": "graded"}, "finished": True})
     learned = learning.learn(options, None)
     blocks = [settle(lines_of(pools), PANEL, options, shelf, learned=learned)]
     return first, write_results(blocks, options)
@@ -163,12 +163,6 @@ def test_grades_that_fail_take_no_scores_of_battles(tmp_path):
 def test_numbers_that_json_does_not_know_are_null(tmp_path):
     write_json(str(tmp_path), "x.json", {"a": [math.nan, {"b": (math.inf, 1.5)}]})
     assert orjson.loads((tmp_path / "x.json").read_bytes()) == {"a": [None, {"b": [None, 1.5]}]}
-
-
-def test_options_that_a_protocol_does_not_use_are_known():
-    given = options_of(protocol="graded", cycles=2, grades=3, pooling="median")
-    assert unused(given) == ["cycles", "grades"]
-    assert unused(options_of()) == []
 
 
 def test_narrow_tables_are_read_by_the_columns_that_they_have(tmp_path):

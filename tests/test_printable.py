@@ -196,6 +196,7 @@ def test_a_run_of_other_bytes_is_named_in_one_line(bad, capsys):
 def test_examples_of_other_bytes_are_named(bad, capsys):
     (bad / "anchors.yaml").write_bytes(b"- \xff")
     argv = ["annotate", str(bad), "--out", str(bad / "out"), "--judges", "offline", "--dry-run"]
+    argv += ["--protocol", "graded"]
     assert cli.main([*argv, "--anchors", str(bad / "anchors.yaml")]) == 2
     err = capsys.readouterr().err
     assert err.startswith(f"zelo-ray: anchors: {bad}/anchors.yaml: cannot be read")

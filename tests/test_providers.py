@@ -15,7 +15,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from tests.fakes import Fakes, Fault
 from zelo_ray.protocols import grading as sheets
 from zelo_ray.providers import Fatal, Refused, Retry, Settings, module, outcome
+from zelo_ray.providers.anthropic import connection as anthropic_connection
+from zelo_ray.providers.gemini import connection as gemini_connection
 from zelo_ray.providers.headers import duration, server_delay
+from zelo_ray.providers.openai import connection as openai_connection
 from zelo_ray.providers.outcome import Caller, Reading, attempt
 from zelo_ray.records import Answer, Judge, Request, Usage
 
@@ -490,14 +493,14 @@ def test_gemini_options(fakes):
 
 def test_readings_that_the_fakes_do_not_give():
     def openai(message, **more):
-        return module("openai").read({"choices": [{"message": message}], **more})
+        return openai_connection.read({"choices": [{"message": message}], **more})
 
     assert openai({"content": "{}"}) == Answer("ok", "{}", Usage())  # many compatible servers
     assert openai({"content": None}).text == ""
     with pytest.raises(TypeError):
         openai({"content": [{"type": "text"}]})
     parts = [{"text": "hm", "thought": True}, {"text": "{"}, {"text": "}"}]
-    answer = module("gemini").read(
+    answer = gemini_connection.read(
         {
             "candidates": [{"content": {"parts": parts}, "finishReason": "STOP"}],
             "usageMetadata": {"promptTokenCount": 7, "thoughtsTokenCount": 5},
@@ -508,7 +511,7 @@ def test_readings_that_the_fakes_do_not_give():
     usage["cache_creation_input_tokens"] = 100
     blocks = [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "{}"}]
     full = "model_context_window_exceeded"
-    answer = module("anthropic").read(
+    answer = anthropic_connection.read(
         {"model": "m", "content": blocks, "stop_reason": full, "usage": usage}
     )
     assert answer == Answer("truncated", "{}", Usage(111, 3, 10, 100), "m", f"stop_reason: {full}")

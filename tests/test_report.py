@@ -12,7 +12,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.builders import QUICK, SLOW, graded_pools, interrupted, pool_of, results_of, write_run
+from tests.builders import (
+    QUICK,
+    SLOW,
+    graded_pools,
+    interrupted,
+    pool_of,
+    results_of,
+    short,
+    write_run,
+)
 from zelo_ray.cli import main
 from zelo_ray.engine.ledger import read_rows
 from zelo_ray.engine.lock import claim
@@ -166,7 +175,7 @@ def test_queries_failures_and_what_was_not_scored_are_there(tmp_path):
     page = report(tmp_path, pools, say=say)
     text = page.words()
     assert "Relevance scores of 2 queries" in text
-    assert "3 of 4 documents scored from 3 judgments; 3 requests without one" in text
+    assert "3 of 4 documents scored from 3 comparisons; 3 requests without one" in text
     assert "of the 2 documents that a comparison takes" in page.words("unscored")
     assert [row[2:4] for row in page.table("failures")[1:]] == [["openai:one", "refused"]] * 3
     assert page.packed[1, "documents"] == [["d1", "x", None, None, None, 0]]
@@ -335,7 +344,7 @@ def test_of_an_interrupted_run_what_there_is_is_shown_and_nothing_else_is_touche
     tmp_path, protocol, enough
 ):
     pools = graded_pools(8)
-    out = interrupted(tmp_path, pools, enough, protocol=protocol, rounds=1)
+    out = interrupted(tmp_path, pools, enough, protocol=protocol, **short(protocol))
     (out / "scores.parquet").write_bytes(b"of an earlier run")
     before = {path.name for path in out.iterdir()}
     kept = Counter(row.judge for row in read_rows(str(out)))

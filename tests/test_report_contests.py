@@ -101,7 +101,8 @@ def test_a_page_of_tournaments_speaks_of_contests_alone(tmp_path):
         assert word not in text
     assert "from 13 contests; " in text
     assert "6 of 8 tournaments came to an end; the first king won 33% of them" in text
-    assert "order random, decide each, seed 0, repeats 2" in text
+    for word in ("order random", "decide each", "repeats 2", "seed 0"):
+        assert word in text
     assert page.table("judges")[0][:3] == ["judge", "contests", "refused"]
     assert [row[:3] for row in page.table("judges")[1:]] == [["j1", "8", "0"], ["j2", "5", "2"]]
 

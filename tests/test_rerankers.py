@@ -360,7 +360,11 @@ def test_options_for_a_mistyped_reranker_name_the_nearest():
 @pytest.mark.parametrize(
     ("spec", "own", "says"),
     [
-        ("cohere", {"documnets": 5}, "unknown option 'documnets'; known: documents"),
+        (
+            "cohere",
+            {"documnets": 5},
+            "unknown option 'documnets' (did you mean 'documents'?); known: documents",
+        ),
         ("cohere", {"documents": 0}, "a: reranker_options: documents: Input should be greater"),
         ("cohere", {"documents": "many"}, "documents: Input should be a valid integer"),
         ("cohere", {"documents": True}, "documents: Input should be a valid integer"),

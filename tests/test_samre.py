@@ -1,13 +1,15 @@
 """Debate: what is asked in which step, when it ends, and what its replies come to."""
 
 from fractions import Fraction
+from functools import partial
 
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.builders import PANEL, CountingShelf, Shelf, lines_of, options_of, pool_of
+from tests import builders
+from tests.builders import PANEL, CountingShelf, Shelf, lines_of, pool_of
 from tests.debates import (
     ALTERNATING,
     FORGERIES,
@@ -25,6 +27,8 @@ from zelo_ray.engine.write_results import settle, write_results
 from zelo_ray.protocols import Progress, advance, samre
 from zelo_ray.protocols.samre import Defence, Feedback, RoundScores
 from zelo_ray.records import Document, Failure, Pool, Verdict, read_verdict
+
+options_of = partial(builders.options_of, protocol="samre")
 
 
 def verdict_of(*totals, swapped=False, **fields):

@@ -5,6 +5,7 @@ import json
 import math
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from random import Random
 
@@ -13,12 +14,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.builders import Shelf, judge_of, options_of, pool_of, reply_to, seen_worth, verdict
+from tests import builders
+from tests.builders import Shelf, judge_of, pool_of, reply_to, seen_worth, verdict
 from zelo_ray.fitting.bradley_terry import Fit
 from zelo_ray.formats.tables import table_of
 from zelo_ray.protocols import advance, zelo, zelo_graded
 from zelo_ray.providers import Settings, build_panel, module
 from zelo_ray.records import Document, Failure, Grade, Pool, Score, Vote
+
+options_of = partial(builders.options_of, protocol="zelo+graded")
 
 PANEL = (judge_of("openai:one"), judge_of("anthropic:two"), judge_of("gemini:three"))
 

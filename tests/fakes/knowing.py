@@ -128,5 +128,5 @@ def _fill(
             for key, inner in nested.items()
         }
     if kind in ("array", "boolean", "null"):
-        return {"array": [], "boolean": gap > 0, "null": None}[kind]
+        return {"array": [], "boolean": (gap or worth - 1.5) > 0, "null": None}[kind]
     return _words(gap)

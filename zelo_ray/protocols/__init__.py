@@ -114,7 +114,8 @@ def of_record(record: Mapping[str, Any]) -> Protocol:
 
     One that cannot be found any more claims nothing of its results but that they have scores.
     """
-    name = str(record.get("options", {}).get("protocol", "zelo"))
+    options = record.get("options")
+    name = str(options.get("protocol", "zelo") if isinstance(options, Mapping) else "zelo")
     try:
         return load(name)
     except UnknownProtocol:
@@ -133,9 +134,11 @@ def recorded_options(record: Mapping[str, Any]) -> AnnotateOptions:
     """The options of a run, by its record; 0.1.0 recorded those of all protocols.
 
     Raises:
-        KeyError, ValidationError: the record holds none.
+        KeyError, TypeError, ValidationError: the record holds none.
     """
     kind, given = of_record(record).options, record["options"]
+    if not isinstance(given, Mapping):
+        raise TypeError("options are no mapping")
     known = {name: value for name, value in given.items() if name in kind.model_fields}
     return kind.model_validate(known)
 
@@ -201,7 +204,7 @@ def united(kind: type[Kind], names: Iterable[str] = ()) -> type[Kind]:
     own: dict[str, Any] = {}
     for field in sorted(infos, key=lambda field: (-len(owners[field]), owners[field], field)):
         info = copy(infos[field])
-        info.metadata = [*info.metadata, Group(f"of --protocol {', '.join(owners[field])}")]
+        info.metadata = [*info.metadata, Group(f"options of {', '.join(owners[field])}")]
         own[field] = (info.annotation, info)
     return create_model(kind.__name__, __base__=kind, **own)
 

@@ -73,12 +73,16 @@ class Judgments:
     counts: bool = True
     """whether a row is a judgment, and no summary of others"""
 
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return tuple(each.name for each in fields(self.record))
+
     def told(self, row: Any) -> str:
         """What the judge said in a row."""
         if self.words:
             return self.words(row)
-        named = (each.name for each in fields(row))
-        shown = [name for name in named if name not in _IDS and name not in self.documents]
+        shown = [name for name in self.fields if name not in {*_IDS, *self.documents}]
         return "\n".join(f"{name}: {getattr(row, name)}" for name in shown)
 
     def about(self, row: Any) -> tuple[str, ...]:

@@ -73,6 +73,8 @@ class Offline:
 
 def _seen(judge: str, query: str, texts: Sequence[str]) -> Seen:
     """What a scorer makes of documents: of one how much it covers, of two which is better."""
+    if not texts:
+        return Seen()
     score, slope = _JUDGES[judge]
     scores = tuple(score(query, texts))
     match texts:

@@ -8,12 +8,14 @@ shown: a new one is a module here, a line there, and its options in `AgreeOption
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
+from tempfile import TemporaryDirectory
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from zelo_ray.commands.agree.grades import grading
 from zelo_ray.commands.agree.leaderboards import leaderboards
+from zelo_ray.commands.agree.own import readable
 from zelo_ray.commands.agree.raters import raters
 from zelo_ray.commands.agree.section import Section
 from zelo_ray.commands.agree.verdicts import outcomes
@@ -60,7 +62,8 @@ def agree(options: AgreeOptions) -> Told:
     options = options.model_copy(update={"coefficients": options.coefficients or (*COEFFICIENTS,)})
     _refuse_taken(options)
     told = options.model_dump(include={"levels", "clip", "human", "people", "turn"})
-    verdicts = read_verdicts(options.sources, **told)
+    with TemporaryDirectory() as folder:
+        verdicts = read_verdicts(readable(options.sources, folder), **told)
     sections = [section(verdicts, options) for section in SECTIONS]
     if not any(section.lines for section in sections):
         raise InputError("one judge alone has nobody to agree with: name more judges, or --human")

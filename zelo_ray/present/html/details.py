@@ -131,7 +131,8 @@ def _votes(entry: Entry, kind: Judgments, votes: pa.Table, rows: Sequence[Any]) 
         (
             *(place[vote["doc_id_a"]], place[vote["doc_id_b"]]),
             judges.setdefault(vote["judge"], len(judges)),
-            round(vote["preference"], 4),
+            # a verdict says more than its order: the two orders may differ
+            round(getattr(row, "preference", vote["preference"]), 4),
             int(vote["swapped"]),
             short(kind.told(row), _WORDS),
         )
