@@ -36,7 +36,10 @@ def pool_of(worths=(0, 1, 2, 3), query_id="q1", query="how do I reset it?"):
 
 def line_of(pool):
     """The input line of a pool."""
-    documents = [{"id": d.id, "content": d.content} for d in pool.documents]
+    documents = [
+        {"id": d.id, "content": d.content} | ({"metadata": d.metadata} if d.metadata else {})
+        for d in pool.documents
+    ]
     query = {"id": pool.query_id, "query": pool.query}
     return json.dumps({"query": query, "documents": documents}).encode()
 

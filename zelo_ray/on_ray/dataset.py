@@ -1,7 +1,7 @@
 """The job, and its input as rows of a dataset: one line of JSON each, whole from end to end."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import pyarrow as pa
@@ -9,6 +9,7 @@ import ray.data
 
 from zelo_ray.formats.pools import Limits, Line, parse_line, read_lines
 from zelo_ray.options import AnnotateOptions
+from zelo_ray.protocols import RANKERS, load
 from zelo_ray.records import Judge, Pool
 
 _LINES_SCHEMA = pa.schema(
@@ -33,6 +34,12 @@ class Job:
     sweep: int = 1
     """how often this run goes over all pools, with this time"""
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Options travel as values: no other process has the class of a protocol from outside."""
+        told = {each.name: getattr(self, each.name) for each in fields(self)}
+        told["options"] = (dict(self.options), self.options.model_fields_set)
+        return _arrived, (told,)
+
     def called(self, judge: str) -> str:
         """What a judge is called where figures are told."""
         return self.label or judge
@@ -42,6 +49,13 @@ class Job:
         place = (line.file, line.number)
         chosen = self.only is None or place in self.only
         return line.pool is not None and place not in self.repeated and chosen
+
+
+def _arrived(told: dict[str, Any]) -> Job:
+    """A job in another process, which loads the protocol itself."""
+    values, given = told["options"]
+    kind = AnnotateOptions if values["protocol"] in RANKERS else load(values["protocol"]).options
+    return Job(**{**told, "options": kind.model_construct(given, **values)})
 
 
 def _read_shards(block: pa.Table, job: Job) -> Iterator[pa.Table]:
