@@ -47,7 +47,8 @@ class Run(Results):
     ) -> None:
         self.summary, self.options, self.so_far = summary, options, so_far
         complete = summary.complete and not so_far
-        super().__init__(out, tables, self._closing, complete=complete)
+        files = () if so_far else ("annotated.jsonl", "scores.parquet")
+        super().__init__(out, tables, self._closing, complete=complete, files=files)
 
     def explain(self, query: str, doc: str | None = None) -> Text:
         """Why a document has its score; without a document, how the query went.
@@ -76,8 +77,6 @@ class Run(Results):
                 f"This was a pilot, of {self.summary.queries:,} of {self.summary.pilot_of:,} "
                 "queries."
             )
-        if not self.so_far:
-            yield f"results: {self.out}/annotated.jsonl, scores.parquet"
 
 
 def annotate(
@@ -132,7 +131,11 @@ def annotate(
     settings = _settings(inputs, out, config, options)
     if settings.dry_run:
         raise OptionError("dry_run: from Python, estimate(...) with the same arguments")
-    settings = _with_inputs(settings, inputs, settings.out)
+    return judged(_with_inputs(settings, inputs, settings.out), progress)
+
+
+def judged(settings: AnnotateOptions, progress: "Watch | bool | None" = True) -> Run:
+    """The same as `annotate`, by options."""
     from zelo_ray.on_ray import annotate as run  # noqa: PLC0415 - Ray takes seconds to import
 
     with watching(progress) as watch:

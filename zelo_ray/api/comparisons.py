@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from os import fspath
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -10,14 +11,14 @@ from zelo_ray.api.contest import runs_in, truth_in
 from zelo_ray.api.frames import is_frame, is_nested, nested_table, table_of
 from zelo_ray.api.given import keep_table, pools_in
 from zelo_ray.api.progress import watching
-from zelo_ray.api.results import TEXT, Parts, Results
+from zelo_ray.api.results import TEXT, Results
 from zelo_ray.api.settings import Place, compare_options, is_place, options_of
 from zelo_ray.api.tables import Table, tables_in
 from zelo_ray.commands import agree as agreeing
 from zelo_ray.commands import compare_labels as comparing
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.formats.results import write_text
-from zelo_ray.options import AgreeOptions, CompareLabelsOptions
+from zelo_ray.options import AgreeOptions, CompareLabelsOptions, CompareProtocolsOptions
 from zelo_ray.present.terminal import labels, protocols
 
 if TYPE_CHECKING:
@@ -79,17 +80,24 @@ def compare_protocols(
         found["inputs"] = pools_in(inputs, settings.out)
     if human is not None:
         found["human"] = _judgments_in(human, "human", settings.out)
-    settings = settings.model_copy(update=found)
+    return protocols_compared(settings.model_copy(update=found), progress)
+
+
+def protocols_compared(
+    settings: CompareProtocolsOptions, progress: "Watch | bool | None" = True
+) -> ProtocolComparison:
+    """The same as `compare_protocols`, by options."""
     from zelo_ray.on_ray import compare_protocols as on_ray  # noqa: PLC0415 - Ray takes seconds
 
     outcome = on_ray.protocols(settings, lambda: watching(progress))
-
-    def parts(width: int) -> Parts:
-        yield from protocols.terminal(outcome, width)
-        yield f"results: {settings.out}/trials.parquet, differences.parquet, costs.parquet"
-
-    tables = tables_in(settings.out)
-    return _told(ProtocolComparison(settings.out, tables, parts, complete=outcome.complete))
+    comparison = ProtocolComparison(
+        settings.out,
+        tables_in(settings.out),
+        partial(protocols.terminal, outcome),
+        complete=outcome.complete,
+        files=("trials.parquet", "differences.parquet", "costs.parquet"),
+    )
+    return _told(comparison)
 
 
 def agree(
@@ -127,11 +135,19 @@ def agree(
             given["human"] = _judgments_in(human, "human", folder)
         if options.get("runs") is not None:
             given["runs"] = list(runs_in(options["runs"], folder))
-        settings = options_of(AgreeOptions, given)
-        told = agreeing.agree(settings)
-        lines = told.text.split("\n")
-        tables = {name: Table(table) for name, table in told.tables.items()}
-    found = RaterAgreement(settings.out or "", tables, lambda _: lines, complete=told.complete)
+        return agreed(options_of(AgreeOptions, given))
+
+
+def agreed(settings: AgreeOptions) -> RaterAgreement:
+    """The same as `agree`, by options."""
+    told = agreeing.agree(settings)
+    found = RaterAgreement(
+        settings.out or "",
+        {name: Table(table) for name, table in told.tables.items()},
+        lambda _: [*told.text.split("\n"), *([""] if settings.out else [])],
+        complete=told.complete,
+        files=("agree.json", *(f"{name}.parquet" for name in told.tables)),
+    )
     return _told(found)
 
 
@@ -167,19 +183,21 @@ def compare_labels(
         given = {"old": truth_in(old, folder), "new": truth_in(new, folder), "out": out, **options}
         if runs is not None:
             given["runs"] = list(runs_in(runs, folder))
-        settings = options_of(CompareLabelsOptions, given)
-        compared = comparing.compare_labels(settings)
+        return labels_compared(options_of(CompareLabelsOptions, given))
+
+
+def labels_compared(settings: CompareLabelsOptions) -> LabelComparison:
+    """The same as `compare_labels`, by options."""
+    compared = comparing.compare_labels(settings)
     tables = {name: Table(table) for name, table in comparing.tables_of(compared).items()}
-    place = settings.out or ""
-    names = ", ".join(f"{name}.parquet" for name in tables)
-
-    def parts(_width: int) -> Parts:
-        yield from labels.told(compared)
-        if place:
-            yield ""
-            yield f"results: {place}/compare.json, {names}, report.html"
-
-    return _told(LabelComparison(place, tables, parts, complete=compared.complete))
+    found = LabelComparison(
+        settings.out or "",
+        tables,
+        lambda _: [*labels.told(compared), *([""] if settings.out else [])],
+        complete=compared.complete,
+        files=("compare.json", *(f"{name}.parquet" for name in tables)),
+    )
+    return _told(found)
 
 
 def _told(found: Found) -> Found:

@@ -1,6 +1,7 @@
 """`bakeoff` from Python: a truth and rerankers in, a `Contest` out."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from os import fspath
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ from zelo_ray.api.frames import is_frame, is_nested, nested_table, table_of
 from zelo_ray.api.given import keep_table, places_of, pools_in
 from zelo_ray.api.progress import watching
 from zelo_ray.api.rerankers import named_rerankers
-from zelo_ray.api.results import TEXT, Parts, Results
+from zelo_ray.api.results import TEXT, Results
 from zelo_ray.api.settings import Place, is_place, options_of
 from zelo_ray.api.tables import Table, tables_in
 from zelo_ray.errors import InputError
@@ -107,17 +108,22 @@ def bakeoff(
         "runs": runs_in,
     }
     found = {n: keep[n](v, settings.out) for n, v in marks.items() if v is not None}
-    settings = settings.model_copy(update=found)
+    return contested(settings.model_copy(update=found), progress)
+
+
+def contested(settings: BakeoffOptions, progress: "Watch | bool | None" = True) -> Contest:
+    """The same as `bakeoff`, by options."""
     from zelo_ray.on_ray.bakeoff import bakeoff as run  # noqa: PLC0415 - Ray takes seconds to import
 
     with watching(progress) as watch:
         outcome = run(settings, watch)
-
-    def parts(width: int) -> Parts:
-        yield from standings(outcome, width)
-        yield f"results: {settings.out}/metrics.parquet, comparisons.parquet"
-
-    contest = Contest(settings.out, tables_in(settings.out), parts, complete=outcome.complete)
+    contest = Contest(
+        settings.out,
+        tables_in(settings.out),
+        partial(standings, outcome),
+        complete=outcome.complete,
+        files=("metrics.parquet", "comparisons.parquet"),
+    )
     write_text(settings.out, TEXT, f"{contest.told()}\n")
     return contest
 

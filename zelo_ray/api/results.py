@@ -1,6 +1,6 @@
 """What every command returns: its tables, its report, and what the terminal shows at the end."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
 from io import StringIO
 
@@ -16,6 +16,8 @@ WIDTH = 120
 """Characters of a line, where nobody says how many there are."""
 TEXT = "summary.txt"
 """What the terminal showed at the end of a command, where it does not follow from the tables."""
+
+PAGE = "report.html"
 
 Parts = Iterable[str | RichTable]
 
@@ -36,9 +38,10 @@ class Results:
         parts: Callable[[int], Parts],
         *,
         complete: bool,
+        files: Sequence[str] = (),
     ) -> None:
         self.out, self.tables, self.complete = out, dict(tables), complete
-        self._parts = parts
+        self._parts, self._files = parts, [*files]
 
     def __getattr__(self, name: str) -> Table:
         tables: dict[str, Table] = self.__dict__.get("tables", {})
@@ -49,13 +52,19 @@ class Results:
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self.tables]
 
+    def parts(self, width: int) -> Parts:
+        """What the terminal shows at the end, as lines and tables."""
+        yield from self._parts(width)
+        if self.out and self._files:
+            yield f"results: {self.out}/{', '.join(self._files)}"
+
     def told(self, width: int = WIDTH) -> Text:
         """What the terminal shows at the end.
 
         Args:
             width: characters that a line of a table may take.
         """
-        return plain(self._parts(width), width)
+        return plain(self.parts(width), width)
 
     def report(self) -> str:
         """Write ``report.html``, one page that needs no network; return where it is.
@@ -66,7 +75,9 @@ class Results:
         if not self.out:
             raise OptionError("a report stands beside the results: give out=DIR")
         write_report(self.out)
-        return f"{self.out.rstrip('/')}/report.html"
+        if self._files and PAGE not in self._files:
+            self._files.append(PAGE)
+        return f"{self.out.rstrip('/')}/{PAGE}"
 
     def __repr__(self) -> str:
         return str(self.told())

@@ -21,28 +21,23 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+    from zelo_ray.api.results import Results
+
 COMPLETE, INCOMPLETE = 0, 3
 _WIDE = 160  # characters of a line that no terminal shows
 
 
 def _annotate(options: AnnotateOptions) -> int:
-    from zelo_ray.present.terminal.annotate import closing
-    from zelo_ray.present.terminal.display import Display
-
     if options.dry_run:
         return _preview(options)
-    from zelo_ray.on_ray import annotate
+    from zelo_ray.api.annotation import judged
 
-    with Display() as display:
-        summary = annotate(options, display)
-    _report_on(options.out)
-    show(*closing(summary, options))
-    if summary.pilot_of:
-        show("", f"This was a pilot, of {summary.queries:,} of {summary.pilot_of:,} queries.")
+    run = judged(options)
+    status = _told(run)
+    if run.summary.pilot_of:
         _preview(options)
-        show("The same command without --pilot goes on; nothing is paid for twice.", "")
-    show(f"results: {summary.out}/annotated.jsonl, scores.parquet, report.html")
-    return COMPLETE if summary.complete else INCOMPLETE
+        show("The same command without --pilot goes on; nothing is paid for twice.")
+    return status
 
 
 def _preview(options: AnnotateOptions) -> int:
@@ -53,58 +48,47 @@ def _preview(options: AnnotateOptions) -> int:
 
 
 def _bakeoff(options: BakeoffOptions) -> int:
-    from zelo_ray.on_ray.bakeoff import bakeoff
-    from zelo_ray.present.terminal.bakeoff import standings
-    from zelo_ray.present.terminal.display import Display
+    from zelo_ray.api.contest import contested
 
-    with Display() as display:
-        outcome = bakeoff(options, display)
-    _report_on(options.out)
-    show(*standings(outcome, _console().width))
-    show(f"results: {options.out}/metrics.parquet, comparisons.parquet, report.html")
-    return COMPLETE if outcome.complete else INCOMPLETE
+    return _told(contested(options))
 
 
 def _compare_protocols(options: CompareProtocolsOptions) -> int:
-    from zelo_ray.commands.dry_run import previews
-    from zelo_ray.on_ray.compare_protocols import planned, protocols
-    from zelo_ray.present.terminal.display import Display
-    from zelo_ray.present.terminal.protocols import terminal
-
     if options.dry_run:
-        with planned(options, Display()) as each:
-            show(*previews(each, os.environ))
-        return COMPLETE
-    outcome = protocols(options, Display)
-    _report_on(options.out)
-    show(*terminal(outcome, _console().width))
-    tables = "trials.parquet, differences.parquet, costs.parquet"
-    show(f"results: {options.out}/{tables}, report.html")
-    return COMPLETE if outcome.complete else INCOMPLETE
+        return _previews(options)
+    from zelo_ray.api.comparisons import protocols_compared
+
+    return _told(protocols_compared(options))
+
+
+def _previews(options: CompareProtocolsOptions) -> int:
+    from zelo_ray.commands.dry_run import previews
+    from zelo_ray.on_ray.compare_protocols import planned
+    from zelo_ray.present.terminal.display import Display
+
+    with planned(options, Display()) as each:
+        show(*previews(each, os.environ))
+    return COMPLETE
 
 
 def _agree(options: AgreeOptions) -> int:
-    from zelo_ray.commands.agree import agree
+    from zelo_ray.api.comparisons import agreed
 
-    told = agree(options)
-    if options.out:
-        _report_on(options.out)
-    show(*told.text.split("\n"))
-    return COMPLETE if told.complete else INCOMPLETE
+    return _told(agreed(options))
 
 
 def _compare_labels(options: CompareLabelsOptions) -> int:
-    from zelo_ray.commands.compare_labels import TABLES, compare_labels
-    from zelo_ray.present.terminal.labels import told
+    from zelo_ray.api.comparisons import labels_compared
 
-    compared = compare_labels(options)
-    if options.out:
-        _report_on(options.out)
-    show(*told(compared))
-    if options.out:
-        names = ", ".join(f"{name}.parquet" for name in TABLES)
-        show("", f"results: {options.out}/compare.json, {names}, report.html")
-    return COMPLETE if compared.complete else INCOMPLETE
+    return _told(labels_compared(options))
+
+
+def _told(results: "Results") -> int:
+    """Write the page of a command, and show what it came to."""
+    if results.out:
+        results.report()
+    show(*results.parts(_console().width))
+    return COMPLETE if results.complete else INCOMPLETE
 
 
 def _convert(options: ConvertOptions) -> int:
@@ -121,14 +105,10 @@ def _explain(options: ExplainOptions) -> int:
     return COMPLETE
 
 
-def _report_on(out: str) -> str:
+def _report(options: ReportOptions) -> int:
     from zelo_ray.present.html import write_report
 
-    return write_report(out)
-
-
-def _report(options: ReportOptions) -> int:
-    if told := _report_on(options.dir):
+    if told := write_report(options.dir):
         show(told)
     show(f"{options.dir}/report.html")
     return COMPLETE

@@ -72,8 +72,6 @@ def agree(options: AgreeOptions) -> Told:
     tables = {name: table for section in sections for name, table in section.tables.items()}
     if options.out:
         _write(options.out, options, verdicts, tables, missing)
-        names = [f"{name}.parquet" for name in tables]
-        parts.append([f"results: {options.out}/agree.json, {', '.join(names)}, report.html"])
     text = "\n\n".join("\n".join(map(printable, lines)) for lines in parts if lines)
     return Told(text, not missing, tables)
 
