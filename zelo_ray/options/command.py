@@ -13,6 +13,8 @@ class Group:
     """The heading under which the help of a command shows an option."""
 
     title: str
+    last: bool = False
+    """whether it stands below those of the command itself"""
 
 
 FILES = Group("input and output")

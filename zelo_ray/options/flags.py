@@ -73,7 +73,8 @@ def add_options(
     """
     groups: dict[str, Any] = {OTHERS.title: parser}
     own = [name for name in kind.model_fields if name in kind.__annotations__]  # those come first
-    for name in dict.fromkeys([*kind.positional, *own, *kind.model_fields]):
+    names = dict.fromkeys([*kind.positional, *own, *kind.model_fields])
+    for name in sorted(names, key=lambda name: _stands_last(kind.model_fields[name])):
         field = kind.model_fields[name]
         if (only and name not in only) or holds(field.annotation, dict):
             continue
@@ -85,6 +86,10 @@ def add_options(
         shape = _shape(name, field, positional=positional)
         text = (field.description or "") + _more(name, field, known)
         groups[group].add_argument(flag, default=argparse.SUPPRESS, help=text, **shape)
+
+
+def _stands_last(field: FieldInfo) -> bool:
+    return any(isinstance(each, Group) and each.last for each in field.metadata)
 
 
 def _strange(words: Sequence[str], kind: type[CommandOptions]) -> str:

@@ -204,7 +204,7 @@ def united(kind: type[Kind], names: Iterable[str] = ()) -> type[Kind]:
     own: dict[str, Any] = {}
     for field in sorted(infos, key=lambda field: (-len(owners[field]), owners[field], field)):
         info = copy(infos[field])
-        info.metadata = [*info.metadata, Group(f"options of {', '.join(owners[field])}")]
+        info.metadata = [*info.metadata, Group(f"options of {', '.join(owners[field])}", last=True)]
         own[field] = (info.annotation, info)
     return create_model(kind.__name__, __base__=kind, **own)
 
