@@ -14,6 +14,12 @@ def is_own(name: str) -> bool:
     return bool(where and what) and (where.endswith(".py") or "." in where or where.isidentifier())
 
 
+def found_again(name: str) -> str:
+    """The same name, for who looks for it from another directory: the file's whole path."""
+    where, _, what = name.rpartition(":")
+    return f"{Path(where).expanduser().resolve()}:{what}" if where.endswith(".py") else name
+
+
 @cache
 def load_own(name: str) -> Any:
     """The object that a name points at; the same one at every call.

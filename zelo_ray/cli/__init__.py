@@ -54,8 +54,7 @@ def _command(words: Sequence[str]) -> int:
         show(
             "usage: zelo-ray COMMAND ..., or zelo-ray COMMAND --help",
             "",
-            zelo_ray.__doc__ or "",
-            "",
+            *(zelo_ray.__doc__ or "").split("\n"),
         )
         show(*(f"  {name:18} {COMMANDS[name].does}" for name in COMMANDS))
     else:

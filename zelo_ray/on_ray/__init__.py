@@ -53,6 +53,7 @@ from zelo_ray.on_ray.limits_actor import limits_for
 from zelo_ray.on_ray.preflight import joined, look_for_batches, paid_before, warn
 from zelo_ray.on_ray.session import on_ray
 from zelo_ray.options import AnnotateOptions
+from zelo_ray.own import found_again
 from zelo_ray.protocols import Learned, load
 from zelo_ray.providers import panel_of
 from zelo_ray.providers.pricing import table_version
@@ -272,10 +273,11 @@ def _begin(job: Job) -> None:
 
 
 def _record(job: Job) -> dict[str, Any]:
+    options = job.options.model_dump(mode="json")
     return {
         "kind": "annotate",
         "run_id": job.run_id,
-        "options": job.options.model_dump(mode="json"),
+        "options": {**options, "protocol": found_again(options["protocol"])},
         "judgments": list(load(job.options.protocol).tables),
         "panel": [{"judge": judge.name, "options": judge.options} for judge in job.panel],
     }

@@ -38,7 +38,7 @@ def _plan(
         {
             **{name: getattr(options, name) for name in given},
             "inputs": pools,
-            "out": f"{options.out.rstrip('/')}/{protocol}",
+            "out": f"{options.out.rstrip('/')}/{load(protocol).name}",
             "ledger": options.books,
             "protocol": protocol,
         }
