@@ -54,7 +54,8 @@ def _command(words: Sequence[str]) -> int:
         show(
             "usage: zelo-ray COMMAND ..., or zelo-ray COMMAND --help",
             "",
-            *(zelo_ray.__doc__ or "").split("\n"),
+            (zelo_ray.__doc__ or "").partition("\n")[0],
+            "",
         )
         show(*(f"  {name:18} {COMMANDS[name].does}" for name in COMMANDS))
     else:
