@@ -23,7 +23,7 @@ from zelo_ray.fitting.pairs import count_pairs
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import Progress, Rounds, best_of, zelo
 from zelo_ray.protocols.best_of import BestOfOptions
-from zelo_ray.providers import Provider, Settings, build_panel, module
+from zelo_ray.providers import Provider, Settings, build_panel, load_provider
 from zelo_ray.records import CrownedScore, Document, Judge, Pool, Vote
 
 ANSWERS = (3, 6, 10)
@@ -98,7 +98,7 @@ async def row(court: str, answers: int, slope: float, queries: int) -> list[floa
     judges, chosen = COURTS[court]
     panel, options = panel_of(judges, slope), options_of(protocol="best-of", **chosen)
     orders = {"random": ORDERS["random"]} if "order" in chosen else ORDERS
-    provider = module("simulated").connect(Settings())
+    provider = load_provider("simulated").connect(Settings())
     won, votes = Counter[str](), list[bool]()
     for number in range(queries):
         rng = Random(f"{answers}:{number}")

@@ -22,7 +22,7 @@ from zelo_ray.formats.tables import table_of
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import advance, zelo_graded
 from zelo_ray.protocols.zelo_graded import ZeloGradedOptions
-from zelo_ray.providers import Provider, Settings, build_panel, module
+from zelo_ray.providers import Provider, Settings, build_panel, load_provider
 from zelo_ray.records import AbsoluteScore, Document, Grade, Judge, Pool, Request, Vote
 
 SHIFT = 0.8
@@ -55,7 +55,7 @@ async def judge(
     pools: Sequence[Pool], panel: tuple[Judge, ...], options: AnnotateOptions, noise: float
 ) -> list[tuple[Vote | Grade, ...]]:
     """Every judgment on each pool, as a run would have them."""
-    provider: Provider = module("simulated").connect(Settings())
+    provider: Provider = load_provider("simulated").connect(Settings())
     judged = []
     for pool in pools:
         shelf = Shelf()

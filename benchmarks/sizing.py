@@ -24,7 +24,7 @@ from zelo_ray.fitting.pairs import count_pairs
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import advance, zelo
 from zelo_ray.protocols.zelo import ZeloOptions
-from zelo_ray.providers import Provider, Refused, Settings, build_panel, module
+from zelo_ray.providers import Provider, Refused, Settings, build_panel, load_provider
 from zelo_ray.records import Document, Judge, Pool, Score, Vote
 
 Traits = Mapping[str, Any]
@@ -110,7 +110,7 @@ def measure(name: str, documents: int, cycles: int, queries: int) -> str:
     judges, traits = PANELS[name]
     panel = panel_of(judges, traits)
     options = ZeloOptions(inputs=("-",), out="-", cycles=cycles)
-    provider = module("simulated").connect(Settings())
+    provider = load_provider("simulated").connect(Settings())
     pools = [make_pool(number, documents) for number in range(queries)]
 
     async def run() -> list[tuple[Vote, ...]]:

@@ -20,7 +20,7 @@ from zelo_ray.formats.record import begin
 from zelo_ray.formats.results import write_json
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import RANKERS, advance, load, zelo
-from zelo_ray.providers import build_panel, module
+from zelo_ray.providers import build_panel, load_provider, parse_judge
 from zelo_ray.records import Document, Judge, Pool, Reply, Request
 
 HURRIED = Clock(speed=100.0)
@@ -52,7 +52,7 @@ def options_of(limits=(), **fields):
 
     With ``limits`` None they have the cautious ones that users begin with.
     """
-    names = {f"{name}:{model}" for name in THREE for model in module(name).MODELS}
+    names = {f"{name}:{model}" for name in THREE for model in load_provider(name).models}
     given = {name: {"rpm": UNHURRIED} for name in names} if limits is not None else {}
     for name, limit in dict(limits or {}).items():
         given[name] = given.get(name, {}) | limit
@@ -69,7 +69,7 @@ def parsed(*words):
 
 def judge_of(name="openai:a-model", **options):
     """A judge with just these options, of whatever provider."""
-    parsed = Judge.parse(name)
+    parsed = parse_judge(name)
     return Judge(parsed.provider, parsed.model, parsed.base_url, options)
 
 

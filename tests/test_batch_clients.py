@@ -16,11 +16,11 @@ from aiohttp import web
 from tests.fakes import Fakes, Fault
 from tests.test_providers import KEY, NAMES, SECRET, check_discreet, request_for, send
 from zelo_ray.protocols import samre
-from zelo_ray.providers import Fatal, Refused, Retry, Settings, module
+from zelo_ray.providers import Fatal, Refused, Retry, Settings, load_provider
 from zelo_ray.providers.lines import reason_of, written
 from zelo_ray.records import Answer, Usage
 
-MODELS = {name: module(name).MODELS[0] for name in NAMES}
+MODELS = {name: load_provider(name).models[0] for name in NAMES}
 STARTS = {"openai": "batch_", "anthropic": "msgbatch_", "gemini": "batches/"}
 
 
@@ -52,7 +52,7 @@ def run(provider, fakes, work, key=KEY, timeout=10.0):
 
     async def connected():
         url = fakes if isinstance(fakes, str) else fakes.urls[provider]
-        client = module(provider).connect_batches(Settings(key, url, timeout))
+        client = load_provider(provider).connect_batches(Settings(key, url, timeout))
         try:
             return await work(client)
         finally:
@@ -384,13 +384,13 @@ def test_a_wrong_key(fakes, provider, tmp_path):
         error = run(provider, fakes, work, key="sk-a-wrong-key-0123456789")
         assert isinstance(error, Fatal)
         assert "sk-a-wrong-key" not in repr(error)
-        assert all(name in str(error) for name in module(provider).KEY_VARIABLES)
+        assert all(name in str(error) for name in load_provider(provider).key_variables)
 
 
 @pytest.mark.parametrize("provider", NAMES)
 def test_no_key(provider):
-    with pytest.raises(Fatal, match=module(provider).KEY_VARIABLES[0]):
-        module(provider).connect_batches(Settings(""))
+    with pytest.raises(Fatal, match=load_provider(provider).key_variables[0]):
+        load_provider(provider).connect_batches(Settings(""))
 
 
 # Finding, looking, cancelling

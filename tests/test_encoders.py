@@ -3,6 +3,7 @@
 import asyncio
 import os
 import warnings
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from tests.fakes.rerank import rank
 from zelo_ray.errors import PanelError
 from zelo_ray.options import BakeoffOptions
-from zelo_ray.providers import Settings, module
+from zelo_ray.providers import RERANKERS, Settings, load_provider
 from zelo_ray.records import Document, Pool
 from zelo_ray.rerankers import arms_of, local
 
@@ -120,7 +121,7 @@ def test_all_cores_compute(folders, kind, name):
     before = torch.get_num_threads()
     try:
         torch.set_num_threads(1)
-        module(kind)._load(arm.judge)
+        import_module(RERANKERS[kind])._load(arm.judge)
         assert torch.get_num_threads() == os.cpu_count()
     finally:
         torch.set_num_threads(before)
@@ -162,7 +163,7 @@ def test_a_folder_that_is_not_there_is_told_at_once(tmp_path):
 def test_without_the_package_the_error_names_the_extra(monkeypatch, kind):
     monkeypatch.setattr(local, "find_spec", lambda name: None)
     with pytest.raises(PanelError, match=r"zelo-ray\[encoders\]"):
-        module(kind).connect(Settings())
+        load_provider(kind).connect(Settings())
 
 
 def test_the_loop_lives_while_a_model_computes(folders):
@@ -176,7 +177,7 @@ def test_the_loop_lives_while_a_model_computes(folders):
         from tests.builders import request_of
         from zelo_ray.protocols.rerank import Scores
 
-        provider = module("cross-encoder").connect(Settings())
+        provider = load_provider("cross-encoder").connect(Settings())
         documents = POOL.documents * 50
         request = request_of(judge=arm.judge, verdict=Scores, query=POOL.query, documents=documents)
         sending, beats = asyncio.create_task(provider.send(request)), 0

@@ -13,7 +13,7 @@ from tests.builders import ask, judge_of, pool_of, request_of
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.protocols import advance, baseline_strong, baseline_weak, best_of, samre, zelo
 from zelo_ray.protocols import grading as sheets
-from zelo_ray.providers import Refused, Settings, module, offline
+from zelo_ray.providers import Refused, Settings, load_provider, offline
 from zelo_ray.records import Document, read_verdict
 
 QUERY = "How do I reset my garage door opener?"
@@ -24,20 +24,20 @@ BAD = "Our bakery opens at seven; sourdough bread is sold out before noon on mos
 def preference(model, first, second, query=QUERY):
     documents = (Document("a", first), Document("b", second))
     request = request_of(judge=judge_of(f"offline:{model}"), query=query, documents=documents)
-    answer = asyncio.run(module("offline").connect(Settings()).send(request))
+    answer = asyncio.run(load_provider("offline").connect(Settings()).send(request))
     assert answer.status == "ok"
     verdict = zelo.Preference.model_validate_json(answer.text)
     assert verdict.reasoning
     return verdict.preference
 
 
-@pytest.mark.parametrize("model", offline.MODELS)
+@pytest.mark.parametrize("model", offline.PROVIDER.models)
 def test_the_obvious_answer_is_preferred_in_either_order(model):
     assert preference(model, GOOD, BAD) < -0.2
     assert preference(model, BAD, GOOD) == -preference(model, GOOD, BAD)
 
 
-@pytest.mark.parametrize("model", offline.MODELS)
+@pytest.mark.parametrize("model", offline.PROVIDER.models)
 def test_turning_the_order_turns_the_preference_exactly(model):
     texts = [
         GOOD,
@@ -53,18 +53,18 @@ def test_turning_the_order_turns_the_preference_exactly(model):
             assert preference(model, first, second) == -preference(model, second, first)
 
 
-@pytest.mark.parametrize("model", offline.MODELS)
+@pytest.mark.parametrize("model", offline.PROVIDER.models)
 def test_equal_documents_tie(model):
     assert preference(model, GOOD, GOOD) == 0
 
 
-@pytest.mark.parametrize("model", offline.MODELS)
+@pytest.mark.parametrize("model", offline.PROVIDER.models)
 @pytest.mark.parametrize("query", ["?!", "的", "\N{GRINNING FACE}", "of the"])
 def test_a_query_that_says_nothing_is_no_error(model, query):
     assert -1 <= preference(model, GOOD, BAD, query=query) <= 1
 
 
-@pytest.mark.parametrize("model", offline.MODELS)
+@pytest.mark.parametrize("model", offline.PROVIDER.models)
 def test_a_word_in_another_form_is_found(model):
     assert preference(model, "Resetting garage doors", "Painting the kitchen walls") < 0
 
@@ -122,12 +122,12 @@ def grading(model, document, query=QUERY):
         documents=documents,
         verdict=sheets.Grading,
     )
-    answer = asyncio.run(module("offline").connect(Settings()).send(request))
+    answer = asyncio.run(load_provider("offline").connect(Settings()).send(request))
     assert answer.status == "ok"
     return sheets.Grading.model_validate_json(answer.text)
 
 
-@pytest.mark.parametrize("model", offline.MODELS)
+@pytest.mark.parametrize("model", offline.PROVIDER.models)
 def test_the_more_of_a_query_a_document_covers_the_higher_its_grade(model):
     texts = [BAD, "The garage is cold.", "A garage door", "Reset the door of the garage", GOOD]
     grades = [grading(model, text).grade for text in texts]
@@ -137,7 +137,7 @@ def test_the_more_of_a_query_a_document_covers_the_higher_its_grade(model):
     assert grading(model, QUERY).grade == 3
 
 
-@pytest.mark.parametrize("model", offline.MODELS)
+@pytest.mark.parametrize("model", offline.PROVIDER.models)
 def test_facets_are_words_of_the_query_found_or_missing(model):
     found = grading(model, "Resetting garage doors")
     assert {"reset", "garage", "door"} <= set(found.facets_covered)
@@ -147,7 +147,7 @@ def test_facets_are_words_of_the_query_found_or_missing(model):
     assert grading(model, "Resetting garage doors") == found
 
 
-@pytest.mark.parametrize("model", offline.MODELS)
+@pytest.mark.parametrize("model", offline.PROVIDER.models)
 @pytest.mark.parametrize("query", ["?!", "的", "\N{GRINNING FACE}", "of the"])
 @pytest.mark.parametrize("document", ["", "?!", GOOD])
 def test_nothing_to_find_is_no_error(model, query, document):
@@ -157,7 +157,8 @@ def test_nothing_to_find_is_no_error(model, query, document):
 def test_each_judge_grades_in_a_way_of_its_own():
     texts = ["A door", "The garage", "To reset it, open it", "garages and doorways", GOOD, BAD] * 2
     said = [
-        [grading(model, t).rationale.split(" ", 1)[1] for t in texts] for model in offline.MODELS
+        [grading(model, t).rationale.split(" ", 1)[1] for t in texts]
+        for model in offline.PROVIDER.models
     ]
     assert len({tuple(each) for each in said}) == 3
 
@@ -190,7 +191,7 @@ def said(model, verdict, first, second):
     return found
 
 
-@pytest.mark.parametrize("model", offline.MODELS)
+@pytest.mark.parametrize("model", offline.PROVIDER.models)
 def test_a_duel_is_decided_by_the_preference(model):
     for first, second in ((GOOD, BAD), (BAD, GOOD), (GOOD, GOOD)):
         seen = preference(model, first, second)
@@ -199,7 +200,7 @@ def test_a_duel_is_decided_by_the_preference(model):
         assert duel.confidence == (1 + abs(seen)) / 2
 
 
-@pytest.mark.parametrize("model", offline.MODELS)
+@pytest.mark.parametrize("model", offline.PROVIDER.models)
 @pytest.mark.parametrize(
     "verdict", [baseline_weak.FinalScores, baseline_strong.Analysed, baseline_strong.Tagged]
 )

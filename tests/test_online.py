@@ -5,6 +5,7 @@ import errno
 import gc
 import re
 import socket
+import sys
 import time
 from collections import Counter
 from types import SimpleNamespace
@@ -27,9 +28,7 @@ from tests.builders import (
     verdict,
 )
 from tests.fakes import Fakes, Fault
-from zelo_ray import providers
 from zelo_ray.engine import ledger as ledger_module
-from zelo_ray.engine import online
 from zelo_ray.engine.bookkeeping import Tally, money, over_sweeps
 from zelo_ray.engine.budget import Budget
 from zelo_ray.engine.clock import Clock
@@ -38,7 +37,7 @@ from zelo_ray.engine.limiter import Account, OwnQuota
 from zelo_ray.engine.online import Asker
 from zelo_ray.errors import PanelError
 from zelo_ray.protocols import advance, find, samre, zelo, zelo_graded
-from zelo_ray.providers import Retry, build_panel, fingerprint
+from zelo_ray.providers import PROVIDERS, Provider, Retry, build_panel, fingerprint
 from zelo_ray.records import Answer, Document, Grade, Pool, Usage
 
 POOL = pool_of()
@@ -473,25 +472,10 @@ def odd(monkeypatch, tmp_path):
         async def aclose():
             pass
 
-        provider = SimpleNamespace(send=send, aclose=aclose)
-        module = SimpleNamespace(
-            KEY_VARIABLES=(),
-            MODELS=("m",),
-            OPTIONS={},
-            CONCURRENCY=4,
-            RATES={},
-            BATCH=None,
-            connect=lambda _: provider,
-            counted=lambda _: {},
-        )
-        monkeypatch.setitem(providers.PROVIDERS, "odd", "odd")
-        known = providers.module
-
-        def patched(name):
-            return module if name == "odd" else known(name)
-
-        monkeypatch.setattr(online, "provider_module", patched)
-        monkeypatch.setattr(providers, "module", patched)
+        connection = SimpleNamespace(send=send, aclose=aclose)
+        provider = Provider(connect=lambda _: connection, models=("m",), concurrency=4)
+        monkeypatch.setitem(PROVIDERS, "odd", "odd")
+        monkeypatch.setitem(sys.modules, "odd", SimpleNamespace(PROVIDER=provider))
         judge = (judge_of("odd:m"),)
 
         async def fill():

@@ -2,11 +2,19 @@
 
 import pytest
 
-from tests.builders import UNHURRIED
-from zelo_ray import providers
+from tests.builders import THREE, UNHURRIED
 from zelo_ray.errors import PanelError
 from zelo_ray.options import AnnotateOptions
-from zelo_ray.providers import Settings, build_panel, find_key, module, panel_of
+from zelo_ray.providers import (
+    PROVIDERS,
+    RERANKERS,
+    Provider,
+    Settings,
+    build_panel,
+    find_key,
+    load_provider,
+    panel_of,
+)
 from zelo_ray.records import Judge
 
 KEYS = {"OPENAI_API_KEY": "o", "ANTHROPIC_API_KEY": "a", "GEMINI_API_KEY": "g"}
@@ -27,11 +35,11 @@ def test_offline_is_the_whole_offline_panel():
 
 @pytest.mark.parametrize("provider", ["openai", "anthropic", "gemini"])
 def test_a_bare_provider_is_its_default_model(provider):
-    assert names(provider) == [f"{provider}:{module(provider).MODELS[0]}"]
+    assert names(provider) == [f"{provider}:{load_provider(provider).models[0]}"]
 
 
 def test_without_names_every_provider_with_a_key_judges():
-    defaults = [f"{p}:{module(p).MODELS[0]}" for p in ("openai", "anthropic", "gemini")]
+    defaults = [f"{p}:{load_provider(p).models[0]}" for p in ("openai", "anthropic", "gemini")]
     assert names(environ=KEYS) == defaults
     assert names(environ={"GEMINI_API_KEY": "g", "OPENAI_API_KEY": ""}) == defaults[2:]
     assert names(environ={"GOOGLE_API_KEY": "g"}) == defaults[2:]
@@ -46,7 +54,7 @@ def test_without_any_key_the_error_shows_the_way():
 def test_a_judge_has_every_option_with_its_default():
     options = {"openai:a": {"temperature": 0.5}}
     one, other = build_panel(("openai:a", "openai:b"), options)
-    defaults = module("openai").OPTIONS
+    defaults = load_provider("openai").options
     assert one.options == {**defaults, "temperature": 0.5}
     assert other.options == defaults
 
@@ -103,10 +111,10 @@ def test_what_is_given_for_a_mistyped_judge_is_an_error_that_names_the_nearest(o
 def test_a_key_is_found_where_the_sdk_looks():
     for provider in ("openai", "anthropic", "gemini"):
         judge = Judge(provider, "m")
-        for variable in module(provider).KEY_VARIABLES:
+        for variable in load_provider(provider).key_variables:
             assert find_key(judge, {}, {variable: "the key"}) == "the key"
         with pytest.raises(
-            PanelError, match=f"{judge.name}: set {module(provider).KEY_VARIABLES[0]}"
+            PanelError, match=f"{judge.name}: set {load_provider(provider).key_variables[0]}"
         ):
             find_key(judge, {}, {})
     assert find_key(Judge("offline", "bm25"), {}, {}) == "none"
@@ -130,7 +138,10 @@ def test_a_key_is_in_no_repr():
     assert "secret" not in repr(Settings("secret", "http://h"))
 
 
-def test_every_provider_holds_what_a_provider_holds():
-    for name in providers.PROVIDERS:
-        for part in ("KEY_VARIABLES", "MODELS", "OPTIONS", "CONCURRENCY", "connect"):
-            assert hasattr(module(name), part), f"{name} has no {part}"
+@pytest.mark.parametrize("name", [*PROVIDERS, *RERANKERS])
+def test_every_provider_is_one_object(name):
+    found = load_provider(name)
+    assert isinstance(found, Provider)
+    assert (found.batch is None) == (found.connect_batches is None)
+    assert found.batch is None or name in THREE
+    assert not (found.free and found.key_variables)

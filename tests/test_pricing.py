@@ -9,7 +9,7 @@ from genai_prices.data import providers as listed
 
 from tests.builders import THREE
 from zelo_ray.options import Price
-from zelo_ray.providers import module
+from zelo_ray.providers import load_provider
 from zelo_ray.providers.anthropic import connection as anthropic
 from zelo_ray.providers.gemini import connection as gemini
 from zelo_ray.providers.openai import connection as openai
@@ -178,7 +178,7 @@ def test_a_model_without_a_rate_for_batches_is_half_price_in_one():
 
 @pytest.mark.parametrize("provider", THREE)
 def test_the_default_models_have_prices(provider):
-    for model in module(provider).MODELS:
+    for model in load_provider(provider).models:
         assert price(Judge(provider, model), Usage(1000, 1000)) > 0
 
 

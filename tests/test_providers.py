@@ -14,10 +14,12 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from tests.fakes import Fakes, Fault
 from zelo_ray.protocols import grading as sheets
-from zelo_ray.providers import Fatal, Refused, Retry, Settings, module, outcome
+from zelo_ray.providers import Fatal, Refused, Retry, Settings, load_provider, outcome
 from zelo_ray.providers.anthropic import connection as anthropic_connection
+from zelo_ray.providers.anthropic import messages
 from zelo_ray.providers.gemini import connection as gemini_connection
 from zelo_ray.providers.headers import duration, server_delay
+from zelo_ray.providers.openai import chat
 from zelo_ray.providers.openai import connection as openai_connection
 from zelo_ray.providers.outcome import Caller, Reading, attempt
 from zelo_ray.records import Answer, Judge, Request, Usage
@@ -57,8 +59,8 @@ def fakes(server):
 
 
 def request_for(provider, user=SECRET, **options):
-    known = module(provider)
-    judge = Judge(provider, known.MODELS[0], options={**known.OPTIONS, **options})
+    known = load_provider(provider)
+    judge = Judge(provider, known.models[0], options={**known.options, **options})
     text = f"{user} [[worth=2]] [[worth=1]]"
     return Request(judge, "You compare.", text, Verdict, query="", documents=())
 
@@ -67,7 +69,7 @@ def send(request, settings):
     """One call of a provider; what it raises must hold nothing that is nobody's business."""
 
     async def run():
-        provider = module(request.judge.provider).connect(settings)
+        provider = load_provider(request.judge.provider).connect(settings)
         try:
             return await provider.send(request)
         finally:
@@ -102,8 +104,8 @@ def ask(fakes, provider, *faults, timeout=5.0, key=KEY):
 @pytest.mark.parametrize("provider", NAMES)
 @pytest.mark.parametrize("grade", [0, 2, 3])
 def test_a_document_is_graded_in_the_form_that_was_asked_for(fakes, provider, grade):
-    known = module(provider)
-    judge = Judge(provider, known.MODELS[0], options=dict(known.OPTIONS))
+    known = load_provider(provider)
+    judge = Judge(provider, known.models[0], options=dict(known.options))
     text = f"{SECRET} [[worth={grade}]]"
     request = Request(judge, "You grade.", text, sheets.Grading, query="", documents=())
     answer = send(request, Settings(KEY, fakes.urls[provider], 5.0))
@@ -184,7 +186,7 @@ def test_an_answer(fakes, provider):
     answer = ask(fakes, provider)
     assert answer.status == "ok"
     assert Verdict.model_validate_json(answer.text).preference == pytest.approx(-0.7616)
-    assert answer.model == module(provider).MODELS[0]
+    assert answer.model == load_provider(provider).models[0]
     entry = fakes.journal[0]
     counted = (answer.usage.input_tokens, answer.usage.output_tokens)
     assert counted == (entry["input_tokens"], entry["output_tokens"])
@@ -271,11 +273,11 @@ def openai_headers(limit, remaining, reset, tokens=None):
     ],
 )
 def test_limits_in_openais_headers(headers, told):
-    assert module("openai").rates(headers) == told
+    assert chat.rates(headers) == told
 
 
 def test_limits_in_anthropics_headers():
-    rates, start = module("anthropic").rates, "anthropic-ratelimit"
+    rates, start = messages.rates, "anthropic-ratelimit"
     every = {
         f"{start}-requests-limit": "4000",
         f"{start}-tokens-limit": "480000",
@@ -307,9 +309,9 @@ def test_no_limits_are_told(fakes, provider):
 
 def test_how_calls_count_against_limits():
     usage = Usage(input_tokens=100, output_tokens=7, cached_tokens=30, cache_write_tokens=20)
-    assert module("openai").counted(usage) == {"tpm": 107}
-    assert module("anthropic").counted(usage) == {"itpm": 70, "otpm": 7, "tpm": 107}
-    assert module("gemini").counted(usage) == {"tpm": 100}
+    assert load_provider("openai").limit_tokens(usage) == {"tpm": 107}
+    assert load_provider("anthropic").limit_tokens(usage) == {"itpm": 70, "otpm": 7, "tpm": 107}
+    assert load_provider("gemini").limit_tokens(usage) == {"tpm": 100}
 
 
 @pytest.mark.parametrize("provider", NAMES)
@@ -339,7 +341,7 @@ def test_a_silent_server(fakes, provider):
 def test_cancellation_passes(fakes, provider):
     async def run():
         fakes.faults = [Fault("timeout")]
-        client = module(provider).connect(Settings(KEY, fakes.urls[provider], 5))
+        client = load_provider(provider).connect(Settings(KEY, fakes.urls[provider], 5))
         call = asyncio.create_task(client.send(request_for(provider)))
         await asyncio.sleep(0.2)
         call.cancel()
@@ -368,15 +370,15 @@ def test_a_wrong_key(fakes, provider):
     result = ask(fakes, provider, key=wrong)  # the fake's message holds it
     assert isinstance(result, Fatal)
     assert wrong not in repr(result)
-    assert all(name in str(result) for name in module(provider).KEY_VARIABLES)
+    assert all(name in str(result) for name in load_provider(provider).key_variables)
     assert provider in str(result)
 
 
 @pytest.mark.parametrize("provider", NAMES)
 @pytest.mark.parametrize("key", ["", "  ", f"{KEY}\nand more", f"{KEY}é", f"{KEY} twice"])
 def test_keys_that_cannot_be(provider, key):
-    with pytest.raises(Fatal, match=module(provider).KEY_VARIABLES[0]) as caught:
-        module(provider).connect(Settings(key))
+    with pytest.raises(Fatal, match=load_provider(provider).key_variables[0]) as caught:
+        load_provider(provider).connect(Settings(key))
     assert KEY not in repr(caught.value)
 
 

@@ -6,6 +6,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from tests.builders import judge_of, request_of
+from zelo_ray.providers import parse_judge
 from zelo_ray.records import Document, Judge, first_error
 
 
@@ -22,11 +23,16 @@ from zelo_ray.records import Document, Judge, first_error
             Judge("openai", "model@2026-01", "http://[::1]:80"),
         ),
         ("gemini:a@b", Judge("gemini", "a@b")),
+        ("custom:mine:Class", Judge("custom", "mine:Class")),
+        ("mine", Judge("mine", "")),
+        ("mine:PROVIDER", Judge("mine:PROVIDER", "")),
+        ("of.mine:PROVIDER:m:8b", Judge("of.mine:PROVIDER", "m:8b")),
+        ("a/mine.py:ONE:m@http://h/v1", Judge("a/mine.py:ONE", "m", "http://h/v1")),
     ],
 )
 def test_a_judge_is_read_as_it_is_written(name, judge):
-    assert Judge.parse(name) == judge
-    assert Judge.parse(judge.name) == judge
+    assert parse_judge(name) == judge
+    assert parse_judge(judge.name) == judge
     assert judge.name.rstrip(":") == name
 
 

@@ -12,7 +12,7 @@ from tests.fakes.rerank import pool, rank
 from zelo_ray.errors import OptionError, PanelError
 from zelo_ray.options import AnnotateOptions, BakeoffOptions, load_options
 from zelo_ray.protocols.rerank import Scores
-from zelo_ray.providers import RERANKERS, Refused, Settings, build_panel, module
+from zelo_ray.providers import RERANKERS, Refused, Settings, build_panel, load_provider
 from zelo_ray.records import Document
 from zelo_ray.rerankers import Arm, arms_of, asking_options
 from zelo_ray.rerankers.answers import answer_of, failed
@@ -300,14 +300,6 @@ def test_without_names_no_reranker_gets_onto_a_panel():
     assert [judge.provider for judge in panel] == ["openai"]
 
 
-@pytest.mark.parametrize("name", RERANKERS)
-def test_the_modules_hold_what_providers_do(name):
-    found = module(name)
-    for part in ("KEY_VARIABLES", "MODELS", "CLOSED", "OPTIONS", "CONCURRENCY", "RATES", "BATCH"):
-        assert hasattr(found, part)
-    assert found.BATCH is None
-
-
 # AnnotateOptions
 
 
@@ -324,8 +316,8 @@ def test_options_are_by_the_name_of_the_arm():
     }
     options = options_of("a=cohere:m", "b=listwise:openai:q", **fields)
     one, other = arms_of(options, {"MINE": "k", **KEYS}, run_id="run")
-    assert one.judge.options == {**module("cohere").OPTIONS, "documents": 10}
-    assert other.judge.options == {**module("openai").OPTIONS, "max_output_tokens": 99}
+    assert one.judge.options == {**load_provider("cohere").options, "documents": 10}
+    assert other.judge.options == {**load_provider("openai").options, "max_output_tokens": 99}
     asked = asking_options(one, options)
     assert isinstance(asked, AnnotateOptions)
     assert (asked.protocol, asked.judges, asked.seed) == ("rerank", ("cohere:m",), 7)
@@ -561,7 +553,7 @@ def test_many_queries_are_in_one_at_once():
         return [0.0]
 
     async def run():
-        provider = custom.connect(Settings(timeout=10))
+        provider = custom.Custom(Settings(timeout=10))
         judge = judge_of("custom:m:f", arguments={})
         provider._made[judge.name] = meets
         sent = []
@@ -633,9 +625,11 @@ def test_lexical_rerankers_score_a_whole_pool(tmp_path):
 def test_lexical_judges_answer_nothing_else():
     from zelo_ray.protocols.listwise import Order
 
-    request = request_of(judge=judge_of("offline:bm25"), verdict=Order)
+    request = request_of(
+        judge=judge_of("offline:bm25"), verdict=Order, documents=(Document("d", "a door"),)
+    )
     with pytest.raises(Refused):
-        asyncio.run(module("offline").connect(Settings()).send(request))
+        asyncio.run(load_provider("offline").connect(Settings()).send(request))
 
 
 @pytest.mark.parametrize(

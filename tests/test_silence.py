@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from tests.builders import judge_of, options_of, pool_of, request_of
 from tests.fakes import Fakes, Fault
 from zelo_ray.protocols import rerank
-from zelo_ray.providers import Retry, Settings, module, silence
+from zelo_ray.providers import Retry, Settings, load_provider, silence
 
 CLIENTS = ("openai", "anthropic", "gemini", "cohere")
 KEY = "sk-only-for-tests-0123456789"
@@ -26,8 +26,8 @@ HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 
 def send(client, url, seconds=5.0):
     """What one call of a client raises."""
-    known = module(client)
-    judge = judge_of(f"{client}:m", **known.OPTIONS)
+    known = load_provider(client)
+    judge = judge_of(f"{client}:m", **known.options)
     request = request_of(judge=judge)
     if client == "cohere":
         (request,) = next(rerank.rounds(pool_of(), (judge,), options_of()))

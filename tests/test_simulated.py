@@ -17,11 +17,11 @@ from zelo_ray.fitting.bradley_terry import bradley_terry
 from zelo_ray.protocols import advance, baseline_strong, baseline_weak, best_of, samre, zelo
 from zelo_ray.protocols import find as module_of
 from zelo_ray.protocols import grading as sheets
-from zelo_ray.providers import Fatal, Refused, Retry, Settings, build_panel, module
+from zelo_ray.providers import Fatal, Refused, Retry, Settings, build_panel, load_provider
 from zelo_ray.providers.simulated import Simulated
 from zelo_ray.records import Document, Pool, Usage, read_verdict
 
-SIMULATED = module("simulated")
+SIMULATED = load_provider("simulated")
 
 
 def judge_of(name="simulated:a", **options):
@@ -460,7 +460,7 @@ def test_tokens_are_estimated_from_the_bytes_sent():
     judge = judge_of(output_tokens=7)
     (answer,) = answers_to([pair_of(1, 2, judge=judge, system="12345", user="ä" * 3)])
     assert answer.usage == Usage(input_tokens=3, output_tokens=7)
-    assert SIMULATED.counted(answer.usage) == {"tpm": 10, "itpm": 3, "otpm": 7}
+    assert SIMULATED.limit_tokens(answer.usage) == {"tpm": 10, "itpm": 3, "otpm": 7}
 
 
 @pytest.mark.parametrize(

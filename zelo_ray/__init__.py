@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from zelo_ray.errors import ZeloError
     from zelo_ray.options import AnnotateOptions
     from zelo_ray.protocols import Judgments, Protocol, ScoreKind
-    from zelo_ray.providers import Provider
+    from zelo_ray.providers import Connection, Provider
     from zelo_ray.records import Document, Judge, Pool
     from zelo_ray.rerankers.custom import Reranker
 
@@ -36,6 +36,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AnnotateOptions",
+    "Connection",
     "Contest",
     "Document",
     "Judge",
@@ -76,7 +77,7 @@ _MODULES = {
     "zelo_ray.errors": ("ZeloError",),
     "zelo_ray.options": ("AnnotateOptions",),
     "zelo_ray.protocols": ("Judgments", "Protocol", "ScoreKind"),
-    "zelo_ray.providers": ("Provider",),
+    "zelo_ray.providers": ("Connection", "Provider"),
     "zelo_ray.records": ("Document", "Judge", "Pool"),
     "zelo_ray.rerankers.custom": ("Reranker",),
 }

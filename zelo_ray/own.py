@@ -5,7 +5,9 @@ from functools import cache
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 
 def is_own(name: str) -> bool:
@@ -18,6 +20,41 @@ def found_again(name: str) -> str:
     """The same name, for who looks for it from another directory: the file's whole path."""
     where, _, what = name.rpartition(":")
     return f"{Path(where).expanduser().resolve()}:{what}" if where.endswith(".py") else name
+
+
+def find_own(name: str, kind: type[T], error: type[Exception], unknown: str = "") -> T:
+    """The object of some kind that a name points at.
+
+    Args:
+        name: where it is.
+        kind: what it must be.
+        error: what is raised if it is not.
+        unknown: what is said where there is no such module, if the name may be a slip.
+
+    Raises:
+        error: it cannot be imported, or is of another kind; the message is one line.
+    """
+    where, _, what = name.rpartition(":")
+    top = where.partition(".")[0]
+    try:
+        found = load_own(name)
+    except (Exception, SystemExit) as wrong:  # noqa: BLE001 - it runs the user's own code
+        if unknown and isinstance(wrong, ModuleNotFoundError) and wrong.name == top:
+            raise error(unknown) from None
+        if isinstance(wrong, AttributeError) and wrong.name == what:
+            held = getattr(wrong.obj, "__dict__", {}).items()
+            there = [key for key, value in held if isinstance(value, kind)]
+            has = f"; it has {', '.join(there)}" if there else ""
+            raise error(f"{where} has no {what}{has}") from None
+        raise error(f"{name} cannot be imported: {in_a_line(wrong)}") from None
+    if not isinstance(found, kind):
+        raise error(f"{name} is no {kind.__name__}, but {type(found).__name__}")
+    return found
+
+
+def in_a_line(error: BaseException) -> str:
+    """An error of the user's own code as the end of a line."""
+    return " ".join(f"{type(error).__name__}: {error}".split())[:300]
 
 
 @cache

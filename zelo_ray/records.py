@@ -57,13 +57,6 @@ class Judge:
         at = f"@{self.base_url}" if self.base_url else ""
         return f"{self.provider}:{self.model}{at}"
 
-    @classmethod
-    def parse(cls, text: str) -> "Judge":
-        """Read ``provider:model`` or ``provider:model@URL``; a missing model is an empty string."""
-        provider, _, rest = text.partition(":")
-        model, at, url = rest.partition("@http")
-        return cls(provider, model, at[1:] + url if at else None)
-
 
 @runtime_checkable
 class Prose(Protocol):

@@ -11,8 +11,7 @@ from zelo_ray.engine.batch import connect
 from zelo_ray.engine.batch.parts import Part, Parts
 from zelo_ray.errors import NothingAway
 from zelo_ray.formats.wording import printable
-from zelo_ray.providers import Batches, Fatal, Refused, Retry
-from zelo_ray.records import Judge
+from zelo_ray.providers import Batches, Fatal, Refused, Retry, parse_judge
 
 
 def list_batches(out: str, environ: Mapping[str, str], *, cancel: bool = False) -> Table:
@@ -49,7 +48,7 @@ async def _listed(parts: Sequence[Part], environ: Mapping[str, str], *, cancel: 
             if part.state == "submitted":
                 if part.judge not in clients:
                     variables = {part.judge: part.key_variable} if part.key_variable else {}
-                    clients[part.judge] = connect(Judge.parse(part.judge), variables, environ)
+                    clients[part.judge] = connect(parse_judge(part.judge), variables, environ)
                 state = await _standing(clients[part.judge], part, cancel=cancel)
             created = time.strftime("%Y-%m-%d %H:%M", time.localtime(part.intended_at))
             row = (part.judge, part.batch, f"{part.requests:,}", created, state)

@@ -17,7 +17,7 @@ from zelo_ray.engine.sample_input import Array, Sampled, Survey
 from zelo_ray.engine.waves import Reserve, reserve
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols.texts import BYTES_PER_TOKEN
-from zelo_ray.providers import module as provider_module
+from zelo_ray.providers import load_provider
 from zelo_ray.providers.pricing import price
 from zelo_ray.records import Judge, Reply, Usage
 
@@ -195,8 +195,8 @@ def _forecast(
     left = survey.planned[judge.name] - answered - spared
     measured, replies = _measured([each.asked[judge.name] for each in mine], book, words, error)
     tokens = measured or _assumed(judge, words)
-    known = provider_module(judge.provider)
-    has_batch = known.BATCH is not None and not judge.base_url
+    known = load_provider(judge.provider)
+    has_batch = known.batch is not None and not judge.base_url
     usage, size = tokens[1].usage, BYTES_PER_TOKEN * max(0.0, words - OVERHEAD)
     hours, guessed = _hours(judge, survey.options, left, usage)
 
@@ -335,12 +335,12 @@ def _hours(
     judge: Judge, options: AnnotateOptions, left: int, usage: Usage
 ) -> tuple[float | None, bool]:
     """How long the account's limits take, and whether they are a guess. Latency is unknown."""
-    known = provider_module(judge.provider)
+    known = load_provider(judge.provider)
     own = options.limits.get(judge.name)
     rates = own.rates if own else {}
-    guessed = "rpm" not in rates and not judge.base_url and bool(known.RATES)
+    guessed = "rpm" not in rates and not judge.base_url and bool(known.rates)
     if guessed:
-        rates = {**known.RATES, **rates}
-    uses = {"rpm": 1.0, "rpd": 1.0, **known.counted(usage)}
+        rates = {**known.rates, **rates}
+    uses = {"rpm": 1.0, "rpd": 1.0, **known.limit_tokens(usage)}
     hours = [left * uses.get(name, 0.0) / rate * _HOURS[name] for name, rate in rates.items()]
     return max(hours, default=None), guessed

@@ -21,20 +21,21 @@ from zelo_ray.engine.gate import Estimates, Gate, Purse, longer, size_of
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.engine.limiter import Account, OwnQuota, Quota
 from zelo_ray.engine.patience import Patience
-from zelo_ray.errors import LedgerError, PanelError
+from zelo_ray.errors import LedgerError
 from zelo_ray.options import AnnotateOptions, Limit
 from zelo_ray.protocols import Progress, Step, find
 from zelo_ray.providers import (
+    Connection,
     Fatal,
-    Module,
     Provider,
     Refused,
     Retry,
     Settings,
+    connect,
     find_key,
     fingerprint,
+    load_provider,
 )
-from zelo_ray.providers import module as provider_module
 from zelo_ray.providers.pricing import dearest
 from zelo_ray.records import Answer, Judge, Pool, Request, Usage
 
@@ -52,8 +53,8 @@ class _Line:
     """One judge's connection: the calls that share it, and what holds them back."""
 
     judge: Judge
-    module: Module
     provider: Provider
+    connection: Connection
     concurrency: int
     slots: asyncio.Semaphore
     gate: Gate
@@ -117,7 +118,7 @@ class Asker(Filler[_Line]):
     ) -> None:
         self._panel, self._absent, self._again = panel, absent or {}, again
         self._ledger, self._quota = ledger, quota or OwnQuota(clock)
-        self._connections: dict[tuple[str, Settings], Provider] = {}
+        self._connections: dict[tuple[str, Settings], Connection] = {}
         books = Books(ledger, run_id, options.prices, clock)
         purse = Purse(uuid.uuid4().hex, till, clock=clock)
         lines = [self._connect(judge, options, environ, clock) for judge in judges]
@@ -133,22 +134,19 @@ class Asker(Filler[_Line]):
     def _connect(
         self, judge: Judge, options: AnnotateOptions, environ: Mapping[str, str], clock: Clock
     ) -> _Line:
-        known = provider_module(judge.provider)
+        known = load_provider(judge.provider)
         key = find_key(judge, options.api_key_env, environ)
         settings = Settings(key, judge.base_url, options.timeout)
         at = (judge.provider, settings)
         if at not in self._connections:
-            try:
-                self._connections[at] = known.connect(settings)
-            except Fatal as fatal:
-                raise PanelError(str(fatal)) from None
+            self._connections[at] = connect(judge, settings)
         limit = options.limits.get(judge.name, Limit())
-        usual = _COMPATIBLE_CONCURRENCY if judge.base_url else known.CONCURRENCY
+        usual = _COMPATIBLE_CONCURRENCY if judge.base_url else known.concurrency
         slots = max(1, (limit.concurrency or usual) // options.actors)
         account = Account(
             f"{judge.name} {fingerprint(key)}",
             limits=limit.rates,
-            cautious={} if judge.base_url else known.RATES,
+            cautious={} if judge.base_url else known.rates,
         )
         return _Line(
             *(judge, known, self._connections[at], slots, asyncio.Semaphore(slots)),
@@ -279,7 +277,7 @@ class Asker(Filler[_Line]):
             if not await self.purse.take(dollars):
                 self._run_dry(line)
                 return False
-            expected = line.module.counted(line.estimates.expected(size))
+            expected = line.provider.limit_tokens(line.estimates.expected(size))
             effort.cost = {"rpm": 1, "rpd": 1, **expected}
             effort.dollars = dollars
             if await line.gate.admit(effort.cost):
@@ -300,7 +298,7 @@ class Asker(Filler[_Line]):
         spent: float | None = 0.0
         effort.unsettled = False
         try:
-            answer = checked(request.verdict, await line.provider.send(request))
+            answer = checked(request.verdict, await line.connection.send(request))
             self._hear(line)
             if answer.status == "invalid" and effort.reasks < self.options.reasks:
                 effort.reasks += 1
@@ -359,7 +357,7 @@ class Asker(Filler[_Line]):
         """Keep an answer, and learn from it; what it cost."""
         line.gate.learn(answer.rates)
         if answer.usage.input_tokens:
-            line.gate.settle(effort.cost, line.module.counted(answer.usage))
+            line.gate.settle(effort.cost, line.provider.limit_tokens(answer.usage))
             line.estimates.learn(size_of(request), answer.usage)
         spent = await self.books.keep(
             *(request.key, line.judge, answer, line.tally),

@@ -28,6 +28,7 @@ from zelo_ray.formats.record import RUN, not_finished
 from zelo_ray.formats.results import write_json
 from zelo_ray.formats.sessions import join_sessions
 from zelo_ray.protocols import Learned, Progress, Step, load, recorded_options
+from zelo_ray.providers import parse_judge
 from zelo_ray.records import Judge, Pool
 
 _POOLS_AT_ONCE = 32
@@ -164,7 +165,7 @@ class _Replay:
 
 
 def _judge(told: Mapping[str, Any]) -> Judge:
-    return replace(Judge.parse(told["judge"]), options=told["options"])
+    return replace(parse_judge(told["judge"]), options=told["options"])
 
 
 def _is_there(place: str) -> bool:

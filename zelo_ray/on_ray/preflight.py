@@ -12,7 +12,7 @@ from zelo_ray.formats.sessions import join_sessions
 from zelo_ray.on_ray.branches import Watch
 from zelo_ray.options import AnnotateOptions, AskingOptions, JudgingOptions
 from zelo_ray.protocols import load
-from zelo_ray.providers import module as provider_module
+from zelo_ray.providers import load_provider
 from zelo_ray.providers.pricing import unpriced
 from zelo_ray.records import Judge
 
@@ -80,7 +80,7 @@ def warn(options: AnnotateOptions, panel: Sequence[Judge], watch: Watch) -> None
         watch.say(f"{options.protocol} asks {several} rounds of batches, each may take a day")
     for judge in panel:
         given = options.limits.get(judge.name)
-        rpm = provider_module(judge.provider).RATES.get("rpm")
+        rpm = load_provider(judge.provider).rates.get("rpm")
         if in_batches(judge, options):
             watch.say(f"{judge.name}: in batches, which may take a day; Ctrl-C leaves them running")
         elif rpm and not judge.base_url and not (given and given.rpm):

@@ -25,7 +25,7 @@ from zelo_ray.options import (
     load_options,
     meant,
 )
-from zelo_ray.own import is_own, load_own
+from zelo_ray.own import find_own, is_own
 from zelo_ray.protocols.progress import Apart, Progress, Replies, Rounds, Step, advance, known_by
 from zelo_ray.protocols.protocol import Held, Judgments, Learned, Protocol, Ranker, ScoreKind
 
@@ -80,21 +80,14 @@ def load(name: str) -> Protocol:
         UnknownProtocol: there is none of that name, or what is there is no protocol.
     """
     if name in PROTOCOLS:
-        found = import_module(PROTOCOLS[name]).PROTOCOL
-    elif is_own(name):
-        try:
-            found = load_own(name)
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - it runs the user's own code
-            why = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-            raise UnknownProtocol(f"protocol {name} cannot be imported: {why}") from None
-    else:
-        raise UnknownProtocol(
-            f"unknown protocol {name!r}{meant(name, PROTOCOLS)}; there are {', '.join(PROTOCOLS)}, "
-            "and your own as my_module:PROTOCOL"
-        )
-    if not isinstance(found, Protocol):
-        raise UnknownProtocol(f"{name} is no Protocol, but {type(found).__name__}")
-    return found
+        found: Protocol = import_module(PROTOCOLS[name]).PROTOCOL
+        return found
+    if is_own(name):
+        return find_own(name, Protocol, UnknownProtocol)
+    raise UnknownProtocol(
+        f"unknown protocol {name!r}{meant(name, PROTOCOLS)}; there are {', '.join(PROTOCOLS)}, "
+        "and your own as my_module:PROTOCOL"
+    )
 
 
 def find(name: str) -> Ranker:

@@ -1,216 +1,80 @@
 """Providers carry a request to a model and bring the answer back. They know nothing of relevance.
 
-A provider is one line in ``PROVIDERS`` and one module with the names of `Module`. So is a provider
+A provider is one object in one module, ``PROVIDER = Provider(...)``, and a line in ``PROVIDERS``;
+or one of the user's own, ``my_module:PROVIDER`` or ``path/to/file.py:PROVIDER``. So is a provider
 of rerankers, in ``RERANKERS``: judges that answer with scores and nothing else. What goes wrong
 leaves it as one of three errors; `zelo_ray.engine.online` decides what to do about each.
 """
 
 import hashlib
 import os
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from importlib import import_module
-from pathlib import Path
-from typing import Any, Protocol, cast
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 from urllib.parse import urlsplit
 
 from zelo_ray.errors import PanelError
 from zelo_ray.options import JudgingOptions, meant
+from zelo_ray.own import in_a_line, is_own
 from zelo_ray.providers.pricing import unpriced
-from zelo_ray.records import Answer, Judge, Request, Status, Usage
+from zelo_ray.providers.provider import (
+    Batch,
+    Batches,
+    BatchLimits,
+    Connection,
+    Fatal,
+    Outcome,
+    Provider,
+    Refused,
+    Retry,
+    Settings,
+)
+from zelo_ray.providers.registry import PROVIDERS, RERANKERS, load_provider, parse_judge
+from zelo_ray.records import Judge
 
-PROVIDERS = {
-    "openai": "zelo_ray.providers.openai.chat",
-    "anthropic": "zelo_ray.providers.anthropic.messages",
-    "gemini": "zelo_ray.providers.gemini.generate",
-    "offline": "zelo_ray.providers.offline",
-    "simulated": "zelo_ray.providers.simulated",
-}
-
-RERANKERS = {
-    "zeroentropy": "zelo_ray.rerankers.zeroentropy",
-    "cohere": "zelo_ray.rerankers.cohere",
-    "voyage": "zelo_ray.rerankers.voyage",
-    "jina": "zelo_ray.rerankers.jina",
-    "rerank": "zelo_ray.rerankers.server",
-    "cross-encoder": "zelo_ray.rerankers.cross_encoder",
-    "bi-encoder": "zelo_ray.rerankers.bi_encoder",
-    "custom": "zelo_ray.rerankers.custom",
-}
-"""No panel may have one of these."""
-
+__all__ = [
+    "PROVIDERS",
+    "RERANKERS",
+    "Batch",
+    "BatchLimits",
+    "Batches",
+    "Connection",
+    "Fatal",
+    "Outcome",
+    "Provider",
+    "Refused",
+    "Retry",
+    "Settings",
+    "build_panel",
+    "connect",
+    "find_key",
+    "fingerprint",
+    "load_provider",
+    "panel_of",
+    "parse_judge",
+    "refuse_strangers",
+    "refuse_unlimited",
+    "with_options",
+]
 
 _TIER = "service_tier"  # a field of a request that decides how soon and at what price it is done
 _DEARER = {"max_tokens", "max_completion_tokens", "n", "best_of"}  # fields that make answers longer
 
 
-class Retry(Exception):  # noqa: N818 - it names what to do, as the two below
-    """The call may succeed later.
-
-    ``delay`` is the server's own wish in seconds, if it had one; ``throttled`` tells that the
-    account's rate was exceeded, so that its other calls should wait as well; ``billed`` is what a
-    response without an answer in it says that it used. ``unreached`` tells that not even a
-    connection was made, and ``unsettled`` that the call may have come to the server and been
-    billed, though no response says what it used.
-    """
-
-    def __init__(
-        self,
-        reason: str,
-        delay: float | None = None,
-        *,
-        throttled: bool = False,
-        billed: Usage | None = None,
-        unreached: bool = False,
-        unsettled: bool = False,
-    ) -> None:
-        super().__init__(reason)
-        self.delay, self.throttled, self.billed = delay, throttled, billed
-        self.unreached, self.unsettled = unreached, unsettled
-
-
-class Refused(Exception):  # noqa: N818
-    """This request will never succeed, others may. Nothing was billed."""
-
-    def __init__(self, reason: str, status: Status = "failed") -> None:
-        super().__init__(reason)
-        self.status = status
-
-
-class Fatal(Exception):  # noqa: N818
-    """No request of this judge will succeed until a person acts: a wrong key, an unknown model."""
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """Where and how to connect; nothing here changes an answer. The key stays out of every repr."""
-
-    key: str = field(default="", repr=False)
-    base_url: str | None = None
-    timeout: float = 120.0
-
-
-class Provider(Protocol):
-    """A connection that many calls share."""
-
-    async def send(self, request: Request) -> Answer:
-        """Make one call, without retries.
-
-        Raises:
-            Retry, Refused, Fatal: and nothing that belongs to an SDK.
-        """
-
-    async def aclose(self) -> None:
-        """Let go of sockets."""
-
-
-@dataclass(frozen=True, slots=True)
-class BatchLimits:
-    """The most that one batch may hold."""
-
-    requests: int
-    bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """A batch as its provider tells of it."""
-
-    id: str
-    state: str
-    """in the provider's own word"""
-    ended: bool
-    """whether no more results will come"""
-    mark: str = ""
-    """what it was created with; empty at a provider that keeps no such thing"""
-    requests: int = 0
-    """how many it holds; 0 where that is not told"""
-    done: int = 0
-    """how many of them have come to an end, as far as that is told"""
-    created_at: float = 0.0
-    """seconds since 1970"""
-    reason: str = ""
-    """why it failed as a whole"""
-    full: bool = False
-    """whether it failed because too many tokens were enqueued, so that waiting helps"""
-
-
-Outcome = Answer | Retry | Refused | Fatal
-"""What became of one request in a batch: an answer, or one of the three errors, not raised."""
-
-
-class Batches(Protocol):
-    """A provider's batch API. Every method may raise Retry, Refused or Fatal, and nothing else."""
-
-    KEEPS_MARKS: bool
-    """Whether a batch that is found tells the mark that it was created with."""
-
-    def line(self, request: Request) -> bytes:
-        """The request as one line of a batch file, known by its key, with its end of line."""
-
-    async def create(self, lines: Path, model: str, mark: str) -> Batch:
-        """Submit a file of such lines for one model. It must not be retried blindly."""
-
-    async def find(self, since: float) -> list[Batch]:
-        """All batches of the account that were created since then, in seconds since 1970."""
-
-    async def look(self, batch_id: str) -> Batch:
-        """How a batch stands."""
-
-    def results(self, batch_id: str) -> AsyncIterator[tuple[str, Outcome]]:
-        """Each result that an ended batch holds, by key, good and bad, in any order."""
-
-    async def cancel(self, batch_id: str) -> None:
-        """Ask the provider to stop a batch; what it has answered is billed and can be had."""
-
-    async def aclose(self) -> None:
-        """Let go of sockets."""
-
-
-class Module(Protocol):
-    """What a provider's module holds."""
-
-    KEY_VARIABLES: tuple[str, ...]
-    """Environment variables, any of which holds its key; empty where none is needed."""
-    MODELS: tuple[str, ...]
-    """The models that the provider's bare name stands for."""
-    CLOSED: bool
-    """Whether there are no other models."""
-    OPTIONS: Mapping[str, Any]
-    """Every option that can change an answer, with its default."""
-    TRANSPORT: Mapping[str, Any]
-    """Options that change how an answer travels and not what it says: a key holds this value of
-    them, whatever was given. May be left away where there are none."""
-    CONCURRENCY: int
-    """Calls in flight where the user says nothing."""
-    RATES: Mapping[str, float]
-    """Cautious limits to begin with where the account's own are not known: {"rpm": ...}; empty
-    for judges without any."""
-    BATCH: BatchLimits | None
-    """The limits of its batch API; None where there is none."""
-
-    def connect(self, settings: Settings) -> Provider:
-        """Open a connection for the judges of one base URL and key."""
-
-    def connect_batches(self, settings: Settings) -> Batches:
-        """The batch API of one key. Only where there is ``BATCH``."""
-
-    def counted(self, usage: Usage) -> Mapping[str, float]:
-        """How the provider counts a call against limits by token: {"tpm": ...}, or itpm, otpm."""
-
-
-def module(name: str) -> Module:
-    """A provider's module, of judges or of rerankers, imported when first used.
+def connect(judge: Judge, settings: Settings) -> Connection:
+    """Open a connection to a judge.
 
     Raises:
-        PanelError: there is none of that name.
+        PanelError: there can be none.
     """
-    known = {**PROVIDERS, **RERANKERS}
-    if name not in known:
-        raise PanelError(
-            f"unknown provider {name!r}{meant(name, PROVIDERS)}; there are {', '.join(PROVIDERS)}"
-        )
-    return cast(Module, import_module(known[name]))
+    try:
+        return load_provider(judge.provider).connect(settings)
+    except (Fatal, PanelError) as error:
+        raise PanelError(str(error)) from None
+    except (Exception, SystemExit) as error:
+        if not is_own(judge.provider):
+            raise
+        raise PanelError(f"{judge.name}: cannot be connected: {in_a_line(error)}") from None
 
 
 def find_key(judge: Judge, variables: Mapping[str, str], environ: Mapping[str, str]) -> str:
@@ -222,7 +86,7 @@ def find_key(judge: Judge, variables: Mapping[str, str], environ: Mapping[str, s
     Raises:
         PanelError: no variable holds one.
     """
-    names = module(judge.provider).KEY_VARIABLES
+    names = load_provider(judge.provider).key_variables
     if judge.name in variables:
         names = (variables[judge.name],)
     elif judge.base_url or not names:
@@ -250,7 +114,7 @@ def build_panel(
     Raises:
         PanelError: a name or an option is unknown, a judge is named twice, or no key is set.
     """
-    asked = [Judge.parse(name) for name in names] or _with_keys(environ)
+    asked = [parse_judge(name) for name in names] or _with_keys(environ)
     if not asked:
         raise PanelError(
             "no judge: name a panel, set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY, "
@@ -260,8 +124,8 @@ def build_panel(
     for judge in asked:
         if judge.provider in RERANKERS:
             raise PanelError(f"{judge.name} is a reranker, which judges nothing; see bakeoff")
-        known = module(judge.provider)
-        models = [judge.model] if judge.model else known.MODELS
+        known = load_provider(judge.provider)
+        models = [judge.model] if judge.model else known.models
         for each in (replace(judge, model=model) for model in models):
             if each.name in panel:
                 raise PanelError(f"judge {each.name} is named twice")
@@ -276,20 +140,20 @@ def with_options(judge: Judge, own: Mapping[str, Any]) -> Judge:
     Raises:
         PanelError: its URL, model or an option cannot be.
     """
-    known = module(judge.provider)
+    known = load_provider(judge.provider)
     _check_url(judge)
-    if known.CLOSED and judge.model not in known.MODELS:
-        near = meant(judge.model, known.MODELS)
-        raise PanelError(f"unknown judge {judge.name}{near}; there are {', '.join(known.MODELS)}")
-    if unknown := set(own) - set(known.OPTIONS):
-        what = f"unknown option {min(unknown)!r}{meant(min(unknown), known.OPTIONS)}"
-        allowed = ", ".join(sorted(known.OPTIONS)) or "none"
+    if known.closed and judge.model not in known.models:
+        near = meant(judge.model, known.models)
+        raise PanelError(f"unknown judge {judge.name}{near}; there are {', '.join(known.models)}")
+    if unknown := set(own) - set(known.options):
+        what = f"unknown option {min(unknown)!r}{meant(min(unknown), known.options)}"
+        allowed = ", ".join(sorted(known.options)) or "none"
         raise PanelError(f"{judge.name}: {what}; known: {allowed}")
-    transport = dict(getattr(known, "TRANSPORT", {}))
+    transport = dict(known.transport)
     if isinstance(body := own.get("extra_body"), Mapping):
         kept = {name: value for name, value in body.items() if name != _TIER}
         transport |= {"extra_body": kept} if kept != body else {}
-    return replace(judge, options={**known.OPTIONS, **own}, transport=transport)
+    return replace(judge, options={**known.options, **own}, transport=transport)
 
 
 def panel_of(
@@ -311,8 +175,8 @@ def panel_of(
     refuse_strangers("judge", [judge.name for judge in panel], by_judge)
     for judge in panel if keys else ():
         find_key(judge, options.api_key_env, environ)
-        if not module(judge.provider).KEY_VARIABLES:
-            module(judge.provider).connect(Settings())
+        if not load_provider(judge.provider).key_variables:
+            connect(judge, Settings())
     if options.max_usd is not None and (unknown := unpriced(panel, options.prices)):
         raise PanelError(
             f"--max-usd needs prices, and that of {', '.join(unknown)} is unknown; give it as "
@@ -372,7 +236,7 @@ def _check_url(judge: Judge) -> None:
 def _with_keys(environ: Mapping[str, str]) -> list[Judge]:
     found = []
     for name in PROVIDERS:
-        known = module(name)
-        if any(environ.get(variable) for variable in known.KEY_VARIABLES):
-            found.append(Judge(name, known.MODELS[0]))
+        known = load_provider(name)
+        if any(environ.get(variable) for variable in known.key_variables):
+            found.append(Judge(name, known.models[0]))
     return found

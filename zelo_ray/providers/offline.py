@@ -13,21 +13,13 @@ import math
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 from typing import Any
 
 from zelo_ray.errors import PanelError
-from zelo_ray.providers import Provider, Refused, Settings
+from zelo_ray.providers import Connection, Provider, Refused, Settings
 from zelo_ray.records import Answer, Request, Seen, Usage, written
-
-KEY_VARIABLES: tuple[str, ...] = ()
-MODELS = ("bm25", "chargram", "likelihood")
-CLOSED = True
-OPTIONS: Mapping[str, Any] = {}
-CONCURRENCY = 64
-RATES: Mapping[str, float] = {}
-BATCH = None
 
 _LANGUAGES = ("en", "de", "fr", "es", "it", "pt")
 _RAREST = 1e-7
@@ -35,7 +27,7 @@ _TYPICAL_LENGTH = 100
 """Words of a typical document: what a word's rarity is reckoned over."""
 
 
-def connect(settings: Settings) -> Provider:
+def _connect(settings: Settings) -> Connection:
     """The scorers of this process; there is nothing to connect to."""
     del settings
     try:
@@ -45,12 +37,6 @@ def connect(settings: Settings) -> Provider:
     except ImportError:
         raise PanelError("offline judges need the extra: pip install 'zelo-ray[offline]'") from None
     return Offline()
-
-
-def counted(usage: Usage) -> Mapping[str, float]:
-    """Nothing is counted."""
-    del usage
-    return {}
 
 
 class Offline:
@@ -248,3 +234,12 @@ def _vectorizer() -> Any:
 @lru_cache(4096)
 def _chargrams(text: str) -> Any:
     return _vectorizer().transform([" ".join(_telling(text))])
+
+
+PROVIDER = Provider(
+    connect=_connect,
+    models=tuple(_JUDGES),
+    closed=True,
+    concurrency=64,
+    free=True,
+)

@@ -9,9 +9,9 @@ from importlib.metadata import version
 from typing import Any
 
 from zelo_ray.options import Price
+from zelo_ray.providers.registry import load_provider
 from zelo_ray.records import Judge, Usage
 
-_FREE = {"offline", "simulated", "cross-encoder", "bi-encoder", "custom"}
 _PROVIDER_IDS = {"openai": "openai", "anthropic": "anthropic", "gemini": "google"}
 # What that table does not hold: list prices of rerankers in November 2026, dollars for a million
 # tokens of input. Cohere and Jina publish none for a token.
@@ -47,8 +47,8 @@ def price(
 ) -> float | None:
     """What one call costs, in US dollars; None where that is unknown.
 
-    Judges that run in this process cost nothing, and what a server named by its URL costs is
-    unknown, unless ``prices`` says so. Hidden thinking is part of the output. Who charges for
+    Judges of a free provider cost nothing, and what a server named by its URL costs is unknown,
+    unless ``prices`` says so. Hidden thinking is part of the output. Who charges for
     searches charges for one at least.
 
     Args:
@@ -59,7 +59,7 @@ def price(
         at: when it was made, in seconds since 1970, for prices that change; None: now.
     """
     own = prices.get(judge.name)
-    if own is None and judge.provider in _FREE:
+    if own is None and load_provider(judge.provider).free:
         return 0.0
     plain = usage.input_tokens - usage.cached_tokens - usage.cache_write_tokens
     if plain < 0:  # counts that cannot be

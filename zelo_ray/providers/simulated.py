@@ -32,7 +32,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from zelo_ray.providers import Fatal, Provider, Refused, Retry, Settings
+from zelo_ray.providers import Fatal, Provider, Refused, Retry
 from zelo_ray.records import (
     Answer,
     Document,
@@ -86,22 +86,7 @@ class Traits(BaseModel):
         return self
 
 
-KEY_VARIABLES: tuple[str, ...] = ()
-MODELS = ("judge",)
-CLOSED = False
-OPTIONS: Mapping[str, Any] = Traits.model_validate({}).model_dump()
-CONCURRENCY = 256
-RATES: Mapping[str, float] = {}
-BATCH = None
-
-
-def connect(settings: Settings) -> Provider:
-    """There is nothing to connect to."""
-    del settings
-    return Simulated()
-
-
-def counted(usage: Usage) -> Mapping[str, float]:
+def _limit_tokens(usage: Usage) -> Mapping[str, float]:
     """All that a limit may count, so that limits can be tried out."""
     tokens = usage.input_tokens, usage.output_tokens
     return {"tpm": sum(tokens), "itpm": tokens[0], "otpm": tokens[1]}
@@ -235,3 +220,13 @@ def _shared_error(request: Request, truths: Sequence[float]) -> float:
     pair = [request.query, *sorted(each.content for each in request.documents)]
     error = random.Random(json.dumps(pair)).gauss(0.0, 1.0)
     return error if sides[0] < sides[1] else -error
+
+
+PROVIDER = Provider(
+    connect=lambda _: Simulated(),
+    models=("judge",),
+    options=Traits.model_validate({}).model_dump(),
+    concurrency=256,
+    free=True,
+    limit_tokens=_limit_tokens,
+)

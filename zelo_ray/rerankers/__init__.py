@@ -16,10 +16,11 @@ from zelo_ray.protocols import RANKERS
 from zelo_ray.providers import (
     PROVIDERS,
     RERANKERS,
-    Fatal,
     Settings,
+    connect,
     find_key,
-    module,
+    load_provider,
+    parse_judge,
     refuse_strangers,
     refuse_unlimited,
     with_options,
@@ -128,10 +129,10 @@ def _arm(name: str, spec: str, own: Mapping[str, Any]) -> Arm:
             raise PanelError(f"{name}: the original order takes no option")
         return Arm(name, _ORIGINAL, None)
     head, _, rest = spec.partition(":")
-    judge = Judge.parse(f"offline:{spec}" if spec in _LEXICAL else spec)
+    judge = parse_judge(f"offline:{spec}" if spec in _LEXICAL else spec)
     if head in _BY_MODEL:
-        judge = Judge.parse(rest)
-        if judge.provider not in PROVIDERS or judge.provider in ("offline", "simulated"):
+        judge = parse_judge(rest)
+        if judge.provider in {*RERANKERS, "offline", "simulated", ""}:
             judges = ", ".join(name for name in PROVIDERS if name not in ("offline", "simulated"))
             raise PanelError(f"{spec}: write {head}:JUDGE, a language model of {judges}")
         return Arm(name, head, with_options(_with_model(judge), own))
@@ -149,7 +150,7 @@ def _arm(name: str, spec: str, own: Mapping[str, Any]) -> Arm:
 
 def _with_model(judge: Judge) -> Judge:
     """The judge with a model, which may be its provider's only default."""
-    models = module(judge.provider).MODELS
+    models = load_provider(judge.provider).models
     if judge.provider == "rerank" and not judge.base_url:
         raise PanelError(f"{judge.name}: write rerank:MODEL@http://host:port/path")
     if judge.model or judge.provider == "rerank":
@@ -174,10 +175,7 @@ def _ready(
     if arm.protocol == "rerank":
         refuse_wrong_options(arm.name, judge)
     key = find_key(judge, asking_options(arm, options).api_key_env, environ)
-    try:
-        module(judge.provider).connect(Settings(key, judge.base_url))
-    except Fatal as fatal:
-        raise PanelError(str(fatal)) from None
+    connect(judge, Settings(key, judge.base_url))
     if judge.provider == "offline":  # what it computes may change with the package
         return replace(judge, options={**judge.options, "version": version("zelo-ray")})
     if judge.provider in _ENCODERS and judge.options["version"] is None:

@@ -1,29 +1,10 @@
 """Bi-encoders: a model reads the query and each document apart; their similarity is the score."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from zelo_ray.providers import Provider, Settings
 from zelo_ray.records import Judge
 from zelo_ray.rerankers import local
-
-KEY_VARIABLES: tuple[str, ...] = ()
-MODELS: tuple[str, ...] = ()
-CLOSED = False
-OPTIONS: Mapping[str, Any] = local.OPTIONS
-CONCURRENCY = 2  # one is computed, one waits
-RATES: Mapping[str, float] = {}
-BATCH = None
-
-counted = local.nothing_counted
-
-
-def connect(settings: Settings) -> Provider:
-    """A thread for models that are loaded when they are first asked."""
-    del settings
-    local.need_package()
-    return local.Local(_load)
 
 
 def _load(judge: Judge) -> local.Scorer:
@@ -47,3 +28,6 @@ def _load(judge: Judge) -> local.Scorer:
         return model.similarity(wanted, held)[0]
 
     return score
+
+
+PROVIDER = local.provider_of(_load)

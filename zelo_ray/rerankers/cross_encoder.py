@@ -3,30 +3,11 @@
 The number is the model's own, before any sigmoid, which would make equals of very good documents.
 """
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from zelo_ray.providers import Provider, Settings
 from zelo_ray.records import Judge
 from zelo_ray.rerankers import local
-
-KEY_VARIABLES: tuple[str, ...] = ()
-MODELS: tuple[str, ...] = ()
-CLOSED = False
-OPTIONS: Mapping[str, Any] = local.OPTIONS
-CONCURRENCY = 2  # one is computed, one waits
-RATES: Mapping[str, float] = {}
-BATCH = None
-
-counted = local.nothing_counted
-
-
-def connect(settings: Settings) -> Provider:
-    """A thread for models that are loaded when they are first asked."""
-    del settings
-    local.need_package()
-    return local.Local(_load)
 
 
 def _load(judge: Judge) -> local.Scorer:
@@ -49,3 +30,6 @@ def _load(judge: Judge) -> local.Scorer:
         return model.predict(pairs, batch_size=options["block_size"], show_progress_bar=False)
 
     return score
+
+
+PROVIDER = local.provider_of(_load)

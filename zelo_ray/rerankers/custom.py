@@ -11,7 +11,7 @@ import asyncio
 import inspect
 import json
 import pickle
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -25,17 +25,6 @@ from zelo_ray.own import load_own
 from zelo_ray.providers import Fatal, Provider, Settings
 from zelo_ray.records import Answer, Judge, Request
 from zelo_ray.rerankers.answers import answer_of, failed
-from zelo_ray.rerankers.local import nothing_counted
-
-KEY_VARIABLES: tuple[str, ...] = ()
-MODELS: tuple[str, ...] = ()
-CLOSED = False
-OPTIONS: Mapping[str, Any] = {"arguments": {}, "version": None}
-CONCURRENCY = 16
-RATES: Mapping[str, float] = {}
-BATCH = None
-
-counted = nothing_counted
 
 PACKED = ".pkl"
 """How the file of a packed object ends; its name is ``NAME-SOURCE``, see `source.source_hash`."""
@@ -62,11 +51,6 @@ class Reranker(Protocol):
     async def score(self, query: str, documents: list[str]) -> list[float]:
         """One finite number for each document, in their order; the higher, the more relevant."""
         ...
-
-
-def connect(settings: Settings) -> Provider:
-    """Where rerankers are made when they are first asked."""
-    return Custom(settings)
 
 
 class Custom:
@@ -224,3 +208,6 @@ def versioned(judge: Judge, found: Any, run_id: str) -> Judge:
     name, _, source = Path(judge.model).stem.rpartition("-")
     options = {**judge.options, "version": own or f"source {source}", "place": judge.model}
     return Judge(judge.provider, name, options=options, transport={"place": None})
+
+
+PROVIDER = Provider(connect=Custom, options={"arguments": {}, "version": None}, free=True)

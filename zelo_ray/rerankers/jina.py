@@ -1,26 +1,11 @@
 """Jina AI's rerankers."""
 
-from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
-from zelo_ray.providers import Provider, Settings
+from zelo_ray.providers import Provider
 from zelo_ray.records import Judge
-from zelo_ray.rerankers.wire import Hosted, Shape, by_results, by_tokens, total_tokens
-
-KEY_VARIABLES = ("JINA_API_KEY",)
-MODELS = ("jina-reranker-v3",)
-CLOSED = False
-OPTIONS: Mapping[str, Any] = {"documents": 1000}  # in one request
-CONCURRENCY = 32
-RATES: Mapping[str, float] = {"rpm": 100}
-BATCH = None
-
-counted = by_tokens
-
-
-def connect(settings: Settings) -> Provider:
-    """A connection to Jina AI, or to what speaks as it does at the base URL."""
-    return Hosted(settings, _SHAPE)
+from zelo_ray.rerankers.wire import Hosted, Shape, by_results, total_tokens
 
 
 def _body(judge: Judge, query: str, documents: list[str]) -> dict[str, Any]:
@@ -30,7 +15,7 @@ def _body(judge: Judge, query: str, documents: list[str]) -> dict[str, Any]:
 
 _SHAPE = Shape(
     provider="jina",
-    keys=KEY_VARIABLES,
+    keys=("JINA_API_KEY",),
     base_url="https://api.jina.ai/v1",
     variable="JINA_BASE_URL",
     path="/rerank",
@@ -38,4 +23,13 @@ _SHAPE = Shape(
     rows=by_results,
     score="relevance_score",
     used=total_tokens,
+)
+
+PROVIDER = Provider(
+    connect=partial(Hosted, shape=_SHAPE),
+    models=("jina-reranker-v3",),
+    key_variables=_SHAPE.keys,
+    options={"documents": 1000},  # in one request
+    concurrency=32,
+    rates={"rpm": 100},
 )

@@ -3,38 +3,19 @@
 import asyncio
 import hashlib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from zelo_ray.errors import PanelError
-from zelo_ray.providers import Fatal
-from zelo_ray.records import Answer, Judge, Request, Usage
+from zelo_ray.providers import Connection, Fatal, Provider, Settings
+from zelo_ray.records import Answer, Judge, Request
 from zelo_ray.rerankers.answers import answer_of, failed
 
 Scorer = Callable[[str, list[str]], Any]
 """From a query and documents to their scores, as a list, an array or a tensor."""
-
-OPTIONS: Mapping[str, Any] = {
-    "max_length": None,  # tokens that the model reads; None: all that it can
-    "block_size": 32,  # documents that it computes together
-    "device": None,  # such as cuda:1; None: the best that there is
-    "revision": None,  # of a model on the Hugging Face Hub
-    "trust_remote_code": False,
-    "version": None,  # None: a fingerprint of the model's folder, if it has one
-}
-
-
-def need_package() -> None:
-    """Refuse to go on without the package.
-
-    Raises:
-        PanelError: it is not installed.
-    """
-    if find_spec("sentence_transformers") is None:
-        raise PanelError("encoders need the extra: pip install 'zelo-ray[encoders]'")
 
 
 def use_all_cores(device: Any) -> None:
@@ -46,12 +27,6 @@ def use_all_cores(device: Any) -> None:
         import torch  # noqa: PLC0415 - seconds, paid where it is used
 
         torch.set_num_threads(os.cpu_count() or 1)
-
-
-def nothing_counted(usage: Usage) -> Mapping[str, float]:
-    """No limit counts tokens here."""
-    del usage
-    return {}
 
 
 def fingerprint_of(judge: Judge) -> str | None:
@@ -104,3 +79,26 @@ class Local:
             return answer_of(scores, len(texts), model=judge.model)
         except Exception as error:  # noqa: BLE001 - a failure of this query, whatever it is
             return failed(error, (request.query, *texts))
+
+
+def provider_of(load: Callable[[Judge], Scorer]) -> Provider:
+    """A kind of encoders, whose models are loaded in a thread when they are first asked."""
+
+    def connect(_: Settings) -> Connection:
+        if find_spec("sentence_transformers") is None:
+            raise PanelError("encoders need the extra: pip install 'zelo-ray[encoders]'")
+        return Local(load)
+
+    return Provider(
+        connect=connect,
+        options={
+            "max_length": None,  # tokens that the model reads; None: all that it can
+            "block_size": 32,  # documents that it computes together
+            "device": None,  # such as cuda:1; None: the best that there is
+            "revision": None,  # of a model on the Hugging Face Hub
+            "trust_remote_code": False,
+            "version": None,  # None: a fingerprint of the model's folder, if it has one
+        },
+        concurrency=2,  # one is computed, one waits
+        free=True,
+    )

@@ -5,31 +5,12 @@ text-embeddings-inference say ``{documents_field: texts, documents: 32}``: its f
 name, and it takes 32 documents at once unless it was started otherwise.
 """
 
-from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
-from zelo_ray.providers import Provider, Settings
+from zelo_ray.providers import Provider
 from zelo_ray.records import Judge, Usage
-from zelo_ray.rerankers.wire import Hosted, Shape, billed_units, by_tokens, total_tokens
-
-KEY_VARIABLES: tuple[str, ...] = ()
-MODELS: tuple[str, ...] = ()
-CLOSED = False
-OPTIONS: Mapping[str, Any] = {
-    "documents": 1000,  # in one request
-    "documents_field": "documents",
-    "extra_body": {},  # more fields of the request, such as raw_scores or truncate
-}
-CONCURRENCY = 32
-RATES: Mapping[str, float] = {}
-BATCH = None
-
-counted = by_tokens
-
-
-def connect(settings: Settings) -> Provider:
-    """A connection to the server at the base URL."""
-    return Hosted(settings, _SHAPE)
+from zelo_ray.rerankers.wire import Hosted, Shape, billed_units, total_tokens
 
 
 def _body(judge: Judge, query: str, documents: list[str]) -> dict[str, Any]:
@@ -51,7 +32,7 @@ def _used(found: Any) -> Usage:
 
 _SHAPE = Shape(
     provider="rerank",
-    keys=KEY_VARIABLES,
+    keys=(),
     base_url="",
     variable="",
     path="/rerank",
@@ -59,4 +40,15 @@ _SHAPE = Shape(
     rows=_rows,
     score="score",
     used=_used,
+)
+
+PROVIDER = Provider(
+    connect=partial(Hosted, shape=_SHAPE),
+    key_variables=_SHAPE.keys,
+    options={
+        "documents": 1000,  # in one request
+        "documents_field": "documents",
+        "extra_body": {},  # more fields of the request, such as raw_scores or truncate
+    },
+    concurrency=32,
 )

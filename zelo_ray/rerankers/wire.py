@@ -134,11 +134,6 @@ def billed_units(found: Any) -> Usage:
     return Usage(input_tokens=billed.get("input_tokens") or 0, searches=whole)
 
 
-def by_tokens(usage: Usage) -> Mapping[str, float]:
-    """How a call counts against limits by token."""
-    return {"tpm": usage.input_tokens}
-
-
 class _Unsuccessful(Exception):  # noqa: N818 - it goes no further than to `_fault`
     def __init__(self, status: int, text: str, headers: Mapping[str, str]) -> None:
         super().__init__(status)

@@ -1,30 +1,11 @@
 """ZeroEntropy's rerankers."""
 
-from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
-from zelo_ray.providers import Provider, Settings
+from zelo_ray.providers import Provider
 from zelo_ray.records import Judge, Usage
-from zelo_ray.rerankers.wire import Hosted, Shape, by_results, by_tokens, part_of
-
-KEY_VARIABLES = ("ZEROENTROPY_API_KEY",)
-MODELS = ("zerank-2",)
-CLOSED = False
-OPTIONS: Mapping[str, Any] = {
-    "documents": 1000,  # in one request
-    "latency": None,  # "fast" or "slow", which have limits of their own
-}
-TRANSPORT: Mapping[str, Any] = {"latency": None}
-CONCURRENCY = 32
-RATES: Mapping[str, float] = {"rpm": 1000}
-BATCH = None
-
-counted = by_tokens
-
-
-def connect(settings: Settings) -> Provider:
-    """A connection to ZeroEntropy, or to what speaks as it does at the base URL."""
-    return Hosted(settings, _SHAPE)
+from zelo_ray.rerankers.wire import Hosted, Shape, by_results, part_of
 
 
 def _body(judge: Judge, query: str, documents: list[str]) -> dict[str, Any]:
@@ -39,7 +20,7 @@ def _used(found: Any) -> Usage:
 
 _SHAPE = Shape(
     provider="zeroentropy",
-    keys=KEY_VARIABLES,
+    keys=("ZEROENTROPY_API_KEY",),
     base_url="https://api.zeroentropy.dev/v1",
     variable="ZEROENTROPY_BASE_URL",
     path="/models/rerank",
@@ -47,4 +28,17 @@ _SHAPE = Shape(
     rows=by_results,
     score="relevance_score",
     used=_used,
+)
+
+PROVIDER = Provider(
+    connect=partial(Hosted, shape=_SHAPE),
+    models=("zerank-2",),
+    key_variables=_SHAPE.keys,
+    options={
+        "documents": 1000,  # in one request
+        "latency": None,  # "fast" or "slow", which have limits of their own
+    },
+    transport={"latency": None},
+    concurrency=32,
+    rates={"rpm": 1000},
 )

@@ -20,14 +20,13 @@ from zelo_ray.engine.ledger import Ledger, read_rows
 from zelo_ray.errors import LedgerError, PanelError
 from zelo_ray.options import AnnotateOptions, Limit
 from zelo_ray.protocols import Progress, find
-from zelo_ray.providers import Batches, Fatal, Settings, find_key
-from zelo_ray.providers import module as provider_module
+from zelo_ray.providers import Batches, Fatal, Settings, find_key, load_provider
 from zelo_ray.records import Judge, Pool
 
 
 def in_batches(judge: Judge, options: AnnotateOptions) -> bool:
     """Whether a judge's requests travel in batches; else it is asked online."""
-    known = provider_module(judge.provider).BATCH is not None
+    known = load_provider(judge.provider).batch is not None
     return options.mode == "batch" and known and not judge.base_url
 
 
@@ -43,11 +42,14 @@ def connect(
         timeout: seconds that one call may take.
 
     Raises:
-        PanelError: there is no key.
+        PanelError: its provider has no batches, or there is no key.
     """
+    connecting = load_provider(judge.provider).connect_batches
+    if connecting is None:
+        raise PanelError(f"{judge.name}: its provider has no batches")
     key = find_key(judge, variables, environ)
     try:
-        return provider_module(judge.provider).connect_batches(Settings(key, None, timeout))
+        return connecting(Settings(key, None, timeout))
     except Fatal as fatal:
         raise PanelError(str(fatal)) from None
 
@@ -67,7 +69,7 @@ class Batcher:
         clock: the time.
 
     Raises:
-        PanelError: there is no key.
+        PanelError: its provider has no batches, or there is no key.
     """
 
     def __init__(
@@ -184,7 +186,7 @@ class Batcher:
 
 
 def _line(judge: Judge, options: AnnotateOptions, environ: Mapping[str, str]) -> Line:
-    limits = provider_module(judge.provider).BATCH
+    limits = load_provider(judge.provider).batch
     if limits is None:
         raise PanelError(f"{judge.name}: its provider has no batches")
     room = options.limits.get(judge.name, Limit()).enqueued_tokens

@@ -5,7 +5,8 @@
     metrics = evaluate(parse_measures(["nDCG@10", "AP(rel=2)", "R@20"]), ranking)
 
 Measures are written as ir_measures writes them, and where it or trec_eval has the same measure, the
-metrics are equal. A new one is a module with the names of `spec.Module` and a line in ``MEASURES``.
+metrics are equal. A new one is one object in one module, ``MEASURE = MeasureKind(...)``, and a line
+in ``MEASURES``; or one of the user's own, ``my_module:MEASURE@10`` or ``path/to/file.py:MEASURE``.
 
 Conventions, for every measure:
 
@@ -29,7 +30,7 @@ import ast
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -37,12 +38,17 @@ from numpy.typing import ArrayLike
 from zelo_ray.errors import MeasureError
 from zelo_ray.evaluation.measures.lists import Floats, Lists
 from zelo_ray.evaluation.measures.ranking import Ranking, rank
-from zelo_ray.evaluation.measures.spec import REQUIRED, Module, Value
+from zelo_ray.evaluation.measures.spec import REQUIRED, MeasureKind, Parameter, Value
 from zelo_ray.evaluation.measures.truth import Truth
+from zelo_ray.options import meant
+from zelo_ray.own import find_own, in_a_line
 
 __all__ = [
     "MEASURES",
+    "Lists",
     "Measure",
+    "MeasureKind",
+    "Parameter",
     "Ranking",
     "Truth",
     "default_measures",
@@ -76,12 +82,12 @@ class Measure:
     name: str
     cutoff: int | None = None
     parameters: tuple[tuple[str, Value], ...] = ()
-    """Those that are not at their default, in the order of the module."""
+    """Those that are not at their default, in the order of its kind."""
 
     @property
     def of_labels(self) -> bool:
         """Whether it tells more of the labels than of the run."""
-        return _module(self.name).OF_LABELS
+        return load_measure(self.name).of_labels
 
     def __str__(self) -> str:
         inside = ",".join(f"{name}={value!r}" for name, value in self.parameters)
@@ -106,21 +112,19 @@ def parse_measure(text: str) -> Measure:
     """
     name, given = _split(text)
     name = ALIASES.get(name, name)
-    if name not in MEASURES:
-        raise MeasureError(f"unknown measure {text!r}; there are {', '.join(MEASURES)}")
-    module = _module(name)
+    kind = load_measure(name)
     cutoff = given.pop("cutoff", None)
-    if cutoff is not None and module.CUTOFF == "none":
+    if cutoff is not None and kind.cutoff == "none":
         raise MeasureError(f"{text!r}: {name} has no cutoff")
-    if cutoff is None and module.CUTOFF == "required":
+    if cutoff is None and kind.cutoff == "required":
         raise MeasureError(f"{text!r}: {name} needs a cutoff, such as {name}@10")
     if cutoff is not None and (type(cutoff) is not int or cutoff < 1):
         raise MeasureError(f"{text!r}: a cutoff is a whole number from 1, not {cutoff!r}")
-    for unknown in given.keys() - module.PARAMETERS.keys():
-        known = ", ".join(module.PARAMETERS) or "none"
+    for unknown in given.keys() - kind.parameters.keys():
+        known = ", ".join(kind.parameters) or "none"
         raise MeasureError(f"{text!r}: {name} has no parameter {unknown!r}; it has {known}")
     kept = []
-    for key, parameter in module.PARAMETERS.items():
+    for key, parameter in kind.parameters.items():
         value = given.get(key, parameter.default)
         if value is REQUIRED:
             raise MeasureError(f"{text!r}: {name} needs {key}, {parameter.what}")
@@ -129,15 +133,18 @@ def parse_measure(text: str) -> Measure:
         if value != parameter.default:
             whole = isinstance(value, float) and value.is_integer()
             kept.append((key, int(value) if whole else value))
-    if len(kept) > 1 and module.EXCLUSIVE:
+    if len(kept) > 1 and kind.exclusive:
         raise MeasureError(f"{text!r}: {' and '.join(key for key, _ in kept)} exclude each other")
     return Measure(name, cutoff, tuple(kept))
 
 
 def _split(text: str) -> tuple[str, dict[str, Any]]:
     """Name and parameters of a measure, of which the cutoff is one, as they were written."""
+    where, is_own, rest = text.strip().partition(":")
+    if not is_own or "(" in where:  # a colon in what a parameter is given
+        where, rest = "", text.strip()
     try:
-        node = ast.parse(text.strip(), mode="eval").body
+        node = ast.parse(rest, mode="eval").body
         written: list[tuple[str | None, Any]] = []
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
             written.append(("cutoff", ast.literal_eval(node.right)))
@@ -147,7 +154,7 @@ def _split(text: str) -> tuple[str, dict[str, Any]]:
             node = node.func
         given = {key: value for key, value in written if key}
         if isinstance(node, ast.Name) and len(given) == len(written):
-            return node.id, given
+            return f"{where}:{node.id}" if where else node.id, given
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
         pass  # it is told below, in words that speak of measures and not of Python
     raise MeasureError(
@@ -156,8 +163,21 @@ def _split(text: str) -> tuple[str, dict[str, Any]]:
     )
 
 
-def _module(name: str) -> Module:
-    return cast(Module, import_module(MEASURES[name]))
+def load_measure(name: str) -> MeasureKind:
+    """A kind of measure by its name, or one of the user's own; imported when first used.
+
+    Raises:
+        MeasureError: there is none of that name, or what is there is no measure.
+    """
+    if name in MEASURES:
+        found: MeasureKind = import_module(MEASURES[name]).MEASURE
+        return found
+    if ":" in name:
+        return find_own(name, MeasureKind, MeasureError)
+    raise MeasureError(
+        f"unknown measure {name!r}{meant(name, [*MEASURES, *ALIASES])}; there are "
+        f"{', '.join(MEASURES)}, and your own as my_module:MEASURE"
+    )
 
 
 def evaluate(
@@ -176,6 +196,7 @@ def evaluate(
         with draws [draws, measures, queries].
 
     Raises:
+        MeasureError: a measure of the user's own fails.
         ValueError: the relevance has another number of rows than the truth, or is not finite.
     """
     own = ranking.truth.relevance
@@ -183,23 +204,32 @@ def evaluate(
     if given.ndim not in (1, 2) or given.shape[-1] != len(own) or not np.isfinite(given).all():
         raise ValueError(f"relevance must be finite, of shape [{len(own)}] or [draws, {len(own)}]")
     draws = np.pad(np.atleast_2d(given), ((0, 0), (0, 1)), constant_values=np.nan)
-    modules = [(_module(m.name), m.cutoff, _parameters(m)) for m in measures]
     metrics = np.empty((len(draws), len(measures), len(ranking.truth.query_ids)))
     for block in ranking.blocks:
         step = max(1, CHUNK_CELLS // (block.rows.size + block.judged.size))
         for start in range(0, len(draws), step):
             lists = Lists(block, draws[start : start + step], ranking.ties == "expected")
-            for i, (module, cutoff, parameters) in enumerate(modules):
-                values = module.metrics(lists, cutoff, **parameters)
-                metrics[start : start + step, i, block.queries] = values
+            for i, measure in enumerate(measures):
+                metrics[start : start + step, i, block.queries] = _values(measure, lists)
     # The digits past the twelfth are rounding, which must not break a tie of two runs.
     metrics = np.round(metrics, 12)
     return metrics[0] if given.ndim == 1 else metrics
 
 
-def _parameters(measure: Measure) -> dict[str, Value]:
-    defaults = {name: p.default for name, p in _module(measure.name).PARAMETERS.items()}
-    return {**defaults, **dict(measure.parameters)}
+def _values(measure: Measure, lists: Lists) -> Floats:
+    """The metrics of some queries, [draws, queries]."""
+    kind = load_measure(measure.name)
+    defaults = {name: parameter.default for name, parameter in kind.parameters.items()}
+    parameters = {**defaults, **dict(measure.parameters)}
+    if measure.name in MEASURES:
+        return kind.metrics(lists, measure.cutoff, **parameters)
+    try:
+        values = np.asarray(kind.metrics(lists, measure.cutoff, **parameters), np.float64)
+    except Exception as error:  # noqa: BLE001 - it is the user's own code
+        raise MeasureError(f"{measure} failed: {in_a_line(error)}") from None
+    if values.shape != (wanted := lists.judged.shape[:-1]):
+        raise MeasureError(f"{measure}: metrics of shape {values.shape}, where {wanted} was due")
+    return values
 
 
 def default_measures(truth: Truth) -> tuple[Measure, ...]:

@@ -3,15 +3,10 @@
 import numpy as np
 
 from zelo_ray.evaluation.measures.lists import Floats, Lists, ratio
-from zelo_ray.evaluation.measures.spec import REL
-
-CUTOFF = "optional"
-PARAMETERS = {"rel": REL}
-EXCLUSIVE = False
-OF_LABELS = False
+from zelo_ray.evaluation.measures.spec import REL, MeasureKind
 
 
-def metrics(lists: Lists, cutoff: int | None, rel: float) -> Floats:
+def _metrics(lists: Lists, cutoff: int | None, rel: float) -> Floats:
     """Divided by the number of all relevant documents, whatever the cutoff, as trec_eval does.
 
     Expected over ties (McSherry & Najork 2008, ECIR): a rank among g tied documents of which b are
@@ -24,3 +19,6 @@ def metrics(lists: Lists, cutoff: int | None, rel: float) -> Floats:
     hits = above + 1 + preceding * (within - 1) / np.maximum(size - 1, 1)
     precisions = within / size * hits / np.arange(1, relevant.shape[-1] + 1)
     return ratio(precisions[..., :cutoff].sum(axis=-1), (lists.judged >= rel).sum(axis=-1))
+
+
+MEASURE = MeasureKind(metrics=_metrics, parameters={"rel": REL})

@@ -1,21 +1,17 @@
 """Judged: the share of judged documents among the first k. Holes show here."""
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from zelo_ray.evaluation.measures.lists import Floats, Lists, ratio
-from zelo_ray.evaluation.measures.spec import Parameter
-
-CUTOFF = "optional"
-PARAMETERS: Mapping[str, Parameter] = {}
-EXCLUSIVE = False
-OF_LABELS = True
+from zelo_ray.evaluation.measures.spec import MeasureKind
 
 
-def metrics(lists: Lists, cutoff: int | None) -> Floats:
+def _metrics(lists: Lists, cutoff: int | None) -> Floats:
     """Divided by what the run has, where that is less than k, as ir_measures does."""
     known = (~np.isnan(lists.ranked(cutoff))).astype(np.float64)
     retrieved = lists.block.retrieved
     length = np.minimum(retrieved, cutoff or retrieved)
     return ratio(lists.expected(known, cutoff).sum(axis=-1), length)
+
+
+MEASURE = MeasureKind(metrics=_metrics, of_labels=True)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from zelo_ray.evaluation.measures.lists import Floats, Lists, ratio
-from zelo_ray.evaluation.measures.spec import Parameter
+from zelo_ray.evaluation.measures.spec import MeasureKind, Parameter
 
 
 def _linear(relevance: Floats, _top: Floats) -> Floats:
@@ -36,15 +36,8 @@ def _zelo(relevance: Floats, _top: Floats) -> Floats:
 
 _GAINS = {"log2": _linear, "exp-log2": _exponential, "zelo": _zelo}
 
-CUTOFF = "optional"
-PARAMETERS = {
-    "dcg": Parameter("log2", lambda v: isinstance(v, str) and v in _GAINS, " or ".join(_GAINS))
-}
-EXCLUSIVE = False
-OF_LABELS = False
 
-
-def metrics(lists: Lists, cutoff: int | None, dcg: str) -> Floats:
+def _metrics(lists: Lists, cutoff: int | None, dcg: str) -> Floats:
     """The discounted gain of the run over that of the best order of all judged documents."""
     judged = np.nan_to_num(lists.judged, nan=0.0)
     top = judged.max(axis=-1, keepdims=True)
@@ -55,3 +48,11 @@ def metrics(lists: Lists, cutoff: int | None, dcg: str) -> Floats:
 
 def _discounted(gains: Floats) -> Floats:
     return gains @ (1 / np.log2(np.arange(2, gains.shape[-1] + 2)))
+
+
+MEASURE = MeasureKind(
+    metrics=_metrics,
+    parameters={
+        "dcg": Parameter("log2", lambda v: isinstance(v, str) and v in _GAINS, " or ".join(_GAINS))
+    },
+)

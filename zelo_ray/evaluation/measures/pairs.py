@@ -1,20 +1,13 @@
 """Pairs: pairwise accuracy, the share of pairs that the run puts into the right order."""
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from zelo_ray.evaluation.measures.concordance import count_pairs, levels
 from zelo_ray.evaluation.measures.lists import Floats, Lists, ratio
-from zelo_ray.evaluation.measures.spec import Parameter
-
-CUTOFF = "none"
-PARAMETERS: Mapping[str, Parameter] = {}
-EXCLUSIVE = False
-OF_LABELS = False
+from zelo_ray.evaluation.measures.spec import MeasureKind
 
 
-def metrics(lists: Lists, cutoff: None) -> Floats:  # noqa: ARG001 - a measure may have a cutoff
+def _metrics(lists: Lists, cutoff: None) -> Floats:  # noqa: ARG001 - a measure may have a cutoff
     """Of all pairs of judged documents that differ in relevance; a tie of the run is half right.
 
     Documents that the run lacks stand below all it has, tied. NaN where no pair differs.
@@ -22,3 +15,6 @@ def metrics(lists: Lists, cutoff: None) -> Floats:  # noqa: ARG001 - a measure m
     net, unequal = count_pairs(lists.judged, levels(lists))
     answered = lists.block.retrieved > 0
     return np.where(answered | (unequal == 0), (1 + ratio(net, unequal, np.nan)) / 2, 0.0)
+
+
+MEASURE = MeasureKind(metrics=_metrics, cutoff="none")

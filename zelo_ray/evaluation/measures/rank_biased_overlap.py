@@ -4,17 +4,10 @@ import numpy as np
 
 from zelo_ray.evaluation.measures.columns import Ints
 from zelo_ray.evaluation.measures.lists import Floats, Lists, tie_bounds
-from zelo_ray.evaluation.measures.spec import REQUIRED, Parameter, is_number
-
-CUTOFF = "none"
-PARAMETERS = {
-    "p": Parameter(REQUIRED, lambda v: is_number(v) and 0 < v < 1, "a number between 0 and 1")
-}
-EXCLUSIVE = False
-OF_LABELS = False
+from zelo_ray.evaluation.measures.spec import REQUIRED, MeasureKind, Parameter, is_number
 
 
-def metrics(lists: Lists, cutoff: None, p: float) -> Floats:  # noqa: ARG001 - others have one
+def _metrics(lists: Lists, cutoff: None, p: float) -> Floats:  # noqa: ARG001 - others have one
     """Extrapolated RBO of uneven lists (Webber, Moffat & Zobel 2010, ACM TOIS 28:20, eq. 32).
 
     The truth's list is that of all judged documents by relevance. It does not say how its tied
@@ -109,3 +102,12 @@ def _weighted(
         + still_b * weights.between(1, one_full, both_full)
         + weights.between(0, both_full, np.maximum(both_full, upto))
     )
+
+
+MEASURE = MeasureKind(
+    metrics=_metrics,
+    cutoff="none",
+    parameters={
+        "p": Parameter(REQUIRED, lambda v: is_number(v) and 0 < v < 1, "a number between 0 and 1")
+    },
+)

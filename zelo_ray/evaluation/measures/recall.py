@@ -5,18 +5,10 @@ from scipy.special import gammaln
 
 from zelo_ray.evaluation.measures.columns import Ints
 from zelo_ray.evaluation.measures.lists import Floats, Lists, ratio
-from zelo_ray.evaluation.measures.spec import REL, Parameter
-
-CUTOFF = "required"
-PARAMETERS = {
-    "rel": REL,
-    "k_gt": Parameter(None, lambda v: type(v) is int and v >= 1, "a whole number from 1"),
-}
-EXCLUSIVE = True
-OF_LABELS = False
+from zelo_ray.evaluation.measures.spec import REL, MeasureKind, Parameter
 
 
-def metrics(lists: Lists, cutoff: int, rel: float, k_gt: int | None) -> Floats:
+def _metrics(lists: Lists, cutoff: int, rel: float, k_gt: int | None) -> Floats:
     """Relevant are all documents from ``rel`` on, or the ``k_gt`` that the truth puts highest."""
     if k_gt is not None:
         return _of_best(lists, cutoff, k_gt)
@@ -68,3 +60,14 @@ def _log_choose(n: Floats | Ints, k: Ints | int) -> Floats:
     """The logarithm of n over k; -inf where there is no such choice."""
     choices: Floats = gammaln(n + 1) - gammaln(np.add(k, 1)) - gammaln(n - k + 1)
     return choices
+
+
+MEASURE = MeasureKind(
+    metrics=_metrics,
+    cutoff="required",
+    parameters={
+        "rel": REL,
+        "k_gt": Parameter(None, lambda v: type(v) is int and v >= 1, "a whole number from 1"),
+    },
+    exclusive=True,
+)

@@ -3,15 +3,10 @@
 import numpy as np
 
 from zelo_ray.evaluation.measures.lists import Floats, Lists
-from zelo_ray.evaluation.measures.spec import REL
-
-CUTOFF = "optional"
-PARAMETERS = {"rel": REL}
-EXCLUSIVE = False
-OF_LABELS = False
+from zelo_ray.evaluation.measures.spec import REL, MeasureKind
 
 
-def metrics(lists: Lists, cutoff: int | None, rel: float) -> Floats:
+def _metrics(lists: Lists, cutoff: int | None, rel: float) -> Floats:
     """0 if there is no relevant document up to the cutoff.
 
     Expected over ties (McSherry & Najork 2008, ECIR): if none came earlier, the next of g - i
@@ -26,3 +21,6 @@ def metrics(lists: Lists, cutoff: int | None, rel: float) -> Floats:
     first = none_yet * chance / np.arange(1, relevant.shape[-1] + 1)
     values: Floats = first[..., :cutoff].sum(axis=-1)
     return values
+
+
+MEASURE = MeasureKind(metrics=_metrics, parameters={"rel": REL})

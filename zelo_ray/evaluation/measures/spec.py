@@ -1,11 +1,11 @@
-"""What a measure's module holds, and how its parameters are told."""
+"""What a measure is, and how its parameters are told."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import isfinite
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
-from zelo_ray.evaluation.measures.lists import Floats, Lists
+from zelo_ray.evaluation.measures.lists import Floats
 
 Value = int | float | str | None
 
@@ -23,18 +23,25 @@ class Parameter:
     """What it must be, in words."""
 
 
-class Module(Protocol):
-    """One measure."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasureKind:
+    """What a measure is, before a cutoff and parameters make a `Measure` of it.
 
-    CUTOFF: Literal["required", "optional", "none"]
-    PARAMETERS: Mapping[str, Parameter]
-    EXCLUSIVE: bool
-    """Whether at most one parameter may be given."""
-    OF_LABELS: bool
-    """Whether it tells more of the labels than of the run, so that runs are not compared by it."""
+    Args:
+        metrics: from lists, a cutoff (or None) and the parameters by name to the metric of each
+            query, [draws, queries].
+        cutoff: whether one may or must be given.
+        parameters: those that it takes, by name.
+        exclusive: whether at most one parameter may be given.
+        of_labels: whether it tells more of the labels than of the run, so that runs are not
+            compared by it.
+    """
 
-    def metrics(self, lists: Lists, cutoff: int | None, **parameters: Any) -> Floats:
-        """The metric of each query, [draws, queries]."""
+    metrics: Callable[..., Floats]
+    cutoff: Literal["required", "optional", "none"] = "optional"
+    parameters: Mapping[str, Parameter] = field(default_factory=dict)
+    exclusive: bool = False
+    of_labels: bool = False
 
 
 def is_number(value: Any) -> bool:

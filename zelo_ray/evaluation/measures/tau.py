@@ -1,20 +1,13 @@
 """Tau: Kendall's tau-b of run and truth, over the judged documents that the run has."""
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from zelo_ray.evaluation.measures.concordance import count_pairs, levels
 from zelo_ray.evaluation.measures.lists import Floats, Lists, ratio, tie_bounds
-from zelo_ray.evaluation.measures.spec import Parameter
-
-CUTOFF = "none"
-PARAMETERS: Mapping[str, Parameter] = {}
-EXCLUSIVE = False
-OF_LABELS = False
+from zelo_ray.evaluation.measures.spec import MeasureKind
 
 
-def metrics(lists: Lists, cutoff: None) -> Floats:  # noqa: ARG001 - a measure may have a cutoff
+def _metrics(lists: Lists, cutoff: None) -> Floats:  # noqa: ARG001 - a measure may have a cutoff
     """NaN where all judged documents are tied in the truth (Kendall 1945, Biometrika 33:239).
 
     A run that lacks the query, or tells no two of its documents apart, has no order to compare: it
@@ -27,3 +20,6 @@ def metrics(lists: Lists, cutoff: None) -> Floats:  # noqa: ARG001 - a measure m
     values = ratio(net, np.sqrt(unequal * apart), np.nan)
     varied = np.nanmax(judged, axis=-1) > np.nanmin(judged, axis=-1)
     return np.where(np.isnan(values) & varied, 0.0, values)
+
+
+MEASURE = MeasureKind(metrics=_metrics, cutoff="none")

@@ -9,7 +9,8 @@ from rich.cells import cell_len
 from zelo_ray.formats.wording import printable
 from zelo_ray.providers import PROVIDERS, RERANKERS
 
-_PROVIDER = re.compile(rf"(^|:)({'|'.join({**PROVIDERS, **RERANKERS})}):(?=.)")
+_OWN = r"[^:@]+:[A-Z][A-Z0-9_]*"  # such as my_module:PROVIDER
+_PROVIDER = re.compile(rf"(^|:)({'|'.join({**PROVIDERS, **RERANKERS})}|{_OWN}):(?=.)")
 _SHORTER = (
     (re.compile(r"@https?://"), "@"),
     (_PROVIDER, r"\1"),

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from zelo_ray.providers import Batches, BatchLimits, Provider, Settings
+from zelo_ray.providers import BatchLimits, Provider, Settings
 from zelo_ray.providers.anthropic.batches import AnthropicBatches
 from zelo_ray.providers.anthropic.connection import (
     BASE_URL,
@@ -17,33 +17,11 @@ from zelo_ray.providers.headers import limit_in
 from zelo_ray.providers.outcome import Caller, attempt, resolved
 from zelo_ray.records import Answer, Request, Usage
 
-MODELS = ("claude-haiku-5-5",)  # November 2026: $0.10 in, $0.50 out a million tokens, the cheapest
-CLOSED = False
-OPTIONS: Mapping[str, Any] = {
-    "max_output_tokens": 1024,
-    "effort": None,  # there are no sampling parameters any more, not even temperature 0
-}
-TRANSPORT: Mapping[str, Any] = {"max_output_tokens": 1024}
-CONCURRENCY = 128  # rates hold the pace; this only caps what is in flight
-# What the smallest paying accounts have; every response then tells the account's own.
-RATES: Mapping[str, float] = {"rpm": 50}
-# A batch may have 256 MB. A fifth of that goes up in reasonable time, and is less to lose.
-BATCH = BatchLimits(requests=100_000, bytes=50_000_000)
 _PREFIX = "anthropic-ratelimit"
 _LIMITS = {"rpm": "requests", "itpm": "input-tokens", "otpm": "output-tokens"}
 
 
-def connect(settings: Settings) -> Provider:
-    """A provider for Anthropic, or for a gateway at the base URL (which ends before ``/v1``)."""
-    return _Anthropic(_resolved(settings))
-
-
-def connect_batches(settings: Settings) -> Batches:
-    """The batch API of Anthropic, or of a gateway at the base URL."""
-    return AnthropicBatches(_resolved(settings))
-
-
-def counted(usage: Usage) -> Mapping[str, float]:
+def _limit_tokens(usage: Usage) -> Mapping[str, float]:
     """Input and output are counted apart; what was read from a cache is not."""
     return {
         "itpm": max(0, usage.input_tokens - usage.cached_tokens),
@@ -83,3 +61,23 @@ class _Anthropic:
 
 def _resolved(settings: Settings) -> Settings:
     return resolved(settings, "anthropic", KEY_VARIABLES, BASE_URL, "ANTHROPIC_BASE_URL")
+
+
+PROVIDER = Provider(
+    connect=lambda settings: _Anthropic(_resolved(settings)),
+    models=("claude-haiku-5-5",),  # November 2026, a million tokens: $0.10 in, $0.50 out
+    key_variables=KEY_VARIABLES,
+    options={
+        "max_output_tokens": 1024,
+        "effort": None,  # there are no sampling parameters any more, not even temperature 0
+    },
+    transport={"max_output_tokens": 1024},
+    concurrency=128,  # rates hold the pace; this only caps what is in flight
+    # What the smallest paying accounts have; every response then tells the account's own.
+    rates={"rpm": 50},
+    limit_tokens=_limit_tokens,
+    # A batch may have 256 MB. A fifth of that goes up in reasonable time, and is less to lose.
+    batch=BatchLimits(requests=100_000, bytes=50_000_000),
+    connect_batches=lambda settings: AnthropicBatches(_resolved(settings)),
+)
+"""Anthropic, or a gateway at the base URL, which ends before ``/v1``."""

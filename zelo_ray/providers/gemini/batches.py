@@ -16,7 +16,7 @@ from zelo_ray.providers import Batch, Outcome, Retry, Settings
 from zelo_ray.providers.gemini.connection import (
     KEY_VARIABLES,
     READING,
-    Connection,
+    Client,
     error_codes,
     fault,
     generation,
@@ -55,7 +55,7 @@ class GeminiBatches:
 
         self._transfer = max(TRANSFER, settings.timeout)
         self._settings, self._error = settings, errors.APIError
-        self._connection = Connection(settings, self._transfer)
+        self._connection = Client(settings, self._transfer)
         # For results: without the prompt it cannot be told whether a message holds it.
         self._caller = Caller("gemini", settings, KEY_VARIABLES, fault, prompts=None)
         self._asking = replace(self._caller, existing=True)

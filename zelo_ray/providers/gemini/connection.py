@@ -64,7 +64,7 @@ def used(response: Any) -> Usage:
 READING = Reading(read, used)
 
 
-class Connection:
+class Client:
     """The SDK's client with a session of ours: the SDK's own is of a class that aiohttp warns of.
 
     Args:

@@ -3,51 +3,18 @@
 from collections.abc import Mapping
 from typing import Any
 
-from zelo_ray.providers import Batches, BatchLimits, Provider, Settings
+from zelo_ray.providers import BatchLimits, Provider, Settings
 from zelo_ray.providers.gemini.batches import GeminiBatches
 from zelo_ray.providers.gemini.connection import (
     BASE_URL,
     KEY_VARIABLES,
     READING,
-    Connection,
+    Client,
     fault,
     generation,
 )
 from zelo_ray.providers.outcome import Caller, attempt, resolved
-from zelo_ray.records import Answer, Request, Usage, verdict_schema
-
-# November 2026, a million tokens: $0.25 in, $1.50 out, and still in January, when 3.8-flash goes
-# from $0.75 and $3.75 to twice that; 3.5-flash-lite, $0.30 and $2.50, lies between.
-MODELS = ("gemini-3.1-flash-lite",)
-CLOSED = False
-OPTIONS: Mapping[str, Any] = {
-    "max_output_tokens": 2048,  # thinking counts against it
-    "temperature": None,
-    "thinking_level": None,
-}
-TRANSPORT: Mapping[str, Any] = {"max_output_tokens": 2048}
-CONCURRENCY = 128  # rates hold the pace; this only caps what is in flight
-# What projects that pay little have: no header ever tells a project's own, so this stands until
-# the user gives another or 429s speak.
-RATES: Mapping[str, float] = {"rpm": 300}
-# A file may have 2 GB, and no number of requests is documented. This much goes up in reasonable
-# time, and is less to lose: a batch that expires has no results at all.
-BATCH = BatchLimits(requests=50_000, bytes=50_000_000)
-
-
-def connect(settings: Settings) -> Provider:
-    """A provider for Gemini, or for a gateway at the base URL (which ends before the version)."""
-    return _Gemini(_resolved(settings))
-
-
-def connect_batches(settings: Settings) -> Batches:
-    """The batch API of Gemini, or of a gateway at the base URL."""
-    return GeminiBatches(_resolved(settings))
-
-
-def counted(usage: Usage) -> Mapping[str, float]:
-    """Only input is counted."""
-    return {"tpm": usage.input_tokens}
+from zelo_ray.records import Answer, Request, verdict_schema
 
 
 class _Gemini:
@@ -55,7 +22,7 @@ class _Gemini:
         from google.genai import types  # noqa: PLC0415 - paid where it is used
 
         self._types, self._settings = types, settings
-        self._connection = Connection(settings, settings.timeout)
+        self._connection = Client(settings, settings.timeout)
 
     async def send(self, request: Request) -> Answer:
         texts = (request.system, request.user)
@@ -87,3 +54,28 @@ class _Gemini:
 
 def _resolved(settings: Settings) -> Settings:
     return resolved(settings, "gemini", KEY_VARIABLES, BASE_URL, "GOOGLE_GEMINI_BASE_URL")
+
+
+PROVIDER = Provider(
+    connect=lambda settings: _Gemini(_resolved(settings)),
+    # November 2026, a million tokens: $0.25 in, $1.50 out, and still in January, when 3.8-flash
+    # goes from $0.75 and $3.75 to twice that; 3.5-flash-lite, $0.30 and $2.50, lies between.
+    models=("gemini-3.1-flash-lite",),
+    key_variables=KEY_VARIABLES,
+    options={
+        "max_output_tokens": 2048,  # thinking counts against it
+        "temperature": None,
+        "thinking_level": None,
+    },
+    transport={"max_output_tokens": 2048},
+    concurrency=128,  # rates hold the pace; this only caps what is in flight
+    # What projects that pay little have: no header ever tells a project's own, so this stands
+    # until the user gives another or 429s speak.
+    rates={"rpm": 300},
+    limit_tokens=lambda usage: {"tpm": usage.input_tokens},
+    # A file may have 2 GB, and no number of requests is documented. This much goes up in reasonable
+    # time, and is less to lose: a batch that expires has no results at all.
+    batch=BatchLimits(requests=50_000, bytes=50_000_000),
+    connect_batches=lambda settings: GeminiBatches(_resolved(settings)),
+)
+"""Gemini, or a gateway at the base URL, which ends before the version."""

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from zelo_ray.providers import Batches, BatchLimits, Provider, Settings
+from zelo_ray.providers import BatchLimits, Provider, Settings
 from zelo_ray.providers.headers import duration, limit_in
 from zelo_ray.providers.openai.batches import OpenAIBatches
 from zelo_ray.providers.openai.connection import (
@@ -15,45 +15,9 @@ from zelo_ray.providers.openai.connection import (
     open_client,
 )
 from zelo_ray.providers.outcome import Caller, attempt, resolved
-from zelo_ray.records import Answer, Request, Usage
+from zelo_ray.records import Answer, Request
 
-MODELS = (
-    "gpt-6-luna",
-)  # November 2026: $0.10 in, $0.50 out a million tokens, the cheapest of GPT-6
-CLOSED = False
-OPTIONS: Mapping[str, Any] = {
-    "max_output_tokens": 2048,  # hidden reasoning counts against it
-    "temperature": None,  # GPT-6 takes one only with reasoning_effort "none"
-    "reasoning_effort": None,
-    "response_format": "json_schema",  # compatible servers: or "json_object", or "none"
-    "token_limit_field": "max_completion_tokens",  # older compatible servers: "max_tokens"
-    "extra_body": {},  # more fields of the request, for compatible servers
-}
-TRANSPORT: Mapping[str, Any] = {
-    "max_output_tokens": 2048,
-    "token_limit_field": "max_completion_tokens",
-}
-CONCURRENCY = 256  # rates hold the pace; this only caps what is in flight
-# What the smallest paying accounts have; every response then tells the account's own.
-RATES: Mapping[str, float] = {"rpm": 500}
-# A batch may have 200 MB. A quarter of that goes up in reasonable time, and is less to lose.
-BATCH = BatchLimits(requests=50_000, bytes=50_000_000)
 _LONGEST_MINUTE = 300.0  # seconds: a window that is longer is none of a minute
-
-
-def connect(settings: Settings) -> Provider:
-    """A provider for OpenAI, or for a compatible server at the base URL, where any key may do."""
-    return _OpenAI(_resolved(settings))
-
-
-def connect_batches(settings: Settings) -> Batches:
-    """The batch API of OpenAI, or of a gateway at the base URL."""
-    return OpenAIBatches(_resolved(settings))
-
-
-def counted(usage: Usage) -> Mapping[str, float]:
-    """Tokens a minute are of input and output together."""
-    return {"tpm": usage.input_tokens + usage.output_tokens}
 
 
 def rates(headers: Mapping[str, str]) -> Mapping[str, float]:
@@ -106,3 +70,26 @@ class _OpenAI:
 
 def _resolved(settings: Settings) -> Settings:
     return resolved(settings, "openai", KEY_VARIABLES, BASE_URL, "OPENAI_BASE_URL")
+
+
+PROVIDER = Provider(
+    connect=lambda settings: _OpenAI(_resolved(settings)),
+    models=("gpt-6-luna",),  # November 2026, a million tokens: $0.10 in, $0.50 out, the cheapest
+    key_variables=KEY_VARIABLES,
+    options={
+        "max_output_tokens": 2048,  # hidden reasoning counts against it
+        "temperature": None,  # GPT-6 takes one only with reasoning_effort "none"
+        "reasoning_effort": None,
+        "response_format": "json_schema",  # compatible servers: or "json_object", or "none"
+        "token_limit_field": "max_completion_tokens",  # older compatible servers: "max_tokens"
+        "extra_body": {},  # more fields of the request, for compatible servers
+    },
+    transport={"max_output_tokens": 2048, "token_limit_field": "max_completion_tokens"},
+    concurrency=256,  # rates hold the pace; this only caps what is in flight
+    # What the smallest paying accounts have; every response then tells the account's own.
+    rates={"rpm": 500},
+    # A batch may have 200 MB. A quarter of that goes up in reasonable time, and is less to lose.
+    batch=BatchLimits(requests=50_000, bytes=50_000_000),
+    connect_batches=lambda settings: OpenAIBatches(_resolved(settings)),
+)
+"""OpenAI, or a compatible server at the base URL, where any key may do."""

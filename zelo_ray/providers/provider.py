@@ -1,0 +1,179 @@
+"""What a provider is, what it gives, and the three errors that leave it."""
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from zelo_ray.records import Answer, Request, Status, Usage
+
+
+class Retry(Exception):  # noqa: N818 - it names what to do, as the two below
+    """The call may succeed later.
+
+    ``delay`` is the server's own wish in seconds, if it had one; ``throttled`` tells that the
+    account's rate was exceeded, so that its other calls should wait as well; ``billed`` is what a
+    response without an answer in it says that it used. ``unreached`` tells that not even a
+    connection was made, and ``unsettled`` that the call may have come to the server and been
+    billed, though no response says what it used.
+    """
+
+    def __init__(
+        self,
+        reason: str,
+        delay: float | None = None,
+        *,
+        throttled: bool = False,
+        billed: Usage | None = None,
+        unreached: bool = False,
+        unsettled: bool = False,
+    ) -> None:
+        super().__init__(reason)
+        self.delay, self.throttled, self.billed = delay, throttled, billed
+        self.unreached, self.unsettled = unreached, unsettled
+
+
+class Refused(Exception):  # noqa: N818
+    """This request will never succeed, others may. Nothing was billed."""
+
+    def __init__(self, reason: str, status: Status = "failed") -> None:
+        super().__init__(reason)
+        self.status = status
+
+
+class Fatal(Exception):  # noqa: N818
+    """No request of this judge will succeed until a person acts: a wrong key, an unknown model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Where and how to connect; nothing here changes an answer. The key stays out of every repr."""
+
+    key: str = field(default="", repr=False)
+    base_url: str | None = None
+    timeout: float = 120.0
+
+
+class Connection(Protocol):
+    """What a provider's requests travel by; many calls share it."""
+
+    async def send(self, request: Request) -> Answer:
+        """Make one call, without retries.
+
+        Raises:
+            Retry, Refused, Fatal: and nothing that belongs to an SDK.
+        """
+
+    async def aclose(self) -> None:
+        """Let go of sockets."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchLimits:
+    """The most that one batch may hold."""
+
+    requests: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """A batch as its provider tells of it."""
+
+    id: str
+    state: str
+    """in the provider's own word"""
+    ended: bool
+    """whether no more results will come"""
+    mark: str = ""
+    """what it was created with; empty at a provider that keeps no such thing"""
+    requests: int = 0
+    """how many it holds; 0 where that is not told"""
+    done: int = 0
+    """how many of them have come to an end, as far as that is told"""
+    created_at: float = 0.0
+    """seconds since 1970"""
+    reason: str = ""
+    """why it failed as a whole"""
+    full: bool = False
+    """whether it failed because too many tokens were enqueued, so that waiting helps"""
+
+
+Outcome = Answer | Retry | Refused | Fatal
+"""What became of one request in a batch: an answer, or one of the three errors, not raised."""
+
+
+class Batches(Protocol):
+    """A provider's batch API. Every method may raise Retry, Refused or Fatal, and nothing else."""
+
+    KEEPS_MARKS: bool
+    """Whether a batch that is found tells the mark that it was created with."""
+
+    def line(self, request: Request) -> bytes:
+        """The request as one line of a batch file, known by its key, with its end of line."""
+
+    async def create(self, lines: Path, model: str, mark: str) -> Batch:
+        """Submit a file of such lines for one model. It must not be retried blindly."""
+
+    async def find(self, since: float) -> list[Batch]:
+        """All batches of the account that were created since then, in seconds since 1970."""
+
+    async def look(self, batch_id: str) -> Batch:
+        """How a batch stands."""
+
+    def results(self, batch_id: str) -> AsyncIterator[tuple[str, Outcome]]:
+        """Each result that an ended batch holds, by key, good and bad, in any order."""
+
+    async def cancel(self, batch_id: str) -> None:
+        """Ask the provider to stop a batch; what it has answered is billed and can be had."""
+
+    async def aclose(self) -> None:
+        """Let go of sockets."""
+
+
+def all_tokens(usage: Usage) -> Mapping[str, float]:
+    """Tokens a minute are of input and output together."""
+    return {"tpm": usage.input_tokens + usage.output_tokens}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provider:
+    """Who answers requests, of judges or of rerankers.
+
+    Args:
+        connect: opens a connection for the judges of one base URL and key.
+        models: what the provider's bare name stands for.
+        closed: whether there are no other models.
+        key_variables: environment variables, any of which holds its key; none: it needs no key.
+        options: every option that can change an answer, with its default.
+        transport: options that change how an answer travels and not what it says: a key holds this
+            value of them, whatever was given.
+        concurrency: calls in flight where the user says nothing.
+        rates: cautious limits to begin with where the account's own are not known, {"rpm": ...}.
+        free: whether calls cost nothing.
+        limit_tokens: how a call counts against limits by token: {"tpm": ...}, or itpm, otpm.
+        batch: the limits of its batch API; None where there is none.
+        connect_batches: the batch API of one key; only where there is ``batch``.
+
+    Example:
+        >>> class Echo:
+        ...     async def send(self, request):
+        ...         return Answer("ok", '{"reasoning": "First.", "preference": -1.0}', Usage())
+        ...
+        ...     async def aclose(self):
+        ...         pass
+        >>> PROVIDER = Provider(connect=lambda settings: Echo(), models=("echo-1",), free=True)
+    """
+
+    connect: Callable[[Settings], Connection]
+    models: tuple[str, ...] = ()
+    closed: bool = False
+    key_variables: tuple[str, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+    transport: Mapping[str, Any] = field(default_factory=dict)
+    concurrency: int = 16
+    rates: Mapping[str, float] = field(default_factory=dict)
+    free: bool = False
+    limit_tokens: Callable[[Usage], Mapping[str, float]] = all_tokens
+    batch: BatchLimits | None = None
+    connect_batches: Callable[[Settings], Batches] | None = None

@@ -1,0 +1,62 @@
+"""Which providers there are, and how a judge's name says which is meant."""
+
+from importlib import import_module
+
+from zelo_ray.errors import PanelError
+from zelo_ray.options import meant
+from zelo_ray.own import find_own, is_own
+from zelo_ray.providers.provider import Provider
+from zelo_ray.records import Judge
+
+PROVIDERS = {
+    "openai": "zelo_ray.providers.openai.chat",
+    "anthropic": "zelo_ray.providers.anthropic.messages",
+    "gemini": "zelo_ray.providers.gemini.generate",
+    "offline": "zelo_ray.providers.offline",
+    "simulated": "zelo_ray.providers.simulated",
+}
+
+RERANKERS = {
+    "zeroentropy": "zelo_ray.rerankers.zeroentropy",
+    "cohere": "zelo_ray.rerankers.cohere",
+    "voyage": "zelo_ray.rerankers.voyage",
+    "jina": "zelo_ray.rerankers.jina",
+    "rerank": "zelo_ray.rerankers.server",
+    "cross-encoder": "zelo_ray.rerankers.cross_encoder",
+    "bi-encoder": "zelo_ray.rerankers.bi_encoder",
+    "custom": "zelo_ray.rerankers.custom",
+}
+"""No panel may have one of these."""
+
+
+def parse_judge(text: str) -> Judge:
+    """Read ``provider:model`` or ``provider:model@URL``; a missing model is an empty string.
+
+    The name of a provider of the user's own has a colon in it: ``my_module:PROVIDER:model``.
+    """
+    name, at, url = text.partition("@http")
+    provider, _, model = name.partition(":")
+    if model and provider not in {**PROVIDERS, **RERANKERS}:
+        what, _, model = model.partition(":")
+        provider = f"{provider}:{what}"
+    return Judge(provider, model, at[1:] + url if at else None)
+
+
+def load_provider(name: str) -> Provider:
+    """A provider of judges or of rerankers by its name, or one of the user's own.
+
+    It is imported when it is first used.
+
+    Raises:
+        PanelError: there is none of that name, or what is there is no provider.
+    """
+    known = {**PROVIDERS, **RERANKERS}
+    if name in known:
+        found: Provider = import_module(known[name]).PROVIDER
+        return found
+    where = name.partition(":")[0]
+    there = f"{', '.join(PROVIDERS)}, and your own as my_module:PROVIDER"
+    unknown = f"unknown provider {where!r}{meant(where, PROVIDERS)}; there are {there}"
+    if not is_own(name):
+        raise PanelError(unknown)
+    return find_own(name, Provider, PanelError, unknown)
