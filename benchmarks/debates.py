@@ -36,7 +36,7 @@ from zelo_ray.formats.pools import Limits, parse_line
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import Progress, advance, find, load
 from zelo_ray.providers import build_panel
-from zelo_ray.records import Judge, Pool, verdict_schema
+from zelo_ray.records import Judge, Pool, response_schema
 
 NOISE = 0.7
 ALL = "best-of, 6 answers"
@@ -72,7 +72,7 @@ def answered(pools: Sequence[Pool], panel: Sequence[Judge], options: AnnotateOpt
         progress = Progress(find(options.protocol).rounds(pool, panel, options))
         while missing := progress.step(shelf).missing:
             for request in missing:
-                schema = verdict_schema(request.verdict) or {}
+                schema = response_schema(request.response_model) or {}
                 said = judge(request.system, request.user, schema, request.judge.model)
                 shelf.put(request, said if isinstance(said, str) else json.dumps(said))
     return shelf

@@ -74,7 +74,12 @@ def judge_of(name="openai:a-model", **options):
 
 
 def request_of(user="Which is better?", judge=None, **fields):
-    defaults = {"system": "You compare.", "verdict": zelo.Preference, "query": "", "documents": ()}
+    defaults = {
+        "system": "You compare.",
+        "response_model": zelo.Preference,
+        "query": "",
+        "documents": (),
+    }
     return Request(judge=judge or judge_of(), user=user, **{**defaults, **fields})
 
 

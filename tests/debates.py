@@ -108,8 +108,10 @@ def scoring(worths):
     }
 
     def say(request, step):
-        form = forms.get(request.verdict.__name__)
-        return form(*worths(request)) if form else f"{request.verdict.__name__} in step {step}."
+        form = forms.get(request.response_model.__name__)
+        return (
+            form(*worths(request)) if form else f"{request.response_model.__name__} in step {step}."
+        )
 
     return say
 
@@ -121,7 +123,7 @@ def debating(*totals, otherwise=None):
     """
 
     def say(request, step):
-        number, kind = step // 2 + 1, request.verdict.__name__
+        number, kind = step // 2 + 1, request.response_model.__name__
         said = otherwise and otherwise(request, number)
         if said is not None:
             return said
@@ -143,7 +145,7 @@ def debating_then(totals, *said, otherwise=None):
     debate = debating(*totals, otherwise=otherwise)
 
     def say(request, step):
-        after = issubclass(request.verdict, baseline_strong.Analysed)
+        after = issubclass(request.response_model, baseline_strong.Analysed)
         return said[request.repeat] if after else debate(request, step)
 
     return say
@@ -176,7 +178,9 @@ def _refuse_the_second(request, number):
 
 
 def _no_scores(request, number):
-    return '{"relevance": 10}' if number == 2 and request.verdict is samre.RoundScores else None
+    return (
+        '{"relevance": 10}' if number == 2 and request.response_model is samre.RoundScores else None
+    )
 
 
 ALTERNATING = (70, 60), (60, 65), (80, 70), (60, 62)
@@ -212,7 +216,7 @@ def transcripts():
         for requests in asked:
             steps.append([])
             for each in requests:
-                kind = each.verdict.__name__
+                kind = each.response_model.__name__
                 known = (kind, each.user) in shown
                 steps[-1].append(kind if known else {kind: each.user.split("\n")})
                 shown.add((kind, each.user))

@@ -26,7 +26,7 @@ from zelo_ray.engine.write_results import settle
 from zelo_ray.protocols import advance, baseline_strong, baseline_weak, samre
 from zelo_ray.protocols.baseline_strong import Analysed, Tagged
 from zelo_ray.protocols.baseline_weak import FinalScores
-from zelo_ray.records import Failure, read_verdict
+from zelo_ray.records import Failure, read_response
 
 # The weak baseline's form
 
@@ -76,7 +76,7 @@ WEAK = {  # a reply's text and the sums that it states, or the word that says wh
 @pytest.mark.parametrize("name", WEAK)
 def test_the_strict_reading_of_a_weak_answer(name):
     text, expected = WEAK[name]
-    found = read_verdict(FinalScores, text)
+    found = read_response(FinalScores, text)
     if isinstance(expected, str):
         assert isinstance(found, str)
         assert expected in found
@@ -174,7 +174,7 @@ STRICT = {  # a reply's text, and why it is no verdict; empty: it is one
 @pytest.mark.parametrize("name", STRICT)
 def test_the_strict_reading_of_a_strong_answer(name):
     text, expected = STRICT[name]
-    found = read_verdict(Tagged, text)
+    found = read_response(Tagged, text)
     if not expected:
         assert isinstance(found, Tagged)
         assert found.accuracy.answer_1 == 8
@@ -203,7 +203,7 @@ def test_no_verdict_is_written_that_would_not_read_back(tag, before, after):
     )
 )
 def test_whatever_reads_as_a_strong_answer_is_one(pieces):
-    found = read_verdict(Tagged, "".join(pieces))
+    found = read_response(Tagged, "".join(pieces))
     if isinstance(found, Tagged):
         assert "".join(found.write().split()) == "".join("".join(pieces).split())
     else:
@@ -248,7 +248,7 @@ def test_text_and_json_are_different_questions():
     _, text = play(baseline_strong, repeating(tagged(GOOD, POOR)))
     _, asked = play(baseline_strong, repeating(in_json(GOOD, POOR)), structured=True)
     assert text[0][0].key != asked[0][0].key
-    assert (text[0][0].verdict, asked[0][0].verdict) == (Tagged, Analysed)
+    assert (text[0][0].response_model, asked[0][0].response_model) == (Tagged, Analysed)
     assert "<answer_1>" in text[0][0].system
     assert "<answer_1>" not in asked[0][0].system
 
@@ -340,7 +340,7 @@ def test_as_many_rounds_as_the_debate_took_which_costs_nothing_if_it_was_held():
 
 def test_each_order_is_asked_as_often_as_its_own_debate_took():
     def favour_a(request, number):
-        if request.verdict is not samre.RoundScores:
+        if request.response_model is not samre.RoundScores:
             return None
         totals = [(70, 60)] * 2 if request.documents[0].id == "doc-8" else [(60, 70), (70, 60)] * 2
         return debating(*totals)(request, 2 * number - 1)
@@ -352,7 +352,7 @@ def test_each_order_is_asked_as_often_as_its_own_debate_took():
 
 def test_a_debate_that_failed_leaves_the_item_a_failure_that_says_so():
     def bad(request, number):
-        return "refused" if number == 2 and request.verdict is samre.Defence else None
+        return "refused" if number == 2 and request.response_model is samre.Defence else None
 
     say = debating_then([(70, 60)], otherwise=bad)
     step, asked = play(baseline_strong, say, rounds="samre")
@@ -361,7 +361,7 @@ def test_a_debate_that_failed_leaves_the_item_a_failure_that_says_so():
         ("refused", "no debate tells how often to ask: because")
     }
     assert {f.key for f in step.failures} == {r.key for r in asked[-1]}
-    assert not any(r.verdict is Tagged for requests in asked for r in requests)
+    assert not any(r.response_model is Tagged for requests in asked for r in requests)
 
 
 def test_a_strong_verdict_in_both_orders_takes_enough_rounds_of_each():

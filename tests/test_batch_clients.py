@@ -164,7 +164,7 @@ def test_a_gemini_line_holds_what_a_call_sends_but_for_the_schema(fakes, tmp_pat
 
 def test_gemini_is_told_the_order_of_nested_fields_too(fakes, tmp_path):
     """Else they come in the order of the alphabet: points before what speaks for them."""
-    request = replace(request_for("gemini"), verdict=samre.RoundScores)
+    request = replace(request_for("gemini"), response_model=samre.RoundScores)
     through("gemini", fakes, tmp_path, [request])
     (body,) = (e["body"] for e in fakes.journal if e["endpoint"] == "line")
     schema = json.loads(body)["generationConfig"]["responseSchema"]

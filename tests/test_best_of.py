@@ -123,7 +123,7 @@ def transcripts():
                 {
                     "judge": request.judge.name,
                     "repeat": request.repeat,
-                    "verdict": request.verdict.__name__,
+                    "verdict": request.response_model.__name__,
                     "user": request.user.splitlines(),
                 }
                 for request in step
@@ -300,7 +300,7 @@ def test_an_answer_called_tie_is_refused():
 
 
 def both(request):
-    if request.verdict is zelo.Preference:
+    if request.response_model is zelo.Preference:
         first, second = seen_worth(request)
         return verdict((second - first) / 100)
     return worthier(request)
@@ -329,7 +329,7 @@ def test_where_battles_give_no_order_there_is_no_contest():
 
 def test_an_answer_that_no_battle_placed_challenges_last():
     def shy(request):
-        hidden = "worth=9" in request.user and request.verdict is zelo.Preference
+        hidden = "worth=9" in request.user and request.response_model is zelo.Preference
         return ("", "filtered") if hidden else both(request)
 
     step, _ = play(pool_of([9, 1, 2]), PANEL[:1], shy, order="zelo", min_coverage=0.3)

@@ -4,7 +4,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.builders import line_of, pool_of
-from zelo_ray.engine.count_input import take_census
+from zelo_ray.engine.count_input import count_input
 from zelo_ray.errors import InputError
 
 COUNTS = {"one": lambda pool: 6, "two": lambda pool: len(pool.documents)}
@@ -15,7 +15,7 @@ def census_of(tmp_path, *shards):
     for i, lines in enumerate(shards):
         names.append(str(tmp_path / f"{i}.jsonl"))
         (tmp_path / f"{i}.jsonl").write_bytes(b"\n".join(lines))
-    return take_census(names, COUNTS, str(tmp_path / "out"))
+    return count_input(names, COUNTS, str(tmp_path / "out"))
 
 
 def test_a_query_id_is_taken_once_over_all_shards(tmp_path):

@@ -12,7 +12,7 @@ import pytest
 
 from zelo_ray.engine import lock as claim_module
 from zelo_ray.engine.lock import RUN_LOCK, claim
-from zelo_ray.errors import ClaimError, InputError
+from zelo_ray.errors import InputError, LockError
 
 HOLD = """
 import sys
@@ -49,7 +49,7 @@ def process(code, out):
 def test_a_second_run_is_refused_with_the_name_of_the_first(tmp_path):
     with process(HOLD, tmp_path) as holder:
         with (
-            pytest.raises(ClaimError, match=f"process {holder.pid} on ") as caught,
+            pytest.raises(LockError, match=f"process {holder.pid} on ") as caught,
             claim(str(tmp_path)),
         ):
             raise AssertionError("two runs at once")
@@ -121,7 +121,7 @@ def test_in_a_store_a_run_is_refused_while_the_heart_of_the_first_beats(s3, quic
     with claim(out):
         said = []
         with (
-            pytest.raises(ClaimError, match=r"in use by another run .process"),
+            pytest.raises(LockError, match=r"in use by another run .process"),
             claim(out, said.append),
         ):
             raise AssertionError("two runs at once")
@@ -154,7 +154,7 @@ def test_in_a_store_of_two_that_succeed_at_once_one_stays(s3, quick):
             with claim(out, lambda _: None):
                 ends.append("held")
                 over.wait(10)
-        except ClaimError:
+        except LockError:
             ends.append("refused")
         over.set()
 
@@ -217,7 +217,7 @@ def test_in_a_store_a_run_that_lost_its_claim_leaves_that_of_the_other(s3, monke
 def test_the_results_of_another_command_are_left_alone(tmp_path):
     (tmp_path / "run.json").write_text('{"kind": "bakeoff"}')
     says = "holds the results of bakeoff; name another --out"
-    with pytest.raises(ClaimError, match=says), claim(str(tmp_path)):
+    with pytest.raises(LockError, match=says), claim(str(tmp_path)):
         pass
     with claim(str(tmp_path), kind="bakeoff"):
         pass

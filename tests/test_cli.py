@@ -14,7 +14,7 @@ from tests.builders import line_of, pool_of, results_of, write_run
 from zelo_ray import __version__, cli
 from zelo_ray.engine.lock import claim
 from zelo_ray.engine.write_results import Summary
-from zelo_ray.errors import ClaimError, InputError, LedgerError, PanelError, RayTrouble, Stopped
+from zelo_ray.errors import InputError, LedgerError, LockError, PanelError, RayTrouble, Stopped
 from zelo_ray.options import AnnotateOptions
 
 
@@ -200,7 +200,7 @@ def test_of_many_queries_without_scores_ten_are_named_and_the_rest_counted(done,
 ENDS = {
     "no judge": (PanelError("no judge: name a panel"), 2),
     "no input": (InputError("a.jsonl: no such file"), 1),
-    "in use": (ClaimError("out is in use by another run (process 7)"), 1),
+    "in use": (LockError("out is in use by another run (process 7)"), 1),
     "Ray": (RayTrouble("RAY_ADDRESS=a:1: no Ray can be joined there (gone)"), 1),
     "disk": (LedgerError("out/replies: No space left on device"), 1),
     "stopped": (Stopped("openai: the key was refused (0 replies of this run are kept)"), 1),

@@ -179,7 +179,9 @@ def test_the_loop_lives_while_a_model_computes(folders):
 
         provider = load_provider("cross-encoder").connect(Settings())
         documents = POOL.documents * 50
-        request = request_of(judge=arm.judge, verdict=Scores, query=POOL.query, documents=documents)
+        request = request_of(
+            judge=arm.judge, response_model=Scores, query=POOL.query, documents=documents
+        )
         sending, beats = asyncio.create_task(provider.send(request)), 0
         while not sending.done():
             await asyncio.sleep(0.001)

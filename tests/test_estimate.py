@@ -27,7 +27,7 @@ from zelo_ray.engine import sample_input as survey_module
 from zelo_ray.engine.estimate import estimate
 from zelo_ray.engine.gate import size_of
 from zelo_ray.engine.ledger import Ledger, read_rows
-from zelo_ray.engine.sample_input import Survey, pilot_lines
+from zelo_ray.engine.sample_input import InputSample, pilot_lines
 from zelo_ray.options import Limit, Price
 from zelo_ray.protocols import load, zelo
 from zelo_ray.providers import build_panel
@@ -48,7 +48,7 @@ def job(out, *judges, **fields):
 
 
 def estimated(pools, options, panel, replies=None, **more):
-    survey = Survey(panel, options, replies)
+    survey = InputSample(panel, options, replies)
     for pool in pools:
         survey.add(pool)
     return estimate(survey, **more)

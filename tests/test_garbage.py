@@ -15,7 +15,7 @@ from zelo_ray.cli import main
 from zelo_ray.engine.batch.parts import Part, Parts
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.engine.lock import claim
-from zelo_ray.errors import ClaimError, InputError, LedgerError
+from zelo_ray.errors import InputError, LedgerError, LockError
 from zelo_ray.formats.files import writing
 from zelo_ray.formats.results import write_text
 
@@ -130,7 +130,7 @@ def test_a_run_does_not_begin_where_it_cannot_tell_whose_results_lie(tmp_path, c
         pass
     (tmp_path / "run.json").unlink()
     (tmp_path / ".run.lock").write_bytes(b"\xff\0")
-    with claim(str(tmp_path)), pytest.raises(ClaimError, match="in use"), claim(str(tmp_path)):
+    with claim(str(tmp_path)), pytest.raises(LockError, match="in use"), claim(str(tmp_path)):
         pass
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.builders import judge_of, request_of
 from zelo_ray.engine.budget import Grant
-from zelo_ray.engine.gate import Bound, Estimates, Gate, Purse, bound_of, size_of
+from zelo_ray.engine.gate import Bound, BudgetClient, Estimates, LimiterClient, bound_of, size_of
 from zelo_ray.engine.limiter import Account, Lease, OwnQuota
 from zelo_ray.records import Document, Judge, Usage
 
@@ -27,7 +27,7 @@ class Recorded(OwnQuota):
 def test_without_limits_nobody_is_asked():
     async def run():
         quota = Recorded()
-        gate = Gate(Account("a"), quota)
+        gate = LimiterClient(Account("a"), quota)
         assert await gate.admit({"rpm": 1})
         assert quota.asked == []
 
@@ -37,7 +37,7 @@ def test_without_limits_nobody_is_asked():
 def test_calls_that_come_together_are_leased_together_and_paced():
     async def run():
         quota = Recorded()
-        gate = Gate(Account("a", {"rpm": 6000}), quota)
+        gate = LimiterClient(Account("a", {"rpm": 6000}), quota)
         began = time.monotonic()
         assert all(await asyncio.gather(*(gate.admit({"rpm": 1}) for _ in range(60))))
         assert time.monotonic() - began > 0.55
@@ -60,7 +60,7 @@ def test_that_an_account_answers_is_told_to_all_and_not_for_each_answer():
                 await super().hear(account)
 
         account, quota = Account("a", {"rpm": 6000}), Told()
-        gate, other = Gate(account, quota), Gate(account, quota)
+        gate, other = LimiterClient(account, quota), LimiterClient(account, quota)
         assert await gate.pause(0.0) == 0.0
         await asyncio.sleep(0.02)
         assert await other.pause(0.0) >= 0.02
@@ -75,7 +75,7 @@ def test_that_an_account_answers_is_told_to_all_and_not_for_each_answer():
 
 def test_a_pause_sends_those_who_had_a_turn_back_to_the_queue():
     async def run():
-        gate = Gate(Account("a", {"rpm": 1200}), OwnQuota())
+        gate = LimiterClient(Account("a", {"rpm": 1200}), OwnQuota())
         passed = []
 
         async def call(i):
@@ -98,7 +98,7 @@ def test_a_pause_sends_those_who_had_a_turn_back_to_the_queue():
 
 def test_a_closed_gate_lets_nobody_wait():
     async def run():
-        gate = Gate(Account("a", {"rpm": 1}), OwnQuota())
+        gate = LimiterClient(Account("a", {"rpm": 1}), OwnQuota())
         waiting = [asyncio.create_task(gate.admit({"rpm": 1})) for _ in range(3)]
         await asyncio.sleep(0.05)
         gate.close()
@@ -110,7 +110,7 @@ def test_a_closed_gate_lets_nobody_wait():
 
 def test_a_day_that_is_used_up_closes_the_gate():
     async def run():
-        gate = Gate(Account("a", {"rpd": 5}), OwnQuota())
+        gate = LimiterClient(Account("a", {"rpd": 5}), OwnQuota())
         passed = await asyncio.gather(*(gate.admit({"rpd": 1}) for _ in range(20)))
         assert sum(passed) == 5
         assert gate.spent_day
@@ -131,7 +131,7 @@ class Cap:
 
 def test_a_purse_without_a_till_knows_no_cap():
     async def run():
-        purse = Purse("a", None)
+        purse = BudgetClient("a", None)
         assert not purse.capped
         assert await purse.take(1e9)
         purse.give_back(1e9, 1.0)
@@ -142,7 +142,7 @@ def test_a_purse_without_a_till_knows_no_cap():
 def test_a_purse_tells_what_was_spent_and_waits_for_what_may_come_back():
     async def run():
         till = Cap(Grant(2, over=False), Grant(0, over=False), Grant(1, over=False))
-        purse = Purse("a", till)
+        purse = BudgetClient("a", till)
         assert await asyncio.gather(purse.take(0.2), purse.take(0.2)) == [True, True]
         purse.give_back(0.2, 0.05)
         assert await purse.take(0.3)
@@ -154,7 +154,7 @@ def test_a_purse_tells_what_was_spent_and_waits_for_what_may_come_back():
 
 def test_a_purse_that_is_over_sends_everyone_away():
     async def run():
-        purse = Purse("a", Cap(Grant(1, over=False), Grant(0, over=True)))
+        purse = BudgetClient("a", Cap(Grant(1, over=False), Grant(0, over=True)))
         taken = await asyncio.gather(purse.take(0.1), purse.take(0.1), purse.take(0.1))
         assert taken == [True, False, False]
         assert purse.over
@@ -280,7 +280,7 @@ def test_an_answer_without_output_says_nothing_of_the_length_of_answers():
 
 def test_a_lease_is_kept_for_those_who_want_to_see_the_limits():
     async def run():
-        gate = Gate(Account("a", {"rpm": 600}), OwnQuota())
+        gate = LimiterClient(Account("a", {"rpm": 600}), OwnQuota())
         await gate.admit({"rpm": 1})
         assert isinstance(gate.lease, Lease)
         assert gate.lease.rates == {"rpm": pytest.approx(594)}

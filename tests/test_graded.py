@@ -65,7 +65,7 @@ def rendered():
     document = Document("d0", "Hold the button for ten seconds.\nThen wait.", {"source": "faq"})
     pool = Pool("q1", "how do I reset $it?", (document,))
     (request,) = asked(pool, PANEL[:1], show_metadata=("source",))
-    schema = json.dumps(request.verdict.model_json_schema(), indent=1)
+    schema = json.dumps(request.response_model.model_json_schema(), indent=1)
     return f"{request.system}\n{request.user}\n\n# 7. Schema\n\n{schema}\n"
 
 

@@ -322,7 +322,7 @@ class Certain(zelo.Preference):
 OTHERS = {
     "system prompt": {"system": "You compare!"},
     "user prompt": {"user": "Which is worse?"},
-    "schema": {"verdict": Certain},
+    "schema": {"response_model": Certain},
     "repeat": {"repeat": 1},
     "provider": {"judge": judge_of("anthropic:a-model", temperature=0.0)},
     "model": {"judge": judge_of("openai:another", temperature=0.0)},

@@ -14,7 +14,7 @@ from zelo_ray.engine.ledger import Ledger
 from zelo_ray.protocols import advance, baseline_strong, baseline_weak, best_of, samre, zelo
 from zelo_ray.protocols import grading as sheets
 from zelo_ray.providers import Refused, Settings, load_provider, offline
-from zelo_ray.records import Document, read_verdict
+from zelo_ray.records import Document, read_response
 
 QUERY = "How do I reset my garage door opener?"
 GOOD = "To reset the garage door opener, hold its learn button until the light goes out."
@@ -120,7 +120,7 @@ def grading(model, document, query=QUERY):
         judge=judge_of(f"offline:{model}"),
         query=query,
         documents=documents,
-        verdict=sheets.Grading,
+        response_model=sheets.Grading,
     )
     answer = asyncio.run(load_provider("offline").connect(Settings()).send(request))
     assert answer.status == "ok"
@@ -183,10 +183,10 @@ def test_shares_by_hand():
 def said(model, verdict, first, second):
     documents = (Document("a", first), Document("b", second))
     request = request_of(
-        judge=judge_of(f"offline:{model}"), query=QUERY, documents=documents, verdict=verdict
+        judge=judge_of(f"offline:{model}"), query=QUERY, documents=documents, response_model=verdict
     )
     answer = asyncio.run(offline.Offline().send(request))
-    found = read_verdict(verdict, answer.text)
+    found = read_response(verdict, answer.text)
     assert isinstance(found, verdict), found
     return found
 
@@ -216,7 +216,9 @@ def test_points_follow_from_the_preference(model, verdict):
 @pytest.mark.parametrize("verdict", [samre.Defence, samre.Feedback])
 def test_to_argue_is_beyond_them(verdict):
     documents = (Document("a", GOOD), Document("b", BAD))
-    request = request_of(judge=judge_of("offline:bm25"), documents=documents, verdict=verdict)
+    request = request_of(
+        judge=judge_of("offline:bm25"), documents=documents, response_model=verdict
+    )
     with pytest.raises(Refused, match="cannot argue"):
         asyncio.run(offline.Offline().send(request))
 
@@ -226,7 +228,7 @@ def test_what_compares_nothing_is_refused():
         colour: str
 
     two = (Document("a", GOOD), Document("b", BAD))
-    for fields in ({"verdict": Other, "documents": two}, {"documents": two[:1]}):
+    for fields in ({"response_model": Other, "documents": two}, {"documents": two[:1]}):
         request = request_of(judge=judge_of("offline:bm25"), query=QUERY, **fields)
         with pytest.raises(Refused, match="cannot argue"):
             asyncio.run(offline.Offline().send(request))

@@ -24,7 +24,7 @@ from zelo_ray.protocols import advance, baseline_strong, baseline_weak, samre
 from zelo_ray.protocols.baseline_strong import _TAG, Analysed, Tagged
 from zelo_ray.protocols.baseline_weak import FinalScores
 from zelo_ray.protocols.samre import Defence, Feedback, RoundScores
-from zelo_ray.records import Document, Pool, verdict_schema
+from zelo_ray.records import Document, Pool, response_schema
 
 EACH = (samre, baseline_strong, baseline_weak)
 WAYS = {
@@ -248,7 +248,7 @@ def test_orders_that_differ_are_a_tie_in_both_rows(protocol, fields, a, b):
 @each_way
 def test_a_failure_in_one_order_leaves_no_verdict_in_the_other(protocol, fields):
     def say(request, step):
-        speech = request.verdict in (Defence, Feedback)
+        speech = request.response_model in (Defence, Feedback)
         return "refused" if swapped(request) and not speech else scoring(fair)(request, step)
 
     step, _ = play(protocol, say, both_orders=True, **fields)
@@ -314,7 +314,7 @@ def test_what_is_written_reads_back(kind, data):
 
 @pytest.mark.parametrize("kind", PROSE)
 def test_prose_has_no_schema(kind):
-    assert verdict_schema(kind) is None
+    assert response_schema(kind) is None
 
 
 @pytest.mark.parametrize(
@@ -322,7 +322,7 @@ def test_prose_has_no_schema(kind):
 )
 def test_a_schema_has_no_siblings_of_a_reference_and_the_reason_first(kind, first):
     """OpenAI refuses a schema with a description beside a reference."""
-    schema = verdict_schema(kind)
+    schema = response_schema(kind)
     assert all(set(each) == {"$ref"} for each in schema["properties"].values())
     (inner,) = schema["$defs"].values()
     assert next(iter(inner["properties"])) == first

@@ -20,7 +20,7 @@ from zelo_ray.protocols import (
     texts,
 )
 from zelo_ray.providers import build_panel
-from zelo_ray.records import read_verdict, verdict_schema
+from zelo_ray.records import read_response, response_schema
 
 POOLS = [pool_of((0, 2), query_id=f"q{i}", query=f"question {i}?") for i in range(4)]
 WAYS = {"online": ask, "batch": send_away}
@@ -68,7 +68,7 @@ def test_a_text_of_the_right_form_is_kept(
 ):
     steps, rows = run(way, tmp_path, environ, provider, protocol=protocol)
     assert [(row.status, row.final) for row in rows] == [("ok", True)] * len(POOLS)
-    assert all(isinstance(read_verdict(verdict, row.text), verdict) for row in rows)
+    assert all(isinstance(read_response(verdict, row.text), verdict) for row in rows)
     assert not any(step.failures for step in steps)
     assert {one.winner for step in steps for one in step.judgments} == {"model_b"}
     assert [shapes(body) for body in asked(fakes)] == [[]] * len(POOLS)
@@ -155,10 +155,10 @@ def test_keys_of_json_verdicts_are_what_they_were():
 def known(prompt, verdict, user="[[worth=1]] and [[worth=3]]", **options):
     """What it says to a prompt of this project; without a schema where the verdict is prose."""
     system, _ = texts.load_prompt(prompt)
-    schema = verdict_schema(verdict) or {}
+    schema = response_schema(verdict) or {}
     said = judge(system.template, user, schema, "m", **options)
     text = said if isinstance(said, str) else orjson.dumps(said).decode()
-    found = read_verdict(verdict, text)
+    found = read_response(verdict, text)
     assert isinstance(found, verdict), found
     return found
 

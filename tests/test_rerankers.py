@@ -558,7 +558,7 @@ def test_many_queries_are_in_one_at_once():
         provider._made[judge.name] = meets
         sent = []
         for i in range(3):
-            fields = {"verdict": Scores, "query": str(i), "documents": (Document("d", "t"),)}
+            fields = {"response_model": Scores, "query": str(i), "documents": (Document("d", "t"),)}
             sent.append(provider.send(request_of(judge=judge, **fields)))
         answers = await asyncio.gather(*sent)
         await provider.aclose()
@@ -626,7 +626,7 @@ def test_lexical_judges_answer_nothing_else():
     from zelo_ray.protocols.listwise import Order
 
     request = request_of(
-        judge=judge_of("offline:bm25"), verdict=Order, documents=(Document("d", "a door"),)
+        judge=judge_of("offline:bm25"), response_model=Order, documents=(Document("d", "a door"),)
     )
     with pytest.raises(Refused):
         asyncio.run(load_provider("offline").connect(Settings()).send(request))

@@ -26,7 +26,7 @@ from tests.debates import (
 from zelo_ray.engine.write_results import settle, write_results
 from zelo_ray.protocols import Progress, advance, samre
 from zelo_ray.protocols.samre import Defence, Feedback, RoundScores
-from zelo_ray.records import Document, Failure, Pool, Verdict, read_verdict
+from zelo_ray.records import Document, Failure, Pool, Verdict, read_response
 
 options_of = partial(builders.options_of, protocol="samre")
 
@@ -44,7 +44,7 @@ def verdict_of(*totals, swapped=False, **fields):
 
 def test_a_round_is_two_defences_then_feedback_and_scores():
     verdict, asked = verdict_of(*ALTERNATING)
-    kinds = [[r.verdict for r in requests] for requests in asked]
+    kinds = [[r.response_model for r in requests] for requests in asked]
     assert kinds == [[Defence, Defence], [Feedback, RoundScores]] * 4
     assert (verdict.rounds, len(verdict.keys)) == (4, 16)
 
@@ -144,10 +144,10 @@ def test_nothing_that_is_said_can_close_its_block(texts):
     seed = seed_with(False, pool) if documents[0] != documents[1] else 0
 
     def say(request, number):
-        if request.verdict is Feedback:
+        if request.response_model is Feedback:
             return judge
         own = "You speak for Answer 1" in request.user
-        return (one if own else other) if request.verdict is Defence else None
+        return (one if own else other) if request.response_model is Defence else None
 
     _, asked = play(samre, debating((9, 9), (9, 9), otherwise=say), pool, rounds=2, seed=seed)
     code, found = blocks(asked[2][1].user)
@@ -185,7 +185,7 @@ def test_a_reply_that_is_no_good_ends_the_debate_without_a_verdict(name, number)
     kind, said, why = NO_GOOD.get(name, (RoundScores, name, "because"))
 
     def bad(request, current):
-        return said if (request.verdict, current) == (kind, number) else None
+        return said if (request.response_model, current) == (kind, number) else None
 
     step, asked = play(samre, debating((70, 60), (70, 60), otherwise=bad))
     assert step.judgments == ()
@@ -195,7 +195,7 @@ def test_a_reply_that_is_no_good_ends_the_debate_without_a_verdict(name, number)
         assert (failure.query_id, failure.doc_ids) == ("query-7", ("doc-8", "doc-9"))
         assert failure.status == (name if name in STATUSES else "invalid")
         assert why in failure.reason
-        assert failure.key in {r.key for r in asked[-1] if r.verdict is kind}
+        assert failure.key in {r.key for r in asked[-1] if r.response_model is kind}
 
 
 # How it goes on
@@ -219,7 +219,7 @@ def test_debates_go_on_without_waiting_for_each_other():
         if request.judge == PANEL[0]:
             shelf.put(request, "A defence.")
     waits = advance(samre.rounds(POOL, PANEL, options), shelf).missing
-    kinds = {judge.name: {r.verdict for r in waits if r.judge == judge} for judge in PANEL}
+    kinds = {judge.name: {r.response_model for r in waits if r.judge == judge} for judge in PANEL}
     assert kinds == {"openai:one": {Feedback, RoundScores}, "anthropic:two": {Defence}}
 
 
@@ -236,7 +236,7 @@ def test_answers_that_are_alike_are_defended_once():
 
 def test_reasons_hold_nothing_of_the_text():
     for kind, said, _ in NO_GOOD.values():
-        found = read_verdict(kind, said)
+        found = read_response(kind, said)
         assert isinstance(found, str)
         assert "so it is" not in found
         assert "\n" not in found

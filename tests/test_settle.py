@@ -20,7 +20,7 @@ from tests.builders import (
     results_of,
 )
 from zelo_ray.engine.batch.parts import Part, Parts
-from zelo_ray.engine.count_input import take_census
+from zelo_ray.engine.count_input import count_input
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.engine.write_results import Summary, settle, write_results
 from zelo_ray.formats import results as results_module
@@ -223,7 +223,7 @@ def census(tmp_path, *lines, **fields):
     shard = tmp_path / "in.jsonl"
     shard.write_bytes(b"\n".join(lines))
     options = options_of(out=str(tmp_path / "out"), **fields)
-    return take_census([str(shard)], counts(options), options.out), str(shard)
+    return count_input([str(shard)], counts(options), options.out), str(shard)
 
 
 def test_the_census_counts_what_will_be_asked(tmp_path):
@@ -261,7 +261,7 @@ def test_one_id_in_two_shards_is_one_query(tmp_path):
     for name in ("a", "b"):
         (tmp_path / f"{name}.jsonl").write_bytes(line_of(pool_of()))
     shards = [str(tmp_path / f"{name}.jsonl") for name in ("a", "b")]
-    counted = take_census(shards, counts(options_of()), str(tmp_path / "out"))
+    counted = count_input(shards, counts(options_of()), str(tmp_path / "out"))
     assert counted.repeated == {(shards[1], 1)}
 
 

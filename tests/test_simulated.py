@@ -19,7 +19,7 @@ from zelo_ray.protocols import find as module_of
 from zelo_ray.protocols import grading as sheets
 from zelo_ray.providers import Fatal, Refused, Retry, Settings, build_panel, load_provider
 from zelo_ray.providers.simulated import Simulated
-from zelo_ray.records import Document, Pool, Usage, read_verdict
+from zelo_ray.records import Document, Pool, Usage, read_response
 
 SIMULATED = load_provider("simulated")
 
@@ -202,7 +202,7 @@ def single(truth, number=0, judge=None, **fields):
     """A request about one document; another number is another document."""
     document = Document("a", f"text {number}", {"grade": truth})
     fields = {"query": "q", "documents": (document,), "user": document.content, **fields}
-    return request_of(judge=judge or judge_of(), verdict=sheets.Grading, **fields)
+    return request_of(judge=judge or judge_of(), response_model=sheets.Grading, **fields)
 
 
 def grades(requests):
@@ -253,8 +253,8 @@ def test_no_severity_leaves_the_keys_as_they_were():
 
 def said(requests, verdict):
     """The verdicts that the answers to requests of another verdict hold."""
-    asked = [replace(request, verdict=verdict) for request in requests]
-    found = [read_verdict(verdict, answer.text) for answer in answers_to(asked)]
+    asked = [replace(request, response_model=verdict) for request in requests]
+    found = [read_response(verdict, answer.text) for answer in answers_to(asked)]
     assert all(isinstance(each, verdict) for each in found), found
     return found
 
@@ -318,17 +318,17 @@ def test_advocates_and_critics_have_something_to_say(verdict):
     "verdict", [samre.Defence, baseline_weak.FinalScores, baseline_strong.Tagged]
 )
 def test_troubles_of_prose_are_no_verdicts(verdict):
-    asked = [pair_of(1, 2, i, judge_of(invalid=1.0), verdict=verdict) for i in range(3)]
+    asked = [pair_of(1, 2, i, judge_of(invalid=1.0), response_model=verdict) for i in range(3)]
     answers = answers_to(asked)
     assert {answer.status for answer in answers} == {"ok"}
-    assert all(isinstance(read_verdict(verdict, answer.text), str) for answer in answers)
+    assert all(isinstance(read_response(verdict, answer.text), str) for answer in answers)
 
 
 def test_pairs_and_grades_are_answered_as_they_always_were():
     first, second = Document("a", "text a", {"grade": 1}), Document("b", "text b", {"grade": 2})
     fields = {"judge": judge_of(), "query": "q"}
     pair = request_of(user="a b", documents=(first, second), **fields)
-    one = request_of(user="a", documents=(first,), verdict=sheets.Grading, **fields)
+    one = request_of(user="a", documents=(first,), response_model=sheets.Grading, **fields)
     voted, graded = (json.loads(answer.text) for answer in answers_to([pair, one]))
     reasons = "A is worth 1 and B 2; seen as +1.30 logits for B"
     assert list(voted.items()) == [("reasoning", reasons), ("preference", 0.570518505252168)]
@@ -506,7 +506,7 @@ def test_what_it_cannot_answer_is_refused():
         colour: str
 
     two = pair_of(1, 2).documents
-    for fields in ({"verdict": Other}, {"documents": two[:1]}, {"documents": (*two, *two)}):
+    for fields in ({"response_model": Other}, {"documents": two[:1]}, {"documents": (*two, *two)}):
         with pytest.raises(Refused, match="compare two documents"):
             answers_to([pair_of(1, 2, **fields)])
 

@@ -14,7 +14,7 @@ options that make no sense, 1 for anything else. All else that is raised is a bu
     ├── QrelsError           these are no qrels
     ├── RunError             this is no run
     ├── Unwritable           a format cannot hold what is to be written
-    ├── ClaimError           another run or its results are in the way
+    ├── LockError           another run or its results are in the way
     ├── LedgerError          replies cannot be kept any more
     ├── RayTrouble           Ray does not start, or died
     ├── Stopped              the run was stopped
@@ -83,7 +83,7 @@ class Unwritable(ZeloError):
     """What is to be written does not fit the format; the message says what to do."""
 
 
-class ClaimError(ZeloError):
+class LockError(ZeloError):
     """Another run is at work on this directory, or it holds what is not to be written over."""
 
 

@@ -75,7 +75,7 @@ class Prose(Protocol):
 
 
 @cache
-def verdict_schema(verdict: type[BaseModel]) -> dict[str, Any] | None:
+def response_schema(verdict: type[BaseModel]) -> dict[str, Any] | None:
     """The JSON schema that an answer must satisfy, as providers are sent it; None for prose."""
     return None if isinstance(verdict, Prose) else verdict.model_json_schema()
 
@@ -88,7 +88,7 @@ def _reader(verdict: type[V]) -> Callable[[str], V]:
     return verdict.read if isinstance(verdict, Prose) else verdict.model_validate_json
 
 
-def read_verdict(verdict: type[V], text: str) -> V | str:
+def read_response(verdict: type[V], text: str) -> V | str:
     """The verdict that an answer's text holds, or why it holds none.
 
     Of a field that is given twice the last counts, as for every reader of JSON; the order of the
@@ -157,16 +157,16 @@ class Seen:
 class Request:
     """One question to one judge.
 
-    ``verdict`` is the pydantic model that an answer must satisfy; its JSON schema is what providers
-    are sent. ``query`` and ``documents`` are the material that ``user`` was rendered from: free
-    judges use them, and they are never sent anywhere. Those answer
+    ``response_model`` is the pydantic model that an answer must satisfy; its JSON schema is what
+    providers are sent. ``query`` and ``documents`` are the material that ``user`` was rendered
+    from: free judges use them, and they are never sent anywhere. Those answer
     as the model's ``synthesize`` says (`Seen`); where it has none they cannot.
     """
 
     judge: Judge
     system: str
     user: str
-    verdict: type[BaseModel]
+    response_model: type[BaseModel]
     query: str = field(repr=False)
     documents: tuple[Document, ...] = field(repr=False)
     repeat: int = 0
@@ -193,7 +193,7 @@ class Request:
         options = {name: value for name, value in given.items() if value not in (None, {})}
         identity: list[Any] = [
             *(judge.provider, judge.model, judge.base_url, options),
-            *(self.system, self.user, verdict_schema(self.verdict), self.repeat),
+            *(self.system, self.user, response_schema(self.response_model), self.repeat),
         ]
         if isinstance(
             truth := options.get("truth"), str
@@ -209,7 +209,9 @@ def written(request: Request, seen: Seen) -> str:
     Raises:
         ValueError: it cannot answer this.
     """
-    synthesize: Callable[[Seen], BaseModel] | None = getattr(request.verdict, "synthesize", None)
+    synthesize: Callable[[Seen], BaseModel] | None = getattr(
+        request.response_model, "synthesize", None
+    )
     if synthesize is None:
         raise ValueError("nothing says how a free judge would answer it")
     found = synthesize(seen)

@@ -24,9 +24,9 @@ from tests.fakes.parts import (
     ENDPOINTS,
     WIRE_FAULTS,
     Asked,
-    Books,
     Fault,
     Journal,
+    LedgerWriter,
     Said,
     spoil,
 )
@@ -122,7 +122,7 @@ class Fakes:
             size=batch_bytes,
             enqueued=enqueued_tokens,
         )
-        self._books = Books()
+        self._books = LedgerWriter()
         self._journal = Journal(journal, keep=keep)
         self._seen: Counter[str] = Counter()
         self.limits = Limits(rpm, tpm, itpm, otpm, burst)

@@ -92,7 +92,7 @@ class Fault:
         return endpoint == "answer" or (endpoint == "line" and self.name not in WIRE_FAULTS)
 
 
-class Books:
+class LedgerWriter:
     """What was billed: tokens and responses of each model, online and in batches."""
 
     def __init__(self) -> None:

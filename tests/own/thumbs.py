@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from zelo_ray.fitting.bradley_terry import Fit
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import Judgments, Protocol, ScoreKind
-from zelo_ray.protocols.texts import cut, failure_of, verdict_in
+from zelo_ray.protocols.texts import cut, failure_of, response_in
 from zelo_ray.records import Request, Score
 
 
@@ -50,7 +50,7 @@ def rounds(pool, panel, options):
     ]
     found = []
     for (each, judge), reply in zip(asked, replies, strict=True):
-        said = verdict_in(reply, Thumbing)
+        said = response_in(reply, Thumbing)
         if isinstance(said, str):
             found.append(failure_of(pool.query_id, [each.id], judge.name, reply, said))
         else:

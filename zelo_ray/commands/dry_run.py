@@ -10,7 +10,7 @@ from zelo_ray.engine.bookkeeping import ledger_of, maybe_billed, money, retried
 from zelo_ray.engine.estimate import Estimate, Forecast, Spread, estimate
 from zelo_ray.engine.learning import human_grades
 from zelo_ray.engine.ledger import told_damage
-from zelo_ray.engine.sample_input import Survey
+from zelo_ray.engine.sample_input import InputSample
 from zelo_ray.engine.waves import waves
 from zelo_ray.errors import InputError
 from zelo_ray.formats.pools import Limits, find_shards, read_lines
@@ -56,7 +56,7 @@ def _estimated(options: AnnotateOptions, environ: Mapping[str, str]) -> tuple[Es
     human_grades(options)
     panel = panel_of(options, environ, keys=False)
     ledger = ledger_of(options, panel)
-    survey = Survey(panel, options, ledger)
+    survey = InputSample(panel, options, ledger)
     seen, shards = set[str](), find_shards(options.inputs, options.out)
     with TemporaryDirectory() as folder:
         joined = join_sessions(shards, folder) if options.blocks == "session" else None

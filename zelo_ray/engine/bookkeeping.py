@@ -16,7 +16,7 @@ from zelo_ray.engine.ledger import Ledger
 from zelo_ray.options import AnnotateOptions, Price
 from zelo_ray.protocols import Step
 from zelo_ray.providers.pricing import price
-from zelo_ray.records import Answer, Judge, Reply, Usage, read_verdict
+from zelo_ray.records import Answer, Judge, Reply, Usage, read_response
 
 _OVER = "the budget of "
 _RETRIED = ("refused", "filtered", "truncated", "invalid")
@@ -120,7 +120,7 @@ def over_sweeps(tallies: Mapping[int, Tally]) -> Tally:
     return summed
 
 
-class Books:
+class LedgerWriter:
     """Turns answers into the ledger's rows and keeps them.
 
     Replies that come in while the ledger writes go in together next.
@@ -218,7 +218,7 @@ def checked(verdict: type[BaseModel] | None, answer: Answer) -> Answer:
     """An answer that does not read as the verdict asked for is invalid."""
     if answer.status != "ok" or verdict is None:
         return answer
-    found = read_verdict(verdict, answer.text)
+    found = read_response(verdict, answer.text)
     if isinstance(found, str):
         return dataclasses.replace(answer, status="invalid", reason=found)
     return answer

@@ -73,7 +73,7 @@ class Budget:
         return Grant(count, over=bool(wants) and not count and coming_back < NOTHING)
 
 
-class Till(Protocol):
+class SharedBudget(Protocol):
     """Where spenders reserve, be it in this process or in the cluster."""
 
     async def reserve(

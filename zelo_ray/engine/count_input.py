@@ -15,7 +15,7 @@ Count = Callable[[Pool], int]
 
 
 @dataclass(slots=True)
-class Census:
+class InputCount:
     """What the input holds, and what it will take."""
 
     pools: int = 0
@@ -30,14 +30,14 @@ class Census:
     """file, number and query id of each pool"""
 
 
-def take_census(
+def count_input(
     shards: Sequence[str],
     counts: Mapping[str, Count],
     out: str,
     *,
     only: Callable[[Line], bool] | None = None,
     keep: bool = True,
-) -> Census:
+) -> InputCount:
     """Read all the input once; write what is bad to ``rejected.parquet``.
 
     Args:
@@ -50,7 +50,7 @@ def take_census(
     Raises:
         InputError: there is no good line in it, or none to count.
     """
-    census, seen = Census(planned=dict.fromkeys(counts, 0)), set[str]()
+    census, seen = InputCount(planned=dict.fromkeys(counts, 0)), set[str]()
     tables = {"rejected": schema_of(Rejected)}
     with Results(out, tables, rows=1000) if keep else nullcontext() as results:
         for line in (line for shard in shards for line in read_lines(shard, Limits())):

@@ -13,7 +13,7 @@ from scipy.optimize import nnls
 
 from zelo_ray.engine.gate import OVERHEAD
 from zelo_ray.engine.ledger import spent_in
-from zelo_ray.engine.sample_input import Array, Sampled, Survey
+from zelo_ray.engine.sample_input import Array, InputSample, Sampled
 from zelo_ray.engine.waves import Reserve, reserve
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols.texts import BYTES_PER_TOKEN
@@ -110,7 +110,7 @@ class Estimate:
 
 
 def estimate(
-    survey: Survey,
+    survey: InputSample,
     *,
     retry: Collection[str] = ("failed",),
     maybe: float = 0.0,
@@ -180,7 +180,7 @@ class _Tokens:
 
 def _forecast(
     judge: Judge,
-    survey: Survey,
+    survey: InputSample,
     sample: Sequence[Sampled],
     book: _Book,
 ) -> Forecast:
@@ -231,7 +231,7 @@ def _spared(name: str, sample: Sequence[Sampled]) -> int:
 
 
 def _look(
-    name: str, survey: Survey, sample: Sequence[Sampled], book: _Book, *, exact: bool
+    name: str, survey: InputSample, sample: Sequence[Sampled], book: _Book, *, exact: bool
 ) -> tuple[int, float, float]:
     """How many of a judge's requests are answered, and the mean length of the others.
 

@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import Iterable
 from typing import Generic, Protocol, TypeVar
 
-from zelo_ray.engine.bookkeeping import Books, Tally, is_over_budget
+from zelo_ray.engine.bookkeeping import LedgerWriter, Tally, is_over_budget
 from zelo_ray.engine.clock import Clock
-from zelo_ray.engine.gate import Purse
+from zelo_ray.engine.gate import BudgetClient
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.records import Judge
 
@@ -35,7 +35,12 @@ class Filler(Generic[L]):
     """
 
     def __init__(
-        self, options: AnnotateOptions, lines: Iterable[L], books: Books, purse: Purse, clock: Clock
+        self,
+        options: AnnotateOptions,
+        lines: Iterable[L],
+        books: LedgerWriter,
+        purse: BudgetClient,
+        clock: Clock,
     ) -> None:
         self.options, self.books, self.purse, self.clock = options, books, purse, clock
         self.lines = {line.judge.name: line for line in lines}

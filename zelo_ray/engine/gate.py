@@ -12,11 +12,11 @@ from functools import cache, lru_cache
 import orjson
 from pydantic import BaseModel
 
-from zelo_ray.engine.budget import Till
+from zelo_ray.engine.budget import SharedBudget
 from zelo_ray.engine.clock import CLOCK, Clock
 from zelo_ray.engine.limiter import Account, Lease, Quota, Want
 from zelo_ray.providers import RERANKERS
-from zelo_ray.records import Judge, Request, Usage, verdict_schema
+from zelo_ray.records import Judge, Request, Usage, response_schema
 
 _LINGER = 0.005  # seconds in which calls gather, to be leased together
 _MOST = 200  # calls in one lease
@@ -159,12 +159,12 @@ def longer(limit: int, cut_at: int) -> int:
 
 def bound_of(request: Request) -> Bound:
     """The most tokens that a request's prompt takes; it opens with system prompt and schema."""
-    return Bound(*_opening(request.system, request.verdict), _tokens_at_most(request.user))
+    return Bound(*_opening(request.system, request.response_model), _tokens_at_most(request.user))
 
 
 @lru_cache(64)
 def _opening(system: str, verdict: type[BaseModel]) -> tuple[int, int]:
-    schema = orjson.dumps(verdict_schema(verdict)).decode()
+    schema = orjson.dumps(response_schema(verdict)).decode()
     known_by = zlib.crc32(f"{system}\0{schema}".encode(errors="replace"))
     return known_by, _tokens_at_most(system) + _tokens_at_most(schema)
 
@@ -176,7 +176,7 @@ def _tokens_at_most(text: str) -> int:
 
 def size_of(request: Request) -> Size:
     """Bytes of a request's texts and schema; rerankers charge the query with every document."""
-    size = _bytes(request.system) + _bytes(request.user) + _schema_size(request.verdict)
+    size = _bytes(request.system) + _bytes(request.user) + _schema_size(request.response_model)
     if request.judge.provider not in RERANKERS:
         return Size(size)
     query = _bytes(request.query)
@@ -193,10 +193,10 @@ def _bytes(text: str) -> int:
 
 @cache
 def _schema_size(verdict: type[BaseModel]) -> int:
-    return len(orjson.dumps(verdict_schema(verdict)))
+    return len(orjson.dumps(response_schema(verdict)))
 
 
-class Gate:
+class LimiterClient:
     """Lets one judge's calls pass at the pace of its account.
 
     Args:
@@ -298,11 +298,11 @@ class Gate:
         self._granting = None
 
 
-class Purse:
+class BudgetClient:
     """Holds what the calls of one process may cost. Without a till there is no cap."""
 
     def __init__(
-        self, spender: str, till: Till | None, settled: float = 0.0, clock: Clock = CLOCK
+        self, spender: str, till: SharedBudget | None, settled: float = 0.0, clock: Clock = CLOCK
     ) -> None:
         self._spender, self._till, self._clock = spender, till, clock
         self._queue = deque[tuple[float, asyncio.Future[bool]]]()
@@ -359,7 +359,7 @@ class Purse:
             _, taken = self._queue.popleft()
             _answer(taken, False)
 
-    async def _grant(self, till: Till) -> None:
+    async def _grant(self, till: SharedBudget) -> None:
         await self._clock.sleep(_LINGER)
         while self._queue:
             while self._queue and self._queue[0][1].cancelled():

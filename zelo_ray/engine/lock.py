@@ -19,7 +19,7 @@ from pathlib import Path
 
 import fsspec
 
-from zelo_ray.errors import ClaimError
+from zelo_ray.errors import LockError
 from zelo_ray.formats.files import record
 
 RUN_LOCK = ".run.lock"
@@ -32,7 +32,7 @@ def _refuse_others(fs: fsspec.AbstractFileSystem, path: str, out: str, kind: str
     if kind and fs.exists(f"{path}/run.json"):
         found = record(f"{out.rstrip('/')}/run.json").get("kind", "annotate")
         if found != kind:
-            raise ClaimError(f"{out} holds the results of {found}; name another --out")
+            raise LockError(f"{out} holds the results of {found}; name another --out")
 
 
 @contextlib.contextmanager
@@ -47,7 +47,7 @@ def claim(
         kind: the command that runs; results of another are left alone. None: it writes none here.
 
     Raises:
-        ClaimError: another run holds it, or another command has left its results there.
+        LockError: another run holds it, or another command has left its results there.
         InputError: whose results there are cannot be told.
     """
     fs, path = fsspec.url_to_fs(out)
@@ -60,7 +60,7 @@ def claim(
     folder.mkdir(parents=True, exist_ok=True)
     with open_lock(folder / RUN_LOCK) as lock:
         if not _try_lock(lock, fcntl.LOCK_EX):
-            raise ClaimError(f"{out} is in use by another run ({_owner(folder / RUN_LOCK)})")
+            raise LockError(f"{out} is in use by another run ({_owner(folder / RUN_LOCK)})")
         os.ftruncate(lock, 0)
         os.pwrite(lock, _about_me().encode(), 0)
         with open_lock(folder / WRITERS_LOCK) as writers:
@@ -141,7 +141,7 @@ def _claim_object(
         beat()
         time.sleep(2)  # of two that take over at once, the later one stays
         if look()["owner"] != me:
-            raise ClaimError(f"{out} has just been taken by another run") from None
+            raise LockError(f"{out} has just been taken by another run") from None
     ended = threading.Event()
 
     def keep_beating() -> None:
@@ -178,5 +178,5 @@ def _await_silence(
     until = time.monotonic() + _STALE_SECONDS
     while time.monotonic() < until and (now := look())["owner"]:
         if now["beat"] != first["beat"]:
-            raise ClaimError(f"{out} is in use by another run ({now['who']})") from None
+            raise LockError(f"{out} is in use by another run ({now['who']})") from None
         time.sleep(1)

@@ -12,12 +12,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from zelo_ray.engine.bookkeeping import Books, Tally, checked, excess, name_of, over_budget
-from zelo_ray.engine.budget import NOTHING, Till
+from zelo_ray.engine.bookkeeping import LedgerWriter, Tally, checked, excess, name_of, over_budget
+from zelo_ray.engine.budget import NOTHING, SharedBudget
 from zelo_ray.engine.clock import CLOCK, Clock
 from zelo_ray.engine.exposure import Exposure
 from zelo_ray.engine.filler import Filler
-from zelo_ray.engine.gate import Estimates, Gate, Purse, longer, size_of
+from zelo_ray.engine.gate import BudgetClient, Estimates, LimiterClient, longer, size_of
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.engine.limiter import Account, OwnQuota, Quota
 from zelo_ray.engine.patience import Patience
@@ -57,7 +57,7 @@ class _Line:
     connection: Connection
     concurrency: int
     slots: asyncio.Semaphore
-    gate: Gate
+    gate: LimiterClient
     estimates: Estimates
     patience: Patience
     opening: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -111,7 +111,7 @@ class Asker(Filler[_Line]):
         environ: Mapping[str, str],
         run_id: str,
         quota: Quota | None = None,
-        till: Till | None = None,
+        till: SharedBudget | None = None,
         absent: Mapping[str, str] | None = None,
         again: bool = False,
         clock: Clock = CLOCK,
@@ -119,8 +119,8 @@ class Asker(Filler[_Line]):
         self._panel, self._absent, self._again = panel, absent or {}, again
         self._ledger, self._quota = ledger, quota or OwnQuota(clock)
         self._connections: dict[tuple[str, Settings], Connection] = {}
-        books = Books(ledger, run_id, options.prices, clock)
-        purse = Purse(uuid.uuid4().hex, till, clock=clock)
+        books = LedgerWriter(ledger, run_id, options.prices, clock)
+        purse = BudgetClient(uuid.uuid4().hex, till, clock=clock)
         lines = [self._connect(judge, options, environ, clock) for judge in judges]
         super().__init__(options, lines, books, purse, clock)
         self._exposure = Exposure(options.books, options.out, run_id, clock)
@@ -150,7 +150,7 @@ class Asker(Filler[_Line]):
         )
         return _Line(
             *(judge, known, self._connections[at], slots, asyncio.Semaphore(slots)),
-            gate=Gate(account, self._quota, clock),
+            gate=LimiterClient(account, self._quota, clock),
             estimates=Estimates(judge),
             patience=Patience(judge, options.patience, reached=self._again),
         )
@@ -298,7 +298,7 @@ class Asker(Filler[_Line]):
         spent: float | None = 0.0
         effort.unsettled = False
         try:
-            answer = checked(request.verdict, await line.connection.send(request))
+            answer = checked(request.response_model, await line.connection.send(request))
             self._hear(line)
             if answer.status == "invalid" and effort.reasks < self.options.reasks:
                 effort.reasks += 1

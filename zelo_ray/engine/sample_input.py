@@ -57,7 +57,7 @@ class Sampled:
     """how many pools it stands for"""
 
 
-class Survey:
+class InputSample:
     """Counts what the input will take to ask, and keeps a sample of its pools.
 
     The sample has two parts, neither of which depends on the order of the input: the pools that a

@@ -16,7 +16,7 @@ import pyarrow as pa
 from pydantic import ValidationError
 
 from zelo_ray.engine.bookkeeping import Tally
-from zelo_ray.engine.count_input import take_census
+from zelo_ray.engine.count_input import count_input
 from zelo_ray.engine.learning import human_grades, with_scores
 from zelo_ray.engine.ledger import Ledger, read_rows
 from zelo_ray.engine.lock import at_work
@@ -107,7 +107,7 @@ class _Replay:
         if self.options.blocks == "session":
             joined = join_sessions(shards, self.options.out)
             shards, set_aside = [joined.path], joined.rejected
-        census = take_census(shards, {}, self.options.out, keep=self.options.blocks == "query")
+        census = count_input(shards, {}, self.options.out, keep=self.options.blocks == "query")
         places = frozenset((file, number) for file, number, _ in census.places)
         pilot = self.options.pilot
         if pilot is not None and pilot < census.pools:

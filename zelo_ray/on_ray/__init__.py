@@ -26,7 +26,7 @@ import ray.data
 from zelo_ray.engine.batch import in_batches
 from zelo_ray.engine.batch.parts import in_doubt
 from zelo_ray.engine.bookkeeping import Tally, is_over_budget, maybe_billed
-from zelo_ray.engine.count_input import Census, Count, take_census
+from zelo_ray.engine.count_input import Count, InputCount, count_input
 from zelo_ray.engine.learning import human_grades, with_scores
 from zelo_ray.engine.ledger import Ledger, spent_in, told_damage
 from zelo_ray.engine.sample_input import pilot_lines
@@ -46,7 +46,7 @@ from zelo_ray.on_ray.branches import (
     new_run_id,
     placed,
 )
-from zelo_ray.on_ray.coordinator import open_desk
+from zelo_ray.on_ray.coordinator import open_coordinator
 from zelo_ray.on_ray.dataset import Job, dataset_of, parsed
 from zelo_ray.on_ray.known import all_known, settle_known, tallies_of
 from zelo_ray.on_ray.limits_actor import limits_for
@@ -71,7 +71,7 @@ def annotate(options: AnnotateOptions, watch: Watch, *, spent: float | None = No
         spent: dollars of its budget that are spent; None: all that the ledger tells.
 
     Raises:
-        InputError, OptionError, PanelError, ClaimError, LedgerError: before anything was asked.
+        InputError, OptionError, PanelError, LockError, LedgerError: before anything was asked.
         Stopped: while asking; nothing that was paid for is lost.
     """
     timer = Timer()
@@ -84,12 +84,12 @@ def annotate(options: AnnotateOptions, watch: Watch, *, spent: float | None = No
         shards, set_aside = joined(options, shards, watch)
         keep = options.blocks == "query"  # else it is told by now what is bad
         counts = {judge.name: _count(judge, panel, options) for judge in panel}
-        census = take_census(shards, counts, options.out, keep=keep)
+        census = count_input(shards, counts, options.out, keep=keep)
         in_all, only = census, None
         if options.pilot is not None and options.pilot < census.pools:
             only = frozenset(pilot_lines(census.places, options.pilot, options.seed))
             job = Job(options, panel, "", frozenset(), only)
-            census = take_census(shards, counts, options.out, only=job.takes, keep=keep)
+            census = count_input(shards, counts, options.out, only=job.takes, keep=keep)
         timer.lap("read")
         most = "up to " if load(options.protocol).max_rounds != 1 else ""
         planned = f"{most}{sum(census.planned.values()):,} requests"
@@ -117,7 +117,7 @@ def annotate(options: AnnotateOptions, watch: Watch, *, spent: float | None = No
 def _come_by(
     job: Job,
     shards: Sequence[str],
-    census: Census,
+    census: InputCount,
     watch: Watch,
     *,
     timer: Timer,
@@ -153,7 +153,7 @@ def _come_by(
 def _sweep(
     job: Job,
     shards: Sequence[str],
-    census: Census,
+    census: InputCount,
     watch: Watch,
     timer: Timer,
     *,
@@ -164,7 +164,7 @@ def _sweep(
     Returns:
         The job with the judges that were lost, what it came to, and figures by judge.
     """
-    desk, sweeps, came = open_desk(job.options, spent, watch.budget), 0, (-1, 0)
+    desk, sweeps, came = open_coordinator(job.options, spent, watch.budget), 0, (-1, 0)
     while True:
         tallies, absent = _ask(job, shards, desk, census, watch)
         timer.lap("ask")
@@ -188,7 +188,7 @@ def _count(judge: Judge, panel: Sequence[Judge], options: AnnotateOptions) -> Co
 
 
 def _ask(
-    job: Job, shards: Sequence[str], desk: Any, census: Census, watch: Watch
+    job: Job, shards: Sequence[str], desk: Any, census: InputCount, watch: Watch
 ) -> tuple[dict[str, Tally], dict[str, str]]:
     """Ask every judge what the ledger does not hold, the providers side by side.
 

@@ -16,7 +16,7 @@ from zelo_ray.engine.batch import Batcher
 from zelo_ray.engine.bookkeeping import ledger_of, name_of
 from zelo_ray.engine.online import Asker
 from zelo_ray.errors import LedgerError, PanelError
-from zelo_ray.on_ray.coordinator import DeskTill
+from zelo_ray.on_ray.coordinator import CoordinatorBudget
 from zelo_ray.on_ray.dataset import Job, parsed, pools_of
 from zelo_ray.on_ray.limits_actor import ClusterQuota
 from zelo_ray.records import Judge
@@ -61,7 +61,7 @@ class Ask:
                 environ=os.environ,
                 run_id=self._job.run_id,
                 quota=ClusterQuota(self._job.run_id),
-                till=DeskTill(self._desk) if options.max_usd is not None else None,
+                till=CoordinatorBudget(self._desk) if options.max_usd is not None else None,
                 absent=self._job.absent,
                 again=self._job.sweep > 1,
             )
@@ -122,7 +122,7 @@ class Send:
                 ledger=ledger,
                 environ=os.environ,
                 run_id=self._job.run_id,
-                till=DeskTill(self._desk) if options.max_usd is not None else None,
+                till=CoordinatorBudget(self._desk) if options.max_usd is not None else None,
                 absent=self._job.absent,
             )
         except (LedgerError, PanelError) as error:

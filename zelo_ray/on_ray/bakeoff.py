@@ -28,7 +28,7 @@ from zelo_ray.commands.bakeoff import (
 )
 from zelo_ray.engine.batch.parts import in_doubt
 from zelo_ray.engine.bookkeeping import Tally
-from zelo_ray.engine.count_input import Census, Count, take_census
+from zelo_ray.engine.count_input import Count, InputCount, count_input
 from zelo_ray.engine.ledger import Damaged, Ledger
 from zelo_ray.errors import InputError, LedgerError, OptionError, Stopped
 from zelo_ray.evaluation.measures import Truth, parse_measures
@@ -49,7 +49,7 @@ from zelo_ray.on_ray.branches import (
     new_run_id,
     placed,
 )
-from zelo_ray.on_ray.coordinator import open_desk
+from zelo_ray.on_ray.coordinator import open_coordinator
 from zelo_ray.on_ray.dataset import Job, dataset_of, parsed
 from zelo_ray.on_ray.limits_actor import limits_for
 from zelo_ray.on_ray.preflight import paid_before
@@ -93,7 +93,7 @@ def bakeoff(options: BakeoffOptions, watch: Watch) -> Outcome:
     """Run the whole contest: rank, measure, compare, write.
 
     Raises:
-        OptionError, InputError, PanelError, ClaimError, LedgerError: before anything was asked.
+        OptionError, InputError, PanelError, LockError, LedgerError: before anything was asked.
         Stopped: while asking; nothing that was paid for is lost.
     """
     timer, run_id = Timer(), new_run_id()
@@ -110,7 +110,7 @@ def bakeoff(options: BakeoffOptions, watch: Watch) -> Outcome:
         shards = _shards(options) if wants_pools else []
         asked = {name: (arm, _asked(arm, options)) for name, arm in arms.items()}
         fields: dict[str, dict[str, str]] = {}
-        census = _census(table, shards, asked, options, fields) if shards else Census()
+        census = _census(table, shards, asked, options, fields) if shards else InputCount()
         timer.lap("read")
         if shards:
             table = _among(table, census, watch)
@@ -159,7 +159,7 @@ def _census(
     arms: Mapping[str, tuple[Arm, AnnotateOptions]],
     options: BakeoffOptions,
     fields: dict[str, dict[str, str]],
-) -> Census:
+) -> InputCount:
     """The pools whose query the truth knows; nothing is asked about others.
 
     For slices, ``fields`` gets what is known of each query.
@@ -175,7 +175,7 @@ def _census(
         return True
 
     try:
-        census = take_census(shards, counts, options.out, only=wanted)
+        census = count_input(shards, counts, options.out, only=wanted)
     except InputError as error:
         example = f"{len(known):,} queries, such as {min(known)!r}"
         raise InputError(f"{error}; none that the truth knows: it has {example}") from None
@@ -191,7 +191,7 @@ def _count(arm: Arm, options: AnnotateOptions) -> Count:
     return lambda pool: sum(protocol.count(pool, panel, options).values())
 
 
-def _among(table: pa.Table, census: Census, watch: Watch) -> pa.Table:
+def _among(table: pa.Table, census: InputCount, watch: Watch) -> pa.Table:
     """The truth about the queries that there are pools of."""
     held = len(pc.unique(table["query_id"]))
     watch.say(
@@ -219,7 +219,7 @@ def _rank_all(
         timer.lap("start Ray")
         _look_for_gpus(options, watch)
         paid = paid_before(options, watch)
-        desk = open_desk(options, paid.dollars, watch.budget)
+        desk = open_coordinator(options, paid.dollars, watch.budget)
         online = [
             asking(field.job(name), field.shards, desk, [arm.judge], options.num_gpus.get(name, 0))
             for name, (arm, _) in field.arms.items()
@@ -313,7 +313,7 @@ def _failures_of(rows: pa.Table) -> Iterator[Unranked]:
         yield Unranked(**row)
 
 
-def _good_lines(shards: Sequence[str], census: Census) -> Iterator[Line]:
+def _good_lines(shards: Sequence[str], census: InputCount) -> Iterator[Line]:
     """The lines of the pools that were ranked."""
     places = {(file, number) for file, number, _ in census.places}
     for line in (line for shard in shards for line in read_lines(shard, Limits())):

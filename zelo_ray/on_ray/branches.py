@@ -147,7 +147,7 @@ def claimed(options: AskingOptions, watch: Watch, kind: str) -> Iterator[None]:
     """Hold the only right to write results, and replies to the ledger.
 
     Raises:
-        ClaimError: another run holds it, or another command than ``kind`` left its results there.
+        LockError: another run holds it, or another command than ``kind`` left its results there.
     """
     with contextlib.ExitStack() as claims:
         claims.enter_context(claim(options.out, watch.say, kind))

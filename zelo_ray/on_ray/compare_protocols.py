@@ -52,7 +52,7 @@ def protocols(
         watching: makes the watch over one protocol's run.
 
     Raises:
-        InputError, OptionError, PanelError, UnknownProtocol, ClaimError, LedgerError: before
+        InputError, OptionError, PanelError, UnknownProtocol, LockError, LedgerError: before
             anything was asked.
         Stopped: while asking; nothing that was paid for is lost.
     """

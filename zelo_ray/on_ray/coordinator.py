@@ -22,7 +22,7 @@ _SILENT_SECONDS = 5.0  # after which an actor that reports twice a second is not
 
 
 @ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)
-class Desk:
+class Coordinator:
     """Where the actors of a run report, reserve money, and learn that it is to stop."""
 
     def __init__(self, cap: float | None, spent: float) -> None:
@@ -116,7 +116,9 @@ class _Gauges:
                 self._limits.set(rate, {"judge": judge, "limit": limit})
 
 
-def open_desk(options: AskingOptions, spent: float, tell: Callable[[float, float], None]) -> Any:
+def open_coordinator(
+    options: AskingOptions, spent: float, tell: Callable[[float, float], None]
+) -> Any:
     """The desk of a run, on the node of its driver; it comes back if it dies.
 
     Args:
@@ -127,11 +129,11 @@ def open_desk(options: AskingOptions, spent: float, tell: Callable[[float, float
     if options.max_usd is not None:
         tell(options.max_usd, spent)
     here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
-    actor: Any = Desk
+    actor: Any = Coordinator
     return actor.options(scheduling_strategy=here).remote(options.max_usd, spent)
 
 
-class DeskTill:
+class CoordinatorBudget:
     """The desk's budget, for the spenders of one actor."""
 
     def __init__(self, desk: Any) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from zelo_ray.commands.compare_protocols import Item, People, read_people
-from zelo_ray.engine.count_input import Census, take_census
+from zelo_ray.engine.count_input import InputCount, count_input
 from zelo_ray.errors import InputError
 from zelo_ray.formats.files import writing
 from zelo_ray.formats.pools import Limits, find_shards, read_lines
@@ -34,7 +34,7 @@ def take_in(options: CompareProtocolsOptions, folder: str, watch: Watch) -> Fiel
     shards = find_shards(options.inputs, options.out)
     shards, rejected = joined(options.model_copy(update={"out": folder}), shards, watch)
     keep = options.blocks == "query"  # else it is told by now what is bad
-    census = take_census(shards, {}, folder, keep=keep)
+    census = count_input(shards, {}, folder, keep=keep)
     items: list[Item] = []
     known = queries = 0
     met, labelled = list[str](), people.query_ids
@@ -56,7 +56,7 @@ def take_in(options: CompareProtocolsOptions, folder: str, watch: Watch) -> Fiel
 
 
 def _no_item(
-    options: CompareProtocolsOptions, people: People, met: Sequence[str], census: Census
+    options: CompareProtocolsOptions, people: People, met: Sequence[str], census: InputCount
 ) -> str:
     """Why people have no word on anything; ``met`` are the queries of theirs that the input has."""
     about = f"the {counted(len(people.query_ids), 'query', 'queries')} with labels"

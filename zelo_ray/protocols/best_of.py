@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from zelo_ray.fitting.bradley_terry import Fit, score_votes
 from zelo_ray.protocols import Apart, Protocol, Rounds, ScoreKind, zelo
 from zelo_ray.protocols.judgments import CONTESTS, WINNERS
-from zelo_ray.protocols.texts import code_for, cut, failure_of, load_prompt, verdict_in
+from zelo_ray.protocols.texts import code_for, cut, failure_of, load_prompt, response_in
 from zelo_ray.records import (
     PANEL,
     TIE,
@@ -98,7 +98,7 @@ class _Challenge:
 
     def read(self, reply: Reply) -> Contest | Failure:
         """Turn a reply into the judge's word, or say why it is none; the king still reigns."""
-        choice = verdict_in(reply, Choice)
+        choice = response_in(reply, Choice)
         pool, name, (king, challenger) = self.pool, self.request.judge.name, self.pair
         if isinstance(choice, str):
             return failure_of(pool.query_id, self.pair, name, reply, choice)
@@ -264,7 +264,7 @@ def _challenge(
         judge=judge,
         system=system.substitute(criteria=options.criteria or CRITERIA),
         user=user.substitute(prompt),
-        verdict=Choice,
+        response_model=Choice,
         query=pool.query,
         documents=(first, second),
         repeat=repeat,

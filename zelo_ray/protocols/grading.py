@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from zelo_ray.options import AnnotateOptions, FileText
 from zelo_ray.protocols import anchors
 from zelo_ray.protocols.protocol import Repeats
-from zelo_ray.protocols.texts import code_for, cut, failure_of, load_prompt, verdict_in
+from zelo_ray.protocols.texts import code_for, cut, failure_of, load_prompt, response_in
 from zelo_ray.records import Document, Failure, Grade, Judge, Pool, Reply, Request, Seen
 
 PROMPT = "graded-1"
@@ -64,7 +64,7 @@ class Sheet:
 
     def read(self, reply: Reply) -> Grade | Failure:
         """Turn a reply into a grade, or say why it is none."""
-        judge, verdict = self.request.judge.name, verdict_in(reply, Grading)
+        judge, verdict = self.request.judge.name, response_in(reply, Grading)
         if isinstance(verdict, str):
             return failure_of(self.query_id, [self.doc_id], judge, reply, verdict)
         return Grade(
@@ -93,7 +93,7 @@ def sheets(pool: Pool, document: Document, judge: Judge, options: GradingOptions
             judge=judge,
             system=system.substitute({"examples": examples}),
             user=asked,
-            verdict=Grading,
+            response_model=Grading,
             query=pool.query,
             documents=(shown,),
             repeat=repeat,

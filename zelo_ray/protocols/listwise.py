@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model, field_validator
 
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import Ranker, Rounds
-from zelo_ray.protocols.texts import code_for, cut, failure_of, load_prompt, verdict_in
+from zelo_ray.protocols.texts import code_for, cut, failure_of, load_prompt, response_in
 from zelo_ray.records import Document, Judge, Pool, Ranked, Request
 
 PROMPT = "listwise-1"
@@ -39,7 +39,7 @@ def rounds(pool: Pool, panel: Sequence[Judge], options: AnnotateOptions) -> Roun
     for start, end in _windows(len(ranked)):
         window = ranked[start:end]
         (reply,) = yield [_request(pool.query, window, judge)]
-        found = verdict_in(reply, order_of(len(window)))
+        found = response_in(reply, order_of(len(window)))
         if isinstance(found, str):
             return [failure_of(pool.query_id, [d.id for d in window], reply.judge, reply, found)]
         ranked[start:end] = [window[number - 1] for number in found.order]
@@ -88,7 +88,7 @@ def _request(query: str, documents: Sequence[Document], judge: Judge) -> Request
         judge=judge,
         system=system.template,
         user=user.substitute(prompt),
-        verdict=order_of(len(texts)),
+        response_model=order_of(len(texts)),
         query=query,
         documents=tuple(documents),
     )

@@ -16,7 +16,7 @@ from zelo_ray.fitting.pairs import count_pairs, sample_pairs
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import Apart, Rounds, ScoreKind, zelo
 from zelo_ray.protocols.protocol import Cycles, PriorSd
-from zelo_ray.protocols.texts import code_for, cut, failure_of, load_prompt, verdict_in
+from zelo_ray.protocols.texts import code_for, cut, failure_of, load_prompt, response_in
 from zelo_ray.records import (
     Document,
     Failure,
@@ -129,7 +129,7 @@ class Pairing:
             judge=self.judge,
             system=system.template,
             user=user.substitute({"code": code, "material": material, **(fields or {})}),
-            verdict=verdict,
+            response_model=verdict,
             query=self.query,
             documents=documents,
             repeat=repeat,
@@ -141,7 +141,7 @@ class Pairing:
         ids = [document.id for document in self.pair]
         heard = list[Any]()
         for request, reply in zip(requests, replies, strict=True):
-            found: Any = verdict_in(reply, request.verdict)
+            found: Any = response_in(reply, request.response_model)
             if isinstance(found, str):
                 found = failure_of(self.query_id, ids, self.judge.name, reply, found)
             heard.append(found)

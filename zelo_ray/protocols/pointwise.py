@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import Ranker, Rounds
-from zelo_ray.protocols.texts import code_for, cut, failure_of, load_prompt, verdict_in
+from zelo_ray.protocols.texts import code_for, cut, failure_of, load_prompt, response_in
 from zelo_ray.records import Document, Judge, Pool, Ranked, Request
 
 PROMPT = "pointwise-1"
@@ -35,7 +35,7 @@ def rounds(pool: Pool, panel: Sequence[Judge], options: AnnotateOptions) -> Roun
     replies = yield [_request(pool.query, document, judge) for document in shown]
     ranked = []
     for document, reply in zip(limited, replies, strict=True):
-        found = verdict_in(reply, Relevance)
+        found = response_in(reply, Relevance)
         if isinstance(found, str):
             return [failure_of(pool.query_id, [document.id], reply.judge, reply, found)]
         ranked.append(Ranked(pool.query_id, document.id, float(found.relevance)))
@@ -54,7 +54,7 @@ def _request(query: str, document: Document, judge: Judge) -> Request:
         judge=judge,
         system=system.template,
         user=user.substitute({"code": code, "query": query, "document": document.content}),
-        verdict=Relevance,
+        response_model=Relevance,
         query=query,
         documents=(document,),
     )

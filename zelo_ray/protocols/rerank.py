@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import Ranker, Rounds
-from zelo_ray.protocols.texts import cut, failure_of, verdict_in
+from zelo_ray.protocols.texts import cut, failure_of, response_in
 from zelo_ray.records import Document, Judge, Pool, Ranked, Request, Seen
 
 
@@ -47,7 +47,7 @@ def rounds(pool: Pool, panel: Sequence[Judge], options: AnnotateOptions) -> Roun
     replies = yield [_request(pool.query, chunk, judge) for chunk in chunks]
     scores: list[float] = []
     for chunk, reply in zip(chunks, replies, strict=True):
-        found = verdict_in(reply, Scores)
+        found = response_in(reply, Scores)
         if isinstance(found, Scores) and len(found.scores) != len(chunk):
             found = f"{len(found.scores)} scores for {len(chunk)} documents"
         if isinstance(found, str):
@@ -78,7 +78,7 @@ def _request(query: str, documents: Sequence[Document], judge: Judge) -> Request
         judge=judge,
         system="",
         user=json.dumps(asked, ensure_ascii=False),
-        verdict=Scores,
+        response_model=Scores,
         query=query,
         documents=tuple(documents),
     )

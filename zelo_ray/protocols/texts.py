@@ -10,9 +10,9 @@ from functools import cache
 from importlib.resources import files
 from string import Template
 
-from zelo_ray.records import Document, Failure, Reply, V, code_for, read_verdict
+from zelo_ray.records import Document, Failure, Reply, V, code_for, read_response
 
-__all__ = ["BYTES_PER_TOKEN", "code_for", "cut", "failure_of", "load_prompt", "verdict_in"]
+__all__ = ["BYTES_PER_TOKEN", "code_for", "cut", "failure_of", "load_prompt", "response_in"]
 
 BYTES_PER_TOKEN = 4
 """UTF-8 bytes a token: near enough for English, Chinese and Japanese, and cautious elsewhere."""
@@ -43,9 +43,9 @@ def cut(document: Document, tokens: int, fields: Sequence[str] = ()) -> Document
     return replace(document, content=text)
 
 
-def verdict_in(reply: Reply, verdict: type[V]) -> V | str:
+def response_in(reply: Reply, verdict: type[V]) -> V | str:
     """The verdict that a reply holds, or why it holds none."""
-    return read_verdict(verdict, reply.text) if reply.status == "ok" else reply.reason
+    return read_response(verdict, reply.text) if reply.status == "ok" else reply.reason
 
 
 def failure_of(

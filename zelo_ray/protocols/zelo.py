@@ -17,7 +17,7 @@ from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import Protocol, Rounds, ScoreKind
 from zelo_ray.protocols.judgments import VOTES
 from zelo_ray.protocols.protocol import Cycles, PriorSd, Repeats
-from zelo_ray.protocols.texts import code_for, cut, failure_of, load_prompt, verdict_in
+from zelo_ray.protocols.texts import code_for, cut, failure_of, load_prompt, response_in
 from zelo_ray.records import Document, Failure, Judge, Pool, Reply, Request, Seen, Vote
 
 PROMPT = "pairwise-1"
@@ -66,7 +66,7 @@ class Ballot:
 
     def read(self, reply: Reply) -> Vote | Failure:
         """Turn a reply into a vote, or say why it is none."""
-        judge, verdict = self.request.judge.name, verdict_in(reply, Preference)
+        judge, verdict = self.request.judge.name, response_in(reply, Preference)
         if isinstance(verdict, str):
             return failure_of(self.query_id, self.pair, judge, reply, verdict)
         preference = -verdict.preference if self.swapped else verdict.preference
@@ -122,7 +122,7 @@ def _ballot(
         judge=judge,
         system=system.template,
         user=user.substitute(prompt),
-        verdict=Preference,
+        response_model=Preference,
         query=pool.query,
         documents=(first, second),
         repeat=repeat // 2,  # two repeats show the two orders; after them the same prompts return

@@ -113,7 +113,7 @@ class Simulated:
             raise Retry(f"{judge.name}: a simulated failure")
         usage = Usage(_tokens(request.system, request.user), traits.output_tokens)
         if status == "invalid":  # it may be asked again, so the count goes on
-            nothing = "" if isinstance(request.verdict, Prose) else "Hard to say."
+            nothing = "" if isinstance(request.response_model, Prose) else "Hard to say."
             return Answer("ok", nothing, usage, model=judge.model)  # which no parser takes
         del self._calls[request.key]
         if status == "refused":

@@ -10,12 +10,12 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from zelo_ray.engine.batch.harvest import Harvester
-from zelo_ray.engine.batch.state import Line, Station
+from zelo_ray.engine.batch.state import BatchState, Line
 from zelo_ray.engine.batch.submit import Sender
-from zelo_ray.engine.bookkeeping import Books, Tally
-from zelo_ray.engine.budget import Till
+from zelo_ray.engine.bookkeeping import LedgerWriter, Tally
+from zelo_ray.engine.budget import SharedBudget
 from zelo_ray.engine.clock import CLOCK, Clock
-from zelo_ray.engine.gate import Estimates, Purse
+from zelo_ray.engine.gate import BudgetClient, Estimates
 from zelo_ray.engine.ledger import Ledger, read_rows
 from zelo_ray.errors import LedgerError, PanelError
 from zelo_ray.options import AnnotateOptions, Limit
@@ -81,7 +81,7 @@ class Batcher:
         ledger: Ledger,
         environ: Mapping[str, str],
         run_id: str,
-        till: Till | None = None,
+        till: SharedBudget | None = None,
         absent: Mapping[str, str] | None = None,
         clock: Clock = CLOCK,
     ) -> None:
@@ -89,12 +89,14 @@ class Batcher:
         self._absent = absent or {}
         self._protocol = find(options.protocol)
         lines = [_line(judge, options, environ) for judge in judges]
-        books = Books(ledger, run_id, options.prices, clock)
+        books = LedgerWriter(ledger, run_id, options.prices, clock)
         # When this comes back from the dead, it is the same spender, who has spent what it had.
         spender, names = f"{run_id} {' '.join(j.name for j in judges)}", {j.name for j in judges}
         rows = read_rows(options.books) if till else ()
         spent = sum(r.dollars or 0.0 for r in rows if r.run_id == run_id and r.judge in names)
-        self._station = Station(options, lines, books, Purse(spender, till, spent, clock), clock)
+        self._station = BatchState(
+            options, lines, books, BudgetClient(spender, till, spent, clock), clock
+        )
         self._sender = Sender(self._station, ledger, run_id)
         self._harvester = Harvester(self._station, ledger, self._protocol)
 

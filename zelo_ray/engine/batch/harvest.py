@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import AsyncIterator
 
 from zelo_ray.engine.batch.parts import Part
-from zelo_ray.engine.batch.state import Line, Station
+from zelo_ray.engine.batch.state import BatchState, Line
 from zelo_ray.engine.bookkeeping import checked, excess, name_of
 from zelo_ray.engine.budget import NOTHING
 from zelo_ray.engine.ledger import Ledger
@@ -23,7 +23,7 @@ _BARREN = 3  # batches of a judge in a row that brought nothing: a fourth will n
 class Harvester:
     """Watches the open batches of all judges."""
 
-    def __init__(self, station: Station, ledger: Ledger, protocol: Ranker) -> None:
+    def __init__(self, station: BatchState, ledger: Ledger, protocol: Ranker) -> None:
         self._station, self._ledger = station, ledger
         known = [find(name) for name in {**RANKERS, **PROTOCOLS}] + [protocol]  # it may adopt
         self._verdicts = {each.__name__: each for one in known for each in one.response_models}

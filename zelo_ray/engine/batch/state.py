@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import IO
 
 from zelo_ray.engine.batch.parts import Part, Parts, State
-from zelo_ray.engine.bookkeeping import Books, Tally
+from zelo_ray.engine.bookkeeping import LedgerWriter, Tally
 from zelo_ray.engine.clock import Clock
 from zelo_ray.engine.filler import Filler
-from zelo_ray.engine.gate import Estimates, Purse
+from zelo_ray.engine.gate import BudgetClient, Estimates
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.providers import Batches, BatchLimits
 from zelo_ray.records import Judge
@@ -73,15 +73,15 @@ class Line:
         return sum(part.tokens for part in self.open.values())
 
 
-class Station(Filler[Line]):
+class BatchState(Filler[Line]):
     """The state of one provider's batches."""
 
     def __init__(
         self,
         options: AnnotateOptions,
         lines: Sequence[Line],
-        books: Books,
-        purse: Purse,
+        books: LedgerWriter,
+        purse: BudgetClient,
         clock: Clock,
     ) -> None:
         super().__init__(options, lines, books, purse, clock)

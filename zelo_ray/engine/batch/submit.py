@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from zelo_ray.engine.batch.parts import Part
-from zelo_ray.engine.batch.state import Line, Spool, Station
+from zelo_ray.engine.batch.state import BatchState, Line, Spool
 from zelo_ray.engine.bookkeeping import over_budget
 from zelo_ray.engine.gate import Bound, bound_of, size_of
 from zelo_ray.engine.ledger import Ledger, read_rows
@@ -28,7 +28,7 @@ _PATIENCE = 1.0  # seconds to wait for money before what is gathered is sent awa
 class Sender:
     """Spools requests and submits them."""
 
-    def __init__(self, station: Station, ledger: Ledger, run_id: str) -> None:
+    def __init__(self, station: BatchState, ledger: Ledger, run_id: str) -> None:
         self._station, self._ledger, self._run_id = station, ledger, run_id
         self._submitting = asyncio.Lock()
         self._last_part = 0
@@ -65,7 +65,7 @@ class Sender:
             line.tally.end(answer.status, answer.reason, station.clock.date())
             return False
         tokens = line.estimates.expected(size).input_tokens
-        alike = (request.verdict.__name__, request.output_limit or 0)
+        alike = (request.response_model.__name__, request.output_limit or 0)
         if (full := line.spools.get(alike)) and _is_full(line, full, len(data), tokens):
             await self._submit(line, full)
         if alike not in line.spools:
@@ -93,7 +93,7 @@ class Sender:
         cut_at = self._ledger.cut_at(request.key)
         if known is None or not (cut_at or self._station.purse.capped):
             return request
-        limit = line.estimates.limit_for(request.verdict.__name__, cut_at)
+        limit = line.estimates.limit_for(request.response_model.__name__, cut_at)
         return request if limit == request.output_limit else replace(request, limit=limit)
 
     async def flush(self, line: Line) -> None:

@@ -10,7 +10,7 @@ from zelo_ray.providers import Settings
 from zelo_ray.providers.headers import server_delay
 from zelo_ray.providers.outcome import Fault, Reading
 from zelo_ray.providers.silence import CONNECT_SECONDS
-from zelo_ray.records import Answer, Request, Status, Usage, verdict_schema
+from zelo_ray.records import Answer, Request, Status, Usage, response_schema
 
 if TYPE_CHECKING:
     import anthropic
@@ -35,7 +35,7 @@ def body(request: Request) -> dict[str, Any]:
     """The request as Messages take it, alone or as the params of a batch."""
     options = request.judge.options
     output: dict[str, Any] = {}
-    if schema := _schema(request.verdict):
+    if schema := _schema(request.response_model):
         output["format"] = {"type": "json_schema", "schema": schema}
     if options["effort"] is not None:
         output["effort"] = options["effort"]
@@ -117,5 +117,5 @@ def _schema(verdict: type[BaseModel]) -> dict[str, Any] | None:
     """The part of the verdict's schema that Anthropic enforces; ranges become descriptions."""
     import anthropic  # noqa: PLC0415 - paid where it is used
 
-    schema = verdict_schema(verdict)
+    schema = response_schema(verdict)
     return anthropic.transform_schema(schema) if schema else None

@@ -34,7 +34,7 @@ from zelo_ray.providers.lines import (
     written,
 )
 from zelo_ray.providers.outcome import Caller, Fault, answered, guarded, judged
-from zelo_ray.records import Request, verdict_schema
+from zelo_ray.records import Request, response_schema
 
 T = TypeVar("T")
 _ENDED = {"SUCCEEDED", "PARTIALLY_SUCCEEDED", "FAILED", "CANCELLED", "EXPIRED"}
@@ -65,7 +65,7 @@ class GeminiBatches:
         fields = {
             "contents": [{"role": "user", "parts": [{"text": request.user}]}],
             "systemInstruction": {"role": "user", "parts": [{"text": request.system}]},
-            "generationConfig": {**generation(request), **_schema(request.verdict)},
+            "generationConfig": {**generation(request), **_schema(request.response_model)},
         }
         return written({"key": request.key, "request": fields}, request.judge.name)
 
@@ -213,7 +213,7 @@ def _schema(verdict: type[BaseModel]) -> dict[str, Any]:
     """
     from google.genai import types  # noqa: PLC0415 - paid where it is used
 
-    if (given := verdict_schema(verdict)) is None:
+    if (given := response_schema(verdict)) is None:
         return {}
     json_schema = types.JSONSchema.model_validate(given)
     schema = types.Schema.from_json_schema(json_schema=json_schema)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from zelo_ray.providers import Settings
 from zelo_ray.providers.headers import server_delay
 from zelo_ray.providers.outcome import Fault, Reading
-from zelo_ray.records import Answer, Request, Status, Usage, verdict_schema
+from zelo_ray.records import Answer, Request, Status, Usage, response_schema
 
 if TYPE_CHECKING:
     import aiohttp
@@ -26,7 +26,7 @@ def generation(request: Request) -> dict[str, Any]:
     """The request's generation config as the API spells it, but for the verdict's schema."""
     options = request.judge.options
     fields: dict[str, Any] = {"maxOutputTokens": request.output_limit}
-    if verdict_schema(request.verdict):
+    if response_schema(request.response_model):
         fields["responseMimeType"] = "application/json"
     if options["temperature"] is not None:
         fields["temperature"] = options["temperature"]

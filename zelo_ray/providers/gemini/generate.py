@@ -14,7 +14,7 @@ from zelo_ray.providers.gemini.connection import (
     generation,
 )
 from zelo_ray.providers.outcome import Caller, attempt, resolved
-from zelo_ray.records import Answer, Request, verdict_schema
+from zelo_ray.records import Answer, Request, response_schema
 
 
 class _Gemini:
@@ -37,7 +37,7 @@ class _Gemini:
             **generation(request),
             "systemInstruction": request.system,
         }
-        if schema := verdict_schema(request.verdict):
+        if schema := response_schema(request.response_model):
             fields["responseJsonSchema"] = schema
         response = await self._connection.client.aio.models.generate_content(
             model=request.judge.model,

@@ -7,7 +7,7 @@ from zelo_ray.providers import Settings
 from zelo_ray.providers.headers import server_delay
 from zelo_ray.providers.outcome import Fault, Reading
 from zelo_ray.providers.silence import CONNECT_SECONDS
-from zelo_ray.records import Answer, Request, Status, Usage, verdict_schema
+from zelo_ray.records import Answer, Request, Status, Usage, response_schema
 
 if TYPE_CHECKING:
     import openai
@@ -28,9 +28,9 @@ def body(request: Request) -> dict[str, Any]:
         ],
         options["token_limit_field"]: request.output_limit,
     }
-    schema = verdict_schema(request.verdict)
+    schema = response_schema(request.response_model)
     if schema and options["response_format"] == "json_schema":
-        named = {"name": request.verdict.__name__, "strict": True, "schema": schema}
+        named = {"name": request.response_model.__name__, "strict": True, "schema": schema}
         fields["response_format"] = {"type": "json_schema", "json_schema": named}
     elif schema and options["response_format"] == "json_object":
         fields["response_format"] = {"type": "json_object"}
