@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.builders import rows_of
 from zelo_ray import measure
+from zelo_ray.cli import main
 from zelo_ray.errors import MeasureError
 from zelo_ray.evaluation.measures import parse_measure
 
@@ -64,3 +66,22 @@ def test_one_that_fails_is_one_line(body, says, tmp_path):
     )
     with pytest.raises(MeasureError, match=says):
         measure({"q": {"d": 1.0}}, {"q": {"d": 1}}, f"{file}:MINE")
+
+
+def test_labels_are_compared_by_it(tmp_path, capsys):
+    queries = [f"q{n}" for n in range(5)]
+    for name, best in (("old", "d1"), ("new", "d2")):
+        rows = [f"{q} 0 {d} {3 * (d == best)}\n" for q in queries for d in ("d1", "d2")]
+        (tmp_path / f"{name}.qrels").write_text("".join(rows))
+    for name, first in (("one", "d1"), ("two", "d2")):
+        ranked = [(q, d, 1 + (d == first)) for q in queries for d in ("d1", "d2")]
+        text = "".join(f"{q} Q0 {d} 1 {score} {name}\n" for q, d, score in ranked)
+        (tmp_path / f"{name}.run").write_text(text)
+    given = {"--old": "old.qrels", "--new": "new.qrels", "--runs": "one.run"}
+    words = [word for flag, file in given.items() for word in (flag, str(tmp_path / file))]
+    own = ("--measure", f"{FILE}@1", "--out", str(tmp_path / "out"))
+    assert main(["compare-labels", *words, str(tmp_path / "two.run"), *own]) == 0
+    rows = {row["run"]: row for row in rows_of(tmp_path / "out", "leaderboards")}
+    assert [(rows[name]["old"], rows[name]["new"]) for name in ("one", "two")] == [(1, 0), (0, 1)]
+    assert main(["compare-labels", *words, *own[:1], f"{FILE[:-1]}@1"]) == 2
+    assert "has no MEASUR; it has MEASURE" in capsys.readouterr().err

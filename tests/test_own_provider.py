@@ -1,5 +1,6 @@
 """A provider of the user's own: no other file of the package knows it."""
 
+import doctest
 from collections import Counter
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from zelo_ray.engine.write_results import settle, write_results
 from zelo_ray.errors import PanelError
 from zelo_ray.options import AnnotateOptions, BakeoffOptions
 from zelo_ray.present.terminal.names import shortened
-from zelo_ray.providers import build_panel, panel_of
+from zelo_ray.providers import build_panel, panel_of, provider
 from zelo_ray.records import Document, Pool
 from zelo_ray.rerankers import arms_of
 
@@ -101,3 +102,7 @@ def test_one_that_cannot_connect_is_one_line(tmp_path):
 def test_its_name_is_shortened_to_the_model():
     names = [f"{MODULE}:plain", "openai:gpt-6-luna"]
     assert list(shortened(names, 12).values()) == ["plain", "gpt-6-luna"]
+
+
+def test_the_example_of_the_docstring_runs():
+    assert doctest.testmod(provider) == (0, 2)

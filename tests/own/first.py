@@ -1,12 +1,13 @@
-"""A measure as a user would bring it: how often the first documents are the very best."""
+"""A measure as a user would bring it: whether one of the very best documents comes first."""
+
+import numpy as np
 
 from zelo_ray.evaluation.measures import MeasureKind, Parameter
 
 
 def metrics(lists, cutoff, least):
-    best = lists.judged.copy()
-    best[best < least] = float("nan")
-    hits = lists.ranked(cutoff) == best.max(axis=-1, where=best == best, initial=least)[..., None]
+    best = np.nanmax(lists.judged, axis=-1, keepdims=True)
+    hits = lists.ranked(cutoff) >= np.maximum(best, least)
     return lists.expected(hits.astype(float), cutoff).max(axis=-1)
 
 

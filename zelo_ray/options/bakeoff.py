@@ -49,8 +49,8 @@ class BakeoffOptions(AskingOptions):
     )
     measures: Annotated[tuple[str, ...], _MEASURING] = Field(
         (),
-        description="as ir_measures writes them, the leading one first; without it, what suits "
-        "the truth",
+        description="as ir_measures writes them, or your own as my_module:MEASURE@10, the leading "
+        "one first; without it, what suits the truth",
     )
     ties: Annotated[Literal["trec", "expected"], _MEASURING] = Field(
         "trec",

@@ -21,7 +21,7 @@ class JudgingOptions(AskingOptions):
     )
     judges: Annotated[tuple[str, ...], JUDGING] = Field(
         (),
-        description="the panel, such as openai:gpt-6-luna or offline; "
+        description="the panel, such as openai:gpt-6-luna, offline or my_module:PROVIDER:model; "
         "without it, the default model of each provider whose key is set",
     )
     judge_options: Annotated[dict[str, dict[str, Any]], JUDGING] = Field(
