@@ -19,7 +19,7 @@ from tests.builders import Shelf, judge_of, pool_of, reply_to, seen_worth, verdi
 from zelo_ray.fitting.bradley_terry import Fit
 from zelo_ray.formats.tables import table_of
 from zelo_ray.protocols import advance, zelo, zelo_graded
-from zelo_ray.providers import Settings, build_panel, module
+from zelo_ray.providers import Settings, build_panel, load_provider
 from zelo_ray.records import Document, Failure, Grade, Pool, Score, Vote
 
 options_of = partial(builders.options_of, protocol="zelo+graded")
@@ -285,7 +285,7 @@ def test_five_grades_a_query_put_shifted_queries_on_one_scale():
     names = ("simulated:a", "simulated:b", "simulated:c")
     panel = build_panel(names, {name: {"truth": "worth", "shared_noise": 0.7} for name in names})
     harsh = dict(zip(names, (-0.4, 0.0, 0.4), strict=True))
-    provider = module("simulated").connect(Settings())
+    provider = load_provider("simulated").connect(Settings())
 
     def say(request):
         if len(request.documents) == 2:
