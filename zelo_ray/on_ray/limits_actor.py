@@ -3,15 +3,15 @@
 import asyncio
 import contextlib
 from collections.abc import Iterator
+from importlib.metadata import version
 from typing import Any
 
 import ray
 from ray.exceptions import RayError
 
-from zelo_ray import __version__
 from zelo_ray.engine.limiter import Account, Lease, Limits, Want
 
-_NAME, _NAMESPACE = f"limits-{__version__}", "zelo_ray"
+_NAME, _NAMESPACE = f"limits-{version('zelo-ray')}", "zelo_ray"
 _LEFT_SECONDS = 60.0  # after which a run that leases nothing has gone
 
 
