@@ -9,7 +9,7 @@ import ray.data
 
 from zelo_ray.formats.pools import Limits, Line, parse_line, read_lines
 from zelo_ray.options import AnnotateOptions
-from zelo_ray.protocols import RANKERS, load
+from zelo_ray.protocols import load
 from zelo_ray.records import Judge, Pool
 
 _LINES_SCHEMA = pa.schema(
@@ -37,7 +37,9 @@ class Job:
     def __reduce__(self) -> tuple[Any, ...]:
         """Options travel as values: no other process has the class of a protocol from outside."""
         told = {each.name: getattr(self, each.name) for each in fields(self)}
-        told["options"] = (dict(self.options), self.options.model_fields_set)
+        plain = type(self.options) is AnnotateOptions  # as of what orders a pool
+        protocol = "" if plain else self.options.protocol
+        told["options"] = (protocol, dict(self.options), self.options.model_fields_set)
         return _arrived, (told,)
 
     def called(self, judge: str) -> str:
@@ -53,8 +55,8 @@ class Job:
 
 def _arrived(told: dict[str, Any]) -> Job:
     """A job in another process, which loads the protocol itself."""
-    values, given = told["options"]
-    kind = AnnotateOptions if values["protocol"] in RANKERS else load(values["protocol"]).options
+    protocol, values, given = told["options"]
+    kind = load(protocol).options if protocol else AnnotateOptions
     return Job(**{**told, "options": kind.model_construct(given, **values)})
 
 
