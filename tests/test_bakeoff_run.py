@@ -173,7 +173,10 @@ def test_run_files_take_no_ray(tmp_path, capsys, monkeypatch, published):
         ((), "no arm: name --rerankers"),
         (("--rerankers", "bm26"), "bm25, chargram, likelihood"),
         (("--rerankers", "bm25"), "--pools: name the documents to rank"),
-        (("--rerankers", "bm25", "--measures", "nDGC@10"), "unknown measure 'nDGC@10'"),
+        (
+            ("--rerankers", "bm25", "--measures", "nDGC@10"),
+            "unknown measure 'nDGC' (did you mean 'nDCG'?)",
+        ),
         (("--runs", "nothing.run"), "nothing.run"),
         (
             ("--rerankers", "original", "--pools", SAMPLE, "--slices", "lnaguage"),
