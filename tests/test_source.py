@@ -1,5 +1,6 @@
 """Whether a reranker of a caller's has changed, and how one that is handed over is found again."""
 
+import copyreg
 import sys
 import threading
 import types
@@ -134,3 +135,16 @@ def test_what_cannot_be_sent_is_told(tmp_path):
 
     with pytest.raises(OptionError, match="held cannot be sent to another process"):
         named_rerankers([held], str(tmp_path))
+
+
+def test_a_class_is_the_same_after_it_was_pickled():
+    """Python keeps the names of slots on a class when an object of it is first pickled."""
+
+    class Mine:
+        def score(self, query, documents):
+            return [len(text) for text in documents]
+
+    before = source_hash(Mine)
+    copyreg._slotnames(Mine)
+    assert "__slotnames__" in vars(Mine)
+    assert source_hash(Mine) == before

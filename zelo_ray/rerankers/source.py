@@ -15,6 +15,10 @@ from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 _DIGITS = 16
+_NOT_WRITTEN = frozenset(
+    {"__dict__", "__weakref__", "__module__", "__doc__", "__firstlineno__", "__slotnames__"}
+)
+"""What Python adds to a class; the last when an object of it is first pickled."""
 
 
 def source_hash(value: Any) -> str:
@@ -82,7 +86,7 @@ def _of_class(found: type, home: str, seen: set[int]) -> Iterator[bytes]:
         if each.__module__ != home:
             continue
         for name, value in sorted(vars(each).items()):
-            if name in ("__dict__", "__weakref__", "__module__", "__doc__", "__firstlineno__"):
+            if name in _NOT_WRITTEN:
                 continue
             yield name.encode()
             yield from _parts(value, home, seen)
