@@ -96,7 +96,7 @@ PROTOCOL = Protocol(
     score=ScoreKind(
         unit="shares of thumbs up",
         scale=(0, 1),
-        explain=lambda _: "A score is the share of judges whose thumb was up",
+        explain="A score is the share of judges whose thumb was up.",
     ),
     options=ThumbOptions,
     per_document=True,

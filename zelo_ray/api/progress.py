@@ -1,11 +1,14 @@
 """Who is told how a run goes: the terminal, somebody of the caller's, or nobody."""
 
+import warnings
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Self
 
 from zelo_ray.engine.bookkeeping import Tally
 from zelo_ray.present.terminal.display import Display
+
+warnings.filterwarnings("ignore", "IProgress not found")  # a notebook shows no bar of Ray's
 
 if TYPE_CHECKING:
     from zelo_ray.on_ray.branches import Watch

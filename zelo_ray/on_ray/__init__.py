@@ -6,7 +6,6 @@ to be shuffled together again.
 """
 
 import os
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
@@ -21,7 +20,6 @@ os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
 if not os.environ.get("RAY_ADDRESS"):  # a private Ray: then all that it opens is on loopback
     os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
-warnings.filterwarnings("ignore", "IProgress not found")  # in notebooks: no bar of Ray's is shown
 import ray
 import ray.data
 

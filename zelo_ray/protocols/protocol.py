@@ -97,8 +97,8 @@ class ScoreKind:
     record: type[Score] = Score
     unit: str = "points"
     """what a score is in, as a plural"""
-    explain: Callable[[Mapping[str, Any]], str] | None = None
-    """what a score means, in a sentence or two without the last stop, by the options of the run"""
+    explain: str | Callable[[Mapping[str, Any]], str] = ""
+    """what a score means, in a sentence or two; or how it follows from the options of the run"""
     scale: tuple[float, float] | None = None
     """the lowest and the highest score; None: they have no ends, and 0 lies among them"""
     shown: tuple[str, ...] = ("score",)

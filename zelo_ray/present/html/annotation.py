@@ -112,7 +112,8 @@ def _decided(annotation: Annotation) -> str:
 def _reading(annotation: Annotation) -> str:
     """What a score is."""
     explain = annotation.protocol.score.explain
-    return f"{explain(annotation.run['options'])}." if explain else ""
+    told = explain if isinstance(explain, str) else explain(annotation.run["options"])
+    return f"{told.removesuffix('.')}." if told else ""
 
 
 def _is_word(value: object) -> bool:
