@@ -1,5 +1,6 @@
 """Who is told how a run goes: the terminal, somebody of the caller's, or nobody."""
 
+import logging
 import warnings
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -8,7 +9,8 @@ from typing import TYPE_CHECKING, Self
 from zelo_ray.engine.bookkeeping import Tally
 from zelo_ray.present.terminal.display import Display
 
-warnings.filterwarnings("ignore", "IProgress not found")  # a notebook shows no bar of Ray's
+warnings.filterwarnings("ignore", "IProgress not found")  # a notebook shows no widget of Ray's
+logging.getLogger("ray.widgets.util").setLevel(logging.WARNING)
 
 if TYPE_CHECKING:
     from zelo_ray.on_ray.branches import Watch
