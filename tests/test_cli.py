@@ -273,7 +273,7 @@ def test_a_config_file_that_makes_no_sense_is_one_line(pipeline, capsys, tmp_pat
 @pytest.fixture(scope="module")
 def _ray_imported():
     pytest.importorskip("ray")
-    import zelo_ray.on_ray  # noqa: F401
+    import zelo_ray.on_ray  # noqa: F401 - seconds that count for no test
 
 
 @pytest.mark.usefixtures("_ray_imported")

@@ -57,9 +57,8 @@ def in_a_line(error: BaseException) -> str:
     return " ".join(f"{type(error).__name__}: {error}".split())[:300]
 
 
-@cache
 def load_own(name: str) -> Any:
-    """The object that a name points at; the same one at every call.
+    """The object that a name points at: the same one at every call, until its file changes.
 
     Modules are found on Python's path and in the working directory.
 
@@ -69,13 +68,17 @@ def load_own(name: str) -> Any:
     where, _, what = name.rpartition(":")
     if (here := str(Path.cwd())) not in sys.path:
         sys.path.append(here)  # last: a file named queue.py must not stand in for the library's
-    found = _run(Path(where).expanduser()) if where.endswith(".py") else import_module(where)
+    found: Any = import_module(where) if not where.endswith(".py") else None
+    if found is None:
+        path = Path(where).expanduser()
+        found = _run(path, path.stat().st_mtime_ns)
     for part in what.split("."):
         found = getattr(found, part)
     return found
 
 
-def _run(path: Path) -> Any:
+@cache
+def _run(path: Path, changed_at: int) -> Any:  # noqa: ARG001 - a changed file is another one
     """A file as a module of its own."""
     spec = spec_from_file_location(f"own_{path.stem}", path)
     if spec is None or spec.loader is None:

@@ -74,6 +74,15 @@ class Prose(Protocol):
         """A text that holds the verdict; made-up judges answer so."""
 
 
+def model_name(model: type[BaseModel]) -> str:
+    """What the record of a batch calls the model of its answers.
+
+    One of the user's may be called as one of this package is: then its module tells them apart.
+    """
+    home = model.__module__
+    return model.__name__ if home.startswith("zelo_ray.") else f"{home}.{model.__name__}"
+
+
 @cache
 def response_schema(verdict: type[BaseModel]) -> dict[str, Any] | None:
     """The JSON schema that an answer must satisfy, as providers are sent it; None for prose."""

@@ -23,8 +23,9 @@ def plans(options: CompareProtocolsOptions, pools: tuple[str, ...]) -> dict[str,
         UnknownProtocol, OptionError: a protocol is none, or is named twice.
     """
     names = options.protocols or tuple(name for name in PROTOCOLS if name != _NOT_ALONE)
-    for name in names:
-        if names.count(name) > 1:
+    called = [load(name).name for name in names]
+    for name in called:
+        if called.count(name) > 1:  # results of each go to a folder of its name
             raise OptionError(f"--protocols: {name} is named twice")
     return {name: _plan(options, pools, name) for name in names}
 

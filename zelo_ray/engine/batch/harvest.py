@@ -12,7 +12,7 @@ from zelo_ray.engine.ledger import Ledger
 from zelo_ray.errors import LedgerError
 from zelo_ray.protocols import PROTOCOLS, RANKERS, Ranker, find
 from zelo_ray.providers import Batch, Fatal, Outcome, Refused, Retry
-from zelo_ray.records import Answer, Usage
+from zelo_ray.records import Answer, Usage, model_name
 
 _FIRST_LOOK = 2.0  # seconds; each further wait is half as long again
 AT_ONCE = 500  # results that are kept together
@@ -26,7 +26,7 @@ class Harvester:
     def __init__(self, station: BatchState, ledger: Ledger, protocol: Ranker) -> None:
         self._station, self._ledger = station, ledger
         known = [find(name) for name in {**RANKERS, **PROTOCOLS}] + [protocol]  # it may adopt
-        self._verdicts = {each.__name__: each for one in known for each in one.response_models}
+        self._verdicts = {model_name(each): each for one in known for each in one.response_models}
         self._spent: dict[str, float] = defaultdict(float)
         self._prompts: dict[str, list[int]] = defaultdict(list)
 

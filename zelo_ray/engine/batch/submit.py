@@ -14,7 +14,7 @@ from zelo_ray.engine.gate import Bound, bound_of, size_of
 from zelo_ray.engine.ledger import Ledger, read_rows
 from zelo_ray.providers import Batch, Fatal, Refused, Retry
 from zelo_ray.providers.pricing import dearest
-from zelo_ray.records import Answer, Request, Usage
+from zelo_ray.records import Answer, Request, Usage, model_name
 
 GRACE = 60.0  # seconds in which a batch whose creation was cut off may still come to be
 _SKEW = 120.0  # seconds that a provider's clock may be behind
@@ -65,7 +65,7 @@ class Sender:
             line.tally.end(answer.status, answer.reason, station.clock.date())
             return False
         tokens = line.estimates.expected(size).input_tokens
-        alike = (request.response_model.__name__, request.output_limit or 0)
+        alike = (model_name(request.response_model), request.output_limit or 0)
         if (full := line.spools.get(alike)) and _is_full(line, full, len(data), tokens):
             await self._submit(line, full)
         if alike not in line.spools:
@@ -93,7 +93,7 @@ class Sender:
         cut_at = self._ledger.cut_at(request.key)
         if known is None or not (cut_at or self._station.purse.capped):
             return request
-        limit = line.estimates.limit_for(request.response_model.__name__, cut_at)
+        limit = line.estimates.limit_for(model_name(request.response_model), cut_at)
         return request if limit == request.output_limit else replace(request, limit=limit)
 
     async def flush(self, line: Line) -> None:
