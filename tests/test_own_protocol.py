@@ -25,7 +25,7 @@ from zelo_ray.commands.compare_protocols import plans
 from zelo_ray.commands.explain import explain
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.engine.write_results import settle, write_results
-from zelo_ray.errors import OptionError, UnknownProtocol
+from zelo_ray.errors import OptionError, ProtocolError, UnknownProtocol
 from zelo_ray.options import CompareProtocolsOptions
 from zelo_ray.present.html import write_report
 from zelo_ray.protocols import load, load_annotate
@@ -128,8 +128,7 @@ def test_a_file_that_changes_is_read_again(tmp_path):
     mine, name = tmp_path / "mine.py", f"{tmp_path}/mine.py:PROTOCOL"
     text = (Path(__file__).parent / "own/thumbs.py").read_text()
     mine.write_text(text)
-    first = load(name)
-    assert load(name) is first
+    assert load(name).options is load(name).options
     mine.write_text(text.replace('name="thumbs"', 'name="fists"'))
     os.utime(mine, ns=(1, 1))
     assert load(name).name == "fists"
@@ -140,6 +139,21 @@ def test_a_model_of_the_users_is_not_taken_for_one_of_ours():
     assert model_name(model) == "own_thumbs.Thumbing"
     assert [model_name(each) for each in load("zelo").response_models] == ["Preference"]
     assert model_name(order_of(3)) == "Order"
+
+
+def test_a_function_of_the_users_that_raises_is_named_in_one_line(tmp_path, environ):
+    mine = tmp_path / "mine.py"
+    text = (Path(__file__).parent / "own/thumbs.py").read_text()
+    mine.write_text(text.replace('noun="thumb",', 'noun="thumb", words=lambda row: row["why"],'))
+    panel, options = judged("offline", tmp_path, environ)
+    blocks = [settle(lines_of(POOLS), panel, options, Ledger(options.out))]
+    summary = write_results(blocks, options)
+    write_run(tmp_path, summary, protocol=f"{mine}:PROTOCOL")
+    says = "^protocol thumbs: words: TypeError: 'Thumb' object is not subscriptable$"
+    with pytest.raises(ProtocolError, match=says):
+        explain(str(tmp_path), "q0")
+    with pytest.raises(ProtocolError, match=says):
+        write_report(str(tmp_path))
 
 
 def test_two_protocols_of_one_name_are_not_compared(tmp_path):

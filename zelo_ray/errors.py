@@ -10,6 +10,7 @@ options that make no sense, 1 for anything else. All else that is raised is a bu
     │   ├── UnknownOption    there is no such option
     │   ├── PanelError       a judge does not exist or cannot be reached
     │   └── UnknownProtocol  there is no such protocol
+    ├── ProtocolError        a function of a protocol of the user's raised
     ├── InputError           the input as a whole cannot be read
     ├── QrelsError           these are no qrels
     ├── RunError             this is no run
@@ -57,6 +58,10 @@ class UnknownOption(OptionError):
     def __init__(self, message: str, name: str) -> None:
         super().__init__(message)
         self.name = name
+
+
+class ProtocolError(ZeloError):
+    """A function of a protocol of the user's raised; the message names the function and why."""
 
 
 class PanelError(OptionError):
@@ -109,3 +114,8 @@ class NothingToExplain(ZeloError):
 
 class NothingToReport(ZeloError):
     """The directory holds no finished run."""
+
+
+def in_a_line(error: BaseException) -> str:
+    """An error of the user's own code as the end of a line."""
+    return " ".join(f"{type(error).__name__}: {error}".split())[:300]

@@ -7,6 +7,8 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any, TypeVar
 
+from zelo_ray.errors import in_a_line
+
 T = TypeVar("T")
 
 
@@ -50,11 +52,6 @@ def find_own(name: str, kind: type[T], error: type[Exception], unknown: str = ""
     if not isinstance(found, kind):
         raise error(f"{name} is no {kind.__name__}, but {type(found).__name__}")
     return found
-
-
-def in_a_line(error: BaseException) -> str:
-    """An error of the user's own code as the end of a line."""
-    return " ".join(f"{type(error).__name__}: {error}".split())[:300]
 
 
 def load_own(name: str) -> Any:

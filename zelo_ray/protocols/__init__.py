@@ -27,7 +27,15 @@ from zelo_ray.options import (
 )
 from zelo_ray.own import find_own, is_own
 from zelo_ray.protocols.progress import Apart, Progress, Replies, Rounds, Step, advance, known_by
-from zelo_ray.protocols.protocol import Held, Judgments, Learned, Protocol, Ranker, ScoreKind
+from zelo_ray.protocols.protocol import (
+    Held,
+    Judgments,
+    Learned,
+    Protocol,
+    Ranker,
+    ScoreKind,
+    guarded,
+)
 
 __all__ = [
     "PROTOCOLS",
@@ -83,7 +91,7 @@ def load(name: str) -> Protocol:
         found: Protocol = import_module(PROTOCOLS[name]).PROTOCOL
         return found
     if is_own(name):
-        return find_own(name, Protocol, UnknownProtocol)
+        return guarded(find_own(name, Protocol, UnknownProtocol))
     raise UnknownProtocol(
         f"unknown protocol {name!r}{meant(name, PROTOCOLS)}; there are {', '.join(PROTOCOLS)}, "
         "and your own as my_module:PROTOCOL"

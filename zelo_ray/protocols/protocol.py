@@ -6,13 +6,14 @@ that gives no votes is in no table of agreement, and is shown as its fields.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from math import isfinite
 from typing import Annotated, Any
 
 import pyarrow as pa
 from pydantic import BaseModel, Field
 
+from zelo_ray.errors import ProtocolError, in_a_line
 from zelo_ray.fitting.bradley_terry import Fit
 from zelo_ray.formats.wording import counted
 from zelo_ray.options import AnnotateOptions
@@ -30,6 +31,32 @@ PriorSd = Annotated[
 ]
 """Options that several protocols have."""
 _IDS = frozenset({"query_id", "session_id", "judge", "key", "keys"})
+
+
+def guarded(protocol: "Protocol") -> "Protocol":
+    """The same protocol of the user's, whose functions that tell of results fail in one line."""
+
+    def each(what: Any, *names: str) -> Any:
+        given = {name: getattr(what, name) for name in names}
+        calls = {name: call for name, call in given.items() if callable(call)}
+        return replace(what, **{n: _guarded(protocol.name, n, call) for n, call in calls.items()})
+
+    kinds = protocol.judgments.items()
+    return replace(
+        protocol,
+        judgments={name: each(kind, "words", "as_votes", "as_grades") for name, kind in kinds},
+        score=each(protocol.score, "explain", "headline"),
+    )
+
+
+def _guarded(protocol: str, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
+    def told(*given: Any) -> Any:
+        try:
+            return call(*given)
+        except Exception as error:  # noqa: BLE001 - whatever the user's own function raises
+            raise ProtocolError(f"protocol {protocol}: {name}: {in_a_line(error)}") from None
+
+    return told
 
 
 @dataclass(frozen=True, slots=True)

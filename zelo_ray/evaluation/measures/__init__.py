@@ -35,13 +35,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from zelo_ray.errors import MeasureError
+from zelo_ray.errors import MeasureError, in_a_line
 from zelo_ray.evaluation.measures.lists import Floats, Lists
 from zelo_ray.evaluation.measures.ranking import Ranking, rank
 from zelo_ray.evaluation.measures.spec import REQUIRED, MeasureKind, Parameter, Value
 from zelo_ray.evaluation.measures.truth import Truth
 from zelo_ray.options import meant
-from zelo_ray.own import find_own, in_a_line
+from zelo_ray.own import find_own
 
 __all__ = [
     "MEASURES",
