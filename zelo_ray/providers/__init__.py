@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
-from zelo_ray.errors import PanelError
+from zelo_ray.errors import PanelError, in_a_line
 from zelo_ray.options import JudgingOptions, meant
 from zelo_ray.own import in_a_line, is_own
 from zelo_ray.providers.pricing import unpriced
