@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from zelo_ray.errors import PanelError, in_a_line
 from zelo_ray.options import JudgingOptions, meant
-from zelo_ray.own import in_a_line, is_own
+from zelo_ray.own import is_own
 from zelo_ray.providers.pricing import unpriced
 from zelo_ray.providers.provider import (
     Batch,
