@@ -15,20 +15,20 @@ from zelo_ray.api.frames import table_of
 from zelo_ray.api.results import Results
 from zelo_ray.api.settings import is_place
 from zelo_ray.api.tables import Table
-from zelo_ray.errors import InputError, OptionError
-from zelo_ray.evaluation.agreement import COEFFICIENTS, agreements, ratings_of
+from zelo_ray.errors import InputError
+from zelo_ray.evaluation.agreement import agreements, chosen, ratings_of
 from zelo_ray.evaluation.agreement.measured import Agreement
 from zelo_ray.evaluation.measures import Truth, default_measures, evaluate, parse_measures, rank
 from zelo_ray.evaluation.measures.ranking import Ties
 from zelo_ray.fitting.bradley_terry import score_votes
 from zelo_ray.formats import tables
 from zelo_ray.formats.interchange.truth import read_truth
+from zelo_ray.options import AgreeOptions, load_options
 from zelo_ray.records import Score, Vote
 
 _VOTE = ("query_id", "doc_id_a", "doc_id_b", "preference")
 _GRADE = ("query_id", "doc_id", "judge", "grade")
 _PANEL = "all judges"
-_MOST_LEVELS = 100
 
 
 class Scores(Table):
@@ -178,21 +178,14 @@ def agreement(
         >>> found.to_pandas()[["scale", "value"]].round(2).values.tolist()
         [['0-3', 0.67], ['>=2', 0.67]]
     """
-    names = list(COEFFICIENTS) if coefficients is None else list(coefficients)
-    if unknown := [name for name in names if name not in COEFFICIENTS]:
-        known = ", ".join(COEFFICIENTS)
-        raise OptionError(f"unknown coefficient {unknown[0]!r}; there are {known}")
-    if not 2 <= levels <= _MOST_LEVELS:
-        raise OptionError(f"levels: from 2 to {_MOST_LEVELS}")
-    cuts = list(range(1, levels)) if thresholds is None else list(thresholds)
-    if not all(1 <= cut < levels for cut in cuts):
-        raise OptionError(f"thresholds: from 1 to {levels - 1}, the grades above 0")
+    given = {"levels": levels, "thresholds": thresholds, "resamples": resamples, "seed": seed}
+    options = load_options(AgreeOptions, {"sources": ("-",), **given}, {})
     ratings = ratings_of(_graded(labels, levels), levels)
     found, _ = agreements(
-        *(ratings, {_PANEL: ratings.raters}, {name: COEFFICIENTS[name] for name in names}),
-        thresholds=cuts,
-        resamples=resamples,
-        seed=seed,
+        *(ratings, {_PANEL: ratings.raters}, chosen(coefficients or ())),
+        thresholds=options.cuts,
+        resamples=options.resamples,
+        seed=options.seed,
     )
     return Table(tables.table_of(found, Agreement))
 

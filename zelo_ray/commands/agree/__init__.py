@@ -21,12 +21,12 @@ from zelo_ray.commands.agree.section import Section
 from zelo_ray.commands.agree.verdicts import outcomes
 from zelo_ray.commands.agree.voting import voting
 from zelo_ray.errors import InputError, OptionError
-from zelo_ray.evaluation.agreement import COEFFICIENTS
+from zelo_ray.evaluation.agreement import chosen
 from zelo_ray.formats.files import listing
 from zelo_ray.formats.interchange.verdicts import Verdicts, read_verdicts
 from zelo_ray.formats.results import Results, write_json
 from zelo_ray.formats.wording import printable
-from zelo_ray.options import AgreeOptions, meant
+from zelo_ray.options import AgreeOptions
 from zelo_ray.options.places import split_name
 
 SECTIONS: tuple[Callable[[Verdicts, AgreeOptions], Section], ...] = (
@@ -56,10 +56,7 @@ def agree(options: AgreeOptions) -> Told:
         OptionError: a coefficient is unknown, or ``out`` holds other results.
         InputError: what is read is wrong, or there is nothing to compare.
     """
-    if unknown := [name for name in options.coefficients if name not in COEFFICIENTS]:
-        known, near = ", ".join(COEFFICIENTS), meant(unknown[0], COEFFICIENTS)
-        raise OptionError(f"unknown coefficient {unknown[0]!r}{near}; there are {known}")
-    options = options.model_copy(update={"coefficients": options.coefficients or (*COEFFICIENTS,)})
+    options = options.model_copy(update={"coefficients": tuple(chosen(options.coefficients))})
     _refuse_taken(options)
     told = options.model_dump(include={"levels", "clip", "human", "people", "turn"})
     with TemporaryDirectory() as folder:

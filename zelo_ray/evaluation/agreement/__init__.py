@@ -20,6 +20,9 @@ Conventions, for every coefficient:
 * The categories are those of the scale, used or not.
 """
 
+from collections.abc import Iterable
+
+from zelo_ray.errors import OptionError
 from zelo_ray.evaluation.agreement import alpha, fleiss, gwet, kappa, mcc, percent
 from zelo_ray.evaluation.agreement.counts import Ratings, ratings_of
 from zelo_ray.evaluation.agreement.intervals import FEWEST
@@ -30,6 +33,7 @@ from zelo_ray.evaluation.agreement.measured import (
     agreements,
     scale_name,
 )
+from zelo_ray.options import meant
 
 __all__ = [
     "COEFFICIENTS",
@@ -39,6 +43,7 @@ __all__ = [
     "Confused",
     "Ratings",
     "agreements",
+    "chosen",
     "ratings_of",
     "scale_name",
 ]
@@ -59,3 +64,16 @@ COEFFICIENTS = {
     "mcc": Coefficient(mcc, "two"),
 }
 """By name. Fleiss' kappa of two raters is Scott's pi, and is told as such."""
+
+
+def chosen(names: Iterable[str]) -> dict[str, Coefficient]:
+    """The coefficients of these names; all if there are none.
+
+    Raises:
+        OptionError: one is unknown.
+    """
+    wanted = tuple(names) or tuple(COEFFICIENTS)
+    if unknown := [name for name in wanted if name not in COEFFICIENTS]:
+        known, near = ", ".join(COEFFICIENTS), meant(unknown[0], COEFFICIENTS)
+        raise OptionError(f"unknown coefficient {unknown[0]!r}{near}; there are {known}")
+    return {name: COEFFICIENTS[name] for name in wanted}
