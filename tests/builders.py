@@ -394,3 +394,13 @@ def write_run(out, summary, model="a-model", **options):
         "judges": {f"openai:{model}": asdict(tally)},
     }
     write_json(str(out), "run.json", value)
+
+
+def key_for(environ, *names):
+    return {f"{name.upper()}_API_KEY": environ[f"{name.upper()}_API_KEY"] for name in names}
+
+
+def settled(asker, pool, out):
+    """What a pool comes to, from the ledger alone."""
+    panel, options = asker.job
+    return advance(zelo.rounds(pool, panel, options), Ledger(str(out)))
