@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
 from itertools import zip_longest
+from math import nan
 from typing import Any, Final, Literal, Protocol, TypeVar, runtime_checkable
 
 from pydantic import BaseModel, ValidationError
@@ -449,8 +450,10 @@ class Failure:
 class Score:
     """The fit's word on one document.
 
-    ``score`` is in logits, centred on the mean of the query's judged documents, and ``std_error``
-    too; ``comparisons`` counts the votes that it rests on; ``rank`` starts at 1.
+    ``score`` is in logits, centred on the mean of the query's judged documents, and so are both
+    errors. ``std_error`` tells how far another draw of the same panel's answers might lie,
+    ``truth_error`` what people might say: it has besides what the judges get wrong together; NaN
+    where neither is known. ``comparisons`` counts the votes that it rests on; ``rank`` starts at 1.
     """
 
     query_id: str
@@ -459,6 +462,7 @@ class Score:
     std_error: float
     comparisons: int
     rank: int
+    truth_error: float = field(default=nan, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
