@@ -95,7 +95,7 @@ def test_an_audit_shows_a_pair_to_all_judges_in_both_orders():
 def test_the_count_is_never_passed_and_the_cap_holds(documents, cycles, judges, cap):
     panel = (*PANEL, judge_of("openai:four"))[:judges]
     pool = pool_of([(7 * place) % 13 / 4 for place in range(documents)])
-    fields = {"cycles": cycles, "calls_per_document": cap, "until_loss": 0.0}
+    fields = {"rings": cycles, "calls_per_document": cap, "until_loss": 0.0}
     _, asked = drive(pool, panel, **fields)
     found = Counter(request.judge.name for missing in asked for request in missing)
     most = lean.count(pool, panel, options_of(**fields))

@@ -29,7 +29,6 @@ from zelo_ray.options.places import read_text
 from zelo_ray.protocols import KEPT, Learned, Protocol, Rounds, ScoreKind, graded, zelo
 from zelo_ray.protocols.grading import AnchoredOptions, Sheet, sheets
 from zelo_ray.protocols.judgments import GRADES, VOTES
-from zelo_ray.protocols.protocol import Cycles
 from zelo_ray.protocols.zelo import Ballot, ballot_of, in_turn, shown_of
 from zelo_ray.protocols.zelo_graded import absolute_headline
 from zelo_ray.records import AbsoluteScore, Failure, Grade, Judge, Pool, Vote
@@ -56,7 +55,7 @@ def _model_at(given: str) -> str:
 class LeanOptions(AnchoredOptions):
     """Options of few calls."""
 
-    cycles: Cycles = 2
+    rings: int = Field(2, ge=1, description="rings of battles; each gives a document two")
     audits: float = Field(
         0.02, ge=0, le=1, description="share of pairs on which all judges vote, in both orders"
     )
@@ -116,7 +115,7 @@ def count(pool: Pool, panel: Sequence[Judge], options: LeanOptions) -> dict[str,
     """The requests of the first round, and a judge's share of all that may come later."""
     doc_ids = _ids(pool, options)
     asked = Counter(in_turn(panel, _grade_turn(pool, one, options)).name for one in doc_ids)
-    for pair in ring_pairs(options.seed, pool.query_id, doc_ids, options.cycles):
+    for pair in ring_pairs(options.seed, pool.query_id, doc_ids, options.rings):
         for judge, times in _voters(pair.draw, pair.turn, panel, options):
             asked[judge.name] += times
     room = _room(pool, options, asked.total()) if _later_rounds(pool, options) else 0
@@ -138,7 +137,7 @@ def _first_ballots(pool: Pool, panel: Sequence[Judge], options: LeanOptions) -> 
     shown = shown_of(pool, options)
     return [
         ballot_of(pool, (shown[pair.a], shown[pair.b]), judge, options, repeat)
-        for pair in ring_pairs(options.seed, pool.query_id, shown, options.cycles)
+        for pair in ring_pairs(options.seed, pool.query_id, shown, options.rings)
         for judge, times in _voters(pair.draw, pair.turn, panel, options)
         for repeat in range(times)
     ]
@@ -148,7 +147,7 @@ def _voters(
     draw: float, turn: int, panel: Sequence[Judge], options: LeanOptions
 ) -> list[tuple[Judge, int]]:
     """Who votes on a pair, and how often: one judge, or in an audit all in both orders."""
-    more = options.cycles * (2 * len(panel) - 1)  # calls a document, if all pairs were audits
+    more = options.rings * (2 * len(panel) - 1)  # calls a document, if all pairs were audits
     if draw < min(options.audits, _AUDIT_CALLS / more):
         return [(judge, 2) for judge in panel]
     return [(in_turn(panel, turn), 1)]
@@ -201,7 +200,7 @@ def _ids(pool: Pool, options: LeanOptions) -> list[str]:
 
 def _grade_turn(pool: Pool, doc_id: str, options: LeanOptions) -> int:
     """Who grades a document comes after those who judge the pairs that follow it on the rings."""
-    return first_turn(options.seed, pool.query_id, doc_id) + options.cycles
+    return first_turn(options.seed, pool.query_id, doc_id) + options.rings
 
 
 def _later_judge(pool: Pool, panel: Sequence[Judge], options: LeanOptions, number: int) -> Judge:
@@ -220,7 +219,7 @@ def _room(pool: Pool, options: LeanOptions, asked: int) -> int:
 
 
 def _unasked(documents: int, options: LeanOptions) -> int:
-    return documents * (documents - 1) // 2 - count_pairs(documents, options.cycles)
+    return documents * (documents - 1) // 2 - count_pairs(documents, options.rings)
 
 
 def _given_model(options: LeanOptions, judges: Sequence[str]) -> judged.PanelModel:
@@ -263,7 +262,8 @@ def _by_query(table: pa.Table, queries: Sequence[str], record: type[Any]) -> lis
     """Some queries' rows as records, of which what nobody learns from is empty."""
     empty = {each.name: () if "facets" in each.name else "" for each in fields(record)}
     found: dict[str, list[Any]] = {query_id: [] for query_id in queries}
-    for row in table.filter(pc.is_in(table["query_id"], pa.array(queries, pa.string()))).to_pylist():
+    chosen = pc.is_in(table["query_id"], pa.array(queries, pa.string()))
+    for row in table.filter(chosen).to_pylist():
         found[row["query_id"]].append(record(**{**empty, **row}))
     return list(found.values())
 
