@@ -1,7 +1,6 @@
 """The pure parts: fits, measures and coefficients over frames and mappings, without any file."""
 
 from collections.abc import Mapping, Sequence
-from itertools import groupby
 from math import nan
 from os import fspath
 from typing import Any
@@ -20,11 +19,11 @@ from zelo_ray.evaluation.agreement import agreements, chosen, ratings_of
 from zelo_ray.evaluation.agreement.measured import Agreement
 from zelo_ray.evaluation.measures import Truth, default_measures, evaluate, parse_measures, rank
 from zelo_ray.evaluation.measures.ranking import Ties
-from zelo_ray.fitting.bradley_terry import score_votes
+from zelo_ray.fitting.bradley_terry import score_table
 from zelo_ray.formats import tables
 from zelo_ray.formats.interchange.truth import read_truth
 from zelo_ray.options import AgreeOptions, load_options
-from zelo_ray.records import Score, Vote
+from zelo_ray.records import Score
 
 _VOTE = ("query_id", "doc_id_a", "doc_id_b", "preference")
 _GRADE = ("query_id", "doc_id", "judge", "grade")
@@ -87,15 +86,9 @@ def fit_votes(votes: Any, prior_sd: float = 2.5) -> Scores:
     if not 0 < prior_sd < np.inf:
         raise ValueError(f"prior_sd must be positive and finite, not {prior_sd}")
     table = table_of(votes, "votes", *_VOTE)
-    judge = "judge" in table.column_names
-    rows = table.select([*_VOTE, *(["judge"] if judge else [])]).to_pylist()
-    cast = [_vote(number, row) for number, row in enumerate(rows, 1)]
-    cast.sort(key=lambda vote: vote.query_id)
-    queries = [(query_id, list(own)) for query_id, own in groupby(cast, lambda v: v.query_id)]
-    fits = score_votes([own for _, own in queries], prior_sd)
-    scores = [score for fit in fits for score in fit.scores]
-    reasons = {q: fit.reason for (q, _), fit in zip(queries, fits, strict=True) if fit.reason}
-    return Scores(tables.table_of(scores, Score), reasons)
+    rows = table.select([name for name in (*_VOTE, "judge") if name in table.column_names])
+    scores, reasons = score_table(_votes(rows), prior_sd)
+    return Scores(scores.cast(tables.schema_of(Score)), reasons)
 
 
 def measure(
@@ -190,15 +183,17 @@ def agreement(
     return Table(tables.table_of(found, Agreement))
 
 
-def _vote(number: int, row: Mapping[str, Any]) -> Vote:
-    preference = row["preference"]
-    if not isinstance(preference, int | float) or not -1 <= preference <= 1:
-        raise InputError(f"votes: row {number}: the preference {preference} is not in -1 to 1")
-    a, b = row["doc_id_a"], row["doc_id_b"]
-    if a == b:
-        raise InputError(f"votes: row {number}: document {a!r} is compared with itself")
-    judge = row.get("judge", "")
-    return Vote(row["query_id"], a, b, judge, float(preference), False, "", "")
+def _votes(table: pa.Table) -> pa.Table:
+    """Votes as the fit takes them."""
+    for number, said in enumerate(table["preference"].to_pylist(), 1):
+        if not isinstance(said, int | float) or not -1 <= said <= 1:
+            raise InputError(f"votes: row {number}: the preference {said} is not in -1 to 1")
+    same = np.flatnonzero(pc.equal(table["doc_id_a"], table["doc_id_b"]).to_numpy())
+    if same.size:
+        row = int(same[0])
+        a = table["doc_id_a"][row].as_py()
+        raise InputError(f"votes: row {row + 1}: document {a!r} is compared with itself")
+    return table
 
 
 def _qrels(qrels: Any) -> pa.Table:
