@@ -22,8 +22,10 @@ class GradingOptions(AnnotateOptions):
     anchors: FileText = Field(
         "web", description="worked examples for grades: a built-in domain, a file or a URL"
     )
-    pooling: Literal["thurstone", "beta", "median", "majority"] = Field(
-        "thurstone", description="how a panel's grades become one"
+    pooling: Literal["thurstone", "beta", "median", "majority"] | None = Field(
+        None,
+        description="how a panel's grades become one: thurstone, beta, median or majority; without "
+        "it the median, and thurstone where there are human grades or battles",
     )
 
     @field_validator("anchors")
