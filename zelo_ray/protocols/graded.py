@@ -112,18 +112,19 @@ def learn(tables: Mapping[str, pa.Table], options: GradedOptions) -> Measured:
     if labels and not anchor:
         notes.append(f"{labels} human grades correct the shares; an anchor takes {ANCHORS}")
     anchored = _with_human(ratings, human) if anchor else ratings
+    plain = pooling_of(options.pooling, human="human" in tables) in _PLAIN
     try:
         model = calibration.learn(anchored, family_of(options), anchor, clusters=query)
         raters = model.raters
     except ArithmeticError:
-        if options.pooling not in _PLAIN:
+        if not plain:
             raise
         raters = ()
     if raters and sum(math.isfinite(rater.spread) for rater in raters) < FEWEST:
         raters = tuple(replace(r, spread=nan, spread_error=nan, weight=nan) for r in raters)
-        told = "" if options.pooling in _PLAIN else "; grades are medians, by no model"
+        told = "" if plain else "; grades are medians, by no model"
         notes.append(f"fewer than three judges that agree: how far each errs is not known{told}")
-    modelled = raters and not math.isnan(raters[0].spread) and options.pooling not in _PLAIN
+    modelled = raters and not math.isnan(raters[0].spread) and not plain
     found = Measured(
         judges=judges,
         model=model if modelled else None,
@@ -137,6 +138,24 @@ def learn(tables: Mapping[str, pa.Table], options: GradedOptions) -> Measured:
     else:
         shares = calibration.shares(grade.astype(np.float64), human, ratings.levels)
     return replace(found, shares=shares)
+
+
+def pooling_of(pooling: str | None, *, human: bool) -> str:
+    """How grades become one, as it was chosen, or as is best where it was not.
+
+    Without human grades the median agrees with people at least as well as the model does; with
+    them, the model does better (docs/calibration.md).
+
+    Args:
+        pooling: the option.
+        human: whether there are human grades.
+    """
+    return pooling or ("thurstone" if human else "median")
+
+
+def is_plain(options: Mapping[str, Any]) -> bool:
+    """Whether scores of a graded run take every judge alike, by its options."""
+    return pooling_of(options.get("pooling"), human=bool(options.get("human"))) in _PLAIN
 
 
 def family_of(options: GradingOptions) -> str:
@@ -246,7 +265,8 @@ def _pooled(
     if model:
         posterior = calibration.judge(model, ratings)
         return posterior.grade_mean, posterior.grade_sd, posterior.grade
-    score = _PLAIN.get(options.pooling, calibration.median)(ratings).astype(np.float64)
+    pool = _PLAIN.get(options.pooling or "", calibration.median)
+    score = pool(ratings).astype(np.float64)
     return score, np.full(len(score), np.nan), np.floor(score).astype(np.int64)
 
 
@@ -277,10 +297,11 @@ _MEAN = (
 
 
 def _explained(options: Mapping[str, Any]) -> str:
+    pooling = pooling_of(options.get("pooling"), human=bool(options.get("human")))
     return (
         "Grades are 0 irrelevant, 1 marginal (on topic, does not answer), 2 relevant (answers in "
         "part), 3 highly relevant (answers fully). A score is on that scale, the same for all "
-        f"queries: {_POOLED.get(options.get('pooling', ''), _MEAN)}"
+        f"queries: {_POOLED.get(pooling, _MEAN)}"
     )
 
 

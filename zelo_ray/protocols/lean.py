@@ -189,9 +189,10 @@ def _unsure(
 
 
 def _present(panel: Sequence[Judge], heard: Sequence[Any]) -> list[Judge]:
-    """Who has judged anything."""
-    names = {one.judge for one in heard if not isinstance(one, Failure)}
-    return [judge for judge in panel if judge.name in names]
+    """All but those who were asked, and judged nothing."""
+    failed = {one.judge for one in heard if isinstance(one, Failure)}
+    silent = failed - {one.judge for one in heard if not isinstance(one, Failure)}
+    return [judge for judge in panel if judge.name not in silent] or list(panel)
 
 
 def _ids(pool: Pool, options: LeanOptions) -> list[str]:

@@ -6,6 +6,7 @@ from zelo_ray.present.html import stacks
 from zelo_ray.present.html.figures import histogram, intervals
 from zelo_ray.present.html.judged import Annotation
 from zelo_ray.present.html.page import Cells, Chart, Section, Table, interval, number, plural, short
+from zelo_ray.protocols.graded import is_plain, pooling_of
 from zelo_ray.records import Contest, Verdict, Vote
 
 _QUERIES = 1000
@@ -68,7 +69,8 @@ def _of_battles(annotation: Annotation) -> list[Chart]:
 
 
 def _of_grades(annotation: Annotation) -> list[Chart]:
-    scores, pooling = annotation.scores, annotation.run["options"].get("pooling", "thurstone")
+    scores, options = annotation.scores, annotation.run["options"]
+    pooling = pooling_of(options.get("pooling"), human=bool(options.get("human")))
     counts = scores.counts()
     best = (stacks.LEVELS - 1 - np.argmax(counts[:, ::-1] > 0, axis=1)).astype(np.int64)
     figures = {
@@ -77,11 +79,12 @@ def _of_grades(annotation: Annotation) -> list[Chart]:
             np.bincount(best, minlength=stacks.LEVELS), "queries"
         ),
     }
+    kind = "grade" if is_plain(options) else "calibrated grade"
     meaning = {"median": "the median of the judges' grades", "majority": "what most judges say"}
     charts = [
         Chart(
             figures,
-            "How many documents have which calibrated grade; and of how many queries the best "
+            f"How many documents have which {kind}; and of how many queries the best "
             "document has which. A query whose best is 0 or 1 has no answer among its candidates.",
             "of",
         ),

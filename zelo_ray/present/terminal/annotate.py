@@ -15,6 +15,7 @@ from zelo_ray.present.html.raters import wilson
 from zelo_ray.present.html.wins import Wins, win_shares
 from zelo_ray.present.terminal.display import dollars, duration
 from zelo_ray.protocols import load
+from zelo_ray.protocols.graded import is_plain
 from zelo_ray.records import Contest, Rater, Share, Side, Verdict
 
 _RATERS = 12
@@ -51,7 +52,7 @@ def _closing(summary: Summary, options: AnnotateOptions) -> Iterator[str]:
     if Verdict in records:
         yield from _verdicts(options)
     yield from summary.notes
-    yield from _raters(summary.raters)
+    yield from _raters(summary.raters, options)
     yield from _shares(summary.shares)
     human = getattr(options, "human", None)
     if human and not any(share.humans for share in summary.shares):
@@ -133,7 +134,7 @@ def _verdicts(options: AnnotateOptions) -> Iterator[str]:
     yield from _ranking(found.wins)
 
 
-def _raters(raters: list[Rater]) -> Iterator[str]:
+def _raters(raters: list[Rater], options: AnnotateOptions) -> Iterator[str]:
     """How each judge of a panel grades beside the others."""
     if len(raters) < 2:
         return
@@ -152,6 +153,8 @@ def _raters(raters: list[Rater]) -> Iterator[str]:
         )
     if len(raters) > _RATERS:
         yield f"… and {len(raters) - _RATERS} more: see raters.parquet"
+    if options.protocol == "graded" and is_plain(vars(options)):
+        yield "scores take every judge alike: the weights are those of a model that is not used"
 
 
 def _shares(shares: list[Share]) -> Iterator[str]:
