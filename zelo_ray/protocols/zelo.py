@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from zelo_ray.fitting.bradley_terry import Fit, score_votes
 from zelo_ray.fitting.pairs import count_pairs, sample_pairs
 from zelo_ray.options import AnnotateOptions
-from zelo_ray.protocols import Protocol, Rounds, ScoreKind
+from zelo_ray.protocols import Learned, Protocol, Rounds, ScoreKind, shared_error
 from zelo_ray.protocols.judgments import VOTES
 from zelo_ray.protocols.protocol import Cycles, PriorSd, Repeats
 from zelo_ray.protocols.texts import code_for, cut, failure_of, load_prompt, response_in
@@ -34,6 +34,7 @@ class ZeloOptions(AnnotateOptions):
     cycles: Cycles = 4
     prior_sd: PriorSd = 2.5
     repeats: Repeats = 1
+    human: shared_error.Human = None
 
 
 class Preference(BaseModel):
@@ -101,11 +102,10 @@ def count(pool: Pool, panel: Sequence[Judge], options: ZeloOptions) -> dict[str,
 
 
 def fit(
-    judgments: Sequence[Sequence[Vote]], options: ZeloOptions, learned: None = None
+    judgments: Sequence[Sequence[Vote]], options: ZeloOptions, learned: Learned | None = None
 ) -> list[Fit]:
     """Bradley-Terry scores, many queries at once."""
-    del learned
-    return score_votes(judgments, options.prior_sd)
+    return score_votes(judgments, options.prior_sd, shared_error.share_of(learned))
 
 
 def _ballot(
@@ -140,4 +140,5 @@ PROTOCOL = Protocol(
     fit=fit,
     score=ScoreKind(unit="logits", explain=lambda _: LOGITS.format("battles")),
     options=ZeloOptions,
+    **shared_error.LEARNING,
 )
