@@ -19,8 +19,10 @@ from pydantic import Field
 
 from zelo_ray.fitting import calibration
 from zelo_ray.fitting.bradley_terry import Fit
-from zelo_ray.options import Place
-from zelo_ray.protocols import Learned, Protocol, Rounds, ScoreKind
+from zelo_ray.fitting.truth_error import GRADES as USUAL
+from zelo_ray.fitting.truth_error import learn_grades
+from zelo_ray.formats.wording import counted
+from zelo_ray.protocols import Learned, Protocol, Rounds, ScoreKind, shared_error
 from zelo_ray.protocols.grading import Grading, GradingOptions, sheets
 from zelo_ray.protocols.judgments import GRADES
 from zelo_ray.records import Grade, GradedScore, Judge, Pool
@@ -29,9 +31,7 @@ from zelo_ray.records import Grade, GradedScore, Judge, Pool
 class GradedOptions(GradingOptions):
     """Options of grades alone."""
 
-    human: Place | None = Field(
-        None, description="a few human grades (qrels) that anchor the panel's scale"
-    )
+    human: shared_error.Human = None
     ambiguous: float = Field(
         1.5, gt=0, description="mean difference of two judges' grades that marks a split panel"
     )
@@ -131,7 +131,13 @@ def learn(tables: Mapping[str, pa.Table], options: GradedOptions) -> Measured:
         raters=raters,
         notes=tuple(notes),
     )
-    score, _, grade = _pooled(found.model, ratings, options)
+    score, error, grade = _pooled(found.model, ratings, options)
+    shared = learn_grades(query, score, error, human)
+    if shared.queries:
+        told = counted(shared.queries, "query", "queries")
+        word = f"what judges get wrong together is {shared.found:.2f} grades by {told}"
+        notes.append(f"{word}; {shared.value:.2f} is taken ({USUAL:g} without human grades)")
+        found = replace(found, shared=shared.value, notes=tuple(notes))
     if found.model:
         sure = calibration.judge(found.model, ratings).at_least
         shares = calibration.shares(score, human, ratings.levels, at_least=sure)
@@ -227,8 +233,10 @@ def fit(
     ]
     unit, judge, grade = np.array(rows, dtype=np.int64).reshape(-1, 3).T
     ratings = calibration.Ratings(unit, judge, grade, len(items), learned.judges)
+    score, error, calibrated = _pooled(learned.model, ratings, options)
     columns = (
-        *_pooled(learned.model, ratings, options),
+        *(score, error, np.hypot(error, USUAL if learned.shared is None else learned.shared)),
+        calibrated,
         np.bincount(unit, minlength=len(items)),
         calibration.median(ratings),
         calibration.majority(ratings),
@@ -251,6 +259,7 @@ class _Word(NamedTuple):
     doc_id: str
     score: float
     std_error: float
+    truth_error: float
     grade: int
     comparisons: int
     median: float

@@ -49,6 +49,12 @@ PriorSd = Annotated[
 _IDS = frozenset({"query_id", "session_id", "judge", "key", "keys"})
 
 
+def _always(options: Any) -> bool:
+    """Whatever the options are."""
+    del options
+    return True
+
+
 def guarded(protocol: "Protocol") -> "Protocol":
     """The same protocol of the user's, whose functions that tell of results fail in one line."""
 
@@ -177,6 +183,8 @@ class Learned:
     """what a user should know of how it was learned"""
     kept: Mapping[str, Any] = field(default_factory=dict)
     """what a later run may go by, as JSON; empty for nothing"""
+    shared: float | None = None
+    """how far judges err together, in the terms of the protocol's fit; None: as far as usual"""
 
 
 def key_of(row: Any) -> Hashable | None:
@@ -229,6 +237,12 @@ class Protocol(Ranker):
     ``human`` where the user gave human grades: query_id, doc_id, relevance"""
     fits_from: tuple[str, ...] = field(default=())
     """the tables of a whole run from which `learn` learns; () if scores need none"""
+    learns: Callable[[Any], bool] = _always
+    """whether anything is to be learned under these options; if not, a run takes one pass"""
+
+    def learned_from(self, options: Any) -> tuple[str, ...]:
+        """The tables from which `learn` learns under these options; () if nothing is learned."""
+        return self.fits_from if self.learns(options) else ()
 
     @property
     def own_options(self) -> frozenset[str]:

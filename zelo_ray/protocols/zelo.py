@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from zelo_ray.fitting.bradley_terry import Fit, score_votes
 from zelo_ray.fitting.pairs import Pair, count_pairs, ring_pairs
 from zelo_ray.options import AnnotateOptions
-from zelo_ray.protocols import Protocol, Rounds, ScoreKind
+from zelo_ray.protocols import Learned, Protocol, Rounds, ScoreKind, shared_error
 from zelo_ray.protocols.judgments import VOTES
 from zelo_ray.protocols.protocol import Cycles, PriorSd, Repeats
 from zelo_ray.protocols.texts import code_for, cut, failure_of, load_prompt, response_in
@@ -39,6 +39,7 @@ class ZeloOptions(AnnotateOptions):
     )
     prior_sd: PriorSd = 2.5
     repeats: Repeats = 1
+    human: shared_error.Human = None
 
 
 class Preference(BaseModel):
@@ -141,11 +142,10 @@ def shown_of(
 
 
 def fit(
-    judgments: Sequence[Sequence[Vote]], options: ZeloOptions, learned: None = None
+    judgments: Sequence[Sequence[Vote]], options: ZeloOptions, learned: Learned | None = None
 ) -> list[Fit]:
     """Bradley-Terry scores, many queries at once."""
-    del learned
-    return score_votes(judgments, options.prior_sd)
+    return score_votes(judgments, options.prior_sd, shared_error.share_of(learned))
 
 
 def ballot_of(
@@ -189,4 +189,5 @@ PROTOCOL = Protocol(
     score=ScoreKind(unit="logits", explain=lambda _: LOGITS.format("battles")),
     options=ZeloOptions,
     asked_before=asked_before,
+    **shared_error.LEARNING,
 )
