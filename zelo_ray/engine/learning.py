@@ -45,10 +45,9 @@ def learn(options: AnnotateOptions, human: pa.Table | None) -> Learned:
     try:
         learned = protocol.learn(tables | ({} if human is None else {"human": human}), options)
     except ArithmeticError as error:
-        raise Stopped(
-            f"the judges could not be measured: {error}; all replies are kept, and --pooling "
-            "median needs no model"
-        ) from None
+        plain = ", and --pooling median needs no model" if "pooling" in protocol.own_options else ""
+        told = f"the judges could not be measured: {error}; all replies are kept{plain}"
+        raise Stopped(told) from None
     found = {"raters": (learned.raters, Rater), "shares": (learned.shares, Share)}
     with Results(options.out, {n: schema_of(record) for n, (_, record) in found.items()}) as files:
         for name, (rows, record) in found.items():
