@@ -73,8 +73,6 @@ def _climb(
     moving, rows = np.arange(len(s)), np.arange(len(t))
     part = stack
     for number in range(MAX_STEPS):
-        if not moving.size:
-            return s, t
         next_s, next_t, owner = _newton(part, curves, own_sd, s[moving], t[rows])
         step = next_t - t[rows]
         spread = np.zeros(len(moving))
@@ -86,6 +84,8 @@ def _climb(
         far = ~(spread <= tol)
         if not far.all():
             moving, rows, part = moving[far], rows[far[owner]], part.take(far)
+        if not moving.size:
+            return s, t
     raise ArithmeticError(
         f"panel: {moving.size} of {len(s)} queries did not converge in {MAX_STEPS} steps"
     )
