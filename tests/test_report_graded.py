@@ -328,7 +328,9 @@ def test_battles_with_grades_show_both_and_one_scale(tmp_path):
         (0, "grades"),
     }
     told = page.packed[0, "documents"][0]
-    assert told[6] == {"absolute_score": round(told[2] + 1, 4), "absolute_error": 0.4}
+    absolute = {"absolute_score": round(told[2] + 1, 4), "absolute_error": 0.4}
+    assert told[6] == {**absolute, "truth_error": told[6]["truth_error"]}
+    assert told[6]["truth_error"] > told[3]
     assert page.packed[1, "documents"][0][6]["absolute_score"] is None
 
 

@@ -25,6 +25,7 @@ from zelo_ray.formats.wording import counted
 from zelo_ray.protocols import Learned, Protocol, Rounds, ScoreKind, shared_error
 from zelo_ray.protocols.grading import Grading, GradingOptions, sheets
 from zelo_ray.protocols.judgments import GRADES
+from zelo_ray.protocols.protocol import both_errors
 from zelo_ray.records import Grade, GradedScore, Judge, Pool
 
 
@@ -301,7 +302,8 @@ _POOLED = {
 }
 _MEAN = (
     "the mean of what a document's grade may be, given what the judges said and how each of them "
-    "grades; ± is its standard deviation"
+    "grades; ± is its standard deviation if judges err apart; about people it is larger by what "
+    "they get wrong together"
 )
 
 
@@ -315,10 +317,9 @@ def _explained(options: Mapping[str, Any]) -> str:
 
 
 def _headline(score: GradedScore, documents: int, noun: str) -> str:
-    error = f" ± {score.std_error:.2f}" if math.isfinite(score.std_error) else ""
     split = " The judges are split." if score.ambiguous else ""
     return (
-        f"{score.doc_id}: grade {score.grade} (score {score.score:.2f}{error}), "
+        f"{score.doc_id}: grade {score.grade} (score {score.score:.2f}{both_errors(score)}), "
         f"rank {score.rank} of {documents}, from {score.comparisons} {noun}s: median "
         f"{score.median:g}, majority {score.majority}.{split}"
     )

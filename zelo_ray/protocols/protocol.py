@@ -164,10 +164,17 @@ class ScoreKind:
 
 def plain_headline(score: Score, documents: int, noun: str, form: str = "+.2f") -> str:
     """A score in one line: its rank, and what it rests on."""
-    error = f" ± {score.std_error:.2f}" if isfinite(score.std_error) else ""
     return (
-        f"{score.doc_id}: score {score.score:{form}}{error}, rank {score.rank} of {documents}, "
-        f"from {counted(score.comparisons, noun)}"
+        f"{score.doc_id}: score {score.score:{form}}{both_errors(score)}, "
+        f"rank {score.rank} of {documents}, from {counted(score.comparisons, noun)}"
+    )
+
+
+def both_errors(score: Score) -> str:
+    """How sure a score is, as far as that is known: by the panel's own error, and about people."""
+    own = f" ± {score.std_error:.2f}" if isfinite(score.std_error) else ""
+    return own + (
+        f", about people ± {score.truth_error:.2f}" if isfinite(score.truth_error) else ""
     )
 
 

@@ -25,7 +25,9 @@ PROMPT = "pairwise-1"
 _MOST_REPEATS = 10  # among which an earlier vote is looked for
 LOGITS = (
     "A score is in logits, centred on the query's judged documents: a document one logit above "
-    "another wins 73% of their {}. ± is a standard error. Scores of different queries share no zero"
+    "another wins 73% of their {}. ± is a standard error, were the same judges to answer anew; "
+    "about people it is larger by what they get wrong together. Scores of different queries "
+    "share no zero"
 )
 """What a score of Bradley-Terry means, by the judgments that it rests on."""
 
