@@ -176,7 +176,6 @@ LEAST = {
     "compare-labels": {"old": "a.qrels", "new": "b.qrels"},
     "fit": {"source": "votes.parquet"},
     "convert": {"what": "qrels", "source": "graded", "out": "qrels.txt"},
-    "fit": {"source": "games.csv"},
     "explain": {"dir": "out", "query": "q1"},
     "report": {"dir": "out"},
     "batches": {"dir": "out"},
