@@ -22,7 +22,7 @@ import numpy as np
 from ir_measures import nDCG
 
 from zelo_ray.fitting.bradley_terry import CHUNK_CELLS, bradley_terry, score_votes
-from zelo_ray.fitting.pairs import sample_pairs
+from zelo_ray.fitting.pairs import ring_pairs
 from zelo_ray.records import Vote
 
 CYCLES, TRUE_SD, PRIOR_SD, ROUNDS = 4, 2.0, 2.5, 3
@@ -37,7 +37,8 @@ def play(documents: int, query: int) -> list[tuple[int, int]]:
     truth = np.array([rng.gauss(0, TRUE_SD) for _ in range(documents)])
     return [
         (i, j) if rng.random() < 1 / (1 + np.exp(truth[j] - truth[i])) else (j, i)
-        for i, j in sample_pairs(range(documents), CYCLES, rng)
+        for a, b, *_ in ring_pairs(0, f"{rng.random()}", map(str, range(documents)), CYCLES)
+        for i, j in [(int(a), int(b))]
     ]
 
 

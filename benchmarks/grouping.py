@@ -20,7 +20,7 @@ import ray
 import ray.data
 
 from zelo_ray.fitting.bradley_terry import score_votes
-from zelo_ray.fitting.pairs import sample_pairs
+from zelo_ray.fitting.pairs import ring_pairs
 from zelo_ray.formats.tables import schema_of
 from zelo_ray.records import Vote
 
@@ -38,7 +38,7 @@ def make_votes(query: int, documents: int, rng: random.Random) -> list[dict[str,
             "reasoning": "",
             "key": "",
         }
-        for a, b in sample_pairs(ids, 4, rng)
+        for a, b, *_ in ring_pairs(0, f"{rng.random()}", ids, 4)
         for judge in ("x", "y", "z")
     ]
 

@@ -17,6 +17,7 @@ from pydantic import ValidationError
 
 from zelo_ray.engine.bookkeeping import Tally
 from zelo_ray.engine.count_input import count_input
+from zelo_ray.engine.earlier import Earlier
 from zelo_ray.engine.learning import human_grades, with_scores
 from zelo_ray.engine.ledger import Ledger, read_rows
 from zelo_ray.engine.lock import at_work
@@ -98,6 +99,7 @@ class _Replay:
         self._query_id = query_id
         self._alone = query_id if not self.protocol.fits_from else None
         self._ledger = Ledger(self.books)
+        self._earlier = Earlier(out, self.protocol)
         self.heard, self.planned = Counter[str](), Counter[str]()
 
     def settle(self) -> Summary:
@@ -150,7 +152,7 @@ class _Replay:
             self.heard.update(step.heard)
             self.planned.update(self.protocol.count(pool, self.panel, self.options))
         if not step.missing:
-            return step
+            return self._earlier.added(step, pool, self.panel, self.options, self._ledger)
         ended = progress.step(self._ledger, {judge.name: "not yet" for judge in self.panel})
         failed = {False: list[Any](), True: list[Any]()}
         for failure in ended.failures:

@@ -1,86 +1,97 @@
-"""Which pairs to ask: random cycles over the documents of a query, no pair twice.
+"""Which pairs to ask: random rings over the documents of a query, no pair twice.
 
-A union of random Hamiltonian cycles is connected, gives every document the same number of battles,
-and spreads like a random graph, so that two or three battles link any two documents.
+On each ring the documents stand in an order of their own and neighbours meet, so a ring is a random
+Hamiltonian cycle. A union of them is connected and spreads like a random graph, so that two or
+three battles link any two documents. A document's place comes from a hash of its id, so it does not
+matter in which order a pool names its documents, a new one costs little more than its own battles,
+and of one that goes each ring loses one pair at most.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from hashlib import blake2b
 from itertools import combinations
-from random import Random
+from typing import NamedTuple
+
+_RINGS = 8  # whose places one hash of 64 bytes gives
+_BYTES = 8
 
 
-def sample_pairs(doc_ids: Sequence[str], cycles: int, rng: Random) -> list[tuple[str, str]]:
-    """Draw random Hamiltonian cycles over the documents that share no pair.
+class Pair(NamedTuple):
+    """Two documents that meet, in ascending order, whichever a judge sees first."""
 
-    Where the documents are too few for so many cycles, every pair is asked once.
+    a: str
+    b: str
+    turn: int
+    """whose turn it is where judges take turns: the place of a judge, counted round the panel. Of
+    the pairs that follow a document on the rings each has the next judge"""
+    draw: float
+    """a number in [0, 1) that is the pair's own, to draw some pairs"""
+
+
+def ring_pairs(seed: int, query_id: str, doc_ids: Iterable[str], cycles: int) -> list[Pair]:
+    """The pairs of so many rings; where documents are too few for so many, every pair once.
+
+    On each ring a document meets the next one that it has not met, so it has a battle with as many
+    that follow it as there are rings, and with about as many that precede it.
 
     Args:
-        doc_ids: the documents of one query, all different.
-        cycles: how many cycles; each gives every document two battles.
-        rng: the only source of chance.
-
-    Returns:
-        Pairs without order of presentation: the document that stands first in `doc_ids` is first.
+        seed: of the job.
+        query_id: the query.
+        doc_ids: its documents, all different; their order means nothing.
+        cycles: how many rings; each gives every document two battles.
     """
-    documents = len(doc_ids)
-    if count_pairs(documents, cycles) == documents * (documents - 1) // 2:
-        return list(combinations(doc_ids, 2))
-    # Palmer's repair needs every document to be free to meet half of the others, up to the last
-    # cycle. Beyond that a graph is so dense that any choice of cycles spreads well.
-    draw = _free_cycles if 4 * cycles <= documents + 2 else _zigzag_cycles
-    return [
-        (doc_ids[min(i, j)], doc_ids[max(i, j)])
-        for cycle in draw(documents, cycles, rng)
-        for i, j in zip(cycle, [*cycle[1:], cycle[0]], strict=True)
-    ]
+    return list(_ring_pairs(seed, query_id, tuple(sorted(doc_ids)), cycles))
 
 
 def count_pairs(documents: int, cycles: int) -> int:
-    """How many pairs `sample_pairs` returns."""
+    """How many pairs `ring_pairs` returns."""
     return min(documents * cycles, documents * (documents - 1) // 2)
 
 
-def _free_cycles(documents: int, cycles: int, rng: Random) -> list[list[int]]:
-    """Uniform random cycles, each repaired where it repeats a pair of those before it."""
-    met: list[set[int]] = [{i} for i in range(documents)]
-    drawn = []
-    for _ in range(cycles):
-        cycle = _repair(rng.sample(range(documents), documents), met, rng)
-        for i, j in zip(cycle, [*cycle[1:], cycle[0]], strict=True):
-            met[i].add(j)
-            met[j].add(i)
-        drawn.append(cycle)
-    return drawn
+@lru_cache(maxsize=64)  # a job counts a pool for each judge, and then plans it
+def _ring_pairs(seed: int, query_id: str, doc_ids: tuple[str, ...], cycles: int) -> list[Pair]:
+    named = f"{seed}:{query_id}"
+    if 2 * cycles >= len(doc_ids) - 1:
+        return [_pair(named, a, b) for a, b in combinations(doc_ids, 2)]
+    met: dict[str, set[str]] = {doc_id: set() for doc_id in doc_ids}
+    pairs = list[Pair]()
+
+    def add(a: str, b: str, turn: int | None) -> None:
+        met[a].add(b)
+        met[b].add(a)
+        pairs.append(_pair(named, min(a, b), max(a, b), turn))
+
+    first = {doc_id: _hash(f"{named}:{doc_id}:turn") for doc_id in doc_ids}
+    for ring, order in enumerate(_rings(named, doc_ids, cycles)):
+        for place, one in enumerate(order):
+            following = (order[(place + step) % len(order)] for step in range(1, len(order)))
+            other = next((doc_id for doc_id in following if doc_id not in met[one]), None)
+            if other is not None:  # it has not met all
+                add(one, other, first[one] + ring)
+    if len(pairs) < count_pairs(len(doc_ids), cycles):  # where some had met all others
+        left = [_pair(named, a, b) for a, b in combinations(doc_ids, 2) if b not in met[a]]
+        lacking = count_pairs(len(doc_ids), cycles) - len(pairs)
+        pairs += sorted(left, key=lambda pair: (pair.draw, pair.a, pair.b))[:lacking]
+    return pairs
 
 
-def _repair(cycle: list[int], met: list[set[int]], rng: Random) -> list[int]:
-    """Remove pairs that have met (Palmer 1997, Computers & Mathematics with Applications 34:113).
-
-    Turn the cycle until the bad pair is its last and first document; then reversing a beginning
-    trades that pair and one other for two new ones. While each document may still meet half of the
-    others, some reversal brings two good ones (Ore 1960), so each repair leaves fewer bad pairs.
-    """
-    size = len(cycle)
-    while bad := [i for i in range(size) if cycle[i] in met[cycle[i - 1]]]:
-        cycle = cycle[bad[0] :] + cycle[: bad[0]]
-        start = rng.randrange(size)
-        end = next(
-            j
-            for j in (*range(start, size), *range(start))
-            if cycle[j] not in met[cycle[0]] and cycle[j - 1] not in met[cycle[-1]]
-        )
-        cycle[:end] = cycle[:end][::-1]
-    return cycle
+def _rings(named: str, doc_ids: Sequence[str], cycles: int) -> list[list[str]]:
+    """The documents in the order of each ring."""
+    places = {doc_id: _places(f"{named}:{doc_id}", cycles) for doc_id in doc_ids}
+    at = range(0, cycles * _BYTES, _BYTES)
+    return [sorted(doc_ids, key=lambda d: (places[d][start : start + _BYTES], d)) for start in at]
 
 
-def _zigzag_cycles(documents: int, cycles: int, rng: Random) -> list[list[int]]:
-    """Some of Walecki's (K - 1) // 2 disjoint cycles (Alspach 2008, Bulletin ICA 52:7), relabelled.
+def _places(name: str, cycles: int) -> bytes:
+    blocks = range(-(-cycles // _RINGS))
+    return b"".join(blake2b(f"{name}:{block}".encode()).digest() for block in blocks)
 
-    One document stands apart; the others lie on a ring, and each cycle zigzags over it from
-    another place: 0, 1, -1, 2, -2 and so on.
-    """
-    ring = documents - 1
-    *names, apart = rng.sample(range(documents), documents)
-    zigzag = [(k + 1) // 2 if k % 2 else -(k // 2) for k in range(ring)]
-    turns = rng.sample(range(ring // 2), cycles)
-    return [[apart, *(names[(turn + place) % ring] for place in zigzag)] for turn in turns]
+
+def _pair(named: str, a: str, b: str, turn: int | None = None) -> Pair:
+    own = _hash(f"{named}:{a}:{b}")
+    return Pair(a, b, own if turn is None else turn, (own >> 11) / 2**53)
+
+
+def _hash(text: str) -> int:
+    return int.from_bytes(blake2b(text.encode(), digest_size=_BYTES).digest())

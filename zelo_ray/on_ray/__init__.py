@@ -27,6 +27,7 @@ from zelo_ray.engine.batch import in_batches
 from zelo_ray.engine.batch.parts import in_doubt
 from zelo_ray.engine.bookkeeping import Tally, is_over_budget, maybe_billed
 from zelo_ray.engine.count_input import Count, InputCount, count_input
+from zelo_ray.engine.earlier import Earlier, drop, put_aside
 from zelo_ray.engine.learning import human_grades, with_scores
 from zelo_ray.engine.ledger import Ledger, spent_in, told_damage
 from zelo_ray.engine.sample_input import pilot_lines
@@ -103,6 +104,7 @@ def annotate(options: AnnotateOptions, watch: Watch, *, spent: float | None = No
         paid = paid_before(options, watch, away)
         spent = paid.dollars if spent is None else spent + paid.of_damage
         job = Job(options, panel, new_run_id(), frozenset(census.repeated), only)
+        put_aside(options)
         job, summary, tallies = _come_by(
             *(job, shards, census, watch), timer=timer, human=human, spent=spent
         )
@@ -111,6 +113,7 @@ def annotate(options: AnnotateOptions, watch: Watch, *, spent: float | None = No
         _add_up(summary, job)
         summary.seconds = timer.laps
         _write_run(job, summary, tallies)
+        drop(options)
     return summary
 
 
@@ -222,6 +225,7 @@ class Settle:
     def __init__(self, job: Job, learned: Learned | None) -> None:
         self._job, self._learned = job, learned
         self._ledger = Ledger(job.options.books)
+        self._earlier = Earlier(job.options.out, load(job.options.protocol))
 
     def __call__(self, block: pa.Table) -> pa.Table:
         """Settle the pools of a block."""
@@ -238,6 +242,7 @@ class Settle:
             *(lines, job.panel, job.options, self._ledger),
             absent=job.absent,
             learned=self._learned,
+            earlier=self._earlier,
         )
 
 

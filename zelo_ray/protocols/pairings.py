@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeVar
 from pydantic import BaseModel, Field, field_validator
 
 from zelo_ray.fitting.bradley_terry import Fit, score_votes
-from zelo_ray.fitting.pairs import count_pairs, sample_pairs
+from zelo_ray.fitting.pairs import count_pairs, ring_pairs
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import Apart, Rounds, ScoreKind, zelo
 from zelo_ray.protocols.protocol import Cycles, PriorSd
@@ -191,10 +191,11 @@ def rounds(pool: Pool, panel: Sequence[Judge], options: PairingOptions, method: 
     """Let every judge judge every pair of the plan."""
     limited = pool.documents[: options.document_limit]
     shown = {d.id: cut(d, options.document_tokens, options.show_metadata) for d in limited}
-    rng = Random(f"{options.seed}:{pool.query_id}")
+    order = {doc_id: place for place, doc_id in enumerate(shown)}
     parts = [
         _orders(pool, (shown[a], shown[b]), judge, options, method)
-        for a, b in sample_pairs(list(shown), options.cycles, rng)
+        for pair in ring_pairs(options.seed, pool.query_id, shown, options.cycles)
+        for a, b in [sorted((pair.a, pair.b), key=order.__getitem__)]
         for judge in panel
     ]
     if not parts:
@@ -252,9 +253,13 @@ def _orders(
     options: PairingOptions,
     method: Method,
 ) -> Rounds:
-    """One judge on one pair, in the order that is drawn for them, or in both."""
-    rng = Random(f"{options.seed}:{pool.query_id}:{pair[0].id}:{pair[1].id}:{judge.name}")
-    orders = (False, True) if options.both_orders else (rng.random() < 0.5,)
+    """One judge on one pair, in the order that is drawn for them, or in both.
+
+    A is the one that the pool names first; what is drawn does not depend on that.
+    """
+    low, high = sorted(document.id for document in pair)
+    turned = Random(f"{options.seed}:{pool.query_id}:{low}:{high}:{judge.name}").random() < 0.5
+    orders = (False, True) if options.both_orders else (turned != (pair[0].id == high),)
     pairings = [Pairing(pool.query_id, pool.query, pair, judge, swapped) for swapped in orders]
     heard = yield Apart([method(pairing, options) for pairing in pairings])
     return _agreed(heard)

@@ -1,18 +1,19 @@
 """The pairwise protocol: battles between documents, Bradley-Terry scores.
 
-Random cycles decide which pairs meet; every judge votes once on each pair, and sees it in an order
-of its own. Where it is asked again, it sees the pair in the other order. One round.
+Random rings decide which pairs meet; every judge votes once on each pair, or they take turns, and a
+judge sees a pair in an order of its own. Where it is asked again, it sees the other. One round.
 """
 
 import random
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from zelo_ray.fitting.bradley_terry import Fit, score_votes
-from zelo_ray.fitting.pairs import count_pairs, sample_pairs
+from zelo_ray.fitting.pairs import Pair, count_pairs, ring_pairs
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import Protocol, Rounds, ScoreKind
 from zelo_ray.protocols.judgments import VOTES
@@ -21,6 +22,7 @@ from zelo_ray.protocols.texts import code_for, cut, failure_of, load_prompt, res
 from zelo_ray.records import Document, Failure, Judge, Pool, Reply, Request, Seen, Vote
 
 PROMPT = "pairwise-1"
+_MOST_REPEATS = 10  # among which an earlier vote is looked for
 LOGITS = (
     "A score is in logits, centred on the query's judged documents: a document one logit above "
     "another wins 73% of their {}. ± is a standard error. Scores of different queries share no zero"
@@ -32,6 +34,9 @@ class ZeloOptions(AnnotateOptions):
     """Options of battles."""
 
     cycles: Cycles = 4
+    votes: Literal["all", "one"] = Field(
+        "all", description="who votes on a pair: all judges, or one of them in turn"
+    )
     prior_sd: PriorSd = 2.5
     repeats: Repeats = 1
 
@@ -77,15 +82,12 @@ class Ballot:
 
 
 def rounds(pool: Pool, panel: Sequence[Judge], options: ZeloOptions) -> Rounds:
-    """Let every judge vote on every pair of the plan."""
-    limited = pool.documents[: options.document_limit]
-    shown = {d.id: cut(d, options.document_tokens, options.show_metadata) for d in limited}
-    rng = random.Random(f"{options.seed}:{pool.query_id}")
-    pairs = sample_pairs(list(shown), options.cycles, rng)
+    """Let judges vote on every pair of the plan."""
+    shown = shown_of(pool, options)
     ballots = [
-        _ballot(pool, (shown[a], shown[b]), judge, options.seed, repeat)
-        for a, b in pairs
-        for judge in panel
+        ballot_of(pool, (shown[pair.a], shown[pair.b]), judge, options, repeat)
+        for pair in ring_pairs(options.seed, pool.query_id, shown, options.cycles)
+        for judge in _voters(pair, panel, options)
         for repeat in range(options.repeats)
     ]
     if not ballots:
@@ -95,9 +97,47 @@ def rounds(pool: Pool, panel: Sequence[Judge], options: ZeloOptions) -> Rounds:
 
 
 def count(pool: Pool, panel: Sequence[Judge], options: ZeloOptions) -> dict[str, int]:
-    """One request for each pair and repeat."""
-    pairs = count_pairs(len(pool.documents[: options.document_limit]), options.cycles)
-    return {judge.name: pairs * options.repeats for judge in panel}
+    """One request for each vote and repeat."""
+    if options.votes == "all":
+        pairs = count_pairs(len(pool.documents[: options.document_limit]), options.cycles)
+        return {judge.name: pairs * options.repeats for judge in panel}
+    doc_ids = [document.id for document in pool.documents[: options.document_limit]]
+    voting = Counter(
+        judge.name
+        for pair in ring_pairs(options.seed, pool.query_id, doc_ids, options.cycles)
+        for judge in _voters(pair, panel, options)
+    )
+    return {judge.name: voting[judge.name] * options.repeats for judge in panel}
+
+
+def asked_before(
+    pool: Pool, pair: tuple[str, str], judge: Judge, options: ZeloOptions
+) -> Iterator[Ballot]:
+    """The battle of two documents in both orders, and then its repeats."""
+    shown = shown_of(pool, options, only=pair)
+    if len(shown) == 2:
+        for repeat in range(_MOST_REPEATS):
+            yield ballot_of(pool, (shown[pair[0]], shown[pair[1]]), judge, options, repeat)
+
+
+def _voters(pair: Pair, panel: Sequence[Judge], options: ZeloOptions) -> Sequence[Judge]:
+    return panel if options.votes == "all" else [in_turn(panel, pair.turn)]
+
+
+def in_turn(panel: Sequence[Judge], turn: int) -> Judge:
+    """Whose turn it is, in whatever order the panel is named."""
+    return sorted(panel, key=lambda judge: judge.name)[turn % len(panel)]
+
+
+def shown_of(
+    pool: Pool, options: AnnotateOptions, only: Collection[str] | None = None
+) -> dict[str, Document]:
+    """By id, the documents that take part, or only some of them, as judges see them."""
+    return {
+        document.id: cut(document, options.document_tokens, options.show_metadata)
+        for document in pool.documents[: options.document_limit]
+        if only is None or document.id in only
+    }
 
 
 def fit(
@@ -108,11 +148,19 @@ def fit(
     return score_votes(judgments, options.prior_sd)
 
 
-def _ballot(
-    pool: Pool, pair: tuple[Document, Document], judge: Judge, seed: int, repeat: int
+def ballot_of(
+    pool: Pool,
+    pair: tuple[Document, Document],
+    judge: Judge,
+    options: AnnotateOptions,
+    repeat: int = 0,
 ) -> Ballot:
+    """One judge's battle of two documents, in ascending order of their ids, as they are shown.
+
+    The order in which the judge sees them is drawn; every other repeat has the other one.
+    """
     ids = (pair[0].id, pair[1].id)
-    order = random.Random(f"{seed}:{pool.query_id}:{ids[0]}:{ids[1]}:{judge.name}")
+    order = random.Random(f"{options.seed}:{pool.query_id}:{ids[0]}:{ids[1]}:{judge.name}")
     swapped = (order.random() < 0.5) != (repeat % 2 == 1)
     first, second = (pair[1], pair[0]) if swapped else pair
     system, user = load_prompt(PROMPT)
@@ -140,4 +188,5 @@ PROTOCOL = Protocol(
     fit=fit,
     score=ScoreKind(unit="logits", explain=lambda _: LOGITS.format("battles")),
     options=ZeloOptions,
+    asked_before=asked_before,
 )

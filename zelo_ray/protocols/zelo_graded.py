@@ -206,6 +206,7 @@ PROTOCOL = Protocol(
     ),
     options=ZeloGradedOptions,
     coverage_key=_battle,
+    asked_before=zelo.asked_before,
     learn=learn,
     fits_from=("grades", "scores"),
 )
