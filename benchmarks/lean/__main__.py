@@ -9,10 +9,10 @@ look for them in ../shared/data beside the checkout, or in $ZELO_RAY_DATA, and a
 import argparse
 from time import perf_counter
 
-from benchmarks.lean import simulated
+from benchmarks.lean import graded_judges, recorded, simulated
 from benchmarks.lean.lines import Size
 
-ROWS = {**simulated.ROWS}
+ROWS = {**simulated.ROWS, **recorded.ROWS, **graded_judges.ROWS}
 
 
 def main() -> None:

@@ -1,25 +1,27 @@
-"""Which questions a plan asks: today's cycles, and rings with judges in turn."""
+"""Which questions a plan asks, of documents that are named by their numbers."""
 
+from math import ceil
 from random import Random
 
 import numpy as np
 
-from benchmarks.lean.worlds import Asks
+from benchmarks.lean.worlds import Asks, names_of
 from zelo_ray.fitting.battles import Battles, Floats
 from zelo_ray.fitting.bradley_terry import CHUNK_CELLS, bradley_terry
-from zelo_ray.fitting.pairs import sample_pairs
+from zelo_ray.fitting.pairs import Pair, ring_pairs
+
+Row = tuple[int, int, int, int]
 
 
 def cycle_asks(queries: int, documents: int, cycles: int, judges: int, seed: int) -> Asks:
-    """As ``zelo`` asks: edge-disjoint cycles, every judge on every pair, each in an order drawn."""
-    rows = []
+    """As ``zelo`` asks: rings, every judge on every pair, each in an order drawn."""
+    names = names_of(documents)
+    rows: list[Row] = []
     for query in range(queries):
         rng = Random(f"{seed}:{query}")
-        for one, other in sample_pairs(range(documents), cycles, rng):
-            for judge in range(judges):
-                turned = rng.random() < 0.5
-                rows.append((query, *((other, one) if turned else (one, other)), judge))
-    return Asks(*np.array(rows, dtype=np.int64).T)
+        for pair in ring_pairs(seed, str(query), names, cycles):
+            rows += [(query, *_turned(pair, rng), judge) for judge in range(judges)]
+    return asks_of(rows)
 
 
 def cycle_scores(votes: Battles, prior_sd: float = 2.5) -> tuple[Floats, Floats]:
@@ -45,45 +47,45 @@ def cycle_scores(votes: Battles, prior_sd: float = 2.5) -> tuple[Floats, Floats]
 def ring_asks(
     queries: int, documents: int, judges: int, *, rings: float, audits: float, seed: int
 ) -> Asks:
-    """Rings of random orders, no pair twice, judges in turn along a ring.
+    """Rings with judges in turn, each pair in an order drawn.
 
     Args:
         queries: how many.
         documents: of each query.
         judges: how many.
-        rings: each gives a document two battles; of a last part of one, so many pairs are asked.
-        audits: chance that all judges are asked about a pair, in both orders.
+        rings: each gives a document two battles; of the last part of one, so many pairs by chance.
+        audits: share of pairs about which all judges are asked, in both orders.
         seed: of every draw.
     """
-    rows: list[tuple[int, int, int, int]] = []
+    names = names_of(documents)
+    rows: list[Row] = []
     for query in range(queries):
         rng = Random(f"rings:{seed}:{query}")
-        met: set[tuple[int, int]] = set()
-        wanted = min(round(rings * documents), documents * (documents - 1) // 2)
-        battles = [0] * documents
-        ring, idle = 0, 0
-        while len(met) < wanted and idle < 50:
-            order = rng.sample(range(documents), documents)
-            before = len(met)
-            for place, (one, other) in enumerate(zip(order, order[1:] + order[:1], strict=True)):
-                pair = (min(one, other), max(one, other))
-                full = ring >= rings and max(battles[one], battles[other]) >= 2 * rings
-                if pair in met or full or len(met) >= wanted:
-                    continue
-                met.add(pair)
-                battles[one] += 1
-                battles[other] += 1
-                turn = (place + ring) % 2
-                first, second = (other, one) if turn else (one, other)
-                mine = (place + ring) % judges
-                if rng.random() < audits:
-                    rows += [(query, one, other, judge) for judge in range(judges)]
-                    rows += [(query, other, one, judge) for judge in range(judges)]
-                else:
-                    rows.append((query, first, second, mine))
-            ring += 1
-            idle = idle + 1 if len(met) == before else 0
-    return Asks(*np.array(rows, dtype=np.int64).T)
+        for pair in _some(ring_pairs(seed, str(query), names, ceil(rings)), documents, rings):
+            one, other = int(pair.a), int(pair.b)
+            if pair.draw < audits:
+                rows += [(query, one, other, judge) for judge in range(judges)]
+                rows += [(query, other, one, judge) for judge in range(judges)]
+            else:
+                rows.append((query, *_turned(pair, rng), pair.turn % judges))
+    return asks_of(rows)
+
+
+def _some(pairs: list[Pair], documents: int, rings: float) -> list[Pair]:
+    """All pairs of whole rings, and of the last those that chance names first."""
+    whole = int(rings) * documents
+    last = sorted(pairs[whole:], key=lambda pair: -pair.draw)
+    return [*pairs[:whole], *last[: round(rings * documents) - whole]]
+
+
+def _turned(pair: Pair, rng: Random) -> tuple[int, int]:
+    one, other = int(pair.a), int(pair.b)
+    return (other, one) if rng.random() < 0.5 else (one, other)
+
+
+def asks_of(rows: list[Row]) -> Asks:
+    """Rows as columns."""
+    return Asks(*np.array(rows, dtype=np.int64).reshape(-1, 4).T)
 
 
 def joined(*parts: Asks) -> Asks:

@@ -27,11 +27,18 @@ def tau(scores: Floats, truth: Floats) -> Floats:
     return (one * other).sum(axis=(1, 2)) / np.maximum(both, 1)
 
 
+def told(scores: Floats, truth: Floats) -> Floats:
+    """Pairs in order less pairs in the wrong one, as a share of those that the truth tells apart.
+
+    It is 1 for the truth itself, whatever its ties; equal scores count for neither side.
+    """
+    one, other = _signs(scores), _signs(truth)
+    return (one * other).sum(axis=(1, 2)) / np.maximum(np.abs(other).sum(axis=(1, 2)), 1)
+
+
 def in_order(scores: Floats, truth: Floats) -> Floats:
     """The share of pairs with different truths that have the right order, by query."""
-    told = np.triu(_signs(truth) != 0)
-    right = ((_signs(scores) == _signs(truth)) & told).sum(axis=(1, 2))
-    return right / np.maximum(told.sum(axis=(1, 2)), 1)
+    return (1 + told(scores, truth)) / 2
 
 
 def _signs(values: Floats) -> Floats:

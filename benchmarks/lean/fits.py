@@ -1,7 +1,7 @@
 """The fit under test, behind a few functions: learn a panel, believe, choose pairs."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -47,11 +47,16 @@ class Belief:
         ]
 
 
-def learn(votes: Battles, grades: Graded | None, sizes: bool | None = None) -> Model:
-    """What the judges are like. ``sizes``: whether sizes count; None: as the fit decides."""
+def learn(votes: Battles, grades: Graded | None) -> Model:
+    """What the judges are like."""
     from zelo_ray.fitting import panel  # noqa: PLC0415
 
-    return panel.learn(votes, _grades(grades), sizes=sizes)
+    return panel.learn(votes, _grades(grades))
+
+
+def signs(votes: Battles) -> Battles:
+    """The votes without their sizes."""
+    return replace(votes, preference=np.sign(votes.preference))
 
 
 def believe(votes: Battles, grades: Graded | None, model: Model) -> Belief:

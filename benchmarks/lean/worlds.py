@@ -90,7 +90,7 @@ def battles_of_columns(
     shape: tuple[int, ...], judges: int, asks: Asks, for_first: Floats, swapped: Bools
 ) -> Battles:
     """Votes as the fits take them, of documents named by their numbers."""
-    ids = tuple(f"{place:03}" for place in range(shape[1]))
+    ids = names_of(shape[1])
     return Battles(
         query=asks.query,
         a=np.minimum(asks.first, asks.second),
@@ -101,6 +101,11 @@ def battles_of_columns(
         documents=(ids,) * shape[0],
         judges=tuple(f"judge-{number}" for number in range(judges)),
     )
+
+
+def names_of(documents: int) -> tuple[str, ...]:
+    """Ids of documents that are numbers, in their order."""
+    return tuple(f"{place:03}" for place in range(documents))
 
 
 def draw_truth(queries: int, documents: int, rng: np.random.Generator) -> Floats:
