@@ -9,10 +9,16 @@ look for them in ../shared/data beside the checkout, or in $ZELO_RAY_DATA, and a
 import argparse
 from time import perf_counter
 
-from benchmarks.lean import graded_judges, recorded, simulated
+from benchmarks.lean import errors, graded_judges, growth, recorded, simulated
 from benchmarks.lean.lines import Size
 
-ROWS = {**simulated.ROWS, **recorded.ROWS, **graded_judges.ROWS}
+ROWS = {
+    **simulated.ROWS,
+    **recorded.ROWS,
+    **graded_judges.ROWS,
+    **errors.ROWS,
+    **growth.ROWS,
+}
 
 
 def main() -> None:

@@ -117,3 +117,8 @@ def _grades(grades: Graded | None) -> Any:
     return panel.Grades(
         query=grades.query, document=grades.document, judge=grades.judge, grade=grades.grade
     )
+
+
+def with_own(model: Model, own_sd: float) -> Model:
+    """The same judges with another spread of what each alone sees in a document."""
+    return replace(model, own_sd=own_sd)

@@ -42,7 +42,8 @@ def world_of(people: Grades, panel: list[Grades], rng: np.random.Generator) -> W
         grades.append([[judge[query_id].get(doc, 0) for doc in pool] for judge in panel])
     said = np.array(grades)
     says = (said[..., np.newaxis] - said[..., np.newaxis, :]) / 3
-    return World(np.array(truth, dtype=np.float64), says, said)
+    known = np.array(truth, dtype=np.float64)
+    return World(known, says, said, np.zeros_like(known))
 
 
 def dl23(row: str, size: Size) -> Lines:
@@ -83,7 +84,8 @@ def _dense(world: World, model: fits.Model) -> Floats:
     asks = asks_of([(0, *pair, judge) for pair in pairs for judge in range(judges)])
     scores = []
     for query in range(queries):
-        only = World(world.truth[[query]], world.says[[query]], world.grades[[query]])
+        own = (world.truth, world.says, world.grades, world.alike)
+        only = World(*(column[[query]] for column in own))
         scores.append(fits.believe(only.answer(asks), None, model).scores[0])
     return np.stack(scores)
 

@@ -78,6 +78,8 @@ class World:
     """[queries, judges, first, second]: in [-1, 1], positive for the first"""
     grades: Ints
     """[queries, judges, documents]: 0 to 3"""
+    alike: Floats
+    """[queries, documents]: what all judges get wrong about a document, in logits"""
 
     def answer(self, asks: Asks) -> Battles:
         """The votes on some questions; A is the document of the smaller number."""
@@ -141,8 +143,8 @@ def draw_world(
     """
     truth = draw_truth(queries, documents, rng) + shift * rng.standard_normal((queries, 1))
     one, all_ = (queries, 1, documents), (queries, judges, documents)
-    bias = regime.shared_document * rng.standard_normal(one)
-    bias = bias + regime.own_document * rng.standard_normal(all_)
+    alike = regime.shared_document * rng.standard_normal(one)
+    bias = alike + regime.own_document * rng.standard_normal(all_)
     seen = truth[:, np.newaxis] + bias
     shape = (queries, judges, documents, documents)
     own = _around(regime.own_pair, judges) * _antisymmetric(rng.standard_normal(shape))
@@ -151,7 +153,8 @@ def draw_world(
     felt += _around(regime.position, judges) + RETEST * rng.standard_normal(shape)
     says = _say(felt, regime, judges, rng)
     felt_alone = seen + GRADE_NOISE * rng.standard_normal(all_)
-    return World(truth, says, np.searchsorted(CUTS, felt_alone).astype(np.int64))
+    grades = np.searchsorted(CUTS, felt_alone).astype(np.int64)
+    return World(truth, says, grades, alike[:, 0])
 
 
 def draw_typical(
@@ -170,7 +173,7 @@ def draw_typical(
     says = np.tanh((gap + shared * noise + rng.logistic(size=shape)) / 2)
     alike = shared * rng.standard_normal((queries, 1, documents))
     alone = truth[:, np.newaxis] + alike + rng.logistic(size=(queries, judges, documents))
-    return World(truth, says, np.clip(np.rint(alone), 0, 3).astype(np.int64))
+    return World(truth, says, np.clip(np.rint(alone), 0, 3).astype(np.int64), alike[:, 0])
 
 
 def _say(felt: Floats, regime: Regime, judges: int, rng: np.random.Generator) -> Floats:
