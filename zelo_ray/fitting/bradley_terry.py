@@ -7,7 +7,7 @@ maximum of the posterior under a Gaussian prior, which always exists and is uniq
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from math import fsum
 
@@ -50,7 +50,7 @@ def score_votes(query_votes: Sequence[Sequence[Vote]], prior_sd: float = 2.5) ->
         One fit for each query, in the order given.
     """
     tallies = [_tally(votes) for votes in query_votes]
-    fits = [Fit(reason=_why_unscored(tally)) for tally in tallies]
+    fits = [Fit(reason=why_unscored(tally.doc_ids, tally.won)) for tally in tallies]
     by_size: dict[int, list[int]] = defaultdict(list)
     for position, tally in enumerate(tallies):
         if not fits[position].reason:
@@ -209,17 +209,22 @@ def _won_by_a(preference: float) -> float:
     return 0.5 if preference == 0 else float(preference < 0)
 
 
-def _why_unscored(tally: _Tally) -> str:
-    """Why scores would mean nothing; empty where they mean something."""
-    if not tally.won:
+def why_unscored(doc_ids: Sequence[str], pairs: Collection[tuple[int, int]]) -> str:
+    """Why scores of one query would mean nothing; empty where they mean something.
+
+    Args:
+        doc_ids: of the documents that were judged.
+        pairs: places in ``doc_ids`` of those that met.
+    """
+    if not pairs:
         return "it has no votes"
-    size = len(tally.doc_ids)
-    met = csr_array((np.ones(len(tally.won)), tuple(zip(*tally.won, strict=True))), (size, size))
+    size = len(doc_ids)
+    met = csr_array((np.ones(len(pairs)), tuple(zip(*pairs, strict=True))), (size, size))
     count, labels = connected_components(met, directed=False)
     if count == 1:
         return ""
     parts: dict[int, list[str]] = defaultdict(list)
-    for doc_id, label in zip(tally.doc_ids, labels, strict=True):
+    for doc_id, label in zip(doc_ids, labels, strict=True):
         parts[label].append(doc_id)
     named = "; ".join(_first([", ".join(_first(part)) for part in parts.values()]))
     return f"its comparisons fall into {count} parts that never met: {named}"

@@ -1,0 +1,137 @@
+"""How each judge answers, from votes counted by difference."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from scipy.optimize import minimize
+
+from zelo_ray.fitting.battles import Floats
+from zelo_ray.fitting.panel.cavity import GRID, Evidence
+from zelo_ray.fitting.panel.columns import Columns
+from zelo_ray.fitting.panel.model import TIE, Habits, PanelModel
+
+LEVELS = 4
+"""At most so many sizes of a preference are told apart, by quartiles."""
+SEEN = 20
+"""A judge with fewer votes that are no ties has no cut points of its own."""
+STEPS_PULL = 2.0
+"""Precision of the prior that a slope is that of the level below: that sizes are worth nothing."""
+SLOPE_PULL, TIE_PULL, TERM_PULL, BIAS_PULL = 8.0, 1.0, 0.05, 4.0
+"""Precisions of the priors of the first slope and the tie's term, around the panel's; of the other
+terms and the bias, around 0. A vote tells about .5 of a slope, so 8 are worth some 16 votes."""
+LEAST = 0.02
+"""Of the first slope: no judge is taken to be of no worth, or worse than none."""
+
+
+def with_levels(model: PanelModel, votes: Columns, sizes: bool) -> PanelModel:
+    """The model with cut points for these votes, its slopes spread around what they were."""
+    usual = model.of(("",)).habits[0]
+    habits = []
+    for judge, one in enumerate(model.habits):
+        cuts = _cuts(np.abs(votes.favour[votes.judge == judge])) if sizes else ()
+        slope = usual.slopes[0] * (np.linspace(0.6, 1.4, len(cuts) + 1) if cuts else np.ones(1))
+        terms = (usual.terms[0], *[0.0] * (len(cuts) + 1))
+        habits.append(replace(one, cuts=cuts, slopes=tuple(slope.tolist()), terms=terms))
+    return replace(model, habits=tuple(habits), sizes=sizes)
+
+
+def _cuts(size: Floats) -> tuple[float, ...]:
+    size = size[size > TIE]
+    if len(size) < SEEN:
+        return ()
+    found = np.unique(np.quantile(size, np.linspace(0, 1, LEVELS + 1)[1:-1]))
+    return tuple(found[found > size.min()].tolist())
+
+
+def improve(model: PanelModel, evidence: Evidence) -> PanelModel:
+    """The model under which the evidence is most likely, with weak priors.
+
+    Judges are pulled to what the panel is on average, so that one with few votes is much like the
+    others.
+    """
+    first = float(np.mean([one.slopes[0] for one in model.habits]))
+    tie = float(np.mean([one.terms[0] for one in model.habits]))
+    habits = [
+        _improve(one, counts, first, tie)
+        for one, counts in zip(model.habits, evidence.counts, strict=True)
+    ]
+    return replace(model, habits=tuple(habits))
+
+
+def _improve(habits: Habits, counts: Floats, first: float, tie: float) -> Habits:
+    levels, top = len(habits.slopes), counts.shape[2] // 2
+    target = _Target(counts[:, :, top - levels : top + levels + 1], levels, first, tie)
+    rises = np.diff(np.array(habits.slopes), prepend=0.0)
+    rises[0] = max(rises[0], LEAST)
+    start = np.concatenate([rises, habits.terms[:1], habits.terms[2:], [habits.bias]])
+    bounds = [(LEAST, 8.0), *[(0.0, 8.0)] * (levels - 1), *[(-15.0, 8.0)] * levels, (-5.0, 5.0)]
+    found = minimize(target, start, jac=True, method="L-BFGS-B", bounds=bounds)
+    slopes, terms, bias = _read(found.x, levels)
+    return replace(
+        habits, slopes=tuple(slopes[1:].tolist()), terms=tuple(terms.tolist()), bias=bias
+    )
+
+
+def _read(parameters: Floats, levels: int) -> tuple[Floats, Floats, float]:
+    """Slopes and terms of the levels 0 to L, and the bias."""
+    slopes = np.concatenate([[0.0], np.cumsum(parameters[:levels])])
+    terms = np.concatenate([parameters[levels : levels + 1], [0.0], parameters[levels + 1 : -1]])
+    return slopes, terms, float(parameters[-1])
+
+
+class _Target:
+    """Negative log posterior of a judge's rises of slope, terms of levels 0, 2, 3 ... and bias."""
+
+    def __init__(self, counts: Floats, levels: int, first: float, tie: float) -> None:
+        self.counts, self.levels = counts, levels
+        self.prior_mean = np.zeros(2 * levels + 1)
+        self.prior_mean[0], self.prior_mean[levels] = first, tie
+        rises = [SLOPE_PULL, *[STEPS_PULL] * (levels - 1)]
+        terms = [TIE_PULL, *[TERM_PULL] * (levels - 1)]
+        self.precision = np.array([*rises, *terms, BIAS_PULL])
+
+    def __call__(self, parameters: Floats) -> tuple[float, Floats]:
+        slopes, terms, bias = _read(parameters, self.levels)
+        odd = np.concatenate([-slopes[:0:-1], slopes])
+        even = np.concatenate([terms[:0:-1], terms])
+        value, by_slope, by_term, by_bias = 0.0, np.zeros_like(odd), np.zeros_like(odd), 0.0
+        for counts, order in zip(self.counts, (-1.0, 1.0), strict=True):
+            x = GRID + bias * order
+            logits = x[:, np.newaxis] * odd + even
+            logits -= logits.max(1, keepdims=True)
+            whole = np.exp(logits).sum(1, keepdims=True)
+            value -= float((counts * (logits - np.log(whole))).sum())
+            excess = np.exp(logits) / whole * counts.sum(1, keepdims=True) - counts
+            by_slope += x @ excess
+            by_term += excess.sum(0)
+            by_bias += order * float((excess @ odd).sum())
+        return self._with_prior(parameters, value, self._gradient(by_slope, by_term, by_bias))
+
+    def _gradient(self, by_slope: Floats, by_term: Floats, by_bias: float) -> Floats:
+        levels = self.levels
+        slope = by_slope[levels + 1 :] - by_slope[:levels][::-1]
+        term = by_term[levels:].copy()
+        term[1:] += by_term[:levels][::-1]
+        rises = np.cumsum(slope[::-1])[::-1]
+        return np.concatenate([rises, term[:1], term[2:], [by_bias]])
+
+    def _with_prior(
+        self, parameters: Floats, value: float, gradient: Floats
+    ) -> tuple[float, Floats]:
+        strayed = parameters - self.prior_mean
+        value += 0.5 * float(self.precision @ strayed**2)
+        return value, gradient + self.precision * strayed
+
+
+def correlation(evidence: Evidence, before: float) -> float:
+    """Of what judges get wrong together, from pairs with several votes, if there are enough."""
+    if evidence.squares < 100:
+        return before
+    return float(np.clip(evidence.products / evidence.squares, 0, 0.9))
+
+
+def worth_trying(votes: Columns, judges: Sequence[str]) -> bool:
+    """Whether any judge gives preferences of more than one size."""
+    own = (np.abs(votes.favour[votes.judge == judge]) for judge in range(len(judges)))
+    return any(_cuts(size) for size in own)

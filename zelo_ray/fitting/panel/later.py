@@ -1,0 +1,132 @@
+"""Which pairs to ask in a later round, and whether another round is worth it."""
+
+from collections.abc import Collection
+from random import Random
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from zelo_ray.fitting.battles import Bools, Floats, Ints
+
+NEGLIGIBLE = 1e-9
+"""A pair that promises less, as a share of the gain of the best document, is not asked."""
+
+
+def choose_pairs(
+    mean: Floats,
+    covariance: Floats,
+    asked: Collection[tuple[int, int]] | Bools,
+    *,
+    count: int,
+    most_per_document: int,
+    depth: int = 10,
+    draws: int = 16,
+    seed: int | str = 0,
+) -> list[tuple[int, int]]:
+    """Choose the pairs of a query from which its DCG gains most.
+
+    A pair promises |gain_i - gain_j| |discount_i - discount_j| where a draw of the posterior puts
+    its two the other way round, on average over draws, times v / (1 + v), with v the variance of
+    their difference: the part of it that a vote takes away. Gains are exp(score).
+
+    Args:
+        mean: scores, in logits: [documents].
+        covariance: [documents, documents].
+        asked: pairs that are not to be asked again, in any order; or a matrix that is true there.
+        count: how many pairs at most.
+        most_per_document: how many of them may hold the same document.
+        depth: ranks below it have no discount, so no say.
+        draws: of the posterior.
+        seed: of the draws; take the query's id into it.
+
+    Returns:
+        Pairs, the smaller place first, the most promising pair first; fewer than ``count`` where
+        no others promise anything.
+    """
+    documents = len(mean)
+    scores = _draws(mean, covariance, draws, seed)
+    gains = np.exp(scores - scores.max(1, keepdims=True))
+    place = np.empty(documents, dtype=np.int64)
+    place[_best_first(mean)] = np.arange(documents)
+    discount = _discounts(documents, depth)[place]
+    gap = gains[:, :, np.newaxis] - gains[:, np.newaxis, :]
+    lead = discount[:, np.newaxis] - discount
+    # Inverted in a draw: the one with the higher discount has the lower gain.
+    loss = np.maximum(-gap * lead, 0).mean(0)
+    spread = covariance.diagonal()
+    variance = np.maximum(spread[:, np.newaxis] + spread - 2 * covariance, 0)
+    promise = loss * variance / (1 + variance)
+    promise[_matrix(asked, documents)] = 0
+    i, j = np.triu_indices(documents, 1)
+    # Rounded, so that another machine's last digits choose the same pairs.
+    worth = np.round(promise[i, j], 9)
+    left = np.full(documents, most_per_document)
+    chosen: list[tuple[int, int]] = []
+    for at in np.lexsort((j, i, -worth)):
+        if len(chosen) >= count or worth[at] <= NEGLIGIBLE:
+            break
+        if left[i[at]] and left[j[at]]:
+            left[[i[at], j[at]]] -= 1
+            chosen.append((int(i[at]), int(j[at])))
+    return chosen
+
+
+def expected_loss(
+    mean: Floats,
+    covariance: Floats,
+    *,
+    depth: int = 10,
+    draws: int = 64,
+    seed: int | str = 0,
+) -> float:
+    """How much NDCG the order by ``mean`` is expected to miss, were the posterior the truth.
+
+    Args:
+        mean: scores of one query, in logits: [documents].
+        covariance: [documents, documents].
+        depth: of the NDCG; gains are exp(score).
+        draws: of the posterior.
+        seed: of the draws; take the query's id into it.
+
+    Returns:
+        1 - NDCG, between 0 and 1, on average over draws.
+    """
+    scores = _draws(mean, covariance, draws, seed)
+    gains = np.exp(scores - scores.max(1, keepdims=True))
+    discount = _discounts(len(mean), depth)
+    ideal = -np.sort(-gains, 1) @ discount
+    return float(np.mean(1 - gains[:, _best_first(mean)] @ discount / ideal))
+
+
+def _best_first(mean: Floats) -> Ints:
+    return np.argsort(-np.round(mean, 9), kind="stable")
+
+
+def _discounts(documents: int, depth: int) -> Floats:
+    """Of the ranks, from the first (Järvelin & Kekäläinen 2002, ACM TOIS 20:422)."""
+    ranks = np.arange(documents)
+    return np.where(ranks < depth, 1 / np.log2(ranks + 2), 0.0)
+
+
+def _draws(mean: Floats, covariance: Floats, draws: int, seed: int | str) -> Floats:
+    """Of the posterior: [draws, documents].
+
+    Chance comes from `random.Random`, whose numbers no version of Python changes.
+    """
+    rng, documents = Random(seed), len(mean)
+    uniform = [rng.random() for _ in range(draws * documents)]
+    normal = ndtri(np.clip(uniform, 1e-12, 1 - 1e-12)).reshape(draws, documents)
+    # A centred covariance is singular.
+    padded = covariance + (1e-9 * (1 + covariance.diagonal().max())) * np.eye(documents)
+    drawn: Floats = mean + normal @ np.linalg.cholesky(padded).T
+    return drawn
+
+
+def _matrix(asked: Collection[tuple[int, int]] | Bools, documents: int) -> NDArray[np.bool_]:
+    if isinstance(asked, np.ndarray):
+        return asked | asked.T
+    met = np.zeros((documents, documents), dtype=bool)
+    for i, j in asked:
+        met[i, j] = met[j, i] = True
+    return met

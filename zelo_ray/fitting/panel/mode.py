@@ -1,0 +1,203 @@
+"""The most likely scores given votes and grades, and the curvature there."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from zelo_ray.fitting.battles import Floats, Ints
+from zelo_ray.fitting.panel.arrays import inverse, solved, sums
+from zelo_ray.fitting.panel.columns import Stack
+from zelo_ray.fitting.panel.curves import Curves
+
+MAX_STEPS = 200
+BOLD = 20
+"""So many first steps are cut only where a difference moves by more than 2; the later ones are
+cut so that each surely climbs."""
+ROUGH = 0.3
+"""How near the fit without judges' own views has to come before it starts the one with them."""
+PLAIN = 1e-3
+"""Judges' own views of at most this sd are none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mode:
+    """The maximum of the posterior of a stack, and the curvature there.
+
+    A *view* is a query as one judge sees it: t = s + w. Without own views there is one a query,
+    which is s.
+    """
+
+    s: Floats
+    """[queries, documents]"""
+    curvature: Floats
+    """negated Hessian of the log posterior in s, w having been maximised over: its inverse is
+    Laplace's covariance of s. [queries, documents, documents]"""
+    t: Floats
+    """[views, documents]"""
+    view: Ints
+    """of each vote"""
+    view_query: Ints
+    """of each view"""
+    gain: Floats | None
+    """(I + own_sd^2 L)^-1 with L the Laplacian of the view's votes; None without own views"""
+
+
+def maximise(stack: Stack, curves: Curves, own_sd: float, tol: float = 1e-8) -> Mode:
+    """Find the most likely scores of each query in a stack, by Newton's method.
+
+    A query's numbers do not depend, bit for bit, on the others in the stack.
+
+    Args:
+        stack: the queries.
+        curves: of the judges.
+        own_sd: of what a judge alone sees in a document.
+        tol: largest last step of a score; steps shrink quadratically.
+
+    Raises:
+        ArithmeticError: the maximum was not reached.
+    """
+    if own_sd <= PLAIN:
+        s = _climb(stack, curves, 0.0, stack.prior, tol)[0]
+        return _at(stack, curves, s)
+    start = _climb(stack, curves, 0.0, stack.prior, max(tol, ROUGH))[0]
+    s, t = _climb(stack, curves, own_sd, start, tol)
+    return _seen(stack, curves, own_sd, s, t)
+
+
+def _climb(
+    stack: Stack, curves: Curves, own_sd: float, start: Floats, tol: float
+) -> tuple[Floats, Floats]:
+    """Scores, and the views of all queries side by side."""
+    views, _ = _views(stack, len(curves.bias), own_sd)
+    s, t = start.copy(), start[views]
+    moving, rows = np.arange(len(s)), np.arange(len(t))
+    part = stack
+    for number in range(MAX_STEPS):
+        if not moving.size:
+            return s, t
+        next_s, next_t, owner = _newton(part, curves, own_sd, s[moving], t[rows])
+        step = next_t - t[rows]
+        spread = np.zeros(len(moving))
+        np.maximum.at(spread, owner, np.ptp(step, axis=1))
+        np.maximum.at(spread, owner, np.abs(step).max(1))
+        cut = _cut(spread, curves, number)[:, np.newaxis]
+        s[moving] += cut * (next_s - s[moving])
+        t[rows] += cut[owner] * step
+        far = ~(spread <= tol)
+        if not far.all():
+            moving, rows, part = moving[far], rows[far[owner]], part.take(far)
+    raise ArithmeticError(
+        f"panel: {moving.size} of {len(s)} queries did not converge in {MAX_STEPS} steps"
+    )
+
+
+def _cut(spread: Floats, curves: Curves, number: int) -> Floats:
+    """How much of a Newton step to take.
+
+    Where differences change by at most r, curvature changes by a factor of at most exp(b), with
+    b = 2 r times the steepest slope: log(1 + b) / b of the step surely climbs (Sun & Tran-Dinh
+    2019, Math. Program. 178:145). That is much too careful where one level of many is steep.
+    """
+    if number < BOLD:
+        return np.minimum(1.0, 2 / np.maximum(spread, 1e-300))
+    wide = 2 * float(curves.slopes.max()) * spread
+    return np.where(wide < 1.75, 1.0, np.log1p(wide) / np.maximum(wide, 1.0))
+
+
+def _views(stack: Stack, judges: int, own_sd: float) -> tuple[Ints, Ints]:
+    """The query of each view, and the view of each vote."""
+    if not own_sd:
+        return np.arange(len(stack.places)), stack.query
+    # A query without votes has a view as well, of no judge, so that every query has one.
+    asked = stack.query * (judges + 1) + stack.judge
+    silent = np.setdiff1d(np.arange(len(stack.places)), stack.query) * (judges + 1) + judges
+    kinds = np.unique(np.concatenate([asked, silent]))
+    return kinds // (judges + 1), np.searchsorted(kinds, asked)
+
+
+def _newton(
+    stack: Stack, curves: Curves, own_sd: float, s: Floats, t: Floats
+) -> tuple[Floats, Floats, Ints]:
+    """Where the quadratic through the log posterior has its maximum, and the query of each view."""
+    if not own_sd:
+        laplacian, pull = _derivatives(stack, curves, stack.query, s)
+        laplacian[:, *_diagonal(s)] += stack.precision
+        pull -= (s - stack.prior) * stack.precision
+        reached = s + solved(laplacian, pull)
+        return reached, reached, np.arange(len(s))
+    owner, view = _views(stack, len(curves.bias), own_sd)
+    laplacian, pull = _derivatives(stack, curves, view, t)
+    pull += (laplacian @ t[:, :, np.newaxis])[:, :, 0]
+    gain, curvature = _eliminate(stack, laplacian, own_sd, owner)
+    told = (gain @ pull[:, :, np.newaxis])[:, :, 0]
+    right = np.add.reduceat(told, _starts(owner)) + stack.prior * stack.precision
+    reached = solved(curvature, right)
+    views = own_sd**2 * told + (gain @ reached[owner][:, :, np.newaxis])[:, :, 0]
+    return reached, views, owner
+
+
+def _derivatives(stack: Stack, curves: Curves, view: Ints, t: Floats) -> tuple[Floats, Floats]:
+    """Of the log likelihood in each view: the negated Hessian, a Laplacian, and the gradient."""
+    _, weight, pull = vote_derivatives(stack, curves, view, t)
+    views, size = t.shape
+    row = view * size
+    cell = (row + stack.i) * size + stack.j
+    upper = sums(cell, weight, views * size * size).reshape(views, size, size)
+    laplacian = -(upper + upper.swapaxes(1, 2))
+    laplacian[:, *_diagonal(t)] = -laplacian.sum(2)
+    gradient = sums(row + stack.i, pull, views * size)
+    gradient -= sums(row + stack.j, pull, views * size)
+    return laplacian, gradient.reshape(views, size)
+
+
+def vote_derivatives(
+    stack: Stack, curves: Curves, view: Ints, t: Floats
+) -> tuple[Floats, Floats, Floats]:
+    """Each vote's difference, and its log likelihood's negated second and first derivative."""
+    flat, size = t.ravel(), t.shape[1]
+    gap = flat[view * size + stack.i] - flat[view * size + stack.j]
+    mean, variance = curves.moments(stack.judge, gap + curves.bias[stack.judge] * stack.order)
+    said = curves.slopes[stack.judge, stack.level + curves.top]
+    return gap, stack.weight * variance, stack.weight * (said - mean)
+
+
+def _eliminate(
+    stack: Stack, laplacian: Floats, own_sd: float, owner: Ints
+) -> tuple[Floats, Floats]:
+    """Gains of the views, and the curvature that they leave in s.
+
+    With S = (L + I/v)^-1, v = own_sd^2, a view adds I/v - S/v^2 = (I - G)/v, where G = S/v.
+    """
+    diagonal = np.arange(laplacian.shape[1])
+    narrowed = own_sd**2 * laplacian
+    narrowed[:, diagonal, diagonal] += 1
+    gain = inverse(narrowed)
+    added = gain / -(own_sd**2)
+    added[:, diagonal, diagonal] += own_sd**-2
+    curvature = np.add.reduceat(added, _starts(owner))
+    curvature[:, diagonal, diagonal] += stack.precision
+    return gain, curvature
+
+
+def _starts(owner: Ints) -> Ints:
+    """Where each query's views begin."""
+    return np.flatnonzero(np.diff(owner, prepend=-1))
+
+
+def _diagonal(t: Floats) -> tuple[Ints, Ints]:
+    places = np.arange(t.shape[1])
+    return places, places
+
+
+def _at(stack: Stack, curves: Curves, s: Floats) -> Mode:
+    curvature, _ = _derivatives(stack, curves, stack.query, s)
+    curvature[:, *_diagonal(s)] += stack.precision
+    every = np.arange(len(s))
+    return Mode(s=s, curvature=curvature, t=s, view=stack.query, view_query=every, gain=None)
+
+
+def _seen(stack: Stack, curves: Curves, own_sd: float, s: Floats, t: Floats) -> Mode:
+    owner, view = _views(stack, len(curves.bias), own_sd)
+    laplacian, _ = _derivatives(stack, curves, view, t)
+    gain, curvature = _eliminate(stack, laplacian, own_sd, owner)
+    return Mode(s=s, curvature=curvature, t=t, view=view, view_query=owner, gain=gain)

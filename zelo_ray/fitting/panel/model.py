@@ -1,0 +1,181 @@
+"""What is known of the judges of a panel.
+
+A vote's preference has a level k: 0 for a tie, else its sign times 1 + the number of the judge's
+cut points that its size reaches. For documents i and j, where x = t_i - t_j and o is 1 if i was
+shown first, else -1, judge m gives level k with
+
+    log P_m(k | x, o) = a_m|k| sign(k) (x + b_m o) + c_m|k| - log Z.
+
+One level without ties is the model of Bradley & Terry (1952, Biometrika 39:324); level 0 is the
+tie of Davidson (1970, JASA 65:317). More levels are an adjacent-categories model of graded
+comparisons (Agresti 1992, Applied Statistics 41:287) with a slope for each level. Equal slopes
+make the size of a preference worth nothing.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from zelo_ray.fitting.battles import Floats
+
+TIE = 0.025
+"""A preference of at most this size is a tie."""
+
+UNASKED = -30.0
+"""The term of a level that a judge does not have: its chance is 1e-13."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Habits:
+    """How one judge answers."""
+
+    cuts: tuple[float, ...] = ()
+    """of the sizes of preferences, ascending; none: only signs count"""
+    slopes: tuple[float, ...]
+    """a of the levels 1, 2, ...: one more than cuts, not decreasing"""
+    terms: tuple[float, ...]
+    """c of the levels 0, 1, ...; that of level 1 is 0"""
+    bias: float = 0.0
+    """b: how much the place shown first is worth, on the scale of t"""
+    grade_means: tuple[float, float, float, float]
+    """mean of s of the documents to which it gives the grades 0 to 3"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PanelModel:
+    """How the judges of a panel answer: small, and learned once for many queries.
+
+    Its own scale is that on which scores of documents without a grade spread with sd 1;
+    `win_scale` turns it into logits of winning.
+    """
+
+    judges: tuple[str, ...]
+    habits: tuple[Habits, ...]
+    """of each judge"""
+    own_sd: float
+    """sd of what a judge alone sees in a document: t = s + w, w ~ N(0, own_sd^2)"""
+    rho: float
+    """correlation of what two judges get wrong on a pair: n votes on it weigh 1/(1+(n-1)rho)"""
+    grade_sd: float
+    """tau: sd of s around the mean of the document's grade"""
+    grade_slope: float
+    """how far a mean of grade moves when all documents of a query are better by 1"""
+    grade_noise: float
+    """sd of a document's mean of grade around what its s says"""
+    pool_sd: float
+    """sd of the mean s of a query's documents over queries"""
+    sizes: bool
+    """whether the sizes of preferences count, or only their signs"""
+    notes: tuple[str, ...] = ()
+    """how this came about, for a report"""
+
+    @property
+    def win_scale(self) -> float:
+        """Factor from the model's scale to logits of winning.
+
+        It is 4 times the slope, at 0, of the chance that a judge of the panel prefers a document,
+        a tie being half a win, and the order of the two left to chance.
+        """
+        scales = [_win_scale(habits) for habits in self.habits]
+        return float(np.mean(scales)) if scales else _win_scale(_CAREFUL)
+
+    def of(self, judges: Sequence[str]) -> "PanelModel":
+        """The same for another panel: an unknown judge is what these are on average."""
+        known = dict(zip(self.judges, self.habits, strict=True))
+        usual = _average(self.habits) if self.habits else _CAREFUL
+        return replace(
+            self,
+            judges=tuple(judges),
+            habits=tuple(known.get(judge, usual) for judge in judges),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain dict of numbers, texts, lists and dicts, for `from_json`."""
+        told = asdict(self)
+        told["judges"], told["notes"] = list(self.judges), list(self.notes)
+        told["habits"] = [
+            {name: list(one) if isinstance(one, tuple) else one for name, one in habits.items()}
+            for habits in told["habits"]
+        ]
+        return told
+
+    @classmethod
+    def from_json(cls, told: Mapping[str, Any]) -> "PanelModel":
+        """What `to_json` gave.
+
+        Raises:
+            TypeError, KeyError: a name is missing or strange.
+        """
+        rows: list[dict[str, Any]] = [
+            {name: tuple(one) if isinstance(one, list) else one for name, one in row.items()}
+            for row in told["habits"]
+        ]
+        habits = tuple(Habits(**row) for row in rows)
+        rest = {"judges": tuple(told["judges"]), "notes": tuple(told["notes"]), "habits": habits}
+        return cls(**{**told, **rest})
+
+
+_CAREFUL = Habits(slopes=(0.9,), terms=(-1.5, 0.0), grade_means=(-0.6, -0.1, 0.5, 1.0))
+
+
+def default_model(judges: Sequence[str]) -> PanelModel:
+    """What is assumed of judges of whom nothing is known: signs count, and sizes do not.
+
+    The numbers are what `learn` finds for simulated panels whose judges are right on .71 to .75
+    of all pairs, rounded to the careful side: flatter slopes, a wider spread around grades.
+    """
+    return PanelModel(
+        judges=tuple(judges),
+        habits=(_CAREFUL,) * len(judges),
+        own_sd=0.15,
+        rho=0.3,
+        grade_sd=0.9,
+        grade_slope=0.4,
+        grade_noise=0.5,
+        pool_sd=0.5,
+        sizes=False,
+        notes=("Nothing is known of the judges: signs of preferences count, sizes do not.",),
+    )
+
+
+def level_parameters(habits: Sequence[Habits]) -> tuple[Floats, Floats]:
+    """Slopes, odd in the level, and terms, even, of the levels -L to L: [judges, 2 L + 1].
+
+    A judge with fewer levels than others never gives the higher ones.
+    """
+    most = max((len(one.slopes) for one in habits), default=1)
+    slopes, terms = np.zeros((len(habits), most + 1)), np.full((len(habits), most + 1), UNASKED)
+    for row, one in enumerate(habits):
+        levels = len(one.slopes)
+        slopes[row, 1 : levels + 1], slopes[row, levels + 1 :] = one.slopes, one.slopes[-1]
+        terms[row, : levels + 1] = one.terms
+    both = np.concatenate([-slopes[:, :0:-1], slopes], 1)
+    return both, np.concatenate([terms[:, :0:-1], terms], 1)
+
+
+def _chances(habits: Habits) -> tuple[Floats, float]:
+    """Of winning at each level, and of a tie, between equal documents."""
+    weights = np.exp(np.array(habits.terms))
+    whole = weights[0] + 2 * weights[1:].sum()
+    return weights[1:] / whole, float(weights[0] / whole)
+
+
+def _win_scale(habits: Habits) -> float:
+    """The slope of an expectation under a distribution of this form is a covariance."""
+    won, _ = _chances(habits)
+    return 4 * float(won @ np.array(habits.slopes))
+
+
+def _average(habits: Sequence[Habits]) -> Habits:
+    """A judge of whom only signs are read, as good as these on average."""
+    won, tied = np.mean([(_chances(one)[0].sum(), _chances(one)[1]) for one in habits], axis=0)
+    slope = np.mean([_win_scale(one) for one in habits]) / (4 * won)
+    means = np.mean([one.grade_means for one in habits], axis=0)
+    return Habits(
+        slopes=(float(slope),),
+        terms=(float(np.log(tied / won)), 0.0),
+        bias=float(np.mean([one.bias for one in habits])),
+        grade_means=(float(means[0]), float(means[1]), float(means[2]), float(means[3])),
+    )

@@ -1,0 +1,149 @@
+"""What a grade says of a document before any battle."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from zelo_ray.fitting.battles import Floats
+from zelo_ray.fitting.panel.cavity import NEAR, gather
+from zelo_ray.fitting.panel.columns import Columns, Grades, Stack, stacks
+from zelo_ray.fitting.panel.curves import Curves, curves_of
+from zelo_ray.fitting.panel.mode import maximise
+from zelo_ray.fitting.panel.model import PanelModel
+from zelo_ray.fitting.panel.walk import walk
+
+SPREADS = (0.4, 0.55, 0.7, 0.85, 1.0, 1.25, 1.5)
+"""Among which the spread around a grade's mean is chosen."""
+ENOUGH_GRADES, ENOUGH_QUERIES = 100, 10
+"""With fewer, what was known before stays."""
+ROUNDS = 3
+GRADE_PULL, OWN_PULL, LEVEL_PULL = 4.0, 16.0, 20.0
+"""Precisions of the priors of a grade's mean, around what was known; of how a judge's mean differs
+from the panel's, around 0; and of the mean over all grades, around 0, where votes do not tell."""
+POOLS = 20
+"""So many queries with grades tell how their levels spread."""
+
+
+def learn_prior(votes: Columns, grades: Grades, model: PanelModel) -> PanelModel:
+    """Mean of s by judge and grade, and the spread around it by how well it predicts votes.
+
+    Args:
+        votes: of some queries.
+        grades: of any queries; those of other queries tell nothing.
+        model: of the judges, and what was known of grades.
+    """
+    own = np.isin(grades.query, votes.queries)
+    queries = len(np.unique(grades.query[own]))
+    if own.sum() < ENOUGH_GRADES or queries < ENOUGH_QUERIES:
+        few = f"{own.sum()} grades of {queries} queries are too few to learn what grades say."
+        return replace(model, notes=(*model.notes, few))
+    mine = Grades(
+        query=grades.query[own],
+        document=grades.document[own],
+        judge=grades.judge[own],
+        grade=grades.grade[own],
+    )
+    before = np.mean([one.grade_means for one in model.habits], axis=0)
+
+    def at(spread: float, known: PanelModel) -> tuple[PanelModel, float]:
+        tried = _fit_means(votes, mine, replace(known, grade_sd=spread), before)
+        evidence = gather(stacks(votes, mine, tried), curves_of(tried), tried.own_sd)
+        return tried, evidence.log_likelihood
+
+    return _with_pools(votes, mine, walk(at, SPREADS, model, start=model.grade_sd))
+
+
+def _fit_means(votes: Columns, grades: Grades, model: PanelModel, before: Floats) -> PanelModel:
+    """Newton's method on the marginal likelihood of the means, s having been integrated over."""
+    judges = len(model.judges)
+    curves = curves_of(model)
+    centre = np.concatenate([before, np.zeros(4 * judges)])
+    ridge = np.repeat([GRADE_PULL, OWN_PULL], [4, 4 * judges])
+    common = _common(grades, judges)
+    means = np.array([one.grade_means for one in model.habits])
+    theta = np.concatenate([means.mean(0), (means - means.mean(0)).ravel()])
+    for _ in range(ROUNDS):
+        information = np.diag(ridge) + LEVEL_PULL * np.outer(common, common)
+        gradient = -ridge * (theta - centre) - LEVEL_PULL * common * (common @ theta)
+        for stack in stacks(votes, grades, model):
+            added, pull = _told(stack, _design(stack, grades, judges), curves, model.own_sd)
+            information += added
+            gradient += pull
+        theta = theta + np.linalg.solve(information, gradient)
+        model = _with_means(model, theta[:4] + theta[4:].reshape(judges, 4))
+    return model
+
+
+def _with_means(model: PanelModel, means: Floats) -> PanelModel:
+    habits = [
+        replace(one, grade_means=(float(a), float(b), float(c), float(d)))
+        for one, (a, b, c, d) in zip(model.habits, means, strict=True)
+    ]
+    return replace(model, habits=tuple(habits))
+
+
+def _told(stack: Stack, design: Floats, curves: Curves, own_sd: float) -> tuple[Floats, Floats]:
+    """Information and gradient of the means' marginal likelihood.
+
+    To Laplace the votes of a query are an observation of s with some precision A, so that its
+    marginal precision is P - P V P, for P the prior's precision and V = (A + P)^-1.
+    """
+    mode = maximise(stack, curves, own_sd, NEAR)
+    weighted = stack.precision[:, :, np.newaxis] * design
+    narrowed = np.linalg.solve(mode.curvature, weighted)
+    size = design.shape[2]
+    flat, other = weighted.reshape(-1, size), (design - narrowed).reshape(-1, size)
+    off = (stack.precision * (mode.s - stack.prior)).ravel()
+    return flat.T @ other, design.reshape(-1, size).T @ off
+
+
+def _design(stack: Stack, grades: Grades, judges: int) -> Floats:
+    """Share of each parameter in a document's mean: [queries, documents, 4 + 4 judges]."""
+    row = np.searchsorted(stack.places, grades.query)
+    row[row == len(stack.places)] = 0
+    own = stack.places[row] == grades.query
+    row, document = row[own], grades.document[own]
+    judge, grade = grades.judge[own], grades.grade[own]
+    share = 1 / stack.graded[row, document]
+    design = np.zeros((*stack.prior.shape, 4 + 4 * judges))
+    np.add.at(design, (row, document, grade), share)
+    known = judge >= 0
+    column = 4 + 4 * judge[known] + grade[known]
+    np.add.at(design, (row[known], document[known], column), share[known])
+    return design
+
+
+def _common(grades: Grades, judges: int) -> Floats:
+    """How often each parameter has part in a grade, on average over grades."""
+    known = grades.judge >= 0
+    shared = np.bincount(grades.grade, minlength=4)
+    own = np.bincount(4 * grades.judge[known] + grades.grade[known], minlength=4 * judges)
+    return np.concatenate([shared, own]) / len(grades.grade)
+
+
+def _with_pools(votes: Columns, grades: Grades, model: PanelModel) -> PanelModel:
+    """What a query's mean grade says of the level of its documents.
+
+    Within a query, mean and residual make s = mean + rest, with variances A and B: so the mean is
+    A / (A + B) of s, and noise of variance A B / (A + B). What the means of queries vary beyond
+    what noise makes them is the variance of levels, times the slope squared.
+    """
+    within = documents = 0.0
+    levels, noise = [], []
+    for stack in stacks(votes, grades, model):
+        graded = stack.graded > 0
+        number = graded.sum(1)
+        mean = (stack.prior * graded).sum(1) / np.maximum(number, 1)
+        within += float(((stack.prior - mean[:, np.newaxis]) ** 2 * graded).sum())
+        documents += float(np.maximum(number - 1, 0).sum())
+        levels.append(mean[number > 0])
+        noise.append(1 / number[number > 0])
+    variance, rest = within / max(documents, 1), model.grade_sd**2
+    slope = max(variance / (variance + rest), 0.1)
+    spread = max(variance * rest / (variance + rest), 1e-4)
+    found = replace(model, grade_slope=slope, grade_noise=float(np.sqrt(spread)))
+    level, inverse = np.concatenate(levels), np.concatenate(noise)
+    if len(level) < POOLS:
+        return found
+    beyond = (float(level.var()) - spread * float(inverse.mean())) / slope**2
+    return replace(found, pool_sd=float(np.sqrt(np.clip(beyond, 0.01, 4))))

@@ -1,0 +1,150 @@
+"""Scores of the documents of each query, by rank, with their errors and on one scale for all."""
+
+from collections.abc import Sequence
+from math import hypot, nan
+
+import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
+
+from zelo_ray.fitting.battles import Battles, Bools, Floats, Ints
+from zelo_ray.fitting.bradley_terry import Fit, why_unscored
+from zelo_ray.fitting.panel.columns import Grades
+from zelo_ray.fitting.panel.model import PanelModel
+from zelo_ray.fitting.panel.posterior import Posterior, posteriors
+from zelo_ray.records import AbsoluteScore
+
+
+def fit(
+    battles: Battles, grades: Grades | None, model: PanelModel, query_ids: Sequence[str]
+) -> list[Fit]:
+    """The scores of each query, or in words why there are none.
+
+    Documents without a vote or a grade get no score. Votes link documents; where they leave parts
+    that never met, grades link them if every part has one, and else the query has no scores.
+
+    Args:
+        battles: the votes.
+        grades: of some of the documents, or None.
+        model: of the judges of ``battles``.
+        query_ids: of the queries of ``battles``.
+
+    Returns:
+        One fit for each query. Its scores are `AbsoluteScore`: in logits of winning, centred on
+        the query's judged documents; ``comparisons`` counts votes; the absolute ones are NaN in a
+        query without grades.
+
+    Raises:
+        ValueError, ArithmeticError: as `posteriors`.
+    """
+    fits = [Fit(reason="it has no votes")] * len(query_ids)
+    linked = _linked(battles, grades)
+    for posterior in posteriors(battles, grades, model):
+        shifts, errors = absolute(posterior, model)
+        for row, place in enumerate(posterior.places.tolist()):
+            judged = np.flatnonzero(posterior.battles[row] + posterior.graded[row])
+            if not judged.size:
+                continue
+            if not linked[place]:
+                fits[place] = Fit(reason=_why(battles, place, judged.tolist()))
+                continue
+            fits[place] = _ranked(
+                query_ids[place],
+                [battles.documents[place][document] for document in judged],
+                _of_judged(posterior, row, judged),
+                posterior.battles[row, judged].tolist(),
+                (float(shifts[row]), float(errors[row])),
+            )
+    return fits
+
+
+def absolute(posterior: Posterior, model: PanelModel) -> tuple[Floats, Floats]:
+    """How far each query's scores are to be moved to lie on one scale for all queries.
+
+    The mean grade of a query's documents says how good they are on the whole: it moves by
+    ``grade_slope`` for each unit, with noise that averages out over the documents. Shifts are
+    pulled to 0 as far as they are unsure, queries having shifts of sd ``pool_sd``.
+
+    Args:
+        posterior: of some queries.
+        model: what it came from.
+
+    Returns:
+        Shifts and their standard errors, in logits: [queries] each; NaN in a query without grades.
+    """
+    scale = model.win_scale
+    graded = posterior.graded > 0
+    documents = graded.sum(1)
+    excess = (posterior.expected - model.grade_slope * posterior.mean) * graded
+    precision = documents * (model.grade_slope / model.grade_noise) ** 2
+    sure = precision + model.pool_sd**-2
+    found = model.grade_slope / model.grade_noise**2 * excess.sum(1) / sure
+    none = documents == 0
+    return np.where(none, nan, found), np.where(none, nan, scale / np.sqrt(sure))
+
+
+def _of_judged(posterior: Posterior, row: int, judged: Ints) -> tuple[Floats, Floats]:
+    """Scores and errors, centred on the judged documents."""
+    mean, covariance = posterior.mean[row], posterior.covariance[row]
+    if len(judged) < len(mean):
+        mean = mean[judged] - mean[judged].mean()
+        own = covariance[np.ix_(judged, judged)]
+        covariance = own - own.mean(0) - own.mean(1)[:, np.newaxis] + own.mean()
+    return mean, np.sqrt(np.maximum(covariance.diagonal(), 0))
+
+
+def _ranked(
+    query_id: str,
+    doc_ids: Sequence[str],
+    numbers: tuple[Floats, Floats],
+    battles: Sequence[int],
+    shift: tuple[float, float],
+) -> Fit:
+    """Name the numbers, best first; equal scores by document id."""
+    # The digits past the ninth are rounding, which must not break a tie. Adding 0 turns -0 to 0.
+    scores, errors = ((np.round(one, 9) + 0.0).tolist() for one in numbers)
+    rows = sorted(zip(scores, doc_ids, errors, battles, strict=True), key=lambda r: (-r[0], r[1]))
+    moved, unsure = shift
+    return Fit(
+        tuple(
+            AbsoluteScore(
+                *(query_id, doc_id, score, error, count, rank),
+                absolute_score=score + moved,
+                absolute_error=hypot(error, unsure),
+            )
+            for rank, (score, doc_id, error, count) in enumerate(rows, start=1)
+        )
+    )
+
+
+def _linked(battles: Battles, grades: Grades | None) -> Bools:
+    """Whether votes and grades link the judged documents of each query."""
+    sizes = np.array([len(ids) for ids in battles.documents], dtype=np.int64)
+    before = np.concatenate([[0], np.cumsum(sizes)])
+    all_documents, offset = int(before[-1]), before[battles.query]
+    pairs = (offset + battles.a, offset + battles.b)
+    met = csr_array((np.ones(len(battles.a)), pairs), (all_documents, all_documents))
+    parts, part = connected_components(met, directed=False)
+    judged, graded = np.zeros(all_documents, dtype=bool), np.zeros(parts, dtype=bool)
+    judged[pairs[0]] = judged[pairs[1]] = True
+    if grades is not None:
+        documents = before[grades.query] + grades.document
+        judged[documents] = graded[part[documents]] = True
+    query = np.repeat(np.arange(len(sizes)), sizes)
+    # A part lies within one query; each is counted once, at its first document.
+    kinds, first = np.unique(part[judged], return_index=True)
+    owner = query[judged][first]
+    count = np.bincount(owner, minlength=len(sizes))
+    ungraded = np.bincount(owner, ~graded[kinds], minlength=len(sizes))
+    linked: Bools = (count == 1) | (ungraded == 0)
+    return linked
+
+
+def _why(battles: Battles, place: int, judged: list[int]) -> str:
+    own = battles.query == place
+    number = {document: at for at, document in enumerate(judged)}
+    pairs = {
+        (number[a], number[b])
+        for a, b in zip(battles.a[own].tolist(), battles.b[own].tolist(), strict=True)
+    }
+    return why_unscored([battles.documents[place][document] for document in judged], pairs)
