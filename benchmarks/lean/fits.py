@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from zelo_ray.fitting import panel
 from zelo_ray.fitting.battles import Battles, Floats, Ints
 
-Model = Any
+Model = panel.PanelModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +50,6 @@ class Belief:
 
 def learn(votes: Battles, grades: Graded | None) -> Model:
     """What the judges are like."""
-    from zelo_ray.fitting import panel  # noqa: PLC0415
-
     return panel.learn(votes, _grades(grades))
 
 
@@ -61,8 +60,6 @@ def signs(votes: Battles) -> Battles:
 
 def believe(votes: Battles, grades: Graded | None, model: Model) -> Belief:
     """Posterior of the scores of all queries."""
-    from zelo_ray.fitting import panel  # noqa: PLC0415
-
     own = _grades(grades)
     means: list[Any] = [None] * len(votes.documents)
     covariances: list[Any] = [None] * len(means)
@@ -77,8 +74,6 @@ def believe(votes: Battles, grades: Graded | None, model: Model) -> Belief:
 
 def choose(votes: Battles, belief: Belief, pairs: int) -> tuple[Ints, Ints, Ints]:
     """Pairs at the top of each query that are worth asking: query, one document, the other."""
-    from zelo_ray.fitting import panel  # noqa: PLC0415
-
     rows = [
         (query, i, j)
         for query, met in enumerate(_met(votes))
@@ -110,8 +105,6 @@ def _met(votes: Battles) -> Iterator[Any]:
 
 
 def _grades(grades: Graded | None) -> Any:
-    from zelo_ray.fitting import panel  # noqa: PLC0415
-
     if grades is None:
         return None
     return panel.Grades(
