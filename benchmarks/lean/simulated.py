@@ -15,7 +15,7 @@ from zelo_ray.fitting.battles import Floats
 CYCLES = 4
 TOP = {10: Plan(4, 2, 1), 25: Plan(4, 2, 1), 100: Plan(4, 2, 2)}
 """The lean plan at 4 calls a document, by the number of documents."""
-RINGS = Plan(5, 3.75)
+RINGS = Plan(5, 3.7)
 """A grade and as many rings as 5 calls a document buy."""
 MORE = Plan(6, 4, 1)
 USUAL = {10: 400, 25: 300, 100: 100}

@@ -15,6 +15,7 @@ from zelo_ray.options.compare_labels import CompareLabelsOptions
 from zelo_ray.options.compare_protocols import CompareProtocolsOptions
 from zelo_ray.options.convert import ConvertOptions
 from zelo_ray.options.results import BatchesOptions, ExplainOptions, ReportOptions
+from zelo_ray.options.size import SizeOptions
 from zelo_ray.records import first_error
 
 COMMANDS: Mapping[str, type[CommandOptions]] = {
@@ -26,6 +27,7 @@ COMMANDS: Mapping[str, type[CommandOptions]] = {
     "convert": ConvertOptions,
     "explain": ExplainOptions,
     "report": ReportOptions,
+    "size": SizeOptions,
     "batches": BatchesOptions,
 }
 _PREFIX = "ZELO_RAY_"
