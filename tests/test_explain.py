@@ -230,7 +230,7 @@ def test_a_document_that_no_contest_reached_is_said_to_be_not_judged(tmp_path):
         explain(str(tmp_path), "q0", "d")
 
 
-@pytest.mark.parametrize("protocol", ["zelo", "graded", "zelo+graded", "baseline-weak"])
+@pytest.mark.parametrize("protocol", ["zelo", "lean", "graded", "zelo+graded", "baseline-weak"])
 def test_of_an_interrupted_run_it_tells_what_there_is_and_says_so_first(tmp_path, protocol):
     out = interrupted(tmp_path, graded_pools(3), 24, protocol=protocol, **short(protocol))
     first, empty, *rest = explain(str(out), "q0", "d3").splitlines()

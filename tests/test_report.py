@@ -337,7 +337,7 @@ def test_the_report_can_be_written_anew(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "protocol", ["zelo", "graded", "zelo+graded", "best-of", "samre", "baseline-weak"]
+    "protocol", ["zelo", "lean", "graded", "zelo+graded", "best-of", "samre", "baseline-weak"]
 )
 @pytest.mark.parametrize("enough", [1, 60])
 def test_of_an_interrupted_run_what_there_is_is_shown_and_nothing_else_is_touched(

@@ -14,6 +14,7 @@ from zelo_ray.options import (
     CompareProtocolsOptions,
     ConvertOptions,
     ExplainOptions,
+    FitOptions,
     ReportOptions,
     SizeOptions,
 )
@@ -92,6 +93,15 @@ def _told(results: "Results") -> int:
     return COMPLETE if results.complete else INCOMPLETE
 
 
+def _fit(options: FitOptions) -> int:
+    from zelo_ray.commands.fit import fit
+    from zelo_ray.present.terminal.ratings import told
+
+    fitted = fit(options)
+    show(*told(fitted, options))
+    return INCOMPLETE if fitted.unscored else COMPLETE
+
+
 def _convert(options: ConvertOptions) -> int:
     from zelo_ray.commands.convert import convert
 
@@ -135,6 +145,7 @@ RUN: Mapping[str, Callable[[Any], int]] = {
     "compare-protocols": _compare_protocols,
     "agree": _agree,
     "compare-labels": _compare_labels,
+    "fit": _fit,
     "convert": _convert,
     "explain": _explain,
     "report": _report,

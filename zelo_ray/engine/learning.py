@@ -8,13 +8,16 @@ import pyarrow as pa
 from zelo_ray.engine.write_results import Summary
 from zelo_ray.errors import Stopped
 from zelo_ray.formats.interchange.truth import read_grades
-from zelo_ray.formats.results import Results, read_table
+from zelo_ray.formats.results import Results, read_table, write_json
 from zelo_ray.formats.tables import schema_of, table_of
 from zelo_ray.options import AnnotateOptions
-from zelo_ray.protocols import Learned, load
+from zelo_ray.protocols import KEPT, Learned, load
 from zelo_ray.records import Rater, Share
 
-_NARROW = ("query_id", "doc_id", "judge", "grade", "score")  # columns to learn from
+_NARROW = (
+    *("query_id", "doc_id", "doc_id_a", "doc_id_b", "judge"),
+    *("preference", "swapped", "grade", "score"),
+)  # columns to learn from
 
 
 def human_grades(options: AnnotateOptions) -> pa.Table | None:
@@ -48,6 +51,8 @@ def learn(options: AnnotateOptions, human: pa.Table | None) -> Learned:
     with Results(options.out, {n: schema_of(record) for n, (_, record) in found.items()}) as files:
         for name, (rows, record) in found.items():
             files.add(name, table_of(rows, record))
+    if learned.kept:
+        write_json(options.out, KEPT, learned.kept)
     return learned
 
 

@@ -58,7 +58,7 @@ def rounds(pool: Pool, panel: Sequence[Judge], options: GradedOptions) -> Rounds
         sheet
         for document in documents
         for judge in panel
-        for sheet in sheets(pool, document, judge, options)
+        for sheet in sheets(pool, document, judge, options, options.repeats)
     ]
     if not asked:
         return []

@@ -21,6 +21,8 @@ from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols.progress import Rounds
 from zelo_ray.records import Failure, Judge, Pool, Rater, Reply, Request, Score, Share
 
+KEPT = "judges.json"
+"""The file of a run's directory that holds what `Learned.kept` says."""
 Paragraph = Iterable[str]
 
 
@@ -173,6 +175,8 @@ class Learned:
     """means over all documents"""
     notes: tuple[str, ...] = ()
     """what a user should know of how it was learned"""
+    kept: Mapping[str, Any] = field(default_factory=dict)
+    """what a later run may go by, as JSON; empty for nothing"""
 
 
 def key_of(row: Any) -> Hashable | None:

@@ -47,7 +47,7 @@ def rounds(pool: Pool, panel: Sequence[Judge], options: ZeloGradedOptions) -> Ro
     asked = [
         sheet
         for score, judge in zip(chosen, judges, strict=False)
-        for sheet in sheets(pool, documents[score.doc_id], judge, options)
+        for sheet in sheets(pool, documents[score.doc_id], judge, options, options.repeats)
     ]
     if not asked:
         return votes
@@ -181,7 +181,8 @@ def _explained(options: Mapping[str, Any]) -> str:
     )
 
 
-def _headline(score: AbsoluteScore, documents: int, noun: str) -> str:
+def absolute_headline(score: AbsoluteScore, documents: int, noun: str) -> str:
+    """A score of both kinds in one line."""
     told = plain_headline(score, documents, noun)
     if not isfinite(score.absolute_score):
         return f"{told}; no absolute score: its query has no grades"
@@ -202,7 +203,7 @@ PROTOCOL = Protocol(
         unit="logits",
         shown=("score", "absolute_score"),
         explain=_explained,
-        headline=_headline,
+        headline=absolute_headline,
     ),
     options=ZeloGradedOptions,
     coverage_key=_battle,

@@ -8,7 +8,8 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
 from zelo_ray.fitting.battles import Battles, Bools, Floats, Ints
-from zelo_ray.fitting.bradley_terry import Fit, why_unscored
+from zelo_ray.fitting.bradley_terry import Fit
+from zelo_ray.fitting.games import told_parts
 from zelo_ray.fitting.panel.columns import Grades
 from zelo_ray.fitting.panel.model import PanelModel
 from zelo_ray.fitting.panel.posterior import Posterior, posteriors
@@ -46,7 +47,7 @@ def fit(
             if not judged.size:
                 continue
             if not linked[place]:
-                fits[place] = Fit(reason=_why(battles, place, judged.tolist()))
+                fits[place] = Fit(reason=_why(battles, place, judged))
                 continue
             fits[place] = _ranked(
                 query_ids[place],
@@ -140,11 +141,9 @@ def _linked(battles: Battles, grades: Grades | None) -> Bools:
     return linked
 
 
-def _why(battles: Battles, place: int, judged: list[int]) -> str:
-    own = battles.query == place
-    number = {document: at for at, document in enumerate(judged)}
-    pairs = {
-        (number[a], number[b])
-        for a, b in zip(battles.a[own].tolist(), battles.b[own].tolist(), strict=True)
-    }
-    return why_unscored([battles.documents[place][document] for document in judged], pairs)
+def _why(battles: Battles, place: int, judged: Ints) -> str:
+    own, ids = battles.query == place, battles.documents[place]
+    pairs = (battles.a[own], battles.b[own])
+    met = csr_array((np.ones(len(pairs[0])), pairs), (len(ids), len(ids)))
+    _, part = connected_components(met, directed=False)
+    return told_parts([ids[document] for document in judged], part[judged])
