@@ -3,7 +3,8 @@
     python -m benchmarks.lean [--rows mid25 mid100 ... | all] [--seed N] [--queries N] [--quick]
 
 Differences are paired on the same queries, with their standard errors. Rows on recorded judgments
-look for them in ../shared/data beside the checkout, or in $ZELO_RAY_DATA, and are skipped without.
+look for them in ../shared/data beside the checkout, or in $RECORDED_JUDGMENTS, and are skipped
+without.
 """
 
 import argparse

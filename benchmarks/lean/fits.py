@@ -53,6 +53,11 @@ def learn(votes: Battles, grades: Graded | None) -> Model:
     return panel.learn(votes, _grades(grades))
 
 
+def untaught(votes: Battles) -> Model:
+    """What is taken for granted of judges of whom nothing is known."""
+    return panel.default_model(votes.judges)
+
+
 def signs(votes: Battles) -> Battles:
     """The votes without their sizes."""
     return replace(votes, preference=np.sign(votes.preference))

@@ -19,6 +19,9 @@ class Plan:
     rounds: int = 0
     graded: bool = True
     audits: float = 0.02
+    taught: bool = False
+    """whether later rounds know the judges as this run's rings teach; a run of ``lean`` does not,
+    unless an earlier run taught it"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +53,12 @@ def one_grade(world: World) -> fits.Graded:
 
 
 def play(world: World, plan: Plan, seed: int) -> Outcome:
-    """Ask and fit as a run would. What the judges are like is learned from the rings."""
+    """Ask and fit as a run of ``lean`` would, with what is learned at its end."""
     queries, judges, documents = world.grades.shape
     grades = one_grade(world) if plan.graded else None
     asks = ring_asks(queries, documents, judges, rings=plan.rings, audits=plan.audits, seed=seed)
     votes = world.answer(asks)
-    model = fits.learn(votes, grades)
+    model = fits.learn(votes, grades) if plan.taught else fits.untaught(votes)
     belief = fits.believe(votes, grades, model)
     rng = np.random.default_rng(seed)
     for left in range(plan.rounds, 0, -1):
@@ -67,6 +70,8 @@ def play(world: World, plan: Plan, seed: int) -> Outcome:
         asks = joined(asks, more)
         votes = world.answer(asks)
         belief = fits.believe(votes, grades, model)
+    model = fits.learn(votes, grades)
+    belief = fits.believe(votes, grades, model)
     calls = plan.graded + len(asks) / (queries * documents)
     return Outcome(votes, grades, model, belief, calls)
 

@@ -18,7 +18,7 @@ from benchmarks.lean.lines import Line, Lines, Size
 from zelo_ray.fitting.battles import Battles, Floats, battles_of
 from zelo_ray.records import Vote
 
-DATA = Path(os.environ.get("ZELO_RAY_DATA") or Path(__file__).parents[3] / "shared" / "data")
+DATA = Path(os.environ.get("RECORDED_JUDGMENTS") or Path(__file__).parents[3] / "shared" / "data")
 MODEL = "gpt-4o"
 Grades = dict[str, dict[str, int]]
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import hypot, nan
+from math import isnan, nan
 from typing import Any
 
 import fsspec
@@ -12,7 +12,15 @@ import pyarrow as pa
 from zelo_ray.errors import InputError
 from zelo_ray.fitting.battles import Floats
 from zelo_ray.fitting.panel import PanelModel, default_model
-from zelo_ray.fitting.sizing import Plan, Size, Sizes, drawn_truth, imagine, spread_truth
+from zelo_ray.fitting.sizing import (
+    RINGS,
+    Plan,
+    Size,
+    Sizes,
+    drawn_truth,
+    imagine,
+    spread_truth,
+)
 from zelo_ray.formats.files import parquet_table, record
 from zelo_ray.formats.wording import counted
 from zelo_ray.options import SizeOptions
@@ -75,8 +83,12 @@ def size(options: SizeOptions) -> Sized:
     found = {plan: sizes.of(plan) for plan in plans}
     dollars = pilot.dollars_a_call if pilot else nan
     told = Sized((), "", _notes(options, pilot, sizes), options.queries, documents, dollars)
-    answer = _answer(options.error, found, sizes, told) if options.error else ""
-    ordered = sorted(found.values(), key=lambda one: (one.calls, one.plan))
+    answer, best = "", None
+    if options.error:
+        best = cheapest(options.error, found, sizes)
+        answer = _answer(options.error, best, found, told)
+    shown = {*plans, *([best] if best else [])}
+    ordered = sorted((found[plan] for plan in shown), key=lambda one: (one.calls, one.plan))
     return replace(told, sizes=ordered, answer=answer)
 
 
@@ -87,27 +99,47 @@ def _plans(options: SizeOptions, most: int) -> list[Plan]:
     return [*zelo, *(Plan("lean", calls) for calls in rings)]
 
 
-def _answer(error: float, found: dict[Plan, Size], sizes: Sizes, told: Sized) -> str:
-    """The plan of the fewest calls that reaches an error, looked for between those of the grid."""
+def cheapest(error: float, found: dict[Plan, Size], sizes: Sizes) -> Plan | None:
+    """The plan of the fewest calls that reaches an error, between those found and beyond.
+
+    Args:
+        error: mean std_error, in logits.
+        found: plans that have been played; those that are tried join them.
+        sizes: plays them.
+
+    Returns:
+        None if no plan reaches it.
+    """
     reached = []
-    for plan in _kinds(found):
-        own = sorted(p for p in _much(found, plan) if found[replace(plan, much=p)].std_error <= error)
-        if not own:
-            continue
-        below = [p for p in _much(found, plan) if p < own[0]]
-        reached.append(_least(replace(plan, much=own[0]), max(below, default=0), error, found, sizes))
-    if not reached:
-        best = min(found.values(), key=lambda one: one.std_error)
+    for kind in _kinds(found):
+        much = sorted(plan.much for plan in found if replace(plan, much=0) == kind)
+        while found[replace(kind, much=much[-1])].std_error > error and _more(kind, much, sizes):
+            much.append(min(2 * much[-1], sizes.most_cycles + RINGS))
+            found[replace(kind, much=much[-1])] = sizes.of(replace(kind, much=much[-1]))
+        enough = [each for each in much if found[replace(kind, much=each)].std_error <= error]
+        if enough:
+            below = max((each for each in much if each < enough[0]), default=much[0] - 1)
+            reached.append(_least(replace(kind, much=enough[0]), below, error, found, sizes))
+    return min(reached, key=lambda plan: found[plan].calls, default=None)
+
+
+def _more(kind: Plan, much: Sequence[int], sizes: Sizes) -> bool:
+    """Whether a plan of this kind can ask more; the cycles of zelo go up to all pairs anyhow."""
+    return kind.protocol == "lean" and much[-1] < sizes.most_cycles + RINGS
+
+
+def _answer(error: float, best: Plan | None, found: Mapping[Plan, Size], told: Sized) -> str:
+    if best is None:
+        least = min(found.values(), key=lambda one: one.std_error)
         return (
-            f"No plan reaches a std_error of {error:g}: the least is {best.std_error:.2f}, "
-            f"of {best.plan}"
+            f"No plan reaches a std_error of {error:g}: the least is {least.std_error:.2f}, "
+            f"of {least.plan}"
         )
-    best = min((found[plan] for plan in reached), key=lambda one: one.calls)
-    whole = round(best.calls * told.queries)
-    price = "" if np.isnan(told.dollars_a_call) else f", ${told.dollars(best):,.2f}"
+    size = found[best]
+    price = "" if isnan(told.dollars_a_call) else f", ${told.dollars(size):,.2f}"
     return (
-        f"A std_error of {error:g} takes {best.plan}: {best.calls_a_document:.1f} calls a "
-        f"document, {whole:,} for {counted(told.queries, 'query', 'queries')}{price}"
+        f"A std_error of {error:g} takes {best}: {size.calls_a_document:.1f} calls a document, "
+        f"{size.calls * told.queries:,.0f} for {counted(told.queries, 'query', 'queries')}{price}"
     )
 
 
@@ -116,14 +148,10 @@ def _kinds(found: Mapping[Plan, Size]) -> list[Plan]:
     return list(dict.fromkeys(replace(plan, much=0) for plan in found))
 
 
-def _much(found: Mapping[Plan, Size], kind: Plan) -> list[int]:
-    return sorted(plan.much for plan in found if replace(plan, much=0) == replace(kind, much=0))
-
-
 def _least(plan: Plan, below: int, error: float, found: dict[Plan, Size], sizes: Sizes) -> Plan:
     """The least plan of a kind that reaches an error; one of ``below`` does not."""
     least = plan.much
-    while least - below > 1 and not (plan.protocol == "lean" and below == 0):
+    while least - below > 1:
         middle = replace(plan, much=(least + below) // 2)
         found[middle] = sizes.of(middle)
         if found[middle].std_error <= error:
@@ -153,14 +181,18 @@ def _truth(options: SizeOptions, pilot: Pilot | None, documents: int) -> Floats:
 def _notes(options: SizeOptions, pilot: Pilot | None, sizes: Sizes) -> list[str]:
     truth = sizes.imagined.truth
     judges = "judges as the pilot knows them" if pilot else "judges that are a careful guess"
-    spread = hypot(float(truth.std(axis=1).mean()), 0.0)
-    return [
+    spread = float(truth.std(axis=1).mean())
+    simulated = (
         f"Simulated: {counted(len(truth), 'pool')} of {sizes.documents} documents whose true "
         f"scores spread by {spread:.1f} logits, {len(sizes.model.judges)} {judges}, seed "
-        f"{options.seed}. What judges get wrong alike about a document is not in it.",
-        "Loss is 1 - nDCG@10 against the truth, gains being exp(score); distances are from the "
-        "scores of all pairs before all judges, in logits.",
-    ]
+        f"{options.seed}. What judges get wrong alike about a document is not in it."
+    )
+    meant = (
+        "Loss is 1 - nDCG@10 against the truth, gains being exp(score). Distances are from the "
+        "scores of all pairs before all judges by the same fit: root mean square, and the largest "
+        "of a query, in logits."
+    )
+    return [simulated, meant]
 
 
 def _pilot(place: str) -> Pilot:
@@ -170,7 +202,9 @@ def _pilot(place: str) -> Pilot:
         InputError: there are no scores, or its files are none of a run.
     """
     table = parquet_table(f"{place}/scores.parquet", ["query_id", "score", "std_error"])
-    known = [np.asarray(table[name].to_numpy(), dtype=np.float64) for name in table.column_names[1:]]
+    known = [
+        np.asarray(table[name].to_numpy(), dtype=np.float64) for name in table.column_names[1:]
+    ]
     if not len(table):
         raise InputError(f"{place}/scores.parquet holds no scores")
     queries = len(table["query_id"].unique())
@@ -187,9 +221,8 @@ def _read_model(place: str) -> PanelModel:
     """Of the pilot's judges; where it has learned none, a guess by their names."""
     told = _record(place, JUDGES)
     if told is None:
-        run = _record(place, "run.json") or {}
-        judges = run.get("options", {}).get("judges") or GUESSED
-        return default_model(tuple(sorted(map(str, judges))))
+        panel = (_record(place, "run.json") or {}).get("panel", [])
+        return default_model(tuple(sorted(each["judge"] for each in panel)) or GUESSED)
     try:
         return PanelModel.from_json(told)
     except (KeyError, TypeError, AttributeError) as error:
@@ -197,9 +230,10 @@ def _read_model(place: str) -> PanelModel:
 
 
 def _dollars_a_call(place: str) -> float:
-    summary = (_record(place, "run.json") or {}).get("summary", {})
-    calls, dollars = summary.get("calls", 0), summary.get("dollars", 0.0)
-    return dollars / calls if calls and dollars else nan
+    judges = (_record(place, "run.json") or {}).get("judges", {}).values()
+    answered = sum(judge.get("answered", 0) for judge in judges)
+    dollars = sum(judge.get("dollars", 0.0) for judge in judges)
+    return dollars / answered if answered and dollars else nan
 
 
 def _record(place: str, name: str) -> dict[str, Any] | None:

@@ -7,6 +7,6 @@ sizes.of(Plan("zelo", 4, "all"))                 # calls, errors, distance to al
 """
 
 from zelo_ray.fitting.sizing.imagined import Imagined, drawn_truth, imagine, spread_truth
-from zelo_ray.fitting.sizing.plans import Plan, Size, Sizes
+from zelo_ray.fitting.sizing.plans import RINGS, Plan, Size, Sizes
 
-__all__ = ["Imagined", "Plan", "Size", "Sizes", "drawn_truth", "imagine", "spread_truth"]
+__all__ = ["RINGS", "Imagined", "Plan", "Size", "Sizes", "drawn_truth", "imagine", "spread_truth"]

@@ -121,4 +121,5 @@ def _grade(s: Floats, model: PanelModel, rng: np.random.Generator) -> Ints:
     chances = np.exp(-(far**2 - (far**2).min(-1, keepdims=True)) / 2)
     below = np.cumsum(chances / chances.sum(-1, keepdims=True), axis=-1)
     luck = rng.random((*below.shape[:-1], 1))
-    return np.minimum((luck > below).sum(-1), 3).astype(np.int64)
+    grades: Ints = np.minimum((luck > below).sum(-1), 3).astype(np.int64)
+    return grades

@@ -3,12 +3,11 @@
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from math import ceil
 from typing import Literal
 
 import numpy as np
 
-from zelo_ray.fitting.battles import Battles, Floats, Ints
+from zelo_ray.fitting.battles import Battles, Bools, Floats, Ints
 from zelo_ray.fitting.bradley_terry import CHUNK_CELLS, bradley_terry
 from zelo_ray.fitting.pairs import ring_pairs
 from zelo_ray.fitting.panel.columns import Grades
@@ -20,6 +19,8 @@ from zelo_ray.fitting.sizing.imagined import Imagined
 DEPTH = 10
 RINGS = 2
 """Of a lean plan, at least."""
+AUDITS, AUDIT_CALLS = 0.02, 0.25
+"""Share of its pairs that all judges see in both orders, and the most calls a document for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +28,8 @@ class Plan:
     """What is asked of a query.
 
     ``zelo``: so many cycles, and who votes on a pair. ``lean``: so many calls a document, of which
-    one is a grade; the rest goes to rings with judges in turn, and at most one call a document of
-    it to a round of pairs at the top.
+    one is a grade; the rest goes to rings with judges in turn, of whose pairs some are audits, and
+    what is left to a round of pairs at the top.
     """
 
     protocol: Literal["zelo", "lean"]
@@ -36,9 +37,14 @@ class Plan:
     """cycles of zelo; calls a document of lean"""
     votes: Literal["all", "one"] = "one"
 
+    @property
+    def rings(self) -> int:
+        """Each gives a document two battles."""
+        return self.much if self.protocol == "zelo" else max(RINGS, self.much - 2)
+
     def __str__(self) -> str:
         if self.protocol == "lean":
-            return f"lean, {self.much} calls a document"
+            return f"lean --calls-per-document {self.much} --rings {self.rings}"
         return f"zelo --cycles {self.much} --votes {self.votes}"
 
 
@@ -66,7 +72,8 @@ class Size:
 class _Found:
     scores: Floats
     errors: Floats
-    covariances: Floats | None = None
+    covariances: Floats
+    """of the scores; none of a fit that counts games"""
 
 
 class Sizes:
@@ -74,20 +81,21 @@ class Sizes:
 
     def __init__(self, imagined: Imagined, model: PanelModel) -> None:
         self.imagined, self.model = imagined, model
-        self.queries, self.documents = imagined.truth.shape
+        self.queries: int = imagined.truth.shape[0]
+        self.documents: int = imagined.truth.shape[1]
 
     @property
     def most_cycles(self) -> int:
         """So many ask all pairs."""
-        return max(1, ceil((self.documents - 1) / 2))
+        return max(1, self.documents // 2)
 
     def of(self, plan: Plan) -> Size:
         """What one plan comes to."""
         if plan.protocol == "zelo":
-            asks = self._rings(plan.much, everybody=plan.votes == "all")
+            asks = self._rings(plan.rings, everybody=plan.votes == "all")
             found, whole, calls = _counted(self.imagined.answer(asks)), self._all_counted, len(asks)
         else:
-            asks = self._lean(plan.much)
+            asks = self._lean(plan)
             found, whole = self._judged(self.imagined.answer(asks)), self._all_judged
             calls = len(asks) + self.imagined.truth.size
         apart = np.abs(found.scores - whole.scores)
@@ -122,43 +130,51 @@ class Sizes:
         ]
         return self.imagined.answer(_for_each(self.queries, np.array(own, dtype=np.int64)))
 
-    def _rings(self, cycles: int, *, everybody: bool) -> Ints:
+    def _rings(self, cycles: int, *, everybody: bool, audits: float = 0.0) -> Ints:
         judges = len(self.imagined.judges)
-        rows = []
+        rows: list[tuple[int, int, int, int]] = []
         for query in range(self.queries):
             for pair in ring_pairs(0, str(query), self.imagined.doc_ids, cycles):
-                one, other = int(pair.a), int(pair.b)
-                voters = range(judges) if everybody else [pair.turn % judges]
-                for judge in voters:
+                i, j = int(pair.a), int(pair.b)
+                if pair.draw < audits:
+                    both = ((i, j), (j, i))
+                    rows += [(query, *shown, judge) for judge in range(judges) for shown in both]
+                    continue
+                for judge in range(judges) if everybody else [pair.turn % judges]:
                     turned = (int(pair.draw * 2**20) + judge) % 2
-                    rows.append((query, *((other, one) if turned else (one, other)), judge))
+                    rows.append((query, *((j, i) if turned else (i, j)), judge))
         return np.array(rows, dtype=np.int64).reshape(-1, 4)
 
-    def _lean(self, calls: int) -> Ints:
-        rings = max(RINGS, calls - 2)
-        asks = self._rings(rings, everybody=False)
-        pairs = (calls - 1) * self.documents - len(asks) // self.queries
-        if pairs <= 0 or rings >= self.most_cycles:
-            return asks
-        votes = self.imagined.answer(asks)
-        found = self._judged(votes)
-        assert found.covariances is not None  # noqa: S101 - for the type checker
+    def _lean(self, plan: Plan) -> Ints:
+        """Rings, and the pairs at the top with what is left of the calls."""
         judges = len(self.imagined.judges)
+        audits = min(AUDITS, AUDIT_CALLS / (plan.rings * (2 * judges - 1)))
+        asks = self._rings(plan.rings, everybody=False, audits=audits)
+        votes = self.imagined.answer(asks)
+        spent = np.bincount(asks[:, 0], minlength=self.queries) + self.documents
+        room = plan.much * self.documents - spent
+        if plan.rings >= self.most_cycles or room.max() <= 0:
+            return asks
+        found = self._judged(votes)
         more = [
             (query, *((j, i) if place % 2 else (i, j)), (query + place) % judges)
-            for query in range(self.queries)
-            for place, (i, j) in enumerate(
-                choose_pairs(
-                    found.scores[query],
-                    found.covariances[query],
-                    _met(votes, query, self.documents),
-                    count=pairs,
-                    most_per_document=2 * pairs // self.documents + 2,
-                    seed=query,
-                )
-            )
+            for query in np.flatnonzero(room > 0).tolist()
+            for place, (i, j) in enumerate(self._unsure(votes, found, query, int(room[query])))
         ]
         return np.concatenate([asks, np.array(more, dtype=np.int64).reshape(-1, 4)])
+
+    def _unsure(
+        self, votes: Battles, found: _Found, query: int, count: int
+    ) -> list[tuple[int, int]]:
+        """Pairs at the top of a query, where the order is not sure."""
+        return choose_pairs(
+            found.scores[query],
+            found.covariances[query],
+            _met(votes, query, self.documents),
+            count=count,
+            most_per_document=2 * count // self.documents + 2,
+            seed=query,
+        )
 
     @cached_property
     def _grades(self) -> Grades:
@@ -194,7 +210,7 @@ def _counted(votes: Battles) -> _Found:
     step = max(1, CHUNK_CELLS // documents**2)
     fits = [bradley_terry(wins[start : start + step]) for start in range(0, queries, step)]
     scores, errors = (np.concatenate(parts) for parts in zip(*fits, strict=True))
-    return _Found(scores, errors)
+    return _Found(scores, errors, np.zeros(0))
 
 
 def _for_each(queries: int, own: Ints) -> Ints:
@@ -203,11 +219,12 @@ def _for_each(queries: int, own: Ints) -> Ints:
     return np.hstack([query, np.tile(own, (queries, 1))])
 
 
-def _met(votes: Battles, query: int, documents: int) -> Ints:
+def _met(votes: Battles, query: int, documents: int) -> Bools:
     own = votes.query == query
     met = np.zeros((documents, documents), dtype=np.bool_)
     met[votes.a[own], votes.b[own]] = True
-    return met | met.T
+    both: Bools = met | met.T
+    return both
 
 
 def ndcg(scores: Floats, truth: Floats) -> Floats:
