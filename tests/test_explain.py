@@ -33,7 +33,8 @@ def test_a_score_is_explained_by_its_battles_the_hardest_opponent_first(out):
     text = explain(out, "q1", "d1")
     headline, *battles = text.split("\n\n")
     assert re.fullmatch(
-        r"d1: score -\d\.\d\d ± \d\.\d\d, rank 3 of 4, from 5 comparisons", headline.strip()
+        r"d1: score -\d\.\d\d ± \d\.\d\d, about people ± \d\.\d\d, rank 3 of 4, from 5 comparisons",
+        headline.strip(),
     )
     opponents = [re.match(r"against (\w+) \(score [-+]\d\.\d\d, rank \d\)", b) for b in battles[:3]]
     assert [found[1] for found in opponents] == ["d3", "d2", "d0"]

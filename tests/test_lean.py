@@ -8,6 +8,7 @@ from functools import partial
 from random import Random
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,7 +19,7 @@ from tests.test_zelo_graded import truly
 from zelo_ray.errors import OptionError
 from zelo_ray.fitting.bradley_terry import Fit
 from zelo_ray.formats.tables import table_of
-from zelo_ray.protocols import advance, lean, load_annotate, zelo
+from zelo_ray.protocols import advance, lean, lean_plan, load_annotate, zelo
 from zelo_ray.providers import Settings, build_panel, load_provider
 from zelo_ray.records import Failure, Grade, Vote
 
@@ -41,13 +42,16 @@ def drive(pool, panel=PANEL, say=truly, shelf=None, absent=None, **fields):
     return step, asked
 
 
+def tables_of(steps):
+    judgments = [one for step in steps for one in step.judgments]
+    return {
+        name: table_of([one for one in judgments if isinstance(one, kind)], kind)
+        for name, kind in (("votes", Vote), ("grades", Grade))
+    }
+
+
 def learned_from(steps, **fields):
-    votes, grades = (
-        [one for step in steps for one in step.judgments if isinstance(one, kind)]
-        for kind in (Vote, Grade)
-    )
-    tables = {"votes": table_of(votes, Vote), "grades": table_of(grades, Grade)}
-    return lean.learn(tables, options_of(**fields))
+    return lean.learn(tables_of(steps), options_of(**fields))
 
 
 def scored(steps, **fields):
@@ -87,7 +91,7 @@ def test_an_audit_shows_a_pair_to_all_judges_in_both_orders():
     assert set(pairs.values()) == {1, 6}
     several = [drive(replace(MANY, query_id=f"q{n}"), audits=0.2)[1][0] for n in range(20)]
     calls = np.mean([len(each) for each in several])
-    assert calls <= 75 + 25 * lean._AUDIT_CALLS + 3  # however large the share
+    assert calls <= 75 + 25 * lean_plan._AUDIT_CALLS + 3  # however large the share
 
 
 @settings(deadline=None, max_examples=20)
@@ -121,7 +125,7 @@ def test_a_large_pool_has_two_later_rounds_and_they_stop_where_nothing_is_to_be_
 ):
     large = pool_of([(37 * place) % 60 / 15 for place in range(60)])
     assert len(drive(large, audits=0, until_loss=0.0)[1]) == 2  # the first gained too little
-    monkeypatch.setattr(lean, "_LEAST_GAIN", -9.0)
+    monkeypatch.setattr(lean_plan, "_LEAST_GAIN", -9.0)
     assert len(drive(large, audits=0, until_loss=0.0)[1]) == 3
     assert len(drive(large, audits=0, later_rounds=1, until_loss=0.0)[1]) == 2
     assert len(drive(large, audits=0, until_loss=1.0)[1]) == 1
@@ -217,6 +221,28 @@ def test_a_fit_is_the_same_alone_and_among_others():
     assert lean.fit([shuffled], options, known)[0] == together[1]
 
 
+def test_human_grades_tell_how_far_scores_lie_from_people(tmp_path):
+    pools = [replace(MANY, query_id=f"q{n}") for n in range(8)]
+    steps = [drive(pool)[0] for pool in pools]
+    usual = scored(steps)
+    people, against = ({"human": str(tmp_path / name)} for name in ("people", "against"))
+    errors = {}
+    for sign, fields in ((1, people), (-1, against)):
+        human = [
+            {"query_id": pool.query_id, "doc_id": d.id, "relevance": sign * worth}
+            for pool in pools
+            for d, worth in zip(pool.documents, worths(pool), strict=True)
+        ]
+        tables = tables_of(steps) | {"human": pa.Table.from_pylist(human)}
+        known = lean.learn(tables, options_of(**fields))
+        assert "human grades of 8 queries" in known.notes[-1]
+        (fit, *_) = lean.fit([step.judgments for step in steps], options_of(**fields), known)
+        assert [s.std_error for s in fit.scores] == [s.std_error for s in usual[0].scores]
+        errors[sign] = fit.scores[0].truth_error
+    assert usual[0].scores[0].std_error < usual[0].scores[0].truth_error
+    assert errors[1] < usual[0].scores[0].truth_error < errors[-1]
+
+
 # Judges of an earlier run
 
 
@@ -226,13 +252,7 @@ def test_judges_are_taken_from_an_earlier_run(tmp_path):
     (tmp_path / "judges.json").write_text(json.dumps(known.kept))
     given = {"inputs": ["in.jsonl"], "out": "out", "protocol": "lean"}
     options = load_annotate({**given, "judges_from": str(tmp_path)}, {})
-    again = lean.learn(
-        {
-            "votes": table_of([v for v in steps[0].judgments if isinstance(v, Vote)], Vote),
-            "grades": table_of([g for g in steps[0].judgments if isinstance(g, Grade)], Grade),
-        },
-        options,
-    )
+    again = lean.learn(tables_of(steps[:1]), options)
     assert again.model == known.model
     recorded = type(options).model_validate(options.model_dump(mode="json"))
     assert recorded == options  # in run.json, without the directory
@@ -242,22 +262,6 @@ def test_judges_are_taken_from_an_earlier_run(tmp_path):
             (tmp_path / name / "judges.json").write_text(text)
         with pytest.raises(OptionError, match="judges"):
             load_annotate({**given, "judges_from": str(tmp_path / name)}, {})
-
-
-def test_what_the_first_round_teaches_of_judges_changes_no_question():
-    """Later battles follow from a model that is there beforehand."""
-    steps = [drive(replace(MANY, query_id=f"q{n}"))[0] for n in range(2)]
-    assert (
-        "judges"
-        in lean.learn(
-            {
-                name: table_of([o for s in steps for o in s.judgments if isinstance(o, kind)], kind)
-                for name, kind in (("votes", Vote), ("grades", Grade))
-            },
-            options_of(),
-        ).kept
-    )
-    assert [r.key for r in drive(MANY)[1][1]] == [r.key for r in drive(MANY)[1][1]]
 
 
 # Against zelo, on judges that err

@@ -16,7 +16,7 @@ from zelo_ray.records import Rater, Share
 
 _NARROW = (
     *("query_id", "doc_id", "doc_id_a", "doc_id_b", "judge"),
-    *("preference", "swapped", "grade", "score"),
+    *("preference", "swapped", "grade", "score", "std_error"),
 )  # columns to learn from
 
 
@@ -37,16 +37,17 @@ def learn(options: AnnotateOptions, human: pa.Table | None) -> Learned:
         Stopped: the judges could not be measured.
     """
     protocol = load(options.protocol)
-    if protocol.learn is None:
+    if protocol.learn is None or not protocol.learned_from(options):
         return Learned()
-    tables = {name: read_table(options.out, name, _NARROW) for name in protocol.fits_from}
+    tables = {
+        name: read_table(options.out, name, _NARROW) for name in protocol.learned_from(options)
+    }
     try:
         learned = protocol.learn(tables | ({} if human is None else {"human": human}), options)
     except ArithmeticError as error:
-        raise Stopped(
-            f"the judges could not be measured: {error}; all replies are kept, and --pooling "
-            "median needs no model"
-        ) from None
+        plain = ", and --pooling median needs no model" if "pooling" in protocol.own_options else ""
+        told = f"the judges could not be measured: {error}; all replies are kept{plain}"
+        raise Stopped(told) from None
     found = {"raters": (learned.raters, Rater), "shares": (learned.shares, Share)}
     with Results(options.out, {n: schema_of(record) for n, (_, record) in found.items()}) as files:
         for name, (rows, record) in found.items():
@@ -73,7 +74,7 @@ def with_scores(
     Raises:
         Stopped: the judges could not be measured.
     """
-    if not load(options.protocol).fits_from:
+    if not load(options.protocol).learned_from(options):
         return first
     learned = learn(options, human)
     return replace(

@@ -20,6 +20,7 @@ from zelo_ray.fitting.games import Games, games_of, why_unscored
 from zelo_ray.fitting.likelihood import Stack, damping, derivatives, stack_of, start_of
 from zelo_ray.fitting.positive import inverse_root
 from zelo_ray.fitting.ranked import Scored, ranked
+from zelo_ray.fitting.truth_error import SHARE
 from zelo_ray.records import Score, Vote
 
 MAX_STEPS = 500
@@ -37,7 +38,9 @@ class Fit:
     reason: str = ""
 
 
-def score_votes(query_votes: Sequence[Sequence[Vote]], prior_sd: float = 2.5) -> list[Fit]:
+def score_votes(
+    query_votes: Sequence[Sequence[Vote]], prior_sd: float = 2.5, share: float = SHARE
+) -> list[Fit]:
     """Turn the votes of many queries into scores.
 
     A pair counts as one game, shared equally by the judges that answered on it, since judges err
@@ -47,6 +50,8 @@ def score_votes(query_votes: Sequence[Sequence[Vote]], prior_sd: float = 2.5) ->
     Args:
         query_votes: the votes of each query.
         prior_sd: standard deviation of the prior of a score, in logits.
+        share: what judges get wrong together, of the spread of a query's scores: see
+            `fitting.truth_error`.
 
     Returns:
         One fit for each query, in the order given.
@@ -55,22 +60,25 @@ def score_votes(query_votes: Sequence[Sequence[Vote]], prior_sd: float = 2.5) ->
         ValueError: a preference is not in [-1, 1], or the prior makes no sense.
     """
     battles = battles_of(query_votes)
-    found = score_battles(battles, prior_sd)
+    found = score_battles(battles, prior_sd, share)
     own: list[list[Score]] = [[] for _ in query_votes]
-    columns = (found.query, found.doc, found.score, found.std_error, found.comparisons, found.rank)
-    rows = zip(*(column.tolist() for column in columns), strict=True)
-    for query, doc, *numbers in rows:
-        query_id = query_votes[query][0].query_id
-        own[query].append(Score(query_id, battles.documents[query][doc], *numbers))
+    columns = (found.score, found.std_error, found.comparisons, found.rank, found.truth_error)
+    rows = zip(*(c.tolist() for c in (found.query, found.doc, *columns)), strict=True)
+    for query, doc, *numbers, beyond in rows:
+        named = (query_votes[query][0].query_id, battles.documents[query][doc])
+        own[query].append(Score(*named, *numbers, truth_error=beyond))
     return [Fit(tuple(scores), found.reasons.get(query, "")) for query, scores in enumerate(own)]
 
 
-def score_table(table: pa.Table, prior_sd: float = 2.5) -> tuple[pa.Table, dict[str, str]]:
+def score_table(
+    table: pa.Table, prior_sd: float = 2.5, share: float = SHARE
+) -> tuple[pa.Table, dict[str, str]]:
     """`score_votes` from a table to a table, without a Python object for each vote or score.
 
     Args:
         table: as `battles_of_table` takes it.
         prior_sd: standard deviation of the prior of a score, in logits.
+        share: as in `score_votes`.
 
     Returns:
         The columns of `records.Score`, by query and rank, and why a query has no scores, by its id.
@@ -79,7 +87,7 @@ def score_table(table: pa.Table, prior_sd: float = 2.5) -> tuple[pa.Table, dict[
         ValueError: a preference is not in [-1, 1], or the prior makes no sense.
     """
     query_ids, battles = battles_of_table(table)
-    found = score_battles(battles, prior_sd)
+    found = score_battles(battles, prior_sd, share)
     starts = np.cumsum([0, *map(len, battles.documents)])
     doc_ids = pa.array(list(chain.from_iterable(battles.documents)), pa.string())
     columns = {
@@ -89,12 +97,12 @@ def score_table(table: pa.Table, prior_sd: float = 2.5) -> tuple[pa.Table, dict[
         "std_error": found.std_error,
         "comparisons": found.comparisons,
         "rank": found.rank,
-        "truth_error": np.full(len(found.score), np.nan),
+        "truth_error": found.truth_error,
     }
     return pa.table(columns), {query_ids[query]: why for query, why in found.reasons.items()}
 
 
-def score_battles(battles: Battles, prior_sd: float = 2.5) -> Scored:
+def score_battles(battles: Battles, prior_sd: float = 2.5, share: float = SHARE) -> Scored:
     """`score_votes` from columns to columns."""
     games = games_of(battles)
     reasons = why_unscored(battles, games)
@@ -110,7 +118,7 @@ def score_battles(battles: Battles, prior_sd: float = 2.5) -> Scored:
         for chunk in (queries[i : i + step] for i in range(0, len(queries), step)):
             where = starts[chunk, np.newaxis] + np.arange(size)
             scores[where], errors[where] = fit_stack(_stack(games, played, chunk, size), prior_sd)
-    return ranked(battles, reasons, scores, errors)
+    return ranked(battles, reasons, scores, errors, share)
 
 
 def _stack(games: Games, played: Ints, queries: Ints, size: int) -> Stack:

@@ -19,3 +19,25 @@ def solved(matrices: Floats, right: Floats) -> Floats:
     """Each matrix's system with its right-hand side: [systems, unknowns]."""
     found = np.linalg.solve(matrices, right[:, :, np.newaxis])[:, :, 0]
     return found.astype(np.float64, copy=False)
+
+
+def times(matrices: Floats, vectors: Floats) -> Floats:
+    """Each matrix times its vector: [matrices, rows]."""
+    found: Floats = (matrices @ vectors[:, :, np.newaxis])[:, :, 0]
+    return found
+
+
+def by_query(values: Floats, owner: Ints) -> Floats:
+    """The sum of the rows of each owner: [owners, ...].
+
+    Args:
+        values: [rows, ...].
+        owner: of each row; each of 0 to the last has one, and they do not decrease.
+    """
+    starts = np.flatnonzero(np.diff(owner, prepend=-1))
+    number = np.diff(starts, append=len(owner))
+    total = values[starts]
+    for place in range(1, int(number.max(initial=0))):
+        more = np.flatnonzero(number > place)
+        total[more] += values[starts[more] + place]
+    return total

@@ -2,9 +2,9 @@
 
 Laplace's posterior of a difference holds the vote itself, and with few votes a document that makes
 expectation-maximisation shrink all slopes to nothing. So each vote's posterior is made anew from
-its cavity, in which it has no part (as in expectation propagation, Minka 2001, UAI 17:362), times
-its own exact likelihood. The same integral, of the vote's likelihood over its cavity, tells how
-well a model predicts.
+its cavity, in which votes on its pair have no part (as in expectation propagation, Minka 2001,
+UAI 17:362), times its own exact likelihood. The same integral, of the vote's likelihood over its
+cavity, tells how well a model predicts.
 """
 
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from zelo_ray.fitting.battles import Floats
+from zelo_ray.fitting.battles import Floats, Ints
 from zelo_ray.fitting.panel.arrays import inverse, sums
 from zelo_ray.fitting.panel.columns import Stack
 from zelo_ray.fitting.panel.curves import Curves
@@ -36,18 +36,18 @@ class Evidence:
     counts: Floats
     """expected votes by difference: [judges, order of presentation, GRID, levels -L to L]"""
     log_likelihood: float
-    """of the votes, each given the others, by their weight"""
+    """of the votes, each given those on other pairs"""
     products: float
-    """sum of products of standardised residuals of two votes on one pair"""
-    squares: float
-    """what it would be if they were equal"""
+    """sum of products of residuals of two votes on one pair"""
+    alike: float
+    """what it were if both erred alike"""
 
     def __add__(self, other: "Evidence") -> "Evidence":
         return Evidence(
             counts=self.counts + other.counts,
             log_likelihood=self.log_likelihood + other.log_likelihood,
             products=self.products + other.products,
-            squares=self.squares + other.squares,
+            alike=self.alike + other.alike,
         )
 
 
@@ -66,30 +66,71 @@ def _evidence(stack: Stack, curves: Curves, own_sd: float) -> Evidence:
     likelihood = said[:, :, 0] * SHARES
     whole = likelihood.sum(1)
     share = likelihood * (stack.weight / whole)[:, np.newaxis]
-    products, squares = _residuals(stack, mode, curves)
+    products, alike = _residuals(stack, curves, gaps)
     return Evidence(
         counts=_count(stack, curves, gaps, share),
-        log_likelihood=float(stack.weight @ np.log(whole)),
+        log_likelihood=float(np.log(whole).sum()),
         products=products,
-        squares=squares,
+        alike=alike,
     )
 
 
 def cavities(stack: Stack, mode: Mode, curves: Curves, own_sd: float) -> tuple[Floats, Floats]:
-    """Mean and sd of each vote's difference, given the other votes of the query: [votes] each.
+    """Mean and sd of each vote's difference, given votes on other pairs: [votes] each.
 
-    A vote of weight 0 has had no part in the mode, so that its cavity is the posterior.
+    Votes on one pair share an error, so that none may foretell another: all of a pair are taken
+    out of the posterior together. A vote of weight 0 has had no part in it.
     """
     gap, weight, pull = vote_derivatives(stack, curves, mode.view, mode.t)
     covariance = inverse(mode.curvature)
-    if mode.gain is not None:
-        shared = mode.gain @ covariance[mode.view_query] @ mode.gain.swapaxes(1, 2)
-        covariance = own_sd**2 * mode.gain + shared
-    view, i, j = mode.view, stack.i, stack.j
-    variance = covariance[view, i, i] + covariance[view, j, j] - 2 * covariance[view, i, j]
-    variance = np.maximum(variance, 1e-9)
-    precision = np.maximum(1 / variance - weight, KEPT / variance)
-    return gap - pull / precision, 1 / np.sqrt(precision)
+    gain = mode.gain
+    seen = None if gain is None else gain @ covariance[mode.view_query]
+    variance = np.empty_like(gap)
+    starts, number = pairs(stack)
+    for size in np.unique(number):
+        votes = starts[number == size][:, np.newaxis] + np.arange(size)
+        joint = (
+            _same(stack, covariance, votes)
+            if gain is None or seen is None
+            else _through_views(stack, mode.view, gain, seen, votes, own_sd=own_sd)
+        )
+        information = np.maximum(weight[votes], 0)
+        root = np.sqrt(information)
+        told = np.linalg.eigvalsh(joint * root[:, :, np.newaxis] * root[:, np.newaxis, :])[:, -1]
+        share = np.minimum(1, (1 - KEPT) / np.maximum(told, 1e-300))[:, np.newaxis]
+        taken = (share * information)[:, :, np.newaxis] * joint
+        left = joint @ inverse(np.eye(size) - taken)
+        gap[votes] -= (left @ (share * pull[votes])[:, :, np.newaxis])[:, :, 0]
+        variance[votes] = left.diagonal(axis1=1, axis2=2)
+    return gap, np.sqrt(np.maximum(variance, 1e-9))
+
+
+def _same(stack: Stack, covariance: Floats, votes: Ints) -> Floats:
+    """Covariance of the votes' differences on each pair, where all judges see the same."""
+    query, i, j = (column[votes[:, 0]] for column in (stack.query, stack.i, stack.j))
+    variance = covariance[query, i, i] + covariance[query, j, j] - 2 * covariance[query, i, j]
+    size = votes.shape[1]
+    return np.broadcast_to(variance[:, np.newaxis, np.newaxis], (len(votes), size, size))
+
+
+def _through_views(
+    stack: Stack, view: Ints, gain: Floats, seen: Floats, votes: Ints, *, own_sd: float
+) -> Floats:
+    """The same where each judge has a view: cov(t_m, t_n) = G_m V G_n + own_sd^2 G_m if m = n."""
+    view, i, j = view[votes], stack.i[votes], stack.j[votes]
+    one, other = seen[view, i] - seen[view, j], gain[view, i] - gain[view, j]
+    own = own_sd**2 * (gain[view, i, i] + gain[view, j, j] - 2 * gain[view, i, j])
+    alone = own[:, :, np.newaxis] * (view[:, :, np.newaxis] == view[:, np.newaxis])
+    joint: Floats = one @ other.swapaxes(1, 2) + alone
+    return joint
+
+
+def pairs(stack: Stack) -> tuple[Ints, Ints]:
+    """Where the votes on each pair begin, and their number."""
+    size = stack.prior.shape[1]
+    pair = (stack.query * size + stack.i) * size + stack.j
+    starts = np.flatnonzero(np.diff(pair, prepend=-1))
+    return starts, np.diff(starts, append=len(pair))
 
 
 def level_chances(stack: Stack, curves: Curves, gaps: Floats) -> Floats:
@@ -117,18 +158,27 @@ def _count(stack: Stack, curves: Curves, gaps: Floats, share: Floats) -> Floats:
     return counts.reshape(shape)
 
 
-def _residuals(stack: Stack, mode: Mode, curves: Curves) -> tuple[float, float]:
-    size = stack.prior.shape[1]
-    pair = (stack.query * size + stack.i) * size + stack.j
-    starts = np.flatnonzero(np.diff(pair, prepend=-1))
-    number = np.diff(starts, append=len(pair))
+def _residuals(stack: Stack, curves: Curves, gaps: Floats) -> tuple[float, float]:
+    """Products of residuals of two votes on one pair, and what they were if judges erred alike.
+
+    Residuals are from what other pairs foretell; what that leaves open moves the votes of a pair
+    alike, which is no error that they share, and is taken off.
+    """
+    starts, number = pairs(stack)
     if not (number > 1).any():
         return 0.0, 0.0
-    gap = mode.t[mode.view, stack.i] - mode.t[mode.view, stack.j]
-    x = gap + curves.bias[stack.judge] * stack.order
-    mean, variance = curves.moments(stack.judge, x)
-    said = curves.slopes[stack.judge, stack.level + curves.top]
-    residual = (said - mean) / np.sqrt(variance + 1e-9)
-    total = np.add.reduceat(residual, starts)
-    squares = np.add.reduceat(residual**2, starts)
-    return float((total**2 - squares).sum()), float((squares * (number - 1)).sum())
+    judge = np.broadcast_to(stack.judge[:, np.newaxis], gaps.shape)
+    bias = (curves.bias[stack.judge] * stack.order)[:, np.newaxis]
+    means, spreads = curves.moments(judge, gaps + bias)
+    mean = means @ SHARES
+    residual = curves.slopes[stack.judge, stack.level + curves.top] - mean
+    products = _of_two(residual, starts)
+    alike = _of_two(means - mean[:, np.newaxis], starts) @ SHARES
+    scale = _of_two(np.sqrt(np.maximum(spreads @ SHARES, 0)), starts)
+    return float((products - alike).sum()), float(scale.sum())
+
+
+def _of_two(values: Floats, starts: Ints) -> Floats:
+    """Sum of products of each two different votes of a pair: [pairs, ...]."""
+    squares: Floats = np.add.reduceat(values, starts) ** 2 - np.add.reduceat(values**2, starts)
+    return squares

@@ -7,7 +7,13 @@ import numpy as np
 
 from zelo_ray.fitting.battles import Bools, Floats
 from zelo_ray.fitting.panel.arrays import sums
-from zelo_ray.fitting.panel.cavity import NEAR, NODES, SHARES, cavities, level_chances
+from zelo_ray.fitting.panel.cavity import (
+    NEAR,
+    NODES,
+    SHARES,
+    cavities,
+    level_chances,
+)
 from zelo_ray.fitting.panel.columns import Columns, stacks
 from zelo_ray.fitting.panel.curves import curves_of
 from zelo_ray.fitting.panel.mix import mixed

@@ -20,6 +20,9 @@ STEPS_PULL = 2.0
 SLOPE_PULL, TIE_PULL, TERM_PULL, BIAS_PULL = 8.0, 1.0, 0.05, 4.0
 """Precisions of the priors of the first slope and the tie's term, around the panel's; of the other
 terms and the bias, around 0. A vote tells about .5 of a slope, so 8 are worth some 16 votes."""
+USUAL_RHO, USUAL_PAIRS = 0.3, 30.0
+"""What the correlation of judges' errors is taken to be before, and for how many pairs of votes
+that counts, about. Recorded judges of different models have .5 to .6, simulated ones .33 to .40."""
 LEAST = 0.02
 """Of the first slope: no judge is taken to be of no worth, or worse than none."""
 
@@ -124,11 +127,10 @@ class _Target:
         return value, gradient + self.precision * strayed
 
 
-def correlation(evidence: Evidence, before: float) -> float:
-    """Of what judges get wrong together, from pairs with several votes, if there are enough."""
-    if evidence.squares < 100:
-        return before
-    return float(np.clip(evidence.products / evidence.squares, 0, 0.9))
+def correlation(evidence: Evidence) -> float:
+    """Of what judges get wrong together on a pair, pulled to what is usual."""
+    products = evidence.products + USUAL_PAIRS * USUAL_RHO
+    return float(np.clip(products / (evidence.alike + USUAL_PAIRS), 0, 0.9))
 
 
 def worth_trying(votes: Columns, judges: Sequence[str]) -> bool:

@@ -5,12 +5,9 @@ from random import Random
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 
 from zelo_ray.fitting.battles import Bools, Floats, Ints
-
-NEGLIGIBLE = 1e-9
-"""A pair that promises less, as a share of the gain of the best document, is not asked."""
 
 
 def choose_pairs(
@@ -22,6 +19,7 @@ def choose_pairs(
     most_per_document: int,
     depth: int = 10,
     draws: int = 16,
+    fill: bool = True,
     seed: int | str = 0,
 ) -> list[tuple[int, int]]:
     """Choose the pairs of a query from which its DCG gains most.
@@ -38,11 +36,12 @@ def choose_pairs(
         most_per_document: how many of them may hold the same document.
         depth: ranks below it have no discount, so no say.
         draws: of the posterior.
+        fill: whether pairs that promise nothing at the top follow those that do, by the chance
+            that they stand in the wrong order, times v / (1 + v): they better the whole order.
         seed: of the draws; take the query's id into it.
 
     Returns:
-        Pairs, the smaller place first, the most promising pair first; fewer than ``count`` where
-        no others promise anything.
+        Pairs, the smaller place first, the most promising pair first.
     """
     documents = len(mean)
     scores = _draws(mean, covariance, draws, seed)
@@ -56,19 +55,27 @@ def choose_pairs(
     loss = np.maximum(-gap * lead, 0).mean(0)
     spread = covariance.diagonal()
     variance = np.maximum(spread[:, np.newaxis] + spread - 2 * covariance, 0)
-    promise = loss * variance / (1 + variance)
-    promise[_matrix(asked, documents)] = 0
+    taken = variance / (1 + variance)
+    sure = np.abs(mean[:, np.newaxis] - mean) / np.sqrt(np.maximum(variance, 1e-12))
     i, j = np.triu_indices(documents, 1)
+    free = ~_matrix(asked, documents)[i, j]
     # Rounded, so that another machine's last digits choose the same pairs.
-    worth = np.round(promise[i, j], 9)
-    left = np.full(documents, most_per_document)
+    worth = np.round((loss * taken)[i, j], 9)
+    rest = np.round((ndtr(-sure) * taken)[i, j], 9)
+    order = np.lexsort((j, i, -rest, -worth))
+    wanted = order[(free & ((worth > 0) | fill))[order]]
+    return _spread(i[wanted], j[wanted], np.full(documents, most_per_document), count)
+
+
+def _spread(i: Ints, j: Ints, left: Ints, count: int) -> list[tuple[int, int]]:
+    """The first pairs in which no document has more than it has left."""
     chosen: list[tuple[int, int]] = []
-    for at in np.lexsort((j, i, -worth)):
-        if len(chosen) >= count or worth[at] <= NEGLIGIBLE:
+    for one, other in zip(i.tolist(), j.tolist(), strict=True):
+        if len(chosen) >= count:
             break
-        if left[i[at]] and left[j[at]]:
-            left[[i[at], j[at]]] -= 1
-            chosen.append((int(i[at]), int(j[at])))
+        if left[one] and left[other]:
+            left[[one, other]] -= 1
+            chosen.append((one, other))
     return chosen
 
 

@@ -138,5 +138,5 @@ def _swept(votes: Columns, model: PanelModel) -> PanelModel:
     for _ in range(SWEEPS):
         evidence = gather(stacks(votes, None, model), curves_of(model), model.own_sd)
         model = improve(model, evidence)
-        model = replace(model, rho=correlation(evidence, model.rho))
+        model = replace(model, rho=correlation(evidence))
     return model

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from zelo_ray.fitting.battles import Floats, Ints
-from zelo_ray.fitting.panel.arrays import inverse, solved, sums
+from zelo_ray.fitting.panel.arrays import by_query, inverse, solved, sums, times
 from zelo_ray.fitting.panel.columns import Stack
 from zelo_ray.fitting.panel.curves import Curves
 
@@ -42,7 +42,7 @@ class Mode:
     """(I + own_sd^2 L)^-1 with L the Laplacian of the view's votes; None without own views"""
 
 
-def maximise(stack: Stack, curves: Curves, own_sd: float, tol: float = 1e-8) -> Mode:
+def maximise(stack: Stack, curves: Curves, own_sd: float, tol: float = 1e-6) -> Mode:
     """Find the most likely scores of each query in a stack, by Newton's method.
 
     A query's numbers do not depend, bit for bit, on the others in the stack.
@@ -68,14 +68,18 @@ def _climb(
     stack: Stack, curves: Curves, own_sd: float, start: Floats, tol: float
 ) -> tuple[Floats, Floats]:
     """Scores, and the views of all queries side by side."""
-    views, _ = _views(stack, len(curves.bias), own_sd)
-    s, t = start.copy(), start[views]
-    moving, rows = np.arange(len(s)), np.arange(len(t))
-    part = stack
+    owner, view = _views(stack, len(curves.bias), own_sd)
+    s, t = start.copy(), start[owner]
+    moving, rows, part = np.arange(len(s)), np.arange(len(t)), stack
+    factors = None
     for number in range(MAX_STEPS):
-        if not moving.size:
-            return s, t
-        next_s, next_t, owner = _newton(part, curves, own_sd, s[moving], t[rows])
+        fresh = factors is None or not own_sd or _anew(number)
+        laplacian, pull = _derivatives(part, curves, view, t[rows], fresh)
+        if fresh or factors is None:
+            factors = _factors(part, laplacian, own_sd, owner)
+        next_s, next_t = _newton(
+            part, factors, s[moving], t[rows], pull=pull, owner=owner, own_sd=own_sd
+        )
         step = next_t - t[rows]
         spread = np.zeros(len(moving))
         np.maximum.at(spread, owner, np.ptp(step, axis=1))
@@ -86,9 +90,22 @@ def _climb(
         far = ~(spread <= tol)
         if not far.all():
             moving, rows, part = moving[far], rows[far[owner]], part.take(far)
+            factors = _Factors(factors.gain[far[owner]], factors.curvature[far])
+            owner, view = _views(part, len(curves.bias), own_sd)
+        if not moving.size:
+            return s, t
     raise ArithmeticError(
         f"panel: {moving.size} of {len(s)} queries did not converge in {MAX_STEPS} steps"
     )
+
+
+def _anew(number: int) -> bool:
+    """Whether a step takes the curvature where it stands, and not that of the step before.
+
+    With own views, curvature costs far more than a gradient, and near the maximum the old one
+    serves as well. It hangs on the number alone, so that no query's steps hang on another's.
+    """
+    return number < 2 or number % 3 == 1 or number >= BOLD
 
 
 def _cut(spread: Floats, curves: Curves, number: int) -> Floats:
@@ -115,38 +132,66 @@ def _views(stack: Stack, judges: int, own_sd: float) -> tuple[Ints, Ints]:
     return kinds // (judges + 1), np.searchsorted(kinds, asked)
 
 
+@dataclass(frozen=True, slots=True)
+class _Factors:
+    """What a step needs of the curvature."""
+
+    gain: Floats
+    """[views, documents, documents]; without own views empty: [views]"""
+    curvature: Floats
+    """of s: [queries, documents, documents]"""
+
+
+def _factors(stack: Stack, laplacian: Floats, own_sd: float, owner: Ints) -> _Factors:
+    if own_sd:
+        return _Factors(*_eliminate(stack, laplacian, own_sd, owner))
+    laplacian[:, *_diagonal(stack.prior)] += stack.precision
+    return _Factors(np.empty(len(owner)), laplacian)
+
+
 def _newton(
-    stack: Stack, curves: Curves, own_sd: float, s: Floats, t: Floats
-) -> tuple[Floats, Floats, Ints]:
-    """Where the quadratic through the log posterior has its maximum, and the query of each view."""
+    stack: Stack,
+    factors: _Factors,
+    s: Floats,
+    t: Floats,
+    *,
+    pull: Floats,
+    owner: Ints,
+    own_sd: float,
+) -> tuple[Floats, Floats]:
+    """Where the quadratic through the log posterior has its maximum: scores, and views.
+
+    With the gain G = (I + v L)^-1, v = own_sd^2, a view is t = G (v (L t + pull) + s), in which
+    v G L = I - G.
+    """
     if not own_sd:
-        laplacian, pull = _derivatives(stack, curves, stack.query, s)
-        laplacian[:, *_diagonal(s)] += stack.precision
-        pull -= (s - stack.prior) * stack.precision
-        reached = s + solved(laplacian, pull)
-        return reached, reached, np.arange(len(s))
-    owner, view = _views(stack, len(curves.bias), own_sd)
-    laplacian, pull = _derivatives(stack, curves, view, t)
-    pull += (laplacian @ t[:, :, np.newaxis])[:, :, 0]
-    gain, curvature = _eliminate(stack, laplacian, own_sd, owner)
-    told = (gain @ pull[:, :, np.newaxis])[:, :, 0]
-    right = np.add.reduceat(told, _starts(owner)) + stack.prior * stack.precision
-    reached = solved(curvature, right)
-    views = own_sd**2 * told + (gain @ reached[owner][:, :, np.newaxis])[:, :, 0]
-    return reached, views, owner
+        reached = s + solved(factors.curvature, pull - (s - stack.prior) * stack.precision)
+        return reached, reached
+    base = t / own_sd**2
+    told = base + times(factors.gain, pull - base)
+    right = by_query(told, owner) + stack.prior * stack.precision
+    reached = solved(factors.curvature, right)
+    return reached, own_sd**2 * told + times(factors.gain, reached[owner])
 
 
-def _derivatives(stack: Stack, curves: Curves, view: Ints, t: Floats) -> tuple[Floats, Floats]:
-    """Of the log likelihood in each view: the negated Hessian, a Laplacian, and the gradient."""
+def _derivatives(
+    stack: Stack, curves: Curves, view: Ints, t: Floats, curved: bool = True
+) -> tuple[Floats, Floats]:
+    """Of the log likelihood in each view: the negated Hessian, a Laplacian, and the gradient.
+
+    The Laplacian is empty if it is not wanted.
+    """
     _, weight, pull = vote_derivatives(stack, curves, view, t)
     views, size = t.shape
     row = view * size
-    cell = (row + stack.i) * size + stack.j
-    upper = sums(cell, weight, views * size * size).reshape(views, size, size)
-    laplacian = -(upper + upper.swapaxes(1, 2))
-    laplacian[:, *_diagonal(t)] = -laplacian.sum(2)
     gradient = sums(row + stack.i, pull, views * size)
     gradient -= sums(row + stack.j, pull, views * size)
+    laplacian = np.empty(0)
+    if curved:
+        cell = (row + stack.i) * size + stack.j
+        upper = sums(cell, weight, views * size * size).reshape(views, size, size)
+        laplacian = -(upper + upper.swapaxes(1, 2))
+        laplacian[:, *_diagonal(t)] = -laplacian.sum(2)
     return laplacian, gradient.reshape(views, size)
 
 
@@ -174,14 +219,9 @@ def _eliminate(
     gain = inverse(narrowed)
     added = gain / -(own_sd**2)
     added[:, diagonal, diagonal] += own_sd**-2
-    curvature = np.add.reduceat(added, _starts(owner))
+    curvature = by_query(added, owner)
     curvature[:, diagonal, diagonal] += stack.precision
     return gain, curvature
-
-
-def _starts(owner: Ints) -> Ints:
-    """Where each query's views begin."""
-    return np.flatnonzero(np.diff(owner, prepend=-1))
 
 
 def _diagonal(t: Floats) -> tuple[Ints, Ints]:

@@ -13,6 +13,7 @@ from zelo_ray.formats.files import lines, parquet_table, reading, rows, text_of
 from zelo_ray.formats.interchange.outcomes import Outcome, Rows, is_missing, outcomes
 from zelo_ray.formats.interchange.roles import Roles, roles_of
 from zelo_ray.formats.pools import short
+from zelo_ray.formats.record import refuse_unfinished
 
 COMPARISONS = pa.schema(
     [
@@ -49,8 +50,10 @@ def read_comparisons(url: str, columns: Mapping[str, str]) -> Comparisons:
 
     Raises:
         OptionError: ``columns`` has a role that there is not.
-        InputError: it cannot be read, its columns do not say who won, or a row makes no sense.
+        InputError: it cannot be read, is of a run that is not finished, its columns do not say who
+            won, or a row makes no sense.
     """
+    refuse_unfinished(url)
     if url.endswith(".parquet"):
         return comparisons_of(_arrow(parquet_table(url), f"{url}: row {{}}", url, 1), columns)
     place, first = next(lines(url), (url, b""))

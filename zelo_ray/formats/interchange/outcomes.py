@@ -13,6 +13,8 @@ _MISSING = frozenset(("", "na", "nan", "null", "none"))
 _WORDS = {"true": 1, "false": 0}
 _TIES = ("tie", "draw")
 _BOTH = 2
+_GAMES: tuple[Outcome, ...] = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
+"""One game each: the first won, the second did, or neither."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +102,7 @@ def _preferred(rows: Rows, name: str) -> list[Outcome | None]:
     for row, value in enumerate(rows.numbers(name)):
         if value is not None and not -1 <= value <= 1:
             raise InputError(f"{rows.place(row)}: the {name} {value:g} is not in -1 to 1")
-        found.append(None if value is None else _sided(0 if value < 0 else 1 if value else _BOTH))
+        found.append(None if value is None else _GAMES[0 if value < 0 else 1 if value else _BOTH])
     return found
 
 
@@ -124,7 +126,7 @@ def _scored(rows: Rows, columns: Mapping[str, str]) -> list[Outcome | None]:
                 f"{rows.place(row)}: {name} is {value:g}; without b_wins it is 1, 0, or 0.5 for a "
                 "tie"
             )
-        found.append(None if value is None else _sided(sides[value]))
+        found.append(None if value is None else _GAMES[sides[value]])
     return found
 
 
@@ -132,7 +134,7 @@ def _lost(rows: Rows, columns: Mapping[str, str]) -> list[Outcome | None]:
     """Rows of a winner and a loser, which may say that it was a tie."""
     rows_there = len(rows.columns[columns["winner"]])
     ties = rows.numbers(columns["ties"]) if "ties" in columns else [0.0] * rows_there
-    return [_sided(_BOTH if tied else 0) for tied in ties]
+    return [_GAMES[_BOTH if tied else 0] for tied in ties]
 
 
 def _named(rows: Rows, columns: Mapping[str, str]) -> list[Outcome | None]:
@@ -161,11 +163,6 @@ def _named(rows: Rows, columns: Mapping[str, str]) -> list[Outcome | None]:
             )
     answered = {*there}
     return [
-        None if row not in answered or side is None else _sided(side)
+        None if row not in answered or side is None else _GAMES[side]
         for row, side in enumerate(sides)
     ]
-
-
-def _sided(side: int) -> Outcome:
-    """One game: the first won (0), the second did (1), or neither."""
-    return float(side == 0), float(side == 1), float(side == _BOTH)
