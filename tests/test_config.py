@@ -174,7 +174,6 @@ LEAST = {
     "compare-protocols": {**FLAGS, "human": "votes.jsonl"},
     "agree": {"sources": ["graded"]},
     "compare-labels": {"old": "a.qrels", "new": "b.qrels"},
-    "fit": {"source": "votes.parquet"},
     "convert": {"what": "qrels", "source": "graded", "out": "qrels.txt"},
     "fit": {"source": "games.csv"},
     "explain": {"dir": "out", "query": "q1"},
