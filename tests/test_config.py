@@ -174,11 +174,11 @@ LEAST = {
     "compare-protocols": {**FLAGS, "human": "votes.jsonl"},
     "agree": {"sources": ["graded"]},
     "compare-labels": {"old": "a.qrels", "new": "b.qrels"},
-    "fit": {"source": "votes.parquet"},
     "convert": {"what": "qrels", "source": "graded", "out": "qrels.txt"},
     "explain": {"dir": "out", "query": "q1"},
     "report": {"dir": "out"},
     "batches": {"dir": "out"},
+    "size": {"documents": 10},
 }
 
 
@@ -193,8 +193,9 @@ def test_every_command_takes_keywords_variables_and_a_file_alike(command):
     assert load_options(kind, first, variables) == by_keyword
     with pytest.raises(OptionError, match=f"no such option; zelo-ray {command} "):
         load_options(kind, {**least, "xyzzy": 1}, {})
-    with pytest.raises(OptionError, match=f"Field required.*; zelo-ray {command} "):
-        load_options(kind, {}, {})
+    if any(field.is_required() for field in kind.model_fields.values()):
+        with pytest.raises(OptionError, match=f"Field required.*; zelo-ray {command} "):
+            load_options(kind, {}, {})
 
 
 def test_a_conversion_takes_what_goes_with_it():

@@ -16,6 +16,7 @@ from zelo_ray.options import (
     ExplainOptions,
     FitOptions,
     ReportOptions,
+    SizeOptions,
 )
 
 if TYPE_CHECKING:
@@ -124,6 +125,13 @@ def _report(options: ReportOptions) -> int:
     return COMPLETE
 
 
+def _size(options: SizeOptions) -> int:
+    from zelo_ray.api.sizing import sized
+
+    show(*sized(options).parts(_console().width))
+    return COMPLETE
+
+
 def _batches(options: BatchesOptions) -> int:
     from zelo_ray.commands.batches import list_batches
 
@@ -141,6 +149,7 @@ RUN: Mapping[str, Callable[[Any], int]] = {
     "convert": _convert,
     "explain": _explain,
     "report": _report,
+    "size": _size,
     "batches": _batches,
 }
 

@@ -18,6 +18,7 @@ from zelo_ray.options.judging import JudgingOptions
 from zelo_ray.options.loading import COMMANDS, Kind, load_options
 from zelo_ray.options.places import FileText, Place
 from zelo_ray.options.results import BatchesOptions, ExplainOptions, ReportOptions
+from zelo_ray.options.size import SizeOptions
 
 __all__ = [
     "COMMANDS",
@@ -40,6 +41,7 @@ __all__ = [
     "Place",
     "Price",
     "ReportOptions",
+    "SizeOptions",
     "load_options",
     "meant",
 ]

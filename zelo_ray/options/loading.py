@@ -16,6 +16,7 @@ from zelo_ray.options.compare_protocols import CompareProtocolsOptions
 from zelo_ray.options.convert import ConvertOptions
 from zelo_ray.options.fit import FitOptions
 from zelo_ray.options.results import BatchesOptions, ExplainOptions, ReportOptions
+from zelo_ray.options.size import SizeOptions
 from zelo_ray.records import first_error
 
 COMMANDS: Mapping[str, type[CommandOptions]] = {
@@ -28,6 +29,7 @@ COMMANDS: Mapping[str, type[CommandOptions]] = {
     "convert": ConvertOptions,
     "explain": ExplainOptions,
     "report": ReportOptions,
+    "size": SizeOptions,
     "batches": BatchesOptions,
 }
 _PREFIX = "ZELO_RAY_"
