@@ -136,5 +136,6 @@ def test_the_users_examples_come_from_a_file_or_a_url(tmp_path, capsys):
     command[command.index("graded")] = "zelo"
     assert main([*command, "law", "--human", QRELS]) == 2
     assert (
-        "--anchors is of --protocol graded, zelo+graded, and not of zelo" in capsys.readouterr().err
+        "--anchors is of --protocol lean, graded, zelo+graded, and not of zelo"
+        in capsys.readouterr().err
     )

@@ -6,6 +6,7 @@ from tests.builders import options_of, pool_of, results_of
 from tests.hills import write_contests, write_verdicts
 from zelo_ray.engine.write_results import Summary
 from zelo_ray.present.terminal.annotate import closing
+from zelo_ray.records import Rater
 
 TURNED = "turned round (A in one, B in the other)"
 HALF_TIED = (((60, 60), False), ((60, 71), True))
@@ -29,6 +30,21 @@ def test_tournaments_are_summed_up_with_what_chance_would_give(tmp_path):
         "  a  won  38% [6%, 86%] (mean over 2 queries)",
         "  b  won   0% [0%, 66%] (mean over 2 queries)",
     ]
+
+
+@pytest.mark.parametrize(
+    ("fields", "alike"),
+    [({}, True), ({"pooling": "majority"}, True), ({"human": "labels.txt"}, False),
+     ({"pooling": "thurstone"}, False), ({"pooling": "median", "human": "labels.txt"}, True)],
+)  # fmt: skip
+def test_grades_say_whether_judges_weigh_what_is_shown(tmp_path, fields, alike):
+    raters = [Rater(name, 0.1, 0.05, 0.5, 0.05, 0.5, 6) for name in ("j1", "j2")]
+    summary = Summary(str(tmp_path), 2, 6, 6, 12, seconds={"ask": 61.0}, raters=raters)
+    lines = list(closing(summary, options_of(out=str(tmp_path), protocol="graded", **fields)))
+    (at,) = [n for n, line in enumerate(lines) if "severity" in line]
+    assert "50.0%" in lines[at + 1]
+    assert any("scores take every judge alike" in line for line in lines) == alike
+    assert not any("standard error" in line for line in lines)
 
 
 def test_answers_to_one_query_each_are_not_ranked(tmp_path):

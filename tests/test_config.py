@@ -178,6 +178,7 @@ LEAST = {
     "explain": {"dir": "out", "query": "q1"},
     "report": {"dir": "out"},
     "batches": {"dir": "out"},
+    "size": {"documents": 10},
 }
 
 
@@ -192,8 +193,9 @@ def test_every_command_takes_keywords_variables_and_a_file_alike(command):
     assert load_options(kind, first, variables) == by_keyword
     with pytest.raises(OptionError, match=f"no such option; zelo-ray {command} "):
         load_options(kind, {**least, "xyzzy": 1}, {})
-    with pytest.raises(OptionError, match=f"Field required.*; zelo-ray {command} "):
-        load_options(kind, {}, {})
+    if any(field.is_required() for field in kind.model_fields.values()):
+        with pytest.raises(OptionError, match=f"Field required.*; zelo-ray {command} "):
+            load_options(kind, {}, {})
 
 
 def test_a_conversion_takes_what_goes_with_it():

@@ -257,7 +257,7 @@ def test_what_is_left_is_foretold_whatever_was_answered(
     assert spread.low <= bill <= spread.high
 
 
-@pytest.mark.parametrize("protocol", ["zelo", "zelo+graded", "samre", "best-of"])
+@pytest.mark.parametrize("protocol", ["zelo", "zelo+graded", "lean", "samre", "best-of"])
 @pytest.mark.parametrize("enough", [20, 40])
 def test_of_an_interrupted_run_exactly_what_each_judge_answered_counts(tmp_path, protocol, enough):
     """Judges of different speed: one is far ahead on pools that wait for the other."""

@@ -33,7 +33,8 @@ def test_a_score_is_explained_by_its_battles_the_hardest_opponent_first(out):
     text = explain(out, "q1", "d1")
     headline, *battles = text.split("\n\n")
     assert re.fullmatch(
-        r"d1: score -\d\.\d\d ± \d\.\d\d, rank 3 of 4, from 5 comparisons", headline.strip()
+        r"d1: score -\d\.\d\d ± \d\.\d\d, about people ± \d\.\d\d, rank 3 of 4, from 5 comparisons",
+        headline.strip(),
     )
     opponents = [re.match(r"against (\w+) \(score [-+]\d\.\d\d, rank \d\)", b) for b in battles[:3]]
     assert [found[1] for found in opponents] == ["d3", "d2", "d0"]
@@ -230,7 +231,7 @@ def test_a_document_that_no_contest_reached_is_said_to_be_not_judged(tmp_path):
         explain(str(tmp_path), "q0", "d")
 
 
-@pytest.mark.parametrize("protocol", ["zelo", "graded", "zelo+graded", "baseline-weak"])
+@pytest.mark.parametrize("protocol", ["zelo", "lean", "graded", "zelo+graded", "baseline-weak"])
 def test_of_an_interrupted_run_it_tells_what_there_is_and_says_so_first(tmp_path, protocol):
     out = interrupted(tmp_path, graded_pools(3), 24, protocol=protocol, **short(protocol))
     first, empty, *rest = explain(str(out), "q0", "d3").splitlines()

@@ -90,6 +90,7 @@ COMMANDS = {
         "--bakeoff",
         "{}/../bakeoff",
     ),
+    "fit": ("fit", "{}/votes.parquet"),
     "runs": ("convert", "run", "{}/runs.parquet", "--out", "{}/x.run"),
 }
 READ = [
@@ -100,6 +101,7 @@ READ = [
     ("convert", "zelo", "scores.parquet"),
     ("train", "zelo", "annotated.jsonl"),
     *(("agree", "zelo", file) for file in ("votes.parquet", "scores.parquet")),
+    ("fit", "zelo", "votes.parquet"),
     ("truth", "zelo", "scores.parquet"),
     ("compare-labels", "zelo", "scores.parquet"),
     ("compare-labels", "bakeoff", "runs.parquet"),

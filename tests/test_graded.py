@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from tests import builders
 from tests.builders import THREE, Shelf, ask, judge_of, pool_of, reply_to, send_away
 from zelo_ray.formats.tables import table_of
-from zelo_ray.protocols import advance, graded
+from zelo_ray.protocols import advance, graded, recorded_options
 from zelo_ray.protocols import grading as sheets
 from zelo_ray.protocols.texts import load_prompt
 from zelo_ray.records import Document, Failure, Grade, Pool
@@ -28,7 +28,8 @@ options_of = partial(builders.options_of, protocol="graded")
 
 GOLDEN = Path(__file__).parent / "golden"
 PANEL = (judge_of("openai:one"), judge_of("anthropic:two"), judge_of("gemini:three"))
-OPTIONS = options_of()
+MODEL = {"pooling": "thurstone"}
+OPTIONS = options_of(**MODEL)
 SAID = {"facets_covered": ["how"], "facets_missing": [], "rationale": "because", "grade": 2}
 
 
@@ -325,11 +326,44 @@ def learn(pools, human=None, **fields):
         columns = zip(*human, strict=True)
         names = ("query_id", "doc_id", "relevance")
         tables["human"] = pa.table(dict(zip(names, map(list, columns), strict=True)))
-    return graded.learn(tables, options_of(**fields))
+    return graded.learn(tables, options_of(**MODEL | fields))
 
 
-def scores_of(pools, **fields):
-    return graded.fit(pools, options_of(**fields), learn(pools, **fields))
+def scores_of(pools, human=None, **fields):
+    learned = learn(pools, human, **fields)
+    return graded.fit(pools, options_of(**MODEL | fields), learned)
+
+
+def test_grades_are_medians_without_human_grades_and_by_the_model_with_them():
+    """The judges are measured all the same, and what is chosen is done."""
+    pools = run_of()
+    human = [(grade.query_id, grade.doc_id, grade.grade) for pool in pools for grade in pool[::3]]
+    plain, model = (repr(scores_of(pools, pooling=p)) for p in ("median", "thurstone"))
+    anchored = repr(scores_of(pools, human, pooling="thurstone"))
+    assert len({plain, model, anchored}) == 3
+    assert repr(scores_of(pools, pooling=None)) == plain
+    assert repr(scores_of(pools, human, pooling=None)) == anchored
+    assert repr(scores_of(pools, human, pooling="median")) == plain
+    assert learn(pools, pooling=None).raters == learn(pools).raters
+    assert learn(pools, pooling=None).notes == ()
+
+
+@pytest.mark.parametrize(
+    ("recorded", "median"),
+    [
+        ({"pooling": None, "human": None}, True),
+        ({"pooling": None, "human": "labels.txt"}, False),
+        ({"pooling": "thurstone", "human": None}, False),
+        ({"pooling": "median", "human": "labels.txt"}, True),
+    ],
+)
+def test_a_recorded_run_is_explained_by_what_it_did(recorded, median):
+    record = {"protocol": "graded", "inputs": ["a.jsonl"], "out": "o"} | recorded
+    told = graded.PROTOCOL.score.explain(record)
+    assert ("the median of the judges" in told) == median
+    assert ("given what the judges said" in told) != median
+    options = recorded_options({"options": record | {"judges": ["offline"]}})
+    assert (options.pooling, options.human) == (recorded["pooling"], recorded["human"])
 
 
 def test_before_the_judges_are_measured_there_are_no_scores():

@@ -104,10 +104,11 @@ def test_a_panel_that_cannot_be_measured_stops_the_run_but_not_plain_pooling(tmp
 
     monkeypatch.setattr(calibration, "learn", fail)
     with pytest.raises(Stopped, match="all replies are kept, and --pooling median"):
-        run(tmp_path, [pool_of()])
-    _, summary = run(tmp_path, [pool_of()], pooling="median")
-    assert [row["score"] for row in table(tmp_path, "scores")] == [3, 2, 1, 0]
-    assert (summary.scored, summary.std_error) == (4, None)
+        run(tmp_path, [pool_of()], pooling="thurstone")
+    for fields in ({}, {"pooling": "median"}):
+        _, summary = run(tmp_path, [pool_of()], **fields)
+        assert [row["score"] for row in table(tmp_path, "scores")] == [3, 2, 1, 0]
+        assert (summary.scored, summary.std_error) == (4, None)
 
 
 def test_grades_explain_a_document(tmp_path):

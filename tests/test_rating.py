@@ -386,7 +386,7 @@ def test_maximum_likelihood_without_a_finite_maximum_is_refused(games):
 
 
 def test_a_fit_that_does_not_converge_raises(monkeypatch):
-    monkeypatch.setattr(rating, "MAX_STEPS", 3)
+    monkeypatch.setattr(rating, "MAX_STEPS", 1)
     with pytest.raises(ArithmeticError, match="did not converge"):
         bradley_terry(noiseless(25)[np.newaxis])
 

@@ -188,7 +188,7 @@ def test_queries_failures_and_what_was_not_scored_are_there(tmp_path):
 def test_documents_stand_in_input_order_with_their_scores_and_votes(tmp_path):
     page = report(tmp_path, [pool_of((1, 3, 2, 0))], document_limit=3)
     documents = page.packed[0, "documents"]
-    assert [(doc_id, rank) for doc_id, _, _, _, rank, _ in documents] == [
+    assert [(doc_id, rank) for doc_id, _, _, _, rank, *_ in documents] == [
         *(("d0", 3), ("d1", 1), ("d2", 2), ("d3", None))
     ]
     packed = page.packed[0, "votes"]
@@ -337,7 +337,7 @@ def test_the_report_can_be_written_anew(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "protocol", ["zelo", "graded", "zelo+graded", "best-of", "samre", "baseline-weak"]
+    "protocol", ["zelo", "lean", "graded", "zelo+graded", "best-of", "samre", "baseline-weak"]
 )
 @pytest.mark.parametrize("enough", [1, 60])
 def test_of_an_interrupted_run_what_there_is_is_shown_and_nothing_else_is_touched(

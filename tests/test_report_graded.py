@@ -153,6 +153,8 @@ def test_judges_are_told_in_plain_words(tmp_path):
     [[_, spread]] = page.chart("raters", 1)
     assert spread["data"][0]["x"] == [0.3, 0.7, None]
     assert "people" not in page.words("raters")
+    assert "The panel's word takes this out." in page.words("raters")
+    assert "alike" not in page.words("raters")
     page, _, _ = reported(tmp_path / "anchored", humans=2)
     assert page.table("raters")[-1][:3] == [
         "the people",
@@ -272,9 +274,14 @@ def test_grades_are_carried_as_far_as_there_is_room(tmp_path, monkeypatch):
     assert "2 of them carry their grades here" in page.words("queries")
 
 
-def test_a_median_has_no_error_and_the_page_says_what_it_is(tmp_path):
-    page, _, _ = reported(tmp_path, pooling="median", std_error=float("nan"))
+@pytest.mark.parametrize("pooling", ["median", None])
+def test_a_median_has_no_error_and_the_page_says_what_it_is(tmp_path, pooling):
+    page, _, _ = reported(tmp_path, pooling=pooling, std_error=float("nan"))
     assert "the median of the judges' grades" in page.words("")
+    assert "the median of the judges' grades" in page.words("scores")
+    assert "calibrated" not in page.words()
+    assert "takes every judge alike" in page.words("raters")
+    assert "The scores do not use it." in page.words("raters")
     assert "±" not in page.words("queries")
     assert len(page.charts["scores"]) == 3
     assert page.packed[0, "documents"][0][3] is None
@@ -321,7 +328,9 @@ def test_battles_with_grades_show_both_and_one_scale(tmp_path):
         (0, "grades"),
     }
     told = page.packed[0, "documents"][0]
-    assert told[6] == {"absolute_score": round(told[2] + 1, 4), "absolute_error": 0.4}
+    absolute = {"absolute_score": round(told[2] + 1, 4), "absolute_error": 0.4}
+    assert told[6] == {**absolute, "truth_error": told[6]["truth_error"]}
+    assert told[6]["truth_error"] > told[3]
     assert page.packed[1, "documents"][0][6]["absolute_score"] is None
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from zelo_ray.api.contest import Contest, bakeoff
     from zelo_ray.api.load import load_run
     from zelo_ray.api.pure import agreement, fit_votes, measure
+    from zelo_ray.api.sizing import Sizing, size
     from zelo_ray.api.tables import Table
     from zelo_ray.errors import ZeloError
     from zelo_ray.options import AnnotateOptions
@@ -50,6 +51,7 @@ __all__ = [
     "Reranker",
     "Run",
     "ScoreKind",
+    "Sizing",
     "Table",
     "ZeloError",
     "agree",
@@ -62,6 +64,7 @@ __all__ = [
     "fit_votes",
     "load_run",
     "measure",
+    "size",
 ]
 
 _MODULES = {
@@ -73,6 +76,7 @@ _MODULES = {
     "zelo_ray.api.contest": ("Contest", "bakeoff"),
     "zelo_ray.api.load": ("load_run",),
     "zelo_ray.api.pure": ("agreement", "fit_votes", "measure"),
+    "zelo_ray.api.sizing": ("Sizing", "size"),
     "zelo_ray.api.tables": ("Table",),
     "zelo_ray.errors": ("ZeloError",),
     "zelo_ray.options": ("AnnotateOptions",),

@@ -551,7 +551,8 @@ class Ranked:
 class Qrel:
     """One line of the truth: how relevant a document is, and how sure that is.
 
-    ``relevance`` is a grade or a score in logits; ``std_error`` is NaN where it is not known.
+    ``relevance`` is a grade or a score in logits. ``std_error`` is its error about people where
+    scores have one (``truth_error``), else that of the panel's word; NaN where neither is known.
     """
 
     query_id: str

@@ -17,6 +17,7 @@ from zelo_ray.api.tables import Table, tables_in
 from zelo_ray.errors import InputError
 from zelo_ray.formats.files import record
 from zelo_ray.formats.interchange.runs import read_runs
+from zelo_ray.formats.interchange.truth import with_error
 from zelo_ray.formats.record import RUN
 from zelo_ray.formats.results import write_text
 from zelo_ray.options import BakeoffOptions
@@ -174,6 +175,8 @@ def run_of(run: Any, what: str) -> pa.Table:
 def qrels_of(truth: Any, what: str) -> pa.Table:
     """Qrels as a table: query_id, doc_id, relevance, and std_error where it is known.
 
+    The error is that about people, ``truth_error``, where the frame has it.
+
     Raises:
         InputError: they are none.
     """
@@ -187,6 +190,11 @@ def qrels_of(truth: Any, what: str) -> pa.Table:
     if value is None:
         there = ", ".join(table.column_names)
         raise InputError(f"{what}: has no column relevance, score or grade; it has {there}")
+    if "truth_error" in table.column_names:
+        try:
+            table = with_error(table)
+        except pa.ArrowException as error:
+            raise InputError(f"{what}: {error}") from None
     names = ["query_id", "doc_id", value]
     names += ["std_error"] if "std_error" in table.column_names else []
     fields = [("query_id", pa.string()), ("doc_id", pa.string()), ("relevance", pa.float64())]

@@ -1,7 +1,6 @@
 """The pure parts: fits, measures and coefficients over frames and mappings, without any file."""
 
 from collections.abc import Mapping, Sequence
-from itertools import groupby
 from math import nan
 from os import fspath
 from typing import Any
@@ -15,20 +14,20 @@ from zelo_ray.api.frames import table_of
 from zelo_ray.api.results import Results
 from zelo_ray.api.settings import is_place
 from zelo_ray.api.tables import Table
+from zelo_ray.commands.fit import fitted_to, write
 from zelo_ray.errors import InputError
 from zelo_ray.evaluation.agreement import agreements, chosen, ratings_of
 from zelo_ray.evaluation.agreement.measured import Agreement
 from zelo_ray.evaluation.measures import Truth, default_measures, evaluate, parse_measures, rank
 from zelo_ray.evaluation.measures.ranking import Ties
-from zelo_ray.fitting.bradley_terry import score_votes
 from zelo_ray.formats import tables
+from zelo_ray.formats.interchange.comparisons import comparisons_in, read_comparisons
 from zelo_ray.formats.interchange.truth import read_truth
-from zelo_ray.options import AgreeOptions, load_options
-from zelo_ray.records import Score, Vote
+from zelo_ray.options import AgreeOptions, FitOptions, load_options
 
-_VOTE = ("query_id", "doc_id_a", "doc_id_b", "preference")
 _GRADE = ("query_id", "doc_id", "judge", "grade")
 _PANEL = "all judges"
+_PRIOR_SD = 2.5
 
 
 class Scores(Table):
@@ -36,11 +35,14 @@ class Scores(Table):
 
     Attributes:
         unscored: by query, why it has no scores.
+        effects: query_id, effect, value and std_error of what standing first is worth (``order``)
+            and of the log of Davidson's nu (``tie``), in logits, where they are fitted.
     """
 
-    def __init__(self, table: pa.Table, unscored: Mapping[str, str]) -> None:
+    def __init__(self, table: pa.Table, unscored: Mapping[str, str], effects: pa.Table) -> None:
         super().__init__(table)
         self.unscored = dict(unscored)
+        self.effects = Table(effects)
 
 
 class Metrics(Table):
@@ -56,24 +58,32 @@ class Metrics(Table):
         return found
 
 
-def fit_votes(votes: Any, prior_sd: float = 2.5) -> Scores:
-    """Turn votes on pairs of documents into a score for each document.
+def fit_votes(votes: Any, prior_sd: float = _PRIOR_SD, **options: Any) -> Scores:
+    """Turn comparisons of two items, such as votes on pairs of documents, into scores.
 
-    Bradley-Terry with a Gaussian prior, query by query: see `fitting.bradley_terry`. The sign of a
-    vote is its word, and 0 is a tie; a pair is one game, shared by the judges that voted on it.
+    Bradley-Terry, query by query; without options with a Gaussian prior, and ties as half a win.
+    The sign of a preference is its word. Of ``doc_id_a`` and ``doc_id_b`` a pair is one game,
+    shared by the judges that voted on it; otherwise each row is a game. See `fitting.ratings`.
 
     Args:
-        votes: a frame or a list of dicts of query_id, doc_id_a, doc_id_b, preference in [-1, 1]
-            (negative: A is more relevant), and perhaps judge.
+        votes: a frame, a list of dicts, or the path or URL of a file: with winner and loser; or
+            with two items (doc_id_a and doc_id_b, a and b, left and right, home and away ...) and
+            preference in [-1, 1] (negative: A is better), winner, or a_wins and b_wins. Perhaps
+            query_id, judge, ties, weight and swapped.
         prior_sd: standard deviation of the prior of a score, in logits.
+        **options: those of ``zelo-ray fit``: ``mle``, ``firth``, ``ties``, ``order_effect``,
+            ``games``, ``reference``, ``scale``, ``offset``, ``out``; and ``columns``, a mapping
+            from roles to names.
 
     Returns:
-        query_id, doc_id, score and std_error (logits, centred on 0 in each query), comparisons and
-        rank (from 1); ``unscored`` names the queries whose votes do not link their documents.
+        query_id (where there is one), doc_id, score and std_error (logits, centred on 0 in each
+        query), comparisons, rank (from 1) and wins; ``unscored`` names the queries whose
+        comparisons determine no scores, ``effects`` what standing first is worth, and ties.
 
     Raises:
-        InputError: a column or an id is missing, a preference is no number in [-1, 1], or a
-            document is compared with itself.
+        InputError: a column or an id is missing, an answer makes no sense, or an item is compared
+            with itself.
+        OptionError: an option makes no sense.
         ValueError: the prior is not positive.
 
     Example:
@@ -86,16 +96,21 @@ def fit_votes(votes: Any, prior_sd: float = 2.5) -> Scores:
     """
     if not 0 < prior_sd < np.inf:
         raise ValueError(f"prior_sd must be positive and finite, not {prior_sd}")
-    table = table_of(votes, "votes", *_VOTE)
-    judge = "judge" in table.column_names
-    rows = table.select([*_VOTE, *(["judge"] if judge else [])]).to_pylist()
-    cast = [_vote(number, row) for number, row in enumerate(rows, 1)]
-    cast.sort(key=lambda vote: vote.query_id)
-    queries = [(query_id, list(own)) for query_id, own in groupby(cast, lambda v: v.query_id)]
-    fits = score_votes([own for _, own in queries], prior_sd)
-    scores = [score for fit in fits for score in fit.scores]
-    reasons = {q: fit.reason for (q, _), fit in zip(queries, fits, strict=True) if fit.reason}
-    return Scores(tables.table_of(scores, Score), reasons)
+    given = {name: value for name, value in options.items() if value is not None}
+    given |= {} if prior_sd == _PRIOR_SD else {"prior_sd": prior_sd}
+    if isinstance(columns := given.get("columns"), Mapping):
+        given["columns"] = [f"{role}={name}" for role, name in columns.items()]
+    given |= {"out": fspath(given["out"])} if "out" in given else {}
+    place = fspath(votes) if is_place(votes) else "-"
+    settings = load_options(FitOptions, {**given, "source": place}, {})
+    if is_place(votes):
+        found = read_comparisons(place, settings.named)
+    else:
+        found = comparisons_in(table_of(votes, "votes"), settings.named, "votes")
+    fitted = fitted_to(found, settings)
+    if settings.out:
+        write(settings.out, fitted.scores)
+    return Scores(fitted.scores, fitted.unscored, fitted.effects)
 
 
 def measure(
@@ -188,17 +203,6 @@ def agreement(
         seed=options.seed,
     )
     return Table(tables.table_of(found, Agreement))
-
-
-def _vote(number: int, row: Mapping[str, Any]) -> Vote:
-    preference = row["preference"]
-    if not isinstance(preference, int | float) or not -1 <= preference <= 1:
-        raise InputError(f"votes: row {number}: the preference {preference} is not in -1 to 1")
-    a, b = row["doc_id_a"], row["doc_id_b"]
-    if a == b:
-        raise InputError(f"votes: row {number}: document {a!r} is compared with itself")
-    judge = row.get("judge", "")
-    return Vote(row["query_id"], a, b, judge, float(preference), False, "", "")
 
 
 def _qrels(qrels: Any) -> pa.Table:

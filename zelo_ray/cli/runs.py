@@ -14,7 +14,9 @@ from zelo_ray.options import (
     CompareProtocolsOptions,
     ConvertOptions,
     ExplainOptions,
+    FitOptions,
     ReportOptions,
+    SizeOptions,
 )
 
 if TYPE_CHECKING:
@@ -91,6 +93,15 @@ def _told(results: "Results") -> int:
     return COMPLETE if results.complete else INCOMPLETE
 
 
+def _fit(options: FitOptions) -> int:
+    from zelo_ray.commands.fit import fit
+    from zelo_ray.present.terminal.ratings import told
+
+    fitted = fit(options)
+    show(*told(fitted, options))
+    return INCOMPLETE if fitted.unscored else COMPLETE
+
+
 def _convert(options: ConvertOptions) -> int:
     from zelo_ray.commands.convert import convert
 
@@ -114,6 +125,13 @@ def _report(options: ReportOptions) -> int:
     return COMPLETE
 
 
+def _size(options: SizeOptions) -> int:
+    from zelo_ray.api.sizing import sized
+
+    show(*sized(options).parts(_console().width))
+    return COMPLETE
+
+
 def _batches(options: BatchesOptions) -> int:
     from zelo_ray.commands.batches import list_batches
 
@@ -127,9 +145,11 @@ RUN: Mapping[str, Callable[[Any], int]] = {
     "compare-protocols": _compare_protocols,
     "agree": _agree,
     "compare-labels": _compare_labels,
+    "fit": _fit,
     "convert": _convert,
     "explain": _explain,
     "report": _report,
+    "size": _size,
     "batches": _batches,
 }
 

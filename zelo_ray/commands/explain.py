@@ -11,7 +11,7 @@ from zelo_ray.engine.unfinished import Untold, so_far
 from zelo_ray.errors import NothingToExplain
 from zelo_ray.formats.files import record, rows_where
 from zelo_ray.formats.record import unfinished
-from zelo_ray.formats.tables import schema_of
+from zelo_ray.formats.tables import oldest_of, schema_of
 from zelo_ray.formats.wording import printable
 from zelo_ray.protocols import Held, Judgments, Protocol, of_record
 from zelo_ray.protocols.course import indented, of_failures
@@ -134,9 +134,9 @@ def _records(out: str, table: str, query_id: str, kind: type) -> list[Any]:
         if table != "scores":
             return []
         raise NothingToExplain(f"{out} holds no scores.parquet: is it the --out of a finished run?")
-    where, schema = pc.field("query_id") == query_id, schema_of(kind)
-    rows = rows_where(f"{out}/{table}.parquet", where, schema).to_pylist()
-    return [kind(**{name: row[name] for name in schema.names}) for row in rows]
+    where, names = pc.field("query_id") == query_id, schema_of(kind).names
+    rows = rows_where(f"{out}/{table}.parquet", where, oldest_of(kind)).to_pylist()
+    return [kind(**{name: row[name] for name in names if name in row}) for row in rows]
 
 
 def _exists(out: str, name: str) -> bool:

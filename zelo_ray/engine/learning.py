@@ -8,13 +8,16 @@ import pyarrow as pa
 from zelo_ray.engine.write_results import Summary
 from zelo_ray.errors import Stopped
 from zelo_ray.formats.interchange.truth import read_grades
-from zelo_ray.formats.results import Results, read_table
+from zelo_ray.formats.results import Results, read_table, write_json
 from zelo_ray.formats.tables import schema_of, table_of
 from zelo_ray.options import AnnotateOptions
-from zelo_ray.protocols import Learned, load
+from zelo_ray.protocols import KEPT, Learned, load
 from zelo_ray.records import Rater, Share
 
-_NARROW = ("query_id", "doc_id", "judge", "grade", "score")  # columns to learn from
+_NARROW = (
+    *("query_id", "doc_id", "doc_id_a", "doc_id_b", "judge"),
+    *("preference", "swapped", "grade", "score", "std_error"),
+)  # columns to learn from
 
 
 def human_grades(options: AnnotateOptions) -> pa.Table | None:
@@ -34,20 +37,23 @@ def learn(options: AnnotateOptions, human: pa.Table | None) -> Learned:
         Stopped: the judges could not be measured.
     """
     protocol = load(options.protocol)
-    if protocol.learn is None:
+    if protocol.learn is None or not protocol.learned_from(options):
         return Learned()
-    tables = {name: read_table(options.out, name, _NARROW) for name in protocol.fits_from}
+    tables = {
+        name: read_table(options.out, name, _NARROW) for name in protocol.learned_from(options)
+    }
     try:
         learned = protocol.learn(tables | ({} if human is None else {"human": human}), options)
     except ArithmeticError as error:
-        raise Stopped(
-            f"the judges could not be measured: {error}; all replies are kept, and --pooling "
-            "median needs no model"
-        ) from None
+        plain = ", and --pooling median needs no model" if "pooling" in protocol.own_options else ""
+        told = f"the judges could not be measured: {error}; all replies are kept{plain}"
+        raise Stopped(told) from None
     found = {"raters": (learned.raters, Rater), "shares": (learned.shares, Share)}
     with Results(options.out, {n: schema_of(record) for n, (_, record) in found.items()}) as files:
         for name, (rows, record) in found.items():
             files.add(name, table_of(rows, record))
+    if learned.kept:
+        write_json(options.out, KEPT, learned.kept)
     return learned
 
 
@@ -68,7 +74,7 @@ def with_scores(
     Raises:
         Stopped: the judges could not be measured.
     """
-    if not load(options.protocol).fits_from:
+    if not load(options.protocol).learned_from(options):
         return first
     learned = learn(options, human)
     return replace(

@@ -97,7 +97,7 @@ class _Replay:
         self.options = options.model_copy(update={"out": folder, "ledger": self.books})
         self.protocol = load(options.protocol)
         self._query_id = query_id
-        self._alone = query_id if not self.protocol.fits_from else None
+        self._alone = None if self.protocol.learned_from(options) else query_id
         self._ledger = Ledger(self.books)
         self._earlier = Earlier(out, self.protocol)
         self.heard, self.planned = Counter[str](), Counter[str]()
@@ -117,7 +117,7 @@ class _Replay:
 
         def write(learned: Learned | None = None) -> Summary:
             blocks = self._blocks(self._lines(shards, places), learned)
-            only = bool(self.protocol.fits_from) and learned is None
+            only = bool(self.protocol.learned_from(self.options)) and learned is None
             return write_results(blocks, self.options, judgments_only=only)
 
         summary = with_scores(write(), self.options, human, write)

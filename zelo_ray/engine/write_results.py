@@ -53,7 +53,9 @@ class Summary:
     pilot_of: int = 0
     """how many queries the input holds, if only some were judged as a pilot; else 0"""
     std_error: float | None = None
-    """mean standard error of the scores"""
+    """mean standard error of the scores: how far another draw of the same answers might lie"""
+    truth_error: float | None = None
+    """mean error of the scores about people, which has besides what judges get wrong together"""
     ambiguous: int = 0
     """graded documents on which the panel is split"""
     ungraded: int = 0
@@ -203,11 +205,11 @@ def write_results(
         judgments_only: leave scores as earlier runs left them, but for what is learned from.
     """
     summary, protocol = Summary(out=options.out), load(options.protocol)
-    errors = list[float]()
+    errors, beyond = list[float](), list[float]()
     records = {**protocol.tables, "failures": Failure, "scores": protocol.score.record}
     tables = {name: schema_of(record) for name, record in records.items()}
     judgments = [name for name, each in protocol.judgments.items() if each.counts]
-    if judgments_only and "scores" not in protocol.fits_from:
+    if judgments_only and "scores" not in protocol.learned_from(options):
         drop_scores(options.out, tables.pop("scores"))
     lines = [] if judgments_only else ["annotated.jsonl"]
     with Results(options.out, tables, lines) as results:
@@ -221,6 +223,7 @@ def write_results(
                 summary.ambiguous += sum(score.get("ambiguous", False) for score in scores)
                 summary.ungraded += any(isnan(s.get("absolute_score", 0.0)) for s in scores)
                 errors += [e for score in scores if math.isfinite(e := score["std_error"])]
+                beyond += [e for score in scores if math.isfinite(e := score["truth_error"])]
             for line in block["annotated"].to_pylist() if lines else ():
                 results.add_line("annotated.jsonl", line)
             summary.queries += block.num_rows
@@ -237,6 +240,7 @@ def write_results(
             summary.unscored |= {query_id: reason for query_id, reason in reasons if reason}
     remove_tables(options.out, _foreign(options))
     summary.std_error = fsum(errors) / len(errors) if errors else None
+    summary.truth_error = fsum(beyond) / len(beyond) if beyond else None
     return summary
 
 
@@ -245,6 +249,6 @@ def _foreign(options: AnnotateOptions) -> set[str]:
     protocol = load(options.protocol)
     tables = {name for each in PROTOCOLS for name in load(each).tables}
     tables |= former_tables(options.out)
-    if not protocol.fits_from:
+    if not protocol.learned_from(options):
         tables |= {"raters", "shares"}
     return tables - set(protocol.tables)

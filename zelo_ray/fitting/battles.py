@@ -2,8 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain, pairwise
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from zelo_ray.records import Vote
@@ -43,30 +46,91 @@ def battles_of(
         query_votes: the votes of each query.
         also: for each query, ids of documents that may have no vote.
     """
-    more = also or [()] * len(query_votes)
-    ids = [
-        tuple(sorted({d for vote in votes for d in (vote.doc_id_a, vote.doc_id_b)}.union(extra)))
-        for votes, extra in zip(query_votes, more, strict=True)
+    votes = list(chain.from_iterable(query_votes))
+    more = [()] * len(query_votes) if also is None else also
+    queries = np.arange(len(query_votes))
+    lengths = [[len(each) for each in own] for own in (query_votes, more)]
+    names = [
+        *(vote.doc_id_a for vote in votes),
+        *(vote.doc_id_b for vote in votes),
+        *chain.from_iterable(more),
     ]
-    judges = tuple(sorted({vote.judge for votes in query_votes for vote in votes}))
-    of_judge = {name: place for place, name in enumerate(judges)}
-    rows = [
-        (
-            *(number, place[vote.doc_id_a], place[vote.doc_id_b], of_judge[vote.judge]),
-            *(vote.preference, vote.swapped),
-        )
-        for number, (votes, own) in enumerate(zip(query_votes, ids, strict=True))
-        for place in [{doc_id: place for place, doc_id in enumerate(own)}]
-        for vote in votes
-    ]
-    query, a, b, judge, preference, swapped = zip(*rows, strict=True) if rows else ((),) * 6
+    query = np.repeat(queries, lengths[0])
+    places, documents = _placed(
+        np.concatenate([query, query, np.repeat(queries, lengths[1])]),
+        pa.array(names, pa.string()),
+        len(query_votes),
+    )
+    judge, judges = _numbered(pa.array([vote.judge for vote in votes], pa.string()))
     return Battles(
-        query=np.array(query, dtype=np.int64),
-        a=np.array(a, dtype=np.int64),
-        b=np.array(b, dtype=np.int64),
-        judge=np.array(judge, dtype=np.int64),
-        preference=np.array(preference, dtype=np.float64),
-        swapped=np.array(swapped, dtype=np.bool_),
-        documents=tuple(ids),
+        query=query,
+        a=places[: len(votes)],
+        b=places[len(votes) : 2 * len(votes)],
+        judge=judge,
+        preference=np.array([vote.preference for vote in votes], dtype=np.float64),
+        swapped=np.array([vote.swapped for vote in votes], dtype=np.bool_),
+        documents=documents,
         judges=judges,
     )
+
+
+def battles_of_table(table: pa.Table) -> tuple[tuple[str, ...], Battles]:
+    """The votes of a table, in its order, and the ids of their queries, ascending.
+
+    Args:
+        table: query_id, doc_id_a, doc_id_b and preference, and perhaps judge (else there is one)
+            and swapped (else none is), without nulls; in any order of rows.
+    """
+    texts = [table[name].combine_chunks() for name in ("query_id", "doc_id_a", "doc_id_b")]
+    size, names = table.num_rows, table.column_names
+    query, query_ids = _numbered(texts[0])
+    named = (
+        table["judge"].combine_chunks() if "judge" in names else pa.array([""] * size, pa.string())
+    )
+    judge, judges = _numbered(named)
+    swapped = np.zeros(size, dtype=np.bool_)
+    if "swapped" in names:
+        swapped = np.asarray(table["swapped"], dtype=np.bool_)
+    both = pa.concat_arrays([_plain(text) for text in texts[1:]])
+    places, documents = _placed(np.concatenate([query, query]), both, len(query_ids))
+    return query_ids, Battles(
+        query=query,
+        a=places[:size],
+        b=places[size:],
+        judge=judge,
+        preference=np.asarray(table["preference"], dtype=np.float64),
+        swapped=swapped,
+        documents=documents,
+        judges=judges,
+    )
+
+
+def _plain(texts: pa.Array) -> pa.Array:
+    return texts.cast(pa.large_string())
+
+
+def _numbered(texts: pa.Array) -> tuple[Ints, tuple[str, ...]]:
+    """Each text as its place among the distinct ones, ascending, and these."""
+    coded = texts if pa.types.is_dictionary(texts.type) else texts.dictionary_encode()
+    # The dictionary of a stored column may hold a text that no row has, or one text twice.
+    names, codes = np.unique(np.asarray(coded.dictionary, dtype=object), return_inverse=True)
+    numbers = codes[np.asarray(coded.indices)].astype(np.int64)
+    used = np.bincount(numbers, minlength=len(names)) > 0
+    return (np.cumsum(used) - 1)[numbers], tuple(names[used].tolist())
+
+
+def _placed(query: Ints, texts: pa.Array, queries: int) -> tuple[Ints, tuple[tuple[str, ...], ...]]:
+    """Each text as its place among the distinct ones of its query, ascending, and these."""
+    coded = texts.dictionary_encode()
+    names = coded.dictionary
+    order = np.asarray(pc.array_sort_indices(names), dtype=np.int64)
+    rank = np.empty(len(names), dtype=np.int64)
+    rank[order] = np.arange(len(names))
+    keys, inverse = np.unique(
+        query * max(1, len(names)) + rank[np.asarray(coded.indices)], return_inverse=True
+    )
+    of_query, of_name = np.divmod(keys, max(1, len(names)))
+    starts = np.searchsorted(of_query, np.arange(queries + 1))
+    ids = names.take(pa.array(order[of_name])).to_pylist()
+    documents = tuple(tuple(ids[start:stop]) for start, stop in pairwise(starts.tolist()))
+    return (np.arange(len(keys)) - starts[of_query])[inverse], documents

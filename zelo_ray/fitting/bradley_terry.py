@@ -6,25 +6,28 @@ lost (Yan 2014, arXiv 1411.1168), and sparse battles nearly always hold one, so 
 maximum of the posterior under a Gaussian prior, which always exists and is unique.
 """
 
-from collections import Counter, defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from math import fsum
+from itertools import chain
 
 import numpy as np
-from numpy.typing import NDArray
+import pyarrow as pa
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
+from zelo_ray.fitting.battles import Battles, Bools, Floats, Ints, battles_of, battles_of_table
+from zelo_ray.fitting.games import Games, games_of, why_unscored
+from zelo_ray.fitting.likelihood import Stack, damping, derivatives, stack_of, start_of
+from zelo_ray.fitting.positive import inverse_root
+from zelo_ray.fitting.ranked import Scored, ranked
+from zelo_ray.fitting.truth_error import SHARE
 from zelo_ray.records import Score, Vote
 
-Floats = NDArray[np.float64]
-
 MAX_STEPS = 500
-"""Newton needs about 9 for judges' votes, and some 60 where weights differ by twelve decades."""
+"""Newton needs about 4 for judges' votes, and some 60 where weights differ by twelve decades."""
 
 CHUNK_CELLS = 2**17
-"""Cells of a stack of win matrices fitted together: a megabyte, so that the work stays in cache."""
+"""Cells of a stack of matrices fitted together: a megabyte, so that the work stays in cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +38,9 @@ class Fit:
     reason: str = ""
 
 
-def score_votes(query_votes: Sequence[Sequence[Vote]], prior_sd: float = 2.5) -> list[Fit]:
+def score_votes(
+    query_votes: Sequence[Sequence[Vote]], prior_sd: float = 2.5, share: float = SHARE
+) -> list[Fit]:
     """Turn the votes of many queries into scores.
 
     A pair counts as one game, shared equally by the judges that answered on it, since judges err
@@ -45,24 +50,84 @@ def score_votes(query_votes: Sequence[Sequence[Vote]], prior_sd: float = 2.5) ->
     Args:
         query_votes: the votes of each query.
         prior_sd: standard deviation of the prior of a score, in logits.
+        share: what judges get wrong together, of the spread of a query's scores: see
+            `fitting.truth_error`.
 
     Returns:
         One fit for each query, in the order given.
+
+    Raises:
+        ValueError: a preference is not in [-1, 1], or the prior makes no sense.
     """
-    tallies = [_tally(votes) for votes in query_votes]
-    fits = [Fit(reason=why_unscored(tally.doc_ids, tally.won)) for tally in tallies]
-    by_size: dict[int, list[int]] = defaultdict(list)
-    for position, tally in enumerate(tallies):
-        if not fits[position].reason:
-            by_size[len(tally.doc_ids)].append(position)
-    for size, positions in by_size.items():
+    battles = battles_of(query_votes)
+    found = score_battles(battles, prior_sd, share)
+    own: list[list[Score]] = [[] for _ in query_votes]
+    columns = (found.score, found.std_error, found.comparisons, found.rank, found.truth_error)
+    rows = zip(*(c.tolist() for c in (found.query, found.doc, *columns)), strict=True)
+    for query, doc, *numbers, beyond in rows:
+        named = (query_votes[query][0].query_id, battles.documents[query][doc])
+        own[query].append(Score(*named, *numbers, truth_error=beyond))
+    return [Fit(tuple(scores), found.reasons.get(query, "")) for query, scores in enumerate(own)]
+
+
+def score_table(
+    table: pa.Table, prior_sd: float = 2.5, share: float = SHARE
+) -> tuple[pa.Table, dict[str, str]]:
+    """`score_votes` from a table to a table, without a Python object for each vote or score.
+
+    Args:
+        table: as `battles_of_table` takes it.
+        prior_sd: standard deviation of the prior of a score, in logits.
+        share: as in `score_votes`.
+
+    Returns:
+        The columns of `records.Score`, by query and rank, and why a query has no scores, by its id.
+
+    Raises:
+        ValueError: a preference is not in [-1, 1], or the prior makes no sense.
+    """
+    query_ids, battles = battles_of_table(table)
+    found = score_battles(battles, prior_sd, share)
+    starts = np.cumsum([0, *map(len, battles.documents)])
+    doc_ids = pa.array(list(chain.from_iterable(battles.documents)), pa.string())
+    columns = {
+        "query_id": pa.array(query_ids, pa.string()).take(pa.array(found.query)),
+        "doc_id": doc_ids.take(pa.array(starts[found.query] + found.doc)),
+        "score": found.score,
+        "std_error": found.std_error,
+        "comparisons": found.comparisons,
+        "rank": found.rank,
+        "truth_error": found.truth_error,
+    }
+    return pa.table(columns), {query_ids[query]: why for query, why in found.reasons.items()}
+
+
+def score_battles(battles: Battles, prior_sd: float = 2.5, share: float = SHARE) -> Scored:
+    """`score_votes` from columns to columns."""
+    games = games_of(battles)
+    reasons = why_unscored(battles, games)
+    sizes = np.array([len(ids) for ids in battles.documents], dtype=np.int64)
+    starts = np.cumsum(sizes) - sizes
+    scores, errors = np.zeros((2, int(sizes.sum())))
+    fitted = np.ones(len(sizes), dtype=np.bool_)
+    fitted[list(reasons)] = False
+    played = np.searchsorted(games.query, np.arange(len(sizes) + 1))
+    for size in np.unique(sizes[fitted]).tolist():
+        queries = np.flatnonzero(fitted & (sizes == size))
         step = max(1, CHUNK_CELLS // size**2)
-        for chunk in (positions[i : i + step] for i in range(0, len(positions), step)):
-            wins = np.stack([_matrix(tallies[position]) for position in chunk])
-            scores, std_errors = bradley_terry(wins, prior_sd)
-            for row, position in enumerate(chunk):
-                fits[position] = Fit(_rank(tallies[position], scores[row], std_errors[row]))
-    return fits
+        for chunk in (queries[i : i + step] for i in range(0, len(queries), step)):
+            where = starts[chunk, np.newaxis] + np.arange(size)
+            scores[where], errors[where] = fit_stack(_stack(games, played, chunk, size), prior_sd)
+    return ranked(battles, reasons, scores, errors, share)
+
+
+def _stack(games: Games, played: Ints, queries: Ints, size: int) -> Stack:
+    """The games of some queries of one size; ``played`` is where the games of each query start."""
+    counts = played[queries + 1] - played[queries]
+    row = np.repeat(np.arange(len(queries)), counts)
+    own = np.arange(len(row)) + np.repeat(played[queries] - (np.cumsum(counts) - counts), counts)
+    won = games.won[own]
+    return Stack(len(queries), size, row, games.i[own], games.j[own], won, 1 - won)
 
 
 def bradley_terry(wins: Floats, prior_sd: float = 2.5, tol: float = 1e-8) -> tuple[Floats, Floats]:
@@ -78,7 +143,7 @@ def bradley_terry(wins: Floats, prior_sd: float = 2.5, tol: float = 1e-8) -> tup
             win each; the diagonal means nothing.
         prior_sd: standard deviation of the prior of a score, in logits.
         tol: largest last step of a score, in logits. Steps shrink quadratically, so the scores
-            themselves lie much closer to the maximum.
+            themselves lie much closer to the maximum; the errors are those of where it began.
 
     Returns:
         Scores, centred on 0 in each query, and their standard errors: both in logits, of shape
@@ -88,15 +153,36 @@ def bradley_terry(wins: Floats, prior_sd: float = 2.5, tol: float = 1e-8) -> tup
         ValueError: the wins or the prior make no sense.
         ArithmeticError: the maximum was not reached.
     """
+    return fit_stack(stack_of(wins), prior_sd, tol)
+
+
+def fit_stack(stack: Stack, prior_sd: float, tol: float = 1e-8) -> tuple[Floats, Floats]:
+    """`bradley_terry` of games that are columns already."""
     if not 0 < prior_sd < np.inf:
         raise ValueError(f"prior_sd must be positive and finite, not {prior_sd}")
     precision = prior_sd**-2
-    scores = _maximise(wins, precision, tol)
-    _, curvature = _derivatives(scores, wins, precision)
+    scores = np.zeros((stack.queries, stack.documents))
+    variances = np.ones_like(scores)
+    start = start_of(stack, precision)
+    moving = np.ones(stack.queries, dtype=np.bool_)
+    # The step after one below the root of tol is nearly always below tol: it is taken with the
+    # inverse that the errors need.
+    for near in (tol**0.5, tol):
+        own = stack.of(moving)
+        start = _maximise(own, start, precision, near)
+        gradient, curvature = derivatives(start, own, precision)
+        root = inverse_root(curvature)
+        step = (root.swapaxes(1, 2) @ (root @ gradient[:, :, np.newaxis]))[:, :, 0]
+        scores[moving] = start + step
+        variances[moving] = (root**2).sum(axis=1)
+        far = ~(np.abs(step).max(axis=1) <= tol)
+        start, moving = start[far], _within(moving, far)
+        if not moving.any():
+            break
+    scores -= scores.mean(axis=1, keepdims=True)
     # The curvature holds the direction that centring removes with the eigenvalue precision + 1.
-    removed = 1 / (wins.shape[-1] * (precision + 1))
-    variances = np.linalg.inv(curvature).diagonal(axis1=1, axis2=2) - removed
-    return scores, np.sqrt(np.maximum(variances, 0))
+    removed = 1 / (stack.documents * (precision + 1))
+    return scores, np.sqrt(np.maximum(variances - removed, 0))
 
 
 def bradley_terry_mle(wins: Floats) -> Floats:
@@ -119,136 +205,32 @@ def bradley_terry_mle(wins: Floats) -> Floats:
             f"no finite maximum likelihood: the documents fall into {groups} groups, "
             "between which wins go one way only or not at all"
         )
-    scores: Floats = _maximise(wins[np.newaxis], precision=0.0, tol=1e-8)[0]
+    stack = stack_of(wins[np.newaxis])
+    found = _maximise(stack, np.zeros((1, len(wins))), precision=0.0, tol=1e-8)[0]
+    scores: Floats = found - found.mean()
     return scores
 
 
-def _maximise(wins: Floats, precision: float, tol: float) -> Floats:
-    """Newton's method from 0, each query until its own step is short; scores centred."""
-    if wins.ndim != 3 or wins.shape[1] != wins.shape[2] or not wins.shape[1]:
-        raise ValueError(f"wins must be a stack of square matrices, not of shape {wins.shape}")
-    if not (np.isfinite(wins).all() and (wins >= 0).all()):
-        raise ValueError("wins must be finite and not negative")
-    scores = np.zeros(wins.shape[:2])
-    moving = np.arange(len(wins))
+def _maximise(stack: Stack, start: Floats, precision: float, tol: float) -> Floats:
+    """Newton's method, each query until its own step is short."""
+    scores = start.copy()
+    moving = np.ones(stack.queries, dtype=np.bool_)
     for _ in range(MAX_STEPS):
-        if not moving.size:
-            scores -= scores.mean(axis=1, keepdims=True)
-            return scores
-        gradient, curvature = _derivatives(scores[moving], wins, precision)
-        step = np.linalg.solve(curvature, gradient[:, :, np.newaxis])[:, :, 0]
-        scores[moving] += _damping(np.ptp(step, axis=1, keepdims=True)) * step
+        gradient, curvature = derivatives(scores[moving], stack, precision)
+        step = np.asarray(np.linalg.solve(curvature, gradient[:, :, np.newaxis])[:, :, 0], float)
+        scores[moving] += damping(step) * step
         far = ~(np.abs(step).max(axis=1) <= tol)
-        moving, wins = moving[far], wins[far]
+        stack, moving = stack.of(far), _within(moving, far)
+        if not moving.any():
+            return scores
     raise ArithmeticError(
-        f"Bradley-Terry: {moving.size} of {len(scores)} queries did not converge "
+        f"Bradley-Terry: {moving.sum()} of {len(scores)} queries did not converge "
         f"in {MAX_STEPS} steps"
     )
 
 
-def _derivatives(scores: Floats, wins: Floats, precision: float) -> tuple[Floats, Floats]:
-    """Gradient of the log posterior, and its negated Hessian plus 1/K in every cell.
-
-    The likelihood does not see a shift of all scores; the 1/K gives that direction a curvature of
-    1, moves nothing else, and so lets one routine serve with a prior and without.
-    """
-    strength = np.exp(scores)
-    beats = strength[:, :, np.newaxis] / (strength[:, :, np.newaxis] + strength[:, np.newaxis, :])
-    loses = beats.swapaxes(1, 2)
-    upset = wins * loses
-    gradient = (upset - upset.swapaxes(1, 2)).sum(axis=2) - precision * scores
-    weight = (wins + wins.swapaxes(1, 2)) * beats * loses
-    curvature = 1 / wins.shape[1] - weight
-    diagonal = np.arange(wins.shape[1])
-    curvature[:, diagonal, diagonal] += weight.sum(axis=2) + precision
-    return gradient, curvature
-
-
-def _damping(spread: Floats) -> Floats:
-    """How much of a Newton step to take, so that every step climbs.
-
-    Along a step in which two scores part by at most b, the curvature changes by at most a factor
-    exp(b t). So log(1 + b) / b of the step surely climbs (Sun & Tran-Dinh 2019, Math. Program.
-    178:145), and so does the whole step, which is faster near the maximum, where b < 1.79.
-    """
-    return np.where(spread < 1.75, 1.0, np.log1p(spread) / np.maximum(spread, 1.0))
-
-
-@dataclass(frozen=True, slots=True)
-class _Tally:
-    """The votes of one query, counted."""
-
-    query_id: str
-    doc_ids: list[str]
-    """In ascending order; documents are named by their place here."""
-    won: dict[tuple[int, int], float]
-    """For each pair that met, the share of its one game that the first document won."""
-    comparisons: Counter[str]
-
-
-def _tally(votes: Sequence[Vote]) -> _Tally:
-    comparisons = Counter(doc_id for vote in votes for doc_id in (vote.doc_id_a, vote.doc_id_b))
-    doc_ids = sorted(comparisons)
-    place = {doc_id: i for i, doc_id in enumerate(doc_ids)}
-    words: dict[tuple[int, int], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for vote in votes:
-        a, b = place[vote.doc_id_a], place[vote.doc_id_b]
-        word = _won_by_a(vote.preference)
-        words[min(a, b), max(a, b)][vote.judge].append(word if a < b else 1 - word)
-    # fsum rounds once, so that the order in which the votes came cannot matter.
-    won = {
-        pair: fsum(fsum(said) / len(said) for said in judges.values()) / len(judges)
-        for pair, judges in words.items()
-    }
-    return _Tally(votes[0].query_id if votes else "", doc_ids, won, comparisons)
-
-
-def _won_by_a(preference: float) -> float:
-    if not -1 <= preference <= 1:
-        raise ValueError(f"a preference lies in [-1, 1], not {preference}")
-    return 0.5 if preference == 0 else float(preference < 0)
-
-
-def why_unscored(doc_ids: Sequence[str], pairs: Collection[tuple[int, int]]) -> str:
-    """Why scores of one query would mean nothing; empty where they mean something.
-
-    Args:
-        doc_ids: of the documents that were judged.
-        pairs: places in ``doc_ids`` of those that met.
-    """
-    if not pairs:
-        return "it has no votes"
-    size = len(doc_ids)
-    met = csr_array((np.ones(len(pairs)), tuple(zip(*pairs, strict=True))), (size, size))
-    count, labels = connected_components(met, directed=False)
-    if count == 1:
-        return ""
-    parts: dict[int, list[str]] = defaultdict(list)
-    for doc_id, label in zip(doc_ids, labels, strict=True):
-        parts[label].append(doc_id)
-    named = "; ".join(_first([", ".join(_first(part)) for part in parts.values()]))
-    return f"its comparisons fall into {count} parts that never met: {named}"
-
-
-def _first(names: list[str]) -> list[str]:
-    return names if len(names) <= 4 else [*names[:3], "…"]
-
-
-def _matrix(tally: _Tally) -> Floats:
-    wins = np.zeros((len(tally.doc_ids), len(tally.doc_ids)))
-    for (i, j), won in tally.won.items():
-        wins[i, j], wins[j, i] = won, 1 - won
-    return wins
-
-
-def _rank(tally: _Tally, scores: Floats, std_errors: Floats) -> tuple[Score, ...]:
-    """Name the numbers, best first; equal scores by document id."""
-    # The digits past the twelfth are rounding, which must not break a tie. Adding 0 turns -0 to 0.
-    centred, errors = (np.round(numbers, 12) + 0.0 for numbers in (scores, std_errors))
-    rows = zip(centred.tolist(), tally.doc_ids, errors.tolist(), strict=True)
-    return tuple(
-        Score(tally.query_id, doc_id, score, std_error, tally.comparisons[doc_id], rank)
-        for rank, (score, doc_id, std_error) in enumerate(
-            sorted(rows, key=lambda row: (-row[0], row[1])), start=1
-        )
-    )
+def _within(chosen: Bools, still: Bools) -> Bools:
+    """Of the chosen ones, those that still are."""
+    found = chosen.copy()
+    found[chosen] = still
+    return found

@@ -44,6 +44,11 @@ def ring_pairs(seed: int, query_id: str, doc_ids: Iterable[str], cycles: int) ->
     return list(_ring_pairs(seed, query_id, tuple(sorted(doc_ids)), cycles))
 
 
+def first_turn(seed: int, query_id: str, doc_id: str) -> int:
+    """Whose turn it is on the first of the pairs that follow a document: see `Pair`."""
+    return _hash(f"{seed}:{query_id}:{doc_id}:turn")
+
+
 def count_pairs(documents: int, cycles: int) -> int:
     """How many pairs `ring_pairs` returns."""
     return min(documents * cycles, documents * (documents - 1) // 2)
@@ -62,7 +67,7 @@ def _ring_pairs(seed: int, query_id: str, doc_ids: tuple[str, ...], cycles: int)
         met[b].add(a)
         pairs.append(_pair(named, min(a, b), max(a, b), turn))
 
-    first = {doc_id: _hash(f"{named}:{doc_id}:turn") for doc_id in doc_ids}
+    first = {doc_id: first_turn(seed, query_id, doc_id) for doc_id in doc_ids}
     for ring, order in enumerate(_rings(named, doc_ids, cycles)):
         for place, one in enumerate(order):
             following = (order[(place + step) % len(order)] for step in range(1, len(order)))

@@ -248,7 +248,7 @@ class Settle:
 
 def _settle(job: Job, shards: Sequence[str], learned: Learned | None = None) -> Summary:
     """Turn replies into results; into judgments only, where scores have to be learned first."""
-    only = bool(load(job.options.protocol).fits_from) and learned is None
+    only = bool(load(job.options.protocol).learned_from(job.options)) and learned is None
     dataset = dataset_of(job, shards).map_batches(
         Settle,
         fn_constructor_args=(job, learned),

@@ -72,7 +72,7 @@ def all_known(job: Job, shards: Sequence[str], planned: Mapping[str, int]) -> Kn
 
 def settle_known(job: Job, known: Known, learned: Learned | None = None) -> Summary:
     """Write the results, byte by byte as a run on Ray does."""
-    only = bool(load(job.options.protocol).fits_from) and learned is None
+    only = bool(load(job.options.protocol).learned_from(job.options)) and learned is None
     parts = (known[at : at + POOLS_AT_ONCE] for at in range(0, len(known), POOLS_AT_ONCE))
     blocks = (
         settled([line for line, _ in part], [step for _, step in part], job.options, learned)

@@ -13,10 +13,12 @@ from zelo_ray.options.command import CommandOptions, Group, meant
 from zelo_ray.options.compare_labels import CompareLabelsOptions
 from zelo_ray.options.compare_protocols import CompareProtocolsOptions
 from zelo_ray.options.convert import ConvertOptions
+from zelo_ray.options.fit import FitOptions
 from zelo_ray.options.judging import JudgingOptions
 from zelo_ray.options.loading import COMMANDS, Kind, load_options
 from zelo_ray.options.places import FileText, Place
 from zelo_ray.options.results import BatchesOptions, ExplainOptions, ReportOptions
+from zelo_ray.options.size import SizeOptions
 
 __all__ = [
     "COMMANDS",
@@ -31,6 +33,7 @@ __all__ = [
     "ConvertOptions",
     "ExplainOptions",
     "FileText",
+    "FitOptions",
     "Group",
     "JudgingOptions",
     "Kind",
@@ -38,6 +41,7 @@ __all__ = [
     "Place",
     "Price",
     "ReportOptions",
+    "SizeOptions",
     "load_options",
     "meant",
 ]

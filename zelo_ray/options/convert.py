@@ -12,7 +12,7 @@ _FROM = "the --out of annotate, annotated.jsonl, or BEIR or MTEB data"
 TAKES: Mapping[str, tuple[str, ...]] = {
     "pool": ("source", "corpus", "queries", "runs", "depth", "qrels"),
     "holes": ("truth", "runs", "depth", "pools", "corpus", "queries", "all"),
-    "qrels": ("source", "grades", "without_ambiguous", "decimals"),
+    "qrels": ("source", "grades", "cut", "without_ambiguous", "decimals"),
     "train": ("source", "pools", "without_ambiguous"),
     "run": ("source", "name"),
     "beir": ("source", "pools", "decimals"),
@@ -71,6 +71,11 @@ class ConvertOptions(CommandOptions):
     grades: bool = Field(
         False, description="the whole grade that a panel gave, rather than its mean"
     )
+    cut: tuple[float, ...] = Field(
+        (),
+        description="absolute scores from which on a document is of grade 1, 2 ...: the same for "
+        "all queries, which scores of one query are not",
+    )
     without_ambiguous: bool = Field(
         False, description="leave out documents over which the panel is split"
     )
@@ -98,6 +103,10 @@ class ConvertOptions(CommandOptions):
         for name in _NEEDS.get(self.what, ("source",)):
             if not getattr(self, name):
                 raise ValueError(f"{name}: convert {self.what} needs it")
+        if self.cut and self.grades:
+            raise ValueError("cut, grades: a panel's grades are whole already: give one of these")
+        if list(self.cut) != sorted(set(self.cut)):
+            raise ValueError("cut: must ascend")
         if not self.votes and (self.pairs or self.labels_out):
             raise ValueError("pairs, labels_out: they are of votes: give these, too")
         return self

@@ -14,7 +14,9 @@ from zelo_ray.options.command import CommandOptions, holds, meant
 from zelo_ray.options.compare_labels import CompareLabelsOptions
 from zelo_ray.options.compare_protocols import CompareProtocolsOptions
 from zelo_ray.options.convert import ConvertOptions
+from zelo_ray.options.fit import FitOptions
 from zelo_ray.options.results import BatchesOptions, ExplainOptions, ReportOptions
+from zelo_ray.options.size import SizeOptions
 from zelo_ray.records import first_error
 
 COMMANDS: Mapping[str, type[CommandOptions]] = {
@@ -23,9 +25,11 @@ COMMANDS: Mapping[str, type[CommandOptions]] = {
     "compare-protocols": CompareProtocolsOptions,
     "agree": AgreeOptions,
     "compare-labels": CompareLabelsOptions,
+    "fit": FitOptions,
     "convert": ConvertOptions,
     "explain": ExplainOptions,
     "report": ReportOptions,
+    "size": SizeOptions,
     "batches": BatchesOptions,
 }
 _PREFIX = "ZELO_RAY_"

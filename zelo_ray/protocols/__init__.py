@@ -28,6 +28,7 @@ from zelo_ray.options import (
 from zelo_ray.own import find_own, is_own
 from zelo_ray.protocols.progress import Apart, Progress, Replies, Rounds, Step, advance, known_by
 from zelo_ray.protocols.protocol import (
+    KEPT,
     Held,
     Judgments,
     Learned,
@@ -38,6 +39,7 @@ from zelo_ray.protocols.protocol import (
 )
 
 __all__ = [
+    "KEPT",
     "PROTOCOLS",
     "RANKERS",
     "Apart",
@@ -64,6 +66,7 @@ __all__ = [
 
 PROTOCOLS = {
     "zelo": "zelo_ray.protocols.zelo",
+    "lean": "zelo_ray.protocols.lean",
     "graded": "zelo_ray.protocols.graded",
     "zelo+graded": "zelo_ray.protocols.zelo_graded",
     "best-of": "zelo_ray.protocols.best_of",

@@ -13,7 +13,7 @@ from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
-from zelo_ray.protocols import Protocol, Rounds, pairings, samre
+from zelo_ray.protocols import Protocol, Rounds, pairings, samre, shared_error
 from zelo_ray.protocols.judgments import VERDICTS
 from zelo_ray.protocols.pairings import NUMBER, Pairing, RoundsOptions, exact, failures_in, plain
 from zelo_ray.records import Failure, Judge, Pool, Request, Seen
@@ -197,5 +197,6 @@ PROTOCOL = Protocol(
     fit=pairings.fit,
     score=pairings.SCORE,
     options=StrongOptions,
+    **shared_error.LEARNING,
     coverage_key=pairings.covered,
 )

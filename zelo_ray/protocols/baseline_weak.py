@@ -9,7 +9,7 @@ from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from zelo_ray.protocols import Protocol, Rounds, pairings
+from zelo_ray.protocols import Protocol, Rounds, pairings, shared_error
 from zelo_ray.protocols.judgments import VERDICTS
 from zelo_ray.protocols.pairings import NUMBER, Pairing, PairingOptions, exact, failures_in, plain
 from zelo_ray.records import Judge, Pool, Seen
@@ -89,5 +89,6 @@ PROTOCOL = Protocol(
     fit=pairings.fit,
     score=pairings.SCORE,
     options=PairingOptions,
+    **shared_error.LEARNING,
     coverage_key=pairings.covered,
 )

@@ -14,7 +14,7 @@ from typing import Literal, Self
 from pydantic import BaseModel, ConfigDict, Field
 
 from zelo_ray.fitting.bradley_terry import Fit, score_votes
-from zelo_ray.protocols import Apart, Protocol, Rounds, ScoreKind, zelo
+from zelo_ray.protocols import Apart, Learned, Protocol, Rounds, ScoreKind, shared_error, zelo
 from zelo_ray.protocols.judgments import CONTESTS, WINNERS
 from zelo_ray.protocols.texts import code_for, cut, failure_of, load_prompt, response_in
 from zelo_ray.records import (
@@ -163,7 +163,7 @@ def _fought(row: Contest | Winner | Vote | Failure) -> str | None:
 def fit(
     judgments: Sequence[Sequence[Contest | Winner | Vote]],
     options: BestOfOptions,
-    learned: None = None,
+    learned: Learned | None = None,
 ) -> list[Fit]:
     """Bradley-Terry scores of the contests, and how often each answer ended as king.
 
@@ -171,9 +171,9 @@ def fit(
     nothing. A query none of whose tournaments came to an end has no scores: answers that stood
     further back were never seen.
     """
-    del learned
     contests = [[one for one in pool if isinstance(one, Contest)] for pool in judgments]
-    fits = score_votes([[_vote(one) for one in pool] for pool in contests], options.prior_sd)
+    votes = [[_vote(one) for one in pool] for pool in contests]
+    fits = score_votes(votes, options.prior_sd, shared_error.share_of(learned))
     kings = [[one.winner_id for one in pool if isinstance(one, Winner)] for pool in judgments]
     return [_crowned(*each) for each in zip(fits, kings, strict=True)]
 
@@ -315,5 +315,6 @@ PROTOCOL = Protocol(
         ),
     ),
     options=BestOfOptions,
+    **shared_error.LEARNING,
     coverage_key=_fought,
 )

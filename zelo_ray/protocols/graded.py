@@ -19,19 +19,20 @@ from pydantic import Field
 
 from zelo_ray.fitting import calibration
 from zelo_ray.fitting.bradley_terry import Fit
-from zelo_ray.options import Place
-from zelo_ray.protocols import Learned, Protocol, Rounds, ScoreKind
+from zelo_ray.fitting.truth_error import GRADES as USUAL
+from zelo_ray.fitting.truth_error import learn_grades
+from zelo_ray.formats.wording import counted
+from zelo_ray.protocols import Learned, Protocol, Rounds, ScoreKind, shared_error
 from zelo_ray.protocols.grading import Grading, GradingOptions, sheets
 from zelo_ray.protocols.judgments import GRADES
+from zelo_ray.protocols.protocol import both_errors
 from zelo_ray.records import Grade, GradedScore, Judge, Pool
 
 
 class GradedOptions(GradingOptions):
     """Options of grades alone."""
 
-    human: Place | None = Field(
-        None, description="a few human grades (qrels) that anchor the panel's scale"
-    )
+    human: shared_error.Human = None
     ambiguous: float = Field(
         1.5, gt=0, description="mean difference of two judges' grades that marks a split panel"
     )
@@ -58,7 +59,7 @@ def rounds(pool: Pool, panel: Sequence[Judge], options: GradedOptions) -> Rounds
         sheet
         for document in documents
         for judge in panel
-        for sheet in sheets(pool, document, judge, options)
+        for sheet in sheets(pool, document, judge, options, options.repeats)
     ]
     if not asked:
         return []
@@ -112,31 +113,56 @@ def learn(tables: Mapping[str, pa.Table], options: GradedOptions) -> Measured:
     if labels and not anchor:
         notes.append(f"{labels} human grades correct the shares; an anchor takes {ANCHORS}")
     anchored = _with_human(ratings, human) if anchor else ratings
+    plain = pooling_of(options.pooling, human="human" in tables) in _PLAIN
     try:
         model = calibration.learn(anchored, family_of(options), anchor, clusters=query)
         raters = model.raters
     except ArithmeticError:
-        if options.pooling not in _PLAIN:
+        if not plain:
             raise
         raters = ()
     if raters and sum(math.isfinite(rater.spread) for rater in raters) < FEWEST:
         raters = tuple(replace(r, spread=nan, spread_error=nan, weight=nan) for r in raters)
-        told = "" if options.pooling in _PLAIN else "; grades are medians, by no model"
+        told = "" if plain else "; grades are medians, by no model"
         notes.append(f"fewer than three judges that agree: how far each errs is not known{told}")
-    modelled = raters and not math.isnan(raters[0].spread) and options.pooling not in _PLAIN
+    modelled = raters and not math.isnan(raters[0].spread) and not plain
     found = Measured(
         judges=judges,
         model=model if modelled else None,
         raters=raters,
         notes=tuple(notes),
     )
-    score, _, grade = _pooled(found.model, ratings, options)
+    score, error, grade = _pooled(found.model, ratings, options)
+    shared = learn_grades(query, score, error, human)
+    if shared.queries:
+        told = counted(shared.queries, "query", "queries")
+        word = f"what judges get wrong together is {shared.found:.2f} grades by {told}"
+        notes.append(f"{word}; {shared.value:.2f} is taken ({USUAL:g} without human grades)")
+        found = replace(found, shared=shared.value, notes=tuple(notes))
     if found.model:
         sure = calibration.judge(found.model, ratings).at_least
         shares = calibration.shares(score, human, ratings.levels, at_least=sure)
     else:
         shares = calibration.shares(grade.astype(np.float64), human, ratings.levels)
     return replace(found, shares=shares)
+
+
+def pooling_of(pooling: str | None, *, human: bool) -> str:
+    """How grades become one, as it was chosen, or as is best where it was not.
+
+    Without human grades the median agrees with people at least as well as the model does; with
+    them, the model does better (docs/calibration.md).
+
+    Args:
+        pooling: the option.
+        human: whether there are human grades.
+    """
+    return pooling or ("thurstone" if human else "median")
+
+
+def is_plain(options: Mapping[str, Any]) -> bool:
+    """Whether scores of a graded run take every judge alike, by its options."""
+    return pooling_of(options.get("pooling"), human=bool(options.get("human"))) in _PLAIN
 
 
 def family_of(options: GradingOptions) -> str:
@@ -208,8 +234,10 @@ def fit(
     ]
     unit, judge, grade = np.array(rows, dtype=np.int64).reshape(-1, 3).T
     ratings = calibration.Ratings(unit, judge, grade, len(items), learned.judges)
+    score, error, calibrated = _pooled(learned.model, ratings, options)
     columns = (
-        *_pooled(learned.model, ratings, options),
+        *(score, error, np.hypot(error, USUAL if learned.shared is None else learned.shared)),
+        calibrated,
         np.bincount(unit, minlength=len(items)),
         calibration.median(ratings),
         calibration.majority(ratings),
@@ -232,6 +260,7 @@ class _Word(NamedTuple):
     doc_id: str
     score: float
     std_error: float
+    truth_error: float
     grade: int
     comparisons: int
     median: float
@@ -246,7 +275,8 @@ def _pooled(
     if model:
         posterior = calibration.judge(model, ratings)
         return posterior.grade_mean, posterior.grade_sd, posterior.grade
-    score = _PLAIN.get(options.pooling, calibration.median)(ratings).astype(np.float64)
+    pool = _PLAIN.get(options.pooling or "", calibration.median)
+    score = pool(ratings).astype(np.float64)
     return score, np.full(len(score), np.nan), np.floor(score).astype(np.int64)
 
 
@@ -272,23 +302,24 @@ _POOLED = {
 }
 _MEAN = (
     "the mean of what a document's grade may be, given what the judges said and how each of them "
-    "grades; ± is its standard deviation"
+    "grades; ± is its standard deviation if judges err apart; about people it is larger by what "
+    "they get wrong together"
 )
 
 
 def _explained(options: Mapping[str, Any]) -> str:
+    pooling = pooling_of(options.get("pooling"), human=bool(options.get("human")))
     return (
         "Grades are 0 irrelevant, 1 marginal (on topic, does not answer), 2 relevant (answers in "
         "part), 3 highly relevant (answers fully). A score is on that scale, the same for all "
-        f"queries: {_POOLED.get(options.get('pooling', ''), _MEAN)}"
+        f"queries: {_POOLED.get(pooling, _MEAN)}"
     )
 
 
 def _headline(score: GradedScore, documents: int, noun: str) -> str:
-    error = f" ± {score.std_error:.2f}" if math.isfinite(score.std_error) else ""
     split = " The judges are split." if score.ambiguous else ""
     return (
-        f"{score.doc_id}: grade {score.grade} (score {score.score:.2f}{error}), "
+        f"{score.doc_id}: grade {score.grade} (score {score.score:.2f}{both_errors(score)}), "
         f"rank {score.rank} of {documents}, from {score.comparisons} {noun}s: median "
         f"{score.median:g}, majority {score.majority}.{split}"
     )

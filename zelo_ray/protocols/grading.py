@@ -15,15 +15,11 @@ from zelo_ray.records import Document, Failure, Grade, Judge, Pool, Reply, Reque
 PROMPT = "graded-1"
 
 
-class GradingOptions(AnnotateOptions):
+class AnchoredOptions(AnnotateOptions):
     """Options of every protocol that grades."""
 
-    repeats: Repeats = 1
     anchors: FileText = Field(
         "web", description="worked examples for grades: a built-in domain, a file or a URL"
-    )
-    pooling: Literal["thurstone", "beta", "median", "majority"] = Field(
-        "thurstone", description="how a panel's grades become one"
     )
 
     @field_validator("anchors")
@@ -31,6 +27,17 @@ class GradingOptions(AnnotateOptions):
     def _can_be_used(cls, text: str) -> str:
         anchors.load(text)
         return text
+
+
+class GradingOptions(AnchoredOptions):
+    """Options of protocols that grade as often as is wished, and pool what judges say."""
+
+    repeats: Repeats = 1
+    pooling: Literal["thurstone", "beta", "median", "majority"] | None = Field(
+        None,
+        description="how a panel's grades become one: thurstone, beta, median or majority; without "
+        "it the median, and thurstone where there are human grades or battles",
+    )
 
 
 class Grading(BaseModel):
@@ -74,7 +81,9 @@ class Sheet:
         )
 
 
-def sheets(pool: Pool, document: Document, judge: Judge, options: GradingOptions) -> list[Sheet]:
+def sheets(
+    pool: Pool, document: Document, judge: Judge, options: AnchoredOptions, repeats: int = 1
+) -> list[Sheet]:
     """One document before one judge, as often as it is to be asked.
 
     All documents of a query are graded beside the same set of examples, each time in another order.
@@ -86,7 +95,7 @@ def sheets(pool: Pool, document: Document, judge: Judge, options: GradingOptions
     # Drawn for the query, so that its documents are graded alike.
     anchor = random.Random(f"{options.seed}:{pool.query_id}").choice(anchors.load(options.anchors))
     found = []
-    for repeat in range(options.repeats):
+    for repeat in range(repeats):
         seed = f"{options.seed}:{pool.query_id}:{document.id}:{judge.name}:{repeat}"
         examples = anchors.draw(anchor, random.Random(seed))
         request = Request(

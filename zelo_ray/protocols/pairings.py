@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field, field_validator
 from zelo_ray.fitting.bradley_terry import Fit, score_votes
 from zelo_ray.fitting.pairs import count_pairs, ring_pairs
 from zelo_ray.options import AnnotateOptions
-from zelo_ray.protocols import Apart, Rounds, ScoreKind, zelo
+from zelo_ray.protocols import Apart, Learned, Rounds, ScoreKind, shared_error, zelo
 from zelo_ray.protocols.protocol import Cycles, PriorSd
 from zelo_ray.protocols.texts import code_for, cut, failure_of, load_prompt, response_in
 from zelo_ray.records import (
@@ -51,6 +51,7 @@ class PairingOptions(AnnotateOptions):
 
     cycles: Cycles = 4
     prior_sd: PriorSd = 2.5
+    human: shared_error.Human = None
     both_orders: bool = Field(
         False,
         description="samre, baselines: judge with either answer first; if the winner flips, it is "
@@ -218,11 +219,13 @@ def covered(row: Verdict | Failure) -> tuple[str, ...]:
 
 
 def fit(
-    judgments: Sequence[Sequence[Verdict]], options: PairingOptions, learned: None = None
+    judgments: Sequence[Sequence[Verdict]],
+    options: PairingOptions,
+    learned: Learned | None = None,
 ) -> list[Fit]:
     """Bradley-Terry scores; a judge's verdicts on a pair in both orders are one vote."""
-    del learned
-    return score_votes([_votes(verdicts) for verdicts in judgments], options.prior_sd)
+    votes = [_votes(verdicts) for verdicts in judgments]
+    return score_votes(votes, options.prior_sd, shared_error.share_of(learned))
 
 
 def failures_in(heard: Sequence[Any]) -> list[Failure]:

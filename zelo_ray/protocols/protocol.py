@@ -21,6 +21,8 @@ from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols.progress import Rounds
 from zelo_ray.records import Failure, Judge, Pool, Rater, Reply, Request, Score, Share
 
+KEPT = "judges.json"
+"""The file of a run's directory that holds what `Learned.kept` says."""
 Paragraph = Iterable[str]
 
 
@@ -45,6 +47,12 @@ PriorSd = Annotated[
 ]
 """Options that several protocols have."""
 _IDS = frozenset({"query_id", "session_id", "judge", "key", "keys"})
+
+
+def _always(options: Any) -> bool:
+    """Whatever the options are."""
+    del options
+    return True
 
 
 def guarded(protocol: "Protocol") -> "Protocol":
@@ -156,10 +164,17 @@ class ScoreKind:
 
 def plain_headline(score: Score, documents: int, noun: str, form: str = "+.2f") -> str:
     """A score in one line: its rank, and what it rests on."""
-    error = f" ± {score.std_error:.2f}" if isfinite(score.std_error) else ""
     return (
-        f"{score.doc_id}: score {score.score:{form}}{error}, rank {score.rank} of {documents}, "
-        f"from {counted(score.comparisons, noun)}"
+        f"{score.doc_id}: score {score.score:{form}}{both_errors(score)}, "
+        f"rank {score.rank} of {documents}, from {counted(score.comparisons, noun)}"
+    )
+
+
+def both_errors(score: Score) -> str:
+    """How sure a score is, as far as that is known: by the panel's own error, and about people."""
+    own = f" ± {score.std_error:.2f}" if isfinite(score.std_error) else ""
+    return own + (
+        f", about people ± {score.truth_error:.2f}" if isfinite(score.truth_error) else ""
     )
 
 
@@ -173,6 +188,10 @@ class Learned:
     """means over all documents"""
     notes: tuple[str, ...] = ()
     """what a user should know of how it was learned"""
+    kept: Mapping[str, Any] = field(default_factory=dict)
+    """what a later run may go by, as JSON; empty for nothing"""
+    shared: float | None = None
+    """how far judges err together, in the terms of the protocol's fit; None: as far as usual"""
 
 
 def key_of(row: Any) -> Hashable | None:
@@ -225,6 +244,12 @@ class Protocol(Ranker):
     ``human`` where the user gave human grades: query_id, doc_id, relevance"""
     fits_from: tuple[str, ...] = field(default=())
     """the tables of a whole run from which `learn` learns; () if scores need none"""
+    learns: Callable[[Any], bool] = _always
+    """whether anything is to be learned under these options; if not, a run takes one pass"""
+
+    def learned_from(self, options: Any) -> tuple[str, ...]:
+        """The tables from which `learn` learns under these options; () if nothing is learned."""
+        return self.fits_from if self.learns(options) else ()
 
     @property
     def own_options(self) -> frozenset[str]:

@@ -13,7 +13,7 @@ from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from zelo_ray.protocols import Protocol, Rounds, pairings
+from zelo_ray.protocols import Protocol, Rounds, pairings, shared_error
 from zelo_ray.protocols.judgments import VERDICTS
 from zelo_ray.protocols.pairings import Pairing, RoundsOptions, failures_in
 from zelo_ray.records import Judge, Pool, Request, Seen
@@ -214,5 +214,6 @@ PROTOCOL = Protocol(
     fit=pairings.fit,
     score=pairings.SCORE,
     options=RoundsOptions,
+    **shared_error.LEARNING,
     coverage_key=pairings.covered,
 )

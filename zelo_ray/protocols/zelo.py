@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from zelo_ray.fitting.bradley_terry import Fit, score_votes
 from zelo_ray.fitting.pairs import Pair, count_pairs, ring_pairs
 from zelo_ray.options import AnnotateOptions
-from zelo_ray.protocols import Protocol, Rounds, ScoreKind
+from zelo_ray.protocols import Learned, Protocol, Rounds, ScoreKind, shared_error
 from zelo_ray.protocols.judgments import VOTES
 from zelo_ray.protocols.protocol import Cycles, PriorSd, Repeats
 from zelo_ray.protocols.texts import code_for, cut, failure_of, load_prompt, response_in
@@ -25,7 +25,9 @@ PROMPT = "pairwise-1"
 _MOST_REPEATS = 10  # among which an earlier vote is looked for
 LOGITS = (
     "A score is in logits, centred on the query's judged documents: a document one logit above "
-    "another wins 73% of their {}. ± is a standard error. Scores of different queries share no zero"
+    "another wins 73% of their {}. ± is a standard error, were the same judges to answer anew; "
+    "about people it is larger by what they get wrong together. Scores of different queries "
+    "share no zero"
 )
 """What a score of Bradley-Terry means, by the judgments that it rests on."""
 
@@ -39,6 +41,7 @@ class ZeloOptions(AnnotateOptions):
     )
     prior_sd: PriorSd = 2.5
     repeats: Repeats = 1
+    human: shared_error.Human = None
 
 
 class Preference(BaseModel):
@@ -141,11 +144,10 @@ def shown_of(
 
 
 def fit(
-    judgments: Sequence[Sequence[Vote]], options: ZeloOptions, learned: None = None
+    judgments: Sequence[Sequence[Vote]], options: ZeloOptions, learned: Learned | None = None
 ) -> list[Fit]:
     """Bradley-Terry scores, many queries at once."""
-    del learned
-    return score_votes(judgments, options.prior_sd)
+    return score_votes(judgments, options.prior_sd, shared_error.share_of(learned))
 
 
 def ballot_of(
@@ -189,4 +191,5 @@ PROTOCOL = Protocol(
     score=ScoreKind(unit="logits", explain=lambda _: LOGITS.format("battles")),
     options=ZeloOptions,
     asked_before=asked_before,
+    **shared_error.LEARNING,
 )

@@ -19,7 +19,7 @@ from pydantic import Field
 from zelo_ray.fitting import calibration
 from zelo_ray.fitting.bradley_terry import Fit
 from zelo_ray.formats.wording import counted
-from zelo_ray.protocols import Protocol, Rounds, ScoreKind, graded, zelo
+from zelo_ray.protocols import Protocol, Rounds, ScoreKind, graded, shared_error, zelo
 from zelo_ray.protocols.graded import Measured
 from zelo_ray.protocols.grading import GradingOptions, sheets
 from zelo_ray.protocols.judgments import GRADES, VOTES
@@ -47,7 +47,7 @@ def rounds(pool: Pool, panel: Sequence[Judge], options: ZeloGradedOptions) -> Ro
     asked = [
         sheet
         for score, judge in zip(chosen, judges, strict=False)
-        for sheet in sheets(pool, documents[score.doc_id], judge, options)
+        for sheet in sheets(pool, documents[score.doc_id], judge, options, options.repeats)
     ]
     if not asked:
         return votes
@@ -91,7 +91,7 @@ def learn(tables: Mapping[str, pa.Table], options: ZeloGradedOptions) -> Measure
 
     Args:
         tables: ``grades``, with query_id, doc_id, judge and grade; ``scores``, with query_id,
-            doc_id and score.
+            doc_id, score and std_error; perhaps ``human``, with query_id, doc_id and relevance.
         options: of the job.
 
     Returns:
@@ -103,8 +103,9 @@ def learn(tables: Mapping[str, pa.Table], options: ZeloGradedOptions) -> Measure
         for name, more in (("scores", ["score"]), ("grades", ["judge", "grade"]))
     )
     found = grades.join(scores, ids, join_type="inner", use_threads=False).sort_by("query_id")
+    people = shared_error.learn(tables, options)
     if not len(found):
-        return Measured()
+        return Measured(notes=people.notes, shared=people.shared)
     judges = tuple(sorted(pc.unique(found["judge"]).to_pylist()))
     unit = pc.rank(found["query_id"], tiebreaker="dense").to_numpy().astype(np.int64) - 1
     ratings = calibration.Ratings(
@@ -119,8 +120,15 @@ def learn(tables: Mapping[str, pa.Table], options: ZeloGradedOptions) -> Measure
     try:
         model = calibration.learn(ratings, graded.family_of(options))
     except ArithmeticError as error:
-        return Measured(judges=judges, notes=(f"no absolute scores: {error}",))
-    return Measured(judges=judges, model=model, raters=model.raters)
+        notes = (f"no absolute scores: {error}", *people.notes)
+        return Measured(judges=judges, notes=notes, shared=people.shared)
+    return Measured(
+        judges=judges,
+        model=model,
+        raters=model.raters,
+        notes=people.notes,
+        shared=people.shared,
+    )
 
 
 def fit(
@@ -134,7 +142,7 @@ def fit(
     """
     votes = [[one for one in pool if isinstance(one, Vote)] for pool in judgments]
     grades = [[one for one in pool if isinstance(one, Grade)] for pool in judgments]
-    fits = zelo.fit(votes, options)
+    fits = zelo.fit(votes, options, learned)
     shifts = _shifts(grades, fits, learned)
     return [
         Fit(tuple(_absolute(score, *shift) for score in fitted.scores), fitted.reason)
@@ -181,7 +189,8 @@ def _explained(options: Mapping[str, Any]) -> str:
     )
 
 
-def _headline(score: AbsoluteScore, documents: int, noun: str) -> str:
+def absolute_headline(score: AbsoluteScore, documents: int, noun: str) -> str:
+    """A score of both kinds in one line."""
     told = plain_headline(score, documents, noun)
     if not isfinite(score.absolute_score):
         return f"{told}; no absolute score: its query has no grades"
@@ -202,7 +211,7 @@ PROTOCOL = Protocol(
         unit="logits",
         shown=("score", "absolute_score"),
         explain=_explained,
-        headline=_headline,
+        headline=absolute_headline,
     ),
     options=ZeloGradedOptions,
     coverage_key=_battle,

@@ -8,7 +8,7 @@ import pyarrow as pa
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.formats.files import stem
 from zelo_ray.formats.interchange import beir, fastchat, mteb, train, trec
-from zelo_ray.formats.interchange.graded import read_absolute, read_graded
+from zelo_ray.formats.interchange.graded import read_absolute, read_cut, read_graded
 from zelo_ray.formats.interchange.pooling import columns, holes, pooled
 from zelo_ray.formats.interchange.runs import read_runs
 from zelo_ray.formats.interchange.texts import Filled, fill, pool_line, read_texts, write_lines
@@ -75,8 +75,11 @@ def _holes(options: ConvertOptions) -> str:
 
 
 def _qrels(options: ConvertOptions) -> str:
-    read = read_graded if options.grades else read_truth
-    qrels, note = _sure(options, read(options.source))
+    if options.cut:
+        found = read_cut(options.source, options.cut)
+    else:
+        found = (read_graded if options.grades else read_truth)(options.source)
+    qrels, note = _sure(options, found)
     if not len(qrels):
         raise InputError(f"{options.source} holds no judgment to write")
     trec.write_qrels(options.out, qrels, options.decimals)

@@ -8,15 +8,21 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
 from zelo_ray.fitting.battles import Battles, Bools, Floats, Ints
-from zelo_ray.fitting.bradley_terry import Fit, why_unscored
+from zelo_ray.fitting.bradley_terry import Fit
+from zelo_ray.fitting.games import told_parts
 from zelo_ray.fitting.panel.columns import Grades
 from zelo_ray.fitting.panel.model import PanelModel
 from zelo_ray.fitting.panel.posterior import Posterior, posteriors
+from zelo_ray.fitting.truth_error import SHARE, truth_errors
 from zelo_ray.records import AbsoluteScore
 
 
 def fit(
-    battles: Battles, grades: Grades | None, model: PanelModel, query_ids: Sequence[str]
+    battles: Battles,
+    grades: Grades | None,
+    model: PanelModel,
+    query_ids: Sequence[str],
+    share: float = SHARE,
 ) -> list[Fit]:
     """The scores of each query, or in words why there are none.
 
@@ -28,6 +34,8 @@ def fit(
         grades: of some of the documents, or None.
         model: of the judges of ``battles``.
         query_ids: of the queries of ``battles``.
+        share: what judges get wrong together, as a share of the spread of a query's scores; see
+            `zelo_ray.fitting.truth_error`.
 
     Returns:
         One fit for each query. Its scores are `AbsoluteScore`: in logits of winning, centred on
@@ -46,12 +54,12 @@ def fit(
             if not judged.size:
                 continue
             if not linked[place]:
-                fits[place] = Fit(reason=_why(battles, place, judged.tolist()))
+                fits[place] = Fit(reason=_why(battles, place, judged))
                 continue
             fits[place] = _ranked(
                 query_ids[place],
                 [battles.documents[place][document] for document in judged],
-                _of_judged(posterior, row, judged),
+                _of_judged(posterior, row, judged, share),
                 posterior.battles[row, judged].tolist(),
                 (float(shifts[row]), float(errors[row])),
             )
@@ -86,36 +94,40 @@ def absolute(posterior: Posterior, model: PanelModel) -> tuple[Floats, Floats]:
     return np.where(none, nan, found), np.where(none, nan, scale / np.sqrt(sure))
 
 
-def _of_judged(posterior: Posterior, row: int, judged: Ints) -> tuple[Floats, Floats]:
-    """Scores and errors, centred on the judged documents."""
+def _of_judged(
+    posterior: Posterior, row: int, judged: Ints, share: float
+) -> tuple[Floats, Floats, Floats]:
+    """Scores and both errors, centred on the judged documents."""
     mean, covariance = posterior.mean[row], posterior.covariance[row]
     if len(judged) < len(mean):
         mean = mean[judged] - mean[judged].mean()
         own = covariance[np.ix_(judged, judged)]
         covariance = own - own.mean(0) - own.mean(1)[:, np.newaxis] + own.mean()
-    return mean, np.sqrt(np.maximum(covariance.diagonal(), 0))
+    errors = np.sqrt(np.maximum(covariance.diagonal(), 0))
+    return mean, errors, truth_errors(np.zeros(len(mean), dtype=np.int64), mean, errors, share)
 
 
 def _ranked(
     query_id: str,
     doc_ids: Sequence[str],
-    numbers: tuple[Floats, Floats],
+    numbers: tuple[Floats, Floats, Floats],
     battles: Sequence[int],
     shift: tuple[float, float],
 ) -> Fit:
     """Name the numbers, best first; equal scores by document id."""
     # The digits past the ninth are rounding, which must not break a tie. Adding 0 turns -0 to 0.
-    scores, errors = ((np.round(one, 9) + 0.0).tolist() for one in numbers)
-    rows = sorted(zip(scores, doc_ids, errors, battles, strict=True), key=lambda r: (-r[0], r[1]))
+    scores, *errors = ((np.round(one, 9) + 0.0).tolist() for one in numbers)
+    rows = sorted(zip(scores, doc_ids, *errors, battles, strict=True), key=lambda r: (-r[0], r[1]))
     moved, unsure = shift
     return Fit(
         tuple(
             AbsoluteScore(
                 *(query_id, doc_id, score, error, count, rank),
+                truth_error=truth_error,
                 absolute_score=score + moved,
                 absolute_error=hypot(error, unsure),
             )
-            for rank, (score, doc_id, error, count) in enumerate(rows, start=1)
+            for rank, (score, doc_id, error, truth_error, count) in enumerate(rows, start=1)
         )
     )
 
@@ -143,11 +155,9 @@ def _linked(battles: Battles, grades: Grades | None) -> Bools:
     return linked
 
 
-def _why(battles: Battles, place: int, judged: list[int]) -> str:
-    own = battles.query == place
-    number = {document: at for at, document in enumerate(judged)}
-    pairs = {
-        (number[a], number[b])
-        for a, b in zip(battles.a[own].tolist(), battles.b[own].tolist(), strict=True)
-    }
-    return why_unscored([battles.documents[place][document] for document in judged], pairs)
+def _why(battles: Battles, place: int, judged: Ints) -> str:
+    own, ids = battles.query == place, battles.documents[place]
+    pairs = (battles.a[own], battles.b[own])
+    met = csr_array((np.ones(len(pairs[0])), pairs), (len(ids), len(ids)))
+    _, part = connected_components(met, directed=False)
+    return told_parts([ids[document] for document in judged], part[judged])

@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from zelo_ray.errors import InputError
 from zelo_ray.formats.files import listing, parquet, parquet_table
 from zelo_ray.formats.interchange.truth import SCORES, look
-from zelo_ray.formats.tables import schema_of
+from zelo_ray.formats.tables import oldest_of, schema_of
 from zelo_ray.records import AbsoluteScore, GradedScore, Qrel, Score
 
 _PAIR = ("query_id", "doc_id")
@@ -58,9 +59,34 @@ def read_absolute(url: str) -> pa.Table | None:
     return table.filter(pc.is_finite(table["relevance"]))
 
 
+def read_cut(url: str, cuts: Sequence[float]) -> pa.Table:
+    """Whole grades by absolute scores: how many of the cuts each reaches, the same for all queries.
+
+    Args:
+        url: of a run.
+        cuts: absolute scores, in logits, ascending.
+
+    Returns:
+        The columns of `records.Qrel`, whose relevance is the grade, without queries that have no
+        absolute scores; the standard errors are NaN.
+
+    Raises:
+        InputError: there are no absolute scores.
+    """
+    scores = read_absolute(url)
+    if scores is None:
+        raise InputError(
+            f"{url}: holds no absolute scores to cut: wants the --out of annotate --protocol "
+            "zelo+graded"
+        )
+    reached = np.searchsorted(cuts, scores["relevance"].to_numpy(), side="right")
+    columns = [*scores.columns[:2], pa.array(reached.astype(np.float64))]
+    return pa.table([*columns, pa.array(np.full(len(scores), np.nan))], schema=_QREL)
+
+
 def _holds(url: str, kind: type[Score]) -> bool:
     place = _place(url)
-    return place.endswith(".parquet") and set(schema_of(kind).names) <= look(place).columns
+    return place.endswith(".parquet") and set(oldest_of(kind).names) <= look(place).columns
 
 
 def _read(url: str, names: Sequence[str], kind: type[Score]) -> pa.Table:

@@ -145,10 +145,8 @@ def _scores(url: str) -> pa.Table:
     """scores.parquet, or any Parquet table of query_id, doc_id, and score or relevance."""
     table = parquet_table(url)
     value = "relevance" if "relevance" in table.schema.names else "score"
-    if "std_error" not in table.schema.names:
-        table = table.append_column("std_error", pa.nulls(len(table), pa.float64()))
     try:
-        table = table.select(["query_id", "doc_id", value, "std_error"])
+        table = with_error(table).select(["query_id", "doc_id", value, "std_error"])
         table = table.filter(pc.is_valid(table[value]))
         table = table.rename_columns(schema_of(Qrel).names).cast(schema_of(Qrel))
     except (KeyError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
@@ -159,6 +157,23 @@ def _scores(url: str) -> pa.Table:
     if pc.any(pc.or_(pc.is_inf(known), pc.less(known, 0))).as_py():
         raise InputError(f"{url}: a std_error is below 0, or infinite")
     return checked(url, table.set_column(3, "std_error", known))
+
+
+def with_error(table: pa.Table) -> pa.Table:
+    """The same with one ``std_error``: about people where that is told, else the panel's own.
+
+    Args:
+        table: perhaps with ``std_error`` and ``truth_error``; numbers, nulls or NaN.
+    """
+    unknown = pa.chunked_array([pa.nulls(len(table), pa.float64())])
+    found = [unknown]
+    for name in ("std_error", "truth_error"):
+        if name in table.column_names:
+            error = table[name].cast(pa.float64())
+            found.insert(0, pc.if_else(pc.is_nan(error), unknown, error))
+    told = pc.fill_null(pc.coalesce(*found), math.nan)
+    rest = table.drop_columns([n for n in ("std_error", "truth_error") if n in table.column_names])
+    return rest.append_column("std_error", told)
 
 
 def _annotated(url: str) -> pa.Table:

@@ -62,7 +62,7 @@ def annotation_page(source: Source, run: Mapping[str, Any]) -> Page:
         title=f"{protocol.title} {plural(summary['queries'], 'query', 'queries')}",
         tiles=tiles,
         lead=[said for said in (done, _outcome(annotation), _reading(annotation)) if said],
-        notes=(", ".join((made, *parts)) + ".",),
+        notes=(*summary.get("notes", ()), ", ".join((made, *parts)) + "."),
         sections=[make(annotation) for make in SECTIONS],
     )
 

@@ -91,7 +91,10 @@ def by_query(chunks: Iterable[pa.Table]) -> Iterator[tuple[str, pa.Table]]:
 
 
 _FITTED = ("score", "std_error", "rank", "comparisons")
-_ADDED = ("grade", "median", "majority", "ambiguous", "absolute_score", "absolute_error")
+_ADDED = (
+    *("truth_error", "grade", "median", "majority", "ambiguous"),
+    *("absolute_score", "absolute_error"),
+)
 """What of a score a query shows, and what if there is more to it."""
 
 
@@ -105,6 +108,8 @@ def _documents(entry: Entry) -> list[list[Any]]:
         row = rows.get(doc_id)
         fitted = [None, None, None, 0] if row is None else [_plain(row[name]) for name in _FITTED]
         added = {name: _plain(row[name]) for name in _ADDED if row and name in row}
+        if added.get("truth_error", 0.0) is None:
+            del added["truth_error"]
         found.append([short(doc_id, _ID), text, *fitted, *([added] if added else [])])
     return found
 

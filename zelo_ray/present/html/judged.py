@@ -16,7 +16,10 @@ from zelo_ray.present.html.source import Source, starts
 from zelo_ray.protocols import Judgments, Protocol, of_record
 from zelo_ray.records import Contest, Grade, GradedScore, Verdict
 
-_NUMBERS = ("score", "std_error", "grade", "disagreement", "absolute_score", "absolute_error")
+_NUMBERS = (
+    *("score", "std_error", "truth_error", "grade", "disagreement"),
+    *("absolute_score", "absolute_error"),
+)
 
 
 @dataclass(frozen=True, slots=True)

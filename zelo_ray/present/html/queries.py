@@ -31,8 +31,9 @@ def uncertain_section(annotation: Annotation) -> Section | None:
     errors, differ = (annotation.scores.means(name) for name in ("std_error", "disagreement"))
     agreement = annotation.panel.by_query
     error = "standard deviation" if annotation.graded else "standard error"
+    moved = f"The largest {error}s: other answers of the same judges might move these most."
     told = {
-        f"mean {error}": (errors, ".2f", f"The largest {error}s.", -1),
+        f"mean {error}": (errors, ".2f", moved, -1),
         "judges differ by": (differ, ".2f", "The judges most at odds, in grades.", -1),
         "judges agree on": (agreement, ".0%", "The judges most at odds.", 1),
     }
@@ -205,6 +206,7 @@ def _notes(
     if annotation.graded:
         found.append((scores.means("score"), "mean {:.2f}".format))
     found.append((scores.means("std_error"), "± {:.2f}".format))
+    found.append((scores.means("truth_error"), "about people ± {:.2f}".format))
     found.append((scores.means("disagreement"), "judges differ by {:.2f}".format))
     found.append((annotation.panel.by_query, "judges agree on {:.0%}".format))
     return found

@@ -12,6 +12,7 @@ from zelo_ray.present.html.figures import intervals
 from zelo_ray.present.html.grids import matrix
 from zelo_ray.present.html.judged import Annotation
 from zelo_ray.present.html.page import Cells, Chart, Section, Table, Text, number, plural
+from zelo_ray.protocols.graded import is_plain
 
 _Z = 1.959964
 _CLEAR = 0.2  # a severity that is worth a word, in standard deviations of relevance
@@ -22,6 +23,8 @@ _COEFFICIENTS = {
     "share of equal grades": "agreement",
 }
 _PANEL = "the panel's word"
+_MODELLED = "The panel's word takes this out."
+_PLAIN = "The panel's word takes every judge alike, and does not take this out."
 
 
 def _weight(row: Mapping[str, Any]) -> float:
@@ -34,6 +37,7 @@ def raters_section(annotation: Annotation) -> Section | None:
     raters = sorted(annotation.learned("raters"), key=_weight)
     if not raters:
         return None
+    plain = is_plain(annotation.run["options"])
     names = ["the people" if row["judge"] == HUMAN else row["judge"] for row in raters]
     harsh = intervals(names, {"": _span(raters, "severity")}, "severity", 0.0)
     spread = intervals(names, {"": _span(raters, "spread")}, "spread")
@@ -54,7 +58,7 @@ def raters_section(annotation: Annotation) -> Section | None:
                 {"": harsh},
                 "How much more relevant than for the panel a document must be for the same grade, "
                 "in standard deviations of relevance, with a 95% interval: right of 0 is harsher, "
-                "left of it kinder. The panel's word takes this out.",
+                f"left of it kinder. {_PLAIN if plain else _MODELLED}",
             ),
             Chart(
                 {"": spread},
@@ -66,6 +70,7 @@ def raters_section(annotation: Annotation) -> Section | None:
                 columns,
                 cells,
                 "The weight is a judge's share of what all grades tell."
+                + (" The scores do not use it." if plain else "")
                 + (" People are measured like a judge." if "the people" in names else ""),
                 frozenset(columns[2:]),
             ),

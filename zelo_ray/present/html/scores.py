@@ -6,10 +6,15 @@ from zelo_ray.present.html import stacks
 from zelo_ray.present.html.figures import histogram, intervals
 from zelo_ray.present.html.judged import Annotation
 from zelo_ray.present.html.page import Cells, Chart, Section, Table, interval, number, plural, short
+from zelo_ray.protocols.graded import is_plain, pooling_of
 from zelo_ray.records import Contest, Verdict, Vote
 
 _QUERIES = 1000
 """How many queries have a column of their own."""
+_BOTH = (
+    " That is about what the same judges would say another time. The error about people holds "
+    "besides what all judges get wrong together, which more calls do not reduce."
+)
 
 
 def scores_section(annotation: Annotation) -> Section | None:
@@ -29,10 +34,19 @@ def _plain(annotation: Annotation) -> list[Chart]:
             "How many documents have which score.",
         )
     ]
-    if len(errors := scores.known("std_error")):
-        figure = histogram(errors, f"standard error, in {unit}", "documents")
-        charts.append(Chart({"": figure}, "How sure the scores are."))
+    if len(scores.known("std_error")):
+        charts.append(_errors(annotation, "standard error", f"How sure the scores are.{_BOTH}"))
     return charts
+
+
+def _errors(annotation: Annotation, called: str, caption: str) -> Chart:
+    """How the errors of scores are distributed, and those about people where they are told."""
+    scores, unit = annotation.scores, annotation.unit
+    panel = histogram(scores.known("std_error"), f"{called}, in {unit}", "documents")
+    if not len(beyond := scores.known("truth_error")):
+        return Chart({"": panel}, caption.replace(_BOTH, ""))
+    people = histogram(beyond, f"error about people, in {unit}", "documents")
+    return Chart({"the panel's own": panel, "about people": people}, caption, "error")
 
 
 def _of_battles(annotation: Annotation) -> list[Chart]:
@@ -43,10 +57,11 @@ def _of_battles(annotation: Annotation) -> list[Chart]:
             "How many documents have which score. Two humps speak of documents that are either "
             "relevant or not; one hump around 0 of documents that are hard to tell apart.",
         ),
-        Chart(
-            {"": histogram(scores.known("std_error"), "standard error, in logits", "documents")},
-            "How sure the scores are: two documents of a query are told apart when their "
-            "scores differ by some two of these. More cycles or judges move it to the left.",
+        _errors(
+            annotation,
+            "standard error",
+            "How sure the scores are: the panel tells two documents of a query apart when their "
+            f"scores differ by some two of these. More cycles move it to the left.{_BOTH}",
         ),
     ]
     absolute = scores.known("absolute_score")
@@ -68,7 +83,8 @@ def _of_battles(annotation: Annotation) -> list[Chart]:
 
 
 def _of_grades(annotation: Annotation) -> list[Chart]:
-    scores, pooling = annotation.scores, annotation.run["options"].get("pooling", "thurstone")
+    scores, options = annotation.scores, annotation.run["options"]
+    pooling = pooling_of(options.get("pooling"), human=bool(options.get("human")))
     counts = scores.counts()
     best = (stacks.LEVELS - 1 - np.argmax(counts[:, ::-1] > 0, axis=1)).astype(np.int64)
     figures = {
@@ -77,11 +93,12 @@ def _of_grades(annotation: Annotation) -> list[Chart]:
             np.bincount(best, minlength=stacks.LEVELS), "queries"
         ),
     }
+    kind = "grade" if is_plain(options) else "calibrated grade"
     meaning = {"median": "the median of the judges' grades", "majority": "what most judges say"}
     charts = [
         Chart(
             figures,
-            "How many documents have which calibrated grade; and of how many queries the best "
+            f"How many documents have which {kind}; and of how many queries the best "
             "document has which. A query whose best is 0 or 1 has no answer among its candidates.",
             "of",
         ),
@@ -102,16 +119,10 @@ def _of_grades(annotation: Annotation) -> list[Chart]:
         f"{len(order):,} queries, evenly spread."
     )
     charts.append(Chart({"": stacks.across(names, counts[shown], title)}, which))
-    errors = scores.known("std_error")
-    if len(errors):
-        figure = histogram(errors, "standard deviation, in grades", "documents")
-        charts.append(
-            Chart(
-                {"": figure},
-                "How sure the scores are: the standard deviation of what the document's grade may "
-                "be, given what the judges said. More judges move it to the left.",
-            )
-        )
+    if len(scores.known("std_error")):
+        told = "How sure the scores are: the standard deviation of what the document's grade may "
+        told += f"be, given what the judges said. More judges move it to the left.{_BOTH}"
+        charts.append(_errors(annotation, "standard deviation", told))
     return charts
 
 

@@ -20,7 +20,7 @@ from zelo_ray.commands.compare_protocols.outcome import Cost
 from zelo_ray.evaluation.agreement.differences import Difference
 from zelo_ray.evaluation.agreement.measured import Agreement, Confused
 from zelo_ray.formats.files import parquet, record, rows_where
-from zelo_ray.formats.tables import schema_of
+from zelo_ray.formats.tables import oldest_of
 from zelo_ray.records import (
     Comparison,
     Contest,
@@ -136,7 +136,7 @@ class Source:
 
 def _schemas(name: str) -> list[pa.Schema]:
     """What a table may be."""
-    return [schema_of(record) for record in _TABLES.get(name, ())]
+    return [oldest_of(record) for record in _TABLES.get(name, ())]
 
 
 def starts(table: pa.Table) -> np.ndarray:

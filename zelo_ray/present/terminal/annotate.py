@@ -15,7 +15,8 @@ from zelo_ray.present.html.raters import wilson
 from zelo_ray.present.html.wins import Wins, win_shares
 from zelo_ray.present.terminal.display import dollars, duration
 from zelo_ray.protocols import load
-from zelo_ray.records import Contest, Rater, Share, Side, Verdict
+from zelo_ray.protocols.graded import is_plain
+from zelo_ray.records import Contest, GradedScore, Rater, Share, Side, Verdict
 
 _RATERS = 12
 _WINNERS = 10
@@ -39,7 +40,8 @@ def _closing(summary: Summary, options: AnnotateOptions) -> Iterator[str]:
         f"{duration(took)}{sweeps}, {spent}"
     )
     if summary.std_error is not None:
-        yield f"standard error {summary.std_error:.2f} {protocol.score.unit} on average"
+        error = f"{summary.std_error:.2f} {protocol.score.unit}"
+        yield f"standard error {error} on average{_beyond(summary)}"
     if summary.ambiguous:
         yield (
             f"{counted(summary.ambiguous, 'document')} on which the judges are split: ambiguous in "
@@ -51,10 +53,11 @@ def _closing(summary: Summary, options: AnnotateOptions) -> Iterator[str]:
     if Verdict in records:
         yield from _verdicts(options)
     yield from summary.notes
-    yield from _raters(summary.raters)
+    yield from _raters(summary.raters, options)
     yield from _shares(summary.shares)
     human = getattr(options, "human", None)
-    if human and not any(share.humans for share in summary.shares):
+    graded = protocol.score.record is GradedScore
+    if human and graded and not any(share.humans for share in summary.shares):
         yield f"{human} holds no grade of a document that was graded: it changed nothing"
     if summary.ungraded:
         have = "has" if summary.ungraded == 1 else "have"
@@ -78,6 +81,13 @@ def _closing(summary: Summary, options: AnnotateOptions) -> Iterator[str]:
     for reason in dict.fromkeys(summary.absent.values()):
         names = ", ".join(judge for judge, why in summary.absent.items() if why == reason)
         yield f"asked nothing more: {names} ({reason.removeprefix(f'{names}: ')})"
+
+
+def _beyond(summary: Summary) -> str:
+    """Of which error that is, and the other one."""
+    if summary.truth_error is None:
+        return ", were the same judges to answer anew"
+    return f", were the same judges to answer anew; {summary.truth_error:.2f} about people"
 
 
 def _tournaments(options: AnnotateOptions) -> Iterator[str]:
@@ -133,7 +143,7 @@ def _verdicts(options: AnnotateOptions) -> Iterator[str]:
     yield from _ranking(found.wins)
 
 
-def _raters(raters: list[Rater]) -> Iterator[str]:
+def _raters(raters: list[Rater], options: AnnotateOptions) -> Iterator[str]:
     """How each judge of a panel grades beside the others."""
     if len(raters) < 2:
         return
@@ -152,6 +162,8 @@ def _raters(raters: list[Rater]) -> Iterator[str]:
         )
     if len(raters) > _RATERS:
         yield f"… and {len(raters) - _RATERS} more: see raters.parquet"
+    if options.protocol == "graded" and is_plain(vars(options)):
+        yield "scores take every judge alike: the weights are those of a model that is not used"
 
 
 def _shares(shares: list[Share]) -> Iterator[str]:

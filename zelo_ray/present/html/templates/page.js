@@ -184,6 +184,7 @@
     const told = [`${figure}${doc.error === null ? "" : ` ± ${doc.error.toFixed(2)}`}`];
     if (doc.grade !== undefined) told.unshift(chip(doc.grade), " ");
     if (doc.ambiguous) told.push(el("div", { className: "lost" }, "judges split"));
+    if (doc.truth_error != null) told.push(el("div", { className: "dim" }, `about people ± ${doc.truth_error.toFixed(2)}`));
     if (doc.absolute_score != null) told.push(el("div", { className: "dim" }, `absolute ${signed(doc.absolute_score)} ± ${doc.absolute_error.toFixed(2)}`));
     return told;
   };

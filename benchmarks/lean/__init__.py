@@ -1,0 +1,1 @@
+"""What the lean plan must do, measured: run ``python -m benchmarks.lean``."""

@@ -1,0 +1,77 @@
+"""Rows on pools that change, and on speed."""
+
+from collections.abc import Callable
+from random import Random
+from time import process_time
+
+import numpy as np
+
+from benchmarks.lean import fits
+from benchmarks.lean.designs import cycle_asks, cycle_scores, ring_asks
+from benchmarks.lean.lines import Line, Lines, Size
+from benchmarks.lean.worlds import REGIMES, draw_world, names_of
+from zelo_ray.fitting.pairs import ring_pairs
+
+MOST = 1.25
+ROUNDS = 5
+
+
+def growth(row: str, size: Size) -> Lines:
+    """Pairs asked anew as a document joins, as one leaves, and as a pool is reordered."""
+    for rings, documents in ((2, 25), (2, 100), (4, 25), (4, 100)):
+        counts = [_anew(str(query), documents, rings, size.seed) for query in range(size.of(200))]
+        joined, left, turned = np.mean(counts, axis=0)
+        name = f"{rings} rings, K={documents}"
+        most = MOST * 2 * rings
+        yield Line(row, f"{name}: one more <= {most:g}", f"{joined:.2f}", joined <= most)
+        yield Line(row, f"{name}: one fewer", f"{left:.2f}")
+        yield Line(row, f"{name}: reordered 0", f"{turned:g}", turned == 0)
+
+
+def _anew(query_id: str, documents: int, rings: int, seed: int) -> tuple[int, int, int]:
+    names = names_of(documents + 1)
+    fewer, turned = names[:-1], Random(query_id).sample(names[:-1], documents)
+
+    def pairs(of: object) -> set[tuple[str, str]]:
+        return {(pair.a, pair.b) for pair in ring_pairs(seed, query_id, of, rings)}  # type: ignore[arg-type]
+
+    one, more = pairs(fewer), pairs(names)
+    return len(more - one), len(one - more), len(pairs(turned) - one)
+
+
+def speed(row: str, size: Size) -> Lines:
+    """Queries a second of the posterior beside `bradley_terry`, in turns, by processor time."""
+    for documents, usual in ((25, 400), (100, 60)):
+        queries = size.of(usual)
+        world = draw_world(REGIMES["mid"], queries, documents, np.random.default_rng(size.seed))
+        old = world.answer(cycle_asks(queries, documents, 4, 3, size.seed))
+        asks = ring_asks(queries, documents, 3, rings=4, audits=0.02, seed=size.seed)
+        votes = world.answer(asks)
+        model = fits.learn(votes, None)
+        flat, own = fits.with_own(model, 0.0), fits.with_own(model, 0.25)
+        seconds = _race(
+            [
+                lambda old=old: cycle_scores(old),
+                lambda votes=votes, flat=flat: fits.believe(votes, None, flat),
+                lambda votes=votes, own=own: fits.believe(votes, None, own),
+            ]
+        )
+        yield Line(row, f"K={documents}: bradley_terry", f"{queries / seconds[0]:,.0f} queries/s")
+        for name, least, taken in (("0", 1.0, seconds[1]), (".25", 0.3, seconds[2])):
+            share = seconds[0] / taken
+            told = f"{queries / taken:,.0f} queries/s, {share:.2f}x"
+            yield Line(row, f"K={documents}, own {name}: >= {least}x", told, share >= least)
+
+
+def _race(contestants: list[Callable[[], object]]) -> list[float]:
+    """Seconds of processor time, the best of some rounds."""
+    best = [np.inf] * len(contestants)
+    for _ in range(ROUNDS):
+        for place, contestant in enumerate(contestants):
+            start = process_time()
+            contestant()
+            best[place] = min(best[place], process_time() - start)
+    return best
+
+
+ROWS = {"growth": growth, "speed": speed}

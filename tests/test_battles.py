@@ -1,0 +1,110 @@
+"""Votes as columns, and the way from a table of votes to a table of scores."""
+
+from random import Random
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from zelo_ray.fitting.battles import battles_of, battles_of_table
+from zelo_ray.fitting.bradley_terry import score_table, score_votes
+from zelo_ray.fitting.games import games_of
+from zelo_ray.fitting.positive import inverse_root
+from zelo_ray.formats.tables import schema_of, table_of
+from zelo_ray.records import Score, Vote
+
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+def queries_of(seed):
+    """Votes of some queries, of which some fall into parts; ids recur in other queries."""
+    rng = Random(seed)
+    queries = []
+    for query in range(rng.randint(1, 5)):
+        ids = rng.sample(["b", "a", "É", "10", "9", "z z"], rng.randint(2, 6))
+        queries.append(
+            [
+                Vote(f"q{query}", *rng.sample(ids, 2), rng.choice("xyz"), said, False, "", "")
+                for said in rng.choices([-1.0, -0.2, 0.0, 0.7], k=rng.randint(1, 12))
+            ]
+        )
+    return queries
+
+
+@settings(deadline=None, max_examples=50)
+@given(SEEDS, st.booleans())
+def test_columns_hold_the_votes_in_their_order(seed, from_table):
+    queries = queries_of(seed)
+    votes = [vote for own in queries for vote in own]
+    battles = battles_of(queries)
+    if from_table:
+        query_ids, battles = battles_of_table(table_of(votes, Vote))
+        assert query_ids == tuple(own[0].query_id for own in queries)
+    assert all(list(ids) == sorted(set(ids)) for ids in battles.documents)
+    columns = (battles.query, battles.a, battles.b, battles.judge, battles.preference)
+    for vote, (query, a, b, judge, said) in zip(votes, zip(*columns, strict=True), strict=True):
+        assert queries[query][0].query_id == vote.query_id
+        assert battles.documents[query][a] == vote.doc_id_a
+        assert battles.documents[query][b] == vote.doc_id_b
+        assert (battles.judges[judge], said) == (vote.judge, vote.preference)
+
+
+def test_documents_without_a_vote_have_their_places():
+    vote = Vote("q", "c", "a", "x", -1.0, True, "", "")
+    battles = battles_of([[vote], []], also=[["b", "a"], ["e", "d"]])
+    assert battles.documents == (("a", "b", "c"), ("d", "e"))
+    assert (battles.a[0], battles.b[0], battles.swapped[0]) == (2, 0, True)
+    assert battles_of([]).documents == ()
+
+
+@settings(deadline=None, max_examples=30)
+@given(SEEDS, SEEDS)
+def test_a_table_in_any_order_gives_the_scores_of_its_votes(tmp_path_factory, seed, shuffle):
+    queries = queries_of(seed)
+    rows = [vote for own in queries for vote in own]
+    Random(shuffle).shuffle(rows)
+    path = tmp_path_factory.mktemp("votes") / "votes.parquet"
+    pq.write_table(table_of(rows, Vote), path)
+    found, reasons = score_table(pq.read_table(path), prior_sd=1.5)
+    fits = score_votes(queries, prior_sd=1.5)
+    named = {own[0].query_id: fit for own, fit in zip(queries, fits, strict=True)}
+    expected = table_of([score for fit in fits for score in fit.scores], Score)
+    columns = expected.drop_columns("truth_error")
+    assert found.cast(schema_of(Score)).drop_columns("truth_error").equals(columns)
+    assert reasons == {query_id: fit.reason for query_id, fit in named.items() if fit.reason}
+
+
+def test_encoded_columns_and_missing_judges_are_read():
+    votes = pa.table({"query_id": ["q", "q"], "doc_id_a": ["a", "b"], "doc_id_b": ["b", "c"]})
+    encoded = pa.table({name: votes[name].dictionary_encode() for name in votes.column_names})
+    plain, _ = score_table(votes.append_column("preference", [[-1.0, 0.0]]))
+    other, _ = score_table(encoded.append_column("preference", [[-1, 0]]))
+    assert plain.to_pylist()[0]["doc_id"] == "a"
+    assert plain.drop_columns("truth_error").equals(other.drop_columns("truth_error"))
+    empty, reasons = score_table(votes.append_column("preference", [[-1.0, 0.0]]).slice(0, 0))
+    assert (empty.num_rows, reasons) == (0, {})
+
+
+def test_a_pair_is_one_game_of_the_means_of_its_judges():
+    said = [("x", -1.0), ("x", 1.0), ("x", -0.1), ("y", 0.0), ("z", 1.0)]
+    votes = [Vote("q", "b", "a", judge, word, False, "", "") for judge, word in said]
+    games = games_of(battles_of([votes]))
+    assert (games.i.tolist(), games.j.tolist()) == ([0], [1])
+    assert games.won.tolist() == [pytest.approx(1 - (2 / 3 + 1 / 2 + 0) / 3)]
+
+
+@pytest.mark.parametrize("size", [1, 2, 31, 65, 100])
+def test_the_root_of_an_inverse(size):
+    rng = np.random.default_rng(size)
+    root = rng.normal(size=(3, size, 2 * size))
+    matrices = root @ root.swapaxes(1, 2)
+    found = inverse_root(matrices)
+    assert (np.triu(found, 1) == 0).all()
+    np.testing.assert_allclose(
+        found.swapaxes(1, 2) @ found, np.linalg.inv(matrices), rtol=1e-6, atol=1e-9
+    )
+    with pytest.raises(ArithmeticError, match="positive"):
+        inverse_root(-matrices)

@@ -1,0 +1,627 @@
+"""Ratings from anybody's comparisons, against figures that others published and other programs."""
+
+import csv
+import gzip
+import json
+import math
+from itertools import permutations
+from random import Random
+
+import choix
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import statsmodels.api as sm
+from scipy.optimize import minimize
+
+from zelo_ray import cli, fit_votes
+from zelo_ray.errors import InputError, OptionError
+from zelo_ray.fitting import ratings
+from zelo_ray.fitting.bradley_terry import score_votes
+from zelo_ray.fitting.outcomes import Games, Model
+from zelo_ray.fitting.ratings import rate
+from zelo_ray.records import Vote
+
+JOURNALS = ("Biometrika", "Comm Statist", "JASA", "JRSS-B")
+CITED = [[714, 730, 498, 221], [33, 425, 68, 17], [320, 813, 1072, 142], [284, 276, 325, 188]]
+"""How often papers of the journal of each column cite that of the row (Stigler 1994; Agresti 2002,
+Categorical Data Analysis, p. 448; `citations` of BradleyTerry2)."""
+TEAMS = ("Milwaukee", "Detroit", "Toronto", "New York", "Boston", "Cleveland", "Baltimore")
+HOME = """
+- 4-3 4-2 4-3 6-1 4-2 6-0
+3-3 - 4-2 4-3 6-0 6-1 4-3
+2-5 4-3 - 2-4 4-3 4-2 6-0
+3-3 5-1 2-5 - 4-3 4-2 6-1
+5-1 2-5 3-3 4-2 - 5-2 6-0
+2-5 3-3 3-4 4-3 4-2 - 2-4
+2-5 1-5 1-6 2-4 1-6 3-4 -
+"""
+"""Home wins and away wins of 1987, home teams by row (Agresti 2002, p. 438; `baseball` of
+BradleyTerry2)."""
+PUDDINGS = """
+1 2 19 22 16, 1 3 16 19 12, 2 3 19 19 10, 1 4 18 23 13, 2 4 23 19 9, 3 4 19 20 15, 1 5 13 19 18,
+2 5 16 20 12, 3 5 16 15 17, 4 5 17 14 16, 1 6 18 21 12, 2 6 22 20 12, 3 6 13 18 10, 4 6 14 19 18,
+5 6 11 21 12
+"""
+"""Wins of each, and ties, of two brands (Davidson 1970, JASA 65:317; `pudding` of PlackettLuce)."""
+
+
+def citations():
+    return [
+        {"winner": JOURNALS[i], "loser": JOURNALS[j], "Freq": CITED[i][j]}
+        for i, j in permutations(range(4), 2)
+    ]
+
+
+def baseball():
+    cells = [line.split() for line in HOME.split("\n")[1:-1]]
+    return pd.DataFrame(
+        [
+            (TEAMS[i], TEAMS[j], *map(int, cells[i][j].split("-")))
+            for i, j in permutations(range(7), 2)
+        ],
+        columns=["home.team", "away.team", "home.wins", "away.wins"],
+    )
+
+
+def puddings():
+    rows = [row.split() for row in PUDDINGS.split(",")]
+    return [
+        {"a": a, "b": b, "a_wins": int(won), "b_wins": int(lost), "ties": int(tied)}
+        for a, b, won, lost, tied in rows
+    ]
+
+
+def by_item(scores):
+    """Score and standard error of each item."""
+    frame = scores.to_pandas().set_index("doc_id")
+    return {item: (row.score, row.std_error) for item, row in frame.iterrows()}
+
+
+def published(table, digits=4):
+    """Lines of a name and two numbers, as R prints them, to so many digits."""
+    rows = [line.rsplit(maxsplit=2) for line in table.strip().splitlines()]
+    return {
+        name.strip(): tuple(pytest.approx(float(each), abs=0.6 * 10.0**-digits) for each in numbers)
+        for name, *numbers in rows
+    }
+
+
+def games_of(seed, items=6, rows=60):
+    """Random games with ties in both orders, in which nobody wins all; and their frame."""
+    rng = np.random.default_rng(seed)
+    first = rng.integers(0, items, rows)
+    second = (first + rng.integers(1, items, rows)) % items
+    counts = rng.multinomial(6, [0.45, 0.35, 0.2], rows).astype(float)
+    games = Games(items=items, first=first, second=second, won=counts[:, 0], lost=counts[:, 1],
+                  tied=counts[:, 2])  # fmt: skip
+    frame = pd.DataFrame({"a": first, "b": second, "a_wins": counts[:, 0],
+                          "b_wins": counts[:, 1], "ties": counts[:, 2]})  # fmt: skip
+    return games, frame
+
+
+def differences(games, *, order):
+    """What each row's comparison is of, against the last item."""
+    rows, items = len(games.first), games.items
+    x = np.zeros((rows, items + 1))
+    x[np.arange(rows), games.first] += 1
+    x[np.arange(rows), games.second] -= 1
+    x[:, items] = 1
+    return x[:, [*range(items - 1), items]] if order else x[:, : items - 1]
+
+
+# What others published
+
+
+@pytest.mark.parametrize(
+    ("reference", "table"),
+    [
+        (
+            "Biometrika",
+            """
+            Biometrika    0.0000000 0.00000000
+            Comm Statist -2.9490725 0.10254534
+            JASA         -0.4795698 0.06058873
+            JRSS-B        0.2689541 0.07082997
+            """,
+        ),
+        (
+            "JASA",
+            """
+            Biometrika    0.4795698 0.06058873
+            Comm Statist -2.4695027 0.09817049
+            JASA          0.0000000 0.00000000
+            JRSS-B        0.7485238 0.07294356
+            """,
+        ),
+        (
+            None,
+            """
+            Biometrika    0.7899221 0.04333047
+            Comm Statist -2.1591504 0.07257974
+            JASA          0.3103523 0.04164102
+            JRSS-B        1.0588761 0.05304699
+            """,
+        ),
+    ],
+)
+def test_citations_are_those_of_bradley_terry_2(reference, table):
+    """BTabilities of BradleyTerry2, whose last table has sum contrasts."""
+    found = by_item(fit_votes(citations(), mle=True, reference=reference))
+    # R stops when the deviance no longer changes in its eighth digit.
+    assert found == published(table, digits=7)
+
+
+def test_baseball_is_that_of_agresti():
+    """The summaries of BradleyTerry2, without and with what playing at home is worth."""
+    plain = fit_votes(baseball(), mle=True, reference="Baltimore")
+    assert by_item(plain) == published("""
+        Baltimore 0.0000 0.0000
+        Boston    1.1077 0.3339
+        Cleveland 0.6839 0.3319
+        Detroit   1.4364 0.3396
+        Milwaukee 1.5814 0.3433
+        New York  1.2476 0.3359
+        Toronto   1.2945 0.3367
+    """)
+    assert len(plain.effects) == 0
+    home = fit_votes(baseball(), mle=True, reference="Baltimore", order_effect=True)
+    assert by_item(home) == published("""
+        Baltimore 0.0000 0.0000
+        Boston    1.1438 0.3378
+        Cleveland 0.7047 0.3350
+        Detroit   1.4754 0.3446
+        Milwaukee 1.6196 0.3474
+        New York  1.2813 0.3404
+        Toronto   1.3271 0.3403
+    """)
+    (effect,) = home.effects
+    assert (effect["effect"], effect["value"]) == ("order", pytest.approx(0.3023, abs=5e-5))
+    assert effect["std_error"] == pytest.approx(0.1309, abs=5e-5)
+    frame = home.to_pandas()
+    assert frame.comparisons.tolist() == [78] * 7
+    assert frame.wins.tolist() == [50, 47, 44, 43, 40, 31, 18]
+
+
+def test_puddings_are_those_of_davidson():
+    """The summary of PlackettLuce, which stops after as many iterations as Davidson did."""
+    found = fit_votes(puddings(), mle=True, ties="davidson", reference="1")
+    scores = {item: pytest.approx(each, abs=2e-4) for item, each in by_item(found).items()}
+    assert scores == {
+        "1": (0, 0), "2": (0.2202, 0.1872), "3": (0.1530, 0.1935), "4": (0.1753, 0.1882),
+        "5": (0.1339, 0.1927), "6": (0.3771, 0.1924),
+    }  # fmt: skip
+    (tie,) = found.effects
+    assert tie["effect"] == "tie"
+    assert (tie["value"], tie["std_error"]) == pytest.approx((-0.2919, 0.0825), abs=5e-5)
+
+
+@pytest.mark.parametrize("name", ["simple", "food"])
+def test_evalicas_golden_ratings_are_reproduced_from_its_own_files(published, name):
+    folder = published / "evalica_fixtures"
+    with (folder / f"{name}-golden.csv").open() as file:
+        rows = [row for row in csv.DictReader(file) if row["algorithm"] == "bradley_terry"]
+    golden = {row["item"]: float(row["score"]) for row in rows}
+    frame = fit_votes(folder / f"{name}.csv", mle=True).to_pandas().set_index("doc_id")
+    strengths = np.exp(frame.score)
+    assert set(frame.index) == set(golden)
+    for item, strength in (strengths / strengths.sum()).items():
+        assert strength == pytest.approx(golden[item], abs=1e-12)
+
+
+def test_choix_finds_the_same_with_the_same_prior():
+    rng = Random(3)
+    games = [tuple(rng.sample(range(8), 2)) for _ in range(40)]
+    rows = [{"winner": winner, "loser": loser} for winner, loser in games]
+    for prior_sd in (0.7, 2.5):
+        found = by_item(fit_votes(rows, prior_sd))
+        theirs = choix.opt_pairwise(8, games, alpha=0.5 / prior_sd**2, tol=1e-12)
+        for item, score in enumerate(theirs - theirs.mean()):
+            assert found[str(item)][0] == pytest.approx(score, abs=1e-6)
+    theirs = choix.ilsr_pairwise(8, games, tol=1e-10, max_iter=1000)
+    found = by_item(fit_votes(rows, mle=True))
+    for item, score in enumerate(theirs - theirs.mean()):
+        assert found[str(item)][0] == pytest.approx(score, abs=1e-6)
+
+
+# What other programs say of the same model
+
+
+@pytest.mark.parametrize("order", [False, True])
+def test_half_wins_are_a_binomial_regression(order):
+    games, _ = games_of(1)
+    won, lost = games.won + games.tied / 2, games.lost + games.tied / 2
+    theirs = sm.GLM(
+        np.stack([won, lost], 1), differences(games, order=order), family=sm.families.Binomial()
+    ).fit(tol=1e-12)
+    found = rate(games, Model(prior_sd=None, order=order), reference=games.items - 1)
+    scores = np.append(found.scores[:-1], found.effects["order"][0] if order else [])
+    errors = np.append(found.std_errors[:-1], found.effects["order"][1] if order else [])
+    np.testing.assert_allclose(scores, theirs.params, atol=1e-8)
+    np.testing.assert_allclose(errors, theirs.bse, atol=1e-8)
+
+
+def test_davidsons_ties_are_a_log_linear_model():
+    """Poisson counts with a level for each row (Fienberg & Larntz 1976, Biometrika 63:245)."""
+    games, _ = games_of(2)
+    x = differences(games, order=True)
+    rows = len(x)
+    level, none = np.eye(rows), np.zeros((rows, 1))
+    design = np.block([[x / 2, none, level], [-x / 2, none, level], [0 * x, none + 1, level]])
+    counts = np.concatenate([games.won, games.lost, games.tied])
+    theirs = sm.GLM(counts, design, family=sm.families.Poisson()).fit(tol=1e-12)
+    found = rate(games, Model(prior_sd=None, order=True, ties="davidson"), games.items - 1)
+    pairs = [*zip(found.scores[:-1], found.std_errors[:-1], strict=True)]
+    pairs += [found.effects["order"], found.effects["tie"]]
+    ours = np.array(pairs).T
+    np.testing.assert_allclose(ours[0], theirs.params[: x.shape[1] + 1], atol=1e-7)
+    np.testing.assert_allclose(ours[1], theirs.bse[: x.shape[1] + 1], atol=1e-7)
+
+
+@pytest.mark.parametrize("ties", ["half", "davidson"])
+def test_firths_correction_maximises_the_likelihood_times_jeffreys_prior(ties):
+    """That is what it amounts to in an exponential family (Firth 1993, Biometrika 80:27)."""
+    games, _ = games_of(3, items=4, rows=9)
+    x = differences(games, order=True)
+    halves = np.array([0.5, -0.5, 0.0] if ties == "davidson" else [0.5, -0.5])
+    tie = np.array([0.0, 0.0, 1.0])[: len(halves)]
+    counts = np.stack([games.won, games.lost, games.tied], 1)
+    if ties == "half":
+        counts = counts[:, :2] + games.tied[:, np.newaxis] / 2
+    # Of each row and outcome, what the parameters multiply.
+    u = x[:, np.newaxis, :] * halves[:, np.newaxis]
+    if ties == "davidson":
+        u = np.concatenate([u, np.broadcast_to(tie[:, np.newaxis], (*u.shape[:2], 1))], axis=2)
+
+    def penalised(at):
+        logits = u @ at
+        logs = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+        p = np.exp(logs)
+        mean = np.einsum("rk,rkp->rp", p, u)
+        spread = np.einsum("rk,rkp,rkq->rpq", p, u, u) - np.einsum("rp,rq->rpq", mean, mean)
+        information = np.einsum("r,rpq->pq", counts.sum(axis=1), spread)
+        return -(counts * logs).sum() - np.linalg.slogdet(information)[1] / 2
+
+    theirs = minimize(penalised, np.zeros(u.shape[2]), method="BFGS", options={"gtol": 1e-9}).x
+    model = Model(prior_sd=None, firth=True, order=True, ties=ties)
+    found = rate(games, model, reference=games.items - 1)
+    ours = [*found.scores[:-1], *(value for value, _ in found.effects.values())]
+    np.testing.assert_allclose(ours, theirs, atol=2e-5)
+
+
+@pytest.mark.parametrize(("won", "lost"), [(3, 0), (7, 2), (1, 9)])
+def test_firths_correction_of_two_items_adds_half_a_win_to_each(won, lost):
+    rows = [{"a": "x", "b": "y", "a_wins": won, "b_wins": lost}]
+    score, _ = by_item(fit_votes(rows, firth=True, reference="y"))["x"]
+    assert score == pytest.approx(math.log((won + 0.5) / (lost + 0.5)), abs=1e-9)
+
+
+def test_a_wide_prior_is_none_and_elo_is_the_same_in_points():
+    plain = by_item(fit_votes(baseball(), mle=True))
+    for item, each in by_item(fit_votes(baseball(), prior_sd=1e5)).items():
+        assert each == pytest.approx(plain[item], abs=1e-6)
+    elo = by_item(fit_votes(baseball(), mle=True, scale="elo"))
+    for item, (score, error) in plain.items():
+        assert elo[item] == pytest.approx(
+            (1000 + 400 * math.log10(math.exp(score)), 400 * math.log10(math.exp(error)))
+        )
+    anchored = by_item(
+        fit_votes(baseball(), mle=True, scale="elo", reference="Boston", offset=1114)
+    )
+    assert anchored["Boston"] == (1114, 0)
+    gap = anchored["Detroit"][0] - anchored["Baltimore"][0]
+    assert gap == pytest.approx(elo["Detroit"][0] - elo["Baltimore"][0])
+
+
+# What has no finite scores
+
+
+def test_what_has_no_finite_maximum_is_told_and_has_one_with_a_prior_or_firth(capsys, tmp_path):
+    rows = [{"winner": a, "loser": b} for a, b in ("xy", "yx", "xz", "yz")]
+    found = fit_votes(rows, mle=True)
+    assert len(found) == 0
+    assert found.unscored[""].startswith("no finite maximum likelihood: wins go one way only")
+    assert "x, y; z" in found.unscored[""]
+    for options in ({}, {"firth": True}):
+        assert np.isfinite(fit_votes(rows, **options).to_pandas().score).all()
+    status, out, err = run(capsys, write(tmp_path / "a.jsonl", rows), "--mle")
+    assert (status, out) == (1, "")
+    assert len(err.splitlines()) == 1
+    assert "no finite maximum likelihood" in err
+    assert "--firth" in err
+    assert "prior" in err
+
+
+@pytest.mark.parametrize(
+    ("rows", "options", "says"),
+    [
+        # Whoever stood first won, and both stood first: no score, and no end to what it is worth.
+        (["xy1", "yx1"], {"order_effect": True}, "ties or standing first decide too much"),
+        (["xy1", "yx1", "xy0"], {"ties": "davidson"}, "needs ties"),
+        (["xy=", "yx=", "xy="], {"ties": "davidson"}, "ties or standing first decide too much"),
+        (["xy1", "xy0"], {"order_effect": True}, "always the same"),
+        (["xy1", "zw1"], {}, "2 parts that never met: w, z; x, y"),
+    ],
+)
+def test_parameters_that_run_away_are_told(rows, options, says):
+    won = {"1": 1, "0": 0, "=": 0.5}
+    frame = [{"a": row[0], "b": row[1], "win": won[row[2]]} for row in rows]
+    for more in ({"mle": True}, {"firth": True}):
+        found = fit_votes(frame, **options, **more)
+        if more == {"mle": True}:
+            assert says in found.unscored[""]
+        else:
+            assert bool(len(found)) == ("decide" in says or "needs" in says)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_maximum_is_found_to_be_finite_if_and_only_if_the_prior_does_not_hold_it(seed):
+    """A prior a hundred times wider must not move scores that are finite, and moves others."""
+    rng = np.random.default_rng(seed)
+    for _ in range(10):
+        first = rng.integers(0, 4, 7)
+        second = (first + rng.integers(1, 4, 7)) % 4
+        result = rng.integers(0, 3, 7)
+        games = Games(items=4, first=first, second=second, won=(result == 0) * 1.0,
+                      lost=(result == 1) * 1.0, tied=(result == 2) * 1.0)  # fmt: skip
+        plain = rate(games, Model(prior_sd=None, order=True, ties="davidson"))
+        if "parts" in plain.reason:
+            continue
+        near, far = (
+            rate(games, Model(prior_sd=sd, order=True, ties="davidson")) for sd in (1e2, 1e4)
+        )
+        moved = max(
+            np.abs(near.scores - far.scores).max(),
+            *(abs(near.effects[name][0] - far.effects[name][0]) for name in near.effects),
+        )
+        assert (moved > 0.5) == bool(plain.reason), plain.reason
+
+
+def test_a_fit_that_does_not_converge_raises(monkeypatch):
+    monkeypatch.setattr(ratings, "MAX_STEPS", 2)
+    with pytest.raises(ArithmeticError, match="no maximum after 2 steps"):
+        fit_votes(baseball())
+
+
+# Votes as annotate writes them
+
+
+def votes_of(seed, queries=3):
+    rng = Random(seed)
+    return [
+        {
+            "query_id": f"q{query}",
+            "doc_id_a": f"d{a}",
+            "doc_id_b": f"d{b}",
+            "preference": rng.choice([-1.0, -0.3, 0.0, 0.2, 0.9]),
+            "judge": judge,
+            "swapped": rng.random() < 0.5,
+        }
+        for query in range(queries)
+        for a, b in [(n, (n + 1) % 7) for n in range(7)] + [rng.sample(range(7), 2)] * 2
+        for judge in rng.sample(["x", "y", "z"], rng.randint(1, 3)) * rng.choice([1, 2])
+    ]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_votes_are_fitted_as_annotate_does(seed):
+    rows = votes_of(seed)
+    found = fit_votes(rows).to_pandas().drop(columns="wins")
+    votes = [
+        Vote(
+            r["query_id"], r["doc_id_a"], r["doc_id_b"], r["judge"], r["preference"], False, "", ""
+        )
+        for r in rows
+    ]
+    own = [[v for v in votes if v.query_id == q] for q in sorted({v.query_id for v in votes})]
+    wanted = pd.DataFrame([score for fit in score_votes(own) for score in fit.scores])
+    pd.testing.assert_frame_equal(found, wanted[list(found)], rtol=0, atol=1e-9)
+
+
+def test_the_order_of_rows_changes_no_bit():
+    rows = votes_of(1)
+    for options in ({}, {"games": "rows", "order_effect": True, "firth": True}):
+        one = fit_votes(rows, **options).to_arrow()
+        assert one.equals(fit_votes(Random(2).sample(rows, len(rows)), **options).to_arrow())
+
+
+def test_rows_may_be_games_of_their_own_and_pairs_may_be_one():
+    thrice = [{"doc_id_a": "x", "doc_id_b": "y", "preference": -1, "judge": j} for j in "abc"]
+    shared = by_item(fit_votes(thrice))
+    assert shared == by_item(fit_votes(thrice[:1]))
+    assert by_item(fit_votes(thrice, games="rows"))["x"][0] > shared["x"][0]
+    others = [{"a": "x", "b": "y", "preference": -1, "judge": j} for j in "abc"]
+    assert by_item(fit_votes(others)) == by_item(fit_votes(thrice, games="rows"))
+    assert by_item(fit_votes(others, games="pairs")) == shared
+
+
+def test_what_a_judge_saw_first_is_known_from_swapped():
+    """Whoever is seen first wins two games of three, under either name of the columns."""
+    seen = [
+        ("x", "y", 1),
+        ("y", "x", 1),
+        ("x", "y", 0),
+        ("y", "x", 1),
+        ("x", "y", 1),
+        ("y", "x", 0),
+    ]
+    plain = [{"a": a, "b": b, "win": won} for a, b, won in seen]
+    turned = [
+        {"a": "x", "b": "y", "preference": -1 if won == (a == "x") else 1, "swapped": a != "x"}
+        for a, _, won in seen
+    ]
+    one, other = (fit_votes(rows, mle=True, order_effect=True) for rows in (plain, turned))
+    assert one.to_arrow().equals(other.to_arrow())
+    (effect,) = other.effects
+    assert effect["value"] == pytest.approx(math.log(2))
+    with pytest.raises(InputError, match="swapped is to be true or false in every row"):
+        fit_votes([*turned[1:], turned[0] | {"swapped": None}], order_effect=True)
+
+
+# Forms of files, and what is wrong with them
+
+
+def write(path, rows):
+    """Rows as a file of the kind that its name says."""
+    frame = pd.DataFrame(rows)
+    kind = path.name.removesuffix(".gz").rsplit(".", 1)[1]
+    if kind == "parquet":
+        pq.write_table(pa.Table.from_pandas(frame), path)
+        return path
+    text = (
+        "".join(json.dumps(row) + "\n" for row in frame.to_dict("records"))
+        if kind == "jsonl"
+        else frame.to_csv(index=False, sep="\t" if kind == "tsv" else ",")
+    )
+    path.write_bytes(gzip.compress(text.encode()) if path.name.endswith(".gz") else text.encode())
+    return path
+
+
+def run(capsys, *words):
+    """Exit status, standard output, standard error of the command."""
+    status = cli.main(["fit", *map(str, words)])
+    return (status, *capsys.readouterr())
+
+
+@pytest.mark.parametrize("kind", ["csv", "tsv", "jsonl", "parquet", "csv.gz", "jsonl.gz"])
+def test_every_kind_of_file_says_the_same(tmp_path, kind):
+    path = write(tmp_path / f"baseball.{kind}", baseball())
+    assert fit_votes(path).to_arrow().equals(fit_votes(baseball()).to_arrow())
+    assert fit_votes(f"file://{path}").to_arrow().equals(fit_votes(baseball()).to_arrow())
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [{"winner": "007", "loser": "y"}, {"winner": "y", "loser": "007"}] * 2
+        + [{"winner": "007", "loser": "y"}],
+        [{"winner": "007", "loser": "y", "count": 2}, {"winner": "y", "loser": "007", "count": 2},
+         {"winner": "007", "loser": "y", "count": 1}],
+        [{"winner": "007", "loser": "y", "tie": tie, "weight": w}
+         for tie, w in (("true", 4), ("false", 1))],
+        [{"a": "007", "b": "y", "preference": p} for p in (-1, -0.1, 0.3, -1, 1)],
+        [{"a": "007", "b": "y", "win": p} for p in (1, 1, 0.5, 0.5, 0)],
+        [{"left": "007", "right": "y", "winner": w}
+         for w in ("left", "tie", "left", "Right", "tie")],
+        [{"model_a": "007", "model_b": "y", "winner": w}
+         for w in ("model_a", "tie (bothbad)", "model_a", "model_b", "tie")],
+        [{"item": "007", "other": "y", "best": w} for w in ("007", "y", "007", "y", "007")],
+        [{"Home Team": "007", "away.team": "y", "home-wins": 2, "away_wins": 1, "draws": 2}],
+    ],
+)  # fmt: skip
+def test_every_form_says_the_same(tmp_path, rows):
+    """In each, one won three of five games, a tie being half a win."""
+    named = {"a": "item", "b": "other", "winner": "best"} if "item" in rows[0] else None
+    for held in (rows, write(tmp_path / "a.csv", rows)):
+        frame = fit_votes(held, columns=named).to_pandas()
+        assert frame.doc_id.tolist() == ["007", "y"]
+        assert frame.wins.tolist() == [3, 2]
+        assert frame.comparisons.tolist() == [5, 5]
+
+
+def test_queries_are_fitted_each_by_itself_and_what_has_no_scores_is_named(tmp_path, capsys):
+    rows = [row | {"query_id": "b"} for row in citations()]
+    rows += [{"winner": "x", "loser": "y", "Freq": 1, "query_id": "a"}]
+    found = fit_votes(rows, mle=True)
+    assert list(found.unscored) == ["a"]
+    frame = found.to_pandas()
+    assert frame.query_id.unique().tolist() == ["b"]
+    alone = fit_votes(citations(), mle=True).to_pandas()
+    pd.testing.assert_frame_equal(frame.drop(columns="query_id"), alone)
+    status, out, _ = run(capsys, write(tmp_path / "a.csv", rows), "--mle", "--reference", "JASA")
+    assert status == 3
+    assert "query a has no scores: it has no JASA" in out
+    assert "JRSS-B         0.7485  0.0729" in out
+
+
+def test_the_terminal_shows_what_was_fitted(tmp_path, capsys):
+    path = write(tmp_path / "baseball.csv", baseball())
+    words = (path, "--mle", "--order-effect", "--reference", "Baltimore")
+    status, out, _ = run(capsys, *words)
+    assert status == 0
+    lines = out.splitlines()
+    assert lines[0] == "Bradley-Terry with maximum likelihood, in logits, differences to Baltimore"
+    assert lines[1].split() == ["rank", "item", "score", "error", "comparisons", "wins"]
+    assert lines[2].split() == ["1", "Milwaukee", "1.6196", "0.3474", "78", "50"]
+    assert "standing first is worth 0.3023 ± 0.1309 logits" in lines
+    named = ("--columns", "a=home.team", "b=away.team", "a_wins=home.wins", "b_wins=away.wins")
+    assert run(capsys, *words, *named)[1] == out
+
+
+@pytest.mark.parametrize("kind", ["csv", "tsv", "json", "jsonl", "parquet", "csv.gz"])
+def test_scores_are_written_as_the_name_says(tmp_path, capsys, kind):
+    path, out = write(tmp_path / "a.csv", citations()), tmp_path / f"scores.{kind}"
+    status, told, _ = run(capsys, path, "--mle", "--out", out)
+    assert status == 0
+    assert str(out) in told
+    read = {
+        "csv": pd.read_csv, "tsv": lambda file: pd.read_csv(file, sep="\t"),
+        "json": pd.read_json, "jsonl": lambda file: pd.read_json(file, lines=True),
+        "parquet": pd.read_parquet,
+    }[kind.removesuffix(".gz")]  # fmt: skip
+    wanted = fit_votes(citations(), mle=True, out=tmp_path / f"same.{kind}").to_pandas()
+    pd.testing.assert_frame_equal(read(out), wanted, check_dtype=False)
+    pd.testing.assert_frame_equal(read(tmp_path / f"same.{kind}"), wanted, check_dtype=False)
+
+
+def test_rows_without_an_answer_are_counted_and_left_out_of_files_alone(tmp_path, capsys):
+    rows = [*citations(), {"winner": "JASA", "loser": "JASA", "Freq": None}]
+    status, out, _ = run(capsys, write(tmp_path / "a.csv", rows), "--mle", "--reference", "JASA")
+    assert status == 0
+    assert "note: 1 row without an answer left out" in out
+    assert "0.7485" in out
+    with pytest.raises(InputError, match="row 13: the Freq None is no answer"):
+        fit_votes(rows)
+
+
+@pytest.mark.parametrize(
+    ("row", "options", "says"),
+    [
+        ({"x": 1}, {}, "its columns do not say who won .x.; known are winner and loser"),
+        ({"a": "p", "winner": "p"}, {}, "do not say who won .a, winner."),
+        ({"a": "p", "b": "q", "winner": "p", "preference": 1}, {}, "both say who won"),
+        (
+            {"winner": "p", "loser": "q"},
+            {"columns": {"a": "z"}},
+            "has no column 'z'; it has winner",
+        ),
+        ({"winner": "p", "loser": "q"}, {"columns": {"z": "loser"}}, "there is no 'z'; there are"),
+        ({"winner": "p", "loser": "q"}, {"columns": ["loser"]}, "not of the form ROLE=NAME"),
+        ({"winner": "p", "loser": "p"}, {}, "row 1: 'p' is compared with itself"),
+        ({"winner": "p", "loser": ""}, {}, "row 1: has no loser"),
+        ({"winner": "p", "loser": 1.5}, {}, "row 1: loser cannot be 1.5"),
+        ({"winner": "p", "loser": "q", "count": -1}, {}, "below 0"),
+        ({"winner": "p", "loser": "q", "count": "many"}, {}, "count cannot be 'many'"),
+        ({"a": "p", "b": "q", "winner": "r"}, {}, "'r' is neither a nor b"),
+        ({"a": "b", "b": "a", "winner": "a"}, {}, "may be a column or what one names"),
+        ({"a": "p", "b": "q", "win": 2}, {}, "without b_wins it is 1, 0, or 0.5"),
+        ({"a": "p", "b": "q", "preference": -2}, {}, "-2 is not in -1 to 1"),
+        ({"winner": "p", "loser": "q"}, {"order_effect": True}, "do not say who stood first"),
+        (
+            {"winner": "p", "loser": "q"},
+            {"reference": "r"},
+            "no item is called 'r'; .* p, q",
+        ),
+        ({"winner": "p", "loser": "q"}, {"mle": True, "firth": True}, "exclude each other"),
+        ({"winner": "p", "loser": "q"}, {"mle": True, "prior_sd": 1.0}, "exclude each other"),
+        ({"winner": "p", "loser": "q"}, {"out": "a.txt"}, "ends in none of .csv"),
+        ({"winner": "p", "loser": "q"}, {"tie": "half"}, "did you mean 'ties'"),
+    ],
+)
+def test_what_makes_no_sense_is_told(row, options, says):
+    with pytest.raises((InputError, OptionError), match=says):
+        fit_votes([row], **options)
+
+
+def test_a_place_that_cannot_be_read_is_told(tmp_path, capsys):
+    assert "no such file" in run(capsys, tmp_path / "none.csv")[2]
+    (tmp_path / "bad.csv").write_text("winner,loser\nx,y\nx\n")
+    assert "bad.csv: cannot be read" in run(capsys, tmp_path / "bad.csv")[2]
+    (tmp_path / "bad.jsonl").write_text('{"winner": "x", "loser": "y"}\n{"winner"\n')
+    assert "bad.jsonl:2: is no JSON" in run(capsys, tmp_path / "bad.jsonl")[2]
+    (tmp_path / "none.csv").write_text("")
+    assert "do not say who won (none)" in run(capsys, tmp_path / "none.csv")[2]
+    (tmp_path / "head.csv").write_text("winner,loser\n")
+    assert "it has no comparisons" in run(capsys, tmp_path / "head.csv")[2]

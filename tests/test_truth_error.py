@@ -1,0 +1,220 @@
+"""The error of scores about people: by default, and learned from people's grades."""
+
+import csv
+from collections import defaultdict
+from random import Random
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import ndtr
+
+from tests.builders import PANEL, answers, lines_of, options_of, pool_of
+from zelo_ray.engine import learning
+from zelo_ray.engine.write_results import settle, write_results
+from zelo_ray.fitting.bradley_terry import score_votes
+from zelo_ray.fitting.truth_error import GRADES, SHARE, learn_share, shared_sd, truth_errors
+from zelo_ray.formats.tables import table_of
+from zelo_ray.protocols import graded, load, zelo
+from zelo_ray.records import Grade, Vote
+
+
+def read_grades(path):
+    grades = {}
+    for line in path.read_text().splitlines():
+        query_id, _, doc_id, grade = line.split()
+        grades[query_id, doc_id] = int(grade)
+    return grades
+
+
+def read_battles(path):
+    """A vote of GPT-4o for each battle, by query: in both orders, a tie where they differ."""
+    queries = defaultdict(list)
+    with path.open() as lines:
+        for row in csv.DictReader(lines, delimiter="\t"):
+            said = 0.0 if row["order_consistency"] == "inconsistent_tie" else -1.0
+            named = (row["qid"], row["winner"], row["loser"], "gpt-4o")
+            queries[row["qid"]].append(Vote(*named, said, False, "", ""))
+    return queries
+
+
+def drawn(votes, calls):
+    """So many battles a document, first those that link all of them."""
+    group = {doc_id: {doc_id} for vote in votes for doc_id in (vote.doc_id_a, vote.doc_id_b)}
+    linking, others = [], []
+    for vote in Random(votes[0].query_id).sample(votes, len(votes)):
+        a, b = group[vote.doc_id_a], group[vote.doc_id_b]
+        (others if a is b else linking).append(vote)
+        if a is not b:
+            a |= b
+            group.update(dict.fromkeys(b, a))
+    more = round(calls * len(group)) - len(linking)
+    return linking + others[: max(0, more)]
+
+
+def columns_of(fits, human):
+    """Numbers of queries, scores, standard errors and human grades of all documents."""
+    rows = [
+        (number, one.score, one.std_error, human[one.query_id, one.doc_id])
+        for number, fit in enumerate(fits)
+        for one in fit.scores
+    ]
+    query, *numbers = (np.array(column) for column in zip(*rows, strict=True))
+    return query, *numbers
+
+
+def calibration_error(query, scores, errors, human):
+    """Expected calibration error, in ten bins, of who is above whom by human grades."""
+    sure, right = [], []
+    for number in np.unique(query):
+        own = np.flatnonzero(query == number)
+        i, j = (own[side] for side in np.nonzero(human[own][:, np.newaxis] > human[own]))
+        p = ndtr((scores[i] - scores[j]) / np.hypot(errors[i], errors[j]))
+        sure.append(np.maximum(p, 1 - p))
+        right.append(p > 0.5)
+    sure, right = np.concatenate(sure), np.concatenate(right)
+    place = np.minimum((sure - 0.5) * 20, 9).astype(int)
+    return np.abs(np.bincount(place, sure) - np.bincount(place, right)).sum() / len(sure)
+
+
+@pytest.mark.parametrize(
+    ("calls", "alone", "usual", "learned"),
+    [(2, 0.053, 0.020, 0.014), (3.5, 0.090, 0.034, 0.020)],
+)
+def test_probabilities_of_an_order_are_those_of_people(published, calls, alone, usual, learned):
+    """Battles of DL19 by GPT-4o against NIST's grades; a share learned on the other queries."""
+    human = read_grades(published / "trec_dl19" / "qrels.txt")
+    battles = read_battles(published / "trec_dl19" / "pairwise_gpt4o.tsv")
+    columns = columns_of(score_votes([drawn(v, calls) for v in battles.values()]), human)
+    query, scores, errors, grades = columns
+    shares = np.empty(len(query))
+    for half in range(2):
+        own = query % 2 == half
+        shares[own] = learn_share(*(column[~own] for column in columns)).found
+    expected = {"alone": (alone, 0.0), "usual": (usual, SHARE), "learned": (learned, shares)}
+    for name, (error, share) in expected.items():
+        beyond = truth_errors(query, scores, errors, share)
+        found = calibration_error(query, scores, beyond, grades)
+        assert found == pytest.approx(error, abs=0.004), name
+    assert max(learned, usual) <= 0.05
+
+
+def test_intervals_of_grades_hold_the_persons_grade(published):
+    """Three judges of DL19: by their own error alone in less than two of three documents."""
+    folder = published / "trec_dl19"
+    human = read_grades(folder / "qrels.txt")
+    judges = ("gpt-4_umbrela", "gpt-4o_umbrela", "llama3.3-70b_4prompts")
+    by_query = defaultdict(list)
+    for judge in judges:
+        for (query_id, doc_id), grade in read_grades(folder / f"judges/{judge}_graded.txt").items():
+            by_query[query_id].append(Grade(query_id, doc_id, judge, grade, (), (), "", ""))
+    options = options_of(protocol="graded")
+    rows = [grade for own in by_query.values() for grade in own]
+    learned = graded.learn({"grades": table_of(rows, Grade)}, options)
+    scores = [
+        one for fit in graded.fit(list(by_query.values()), options, learned) for one in fit.scores
+    ]
+    off = np.array([one.score - human[one.query_id, one.doc_id] for one in scores])
+    assert len(off) == 9260
+    for name, held in (("std_error", 0.65), ("truth_error", 0.95)):
+        errors = np.array([getattr(one, name) for one in scores])
+        assert np.mean(np.abs(off) <= 1.96 * errors) == pytest.approx(held, abs=0.01)
+    assert scores[0].truth_error == pytest.approx(np.hypot(scores[0].std_error, GRADES))
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.integers(0, 2**32 - 1))
+def test_a_query_has_the_same_error_in_any_company(seed):
+    rng = np.random.default_rng(seed)
+    query = np.repeat(np.arange(4), rng.integers(2, 9, 4))
+    scores, errors = rng.normal(0, 2, len(query)), rng.uniform(0.1, 1, len(query))
+    found = truth_errors(query, scores, errors)
+    for number in range(4):
+        own = query == number
+        alone = truth_errors(query[own] * 0, scores[own], errors[own])
+        assert alone.tobytes() == found[own].tobytes()
+    assert (found > errors).all()
+
+
+def test_a_few_documents_tell_little_of_their_spread():
+    few, many = np.zeros(2, dtype=int), np.zeros(200, dtype=int)
+    narrow = shared_sd(few, np.array([0.1, -0.1]))
+    assert narrow[0] == pytest.approx(SHARE * np.sqrt((0.02 + 3 * 1.2**2) / 4))
+    wide = np.tile([3.0, -3.0], 100)
+    assert shared_sd(many, wide)[0] == pytest.approx(SHARE * wide.std(ddof=1), rel=0.02)
+    error = truth_errors(few, np.array([0.1, -0.1]), np.full(2, 0.5))
+    np.testing.assert_allclose(error**2, 0.25 + narrow**2 / 2)
+
+
+def simulated(queries, share, seed=0, documents=30):
+    """Scores that lie by ``share`` of their spread, and by their error, from what people say."""
+    rng = np.random.default_rng(seed)
+    query = np.repeat(np.arange(queries), documents)
+    scores = rng.normal(0, 1.5, len(query))
+    errors = np.full(len(query), 0.3)
+    truth = scores + rng.normal(0, np.hypot(errors, share * 1.5))
+    return query, scores, errors, truth
+
+
+@pytest.mark.parametrize("share", [0.3, 1.0])
+def test_the_share_is_learned_from_the_order_of_grades(share):
+    found = learn_share(*simulated(60, share))
+    assert found.value == found.found == pytest.approx(share, rel=0.2)
+    assert (found.weight, found.queries) == (1.0, 60)
+
+
+def test_few_labels_count_in_part_and_none_leave_the_usual_error():
+    query, scores, errors, human = simulated(60, 2.0)
+    some = learn_share(query, scores, errors, np.where(query < 10, human, np.nan))
+    assert (some.queries, some.weight) == (10, 0.25)
+    assert SHARE < some.value < some.found
+    nobody = learn_share(query, scores, errors, np.full(len(query), np.nan))
+    assert (nobody.value, nobody.queries) == (SHARE, 0)
+    alike = learn_share(query, scores, errors, np.ones(len(query)))  # which orders nothing
+    assert (alike.value, alike.queries) == (SHARE, 0)
+
+
+# In a run
+
+
+def settled(out, pools, human=None):
+    """A run of battles, both passes where human grades are given."""
+    options = options_of(out=str(out), **({"human": str(human)} if human else {}))
+    shelf, lines = answers(pools, options, None), lines_of(pools)
+    only = bool(load("zelo").learned_from(options))
+
+    def again(learned=None):
+        blocks = [settle(lines, PANEL, options, shelf, learned=learned)]
+        return write_results(blocks, options, judgments_only=only and learned is None)
+
+    grades = learning.human_grades(options)
+    return learning.with_scores(again(), options, grades, again)
+
+
+def test_a_run_learns_from_human_grades_between_two_passes(tmp_path):
+    pools = [pool_of(range(6), query_id=f"q{number}") for number in range(3)]
+    human = tmp_path / "human.txt"
+    pairs = [(pool.query_id, d.id) for pool in pools for d in pool.documents]
+    human.write_text("".join(f"{q} 0 {d} {place % 4}\n" for place, (q, d) in enumerate(pairs)))
+    plain, taught = tmp_path / "plain", tmp_path / "taught"
+    for out in (plain, taught):
+        out.mkdir()
+    first = settled(plain, pools)
+    second = settled(taught, pools, human)
+    assert first.notes == []
+    (note,) = second.notes
+    assert "human grades of 3 queries" in note
+    usual, learned = (pq.read_table(out / "scores.parquet") for out in (plain, taught))
+    same = ["query_id", "doc_id", "score", "std_error", "rank"]
+    assert usual.select(same).equals(learned.select(same))
+    assert (learned["truth_error"].to_numpy() > usual["truth_error"].to_numpy()).all()
+    assert second.truth_error > first.truth_error > first.std_error
+    assert (taught / "annotated.jsonl").read_bytes() == (plain / "annotated.jsonl").read_bytes()
+
+
+def test_only_human_grades_make_battles_take_two_passes():
+    assert zelo.PROTOCOL.learned_from(options_of()) == ()
+    assert zelo.PROTOCOL.learned_from(options_of(human="grades.txt")) == ("scores",)
+    assert graded.PROTOCOL.learned_from(options_of(protocol="graded")) == ("grades",)

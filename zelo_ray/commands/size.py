@@ -1,0 +1,241 @@
+"""``size``: what plans of calls come to, by simulation, before any of it is paid for."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import isnan, nan
+from typing import Any
+
+import fsspec
+import numpy as np
+import pyarrow as pa
+
+from zelo_ray.errors import InputError
+from zelo_ray.fitting.battles import Floats
+from zelo_ray.fitting.panel import PanelModel, default_model
+from zelo_ray.fitting.sizing import (
+    RINGS,
+    Plan,
+    Size,
+    Sizes,
+    drawn_truth,
+    imagine,
+    spread_truth,
+)
+from zelo_ray.formats.files import parquet_table, record
+from zelo_ray.formats.wording import counted
+from zelo_ray.options import SizeOptions
+
+JUDGES = "judges.json"
+SPREAD, DOCUMENTS, JUDGED = 1.7, 25, 2000
+GUESSED = ("judge 1", "judge 2", "judge 3")
+
+
+@dataclass(frozen=True, slots=True)
+class Pilot:
+    """What a run says of those to come."""
+
+    model: PanelModel
+    scores: Floats
+    errors: Floats
+    documents: int
+    """of a query, on average"""
+    dollars_a_call: float
+    """NaN where its calls had no price"""
+
+
+@dataclass(frozen=True, slots=True)
+class Sized:
+    """What was found, a row a plan, and what it rests on."""
+
+    sizes: Sequence[Size]
+    answer: str
+    """to the question for an error; empty if none was asked"""
+    notes: Sequence[str]
+    queries: int
+    documents: int
+    dollars_a_call: float
+
+    def dollars(self, size: Size) -> float:
+        """Of a plan, for all queries; NaN where no price is known."""
+        return size.calls * self.queries * self.dollars_a_call
+
+    def table(self) -> pa.Table:
+        """A row a plan; ``calls`` and ``dollars`` are of all queries."""
+        columns: dict[str, Any] = {
+            name: [getattr(size, name) for size in self.sizes] for name in Size.__slots__
+        }
+        columns["calls"] = [round(size.calls * self.queries) for size in self.sizes]
+        columns["dollars"] = [self.dollars(size) for size in self.sizes]
+        return pa.table(columns)
+
+
+def size(options: SizeOptions) -> Sized:
+    """Simulate the plans that the options name.
+
+    Raises:
+        InputError: the pilot's files cannot be read, or hold no scores.
+    """
+    pilot = _pilot(options.judges_from) if options.judges_from else None
+    documents = options.documents or (pilot.documents if pilot else DOCUMENTS)
+    model = _model(options, pilot)
+    sizes = Sizes(imagine(_truth(options, pilot, documents), model, options.seed), model)
+    plans = _plans(options, sizes.most_cycles)
+    found = {plan: sizes.of(plan) for plan in plans}
+    dollars = pilot.dollars_a_call if pilot else nan
+    told = Sized((), "", _notes(options, pilot, sizes), options.queries, documents, dollars)
+    answer, best = "", None
+    if options.error:
+        best = cheapest(options.error, found, sizes)
+        answer = _answer(options.error, best, found, told)
+    shown = {*plans, *([best] if best else [])}
+    ordered = sorted((found[plan] for plan in shown), key=lambda one: (one.calls, one.plan))
+    return replace(told, sizes=ordered, answer=answer)
+
+
+def _plans(options: SizeOptions, most: int) -> list[Plan]:
+    cycles = sorted({min(each, most) for each in options.cycles} | {most})
+    zelo = [Plan("zelo", each, votes) for each in cycles for votes in ("all", "one")]
+    rings = sorted(set(options.calls)) if most > 2 else []
+    return [*zelo, *(Plan("lean", calls) for calls in rings)]
+
+
+def cheapest(error: float, found: dict[Plan, Size], sizes: Sizes) -> Plan | None:
+    """The plan of the fewest calls that reaches an error, between those found and beyond.
+
+    Args:
+        error: mean std_error, in logits.
+        found: plans that have been played; those that are tried join them.
+        sizes: plays them.
+
+    Returns:
+        None if no plan reaches it.
+    """
+    reached = []
+    for kind in _kinds(found):
+        much = sorted(plan.much for plan in found if replace(plan, much=0) == kind)
+        while found[replace(kind, much=much[-1])].std_error > error and _more(kind, much, sizes):
+            much.append(min(2 * much[-1], sizes.most_cycles + RINGS))
+            found[replace(kind, much=much[-1])] = sizes.of(replace(kind, much=much[-1]))
+        enough = [each for each in much if found[replace(kind, much=each)].std_error <= error]
+        if enough:
+            below = max((each for each in much if each < enough[0]), default=much[0] - 1)
+            reached.append(_least(replace(kind, much=enough[0]), below, error, found, sizes))
+    return min(reached, key=lambda plan: found[plan].calls, default=None)
+
+
+def _more(kind: Plan, much: Sequence[int], sizes: Sizes) -> bool:
+    """Whether a plan of this kind can ask more; the cycles of zelo go up to all pairs anyhow."""
+    return kind.protocol == "lean" and much[-1] < sizes.most_cycles + RINGS
+
+
+def _answer(error: float, best: Plan | None, found: Mapping[Plan, Size], told: Sized) -> str:
+    if best is None:
+        least = min(found.values(), key=lambda one: one.std_error)
+        return (
+            f"No plan reaches a std_error of {error:g}: the least is {least.std_error:.2f}, "
+            f"of {least.plan}"
+        )
+    size = found[best]
+    price = "" if isnan(told.dollars_a_call) else f", ${told.dollars(size):,.2f}"
+    return (
+        f"A std_error of {error:g} takes {best}: {size.calls_a_document:.1f} calls a document, "
+        f"{size.calls * told.queries:,.0f} for {counted(told.queries, 'query', 'queries')}{price}"
+    )
+
+
+def _kinds(found: Mapping[Plan, Size]) -> list[Plan]:
+    """The kinds of plans, each as a plan of nothing."""
+    return list(dict.fromkeys(replace(plan, much=0) for plan in found))
+
+
+def _least(plan: Plan, below: int, error: float, found: dict[Plan, Size], sizes: Sizes) -> Plan:
+    """The least plan of a kind that reaches an error; one of ``below`` does not."""
+    least = plan.much
+    while least - below > 1:
+        middle = replace(plan, much=(least + below) // 2)
+        found[middle] = sizes.of(middle)
+        if found[middle].std_error <= error:
+            least = middle.much
+        else:
+            below = middle.much
+    return replace(plan, much=least)
+
+
+def _model(options: SizeOptions, pilot: Pilot | None) -> PanelModel:
+    if pilot is None:
+        return default_model(tuple(sorted(options.judges)) or GUESSED)
+    return pilot.model.of(tuple(sorted(options.judges))) if options.judges else pilot.model
+
+
+def _truth(options: SizeOptions, pilot: Pilot | None, documents: int) -> Floats:
+    shape = {
+        "queries": options.pools or max(8, JUDGED // documents),
+        "documents": documents,
+        "seed": options.seed,
+    }
+    if pilot is None or options.spread:
+        return spread_truth(options.spread or SPREAD, **shape)
+    return drawn_truth(pilot.scores, pilot.errors, **shape)
+
+
+def _notes(options: SizeOptions, pilot: Pilot | None, sizes: Sizes) -> list[str]:
+    truth = sizes.imagined.truth
+    judges = "judges as the pilot knows them" if pilot else "judges that are a careful guess"
+    spread = float(truth.std(axis=1).mean())
+    simulated = (
+        f"Simulated: {counted(len(truth), 'pool')} of {sizes.documents} documents whose true "
+        f"scores spread by {spread:.1f} logits, {len(sizes.model.judges)} {judges}, seed "
+        f"{options.seed}. What judges get wrong alike about a document is not in it."
+    )
+    meant = (
+        "Loss is 1 - nDCG@10 against the truth, gains being exp(score). Distances are from the "
+        "scores of all pairs before all judges by the same fit: root mean square, and the largest "
+        "of a query, in logits."
+    )
+    return [simulated, meant]
+
+
+def _pilot(place: str) -> Pilot:
+    """What a run's directory says.
+
+    Raises:
+        InputError: there are no scores, or its files are none of a run.
+    """
+    table = parquet_table(f"{place}/scores.parquet", ["query_id", "score", "std_error"])
+    known = [
+        np.asarray(table[name].to_numpy(), dtype=np.float64) for name in table.column_names[1:]
+    ]
+    if not len(table):
+        raise InputError(f"{place}/scores.parquet holds no scores")
+    queries = len(table["query_id"].unique())
+    return Pilot(
+        model=_read_model(place),
+        scores=known[0],
+        errors=np.nan_to_num(known[1]),
+        documents=max(2, round(len(table) / queries)),
+        dollars_a_call=_dollars_a_call(place),
+    )
+
+
+def _read_model(place: str) -> PanelModel:
+    """Of the pilot's judges; where it has learned none, a guess by their names."""
+    told = _record(place, JUDGES)
+    if told is None:
+        panel = (_record(place, "run.json") or {}).get("panel", [])
+        return default_model(tuple(sorted(each["judge"] for each in panel)) or GUESSED)
+    try:
+        return PanelModel.from_json(told)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise InputError(f"{place}/{JUDGES}: does not say how judges answer ({error})") from None
+
+
+def _dollars_a_call(place: str) -> float:
+    judges = (_record(place, "run.json") or {}).get("judges", {}).values()
+    answered = sum(judge.get("answered", 0) for judge in judges)
+    dollars = sum(judge.get("dollars", 0.0) for judge in judges)
+    return dollars / answered if answered and dollars else nan
+
+
+def _record(place: str, name: str) -> dict[str, Any] | None:
+    fs, root = fsspec.url_to_fs(place)
+    return record(f"{place}/{name}") if fs.exists(f"{root}/{name}") else None

@@ -1,0 +1,84 @@
+"""Whether comparisons determine scores at all, before anything is fitted to them."""
+
+from dataclasses import replace
+
+import numpy as np
+from scipy.optimize import linprog
+from scipy.sparse import coo_array, csr_array, vstack
+from scipy.sparse.csgraph import connected_components
+
+from zelo_ray.fitting.outcomes import Ints, Sheet
+
+_NOBODY = np.empty(0, np.int64)
+_ROUNDING = 1e-7
+INFINITE = "no finite maximum likelihood"
+
+
+def why_unrated(sheet: Sheet) -> tuple[str, Ints]:
+    """Why scores would mean nothing, or be infinite.
+
+    Returns:
+        The reason, empty where there is none; and for each item the part that it belongs to, where
+        such parts are the reason.
+    """
+    if not len(sheet.first):
+        return "it has no comparisons", _NOBODY
+    shape = (sheet.items, sheet.items)
+    met = coo_array((np.ones(len(sheet.first)), (sheet.first, sheet.second)), shape)
+    parts, part = connected_components(met, directed=False)
+    if parts > 1:
+        return f"its comparisons fall into {parts} parts that never met", part
+    if sheet.model.prior_sd is not None:
+        return "", _NOBODY
+    plain = replace(sheet, model=replace(sheet.model, firth=False))
+    _, _, information = plain.at(np.zeros(sheet.size))
+    if np.linalg.matrix_rank(information) < sheet.size:
+        return "who stands first is always the same, and may be better or only first", _NOBODY
+    return ("", _NOBODY) if sheet.model.firth else _why_infinite(sheet)
+
+
+def _why_infinite(sheet: Sheet) -> tuple[str, Ints]:
+    """Why there is no finite maximum likelihood.
+
+    Without h and c there is none if some items never lost to, or never won against, any of the
+    others (Ford 1957, Am. Math. Monthly 64:28); with them, if parameters can move so that no
+    outcome that was seen becomes less likely (Albert & Anderson 1984, Biometrika 71:1).
+    """
+    tied = sheet.counts[:, 2:].sum(axis=1) > 0
+    won, lost = (sheet.counts[:, k] > 0 for k in (0, 1))
+    one = np.concatenate([sheet.first[won | tied], sheet.second[lost | tied]])
+    other = np.concatenate([sheet.second[won | tied], sheet.first[lost | tied]])
+    wins = coo_array((np.ones(len(one)), (one, other)), (sheet.items, sheet.items))
+    groups, group = connected_components(wins, connection="strong")
+    if groups > 1:
+        return f"{INFINITE}: wins go one way only between {groups} groups of items", group
+    if sheet.three and not tied.any():
+        return f"{INFINITE}: Davidson's model needs ties, and there are none", _NOBODY
+    if sheet.size > sheet.items and _separated(sheet):
+        return f"{INFINITE}: ties or standing first decide too much", _NOBODY
+    return "", _NOBODY
+
+
+def _separated(sheet: Sheet) -> bool:
+    """Whether some way of moving the parameters makes nothing that was seen less likely."""
+    blocks = []
+    for seen, other in np.ndindex(len(sheet.d), len(sheet.d)):
+        (at,) = np.nonzero(sheet.counts[:, seen] > 0)
+        if seen != other and at.size:
+            blocks.append(_gains(sheet, at, seen, other))
+    gains = vstack(blocks, format="csr")
+    # The largest sum of gains, of which none is below 0, in a box: it is 0, or at an edge of it.
+    found = linprog(-gains.sum(axis=0), A_ub=-gains, b_ub=np.zeros(gains.shape[0]), bounds=(-1, 1))
+    return bool(-found.fun > _ROUNDING)
+
+
+def _gains(sheet: Sheet, at: Ints, seen: int, other: int) -> csr_array:
+    """How far each parameter lifts what was seen above another outcome, by pair."""
+    x, c = sheet.d[seen] - sheet.d[other], sheet.t[seen] - sheet.t[other]
+    cells = [(sheet.first[at], x), (sheet.second[at], -x)]
+    cells += [(np.full(at.size, sheet.items), x)] if sheet.model.order else []
+    cells += [(np.full(at.size, sheet.size - 1), c)] if sheet.three else []
+    columns = np.concatenate([column for column, _ in cells])
+    values = np.concatenate([np.full(at.size, value) for _, value in cells])
+    rows = np.tile(np.arange(at.size), len(cells))
+    return csr_array((values, (rows, columns)), shape=(at.size, sheet.size))

@@ -1,0 +1,99 @@
+"""Battles to games: what the judges of each pair come to together, and which documents met."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from zelo_ray.fitting.battles import Battles, Bools, Floats, Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Games:
+    """One game for each pair that met, as columns, ascending by query, i and j."""
+
+    query: Ints
+    i: Ints
+    j: Ints
+    """the places of its documents, i before j"""
+    won: Floats
+    """the share of the game that i won; j won the rest"""
+
+
+def games_of(battles: Battles) -> Games:
+    """Count votes: a pair is one game, shared equally by the judges that answered on it.
+
+    The sign of a vote is its word, 0 is half a win for each, and what one judge said on a pair is
+    averaged. The numbers depend, bit for bit, on nothing but a query's own votes.
+
+    Raises:
+        ValueError: a preference is not in [-1, 1].
+    """
+    if not len(battles.query):
+        nothing = np.zeros(0, dtype=np.int64)
+        return Games(nothing, nothing, nothing, np.zeros(0))
+    size, judges = max(map(len, battles.documents)), len(battles.judges)
+    low, high = np.minimum(battles.a, battles.b), np.maximum(battles.a, battles.b)
+    pair = (battles.query * size + low) * size + high
+    key = pair * judges + battles.judge
+    order = np.argsort(key)
+    words = np.where(battles.a == low, 1 - _won_by_b(battles), _won_by_b(battles))[order]
+    # Sums of halves are exact, so the order of a judge's votes cannot matter; that of the judges
+    # is the order of their names.
+    said, counts, firsts = _sums(key[order], words)
+    shared, heard, starts = _sums(pair[order][firsts], said / counts)
+    rest, j = np.divmod(pair[order][firsts][starts], size)
+    query, i = np.divmod(rest, size)
+    return Games(query, i, j, shared / heard)
+
+
+def why_unscored(battles: Battles, games: Games) -> dict[int, str]:
+    """Why scores would mean nothing, by the number of each query where they would."""
+    sizes = np.array([len(ids) for ids in battles.documents], dtype=np.int64)
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    total = int(starts[-1])
+    x, y = starts[games.query] + games.i, starts[games.query] + games.j
+    met = coo_array((np.ones(len(x), dtype=np.int8), (x, y)), shape=(total, total))
+    _, part = connected_components(met, directed=False) if total else (0, x)
+    owner = np.repeat(np.arange(len(sizes)), sizes)
+    apart = np.unique(owner[part != part[starts[owner]]])
+    reasons = {int(query): "it has no votes" for query in np.flatnonzero(_idle(games, len(sizes)))}
+    for query in apart.tolist():
+        if query not in reasons:
+            own = part[starts[query] : starts[query + 1]]
+            reasons[query] = told_parts(battles.documents[query], own)
+    return reasons
+
+
+def _idle(games: Games, queries: int) -> Bools:
+    idle: Bools = np.bincount(games.query, minlength=queries) == 0
+    return idle
+
+
+def _won_by_b(battles: Battles) -> Floats:
+    odd = np.flatnonzero(~(np.abs(battles.preference) <= 1))
+    if odd.size:
+        raise ValueError(f"a preference lies in [-1, 1], not {battles.preference[odd[0]]}")
+    return (np.sign(battles.preference) + 1) / 2
+
+
+def _sums(keys: Ints, values: Floats) -> tuple[Floats, Ints, Ints]:
+    """For each run of equal keys its sum, its length and where it starts."""
+    starts = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
+    return np.add.reduceat(values, starts), np.diff(starts, append=len(keys)), starts
+
+
+def told_parts(doc_ids: Sequence[str], labels: Ints) -> str:
+    """That documents fall into parts, by the number of each one's part."""
+    parts: dict[int, list[str]] = defaultdict(list)
+    for doc_id, label in zip(doc_ids, labels.tolist(), strict=True):
+        parts[label].append(doc_id)
+    named = "; ".join(_first([", ".join(_first(part)) for part in parts.values()]))
+    return f"its comparisons fall into {len(parts)} parts that never met: {named}"
+
+
+def _first(names: list[str]) -> list[str]:
+    return names if len(names) <= 4 else [*names[:3], "…"]

@@ -1,0 +1,90 @@
+"""Comparisons to ratings: the scores of items, with the options that other programs have."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from zelo_ray.fitting.existence import why_unrated
+from zelo_ray.fitting.outcomes import Floats, Games, Ints, Model, Sheet
+
+MAX_STEPS = 200
+TOLERANCE = 1e-20
+"""Twice what the last step may still add to the objective (Newton's decrement)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ratings:
+    """What the comparisons say of the items, or in words why they say nothing."""
+
+    scores: Floats = field(default_factory=lambda: np.empty(0))
+    std_errors: Floats = field(default_factory=lambda: np.empty(0))
+    effects: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    """``order`` (h) and ``tie`` (c) with their standard errors, where they are fitted"""
+    reason: str = ""
+    groups: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+    """the part that each item belongs to, where such parts are the reason"""
+
+
+def rate(games: Games, model: Model, reference: int | None = None) -> Ratings:
+    """Fit the scores of one query.
+
+    Standard errors are of the inverse information (with a prior: of Laplace's approximation) and
+    are those of the scores as they are given: centred, or differences to the reference.
+
+    Args:
+        games: its comparisons, each between two items.
+        model: what is fitted.
+        reference: the item whose score is 0; None: the mean is.
+
+    Returns:
+        Scores and standard errors in logits, of shape [items]; or the reason why there are none:
+        the comparisons do not link the items, or the likelihood has no finite maximum.
+
+    Raises:
+        ValueError: a weight is negative or not finite.
+        ArithmeticError: the maximum was not reached.
+    """
+    sheet = Sheet.of(games, model)
+    reason, groups = why_unrated(sheet)
+    if reason:
+        return Ratings(reason=reason, groups=groups)
+    parameters = _maximise(sheet)
+    _, _, curvature = sheet.at(parameters)
+    covariance = np.linalg.inv(curvature)
+    size = games.items
+    origin = np.full(size, 1 / size) if reference is None else np.eye(size)[reference]
+    scores = parameters[:size] - origin @ parameters[:size]
+    own = covariance[:size, :size]
+    shared = own @ origin
+    variances = np.maximum(own.diagonal() - 2 * shared + origin @ shared, 0)
+    names = [name for name, there in (("order", model.order), ("tie", sheet.three)) if there]
+    effects = {
+        name: (float(parameters[at]), float(np.sqrt(covariance[at, at])))
+        for at, name in enumerate(names, size)
+    }
+    return Ratings(scores=scores, std_errors=np.sqrt(variances), effects=effects)
+
+
+def _maximise(sheet: Sheet) -> Floats:
+    """Newton's method from 0; a step that would go down is halved.
+
+    Firth's correction is as curved as the likelihood where each pair met once, and the information
+    does not see it: steps of its own length would go back and forth there.
+    """
+    parameters = np.zeros(sheet.size)
+    value, gradient, curvature = sheet.at(parameters)
+    games = float(sheet.counts.sum())
+    for _ in range(MAX_STEPS):
+        step = np.linalg.solve(curvature, gradient) / (2 if sheet.model.firth else 1)
+        if gradient @ step <= TOLERANCE:
+            return parameters + step
+        floor = value - 1e-13 * (games + abs(value))  # near the maximum all is rounding
+        for _ in range(50):
+            found = sheet.at(parameters + step)
+            if found[0] >= floor:
+                break
+            step = step / 2
+        parameters = parameters + step
+        value, gradient, curvature = found
+    raise ArithmeticError(f"Bradley-Terry: no maximum after {MAX_STEPS} steps")

@@ -1,0 +1,12 @@
+"""What a plan of calls would come to, by simulation: no call is made.
+
+truth = spread_truth(1.7, queries=80, documents=25, seed=0)
+imagined = imagine(truth, model, seed=0)         # all that such judges would say
+sizes = Sizes(imagined, model)
+sizes.of(Plan("zelo", 4, "all"))                 # calls, errors, distance to all pairs
+"""
+
+from zelo_ray.fitting.sizing.imagined import Imagined, drawn_truth, imagine, spread_truth
+from zelo_ray.fitting.sizing.plans import RINGS, Plan, Size, Sizes
+
+__all__ = ["RINGS", "Imagined", "Plan", "Size", "Sizes", "drawn_truth", "imagine", "spread_truth"]

@@ -1,0 +1,247 @@
+"""Plans of calls, played on imagined judges: what each costs, and how good its scores are."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from typing import Literal
+
+import numpy as np
+
+from zelo_ray.fitting.battles import Battles, Bools, Floats, Ints
+from zelo_ray.fitting.bradley_terry import CHUNK_CELLS, bradley_terry
+from zelo_ray.fitting.pairs import ring_pairs
+from zelo_ray.fitting.panel.columns import Grades
+from zelo_ray.fitting.panel.later import choose_pairs
+from zelo_ray.fitting.panel.model import PanelModel
+from zelo_ray.fitting.panel.posterior import Posterior, posteriors
+from zelo_ray.fitting.sizing.imagined import Imagined
+
+DEPTH = 10
+RINGS = 2
+"""Of a lean plan, at least."""
+AUDITS, AUDIT_CALLS = 0.02, 0.25
+"""Share of its pairs that all judges see in both orders, and the most calls a document for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is asked of a query.
+
+    ``zelo``: so many cycles, and who votes on a pair. ``lean``: so many calls a document, of which
+    one is a grade; the rest goes to rings with judges in turn, of whose pairs some are audits, and
+    what is left to a round of pairs at the top.
+    """
+
+    protocol: Literal["zelo", "lean"]
+    much: int
+    """cycles of zelo; calls a document of lean"""
+    votes: Literal["all", "one"] = "one"
+
+    @property
+    def rings(self) -> int:
+        """Each gives a document two battles."""
+        return self.much if self.protocol == "zelo" else max(RINGS, self.much - 2)
+
+    def __str__(self) -> str:
+        if self.protocol == "lean":
+            return f"lean --calls-per-document {self.much} --rings {self.rings}"
+        return f"zelo --cycles {self.much} --votes {self.votes}"
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """What a plan comes to, as means over queries."""
+
+    plan: str
+    calls: float
+    """a query"""
+    calls_a_document: float
+    loss: float
+    """1 - nDCG@10 against the truth, gains being exp(score)"""
+    std_error: float
+    """that the fit tells, in logits"""
+    rmse: float
+    """of its scores from those of all pairs before all judges, in logits"""
+    largest: float
+    """the largest such distance of a query"""
+    tau: float
+    """Kendall's, with the order of those scores"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    scores: Floats
+    errors: Floats
+    covariances: Floats
+    """of the scores; none of a fit that counts games"""
+
+
+class Sizes:
+    """Plays plans on the same imagined answers, and knows the scores of all pairs."""
+
+    def __init__(self, imagined: Imagined, model: PanelModel) -> None:
+        self.imagined, self.model = imagined, model
+        self.queries: int = imagined.truth.shape[0]
+        self.documents: int = imagined.truth.shape[1]
+
+    @property
+    def most_cycles(self) -> int:
+        """So many ask all pairs."""
+        return max(1, self.documents // 2)
+
+    def of(self, plan: Plan) -> Size:
+        """What one plan comes to."""
+        if plan.protocol == "zelo":
+            asks = self._rings(plan.rings, everybody=plan.votes == "all")
+            found, whole, calls = _counted(self.imagined.answer(asks)), self._all_counted, len(asks)
+        else:
+            asks = self._lean(plan)
+            found, whole = self._judged(self.imagined.answer(asks)), self._all_judged
+            calls = len(asks) + self.imagined.truth.size
+        apart = np.abs(found.scores - whole.scores)
+        return Size(
+            plan=str(plan),
+            calls=calls / self.queries,
+            calls_a_document=calls / self.imagined.truth.size,
+            loss=float(1 - ndcg(found.scores, self.imagined.truth).mean()),
+            std_error=float(found.errors.mean()),
+            rmse=float(np.sqrt((apart**2).mean())),
+            largest=float(apart.max(axis=1).mean()),
+            tau=float(tau(found.scores, whole.scores).mean()),
+        )
+
+    @cached_property
+    def _all_counted(self) -> _Found:
+        return _counted(self._every_vote)
+
+    @cached_property
+    def _all_judged(self) -> _Found:
+        return self._judged(self._every_vote)
+
+    @cached_property
+    def _every_vote(self) -> Battles:
+        """All judges on all pairs, the orders in turn."""
+        judges = range(len(self.imagined.judges))
+        pairs = list(combinations(range(self.documents), 2))
+        own = [
+            (*((i, j) if (place + judge) % 2 else (j, i)), judge)
+            for place, (i, j) in enumerate(pairs)
+            for judge in judges
+        ]
+        return self.imagined.answer(_for_each(self.queries, np.array(own, dtype=np.int64)))
+
+    def _rings(self, cycles: int, *, everybody: bool, audits: float = 0.0) -> Ints:
+        judges = len(self.imagined.judges)
+        rows: list[tuple[int, int, int, int]] = []
+        for query in range(self.queries):
+            for pair in ring_pairs(0, str(query), self.imagined.doc_ids, cycles):
+                i, j = int(pair.a), int(pair.b)
+                if pair.draw < audits:
+                    both = ((i, j), (j, i))
+                    rows += [(query, *shown, judge) for judge in range(judges) for shown in both]
+                    continue
+                for judge in range(judges) if everybody else [pair.turn % judges]:
+                    turned = (int(pair.draw * 2**20) + judge) % 2
+                    rows.append((query, *((j, i) if turned else (i, j)), judge))
+        return np.array(rows, dtype=np.int64).reshape(-1, 4)
+
+    def _lean(self, plan: Plan) -> Ints:
+        """Rings, and the pairs at the top with what is left of the calls."""
+        judges = len(self.imagined.judges)
+        audits = min(AUDITS, AUDIT_CALLS / (plan.rings * (2 * judges - 1)))
+        asks = self._rings(plan.rings, everybody=False, audits=audits)
+        votes = self.imagined.answer(asks)
+        spent = np.bincount(asks[:, 0], minlength=self.queries) + self.documents
+        room = plan.much * self.documents - spent
+        if plan.rings >= self.most_cycles or room.max() <= 0:
+            return asks
+        found = self._judged(votes)
+        more = [
+            (query, *((j, i) if place % 2 else (i, j)), (query + place) % judges)
+            for query in np.flatnonzero(room > 0).tolist()
+            for place, (i, j) in enumerate(self._unsure(votes, found, query, int(room[query])))
+        ]
+        return np.concatenate([asks, np.array(more, dtype=np.int64).reshape(-1, 4)])
+
+    def _unsure(
+        self, votes: Battles, found: _Found, query: int, count: int
+    ) -> list[tuple[int, int]]:
+        """Pairs at the top of a query, where the order is not sure."""
+        return choose_pairs(
+            found.scores[query],
+            found.covariances[query],
+            _met(votes, query, self.documents),
+            count=count,
+            most_per_document=2 * count // self.documents + 2,
+            seed=query,
+        )
+
+    @cached_property
+    def _grades(self) -> Grades:
+        """One of each document, by judges in turn."""
+        judges = len(self.imagined.judges)
+        query, document = (each.ravel() for each in np.indices(self.imagined.truth.shape))
+        judge = (query + document) % judges
+        said = self.imagined.grades[query, judge, document]
+        return Grades(query=query, document=document, judge=judge, grade=said)
+
+    def _judged(self, votes: Battles) -> _Found:
+        """Fitted as a panel of known judges, with grades."""
+        return _joined(list(posteriors(votes, self._grades, self.model)))
+
+
+def _joined(found: list[Posterior]) -> _Found:
+    order = np.argsort(np.concatenate([each.places for each in found]))
+    covariances = np.concatenate([each.covariance for each in found])[order]
+    errors = np.sqrt(np.maximum(covariances.diagonal(axis1=1, axis2=2), 0))
+    return _Found(np.concatenate([each.mean for each in found])[order], errors, covariances)
+
+
+def _counted(votes: Battles) -> _Found:
+    """Fitted by `bradley_terry`: a pair is one game, shared by the judges that voted on it."""
+    queries, documents = len(votes.documents), len(votes.documents[0])
+    won, asked = np.zeros((2, queries, documents, documents))
+    word = (1 - np.sign(votes.preference)) / 2
+    np.add.at(won, (votes.query, votes.a, votes.b), word)
+    np.add.at(won, (votes.query, votes.b, votes.a), 1 - word)
+    np.add.at(asked, (votes.query, votes.a, votes.b), 1)
+    np.add.at(asked, (votes.query, votes.b, votes.a), 1)
+    wins = np.divide(won, asked, out=won, where=asked > 0)
+    step = max(1, CHUNK_CELLS // documents**2)
+    fits = [bradley_terry(wins[start : start + step]) for start in range(0, queries, step)]
+    scores, errors = (np.concatenate(parts) for parts in zip(*fits, strict=True))
+    return _Found(scores, errors, np.zeros(0))
+
+
+def _for_each(queries: int, own: Ints) -> Ints:
+    """The same questions for every query."""
+    query = np.repeat(np.arange(queries), len(own))[:, np.newaxis]
+    return np.hstack([query, np.tile(own, (queries, 1))])
+
+
+def _met(votes: Battles, query: int, documents: int) -> Bools:
+    own = votes.query == query
+    met = np.zeros((documents, documents), dtype=np.bool_)
+    met[votes.a[own], votes.b[own]] = True
+    both: Bools = met | met.T
+    return both
+
+
+def ndcg(scores: Floats, truth: Floats) -> Floats:
+    """nDCG@10 of each query, gains being exp(truth) (Järvelin & Kekäläinen 2002, TOIS 20:422)."""
+    depth = min(DEPTH, scores.shape[1])
+    discount = 1 / np.log2(np.arange(depth) + 2)
+    gains = np.exp(truth - truth.max(axis=1, keepdims=True))
+    order = np.argsort(-scores, axis=1, kind="stable")[:, :depth]
+    found = np.take_along_axis(gains, order, axis=1) @ discount
+    ideal: Floats = -np.sort(-gains, axis=1)[:, :depth] @ discount
+    quality: Floats = found / ideal
+    return quality
+
+
+def tau(one: Floats, other: Floats) -> Floats:
+    """Kendall's tau-b of each query (Kendall 1945, Biometrika 33:239)."""
+    signs = [np.sign(s[:, :, np.newaxis] - s[:, np.newaxis]) for s in (one, other)]
+    size = np.sqrt((signs[0] ** 2).sum(axis=(1, 2)) * (signs[1] ** 2).sum(axis=(1, 2)))
+    agreed: Floats = (signs[0] * signs[1]).sum(axis=(1, 2)) / np.maximum(size, 1)
+    return agreed

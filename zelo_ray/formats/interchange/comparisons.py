@@ -1,0 +1,163 @@
+"""Anybody's comparisons of two items, from a file or from memory, in one form."""
+
+import csv
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+
+from zelo_ray.errors import InputError
+from zelo_ray.formats.files import lines, parquet_table, reading, rows, text_of
+from zelo_ray.formats.interchange.outcomes import Outcome, Rows, is_missing, outcomes
+from zelo_ray.formats.interchange.roles import Roles, roles_of
+from zelo_ray.formats.pools import short
+from zelo_ray.formats.record import refuse_unfinished
+
+COMPARISONS = pa.schema(
+    [
+        *((name, pa.string()) for name in ("query_id", "first", "second", "judge")),
+        *((name, pa.float64()) for name in ("won", "lost", "tied")),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparisons:
+    """Comparisons with the columns of ``COMPARISONS``.
+
+    ``won``, ``lost`` and ``tied`` are how often the first did so, or how much that weighs.
+    """
+
+    table: pa.Table
+    ordered: bool
+    """whether it is known which of the two stood first"""
+    votes: bool
+    """whether they are votes as `annotate` writes them: several may be on one pair"""
+    queries: bool
+    """whether they name their query; if not, it is the empty text"""
+    missing: int
+    """how many rows without an answer were left out"""
+
+
+def read_comparisons(url: str, columns: Mapping[str, str]) -> Comparisons:
+    """The comparisons of a file: Parquet, JSON lines, or a head and lines with commas or tabs.
+
+    Args:
+        url: path or URL; ``.gz`` and ``.zst`` are unpacked.
+        columns: by role, the name of a column that is not called as is usual (see `roles`).
+
+    Raises:
+        OptionError: ``columns`` has a role that there is not.
+        InputError: it cannot be read, is of a run that is not finished, its columns do not say who
+            won, or a row makes no sense.
+    """
+    refuse_unfinished(url)
+    if url.endswith(".parquet"):
+        return comparisons_of(_arrow(parquet_table(url), f"{url}: row {{}}", url, 1), columns)
+    place, first = next(lines(url), (url, b""))
+    text_of(place, first)
+    read = _json if first.lstrip().startswith(b"{") else _text
+    return comparisons_of(read(url, first), columns)
+
+
+def comparisons_in(table: pa.Table, columns: Mapping[str, str], what: str) -> Comparisons:
+    """Those of a table in memory, called ``what`` in messages.
+
+    Raises:
+        OptionError: as `read_comparisons`.
+        InputError: as `read_comparisons`; or an answer is missing.
+    """
+    held = _arrow(table, f"{what}: row {{}}", what, 1)
+    return comparisons_of(held, columns, strict=True)
+
+
+def comparisons_of(held: Rows, columns: Mapping[str, str], *, strict: bool = False) -> Comparisons:
+    """The comparisons of some rows; ``strict``: a missing answer is an error."""
+    roles = roles_of(held.what, list(held.columns), columns)
+    found = outcomes(held, roles)
+    lacking = [row for row, outcome in enumerate(found) if outcome is None]
+    if strict and lacking:
+        cells = {name: held.columns[name][lacking[0]] for name in roles.columns.values()}
+        name, value = next(each for each in cells.items() if is_missing(each[1]))
+        raise InputError(
+            f"{held.place(lacking[0])}: the {name} {value} is no answer: leave such rows out"
+        )
+    turned = _turned(held, roles)
+    told = _told(held, roles, found, turned or [False] * len(found))
+    by_column = zip(*told, strict=True) if told else [()] * len(COMPARISONS)
+    return Comparisons(
+        pa.table(dict(zip(COMPARISONS.names, by_column, strict=True)), schema=COMPARISONS),
+        ordered=roles.ordered and turned is not None,
+        votes=roles.votes,
+        queries="query_id" in roles.columns,
+        missing=len(lacking),
+    )
+
+
+def _told(
+    held: Rows, roles: Roles, found: Sequence[Outcome | None], turned: Sequence[bool]
+) -> list[tuple[Any, ...]]:
+    """A row of ``COMPARISONS`` for each that has an answer."""
+    optional = (
+        held.texts(roles.columns[role]) if role in roles.columns else [""] * len(found)
+        for role in ("query_id", "judge")
+    )
+    a, b = (held.texts(roles.columns[role]) for role in roles.items)
+    told = []
+    for row, (query_id, judge, one, other) in enumerate(zip(*optional, a, b, strict=True)):
+        if (outcome := found[row]) is None:
+            continue
+        if one == other:
+            raise InputError(f"{held.place(row)}: {one!r} is compared with itself")
+        won, lost, tied = outcome
+        told.append(
+            (query_id, other, one, judge, lost, won, tied)
+            if turned[row]
+            else (query_id, one, other, judge, won, lost, tied)
+        )
+    return told
+
+
+def _turned(held: Rows, roles: Roles) -> list[bool] | None:
+    """Which rows name the one second that was seen first; None where that is not known."""
+    if "swapped" not in roles.columns:
+        return [False] * len(held.columns[roles.columns[roles.answer]])
+    said = held.columns[roles.columns["swapped"]]
+    words = {True: True, False: False, "true": True, "false": False, "1": True, "0": False}
+    turned = [words.get(each.lower() if isinstance(each, str) else each) for each in said]
+    return None if None in turned else [bool(each) for each in turned]
+
+
+def _arrow(table: pa.Table, place: str, what: str, first: int) -> Rows:
+    columns = {name: table[name].to_pylist() for name in table.column_names}
+    return Rows(what, columns, lambda row: place.format(row + first))
+
+
+def _json(url: str, _: bytes) -> Rows:
+    held = [*rows(url)]
+    names = dict.fromkeys(name for _, row in held for name in row)
+    columns = {name: [row.get(name) for _, row in held] for name in names}
+    return Rows(url, columns, lambda row: held[row][0])
+
+
+def _text(url: str, head: bytes) -> Rows:
+    """Lines with commas or tabs, whose first one names the columns."""
+    mark = "\t" if b"\t" in head else ","
+    names = next(csv.reader([head.decode()], delimiter=mark), [])
+    if not names:
+        return Rows(url, {}, str)
+    if len({*names}) < len(names):
+        raise InputError(f"{url}: two columns have the same name ({', '.join(names)})")
+    with reading(url) as stream:
+        try:
+            table = pa.csv.read_csv(
+                stream,
+                pa.csv.ReadOptions(column_names=names, skip_rows=1),
+                pa.csv.ParseOptions(delimiter=mark, newlines_in_values=True),
+                pa.csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string())),
+            )
+        except pa.ArrowInvalid as error:
+            raise InputError(f"{url}: cannot be read ({short(error)})") from None
+    return _arrow(table, f"{url}:{{}}", url, 2)

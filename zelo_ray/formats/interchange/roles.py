@@ -1,0 +1,111 @@
+"""Which columns of somebody's comparisons name the two items, and which say who won."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from zelo_ray.errors import InputError, OptionError
+
+Answer = Literal["preference", "a_wins", "winner"]
+
+_NAMES: Mapping[str, tuple[str, ...]] = {
+    "query_id": ("query_id",),
+    "judge": ("judge",),
+    "a": (),
+    "b": (),
+    "winner": ("winner",),
+    "loser": ("loser",),
+    "preference": ("preference",),
+    "a_wins": ("win", "won"),
+    "b_wins": (),
+    "ties": ("ties", "tie", "draws"),
+    "weight": ("weight", "count", "freq"),
+    "swapped": ("swapped",),
+}
+"""By role, what a column of it is called; points and capitals do not count."""
+ROLES = tuple(_NAMES)
+_VOTES = ("doc_id_a", "doc_id_b")
+_SIDES = (
+    *(_VOTES, ("a", "b"), ("left", "right"), ("model_a", "model_b")),
+    *(("home", "away"), ("home_team", "away_team")),
+)
+"""What the two items are called; ``home_wins`` and ``away_wins`` say how often each won."""
+_ANSWERS: tuple[Answer, ...] = ("preference", "a_wins", "winner")
+_KNOWN = (
+    "known are winner and loser; or two of a and b, left and right, home and away, model_a and "
+    "model_b, doc_id_a and doc_id_b with preference, winner, or a_wins and b_wins; name others by "
+    "columns, such as a=team1 b=team2 a_wins=score1 b_wins=score2"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Roles:
+    """The names of columns by their roles, and what they amount to."""
+
+    columns: Mapping[str, str]
+    items: tuple[str, str]
+    """the roles of those that name the two items"""
+    answer: Answer
+    """the role of the one that says who won"""
+    votes: bool
+    """whether they are called as the votes of `annotate` are"""
+
+    @property
+    def ordered(self) -> bool:
+        """Whether the columns say who stood first."""
+        return self.items == ("a", "b")
+
+
+def roles_of(what: str, names: Sequence[str], given: Mapping[str, str]) -> Roles:
+    """Find the columns of comparisons.
+
+    Args:
+        what: what is read, for messages.
+        names: of the columns that there are.
+        given: by role, the name of a column that is not called as is usual.
+
+    Raises:
+        OptionError: ``given`` has a role that there is not.
+        InputError: there is no column of that name; or the columns do not say who won.
+    """
+    there = ", ".join(names) or "none"
+    for role, name in given.items():
+        if role not in ROLES:
+            raise OptionError(f"columns: there is no {role!r}; there are {', '.join(ROLES)}")
+        if name not in names:
+            raise InputError(f"{what}: has no column {name!r}; it has {there}")
+    found = {**_usual(names), **given}
+    if told := [role for role in (*_ANSWERS, "loser") if role in given]:
+        spare = {*_ANSWERS, "loser"} - {*told}
+        found = {role: name for role, name in found.items() if role not in spare}
+    answers = [role for role in _ANSWERS if role in found]
+    if len(answers) > 1:
+        twice = " and ".join(found[role] for role in answers)
+        raise InputError(f"{what}: {twice} both say who won; name one by columns: winner=NAME")
+    items = ("a", "b") if {"a", "b"} <= found.keys() else ("winner", "loser")
+    if not answers or not found.keys() >= {*items}:
+        raise InputError(f"{what}: its columns do not say who won ({there}); {_KNOWN}")
+    votes = items == ("a", "b") and (found["a"], found["b"]) == _VOTES
+    return Roles(found, items, answers[0], votes)
+
+
+def plain(name: str) -> str:
+    """A name without what does not count: ``Home.Team`` is ``home_team``."""
+    return name.strip().lower().replace(".", "_").replace(" ", "_").replace("-", "_")
+
+
+def _usual(names: Sequence[str]) -> dict[str, str]:
+    known = {plain(name): name for name in reversed(names)}
+    found = {}
+    for role, usual in _NAMES.items():
+        if there := [known[name] for name in usual if name in known]:
+            found[role] = there[0]
+    for a, b in _SIDES:
+        if a in known and b in known:
+            found |= {"a": known[a], "b": known[b]}
+            break
+    for role, side in (("a_wins", 0), ("b_wins", 1)):
+        for pair in (("a", "b"), *_SIDES):
+            if (name := f"{pair[side]}_wins") in known:
+                found[role] = known[name]
+    return found

@@ -1,0 +1,106 @@
+"""Options of `fit`."""
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from zelo_ray.options.command import FILES, CommandOptions, Group
+from zelo_ray.options.places import Place
+
+_MODEL = Group("model")
+_SHOWN = Group("what is shown")
+_TEXT, _PARQUET = (".csv", ".tsv", ".json", ".jsonl"), ".parquet"
+_KINDS = ", ".join((*_TEXT, _PARQUET))
+_PACKED = (".gz", ".zst")
+
+
+class FitOptions(CommandOptions):
+    """Options of `fit`."""
+
+    does: ClassVar[str] = "turn anybody's comparisons into ratings"
+    usage: ClassVar[str] = "fit FILE [--out FILE]"
+    positional: ClassVar[tuple[str, ...]] = ("source",)
+
+    source: Annotated[Place, FILES] = Field(
+        description="comparisons: JSON lines, CSV, TSV or Parquet of winner and loser; or of two "
+        "items, such as a and b, with preference (-1 to 1, negative: a is better), winner, or "
+        "a_wins and b_wins; votes.parquet of annotate"
+    )
+    columns: Annotated[tuple[str, ...], FILES] = Field(
+        (),
+        description="columns of other names, as ROLE=NAME: query_id, judge, a, b, winner, loser, "
+        "preference, a_wins, b_wins, ties, weight or swapped",
+    )
+    out: Annotated[Place | None, FILES] = Field(
+        None, description=f"write the scores there: {_KINDS}"
+    )
+    prior_sd: Annotated[float, _MODEL] = Field(
+        2.5,
+        gt=0,
+        allow_inf_nan=False,
+        description="standard deviation of the prior of a score, in logits",
+    )
+    mle: Annotated[bool, _MODEL] = Field(
+        False, description="plain maximum likelihood, without a prior"
+    )
+    firth: Annotated[bool, _MODEL] = Field(
+        False, description="without a prior, with Firth's correction of the bias"
+    )
+    ties: Annotated[Literal["half", "davidson"], _MODEL] = Field(
+        "half", description="half: a tie is half a win for each; davidson: an outcome of its own"
+    )
+    order_effect: Annotated[bool, _MODEL] = Field(
+        False, description="fit what standing first is worth (home advantage, position bias)"
+    )
+    games: Annotated[Literal["rows", "pairs"] | None, _MODEL] = Field(
+        None,
+        description="rows: each row is a game; pairs: what judges say of a pair is one game "
+        "together; without it, pairs where the columns are doc_id_a and doc_id_b",
+    )
+    reference: Annotated[str | None, _SHOWN] = Field(
+        None, description="item whose score is 0; errors are of the differences to it"
+    )
+    scale: Annotated[Literal["logits", "elo"], _SHOWN] = Field(
+        "logits", description="elo: 400 points are odds of 10 to 1"
+    )
+    offset: Annotated[float | None, _SHOWN] = Field(
+        None,
+        allow_inf_nan=False,
+        description="score of the mean item, or of the reference (0; of elo 1000)",
+    )
+
+    @property
+    def named(self) -> dict[str, str]:
+        """The columns of other names, by their roles."""
+        return {role: name for role, _, name in (each.partition("=") for each in self.columns)}
+
+    @field_validator("columns")
+    @classmethod
+    def _are_named(cls, columns: tuple[str, ...]) -> tuple[str, ...]:
+        for each in columns:
+            if not all(each.partition("=")):
+                raise ValueError(f"{each!r} is not of the form ROLE=NAME, such as a=home")
+        return columns
+
+    @field_validator("out")
+    @classmethod
+    def _can_be_written(cls, out: str | None) -> str | None:
+        if out is not None and not kind_of_file(out):
+            raise ValueError(f"{out}: ends in none of {_KINDS}")
+        return out
+
+    @model_validator(mode="after")
+    def _go_together(self) -> "FitOptions":
+        given = [name for name in ("mle", "firth") if getattr(self, name)]
+        given += ["prior_sd"] if "prior_sd" in self.model_fields_set else []
+        if len(given) > 1:
+            raise ValueError(f"{' and '.join(given)} exclude each other: give one of them")
+        return self
+
+
+def kind_of_file(url: str) -> str:
+    """The ending of a file's name that says what it holds; empty where it says nothing."""
+    text = next((url.removesuffix(end) for end in _PACKED if url.endswith(end)), url)
+    return next((kind for kind in _TEXT if text.endswith(kind)), "") or (
+        _PARQUET if url.endswith(_PARQUET) else ""
+    )

@@ -1,0 +1,59 @@
+"""Options of `size`."""
+
+from typing import Annotated, ClassVar
+
+from pydantic import Field
+
+from zelo_ray.options.command import FILES, CommandOptions, Group
+from zelo_ray.options.places import Place
+
+_RUN = Group("the run to size")
+_GRID = Group("plans")
+_DRAWS = Group("simulation")
+_MOST_DOCUMENTS = 1000
+Cycle = Annotated[int, Field(ge=1, le=_MOST_DOCUMENTS)]
+Call = Annotated[int, Field(ge=3, le=50)]
+
+
+class SizeOptions(CommandOptions):
+    """Options of `size`."""
+
+    does: ClassVar[str] = "say, without any call, how many calls an error takes"
+    usage: ClassVar[str] = "size [--error X] [--judges-from DIR] [--documents N] [--out DIR]"
+
+    judges_from: Annotated[Place | None, FILES] = Field(
+        None,
+        description="--out of a pilot: how its judges answer (judges.json), how scores spread, how "
+        "many documents a query has, and what a call costs",
+    )
+    out: Annotated[Place | None, FILES] = Field(
+        None, description="directory or URL for size.html, and the table as size.parquet"
+    )
+    documents: Annotated[int | None, _RUN] = Field(
+        None, ge=2, le=_MOST_DOCUMENTS, description="of a query; the pilot's, or 25 without one"
+    )
+    queries: Annotated[int, _RUN] = Field(1000, ge=1, description="how many are to be judged")
+    judges: Annotated[tuple[str, ...], _RUN] = Field(
+        (),
+        description="the panel: judges of the pilot, or names of others that are like them on "
+        "average; without it all of the pilot's, or three careful guesses",
+    )
+    error: Annotated[float | None, _GRID] = Field(
+        None, gt=0, allow_inf_nan=False, description="std_error to reach, in logits"
+    )
+    cycles: Annotated[tuple[Cycle, ...], _GRID] = Field(
+        (1, 2, 3, 4, 6, 8), min_length=1, description="of zelo"
+    )
+    calls: Annotated[tuple[Call, ...], _GRID] = Field(
+        (3, 4, 5, 6, 8), description="a document, of lean"
+    )
+    spread: Annotated[float | None, _DRAWS] = Field(
+        None,
+        gt=0,
+        le=10,
+        description="sd of true scores, in logits; those of the pilot, or 1.7 without one",
+    )
+    pools: Annotated[int | None, _DRAWS] = Field(
+        None, ge=2, le=10_000, description="how many to simulate; without it, some 2,000 documents"
+    )
+    seed: Annotated[int, _DRAWS] = Field(0, ge=0, description="determines every random choice")

@@ -1,0 +1,139 @@
+"""The lean protocol: the labels of many battles for a third of the calls.
+
+Every document is graded once and meets others on two rings; judges take turns in both. Then some
+more battles are asked where the top of the ranking is unsure (`zelo_ray.protocols.lean_plan`). A
+few pairs are audits: all judges vote on them in both orders, which tells what they get wrong
+together. How each judge answers is learned from all of a run at once, and grades put the scores of
+all queries on one scale. Two or three rounds.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from zelo_ray.fitting import panel as judged
+from zelo_ray.fitting.battles import battles_of
+from zelo_ray.fitting.bradley_terry import Fit
+from zelo_ray.fitting.pairs import first_turn
+from zelo_ray.formats.tables import table_of
+from zelo_ray.protocols import (
+    Learned,
+    Protocol,
+    ScoreKind,
+    graded,
+    shared_error,
+    zelo,
+)
+from zelo_ray.protocols.judgments import GRADES, VOTES
+from zelo_ray.protocols.lean_plan import LeanOptions, count, given_model, rounds
+from zelo_ray.protocols.zelo_graded import absolute_headline
+from zelo_ray.records import AbsoluteScore, Grade, Vote
+
+_QUERIES = 240  # that tell how judges answer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known(Learned):
+    """What all judgments of a run say of its judges."""
+
+    model: judged.PanelModel
+
+
+def learn(tables: Mapping[str, pa.Table], options: LeanOptions) -> Known:
+    """Learn how the judges of a run answer, from some of its queries; or take what is given.
+
+    Args:
+        tables: ``votes`` and ``grades`` of all queries.
+        options: of the job.
+    """
+    names = sorted(pc.unique(tables["votes"]["judge"]).to_pylist())
+    if options.judges_from is not None:
+        model = given_model(options, names)
+    else:
+        votes, grades = _some(tables, tables["votes"]["query_id"])
+        battles = battles_of(votes, [[grade.doc_id for grade in pool] for pool in grades])
+        model = judged.learn(battles, judged.grades_of(battles, grades)).of(names)
+    known = Known(model=model, notes=model.notes, kept=model.to_json())
+    human = tables.get("human")
+    if human is None:
+        return known
+    votes, grades = _some(tables, human["query_id"])
+    fits = _fitted(votes, grades, known)
+    scores = table_of([score for each in fits for score in each.scores], AbsoluteScore)
+    shared = shared_error.learn({"scores": scores, "human": human}, options)
+    return replace(known, shared=shared.shared, notes=(*known.notes, *shared.notes))
+
+
+def _some(
+    tables: Mapping[str, pa.Table], queries: pa.ChunkedArray
+) -> tuple[list[list[Vote]], list[list[Grade]]]:
+    """Votes and grades of as many of the queries as it takes to know judges, by hashes of ids."""
+    ids = pc.unique(queries).to_pylist()
+    chosen = sorted(ids, key=lambda one: (first_turn(0, one, ""), one))[:_QUERIES]
+    return _by_query(tables["votes"], chosen, Vote), _by_query(tables["grades"], chosen, Grade)
+
+
+def _by_query(table: pa.Table, queries: Sequence[str], record: type[Any]) -> list[list[Any]]:
+    """Some queries' rows as records, of which what nobody learns from is empty."""
+    empty = {each.name: () if "facets" in each.name else "" for each in fields(record)}
+    found: dict[str, list[Any]] = {query_id: [] for query_id in queries}
+    chosen = pc.is_in(table["query_id"], pa.array(queries, pa.string()))
+    for row in table.filter(chosen).to_pylist():
+        found[row["query_id"]].append(record(**{**empty, **row}))
+    return list(found.values())
+
+
+def fit(
+    judgments: Sequence[Sequence[Vote | Grade]], options: LeanOptions, learned: Known | None = None
+) -> list[Fit]:
+    """Scores by the learned model of the judges; there are none before it is learned."""
+    del options
+    if learned is None:
+        return [Fit() for _ in judgments]
+    votes = [[one for one in pool if isinstance(one, Vote)] for pool in judgments]
+    grades = [[one for one in pool if isinstance(one, Grade)] for pool in judgments]
+    return _fitted(votes, grades, learned)
+
+
+def _fitted(
+    votes: Sequence[Sequence[Vote]], grades: Sequence[Sequence[Grade]], known: Known
+) -> list[Fit]:
+    battles = battles_of(votes, [[grade.doc_id for grade in pool] for pool in grades])
+    pools: list[list[Vote | Grade]] = [[*v, *g] for v, g in zip(votes, grades, strict=True)]
+    ids = [next((one.query_id for one in pool), "") for pool in pools]
+    found = judged.grades_of(battles, grades)
+    model = known.model.of(battles.judges)
+    return judged.fit(battles, found, model, ids, shared_error.share_of(known))
+
+
+def _explained(_: Mapping[str, Any]) -> str:
+    return (
+        f"{zelo.LOGITS.format('battles')}; absolute scores do: each is the score, shifted by what "
+        "the grades of its query tell of where it stands"
+    )
+
+
+PROTOCOL = Protocol(
+    name="lean",
+    rounds=rounds,
+    count=count,
+    response_models=(*zelo.PROTOCOL.response_models, *graded.PROTOCOL.response_models),
+    max_rounds=None,  # one, and those at the top
+    min_documents=1,
+    judgments={"votes": VOTES, "grades": GRADES},
+    fit=fit,
+    score=ScoreKind(
+        record=AbsoluteScore,
+        unit="logits",
+        shown=("score", "absolute_score"),
+        explain=_explained,
+        headline=absolute_headline,
+    ),
+    options=LeanOptions,
+    asked_before=zelo.asked_before,
+    learn=learn,
+    fits_from=("votes", "grades"),
+)

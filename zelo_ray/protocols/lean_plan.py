@@ -1,0 +1,215 @@
+"""What lean asks: grades and battles at first, and then where the top of the ranking is unsure.
+
+Which battles come later follows from the query's own answers and a model of the judges that is
+there beforehand, so that the same input asks the same questions, whatever was killed when.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from math import floor
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field
+
+from zelo_ray.fitting import panel as judged
+from zelo_ray.fitting.battles import battles_of
+from zelo_ray.fitting.pairs import count_pairs, first_turn, ring_pairs
+from zelo_ray.options.places import read_text
+from zelo_ray.protocols import (
+    KEPT,
+    Rounds,
+    shared_error,
+)
+from zelo_ray.protocols.grading import AnchoredOptions, Sheet, sheets
+from zelo_ray.protocols.zelo import Ballot, ballot_of, in_turn, shown_of
+from zelo_ray.records import Failure, Grade, Judge, Pool, Vote
+
+_AUDIT_CALLS = 0.25  # a document: what audits may take besides, however large the panel
+_LARGE = 50  # documents from which a second later round pays
+_LEAST_GAIN = 0.1  # of the expected loss, by a round after which another one is asked
+
+
+def _model_at(given: str) -> str:
+    """The text of a model, given as such, as its file, or as the directory of the run."""
+    text = given
+    if not given.lstrip().startswith("{"):
+        name = given.rstrip("/")
+        text = read_text(name if name.endswith(".json") else f"{name}/{KEPT}")
+    try:
+        judged.PanelModel.from_json(json.loads(text))
+    except (ValueError, TypeError, KeyError, AttributeError):
+        raise ValueError(f"{given[:200]}: it holds no judges that a run of lean learned") from None
+    return text
+
+
+class LeanOptions(AnchoredOptions):
+    """Options of few calls."""
+
+    rings: int = Field(2, ge=1, description="rings of battles; each gives a document two")
+    audits: float = Field(
+        0.02, ge=0, le=1, description="share of pairs on which all judges vote, in both orders"
+    )
+    calls_per_document: float = Field(
+        4.0, gt=0, description="calls for each document of a query, at most, in all rounds"
+    )
+    later_rounds: int | None = Field(
+        None,
+        ge=0,
+        description="rounds at the top, after the first; 1, or 2 from 50 documents, if unset",
+    )
+    until_loss: float = Field(
+        0.04,
+        ge=0,
+        description="ask no later round where nDCG@10 is expected to lose less than this",
+    )
+    judges_from: Annotated[str, AfterValidator(_model_at)] | None = Field(
+        None, description="the directory of a run of lean: its judges are as they were there"
+    )
+    human: shared_error.Human = None
+
+
+def rounds(pool: Pool, panel: Sequence[Judge], options: LeanOptions) -> Rounds:
+    """Grade every document once, let it meet others, and then look closer at the top."""
+    first: list[Sheet | Ballot] = [
+        *_first_sheets(pool, panel, options),
+        *_first_ballots(pool, panel, options),
+    ]
+    if not first:
+        return []
+    replies = yield [one.request for one in first]
+    heard: list[Any] = [one.read(reply) for one, reply in zip(first, replies, strict=True)]
+    present = _present(panel, heard)
+    room, before, asked = _room(pool, options, len(first)), float("inf"), 0
+    for left in range(_later_rounds(pool, options), 0, -1):
+        pairs, loss = _unsure(pool, options, heard, room // left)
+        if not pairs or loss > (1 - _LEAST_GAIN) * before:
+            break
+        shown = shown_of(pool, options)
+        ballots = [
+            ballot_of(pool, (shown[a], shown[b]), _later_judge(pool, present, options, at), options)
+            for at, (a, b) in enumerate(pairs, asked)
+        ]
+        replies = yield [ballot.request for ballot in ballots]
+        heard += [one.read(reply) for one, reply in zip(ballots, replies, strict=True)]
+        room, before, asked = room - len(ballots), loss, asked + len(ballots)
+    return heard
+
+
+def count(pool: Pool, panel: Sequence[Judge], options: LeanOptions) -> dict[str, int]:
+    """The requests of the first round, and a judge's share of all that may come later."""
+    doc_ids = _ids(pool, options)
+    asked = Counter(in_turn(panel, _grade_turn(pool, one, options)).name for one in doc_ids)
+    for pair in ring_pairs(options.seed, pool.query_id, doc_ids, options.rings):
+        for judge, times in _voters(pair.draw, pair.turn, panel, options):
+            asked[judge.name] += times
+    room = _room(pool, options, asked.total()) if _later_rounds(pool, options) else 0
+    for number in range(min(room, _unasked(len(doc_ids), options))):
+        asked[_later_judge(pool, panel, options, number).name] += 1
+    return {judge.name: asked[judge.name] for judge in panel}
+
+
+def _first_sheets(pool: Pool, panel: Sequence[Judge], options: LeanOptions) -> list[Sheet]:
+    return [
+        sheet
+        for document in pool.documents[: options.document_limit]
+        for judge in [in_turn(panel, _grade_turn(pool, document.id, options))]
+        for sheet in sheets(pool, document, judge, options)
+    ]
+
+
+def _first_ballots(pool: Pool, panel: Sequence[Judge], options: LeanOptions) -> list[Ballot]:
+    shown = shown_of(pool, options)
+    return [
+        ballot_of(pool, (shown[pair.a], shown[pair.b]), judge, options, repeat)
+        for pair in ring_pairs(options.seed, pool.query_id, shown, options.rings)
+        for judge, times in _voters(pair.draw, pair.turn, panel, options)
+        for repeat in range(times)
+    ]
+
+
+def _voters(
+    draw: float, turn: int, panel: Sequence[Judge], options: LeanOptions
+) -> list[tuple[Judge, int]]:
+    """Who votes on a pair, and how often: one judge, or in an audit all in both orders."""
+    more = options.rings * (2 * len(panel) - 1)  # calls a document, if all pairs were audits
+    if draw < min(options.audits, _AUDIT_CALLS / more):
+        return [(judge, 2) for judge in panel]
+    return [(in_turn(panel, turn), 1)]
+
+
+def _unsure(
+    pool: Pool, options: LeanOptions, heard: Sequence[Any], most: int
+) -> tuple[list[tuple[str, str]], float]:
+    """The pairs to ask in a later round, and the loss that is expected without it.
+
+    Args:
+        pool: the query.
+        options: of the job.
+        heard: all that was judged or failed so far.
+        most: so many pairs.
+    """
+    votes = [one for one in heard if isinstance(one, Vote)]
+    grades = [one for one in heard if isinstance(one, Grade)]
+    if not (votes and most) or len(votes) + len(grades) < options.min_coverage * len(heard):
+        return [], 0.0
+    doc_ids = sorted(_ids(pool, options))
+    battles = battles_of([votes], [doc_ids])
+    known = judged.grades_of(battles, [grades])
+    (found,) = judged.posteriors(battles, known, given_model(options, battles.judges))
+    mean, covariance = found.mean[0], found.covariance[0]
+    seed = f"{options.seed}:{pool.query_id}:{len(heard)}"
+    loss = judged.expected_loss(mean, covariance, seed=seed)
+    if loss < options.until_loss:
+        return [], loss
+    chosen = judged.choose_pairs(
+        mean,
+        covariance,
+        {*zip(battles.a.tolist(), battles.b.tolist(), strict=True)},
+        count=most,
+        most_per_document=2 * most // len(doc_ids) + 2,
+        seed=seed,
+    )
+    return [(doc_ids[a], doc_ids[b]) for a, b in chosen], loss
+
+
+def _present(panel: Sequence[Judge], heard: Sequence[Any]) -> list[Judge]:
+    """All but those who were asked, and judged nothing."""
+    failed = {one.judge for one in heard if isinstance(one, Failure)}
+    silent = failed - {one.judge for one in heard if not isinstance(one, Failure)}
+    return [judge for judge in panel if judge.name not in silent] or list(panel)
+
+
+def _ids(pool: Pool, options: LeanOptions) -> list[str]:
+    return [document.id for document in pool.documents[: options.document_limit]]
+
+
+def _grade_turn(pool: Pool, doc_id: str, options: LeanOptions) -> int:
+    """Who grades a document comes after those who judge the pairs that follow it on the rings."""
+    return first_turn(options.seed, pool.query_id, doc_id) + options.rings
+
+
+def _later_judge(pool: Pool, panel: Sequence[Judge], options: LeanOptions, number: int) -> Judge:
+    return in_turn(panel, first_turn(options.seed, pool.query_id, "") + number)
+
+
+def _later_rounds(pool: Pool, options: LeanOptions) -> int:
+    if options.later_rounds is not None:
+        return options.later_rounds
+    return 1 if len(_ids(pool, options)) < _LARGE else 2
+
+
+def _room(pool: Pool, options: LeanOptions, asked: int) -> int:
+    """How many calls are left for later rounds."""
+    return max(0, floor(options.calls_per_document * len(_ids(pool, options)) + 1e-9) - asked)
+
+
+def _unasked(documents: int, options: LeanOptions) -> int:
+    return documents * (documents - 1) // 2 - count_pairs(documents, options.rings)
+
+
+def given_model(options: LeanOptions, judges: Sequence[str]) -> judged.PanelModel:
+    """What is known of judges before anything is learned of them."""
+    if options.judges_from is None:
+        return judged.default_model(judges)
+    return judged.PanelModel.from_json(json.loads(options.judges_from)).of(judges)

@@ -1,0 +1,77 @@
+"""What judges get wrong together, learned from people's grades, for protocols that score by votes.
+
+Without human grades nothing is learned, and a run takes one pass.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import Field
+
+from zelo_ray.fitting.truth_error import SHARE, Shared, learn_share
+from zelo_ray.formats.wording import counted
+from zelo_ray.options import Place
+from zelo_ray.protocols.protocol import Learned
+
+Human = Annotated[
+    Place | None,
+    Field(
+        description="a few human grades (qrels): from them the errors of scores about people are "
+        "learned, and in graded the panel's scale"
+    ),
+]
+"""An option of protocols whose errors can be learned."""
+
+
+def given(options: Any) -> bool:
+    """Whether there are human grades to learn from."""
+    return getattr(options, "human", None) is not None
+
+
+def share_of(learned: Learned | None) -> float:
+    """What judges get wrong together, as a share of the spread of a query's scores."""
+    return SHARE if learned is None or learned.shared is None else learned.shared
+
+
+def learn(tables: Mapping[str, pa.Table], options: Any) -> Learned:
+    """Learn from human grades how far scores of votes lie from people.
+
+    Args:
+        tables: ``scores``, with query_id, doc_id, score and std_error; perhaps ``human``, with
+            query_id, doc_id and relevance.
+        options: of the job.
+    """
+    del options
+    human = tables.get("human")
+    if human is None:
+        return Learned()
+    ids = ["query_id", "doc_id"]
+    joined = (
+        tables["scores"]
+        .select([*ids, "score", "std_error"])
+        .join(human.select([*ids, "relevance"]), ids, use_threads=False)
+        .sort_by([(name, "ascending") for name in ids])
+    )
+    query = pc.rank(joined["query_id"], tiebreaker="dense").to_numpy().astype(np.int64) - 1
+    names = ("score", "std_error", "relevance")
+    columns = (pc.fill_null(joined[name], np.nan).to_numpy() for name in names)
+    shared = learn_share(query, *columns)
+    return Learned(shared=shared.value, notes=(_told(shared),))
+
+
+LEARNING: Final[dict[str, Any]] = {"learn": learn, "fits_from": ("scores",), "learns": given}
+"""What a protocol that scores by votes says of this."""
+
+
+def _told(shared: Shared) -> str:
+    if not shared.queries:
+        return "no query has human grades that order its documents: the usual error stands"
+    queries = counted(shared.queries, "query", "queries")
+    return (
+        f"by human grades of {queries}, what judges get wrong together is {shared.found:.2f} of "
+        f"the spread of a query's scores; {shared.value:.2f} is taken ({SHARE:g} without human "
+        "grades)"
+    )
