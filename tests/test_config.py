@@ -175,7 +175,6 @@ LEAST = {
     "agree": {"sources": ["graded"]},
     "compare-labels": {"old": "a.qrels", "new": "b.qrels"},
     "convert": {"what": "qrels", "source": "graded", "out": "qrels.txt"},
-    "fit": {"source": "games.csv"},
     "explain": {"dir": "out", "query": "q1"},
     "report": {"dir": "out"},
     "batches": {"dir": "out"},

@@ -89,14 +89,14 @@ class TestMeans:
         np.testing.assert_allclose(split[1], whole[1])
 
     def test_many_pairs_do_not_fill_the_memory(self, monkeypatch):
-        monkeypatch.setattr("zelo_ray.evaluation.significance.CHUNK_CELLS", 2**14)
-        values = metrics(4000, 20)
+        monkeypatch.setattr("zelo_ray.evaluation.significance.CHUNK_CELLS", 2**16)
+        values = metrics(1000, 20)
         tracemalloc.start()
         means(values, resamples=800, confidence=0.9, seed=0)
         sign_flip(values - 0.5, resamples=800, seed=0)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-        assert peak < 8e6  # a table of pairs by samples alone is 26 MB
+        assert peak < 4e6  # a table of pairs by samples alone is 6.4 MB
 
 
 class TestSignFlip:

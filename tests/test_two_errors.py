@@ -1,0 +1,118 @@
+"""Both errors of a score are told apart wherever they are told, and old results have but one."""
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.builders import parsed, pool_of, results_of, write_run
+from tests.test_report import page_of
+from zelo_ray.api.contest import qrels_of
+from zelo_ray.commands.convert import convert
+from zelo_ray.commands.explain import explain
+from zelo_ray.errors import InputError, OptionError
+from zelo_ray.evaluation.measures import Truth
+from zelo_ray.formats.interchange.graded import has_grades, read_graded
+from zelo_ray.formats.interchange.trec import read_qrels
+from zelo_ray.formats.interchange.truth import read_truth
+from zelo_ray.formats.tables import table_of
+from zelo_ray.present.html import write_report
+from zelo_ray.protocols.protocol import both_errors
+from zelo_ray.records import AbsoluteScore, GradedScore, Score
+
+ABOUT_PEOPLE = "about people ±"
+
+
+@pytest.fixture
+def run(tmp_path):
+    """The results of a run of battles."""
+    write_run(tmp_path, results_of(tmp_path, [pool_of()]))
+    return tmp_path
+
+
+def make_old(out):
+    """As 0.1.0 wrote scores: with one error."""
+    path = out / "scores.parquet"
+    pq.write_table(pq.read_table(path).drop_columns("truth_error"), path)
+
+
+def test_a_line_on_a_score_names_both_errors_where_they_are_known():
+    score = Score("q", "d", 0.5, 0.84, 12, 1)
+    assert both_errors(score) == " ± 0.84"
+    assert both_errors(replace(score, truth_error=1.1)) == f" ± 0.84, {ABOUT_PEOPLE} 1.10"
+    assert both_errors(replace(score, std_error=float("nan"))) == ""
+
+
+def test_the_page_and_explain_tell_both(run):
+    write_report(str(run))
+    page = page_of(run)
+    assert ABOUT_PEOPLE in page.words("queries")
+    assert "more calls do not reduce" in page.words("scores")
+    assert page.packed[0, "documents"][0][6]["truth_error"] > page.packed[0, "documents"][0][3]
+    assert ABOUT_PEOPLE in explain(str(run), "q1", "d1").splitlines()[0]
+
+
+def test_old_results_are_read_and_told_with_the_error_that_they_have(run):
+    make_old(run)
+    write_report(str(run))
+    page = page_of(run)
+    assert ABOUT_PEOPLE not in page.words("queries")
+    assert "more calls do not reduce" not in page.words("scores")
+    assert ABOUT_PEOPLE not in explain(str(run), "q1", "d1").splitlines()[0]
+    scores = pq.read_table(run / "scores.parquet")
+    assert read_truth(str(run))["std_error"].to_pylist() == scores["std_error"].to_pylist()
+
+
+def test_old_grades_are_grades(tmp_path):
+    score = GradedScore("q", "d", 2.1, 0.3, 3, 1, 2, 2.0, 2, 0.0, False)
+    pq.write_table(table_of([score], GradedScore), tmp_path / "scores.parquet")
+    make_old(tmp_path)
+    assert has_grades(str(tmp_path))
+    assert read_graded(str(tmp_path))["relevance"].to_pylist() == [2.0]
+
+
+def test_the_truth_of_a_bakeoff_has_the_error_about_people(run):
+    """So a bias that all judges share keeps `p_labels` from being sure."""
+    scores = pq.read_table(run / "scores.parquet")
+    assert read_truth(str(run))["std_error"].to_pylist() == scores["truth_error"].to_pylist()
+    truth = Truth(qrels_of(scores, "truth"))
+    assert truth.std_error.tolist() == scores["truth_error"].to_pylist()
+    some = scores.set_column(
+        scores.column_names.index("truth_error"), "truth_error", [[9.0, None, np.nan, 9.0]]
+    )
+    first, second, third, last = qrels_of(some, "truth")["std_error"].to_pylist()
+    assert (first, last) == (9.0, 9.0)
+    assert [second, third] == scores["std_error"].to_pylist()[1:3]
+
+
+def cut(source, out, *flags):
+    return convert(parsed("convert", "qrels", str(source), "--out", str(out), *flags))
+
+
+def test_qrels_are_cut_at_the_same_absolute_scores_for_all_queries(tmp_path):
+    rows = [
+        AbsoluteScore(query, doc, score, 0.5, 3, 1, absolute_score=moved, absolute_error=0.6)
+        for query, doc, score, moved in [
+            *(("poor", "a", 1.0, -0.5), ("poor", "b", -1.0, -2.5)),
+            *(("rich", "a", 1.0, 3.0), ("rich", "b", -1.0, 1.0)),
+            ("ungraded", "a", 1.0, float("nan")),
+        ]
+    ]
+    pq.write_table(table_of(rows, AbsoluteScore), tmp_path / "scores.parquet")
+    out = tmp_path / "cut.qrels"
+    cut(tmp_path, out, "--cut", "0")
+    assert read_qrels(str(out))["relevance"].to_pylist() == [0, 0, 1, 1]
+    cut(tmp_path, out, "--cut", "-1", "1", "2")
+    found = read_qrels(str(out))
+    assert found["relevance"].to_pylist() == [1, 0, 3, 2]
+    assert found["query_id"].to_pylist() == ["poor", "poor", "rich", "rich"]
+
+
+def test_scores_of_queries_that_share_no_zero_are_not_cut(run):
+    with pytest.raises(InputError, match="no absolute scores to cut"):
+        cut(run, run / "cut.qrels", "--cut", "0")
+    with pytest.raises((OptionError, ValueError), match="ascend"):
+        cut(run, run / "cut.qrels", "--cut", "1", "0")
+    assert isinstance(read_truth(str(run)), pa.Table)
