@@ -1,9 +1,8 @@
 """Rows on what a score's error says: whether it holds the truth, and how sure one may be."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 from scipy.stats import norm
 
 from benchmarks.lean import figures, fits
@@ -12,7 +11,8 @@ from benchmarks.lean.lines import Line, Lines, Size
 from benchmarks.lean.plans import Plan, play
 from benchmarks.lean.recorded import DATA, Battlefield, absent
 from benchmarks.lean.worlds import REGIMES, Asks, World, draw_world
-from zelo_ray.fitting.battles import Floats
+from zelo_ray.fitting.battles import Bools, Floats, Ints
+from zelo_ray.fitting.truth_error import SHARE, learn_share, shared_sd
 
 SHARED = 0.6
 """What all judges get wrong about a document, in logits: heavy, so that it matters."""
@@ -78,7 +78,8 @@ def pooled(row: str, size: Size) -> Lines:
 def sureness(row: str, size: Size) -> Lines:
     """Expected calibration error of "i is better than j" against people (Naeini 2015, AAAI 29).
 
-    What the judges get wrong alike is learned on the other half of the queries.
+    The chance is Phi((s_i - s_j) / hypot(truth_error_i, truth_error_j)), as `learn_share` has it;
+    the share is learned on the other half of the queries.
     """
     if absent():
         yield Line(row, "recorded data", f"skipped: there is no {DATA}")
@@ -88,64 +89,58 @@ def sureness(row: str, size: Size) -> Lines:
         votes = field.battles(battles, size.seed)
         for name, grades in (("", None), (" and a grade", field.grades)):
             belief = fits.believe(votes, grades, fits.learn(votes, grades))
-            pairs = [_pairs(belief, field.people, query) for query in range(len(field.people))]
-            error, learned = _crossed(pairs)
-            alone = _error([_sure(*own, 0.0) for own in pairs], pairs)
-            told = f"{error:.3f}, su {learned}; by std_error alone {alone:.3f}"
+            found = _columns(belief, field.people)
+            half = found.query % 2
+            learned = [_learned(found.only(half != other)) for other in (0, 1)]
+            error = _calibration(found, np.array(learned)[half])
+            shares = " and ".join(f"{share:.2f}" for share in learned)
+            usual, alone = (_calibration(found, np.full(len(half), x)) for x in (SHARE, 0.0))
+            told = f"{error:.3f}, share {shares}; default {usual:.3f}, std_error alone {alone:.3f}"
             yield Line(row, f"{battles:g} battles{name}: <= .05", told, error <= 0.05)
 
 
-Pairs = tuple[Floats, Floats, Floats]
-"""Difference of scores, its variance, and whether people say that it has the right sign."""
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """Scores of all queries with what people say, of shape [documents]."""
+
+    query: Ints
+    scores: Floats
+    errors: Floats
+    human: Floats
+
+    def only(self, rows: Bools) -> "_Columns":
+        return _Columns(*(getattr(self, name)[rows] for name in self.__slots__))
 
 
-def _pairs(belief: fits.Belief, people: list[Floats], query: int) -> Pairs:
-    mean, covariance, grades = belief.means[query], belief.covariances[query], people[query]
-    i, j = np.nonzero(grades[:, np.newaxis] > grades)
-    variance = covariance[i, i] + covariance[j, j] - 2 * covariance[i, j]
-    gap = mean[i] - mean[j]
-    return np.abs(gap), variance, (gap > 0) + 0.5 * (gap == 0)
+def _columns(belief: fits.Belief, people: list[Floats]) -> _Columns:
+    query = np.repeat(np.arange(len(people)), [len(own) for own in people])
+    columns = (belief.means, belief.errors(), people)
+    return _Columns(query, *(np.concatenate(column) for column in columns))
 
 
-def _sure(gap: Floats, variance: Floats, right: Floats, su: float) -> Floats:
-    del right
-    sure: Floats = norm.cdf(gap / np.sqrt(variance + 2 * su**2))
-    return sure
+def _learned(found: _Columns) -> float:
+    return learn_share(found.query, found.scores, found.errors, found.human).found
 
 
-def _crossed(pairs: list[Pairs]) -> tuple[float, str]:
-    """The error over all queries, each judged by what the other half has taught."""
-    sure: list[Floats] = [np.array([])] * len(pairs)
-    learned = []
-    for half in (0, 1):
-        su = _learn_su([own for query, own in enumerate(pairs) if query % 2 != half])
-        learned.append(f"{su:.2f}")
-        for query in range(half, len(pairs), 2):
-            sure[query] = _sure(*pairs[query], su)
-    return _error(sure, pairs), " and ".join(learned)
-
-
-def _learn_su(pairs: list[Pairs]) -> float:
-    """The spread under which people's words are most likely, each query counting alike."""
-
-    def loss(su: float) -> float:
-        total = 0.0
-        for gap, variance, right in pairs:
-            sure = np.clip(_sure(gap, variance, right, su), 1e-9, 1 - 1e-9)
-            if len(gap):
-                total -= float((right * np.log(sure) + (1 - right) * np.log(1 - sure)).mean())
-        return total
-
-    return float(minimize_scalar(loss, bounds=(0, 10), method="bounded").x)
-
-
-def _error(sure: list[Floats], pairs: list[Pairs]) -> float:
-    """Mean distance, over bins of sureness, between how sure and how often right."""
-    weight = np.concatenate([np.full(len(own), 1 / max(1, len(own))) for own in sure])
-    said, right = np.concatenate(sure), np.concatenate([own[2] for own in pairs])
-    place = np.minimum(((said - 0.5) * 2 * BINS).astype(int), BINS - 1)
-    apart = np.bincount(place, weight * (said - right), BINS)
-    return float(np.abs(apart).sum() / weight.sum())
+def _calibration(found: _Columns, share: Floats) -> float:
+    """Mean distance, over bins of sureness, of how sure from how often right; queries alike."""
+    su = share * shared_sd(found.query, found.scores, 1.0)
+    kept = 1 - 1 / np.bincount(found.query)[found.query]
+    variance = found.errors**2 + kept * su**2
+    apart, total = np.zeros(BINS), 0
+    for number in np.unique(found.query).tolist():
+        own = np.flatnonzero(found.query == number)
+        above, below = np.nonzero(found.human[own][:, np.newaxis] > found.human[own])
+        if not len(above):
+            continue
+        i, j = own[above], own[below]
+        gap = found.scores[i] - found.scores[j]
+        sure = norm.cdf(np.abs(gap) / np.sqrt(variance[i] + variance[j]))
+        right = (1 + np.sign(gap)) / 2
+        place = np.minimum(((sure - 0.5) * 2 * BINS).astype(int), BINS - 1)
+        apart += np.bincount(place, sure - right, BINS) / len(i)
+        total += 1
+    return float(np.abs(apart).sum() / total)
 
 
 ROWS = {"coverage": coverage, "sureness": sureness, "pooled": pooled}
