@@ -1,6 +1,7 @@
 """Mean and variance of a judge's slope at x, as piecewise cubics to look up."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -44,6 +45,7 @@ class Curves:
         return mean, variance
 
 
+@lru_cache(maxsize=16)  # later rounds take the same for pool after pool
 def curves_of(model: PanelModel) -> Curves:
     """Tables for a panel: about 130 kB a judge.
 
