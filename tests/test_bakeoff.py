@@ -204,7 +204,7 @@ def test_an_arm_without_a_mean_comes_last_whatever_its_name():
 
 
 def test_labels_without_errors_are_taken_as_they_are():
-    """Such as the medians of a graded run: what is sure is so over the queries alone."""
+    """What is sure is so over the queries alone."""
     close = (entry_of("one", all_like("abcd")), entry_of("other", all_like("abdc")))
     outcome = contest_of(*close, truth=truth_of(math.nan), measures=("nDCG@10",))
     (one,) = outcome.comparisons

@@ -123,7 +123,8 @@ def test_grades_explain_a_document(tmp_path):
     assert "\x1b" not in text
     assert "no judgment from gemini:three on d2: refused (because)" in text
     run(tmp_path / "plain", [pool_of()], pooling="median")
-    assert "(score 3.00), rank 1" in explain(str(tmp_path / "plain"), "q1", "d3")
+    told = explain(str(tmp_path / "plain"), "q1", "d3")
+    assert "(score 3.00, about people ± 1.05), rank 1" in told
 
 
 def test_a_query_of_failures_alone_is_explained(tmp_path):

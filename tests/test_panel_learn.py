@@ -122,7 +122,7 @@ def test_a_judge_with_few_votes_is_much_like_the_panel():
     rare = np.flatnonzero(drawn.battles.judge == 0)[15:]
     found = learn(some(drawn.battles, np.delete(np.arange(2400), rare)), None)
     usual = np.mean([one.slopes[0] for one in found.habits[1:]])
-    assert found.habits[0].slopes[0] == pytest.approx(usual, abs=0.35)
+    assert found.habits[0].slopes[0] == pytest.approx(usual, abs=0.4)
     assert found.habits[0].cuts == ()
 
 

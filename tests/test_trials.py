@@ -320,7 +320,7 @@ def test_each_protocol_runs_with_the_options_that_it_uses():
     assert [own.out for own in each.values()] == ["out/zelo", "out/samre", "out/best-of"]
     assert [getattr(own, "rounds", None) for own in each.values()] == [None, 3, None]
     assert [getattr(own, "criteria", None) for own in each.values()] == [None, None, "wit"]
-    assert not any(hasattr(own, "human") for own in each.values())  # people are the truth here
+    assert not any(own.human for own in each.values())  # people are the truth here
     assert {own.inputs for own in each.values()} == {("out/pools.jsonl",)}
     assert unused_by_all(given, each) == []
     assert unused_by_all(given, {"zelo": each["zelo"]}) == ["criteria", "rounds"]

@@ -15,7 +15,14 @@ from tests.builders import PANEL, answers, lines_of, options_of, pool_of
 from zelo_ray.engine import learning
 from zelo_ray.engine.write_results import settle, write_results
 from zelo_ray.fitting.bradley_terry import score_votes
-from zelo_ray.fitting.truth_error import GRADES, SHARE, learn_share, shared_sd, truth_errors
+from zelo_ray.fitting.truth_error import (
+    GRADES,
+    MEDIANS,
+    SHARE,
+    learn_share,
+    shared_sd,
+    truth_errors,
+)
 from zelo_ray.formats.tables import table_of
 from zelo_ray.protocols import graded, load, zelo
 from zelo_ray.records import Grade, Vote
@@ -110,18 +117,27 @@ def test_intervals_of_grades_hold_the_persons_grade(published):
     for judge in judges:
         for (query_id, doc_id), grade in read_grades(folder / f"judges/{judge}_graded.txt").items():
             by_query[query_id].append(Grade(query_id, doc_id, judge, grade, (), (), "", ""))
-    options = options_of(protocol="graded")
     rows = [grade for own in by_query.values() for grade in own]
-    learned = graded.learn({"grades": table_of(rows, Grade)}, options)
-    scores = [
-        one for fit in graded.fit(list(by_query.values()), options, learned) for one in fit.scores
-    ]
-    off = np.array([one.score - human[one.query_id, one.doc_id] for one in scores])
-    assert len(off) == 9260
-    for name, held in (("std_error", 0.65), ("truth_error", 0.95)):
-        errors = np.array([getattr(one, name) for one in scores])
-        assert np.mean(np.abs(off) <= 1.96 * errors) == pytest.approx(held, abs=0.01)
-    assert scores[0].truth_error == pytest.approx(np.hypot(scores[0].std_error, GRADES))
+
+    def scored(pooling):
+        options = options_of(protocol="graded", pooling=pooling)
+        learned = graded.learn({"grades": table_of(rows, Grade)}, options)
+        fits = graded.fit(list(by_query.values()), options, learned)
+        return [one for fit in fits for one in fit.scores]
+
+    def share_held(scores, name):
+        off = [one.score - human[one.query_id, one.doc_id] for one in scores]
+        errors = [getattr(one, name) for one in scores]
+        assert len(off) == 9260
+        return np.mean(np.abs(off) <= 1.96 * np.array(errors))
+
+    modelled, medians = scored("thurstone"), scored("median")
+    assert share_held(modelled, "std_error") == pytest.approx(0.65, abs=0.01)
+    assert share_held(modelled, "truth_error") == pytest.approx(0.95, abs=0.01)
+    assert modelled[0].truth_error == pytest.approx(np.hypot(modelled[0].std_error, GRADES))
+    assert np.isnan(medians[0].std_error)
+    assert {one.truth_error for one in medians} == {MEDIANS}
+    assert 0.95 < share_held(medians, "truth_error") < 0.99
 
 
 @settings(deadline=None, max_examples=30)

@@ -20,7 +20,7 @@ from pydantic import Field
 from zelo_ray.fitting import calibration
 from zelo_ray.fitting.bradley_terry import Fit
 from zelo_ray.fitting.truth_error import GRADES as USUAL
-from zelo_ray.fitting.truth_error import learn_grades
+from zelo_ray.fitting.truth_error import MEDIANS, learn_grades
 from zelo_ray.formats.wording import counted
 from zelo_ray.protocols import Learned, Protocol, Rounds, ScoreKind, shared_error
 from zelo_ray.protocols.grading import Grading, GradingOptions, sheets
@@ -133,11 +133,12 @@ def learn(tables: Mapping[str, pa.Table], options: GradedOptions) -> Measured:
         notes=tuple(notes),
     )
     score, error, grade = _pooled(found.model, ratings, options)
-    shared = learn_grades(query, score, error, human)
+    usual = USUAL if found.model else MEDIANS
+    shared = learn_grades(query, score, np.nan_to_num(error), human, usual)
     if shared.queries:
         told = counted(shared.queries, "query", "queries")
         word = f"what judges get wrong together is {shared.found:.2f} grades by {told}"
-        notes.append(f"{word}; {shared.value:.2f} is taken ({USUAL:g} without human grades)")
+        notes.append(f"{word}; {shared.value:.2f} is taken ({usual:g} without human grades)")
         found = replace(found, shared=shared.value, notes=tuple(notes))
     if found.model:
         sure = calibration.judge(found.model, ratings).at_least
@@ -235,8 +236,10 @@ def fit(
     unit, judge, grade = np.array(rows, dtype=np.int64).reshape(-1, 3).T
     ratings = calibration.Ratings(unit, judge, grade, len(items), learned.judges)
     score, error, calibrated = _pooled(learned.model, ratings, options)
+    usual = USUAL if learned.model else MEDIANS
+    shared = usual if learned.shared is None else learned.shared
     columns = (
-        *(score, error, np.hypot(error, USUAL if learned.shared is None else learned.shared)),
+        *(score, error, np.hypot(np.nan_to_num(error), shared)),
         calibrated,
         np.bincount(unit, minlength=len(items)),
         calibration.median(ratings),

@@ -17,9 +17,9 @@ SEEN = 20
 """A judge with fewer votes that are no ties has no cut points of its own."""
 STEPS_PULL = 2.0
 """Precision of the prior that a slope is that of the level below: that sizes are worth nothing."""
-SLOPE_PULL, TIE_PULL, TERM_PULL, BIAS_PULL = 8.0, 1.0, 0.05, 4.0
+SLOPE_PULL, TIE_PULL, TERM_PULL, BIAS_PULL = 10.0, 1.0, 0.05, 4.0
 """Precisions of the priors of the first slope and the tie's term, around the panel's; of the other
-terms and the bias, around 0. A vote tells about .5 of a slope, so 8 are worth some 16 votes."""
+terms and the bias, around 0. A vote tells about .5 of a slope, so 10 are worth some 20 votes."""
 USUAL_RHO, USUAL_PAIRS = 0.3, 30.0
 """What the correlation of judges' errors is taken to be before, and for how many pairs of votes
 that counts, about. Recorded judges of different models have .5 to .6, simulated ones .33 to .40."""

@@ -72,6 +72,9 @@ def absolute(posterior: Posterior, model: PanelModel) -> tuple[Floats, Floats]:
     The mean grade of a query's documents says how good they are on the whole: it moves by
     ``grade_slope`` for each unit, with noise that averages out over the documents. Shifts are
     pulled to 0 as far as they are unsure, queries having shifts of sd ``pool_sd``.
+    Grades end at 0 and 3, and so move less the further a query is from the others: in simulations
+    where queries have shifts of sd .8 of a document's, shifts are .75 of the true ones, and off by
+    twice their standard error.
 
     Args:
         posterior: of some queries.
