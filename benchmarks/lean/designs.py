@@ -30,6 +30,11 @@ def cycle_scores(votes: Battles, prior_sd: float = 2.5) -> tuple[Floats, Floats]
     Returns:
         Scores and their standard errors, of shape [queries, documents].
     """
+    return fitted(wins_of(votes), prior_sd)
+
+
+def wins_of(votes: Battles) -> Floats:
+    """The share of each pair's one game that the first document won."""
     queries, documents = len(votes.documents), len(votes.documents[0])
     won, asked = np.zeros((2, queries, documents, documents))
     word = (1 - np.sign(votes.preference)) / 2
@@ -37,9 +42,14 @@ def cycle_scores(votes: Battles, prior_sd: float = 2.5) -> tuple[Floats, Floats]
     np.add.at(won, (votes.query, votes.b, votes.a), 1 - word)
     np.add.at(asked, (votes.query, votes.a, votes.b), 1)
     np.add.at(asked, (votes.query, votes.b, votes.a), 1)
-    wins = np.divide(won, asked, out=won, where=asked > 0)
-    step = max(1, CHUNK_CELLS // documents**2)
-    fits = [bradley_terry(wins[i : i + step], prior_sd) for i in range(0, queries, step)]
+    wins: Floats = np.divide(won, asked, out=won, where=asked > 0)
+    return wins
+
+
+def fitted(wins: Floats, prior_sd: float = 2.5) -> tuple[Floats, Floats]:
+    """Scores and errors, a few queries at a time."""
+    step = max(1, CHUNK_CELLS // wins.shape[1] ** 2)
+    fits = [bradley_terry(wins[i : i + step], prior_sd) for i in range(0, len(wins), step)]
     scores, errors = (np.concatenate(parts) for parts in zip(*fits, strict=True))
     return scores, errors
 
