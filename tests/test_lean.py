@@ -17,6 +17,7 @@ from tests import builders
 from tests.builders import Shelf, judge_of, pool_of, seen_worth
 from tests.test_zelo_graded import truly
 from zelo_ray.errors import OptionError
+from zelo_ray.fitting import pairs
 from zelo_ray.fitting.bradley_terry import Fit
 from zelo_ray.formats.tables import table_of
 from zelo_ray.protocols import advance, lean, lean_plan, load_annotate, zelo
@@ -87,18 +88,19 @@ def test_an_audit_shows_a_pair_to_all_judges_in_both_orders():
         (r.judge.name, *(d.id for d in r.documents)) for r in asked[0] if len(r.documents) == 2
     )
     assert set(shown.values()) == {1}
-    pairs = Counter(frozenset(names[1:]) for names in shown)
-    assert set(pairs.values()) == {1, 6}
+    met = Counter(frozenset(names[1:]) for names in shown)
+    assert set(met.values()) == {1, 6}
     several = [drive(replace(MANY, query_id=f"q{n}"), audits=0.2)[1][0] for n in range(20)]
     calls = np.mean([len(each) for each in several])
-    assert calls <= 75 + 25 * lean_plan._AUDIT_CALLS + 3  # however large the share
+    assert calls <= 75 + 25 * pairs._AUDIT_CALLS + 3  # however large the share
 
 
 @settings(deadline=None, max_examples=20)
-@given(st.integers(0, 13), st.integers(1, 3), st.integers(1, 4), st.floats(0.5, 8))
-def test_the_count_is_never_passed_and_the_cap_holds(documents, cycles, judges, cap):
+@given(st.integers(0, 13), st.integers(1, 3), st.integers(1, 4), st.floats(0, 6))
+def test_the_count_is_never_passed_and_the_cap_holds(documents, cycles, judges, more):
     panel = (*PANEL, judge_of("openai:four"))[:judges]
     pool = pool_of([(7 * place) % 13 / 4 for place in range(documents)])
+    cap = 1 + cycles + more
     fields = {"rings": cycles, "calls_per_document": cap, "until_loss": 0.0}
     _, asked = drive(pool, panel, **fields)
     found = Counter(request.judge.name for missing in asked for request in missing)
@@ -149,6 +151,14 @@ def test_a_new_document_costs_its_grade_and_its_battles():
     new = pool_of([*[(7 * place) % 25 / 8 for place in range(25)], 2.2])
     drive(new, shelf=shelf, audits=0, later_rounds=0)
     assert 4 <= len(shelf.replies) - before <= 6
+
+
+def test_a_cap_that_the_first_round_would_pass_is_refused():
+    given = {"inputs": ["in.jsonl"], "out": "out", "protocol": "lean", "rings": 3}
+    with pytest.raises(OptionError, match=r"a grade and 3 rings take 4, not 3\.5"):
+        load_annotate({**given, "calls_per_document": 3.5}, {})
+    _, asked = drive(MANY, calls_per_document=3, audits=1)
+    assert len(asked[0]) == 75  # no calls are left for audits
 
 
 # Judges that say nothing
@@ -301,7 +311,7 @@ def test_four_calls_a_document_order_nearly_as_well_as_twelve():
 def in_order(pool, fit):
     truth = {d.id: d.metadata["grade"] for d in pool.documents}
     ranks = [truth[score.doc_id] for score in fit.scores]
-    pairs = [
+    ordered = [
         (ranks[i] > ranks[j]) for i in range(20) for j in range(i + 1, 20) if ranks[i] != ranks[j]
     ]
-    return np.mean(pairs)
+    return np.mean(ordered)

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 _RINGS = 8  # whose places one hash of 64 bytes gives
 _BYTES = 8
+_AUDIT_CALLS = 0.25  # a document: what audits may take besides, however large the panel
 
 
 class Pair(NamedTuple):
@@ -42,6 +43,19 @@ def ring_pairs(seed: int, query_id: str, doc_ids: Iterable[str], cycles: int) ->
         cycles: how many rings; each gives every document two battles.
     """
     return list(_ring_pairs(seed, query_id, tuple(sorted(doc_ids)), cycles))
+
+
+def audit_share(wanted: float, rings: int, judges: int, calls: float) -> float:
+    """The share of pairs that all judges see in both orders, where else they take turns.
+
+    Args:
+        wanted: the share that is wished for.
+        rings: of pairs.
+        judges: of the panel.
+        calls: that a document may take besides a grade and one vote on each pair.
+    """
+    most = min(_AUDIT_CALLS, max(0.0, calls))
+    return min(wanted, most / (rings * (2 * judges - 1)))
 
 
 def first_turn(seed: int, query_id: str, doc_id: str) -> int:

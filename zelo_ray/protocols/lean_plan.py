@@ -8,13 +8,13 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from math import floor
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
 from zelo_ray.fitting import panel as judged
 from zelo_ray.fitting.battles import battles_of
-from zelo_ray.fitting.pairs import count_pairs, first_turn, ring_pairs
+from zelo_ray.fitting.pairs import audit_share, count_pairs, first_turn, ring_pairs
 from zelo_ray.options.places import read_text
 from zelo_ray.protocols import (
     KEPT,
@@ -25,7 +25,6 @@ from zelo_ray.protocols.grading import AnchoredOptions, Sheet, sheets
 from zelo_ray.protocols.zelo import Ballot, ballot_of, in_turn, shown_of
 from zelo_ray.records import Failure, Grade, Judge, Pool, Vote
 
-_AUDIT_CALLS = 0.25  # a document: what audits may take besides, however large the panel
 _LARGE = 50  # documents from which a second later round pays
 _LEAST_GAIN = 0.1  # of the expected loss, by a round after which another one is asked
 
@@ -67,6 +66,15 @@ class LeanOptions(AnchoredOptions):
         None, description="the directory of a run of lean: its judges are as they were there"
     )
     human: shared_error.Human = None
+
+    @model_validator(mode="after")
+    def _has_calls_for_the_first_round(self) -> Self:
+        if self.calls_per_document < 1 + self.rings:
+            raise ValueError(
+                f"calls_per_document: a grade and {self.rings} rings take {1 + self.rings}, not "
+                f"{self.calls_per_document:g}"
+            )
+        return self
 
 
 def rounds(pool: Pool, panel: Sequence[Judge], options: LeanOptions) -> Rounds:
@@ -132,8 +140,8 @@ def _voters(
     draw: float, turn: int, panel: Sequence[Judge], options: LeanOptions
 ) -> list[tuple[Judge, int]]:
     """Who votes on a pair, and how often: one judge, or in an audit all in both orders."""
-    more = options.rings * (2 * len(panel) - 1)  # calls a document, if all pairs were audits
-    if draw < min(options.audits, _AUDIT_CALLS / more):
+    room = options.calls_per_document - 1 - options.rings
+    if draw < audit_share(options.audits, options.rings, len(panel), room):
         return [(judge, 2) for judge in panel]
     return [(in_turn(panel, turn), 1)]
 

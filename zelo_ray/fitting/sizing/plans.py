@@ -9,7 +9,7 @@ import numpy as np
 
 from zelo_ray.fitting.battles import Battles, Bools, Floats, Ints
 from zelo_ray.fitting.bradley_terry import CHUNK_CELLS, bradley_terry
-from zelo_ray.fitting.pairs import ring_pairs
+from zelo_ray.fitting.pairs import audit_share, ring_pairs
 from zelo_ray.fitting.panel.columns import Grades
 from zelo_ray.fitting.panel.later import choose_pairs
 from zelo_ray.fitting.panel.model import PanelModel
@@ -19,8 +19,8 @@ from zelo_ray.fitting.sizing.imagined import Imagined
 DEPTH = 10
 RINGS = 2
 """Of a lean plan, at least."""
-AUDITS, AUDIT_CALLS = 0.02, 0.25
-"""Share of its pairs that all judges see in both orders, and the most calls a document for it."""
+AUDITS = 0.02
+"""Share of its pairs that all judges see in both orders, where calls are left for that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ class Sizes:
     def _lean(self, plan: Plan) -> Ints:
         """Rings, and the pairs at the top with what is left of the calls."""
         judges = len(self.imagined.judges)
-        audits = min(AUDITS, AUDIT_CALLS / (plan.rings * (2 * judges - 1)))
+        audits = audit_share(AUDITS, plan.rings, judges, plan.much - 1 - plan.rings)
         asks = self._rings(plan.rings, everybody=False, audits=audits)
         votes = self.imagined.answer(asks)
         spent = np.bincount(asks[:, 0], minlength=self.queries) + self.documents
