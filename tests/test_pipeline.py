@@ -157,7 +157,10 @@ def test_explain_shows_the_comparisons_of_a_document(sample_run: tuple[Path, str
         check=True,
     ).stdout
     assert said.startswith("tick-removal-01: score ")
-    assert said.count("\nagainst tick-removal-") == 8
+    votes = pq.read_table(sample_run[0] / "votes.parquet").to_pylist()
+    pairs = {frozenset((vote["doc_id_a"], vote["doc_id_b"])) for vote in votes}
+    opponents = sum("tick-removal-01" in pair for pair in pairs)
+    assert said.count("\nagainst tick-removal-") == opponents >= 5
     assert "offline:bm25, which saw" in said
 
 
