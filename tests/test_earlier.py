@@ -4,15 +4,17 @@ import shutil
 from dataclasses import replace
 from random import Random
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from tests.builders import PANEL, Shelf, answers, lines_of, missing, options_of, pool_of
-from zelo_ray.engine.earlier import Earlier, drop, put_aside
+from zelo_ray.engine.earlier import Earlier, keep_the_rest, put_aside
 from zelo_ray.engine.write_results import settle, write_results
 from zelo_ray.protocols import load
 from zelo_ray.records import Document, Pool
 
+LIMITS = {"limit": {"document_limit": 5}}
 WORTHS = (3, 1, 4, 1.5, 5, 9, 2, 6, 5.3, 5.8, 9.7, 9.3, 2.5)
 
 
@@ -25,7 +27,7 @@ def run(out, pools, shelf, *, dies=False, **fields):
     earlier = Earlier(options.out, load(options.protocol))
     write_results([settle(lines_of(pools), PANEL, options, shelf, earlier=earlier)], options)
     if not dies:
-        drop(options)
+        keep_the_rest(options)
     return asked
 
 
@@ -95,6 +97,57 @@ def test_it_does_not_matter_where_a_run_is_killed(tmp_path, dies):
     assert votes(tmp_path / "out") == found
     assert not (tmp_path / "out" / "earlier.parquet").exists()
     assert len(found) > 2 * 15 * len(PANEL)
+
+
+@pytest.mark.parametrize("other", ["subset", "limit", "judge", "graded"])
+def test_no_run_in_between_loses_a_vote(tmp_path, other):
+    pools = [pool_of(WORTHS, query_id=f"q{n}") for n in range(2)]
+    more, shelf = [grown(pool, ("new", 7.0)) for pool in pools], Shelf()
+    run(tmp_path, pools, shelf)
+    run(tmp_path, more, shelf)
+    before = votes(tmp_path)
+    if other == "graded":
+        options = options_of(out=str(tmp_path), protocol="graded")
+        put_aside(options)
+        write_results([], options)
+        keep_the_rest(options)
+        assert not (tmp_path / "votes.parquet").exists()
+    elif other == "judge":
+        options = options_of(out=str(tmp_path), cycles=2)
+        put_aside(options)
+        earlier = Earlier(options.out, load("zelo"))
+        found = settle(lines_of(more), PANEL[:1], options, shelf, earlier=earlier)
+        write_results([found], options)
+        keep_the_rest(options)
+    else:
+        run(tmp_path, more[:1] if other == "subset" else more, shelf, **LIMITS.get(other, {}))
+    assert run(tmp_path, more, shelf) == 0
+    assert votes(tmp_path) >= before
+    assert not (tmp_path / "earlier.parquet").exists()
+
+
+def test_a_broken_table_of_votes_is_none(tmp_path):
+    pool, shelf = pool_of(WORTHS), Shelf()
+    for text in (b"junk", pq_of({"query_id": ["q1"]})):
+        (tmp_path / "votes.parquet").write_bytes(text)
+        run(tmp_path, [pool], shelf)
+        assert len(votes(tmp_path)) == 2 * 13 * len(PANEL)
+
+
+def pq_of(columns):
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table(columns), sink)
+    return sink.getvalue().to_pybytes()
+
+
+def test_documents_of_one_text_lose_no_votes(tmp_path):
+    pool, shelf = pool_of([1, 2, 3, 4] * 3), Shelf()
+    same = tuple(replace(d, content=f"[[worth={n % 4}]]") for n, d in enumerate(pool.documents))
+    pool = replace(pool, documents=same)
+    run(tmp_path, [pool], shelf)
+    before = votes(tmp_path)
+    run(tmp_path, [grown(pool, ("new", 7.0))], shelf)
+    assert before < votes(tmp_path)
 
 
 def test_votes_of_a_judge_that_left_and_of_other_words_are_left_out(tmp_path):

@@ -106,8 +106,7 @@ def test_the_count_is_never_passed_and_the_cap_holds(documents, cycles, judges, 
     found = Counter(request.judge.name for missing in asked for request in missing)
     most = lean.count(pool, panel, options_of(**fields))
     assert all(found[name] <= most[name] for name in most)
-    first = len(asked[0]) if asked else 0
-    assert found.total() <= max(first, cap * documents)
+    assert found.total() <= cap * documents
 
 
 def test_later_rounds_look_at_the_top_and_ask_no_pair_again():
@@ -253,6 +252,30 @@ def test_human_grades_tell_how_far_scores_lie_from_people(tmp_path):
     assert errors[1] < usual[0].scores[0].truth_error < errors[-1]
 
 
+def test_grades_of_queries_that_were_not_judged_do_not_crowd_out_those_that_were():
+    pools = [replace(MANY, query_id=f"q{n}") for n in range(3)]
+    steps = [drive(pool)[0] for pool in pools]
+    human = [
+        {"query_id": pool.query_id, "doc_id": d.id, "relevance": worth}
+        for pool in pools
+        for d, worth in zip(pool.documents, worths(pool), strict=True)
+    ]
+    others = [{"query_id": f"x{n}", "doc_id": "d", "relevance": 1.0} for n in range(5000)]
+    tables = tables_of(steps) | {"human": pa.Table.from_pylist(others + human)}
+    known = lean.learn(tables, options_of(human="people"))
+    assert "human grades of 3 queries" in known.notes[-1]
+
+
+def test_a_budget_that_ends_before_the_later_rounds_leaves_scores_however_many_were_to_come():
+    shelf, options = Shelf(), options_of(calls_per_document=12, until_loss=0.0)
+    for request in advance(lean.rounds(MANY, PANEL, options), shelf).missing:
+        shelf.put(request, truly(request))
+    gone = dict.fromkeys((judge.name for judge in PANEL), "the budget is used up")
+    step = advance(lean.rounds(MANY, PANEL, options), shelf, gone)
+    assert not step.failures
+    assert len(scored([step])[0].scores) == 25
+
+
 # Judges of an earlier run
 
 
@@ -266,7 +289,10 @@ def test_judges_are_taken_from_an_earlier_run(tmp_path):
     assert again.model == known.model
     recorded = type(options).model_validate(options.model_dump(mode="json"))
     assert recorded == options  # in run.json, without the directory
-    for name, text in (("gone", None), ("bad", "{}"), ("worse", "no"), ("list", "[]")):
+    odd = json.dumps(known.kept | {"own_sd": "much"})
+    few = json.dumps(known.kept | {"habits": known.kept["habits"][:1]})
+    texts = (("gone", None), ("bad", "{}"), ("worse", "no"), ("list", "[]"), ("odd", odd))
+    for name, text in (*texts, ("few", few)):
         (tmp_path / name).mkdir()
         if text is not None:
             (tmp_path / name / "judges.json").write_text(text)

@@ -8,6 +8,7 @@ from typing import Any
 import fsspec
 import numpy as np
 import pyarrow as pa
+from pydantic import ValidationError
 
 from zelo_ray.errors import InputError
 from zelo_ray.fitting.battles import Floats
@@ -24,6 +25,7 @@ from zelo_ray.fitting.sizing import (
 from zelo_ray.formats.files import parquet_table, record
 from zelo_ray.formats.wording import counted
 from zelo_ray.options import SizeOptions
+from zelo_ray.records import first_error
 
 JUDGES = "judges.json"
 SPREAD, DOCUMENTS, JUDGED = 1.7, 25, 2000
@@ -225,8 +227,9 @@ def _read_model(place: str) -> PanelModel:
         return default_model(tuple(sorted(each["judge"] for each in panel)) or GUESSED)
     try:
         return PanelModel.from_json(told)
-    except (KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"{place}/{JUDGES}: does not say how judges answer ({error})") from None
+    except ValueError as error:
+        why = first_error(error) if isinstance(error, ValidationError) else error
+        raise InputError(f"{place}/{JUDGES}: does not say how judges answer ({why})") from None
 
 
 def _dollars_a_call(place: str) -> float:

@@ -2,10 +2,12 @@
 
 A vote is fitted along while it would be asked for in the same words: a judge of the panel, and the
 texts of today. Those votes are found in the earlier table of votes. As a run writes that table
-anew, it first puts aside where they are, and drops that at its end; so it does not matter when one
-is killed.
+anew, it first puts aside where they are, and at its end keeps aside those that the new table lacks,
+such as of queries that it did not judge. So it does not matter when one is killed, or what another
+was about.
 """
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -15,10 +17,11 @@ import fsspec
 import numpy as np
 import pyarrow as pa
 
+from zelo_ray.errors import InputError
 from zelo_ray.formats.results import Results, read_table, remove_tables
 from zelo_ray.options import AnnotateOptions
-from zelo_ray.protocols import Protocol, Replies, Step, load
-from zelo_ray.records import Failure, Judge, Pool
+from zelo_ray.protocols import Protocol, Replies, Step
+from zelo_ray.records import Failure, Judge, Pool, Vote
 
 _ASIDE = "earlier"
 _COLUMNS = ("query_id", "doc_id_a", "doc_id_b", "judge", "key")
@@ -26,19 +29,17 @@ _SCHEMA = pa.schema([(name, pa.string()) for name in _COLUMNS])
 
 
 def put_aside(options: AnnotateOptions) -> None:
-    """Keep where the votes of earlier runs are, until `drop`: before results are written."""
-    if load(options.protocol).asked_before is None:
-        return
-    there = [name for name in ("votes", _ASIDE) if _is_there(options.out, name)]
-    if there:
-        rows = pa.concat_tables([_read(options.out, name) for name in there])
-        with Results(options.out, {_ASIDE: _SCHEMA}) as results:
-            results.add(_ASIDE, rows.group_by(list(_COLUMNS), use_threads=False).aggregate([]))
+    """Keep where the votes of earlier runs are, before results are written."""
+    _write(options.out, _both(options.out))
 
 
-def drop(options: AnnotateOptions) -> None:
-    """The table of votes is written, and holds all of them."""
-    remove_tables(options.out, [_ASIDE])
+def keep_the_rest(options: AnnotateOptions) -> None:
+    """The results are written: keep aside what the new table of votes lacks."""
+    aside = _read(options.out, _ASIDE)
+    if len(aside):
+        _write(
+            options.out, aside.join(_read(options.out, "votes"), _COLUMNS, join_type="left anti")
+        )
 
 
 class Earlier:
@@ -51,10 +52,9 @@ class Earlier:
 
     def __init__(self, out: str, protocol: Protocol) -> None:
         self._protocol = protocol
-        names = [name for name in (_ASIDE, "votes") if _is_there(out, name)]
         self._rows = _SCHEMA.empty_table()
-        if protocol.asked_before is not None and names:
-            self._rows = _read(out, names[0]).sort_by([(name, "ascending") for name in _COLUMNS])
+        if protocol.asked_before is not None:
+            self._rows = _both(out)
         queries = self._rows["query_id"].to_numpy(zero_copy_only=False)
         ids, starts = np.unique(queries, return_index=True)
         spans = pairwise([*starts.tolist(), len(queries)])
@@ -72,12 +72,16 @@ class Earlier:
         if pool.query_id not in self._at or step.missing:
             return step
         start, end = self._at[pool.query_id]
-        known = {one.key for one in (*step.judgments, *step.failures)}
+        known = {
+            (one.key, one.doc_id_a, one.doc_id_b) for one in step.judgments if isinstance(one, Vote)
+        }
         judges = {judge.name: judge for judge in panel}
         found = [
             vote
             for row in self._rows.slice(start, end - start).to_pylist()
-            if row["key"] not in known and row["judge"] in judges and replies.has(row["key"])
+            if (row["key"], row["doc_id_a"], row["doc_id_b"]) not in known
+            and row["judge"] in judges
+            and replies.has(row["key"])
             for vote in self._stands(row, pool, judges[row["judge"]], options, replies)
         ]
         return replace(step, judgments=(*step.judgments, *found)) if found else step
@@ -100,10 +104,27 @@ class Earlier:
         return []
 
 
+def _both(out: str) -> pa.Table:
+    """What is aside and what is in the table of votes, each once, in one order."""
+    rows = pa.concat_tables([_read(out, name) for name in (_ASIDE, "votes")])
+    once = rows.group_by(list(_COLUMNS), use_threads=False).aggregate([])
+    return once.sort_by([(name, "ascending") for name in _COLUMNS])
+
+
 def _read(out: str, name: str) -> pa.Table:
-    return read_table(out, name, _COLUMNS).select(_COLUMNS).cast(_SCHEMA)
-
-
-def _is_there(out: str, name: str) -> bool:
+    """The rows of a table; none of one that is not there, is broken, or is of another kind."""
     fs, root = fsspec.url_to_fs(out)
-    return bool(fs.exists(f"{root}/{name}.parquet"))
+    if fs.exists(f"{root}/{name}.parquet"):
+        with contextlib.suppress(InputError):
+            table = read_table(out, name, _COLUMNS)
+            if table.num_columns == len(_COLUMNS):
+                return table.select(_COLUMNS).cast(_SCHEMA)
+    return _SCHEMA.empty_table()
+
+
+def _write(out: str, rows: pa.Table) -> None:
+    if not len(rows):
+        remove_tables(out, [_ASIDE])
+        return
+    with Results(out, {_ASIDE: _SCHEMA}) as results:
+        results.add(_ASIDE, rows.select(_COLUMNS).cast(_SCHEMA))

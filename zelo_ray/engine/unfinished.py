@@ -157,8 +157,9 @@ class _Replay:
         failed = {False: list[Any](), True: list[Any]()}
         for failure in ended.failures:
             failed[not failure.key or self._ledger.has(failure.key)].append(failure)
+        whole = self._earlier.added(ended, pool, self.panel, self.options, self._ledger)
         return replace(
-            ended,
+            whole,
             failures=tuple(failed[True]),
             unheard=tuple(failed[False]),
             missing=step.missing,

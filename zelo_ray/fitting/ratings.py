@@ -49,9 +49,12 @@ def rate(games: Games, model: Model, reference: int | None = None) -> Ratings:
     reason, groups = why_unrated(sheet)
     if reason:
         return Ratings(reason=reason, groups=groups)
-    parameters = _maximise(sheet)
-    _, _, curvature = sheet.at(parameters)
-    covariance = np.linalg.inv(curvature)
+    try:
+        parameters = _maximise(sheet)
+        _, _, curvature = sheet.at(parameters)
+        covariance = np.linalg.inv(curvature)
+    except np.linalg.LinAlgError:
+        raise ArithmeticError("Bradley-Terry: weights differ by too much") from None
     size = games.items
     origin = np.full(size, 1 / size) if reference is None else np.eye(size)[reference]
     scores = parameters[:size] - origin @ parameters[:size]

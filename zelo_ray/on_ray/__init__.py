@@ -27,7 +27,7 @@ from zelo_ray.engine.batch import in_batches
 from zelo_ray.engine.batch.parts import in_doubt
 from zelo_ray.engine.bookkeeping import Tally, is_over_budget, maybe_billed
 from zelo_ray.engine.count_input import Count, InputCount, count_input
-from zelo_ray.engine.earlier import Earlier, drop, put_aside
+from zelo_ray.engine.earlier import Earlier, keep_the_rest, put_aside
 from zelo_ray.engine.learning import human_grades, with_scores
 from zelo_ray.engine.ledger import Ledger, spent_in, told_damage
 from zelo_ray.engine.sample_input import pilot_lines
@@ -113,7 +113,7 @@ def annotate(options: AnnotateOptions, watch: Watch, *, spent: float | None = No
         _add_up(summary, job)
         summary.seconds = timer.laps
         _write_run(job, summary, tallies)
-        drop(options)
+        keep_the_rest(options)
     return summary
 
 

@@ -36,8 +36,8 @@ class FitOptions(CommandOptions):
     )
     prior_sd: Annotated[float, _MODEL] = Field(
         2.5,
-        gt=0,
-        allow_inf_nan=False,
+        ge=1e-6,
+        le=1e6,
         description="standard deviation of the prior of a score, in logits",
     )
     mle: Annotated[bool, _MODEL] = Field(

@@ -60,7 +60,8 @@ def learn(tables: Mapping[str, pa.Table], options: LeanOptions) -> Known:
     human = tables.get("human")
     if human is None:
         return known
-    votes, grades = _some(tables, human["query_id"])
+    judged_here = pc.is_in(human["query_id"], pc.unique(tables["grades"]["query_id"]))
+    votes, grades = _some(tables, human.filter(judged_here)["query_id"])
     fits = _fitted(votes, grades, known)
     scores = table_of([score for each in fits for score in each.scores], AbsoluteScore)
     shared = shared_error.learn({"scores": scores, "human": human}, options)

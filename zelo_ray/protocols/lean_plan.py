@@ -14,7 +14,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from zelo_ray.fitting import panel as judged
 from zelo_ray.fitting.battles import battles_of
-from zelo_ray.fitting.pairs import audit_share, count_pairs, first_turn, ring_pairs
+from zelo_ray.fitting.pairs import Pair, audit_share, count_pairs, first_turn, ring_pairs
 from zelo_ray.options.places import read_text
 from zelo_ray.protocols import (
     KEPT,
@@ -37,7 +37,7 @@ def _model_at(given: str) -> str:
         text = read_text(name if name.endswith(".json") else f"{name}/{KEPT}")
     try:
         judged.PanelModel.from_json(json.loads(text))
-    except (ValueError, TypeError, KeyError, AttributeError):
+    except (ValueError, AttributeError):
         raise ValueError(f"{given[:200]}: it holds no judges that a run of lean learned") from None
     return text
 
@@ -99,7 +99,11 @@ def rounds(pool: Pool, panel: Sequence[Judge], options: LeanOptions) -> Rounds:
             for at, (a, b) in enumerate(pairs, asked)
         ]
         replies = yield [ballot.request for ballot in ballots]
-        heard += [one.read(reply) for one, reply in zip(ballots, replies, strict=True)]
+        heard += [
+            one.read(reply)
+            for one, reply in zip(ballots, replies, strict=True)
+            if reply.attempts  # what was never asked, as money ran out, is no failure here
+        ]
         room, before, asked = room - len(ballots), loss, asked + len(ballots)
     return heard
 
@@ -108,9 +112,8 @@ def count(pool: Pool, panel: Sequence[Judge], options: LeanOptions) -> dict[str,
     """The requests of the first round, and a judge's share of all that may come later."""
     doc_ids = _ids(pool, options)
     asked = Counter(in_turn(panel, _grade_turn(pool, one, options)).name for one in doc_ids)
-    for pair in ring_pairs(options.seed, pool.query_id, doc_ids, options.rings):
-        for judge, times in _voters(pair.draw, pair.turn, panel, options):
-            asked[judge.name] += times
+    for _, judge, times in _plan(pool, panel, options):
+        asked[judge.name] += times
     room = _room(pool, options, asked.total()) if _later_rounds(pool, options) else 0
     for number in range(min(room, _unasked(len(doc_ids), options))):
         asked[_later_judge(pool, panel, options, number).name] += 1
@@ -130,20 +133,29 @@ def _first_ballots(pool: Pool, panel: Sequence[Judge], options: LeanOptions) -> 
     shown = shown_of(pool, options)
     return [
         ballot_of(pool, (shown[pair.a], shown[pair.b]), judge, options, repeat)
-        for pair in ring_pairs(options.seed, pool.query_id, shown, options.rings)
-        for judge, times in _voters(pair.draw, pair.turn, panel, options)
+        for pair, judge, times in _plan(pool, panel, options)
         for repeat in range(times)
     ]
 
 
-def _voters(
-    draw: float, turn: int, panel: Sequence[Judge], options: LeanOptions
-) -> list[tuple[Judge, int]]:
-    """Who votes on a pair, and how often: one judge, or in an audit all in both orders."""
+def _plan(
+    pool: Pool, panel: Sequence[Judge], options: LeanOptions
+) -> list[tuple[Pair, Judge, int]]:
+    """Who votes on each pair of the rings, and how often: one judge, or in an audit all twice."""
+    doc_ids = _ids(pool, options)
+    pairs = ring_pairs(options.seed, pool.query_id, doc_ids, options.rings)
     room = options.calls_per_document - 1 - options.rings
-    if draw < audit_share(options.audits, options.rings, len(panel), room):
-        return [(judge, 2) for judge in panel]
-    return [(in_turn(panel, turn), 1)]
+    share = audit_share(options.audits, options.rings, len(panel), room)
+    left = options.calls_per_document * len(doc_ids) - len(doc_ids) - len(pairs)
+    most = floor(left / (2 * len(panel) - 1) + 1e-9)
+    audits = sorted(pair.draw for pair in pairs if pair.draw < share)[:most]
+    found = list[tuple[Pair, Judge, int]]()
+    for pair in pairs:
+        if pair.draw in audits:
+            found += [(pair, judge, 2) for judge in panel]
+        else:
+            found.append((pair, in_turn(panel, pair.turn), 1))
+    return found
 
 
 def _unsure(

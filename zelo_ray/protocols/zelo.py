@@ -22,7 +22,7 @@ from zelo_ray.protocols.texts import code_for, cut, failure_of, load_prompt, res
 from zelo_ray.records import Document, Failure, Judge, Pool, Reply, Request, Seen, Vote
 
 PROMPT = "pairwise-1"
-_MOST_REPEATS = 10  # among which an earlier vote is looked for
+_REPEATS = 10  # at least, among which an earlier vote is looked for
 LOGITS = (
     "A score is in logits, centred on the query's judged documents: a document one logit above "
     "another wins 73% of their {}. ± is a standard error, were the same judges to answer anew; "
@@ -119,7 +119,7 @@ def asked_before(
     """The battle of two documents in both orders, and then its repeats."""
     shown = shown_of(pool, options, only=pair)
     if len(shown) == 2:
-        for repeat in range(_MOST_REPEATS):
+        for repeat in range(max(_REPEATS, getattr(options, "repeats", 1))):
             yield ballot_of(pool, (shown[pair[0]], shown[pair[1]]), judge, options, repeat)
 
 

@@ -11,13 +11,27 @@ def sums(cells: Ints, weights: Floats, length: int) -> Floats:
 
 
 def inverse(matrices: Floats) -> Floats:
-    """Of each of a stack of matrices."""
-    return np.linalg.inv(matrices).astype(np.float64, copy=False)
+    """Of each of a stack of matrices.
+
+    Raises:
+        ArithmeticError: one has none.
+    """
+    try:
+        return np.linalg.inv(matrices).astype(np.float64, copy=False)
+    except np.linalg.LinAlgError:
+        raise ArithmeticError("a curvature of the panel's fit is singular") from None
 
 
 def solved(matrices: Floats, right: Floats) -> Floats:
-    """Each matrix's system with its right-hand side: [systems, unknowns]."""
-    found = np.linalg.solve(matrices, right[:, :, np.newaxis])[:, :, 0]
+    """Each matrix's system with its right-hand side: [systems, unknowns].
+
+    Raises:
+        ArithmeticError: one has no solution.
+    """
+    try:
+        found = np.linalg.solve(matrices, right[:, :, np.newaxis])[:, :, 0]
+    except np.linalg.LinAlgError:
+        raise ArithmeticError("a curvature of the panel's fit is singular") from None
     return found.astype(np.float64, copy=False)
 
 

@@ -49,10 +49,11 @@ def choose_pairs(
     place = np.empty(documents, dtype=np.int64)
     place[_best_first(mean)] = np.arange(documents)
     discount = _discounts(documents, depth)[place]
-    gap = gains[:, :, np.newaxis] - gains[:, np.newaxis, :]
     lead = discount[:, np.newaxis] - discount
-    # Inverted in a draw: the one with the higher discount has the lower gain.
-    loss = np.maximum(-gap * lead, 0).mean(0)
+    loss = np.zeros((documents, documents))
+    for gain in gains:  # one at a time: a pool may be large
+        # Inverted in a draw: the one with the higher discount has the lower gain.
+        loss += np.maximum(-(gain[:, np.newaxis] - gain) * lead, 0) / draws
     spread = covariance.diagonal()
     variance = np.maximum(spread[:, np.newaxis] + spread - 2 * covariance, 0)
     taken = variance / (1 + variance)

@@ -14,9 +14,11 @@ make the size of a preference worth nothing.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from math import inf, isfinite
 from typing import Any
 
 import numpy as np
+from pydantic import TypeAdapter
 
 from zelo_ray.fitting.battles import Floats
 
@@ -106,15 +108,22 @@ class PanelModel:
         """What `to_json` gave.
 
         Raises:
-            TypeError, KeyError: a name is missing or strange.
+            ValueError: it is none; pydantic's own says where.
         """
-        rows: list[dict[str, Any]] = [
-            {name: tuple(one) if isinstance(one, list) else one for name, one in row.items()}
-            for row in told["habits"]
-        ]
-        habits = tuple(Habits(**row) for row in rows)
-        rest = {"judges": tuple(told["judges"]), "notes": tuple(told["notes"]), "habits": habits}
-        return cls(**{**told, **rest})
+        model = TypeAdapter(cls).validate_python(told)
+        spreads = (model.grade_sd, model.grade_noise, model.pool_sd)
+        if len(model.habits) != len(model.judges) or not model.habits:
+            raise ValueError(f"{len(model.judges)} judges, but habits of {len(model.habits)}")
+        if not (all(0 < one < inf for one in spreads) and 0 <= model.own_sd < inf):
+            raise ValueError("a spread is not positive and finite")
+        for habits in model.habits:
+            levels = len(habits.slopes)
+            given = (*habits.cuts, *habits.slopes, *habits.terms, habits.bias, *habits.grade_means)
+            if not levels or len(habits.cuts) != levels - 1 or len(habits.terms) != levels + 1:
+                raise ValueError("cuts, slopes and terms of a judge do not fit each other")
+            if not all(map(isfinite, given)):
+                raise ValueError("a number of a judge is not finite")
+        return model
 
 
 _CAREFUL = Habits(slopes=(0.65,), terms=(-2.0, 0.0), grade_means=(-0.7, 0.0, 0.8, 1.5))
