@@ -19,14 +19,7 @@ from zelo_ray.fitting.battles import battles_of
 from zelo_ray.fitting.bradley_terry import Fit
 from zelo_ray.fitting.pairs import first_turn
 from zelo_ray.formats.tables import table_of
-from zelo_ray.protocols import (
-    Learned,
-    Protocol,
-    ScoreKind,
-    graded,
-    shared_error,
-    zelo,
-)
+from zelo_ray.protocols import Learned, Protocol, ScoreKind, graded, shared_error, zelo
 from zelo_ray.protocols.judgments import GRADES, VOTES
 from zelo_ray.protocols.lean_plan import LeanOptions, count, given_model, rounds
 from zelo_ray.protocols.zelo_graded import absolute_headline

@@ -16,11 +16,7 @@ from zelo_ray.fitting import panel as judged
 from zelo_ray.fitting.battles import battles_of
 from zelo_ray.fitting.pairs import Pair, audit_share, count_pairs, first_turn, ring_pairs
 from zelo_ray.options.places import read_text
-from zelo_ray.protocols import (
-    KEPT,
-    Rounds,
-    shared_error,
-)
+from zelo_ray.protocols import KEPT, Rounds, shared_error
 from zelo_ray.protocols.grading import AnchoredOptions, Sheet, sheets
 from zelo_ray.protocols.zelo import Ballot, ballot_of, in_turn, shown_of
 from zelo_ray.records import Failure, Grade, Judge, Pool, Vote
