@@ -1,5 +1,6 @@
 """Kill a run at any moment: nothing paid for is lost, and nothing is paid for twice."""
 
+import contextlib
 import json
 import os
 import random
@@ -73,7 +74,14 @@ def owned(out: Path) -> bool:
 
 def descendants(process: "subprocess.Popen[str]", title: str) -> list[psutil.Process]:
     tree = psutil.Process(process.pid).children(recursive=True)
-    return [each for each in tree if title in " ".join(each.cmdline())]
+    return [each for each in tree if is_called(each, title)]
+
+
+def is_called(process: psutil.Process, title: str) -> bool:
+    """Whether a process has such a title; one that has just ended has none."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return title in " ".join(process.cmdline())
+    return False
 
 
 def test_two_runs_on_one_directory_do_not_meet(undisturbed: Undisturbed) -> None:
@@ -212,7 +220,7 @@ def test_a_node_that_is_killed_costs_only_its_calls_in_flight(
         asking: list[psutil.Process] = []
         while not asking and process.poll() is None:
             node = raylet.children(recursive=True)
-            asking = [each for each in node if "Ask" in " ".join(each.cmdline())]
+            asking = [each for each in node if is_called(each, "Ask")]
         began = time.time()
         for each in (raylet, *node):
             each.kill()
