@@ -96,8 +96,10 @@ def joint_mode(battles, model, documents):
         s, views = theta[:documents], theta[documents:].reshape(judges, documents)
         return -log_posterior(battles, model, s, views)
 
+    def slope(theta):
+        return approx_fprime(theta, loss, 1e-5)
+
     found = minimize(loss, np.zeros(documents * (1 + judges)), tol=1e-12, options={"gtol": 1e-7})
-    slope = lambda theta: approx_fprime(theta, loss, 1e-5)  # noqa: E731
     hessian = approx_fprime(found.x, slope, 1e-4)
     return found.x[:documents], (hessian + hessian.T) / 2
 

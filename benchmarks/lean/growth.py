@@ -1,6 +1,6 @@
 """Rows on pools that change, and on speed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from random import Random
 from time import process_time
@@ -37,8 +37,8 @@ def _anew(query_id: str, documents: int, rings: int, seed: int) -> tuple[int, in
     names = names_of(documents + 1)
     fewer, turned = names[:-1], Random(query_id).sample(names[:-1], documents)
 
-    def pairs(of: object) -> set[tuple[str, str]]:
-        return {(pair.a, pair.b) for pair in ring_pairs(seed, query_id, of, rings)}  # type: ignore[arg-type]
+    def pairs(of: Iterable[str]) -> set[tuple[str, str]]:
+        return {(pair.a, pair.b) for pair in ring_pairs(seed, query_id, of, rings)}
 
     one, more = pairs(fewer), pairs(names)
     return len(more - one), len(one - more), len(pairs(turned) - one)

@@ -19,10 +19,10 @@ from zelo_ray.fitting.battles import battles_of
 from zelo_ray.fitting.bradley_terry import Fit
 from zelo_ray.fitting.pairs import first_turn
 from zelo_ray.formats.tables import table_of
-from zelo_ray.protocols import Learned, Protocol, ScoreKind, graded, shared_error, zelo
+from zelo_ray.protocols import Learned, Protocol, graded, shared_error, zelo
 from zelo_ray.protocols.judgments import GRADES, VOTES
 from zelo_ray.protocols.lean_plan import LeanOptions, count, given_model, rounds
-from zelo_ray.protocols.zelo_graded import absolute_headline
+from zelo_ray.protocols.zelo_graded import absolute_kind
 from zelo_ray.records import AbsoluteScore, Grade, Vote
 
 _QUERIES = 240  # that tell how judges answer
@@ -103,13 +103,6 @@ def _fitted(
     return judged.fit(battles, found, model, ids, shared_error.share_of(known))
 
 
-def _explained(_: Mapping[str, Any]) -> str:
-    return (
-        f"{zelo.LOGITS.format('battles')}; absolute scores do: each is the score, shifted by what "
-        "the grades of its query tell of where it stands"
-    )
-
-
 PROTOCOL = Protocol(
     name="lean",
     rounds=rounds,
@@ -119,13 +112,7 @@ PROTOCOL = Protocol(
     min_documents=1,
     judgments={"votes": VOTES, "grades": GRADES},
     fit=fit,
-    score=ScoreKind(
-        record=AbsoluteScore,
-        unit="logits",
-        shown=("score", "absolute_score"),
-        explain=_explained,
-        headline=absolute_headline,
-    ),
+    score=absolute_kind(lambda _: "the grades"),
     options=LeanOptions,
     asked_before=zelo.asked_before,
     learn=learn,

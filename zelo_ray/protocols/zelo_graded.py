@@ -6,7 +6,7 @@ battles gave; a query's grades tell how far its scores are shifted. Two rounds.
 """
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from math import hypot, isfinite, nan
 from typing import Any
@@ -181,16 +181,21 @@ def _shifts(
     return list(zip(posterior.mean.tolist(), posterior.sd.tolist(), strict=True))
 
 
-def _explained(options: Mapping[str, Any]) -> str:
-    told = counted(options.get("grades", 5), "grade")
-    return (
-        f"{zelo.LOGITS.format('battles')}; absolute scores do: each is the score, shifted by what "
-        f"{told} of each query tell of where it stands"
+def absolute_kind(told: Callable[[Mapping[str, Any]], str]) -> ScoreKind:
+    """Scores of battles that grades put on one scale; ``told`` names the grades, by the options."""
+    return ScoreKind(
+        record=AbsoluteScore,
+        unit="logits",
+        shown=("score", "absolute_score"),
+        explain=lambda options: (
+            f"{zelo.LOGITS.format('battles')}; absolute scores do: each is the score, shifted by "
+            f"what {told(options)} of each query tell of where it stands"
+        ),
+        headline=_headline,
     )
 
 
-def absolute_headline(score: AbsoluteScore, documents: int, noun: str) -> str:
-    """A score of both kinds in one line."""
+def _headline(score: AbsoluteScore, documents: int, noun: str) -> str:
     told = plain_headline(score, documents, noun)
     if not isfinite(score.absolute_score):
         return f"{told}; no absolute score: its query has no grades"
@@ -206,13 +211,7 @@ PROTOCOL = Protocol(
     min_documents=2,
     judgments={"votes": VOTES, "grades": GRADES},
     fit=fit,
-    score=ScoreKind(
-        record=AbsoluteScore,
-        unit="logits",
-        shown=("score", "absolute_score"),
-        explain=_explained,
-        headline=absolute_headline,
-    ),
+    score=absolute_kind(lambda options: counted(options.get("grades", 5), "grade")),
     options=ZeloGradedOptions,
     coverage_key=_battle,
     asked_before=zelo.asked_before,

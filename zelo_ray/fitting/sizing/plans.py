@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from zelo_ray.fitting.battles import Battles, Bools, Floats, Ints
-from zelo_ray.fitting.bradley_terry import CHUNK_CELLS, bradley_terry
+from zelo_ray.fitting.bradley_terry import score_battles
 from zelo_ray.fitting.pairs import audit_share, ring_pairs
 from zelo_ray.fitting.panel.columns import Grades
 from zelo_ray.fitting.panel.later import choose_pairs
@@ -198,18 +198,11 @@ def _joined(found: list[Posterior]) -> _Found:
 
 
 def _counted(votes: Battles) -> _Found:
-    """Fitted by `bradley_terry`: a pair is one game, shared by the judges that voted on it."""
-    queries, documents = len(votes.documents), len(votes.documents[0])
-    won, asked = np.zeros((2, queries, documents, documents))
-    word = (1 - np.sign(votes.preference)) / 2
-    np.add.at(won, (votes.query, votes.a, votes.b), word)
-    np.add.at(won, (votes.query, votes.b, votes.a), 1 - word)
-    np.add.at(asked, (votes.query, votes.a, votes.b), 1)
-    np.add.at(asked, (votes.query, votes.b, votes.a), 1)
-    wins = np.divide(won, asked, out=won, where=asked > 0)
-    step = max(1, CHUNK_CELLS // documents**2)
-    fits = [bradley_terry(wins[start : start + step]) for start in range(0, queries, step)]
-    scores, errors = (np.concatenate(parts) for parts in zip(*fits, strict=True))
+    """Fitted as zelo's votes are: a pair is one game, shared by the judges that voted on it."""
+    found = score_battles(votes)
+    scores, errors = np.zeros((2, len(votes.documents), len(votes.documents[0])))
+    scores[found.query, found.doc] = found.score
+    errors[found.query, found.doc] = found.std_error
     return _Found(scores, errors, np.zeros(0))
 
 

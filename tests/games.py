@@ -1,0 +1,68 @@
+"""Published comparisons, and what writes and fits them as a person would."""
+
+import gzip
+import json
+from itertools import permutations
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from zelo_ray import cli
+
+JOURNALS = ("Biometrika", "Comm Statist", "JASA", "JRSS-B")
+CITED = [[714, 730, 498, 221], [33, 425, 68, 17], [320, 813, 1072, 142], [284, 276, 325, 188]]
+"""How often papers of the journal of each column cite that of the row (Stigler 1994; Agresti 2002,
+Categorical Data Analysis, p. 448; `citations` of BradleyTerry2)."""
+TEAMS = ("Milwaukee", "Detroit", "Toronto", "New York", "Boston", "Cleveland", "Baltimore")
+HOME = """
+- 4-3 4-2 4-3 6-1 4-2 6-0
+3-3 - 4-2 4-3 6-0 6-1 4-3
+2-5 4-3 - 2-4 4-3 4-2 6-0
+3-3 5-1 2-5 - 4-3 4-2 6-1
+5-1 2-5 3-3 4-2 - 5-2 6-0
+2-5 3-3 3-4 4-3 4-2 - 2-4
+2-5 1-5 1-6 2-4 1-6 3-4 -
+"""
+"""Home wins and away wins of 1987, home teams by row (Agresti 2002, p. 438; `baseball` of
+BradleyTerry2)."""
+
+
+def citations():
+    return [
+        {"winner": JOURNALS[i], "loser": JOURNALS[j], "Freq": CITED[i][j]}
+        for i, j in permutations(range(4), 2)
+    ]
+
+
+def baseball():
+    cells = [line.split() for line in HOME.split("\n")[1:-1]]
+    return pd.DataFrame(
+        [
+            (TEAMS[i], TEAMS[j], *map(int, cells[i][j].split("-")))
+            for i, j in permutations(range(7), 2)
+        ],
+        columns=["home.team", "away.team", "home.wins", "away.wins"],
+    )
+
+
+def write(path, rows):
+    """Rows as a file of the kind that its name says."""
+    frame = pd.DataFrame(rows)
+    kind = path.name.removesuffix(".gz").rsplit(".", 1)[1]
+    if kind == "parquet":
+        pq.write_table(pa.Table.from_pandas(frame), path)
+        return path
+    text = (
+        "".join(json.dumps(row) + "\n" for row in frame.to_dict("records"))
+        if kind == "jsonl"
+        else frame.to_csv(index=False, sep="\t" if kind == "tsv" else ",")
+    )
+    path.write_bytes(gzip.compress(text.encode()) if path.name.endswith(".gz") else text.encode())
+    return path
+
+
+def run(capsys, *words):
+    """Exit status, standard output, standard error of the command."""
+    status = cli.main(["fit", *map(str, words)])
+    return (status, *capsys.readouterr())

@@ -1,0 +1,150 @@
+"""Forms of files with comparisons, what is wrong with them, and what a person sees."""
+
+import pandas as pd
+import pytest
+
+from tests.games import baseball, citations, run, write
+from zelo_ray import fit_votes
+from zelo_ray.errors import InputError, OptionError
+
+
+@pytest.mark.parametrize("kind", ["csv", "tsv", "jsonl", "parquet", "csv.gz", "jsonl.gz"])
+def test_every_kind_of_file_says_the_same(tmp_path, kind):
+    path = write(tmp_path / f"baseball.{kind}", baseball())
+    assert fit_votes(path).to_arrow().equals(fit_votes(baseball()).to_arrow())
+    assert fit_votes(f"file://{path}").to_arrow().equals(fit_votes(baseball()).to_arrow())
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [{"winner": "007", "loser": "y"}, {"winner": "y", "loser": "007"}] * 2
+        + [{"winner": "007", "loser": "y"}],
+        [{"winner": "007", "loser": "y", "count": 2}, {"winner": "y", "loser": "007", "count": 2},
+         {"winner": "007", "loser": "y", "count": 1}],
+        [{"winner": "007", "loser": "y", "tie": tie, "weight": w}
+         for tie, w in (("true", 4), ("false", 1))],
+        [{"a": "007", "b": "y", "preference": p} for p in (-1, -0.1, 0.3, -1, 1)],
+        [{"a": "007", "b": "y", "win": p} for p in (1, 1, 0.5, 0.5, 0)],
+        [{"left": "007", "right": "y", "winner": w}
+         for w in ("left", "tie", "left", "Right", "tie")],
+        [{"model_a": "007", "model_b": "y", "winner": w}
+         for w in ("model_a", "tie (bothbad)", "model_a", "model_b", "tie")],
+        [{"item": "007", "other": "y", "best": w} for w in ("007", "y", "007", "y", "007")],
+        [{"Home Team": "007", "away.team": "y", "home-wins": 2, "away_wins": 1, "draws": 2}],
+    ],
+)  # fmt: skip
+def test_every_form_says_the_same(tmp_path, rows):
+    """In each, one won three of five games, a tie being half a win."""
+    named = {"a": "item", "b": "other", "winner": "best"} if "item" in rows[0] else None
+    for held in (rows, write(tmp_path / "a.csv", rows)):
+        frame = fit_votes(held, columns=named).to_pandas()
+        assert frame.doc_id.tolist() == ["007", "y"]
+        assert frame.wins.tolist() == [3, 2]
+        assert frame.comparisons.tolist() == [5, 5]
+
+
+def test_queries_are_fitted_each_by_itself_and_what_has_no_scores_is_named(tmp_path, capsys):
+    rows = [row | {"query_id": "b"} for row in citations()]
+    rows += [{"winner": "x", "loser": "y", "Freq": 1, "query_id": "a"}]
+    found = fit_votes(rows, mle=True)
+    assert list(found.unscored) == ["a"]
+    frame = found.to_pandas()
+    assert frame.query_id.unique().tolist() == ["b"]
+    alone = fit_votes(citations(), mle=True).to_pandas()
+    pd.testing.assert_frame_equal(frame.drop(columns="query_id"), alone)
+    status, out, _ = run(capsys, write(tmp_path / "a.csv", rows), "--mle", "--reference", "JASA")
+    assert status == 3
+    assert "query a has no scores: it has no JASA" in out
+    assert "JRSS-B         0.7485  0.0729" in out
+
+
+def test_the_terminal_shows_what_was_fitted(tmp_path, capsys):
+    path = write(tmp_path / "baseball.csv", baseball())
+    words = (path, "--mle", "--order-effect", "--reference", "Baltimore")
+    status, out, _ = run(capsys, *words)
+    assert status == 0
+    lines = out.splitlines()
+    assert lines[0] == "Bradley-Terry with maximum likelihood, in logits, differences to Baltimore"
+    assert lines[1].split() == ["rank", "item", "score", "error", "comparisons", "wins"]
+    assert lines[2].split() == ["1", "Milwaukee", "1.6196", "0.3474", "78", "50"]
+    assert "standing first is worth 0.3023 ± 0.1309 logits" in lines
+    named = ("--columns", "a=home.team", "b=away.team", "a_wins=home.wins", "b_wins=away.wins")
+    assert run(capsys, *words, *named)[1] == out
+
+
+@pytest.mark.parametrize("kind", ["csv", "tsv", "json", "jsonl", "parquet", "csv.gz"])
+def test_scores_are_written_as_the_name_says(tmp_path, capsys, kind):
+    path, out = write(tmp_path / "a.csv", citations()), tmp_path / f"scores.{kind}"
+    status, told, _ = run(capsys, path, "--mle", "--out", out)
+    assert status == 0
+    assert str(out) in told
+    read = {
+        "csv": pd.read_csv, "tsv": lambda file: pd.read_csv(file, sep="\t"),
+        "json": pd.read_json, "jsonl": lambda file: pd.read_json(file, lines=True),
+        "parquet": pd.read_parquet,
+    }[kind.removesuffix(".gz")]  # fmt: skip
+    wanted = fit_votes(citations(), mle=True, out=tmp_path / f"same.{kind}").to_pandas()
+    pd.testing.assert_frame_equal(read(out), wanted, check_dtype=False)
+    pd.testing.assert_frame_equal(read(tmp_path / f"same.{kind}"), wanted, check_dtype=False)
+
+
+def test_rows_without_an_answer_are_counted_and_left_out_of_files_alone(tmp_path, capsys):
+    rows = [*citations(), {"winner": "JASA", "loser": "JASA", "Freq": None}]
+    status, out, _ = run(capsys, write(tmp_path / "a.csv", rows), "--mle", "--reference", "JASA")
+    assert status == 0
+    assert "note: 1 row without an answer left out" in out
+    assert "0.7485" in out
+    with pytest.raises(InputError, match="row 13: the Freq None is no answer"):
+        fit_votes(rows)
+
+
+@pytest.mark.parametrize(
+    ("row", "options", "says"),
+    [
+        ({"x": 1}, {}, "its columns do not say who won .x.; known are winner and loser"),
+        ({"a": "p", "winner": "p"}, {}, "do not say who won .a, winner."),
+        ({"a": "p", "b": "q", "winner": "p", "preference": 1}, {}, "both say who won"),
+        (
+            {"winner": "p", "loser": "q"},
+            {"columns": {"a": "z"}},
+            "has no column 'z'; it has winner",
+        ),
+        ({"winner": "p", "loser": "q"}, {"columns": {"z": "loser"}}, "there is no 'z'; there are"),
+        ({"winner": "p", "loser": "q"}, {"columns": ["loser"]}, "not of the form ROLE=NAME"),
+        ({"winner": "p", "loser": "p"}, {}, "row 1: 'p' is compared with itself"),
+        ({"winner": "p", "loser": ""}, {}, "row 1: has no loser"),
+        ({"winner": "p", "loser": 1.5}, {}, "row 1: loser cannot be 1.5"),
+        ({"winner": "p", "loser": "q", "count": -1}, {}, "below 0"),
+        ({"winner": "p", "loser": "q", "count": "many"}, {}, "count cannot be 'many'"),
+        ({"a": "p", "b": "q", "winner": "r"}, {}, "'r' is neither a nor b"),
+        ({"a": "b", "b": "a", "winner": "a"}, {}, "may be a column or what one names"),
+        ({"a": "p", "b": "q", "win": 2}, {}, "without b_wins it is 1, 0, or 0.5"),
+        ({"a": "p", "b": "q", "preference": -2}, {}, "-2 is not in -1 to 1"),
+        ({"winner": "p", "loser": "q"}, {"order_effect": True}, "do not say who stood first"),
+        (
+            {"winner": "p", "loser": "q"},
+            {"reference": "r"},
+            "no item is called 'r'; .* p, q",
+        ),
+        ({"winner": "p", "loser": "q"}, {"mle": True, "firth": True}, "exclude each other"),
+        ({"winner": "p", "loser": "q"}, {"mle": True, "prior_sd": 1.0}, "exclude each other"),
+        ({"winner": "p", "loser": "q"}, {"out": "a.txt"}, "ends in none of .csv"),
+        ({"winner": "p", "loser": "q"}, {"tie": "half"}, "did you mean 'ties'"),
+    ],
+)
+def test_what_makes_no_sense_is_told(row, options, says):
+    with pytest.raises((InputError, OptionError), match=says):
+        fit_votes([row], **options)
+
+
+def test_a_place_that_cannot_be_read_is_told(tmp_path, capsys):
+    assert "no such file" in run(capsys, tmp_path / "none.csv")[2]
+    (tmp_path / "bad.csv").write_text("winner,loser\nx,y\nx\n")
+    assert "bad.csv: cannot be read" in run(capsys, tmp_path / "bad.csv")[2]
+    (tmp_path / "bad.jsonl").write_text('{"winner": "x", "loser": "y"}\n{"winner"\n')
+    assert "bad.jsonl:2: is no JSON" in run(capsys, tmp_path / "bad.jsonl")[2]
+    (tmp_path / "none.csv").write_text("")
+    assert "do not say who won (none)" in run(capsys, tmp_path / "none.csv")[2]
+    (tmp_path / "head.csv").write_text("winner,loser\n")
+    assert "it has no comparisons" in run(capsys, tmp_path / "head.csv")[2]
