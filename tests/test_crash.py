@@ -208,7 +208,7 @@ def test_a_node_that_is_killed_costs_only_its_calls_in_flight(
     for shard in range(len(rows) // 2):
         (shards / f"{shard:03}.jsonl").write_text("".join(rows[2 * shard : 2 * shard + 2]))
     with (
-        crash.fakes(tmp_path, "--latency", "2") as environ,  # the second node starts late
+        crash.fakes(tmp_path, "--latency", "0.5") as environ,
         two_nodes(environ) as (address, raylet),
     ):
         environ["RAY_ADDRESS"] = address
