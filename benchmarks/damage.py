@@ -26,7 +26,8 @@ import orjson
 from zelo_ray.engine import ledger as ledgers
 from zelo_ray.engine.ledger import Ledger, read_rows
 from zelo_ray.engine.online import Asker
-from zelo_ray.engine.write_results import settle, write_results
+from zelo_ray.engine.settle import settle
+from zelo_ray.engine.write_results import write_results
 from zelo_ray.formats.pools import Limits, parse_line
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols.zelo import ZeloOptions

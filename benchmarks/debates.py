@@ -30,7 +30,8 @@ from tests.builders import Shelf
 from tests.fakes import knowing, mtbench
 from zelo_ray.engine.batch.parts import Parts
 from zelo_ray.engine.ledger import Ledger, read_rows
-from zelo_ray.engine.write_results import settle, write_results
+from zelo_ray.engine.settle import settle
+from zelo_ray.engine.write_results import write_results
 from zelo_ray.formats.interchange.texts import pool_line
 from zelo_ray.formats.pools import Limits, parse_line
 from zelo_ray.options import AnnotateOptions

@@ -21,7 +21,8 @@ import numpy as np
 from benchmarks.sizing import make_pool, panel_of
 from tests.builders import Shelf, lines_of
 from zelo_ray.engine.earlier import Earlier, keep_the_rest, put_aside
-from zelo_ray.engine.write_results import settle, write_results
+from zelo_ray.engine.settle import settle
+from zelo_ray.engine.write_results import write_results
 from zelo_ray.protocols import advance, load, zelo
 from zelo_ray.protocols.zelo import ZeloOptions
 from zelo_ray.providers import Settings, load_provider

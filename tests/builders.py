@@ -14,7 +14,8 @@ from zelo_ray.engine.bookkeeping import Tally, retried
 from zelo_ray.engine.clock import Clock
 from zelo_ray.engine.ledger import Ledger, read_rows
 from zelo_ray.engine.online import Asker
-from zelo_ray.engine.write_results import settle, write_results
+from zelo_ray.engine.settle import settle
+from zelo_ray.engine.write_results import write_results
 from zelo_ray.formats.pools import Limits, parse_line
 from zelo_ray.formats.record import begin
 from zelo_ray.formats.results import write_json

@@ -22,7 +22,7 @@ from tests.debates import (
     repeating,
     tagged,
 )
-from zelo_ray.engine.write_results import settle
+from zelo_ray.engine.settle import settle
 from zelo_ray.protocols import advance, baseline_strong, baseline_weak, samre
 from zelo_ray.protocols.baseline_strong import Analysed, Tagged
 from zelo_ray.protocols.baseline_weak import FinalScores

@@ -20,7 +20,7 @@ from tests.builders import (
     seen_worth,
     verdict,
 )
-from zelo_ray.engine.write_results import settle
+from zelo_ray.engine.settle import settle
 from zelo_ray.protocols import Progress, advance, best_of, zelo
 from zelo_ray.records import Contest, Document, Pool, Vote, Winner
 

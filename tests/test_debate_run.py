@@ -19,7 +19,8 @@ from tests.fakes import Fakes, knowing, mtbench
 from zelo_ray.engine.batch import Batcher
 from zelo_ray.engine.ledger import Ledger, read_rows
 from zelo_ray.engine.online import Asker
-from zelo_ray.engine.write_results import settle, write_results
+from zelo_ray.engine.settle import settle
+from zelo_ray.engine.write_results import write_results
 from zelo_ray.formats.interchange.texts import pool_line
 from zelo_ray.formats.pools import Limits, parse_line
 from zelo_ray.protocols import load

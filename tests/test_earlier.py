@@ -10,7 +10,8 @@ import pytest
 
 from tests.builders import PANEL, Shelf, answers, lines_of, missing, options_of, pool_of
 from zelo_ray.engine.earlier import Earlier, keep_the_rest, put_aside
-from zelo_ray.engine.write_results import settle, write_results
+from zelo_ray.engine.settle import settle
+from zelo_ray.engine.write_results import write_results
 from zelo_ray.protocols import load
 from zelo_ray.records import Document, Pool
 

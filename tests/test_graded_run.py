@@ -10,7 +10,8 @@ from tests import crash
 from tests.builders import rows_of, send_away
 from zelo_ray.engine.learning import human_grades, learn
 from zelo_ray.engine.ledger import Ledger
-from zelo_ray.engine.write_results import settle, write_results
+from zelo_ray.engine.settle import settle
+from zelo_ray.engine.write_results import write_results
 from zelo_ray.formats.pools import Limits, parse_line
 
 pytestmark = pytest.mark.ray

@@ -20,7 +20,8 @@ from tests.builders import (
 )
 from zelo_ray.commands.explain import explain
 from zelo_ray.engine import learning
-from zelo_ray.engine.write_results import settle, write_results
+from zelo_ray.engine.settle import settle
+from zelo_ray.engine.write_results import write_results
 from zelo_ray.errors import Stopped
 from zelo_ray.fitting import calibration
 from zelo_ray.formats.results import read_table, write_json

@@ -20,7 +20,8 @@ from zelo_ray.engine.batch.parts import Parts
 from zelo_ray.engine.clock import Clock
 from zelo_ray.engine.learning import learn
 from zelo_ray.engine.ledger import Ledger, read_rows
-from zelo_ray.engine.write_results import settled, write_results
+from zelo_ray.engine.settle import settled
+from zelo_ray.engine.write_results import write_results
 from zelo_ray.protocols import advance, lean
 
 POOLS = [

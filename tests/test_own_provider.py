@@ -8,7 +8,8 @@ import pytest
 
 from tests.builders import ask, lines_of, rows_of
 from zelo_ray.engine.ledger import Ledger
-from zelo_ray.engine.write_results import settle, write_results
+from zelo_ray.engine.settle import settle
+from zelo_ray.engine.write_results import write_results
 from zelo_ray.errors import PanelError
 from zelo_ray.options import AnnotateOptions, BakeoffOptions
 from zelo_ray.present.terminal.names import shortened

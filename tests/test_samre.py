@@ -23,7 +23,8 @@ from tests.debates import (
     points,
     seed_with,
 )
-from zelo_ray.engine.write_results import settle, write_results
+from zelo_ray.engine.settle import settle
+from zelo_ray.engine.write_results import write_results
 from zelo_ray.protocols import Progress, advance, samre
 from zelo_ray.protocols.samre import Defence, Feedback, RoundScores
 from zelo_ray.records import Document, Failure, Pool, Verdict, read_response

@@ -22,7 +22,8 @@ from tests.builders import (
 from zelo_ray.engine.batch.parts import Part, Parts
 from zelo_ray.engine.count_input import count_input
 from zelo_ray.engine.ledger import Ledger
-from zelo_ray.engine.write_results import Summary, settle, write_results
+from zelo_ray.engine.settle import settle
+from zelo_ray.engine.write_results import Summary, write_results
 from zelo_ray.formats import results as results_module
 from zelo_ray.formats.pools import Limits, parse_line
 from zelo_ray.on_ray.dataset import Job

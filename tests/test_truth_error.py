@@ -13,7 +13,8 @@ from scipy.special import ndtr
 
 from tests.builders import PANEL, answers, lines_of, options_of, pool_of
 from zelo_ray.engine import learning
-from zelo_ray.engine.write_results import settle, write_results
+from zelo_ray.engine.settle import settle
+from zelo_ray.engine.write_results import write_results
 from zelo_ray.fitting.bradley_terry import score_votes
 from zelo_ray.fitting.truth_error import (
     GRADES,

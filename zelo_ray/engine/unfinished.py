@@ -22,7 +22,8 @@ from zelo_ray.engine.learning import human_grades, with_scores
 from zelo_ray.engine.ledger import Ledger, read_rows
 from zelo_ray.engine.lock import at_work
 from zelo_ray.engine.sample_input import pilot_lines
-from zelo_ray.engine.write_results import Summary, settled, write_results
+from zelo_ray.engine.settle import settled
+from zelo_ray.engine.write_results import Summary, write_results
 from zelo_ray.errors import Stopped
 from zelo_ray.formats.pools import Limits, Line, read_lines
 from zelo_ray.formats.record import RUN, not_finished

@@ -31,7 +31,8 @@ from zelo_ray.engine.earlier import Earlier, keep_the_rest, put_aside
 from zelo_ray.engine.learning import human_grades, with_scores
 from zelo_ray.engine.ledger import Ledger, spent_in, told_damage
 from zelo_ray.engine.sample_input import pilot_lines
-from zelo_ray.engine.write_results import Summary, settle, write_results
+from zelo_ray.engine.settle import settle
+from zelo_ray.engine.write_results import Summary, write_results
 from zelo_ray.errors import LedgerError, Stopped
 from zelo_ray.formats.pools import Line, find_shards
 from zelo_ray.formats.record import RUN, begin

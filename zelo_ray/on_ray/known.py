@@ -6,7 +6,8 @@ from zelo_ray.engine.batch.parts import Parts
 from zelo_ray.engine.bookkeeping import Tally, ledger_of
 from zelo_ray.engine.earlier import Earlier
 from zelo_ray.engine.ledger import Ledger
-from zelo_ray.engine.write_results import Summary, settled, write_results
+from zelo_ray.engine.settle import settled
+from zelo_ray.engine.write_results import Summary, write_results
 from zelo_ray.formats.pools import Limits, Line, read_lines
 from zelo_ray.on_ray.branches import POOLS_AT_ONCE
 from zelo_ray.on_ray.dataset import Job

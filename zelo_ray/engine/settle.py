@@ -1,0 +1,130 @@
+"""Replies to judgments, judgments to scores. It costs no call."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, cast
+
+import pyarrow as pa
+
+from zelo_ray.engine.earlier import Earlier
+from zelo_ray.formats.pools import Line, annotate_line
+from zelo_ray.formats.tables import schema_of
+from zelo_ray.options import AnnotateOptions
+from zelo_ray.protocols import Learned, Replies, Step, advance, load
+from zelo_ray.records import Failure, Judge, Pool
+
+
+def settled_schema(options: AnnotateOptions) -> pa.Schema:
+    """One row a pool: its annotated line, and what was judged, failed and scored."""
+
+    def many(record: type) -> pa.DataType:
+        return pa.list_(pa.struct(list(schema_of(record))))
+
+    protocol = load(options.protocol)
+    return pa.schema(
+        [
+            ("query_id", pa.string()),
+            ("documents", pa.int64()),
+            ("annotated", pa.large_binary()),
+            *((name, many(record)) for name, record in protocol.tables.items()),
+            ("failures", many(Failure)),
+            ("scores", many(protocol.score.record)),
+            ("reason", pa.string()),
+            ("missing", pa.int64()),
+        ]
+    )
+
+
+def settle(
+    lines: Sequence[Line],
+    panel: Sequence[Judge],
+    options: AnnotateOptions,
+    ledger: Replies,
+    *,
+    absent: Mapping[str, str] | None = None,
+    learned: Learned | None = None,
+    earlier: Earlier | None = None,
+) -> pa.Table:
+    """Judge and fit good lines from what the ledger holds.
+
+    Args:
+        lines: good lines.
+        panel: all judges.
+        options: of the job.
+        ledger: where replies are found.
+        absent: judges, with the reason, whose missing answers count as failed.
+        learned: what the protocol has learned from all judgments; None while some are missing.
+        earlier: votes of earlier plans.
+    """
+    protocol = load(options.protocol)
+    pools = [line.pool for line in lines if line.pool]
+    steps = [advance(protocol.rounds(pool, panel, options), ledger, absent) for pool in pools]
+    if earlier:
+        both = zip(steps, pools, strict=True)
+        steps = [earlier.added(step, pool, panel, options, ledger) for step, pool in both]
+    return settled(lines, steps, options, learned)
+
+
+def settled(
+    lines: Sequence[Line],
+    steps: Sequence[Step],
+    options: AnnotateOptions,
+    learned: Learned | None = None,
+) -> pa.Table:
+    """Fit good lines from how far the protocol got with each; see `settle`."""
+    protocol = load(options.protocol)
+    pools = [line.pool for line in lines if line.pool]
+    covered = [_covered(step, options) for step in steps]
+    fits = protocol.fit(covered, options, learned)
+    shown = protocol.score.shown
+    rows = []
+    for line, pool, step, fit in zip(lines, pools, steps, fits, strict=True):
+        why = _why_unscored(pool, step, options) or fit.reason
+        scores = () if why else fit.scores
+        told = {s.doc_id: {name: getattr(s, name) for name in shown} for s in scores}
+        row = {
+            "query_id": pool.query_id,
+            "documents": len(pool.documents),
+            "annotated": annotate_line(line.raw, told, *shown),
+            "failures": [asdict(failure) for failure in step.failures],
+            "scores": [asdict(score) for score in scores],
+            "reason": why,
+            "missing": len(step.missing),
+        }
+        for name, record in protocol.tables.items():
+            row[name] = [
+                asdict(cast(Any, one)) for one in step.judgments if isinstance(one, record)
+            ]
+        rows.append(row)
+    return pa.Table.from_pylist(rows, schema=settled_schema(options))
+
+
+def _covered(step: Step, options: AnnotateOptions) -> Sequence[Any]:
+    """The judgments to score by: where each is about one document alone, of those with enough."""
+    if not load(options.protocol).per_document:
+        return step.judgments
+    judged = Counter(judgment.doc_id for judgment in step.judgments)
+    asked = judged + Counter(
+        doc_id for failure in (*step.failures, *step.unheard) for doc_id in failure.doc_ids
+    )
+    return [
+        judgment
+        for judgment in step.judgments
+        if judged[judgment.doc_id] >= options.min_coverage * asked[judgment.doc_id]
+    ]
+
+
+def _why_unscored(pool: Pool, step: Step, options: AnnotateOptions) -> str:
+    protocol = load(options.protocol)
+    held, takes = len(pool.documents), protocol.min_documents
+    if not held:
+        return "it holds no documents"
+    if held < takes:
+        return f"it holds {held} of the {takes} documents that a comparison takes"
+    judged = {protocol.coverage_key(judgment) for judgment in step.judgments} - {None}
+    failed = (*step.failures, *step.unheard)
+    asked = judged | {protocol.coverage_key(failure) for failure in failed} - {None}
+    if len(judged) < options.min_coverage * len(asked) and not (protocol.per_document and judged):
+        return f"only {len(judged)} of its {len(asked)} requests gave a judgment (--min-coverage)"
+    return ""
