@@ -2,14 +2,14 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
-from typing import Any, cast
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from zelo_ray.engine.earlier import Earlier
 from zelo_ray.formats.pools import Line, annotate_line
-from zelo_ray.formats.tables import schema_of
+from zelo_ray.formats.tables import schema_of, table_of
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import Learned, Replies, Step, advance, load
 from zelo_ray.records import Failure, Judge, Pool
@@ -77,27 +77,42 @@ def settled(
     pools = [line.pool for line in lines if line.pool]
     covered = [_covered(step, options) for step in steps]
     fits = protocol.fit(covered, options, learned)
+    why = [
+        _why_unscored(pool, step, options) or fit.reason
+        for pool, step, fit in zip(pools, steps, fits, strict=True)
+    ]
+    scores = [() if reason else fit.scores for reason, fit in zip(why, fits, strict=True)]
     shown = protocol.score.shown
-    rows = []
-    for line, pool, step, fit in zip(lines, pools, steps, fits, strict=True):
-        why = _why_unscored(pool, step, options) or fit.reason
-        scores = () if why else fit.scores
-        told = {s.doc_id: {name: getattr(s, name) for name in shown} for s in scores}
-        row = {
-            "query_id": pool.query_id,
-            "documents": len(pool.documents),
-            "annotated": annotate_line(line.raw, told, *shown),
-            "failures": [asdict(failure) for failure in step.failures],
-            "scores": [asdict(score) for score in scores],
-            "reason": why,
-            "missing": len(step.missing),
-        }
-        for name, record in protocol.tables.items():
-            row[name] = [
-                asdict(cast(Any, one)) for one in step.judgments if isinstance(one, record)
-            ]
-        rows.append(row)
-    return pa.Table.from_pylist(rows, schema=settled_schema(options))
+    told = [{s.doc_id: {name: getattr(s, name) for name in shown} for s in each} for each in scores]
+    judged = {
+        name: _lists(
+            [[one for one in step.judgments if isinstance(one, record)] for step in steps], record
+        )
+        for name, record in protocol.tables.items()
+    }
+    columns = {
+        "query_id": [pool.query_id for pool in pools],
+        "documents": [len(pool.documents) for pool in pools],
+        "annotated": [
+            annotate_line(line.raw, each, *shown) for line, each in zip(lines, told, strict=True)
+        ],
+        **judged,
+        "failures": _lists([step.failures for step in steps], Failure),
+        "scores": _lists(scores, protocol.score.record),
+        "reason": why,
+        "missing": [len(step.missing) for step in steps],
+    }
+    return pa.table(columns, schema=settled_schema(options))
+
+
+def _lists(rows: Sequence[Sequence[Any]], record: type) -> pa.ListArray:
+    """The records of each pool: a list of structs, put together column by column."""
+    ends = np.cumsum([0, *map(len, rows)], dtype=np.int32)
+    flat = table_of([one for each in rows for one in each], record).combine_chunks()
+    structs = flat.to_struct_array()
+    return pa.ListArray.from_arrays(
+        ends, structs.chunk(0) if structs.num_chunks else pa.array([], structs.type)
+    )
 
 
 def _covered(step: Step, options: AnnotateOptions) -> Sequence[Any]:
