@@ -199,8 +199,8 @@ def test_the_code_follows_from_the_texts():
 
 def test_prompt_files_have_two_parts_with_every_field():
     system, user = load_prompt(zelo.PROMPT)
-    assert user.get_identifiers() == ["code", "query", "a", "b"]
-    assert system.get_identifiers() == []
+    assert user.names == ["code", "query", "a", "b"]
+    assert system.names == []
 
 
 # Documents cut to size

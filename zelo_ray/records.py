@@ -11,6 +11,8 @@ from typing import Any, Final, Literal, Protocol, TypeVar, runtime_checkable
 
 from pydantic import BaseModel, ValidationError
 
+from zelo_ray.identity import key_of, opening
+
 Status = Literal["ok", "refused", "filtered", "truncated", "invalid", "failed"]
 """How a call ended. Only ``ok`` can become a judgment; ``failed``: no answer came at all."""
 
@@ -51,12 +53,20 @@ class Judge:
     transport: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
     """options that say how an answer travels and not what it says, each with the value under which
     it stands in every key: the default that it had when it was part of them"""
+    name: str = field(init=False, repr=False, compare=False)
+    """the judge as a user writes it, and as every output file names it"""
+    opening: bytes = field(init=False, repr=False, compare=False)
+    """what of it stands in the keys of its requests"""
+    former_opening: bytes = field(init=False, repr=False, compare=False)
+    """and stood there in version 0.1.0, which took options of the transport as they are"""
 
-    @property
-    def name(self) -> str:
-        """The judge as a user writes it, and as every output file names it."""
+    def __post_init__(self) -> None:
+        who = (self.provider, self.model, self.base_url)
+        plain = {**self.options, **self.transport}
         at = f"@{self.base_url}" if self.base_url else ""
-        return f"{self.provider}:{self.model}{at}"
+        object.__setattr__(self, "name", f"{self.provider}:{self.model}{at}")
+        object.__setattr__(self, "opening", opening(*who, plain))
+        object.__setattr__(self, "former_opening", opening(*who, self.options))
 
 
 @runtime_checkable
@@ -88,6 +98,11 @@ def model_name(model: type[BaseModel]) -> str:
 def response_schema(verdict: type[BaseModel]) -> dict[str, Any] | None:
     """The JSON schema that an answer must satisfy, as providers are sent it; None for prose."""
     return None if isinstance(verdict, Prose) else verdict.model_json_schema()
+
+
+@cache
+def _written_schema(verdict: type[BaseModel]) -> bytes:
+    return json.dumps(response_schema(verdict), sort_keys=True).encode()
 
 
 V = TypeVar("V", bound=BaseModel)
@@ -188,29 +203,23 @@ class Request:
     """What version 0.1.0 knew it by, which took options of the transport into the key."""
 
     def __post_init__(self) -> None:
-        plain = {**self.judge.options, **self.judge.transport}
-        known = plain == self.judge.options
-        object.__setattr__(self, "key", self._key(plain))
-        object.__setattr__(self, "former_key", self.key if known else self._key(self.judge.options))
+        judge = self.judge
+        object.__setattr__(self, "key", self._key(judge.opening))
+        known = judge.opening == judge.former_opening
+        former = self.key if known else self._key(judge.former_opening)
+        object.__setattr__(self, "former_key", former)
 
     @property
     def output_limit(self) -> int | None:
         """Tokens that the answer may have, with hidden ones; None: as the model likes."""
         return self.limit or self.judge.options.get("max_output_tokens")
 
-    def _key(self, given: Mapping[str, Any]) -> str:
-        judge = self.judge
-        options = {name: value for name, value in given.items() if value not in (None, {})}
-        identity: list[Any] = [
-            *(judge.provider, judge.model, judge.base_url, options),
-            *(self.system, self.user, response_schema(self.response_model), self.repeat),
-        ]
-        if isinstance(
-            truth := options.get("truth"), str
-        ):  # a simulated judge sees this field of the metadata
-            identity.append([document.metadata.get(truth) for document in self.documents])
-        digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode())
-        return digest.hexdigest()[:32]
+    def _key(self, head: bytes) -> str:
+        rest: list[Any] = [_written_schema(self.response_model), b"%d" % self.repeat]
+        truth = self.judge.options.get("truth")
+        if isinstance(truth, str):  # a simulated judge sees this field of the metadata
+            rest.append([document.metadata.get(truth) for document in self.documents])
+        return key_of(head, self.system, self.user, *rest)
 
 
 def written(request: Request, seen: Seen) -> str:

@@ -262,7 +262,7 @@ def _challenge(
     prompt = {"code": code, "query": pool.query, "first": first.content, "second": second.content}
     request = Request(
         judge=judge,
-        system=system.substitute(criteria=options.criteria or CRITERIA),
+        system=system.substitute({"criteria": options.criteria or CRITERIA}),
         user=user.substitute(prompt),
         response_model=Choice,
         query=pool.query,

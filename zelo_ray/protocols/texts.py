@@ -4,7 +4,7 @@ And, when the replies are there, verdicts out of them.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from importlib.resources import files
@@ -19,12 +19,40 @@ BYTES_PER_TOKEN = 4
 _CUT = " […]"
 
 
+class Prompt:
+    """A text with places to fill, written as `string.Template` has them."""
+
+    def __init__(self, template: str) -> None:
+        self.template = template
+        self._parts: list[tuple[str, str]] = []
+        """a piece of text, and the name of what follows it; empty for nothing"""
+        end = 0
+        for found in Template.pattern.finditer(template):
+            text, end = template[end : found.start()], found.end()
+            name = found["named"] or found["braced"] or ""
+            self._parts.append((text if name else f"{text}$", name))
+        self._parts.append((template[end:], ""))
+
+    @property
+    def names(self) -> list[str]:
+        """What is to be filled in, each once."""
+        return list(dict.fromkeys(name for _, name in self._parts if name))
+
+    def substitute(self, given: Mapping[str, object]) -> str:
+        """The text with its places filled, as `string.Template.substitute` does, and sooner.
+
+        Raises:
+            KeyError: a place has no text.
+        """
+        return "".join(text + str(given[name]) if name else text for text, name in self._parts)
+
+
 @cache
-def load_prompt(name: str) -> tuple[Template, Template]:
+def load_prompt(name: str) -> tuple[Prompt, Prompt]:
     """The system and user templates of a prompt file; its number is its version."""
     text = files(__package__).joinpath("prompts", f"{name}.txt").read_text(encoding="utf-8")
     system, user = text.split("=== user ===\n")
-    return Template(system.strip()), Template(user.strip())
+    return Prompt(system.strip()), Prompt(user.strip())
 
 
 def cut(document: Document, tokens: int, fields: Sequence[str] = ()) -> Document:

@@ -8,6 +8,7 @@ import random
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -165,19 +166,24 @@ def ballot_of(
     order = random.Random(f"{options.seed}:{pool.query_id}:{ids[0]}:{ids[1]}:{judge.name}")
     swapped = (order.random() < 0.5) != (repeat % 2 == 1)
     first, second = (pair[1], pair[0]) if swapped else pair
-    system, user = load_prompt(PROMPT)
-    code = code_for(pool.query, first.content, second.content)
-    prompt = {"code": code, "query": pool.query, "a": first.content, "b": second.content}
+    system, user = _prompts(pool.query, first.content, second.content)
     request = Request(
         judge=judge,
-        system=system.template,
-        user=user.substitute(prompt),
+        system=system,
+        user=user,
         response_model=Preference,
         query=pool.query,
         documents=(first, second),
         repeat=repeat // 2,  # two repeats show the two orders; after them the same prompts return
     )
     return Ballot(pool.query_id, ids, swapped, request)
+
+
+@lru_cache(4)  # all judges see the same two orders
+def _prompts(query: str, first: str, second: str) -> tuple[str, str]:
+    system, user = load_prompt(PROMPT)
+    code = code_for(query, first, second)
+    return system.template, user.substitute({"code": code, "query": query, "a": first, "b": second})
 
 
 PROTOCOL = Protocol(

@@ -1,0 +1,56 @@
+"""The key of a request: a hash of everything that can change its answer.
+
+What is hashed is one JSON list, as ``json.dumps(list, sort_keys=True)`` writes it: provider, model,
+base URL and options of the judge; then system, user, schema and repeat. What many requests have in
+common is written and hashed once.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from functools import lru_cache
+from json.encoder import encode_basestring_ascii
+from typing import Any
+
+import orjson
+
+_written = json.JSONEncoder(sort_keys=True).encode  # json.dumps would make one for each request
+
+
+def opening(provider: str, model: str, base_url: str | None, options: Mapping[str, Any]) -> bytes:
+    """What stands of a judge at the head of the list; options that are not set do not count."""
+    given = {name: value for name, value in options.items() if value not in (None, {})}
+    return json.dumps([provider, model, base_url, given], sort_keys=True)[:-1].encode()
+
+
+def key_of(head: bytes, system: str, user: str, *rest: Any) -> str:
+    """The key: 32 hexadecimal digits.
+
+    Args:
+        head: the `opening` for the judge.
+        system: the system prompt.
+        user: the user's.
+        rest: what else stands in the list, as JSON already where it is bytes.
+    """
+    digest = _begun(head, system).copy()
+    digest.update(_quoted(user))
+    for each in rest:
+        written = each if isinstance(each, bytes) else _written(each).encode()
+        digest.update(b", " + written)
+    digest.update(b"]")
+    told: str = digest.hexdigest()
+    return told[:32]
+
+
+@lru_cache(64)
+def _begun(head: bytes, system: str) -> Any:
+    """The hash as far as the requests to one judge have the same list."""
+    return hashlib.sha256(head + b", " + _quoted(system) + b", ")
+
+
+@lru_cache(16)  # a prompt goes to several judges, one after another
+def _quoted(text: str) -> bytes:
+    """A text as `json.dumps` writes it; orjson does so faster where it does the same."""
+    if text.isascii() and "\x7f" not in text:
+        return orjson.dumps(text)
+    return encode_basestring_ascii(text).encode()
