@@ -116,7 +116,7 @@ class Asker(Filler[_Line]):
         again: bool = False,
         clock: Clock = CLOCK,
     ) -> None:
-        self._panel, self._absent, self._again = panel, absent or {}, again
+        self._absent, self._again = absent or {}, again
         self._ledger, self._quota = ledger, quota or OwnQuota(clock)
         self._connections: dict[tuple[str, Settings], Connection] = {}
         books = LedgerWriter(ledger, run_id, options.prices, clock)
@@ -125,6 +125,7 @@ class Asker(Filler[_Line]):
         super().__init__(options, lines, books, purse, clock)
         self._exposure = Exposure(options.books, options.out, run_id, clock)
         self._protocol = find(options.protocol)
+        self._panel = self._protocol.heeded(judges, panel, options)
         self._asked: dict[str, asyncio.Task[None]] = {}
         self._planners, self._finishers = asyncio.Semaphore(_PLANNERS), asyncio.Semaphore(_PLANNERS)
         self._ended = asyncio.Condition()

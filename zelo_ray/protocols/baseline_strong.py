@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_vali
 from zelo_ray.protocols import Protocol, Rounds, pairings, samre, shared_error
 from zelo_ray.protocols.judgments import VERDICTS
 from zelo_ray.protocols.pairings import NUMBER, Pairing, RoundsOptions, exact, failures_in, plain
+from zelo_ray.protocols.protocol import always
 from zelo_ray.records import Failure, Judge, Pool, Request, Seen
 
 PROMPT, PROMPT_JSON = "baseline-strong-1", "baseline-strong-json-1"
@@ -192,6 +193,7 @@ PROTOCOL = Protocol(
     count=count,
     response_models=(Tagged, Analysed, *samre.PROTOCOL.response_models),
     max_rounds=None,  # one, after those of a debate if it tells how often to ask
+    alone=always,
     min_documents=pairings.FEWEST,
     judgments={"verdicts": VERDICTS},
     fit=pairings.fit,

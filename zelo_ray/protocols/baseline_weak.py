@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from zelo_ray.protocols import Protocol, Rounds, pairings, shared_error
 from zelo_ray.protocols.judgments import VERDICTS
 from zelo_ray.protocols.pairings import NUMBER, Pairing, PairingOptions, exact, failures_in, plain
+from zelo_ray.protocols.protocol import always
 from zelo_ray.records import Judge, Pool, Seen
 
 PROMPT = "baseline-weak-1"
@@ -84,6 +85,7 @@ PROTOCOL = Protocol(
     count=count,
     response_models=(FinalScores,),
     max_rounds=1,
+    alone=always,
     min_documents=pairings.FEWEST,
     judgments={"verdicts": VERDICTS},
     fit=pairings.fit,

@@ -302,6 +302,7 @@ PROTOCOL = Protocol(
     rounds=rounds,
     count=count,
     response_models=(Choice, *zelo.PROTOCOL.response_models),
+    alone=lambda options: bool(options.decide == "each" and options.order != "zelo"),
     max_rounds=None,  # as many as contests
     min_documents=_FEWEST,
     judgments={"winners": WINNERS, "contests": CONTESTS},

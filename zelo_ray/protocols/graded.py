@@ -25,7 +25,7 @@ from zelo_ray.formats.wording import counted
 from zelo_ray.protocols import Learned, Protocol, Rounds, ScoreKind, shared_error
 from zelo_ray.protocols.grading import Grading, GradingOptions, sheets
 from zelo_ray.protocols.judgments import GRADES
-from zelo_ray.protocols.protocol import both_errors
+from zelo_ray.protocols.protocol import always, both_errors
 from zelo_ray.records import Grade, GradedScore, Judge, Pool
 
 
@@ -344,6 +344,7 @@ PROTOCOL = Protocol(
         headline=_headline,
     ),
     options=GradedOptions,
+    alone=always,
     per_document=True,
     learn=learn,
     fits_from=("grades",),

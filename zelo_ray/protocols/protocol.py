@@ -49,10 +49,16 @@ PriorSd = Annotated[
 _IDS = frozenset({"query_id", "session_id", "judge", "key", "keys"})
 
 
-def _always(options: Any) -> bool:
+def always(options: Any) -> bool:
     """Whatever the options are."""
     del options
     return True
+
+
+def _never(options: Any) -> bool:
+    """Whatever the options are."""
+    del options
+    return False
 
 
 def guarded(protocol: "Protocol") -> "Protocol":
@@ -214,6 +220,16 @@ class Ranker:
     """how many rounds of requests a pool takes at most, one after another; None: it depends"""
     min_documents: int = 1
     """smaller pools are reported, and nothing is asked about them"""
+    alone: Callable[[Any], bool] = _never
+    """whether, under these options, a judge is asked the same whoever else is on the panel, also in
+    later rounds: then nobody plans for others"""
+
+    def heeded(
+        self, judges: Sequence[Judge], panel: Sequence[Judge], options: Any
+    ) -> tuple[Judge, ...]:
+        """Those of the panel whose questions and answers matter to what these judges are asked."""
+        mine = {judge.name for judge in judges} if self.alone(options) else None
+        return tuple(judge for judge in panel if mine is None or judge.name in mine)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -244,7 +260,7 @@ class Protocol(Ranker):
     ``human`` where the user gave human grades: query_id, doc_id, relevance"""
     fits_from: tuple[str, ...] = field(default=())
     """the tables of a whole run from which `learn` learns; () if scores need none"""
-    learns: Callable[[Any], bool] = _always
+    learns: Callable[[Any], bool] = always
     """whether anything is to be learned under these options; if not, a run takes one pass"""
 
     def learned_from(self, options: Any) -> tuple[str, ...]:

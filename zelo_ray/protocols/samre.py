@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from zelo_ray.protocols import Protocol, Rounds, pairings, shared_error
 from zelo_ray.protocols.judgments import VERDICTS
 from zelo_ray.protocols.pairings import Pairing, RoundsOptions, failures_in
+from zelo_ray.protocols.protocol import always
 from zelo_ray.records import Judge, Pool, Request, Seen
 
 DEFENCE, FEEDBACK, SCORES = "samre-defence-1", "samre-feedback-1", "samre-scores-1"
@@ -209,6 +210,7 @@ PROTOCOL = Protocol(
     count=count,
     response_models=(Defence, Feedback, RoundScores),
     max_rounds=None,  # two for each round of a debate
+    alone=always,
     min_documents=pairings.FEWEST,
     judgments={"verdicts": VERDICTS},
     fit=pairings.fit,

@@ -196,6 +196,7 @@ PROTOCOL = Protocol(
     fit=fit,
     score=ScoreKind(unit="logits", explain=lambda _: LOGITS.format("battles")),
     options=ZeloOptions,
+    alone=lambda options: bool(options.votes == "all"),
     asked_before=asked_before,
     **shared_error.LEARNING,
 )

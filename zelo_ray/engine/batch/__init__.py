@@ -85,9 +85,10 @@ class Batcher:
         absent: Mapping[str, str] | None = None,
         clock: Clock = CLOCK,
     ) -> None:
-        self._options, self._panel, self._ledger = options, panel, ledger
+        self._options, self._ledger = options, ledger
         self._absent = absent or {}
         self._protocol = find(options.protocol)
+        self._panel = self._protocol.heeded(judges, panel, options)
         lines = [_line(judge, options, environ) for judge in judges]
         books = LedgerWriter(ledger, run_id, options.prices, clock)
         # When this comes back from the dead, it is the same spender, who has spent what it had.
