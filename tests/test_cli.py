@@ -15,13 +15,13 @@ from zelo_ray import __version__, cli
 from zelo_ray.engine.lock import claim
 from zelo_ray.engine.write_results import Summary
 from zelo_ray.errors import InputError, LedgerError, LockError, PanelError, RayTrouble, Stopped
-from zelo_ray.options import AnnotateOptions
+from zelo_ray.options import COMMANDS, AnnotateOptions
 
 
 @pytest.fixture
 def pipeline(monkeypatch):
     """A stand-in for the job on Ray: it notes its options, then does as the test says."""
-    module = types.ModuleType("zelo_ray.on_ray")
+    module = types.ModuleType("zelo_ray.on_ray.annotate")
     module.asked = []
 
     def annotate(options, watch):
@@ -30,7 +30,7 @@ def pipeline(monkeypatch):
         return module.run(options)
 
     module.annotate = annotate
-    monkeypatch.setitem(sys.modules, "zelo_ray.on_ray", module)
+    monkeypatch.setitem(sys.modules, "zelo_ray.on_ray.annotate", module)
     return module
 
 
@@ -102,6 +102,16 @@ def test_help_can_be_read(capsys, monkeypatch):
     status, text, _ = outcome(capsys, "--help")
     assert status == 0
     assert all(command in text for command in ("annotate", "explain", "report"))
+
+
+def test_the_help_says_of_each_command_what_its_options_say():
+    assert {name: COMMANDS[name].does for name in COMMANDS} == cli.DOES
+
+
+def test_the_help_imports_nothing_that_takes_long():
+    slow = "{'pydantic', 'numpy', 'pyarrow', 'ray', 'yaml'} & {*sys.modules}"
+    asked = f"import sys; from zelo_ray import cli; cli.main(['--help']); sys.exit(len({slow}))"
+    subprocess.run([sys.executable, "-c", asked], check=True, capture_output=True)
 
 
 def test_the_version_is_told(capsys):

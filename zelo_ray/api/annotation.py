@@ -21,7 +21,7 @@ from zelo_ray.protocols import recorded_options
 from zelo_ray.records import Rater, Share
 
 if TYPE_CHECKING:
-    from zelo_ray.on_ray.branches import Watch
+    from zelo_ray.on_ray.begin import Watch
 
 _ABSENT = "-"
 
@@ -136,7 +136,7 @@ def annotate(
 
 def judged(settings: AnnotateOptions, progress: "Watch | bool | None" = True) -> Run:
     """The same as `annotate`, by options."""
-    from zelo_ray.on_ray import annotate as run  # noqa: PLC0415 - Ray takes seconds to import
+    from zelo_ray.on_ray.annotate import annotate as run  # noqa: PLC0415 - it takes a second
 
     with watching(progress) as watch:
         summary = run(settings, watch)

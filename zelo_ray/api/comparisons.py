@@ -22,7 +22,7 @@ from zelo_ray.options import AgreeOptions, CompareLabelsOptions, CompareProtocol
 from zelo_ray.present.terminal import labels, protocols
 
 if TYPE_CHECKING:
-    from zelo_ray.on_ray.branches import Watch
+    from zelo_ray.on_ray.begin import Watch
 
 Found = TypeVar("Found", bound=Results)
 _ABSENT = "-"

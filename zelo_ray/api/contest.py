@@ -24,7 +24,7 @@ from zelo_ray.options import BakeoffOptions
 from zelo_ray.present.terminal.bakeoff import standings
 
 if TYPE_CHECKING:
-    from zelo_ray.on_ray.branches import Watch
+    from zelo_ray.on_ray.begin import Watch
 
 _ABSENT = "-"
 _RELEVANCE = ("relevance", "score", "grade")

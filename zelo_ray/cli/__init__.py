@@ -6,13 +6,25 @@ import sys
 from collections.abc import Sequence
 
 import zelo_ray
-from zelo_ray.cli.arguments import parse
 from zelo_ray.cli.runs import COMPLETE, RUN, show
 from zelo_ray.errors import ZeloError
 from zelo_ray.formats.wording import printable
-from zelo_ray.options import COMMANDS
 
 WRONG = 1
+DOES = {
+    "annotate": "judge pools and write relevance scores",
+    "bakeoff": "compare rerankers and test which differences are significant",
+    "compare-protocols": "compare ways of judging at equal cost",
+    "agree": "measure judges against people and each other",
+    "compare-labels": "show what new labels change",
+    "fit": "turn anybody's comparisons into ratings",
+    "convert": "write pools, judgments and runs in other formats",
+    "explain": "show the judgments behind scores",
+    "report": "write report.html anew, or of what there is so far",
+    "size": "say, without any call, how many calls an error takes",
+    "batches": "list what lies in batches at providers, or cancel it",
+}
+"""What each command is for, as its options say: to import those takes most of a second."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -57,8 +69,10 @@ def _command(words: Sequence[str]) -> int:
             (zelo_ray.__doc__ or "").partition("\n")[0],
             "",
         )
-        show(*(f"  {name:18} {COMMANDS[name].does}" for name in COMMANDS))
+        show(*(f"  {name:18} {does}" for name, does in DOES.items()))
     else:
+        from zelo_ray.cli.arguments import parse
+
         name, options = parse(words)
         return RUN[name](options)
     return COMPLETE

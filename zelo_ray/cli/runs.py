@@ -5,31 +5,31 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from zelo_ray.formats.wording import printable
-from zelo_ray.options import (
-    AgreeOptions,
-    AnnotateOptions,
-    BakeoffOptions,
-    BatchesOptions,
-    CompareLabelsOptions,
-    CompareProtocolsOptions,
-    ConvertOptions,
-    ExplainOptions,
-    FitOptions,
-    ReportOptions,
-    SizeOptions,
-)
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
     from zelo_ray.api.results import Results
+    from zelo_ray.options import (
+        AgreeOptions,
+        AnnotateOptions,
+        BakeoffOptions,
+        BatchesOptions,
+        CompareLabelsOptions,
+        CompareProtocolsOptions,
+        ConvertOptions,
+        ExplainOptions,
+        FitOptions,
+        ReportOptions,
+        SizeOptions,
+    )
 
 COMPLETE, INCOMPLETE = 0, 3
 _WIDE = 160  # characters of a line that no terminal shows
 
 
-def _annotate(options: AnnotateOptions) -> int:
+def _annotate(options: "AnnotateOptions") -> int:
     if options.dry_run:
         return _preview(options)
     from zelo_ray.api.annotation import judged
@@ -42,20 +42,20 @@ def _annotate(options: AnnotateOptions) -> int:
     return status
 
 
-def _preview(options: AnnotateOptions) -> int:
+def _preview(options: "AnnotateOptions") -> int:
     from zelo_ray.commands.dry_run import preview
 
     show(*preview(options, os.environ))
     return COMPLETE
 
 
-def _bakeoff(options: BakeoffOptions) -> int:
+def _bakeoff(options: "BakeoffOptions") -> int:
     from zelo_ray.api.contest import contested
 
     return _told(contested(options))
 
 
-def _compare_protocols(options: CompareProtocolsOptions) -> int:
+def _compare_protocols(options: "CompareProtocolsOptions") -> int:
     if options.dry_run:
         return _previews(options)
     from zelo_ray.api.comparisons import protocols_compared
@@ -63,7 +63,7 @@ def _compare_protocols(options: CompareProtocolsOptions) -> int:
     return _told(protocols_compared(options))
 
 
-def _previews(options: CompareProtocolsOptions) -> int:
+def _previews(options: "CompareProtocolsOptions") -> int:
     from zelo_ray.commands.dry_run import previews
     from zelo_ray.on_ray.compare_protocols import planned
     from zelo_ray.present.terminal.display import Display
@@ -73,13 +73,13 @@ def _previews(options: CompareProtocolsOptions) -> int:
     return COMPLETE
 
 
-def _agree(options: AgreeOptions) -> int:
+def _agree(options: "AgreeOptions") -> int:
     from zelo_ray.api.comparisons import agreed
 
     return _told(agreed(options))
 
 
-def _compare_labels(options: CompareLabelsOptions) -> int:
+def _compare_labels(options: "CompareLabelsOptions") -> int:
     from zelo_ray.api.comparisons import labels_compared
 
     return _told(labels_compared(options))
@@ -93,7 +93,7 @@ def _told(results: "Results") -> int:
     return COMPLETE if results.complete else INCOMPLETE
 
 
-def _fit(options: FitOptions) -> int:
+def _fit(options: "FitOptions") -> int:
     from zelo_ray.commands.fit import fit
     from zelo_ray.present.terminal.ratings import told
 
@@ -102,21 +102,21 @@ def _fit(options: FitOptions) -> int:
     return INCOMPLETE if fitted.unscored else COMPLETE
 
 
-def _convert(options: ConvertOptions) -> int:
+def _convert(options: "ConvertOptions") -> int:
     from zelo_ray.commands.convert import convert
 
     show(*convert(options).split("\n"))
     return COMPLETE
 
 
-def _explain(options: ExplainOptions) -> int:
+def _explain(options: "ExplainOptions") -> int:
     from zelo_ray.commands.explain import explain
 
     show(*explain(options.dir, options.query, options.doc).split("\n"))
     return COMPLETE
 
 
-def _report(options: ReportOptions) -> int:
+def _report(options: "ReportOptions") -> int:
     from zelo_ray.present.html import write_report
 
     if told := write_report(options.dir):
@@ -125,14 +125,14 @@ def _report(options: ReportOptions) -> int:
     return COMPLETE
 
 
-def _size(options: SizeOptions) -> int:
+def _size(options: "SizeOptions") -> int:
     from zelo_ray.api.sizing import sized
 
     show(*sized(options).parts(_console().width))
     return COMPLETE
 
 
-def _batches(options: BatchesOptions) -> int:
+def _batches(options: "BatchesOptions") -> int:
     from zelo_ray.commands.batches import list_batches
 
     show(list_batches(options.dir, os.environ, cancel=options.cancel))

@@ -4,12 +4,14 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 
-from zelo_ray.errors import InputError
+from zelo_ray.errors import InputError, Stopped
 from zelo_ray.formats.pools import Limits, Line, read_lines
 from zelo_ray.formats.results import Results
 from zelo_ray.formats.tables import Rejected, schema_of, table_of
 from zelo_ray.records import Pool
 
+FEW_BYTES = 16 * 2**20
+"""Lines that come to no more are held in memory."""
 Count = Callable[[Pool], int]
 """How many requests a pool takes."""
 
@@ -28,6 +30,8 @@ class InputCount:
     """requests by judge or arm"""
     places: list[tuple[str, int, str]] = field(default_factory=list)
     """file, number and query id of each pool"""
+    held: list[Line] | None = field(default_factory=list)
+    """the lines that were counted, where they are few; None: too many"""
 
 
 def count_input(
@@ -37,6 +41,7 @@ def count_input(
     *,
     only: Callable[[Line], bool] | None = None,
     keep: bool = True,
+    stopped: Callable[[], bool] = bool,
 ) -> InputCount:
     """Read all the input once; write what is bad to ``rejected.parquet``.
 
@@ -46,14 +51,18 @@ def count_input(
         out: the run's directory or URL.
         only: which of the good lines to count; None: all.
         keep: whether to write anything.
+        stopped: whether nobody waits for the answer any more.
 
     Raises:
+        Stopped: nobody does.
         InputError: there is no good line in it, or none to count.
     """
-    census, seen = InputCount(planned=dict.fromkeys(counts, 0)), set[str]()
+    census, seen, size = InputCount(planned=dict.fromkeys(counts, 0)), set[str](), 0
     tables = {"rejected": schema_of(Rejected)}
     with Results(out, tables, rows=1000) if keep else nullcontext() as results:
         for line in (line for shard in shards for line in read_lines(shard, Limits())):
+            if stopped():
+                raise Stopped("nobody waits for the census")
             reason = line.reason
             if line.pool and line.pool.query_id in seen:
                 reason = f"query id {line.pool.query_id!r} has come before"
@@ -73,6 +82,11 @@ def count_input(
             if only is not None and not only(line):
                 continue
             census.places.append((line.file, line.number, line.pool.query_id))
+            size += len(line.raw)
+            if size > FEW_BYTES:
+                census.held = None
+            elif census.held is not None:
+                census.held.append(line)
             census.pools += 1
             census.documents += len(line.pool.documents)
             for name, count in counts.items():

@@ -5,8 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from zelo_ray.fitting.battles import Battles, Bools, Floats, Ints
 
@@ -52,6 +50,9 @@ def games_of(battles: Battles) -> Games:
 
 def why_unscored(battles: Battles, games: Games) -> dict[int, str]:
     """Why scores would mean nothing, by the number of each query where they would."""
+    from scipy.sparse import coo_array  # noqa: PLC0415 - half a second, paid when needed
+    from scipy.sparse.csgraph import connected_components  # noqa: PLC0415 - paid where it is used
+
     sizes = np.array([len(ids) for ids in battles.documents], dtype=np.int64)
     starts = np.concatenate([[0], np.cumsum(sizes)])
     total = int(starts[-1])

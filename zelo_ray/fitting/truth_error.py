@@ -17,8 +17,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
-from scipy.special import log_ndtr
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -110,6 +108,9 @@ def learn_share(query: Ints, scores: Floats, errors: Floats, human: Floats) -> S
     Returns:
         The share, drawn to the default where fewer than 40 queries tell.
     """
+    from scipy.optimize import minimize_scalar  # noqa: PLC0415 - half a second, paid when needed
+    from scipy.special import log_ndtr  # noqa: PLC0415 - paid where it is used
+
     one = shared_sd(query, scores, 1.0) ** 2
     kept = 1 - 1 / np.bincount(query)[query] if len(query) else one
     told = []

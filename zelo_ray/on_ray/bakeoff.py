@@ -39,16 +39,8 @@ from zelo_ray.formats.record import RUN, begin
 from zelo_ray.formats.results import write_json
 from zelo_ray.formats.tables import schema_of
 from zelo_ray.formats.wording import counted
-from zelo_ray.on_ray.branches import (
-    POOLS_AT_ONCE,
-    Timer,
-    Watch,
-    ask_all,
-    asking,
-    claimed,
-    new_run_id,
-    placed,
-)
+from zelo_ray.on_ray.begin import POOLS_AT_ONCE, Timer, Watch, claimed, new_run_id, placed
+from zelo_ray.on_ray.branches import ask_all, asking
 from zelo_ray.on_ray.coordinator import open_coordinator
 from zelo_ray.on_ray.dataset import Job, dataset_of, parsed
 from zelo_ray.on_ray.limits_actor import limits_for

@@ -30,8 +30,8 @@ from zelo_ray.engine.write_results import Summary
 from zelo_ray.formats.record import begin
 from zelo_ray.formats.results import write_json
 from zelo_ray.formats.wording import counted
-from zelo_ray.on_ray import annotate
-from zelo_ray.on_ray.branches import Timer, Watch, claimed, placed
+from zelo_ray.on_ray.annotate import annotate
+from zelo_ray.on_ray.begin import Timer, Watch, claimed, placed
 from zelo_ray.on_ray.labelled_items import Field, pools_file, take_in
 from zelo_ray.on_ray.session import on_ray
 from zelo_ray.options import AnnotateOptions, CompareProtocolsOptions

@@ -1,11 +1,12 @@
 """The job, and its input as rows of a dataset: one line of JSON each, whole from end to end."""
 
+import logging
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
 import pyarrow as pa
-import ray.data
 
 from zelo_ray.formats.pools import Limits, Line, parse_line, read_lines
 from zelo_ray.options import AnnotateOptions
@@ -71,20 +72,41 @@ def _read_shards(block: pa.Table, job: Job) -> Iterator[pa.Table]:
             rows.append((line.file, line.number, line.raw))
             size += len(line.raw)
             if size > 2 * 2**20:
-                yield _lines_table(rows)
+                yield lines_table(rows)
                 rows, size = [], 0
-    yield _lines_table(rows)
+    yield lines_table(rows)
 
 
-def _lines_table(rows: Sequence[tuple[str, int, bytes]]) -> pa.Table:
+def lines_table(rows: Sequence[tuple[str, int, bytes]]) -> pa.Table:
+    """Lines as rows: columns file, number, raw."""
     columns = zip(*rows, strict=True) if rows else ([], [], [])
     return pa.table([list(column) for column in columns], schema=_LINES_SCHEMA)
+
+
+def _ray_data(*, verbose: bool) -> Any:
+    """Ray Data, which keeps rows in their order and its own words to itself."""
+    import ray.data  # noqa: PLC0415 - two seconds, paid where it is used
+
+    context = ray.data.DataContext.get_current()
+    context.execution_options.preserve_order = True
+    context.execution_options.verbose_progress = False
+    context.execution_no_progress_timeout_s = -1  # a judge may well think for half an hour
+    context.enable_progress_bars = verbose
+    context.print_on_execution_start = verbose
+    if not verbose:
+        warnings.filterwarnings("ignore", module=r"ray\.data\.")
+        for handler in logging.getLogger("ray.data").handlers:
+            if type(handler).__name__ == "PlainRayHandler":
+                handler.setLevel(logging.ERROR)
+    return ray.data
 
 
 def dataset_of(job: Job, shards: Sequence[str]) -> Any:
     """The lines that a job is to judge: columns file, number, raw."""
     rows = [{"file": shard} for shard in shards]
-    dataset: Any = ray.data.from_items(rows, override_num_blocks=min(len(rows), 256))
+    dataset: Any = _ray_data(verbose=job.options.verbose).from_items(
+        rows, override_num_blocks=min(len(rows), 256)
+    )
     return dataset.map_batches(
         _read_shards, batch_size=None, batch_format="pyarrow", fn_args=(job,)
     )

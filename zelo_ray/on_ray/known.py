@@ -9,7 +9,7 @@ from zelo_ray.engine.ledger import Ledger
 from zelo_ray.engine.settle import settled
 from zelo_ray.engine.write_results import Summary, write_results
 from zelo_ray.formats.pools import Limits, Line, read_lines
-from zelo_ray.on_ray.branches import POOLS_AT_ONCE
+from zelo_ray.on_ray.begin import POOLS_AT_ONCE
 from zelo_ray.on_ray.dataset import Job
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import Learned, Step, advance, load
@@ -48,20 +48,27 @@ def may_be_known(books: str, planned: Mapping[str, int]) -> bool:
     return sum(planned.values()) <= _MOST and not lying
 
 
-def all_known(job: Job, shards: Sequence[str], planned: Mapping[str, int]) -> Known | None:
+def all_known(
+    job: Job,
+    shards: Sequence[str],
+    planned: Mapping[str, int],
+    held: Sequence[Line] | None = None,
+) -> Known | None:
     """What the whole job comes to, if nobody is to be asked anything; it stops at what is missing.
 
     Args:
         job: the job.
         shards: the files of the input.
         planned: requests by judge.
+        held: all lines, where they are in memory already.
     """
     replies = Answered(job.options, job.panel)
     if not (len(replies) and may_be_known(job.options.books, planned)):
         return None
     protocol, found = load(job.options.protocol), list[tuple[Line, Step]]()
     earlier = Earlier(job.options.out, protocol)
-    for line in (line for shard in shards for line in read_lines(shard, Limits())):
+    read = (line for shard in shards for line in read_lines(shard, Limits()))
+    for line in read if held is None else held:
         if line.pool and job.takes(line):
             step = advance(protocol.rounds(line.pool, job.panel, job.options), replies)
             if step.missing:

@@ -9,7 +9,7 @@ from zelo_ray.errors import InputError
 from zelo_ray.formats.files import writing
 from zelo_ray.formats.pools import Limits, find_shards, read_lines
 from zelo_ray.formats.wording import counted
-from zelo_ray.on_ray.branches import Watch
+from zelo_ray.on_ray.begin import Watch
 from zelo_ray.on_ray.preflight import joined
 from zelo_ray.options import CompareProtocolsOptions
 

@@ -1,15 +1,21 @@
 """What is done and said before a run of annotate asks anything."""
 
+import os
 from collections import Counter
 from collections.abc import Collection, Sequence
+from itertools import islice
 
 from zelo_ray.engine.batch import in_batches
+from zelo_ray.engine.batch.parts import FOLDER as BATCHES
 from zelo_ray.engine.batch.parts import Parts, in_doubt
 from zelo_ray.engine.bookkeeping import maybe_billed
+from zelo_ray.engine.ledger import FOLDER as REPLIES
 from zelo_ray.engine.ledger import Spent, spent_in, told_damage
 from zelo_ray.errors import PanelError
+from zelo_ray.formats.files import listing
+from zelo_ray.formats.pools import Limits, read_lines
 from zelo_ray.formats.sessions import join_sessions
-from zelo_ray.on_ray.branches import Watch
+from zelo_ray.on_ray.begin import Watch
 from zelo_ray.options import AnnotateOptions, AskingOptions, JudgingOptions
 from zelo_ray.protocols import load
 from zelo_ray.providers import load_provider
@@ -17,6 +23,7 @@ from zelo_ray.providers.pricing import unpriced
 from zelo_ray.records import Judge
 
 _NAMED = 5
+_GLANCE = 100  # lines
 
 
 def joined(options: JudgingOptions, shards: list[str], watch: Watch) -> tuple[list[str], int]:
@@ -88,3 +95,17 @@ def warn(options: AnnotateOptions, panel: Sequence[Judge], watch: Watch) -> None
                 f"{judge.name}: its limits are not known; it starts at a cautious {rpm:,.0f} "
                 "requests a minute and goes by what the server says (or give limits: rpm, tpm)"
             )
+
+
+def nothing_known(options: AnnotateOptions, shards: Sequence[str]) -> bool:
+    """Whether it is plain at a glance that a private Ray will be needed.
+
+    So it is where the ledger holds no reply and the first lines hold a pool.
+    """
+    books = options.books.rstrip("/")
+    first = islice((line for shard in shards for line in read_lines(shard, Limits())), _GLANCE)
+    return (
+        not os.environ.get("RAY_ADDRESS")
+        and not any(listing(f"{books}/{folder}") for folder in (REPLIES, BATCHES))
+        and any(line.pool for line in first)
+    )

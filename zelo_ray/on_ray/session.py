@@ -3,14 +3,12 @@
 import contextlib
 import logging
 import os
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import psutil  # which Ray brings along
 import ray
-import ray.data
 from ray._private import worker as ray_worker
 from ray._raylet import Config  # type: ignore[attr-defined]
 from ray.exceptions import RayError
@@ -46,7 +44,6 @@ def on_ray(options: AskingOptions) -> Iterator[None]:
                 _join(address, options)
             else:
                 ending.enter_context(_private(options))
-            _hush_data(options)
         _refuse_unshared(options)
         yield
 
@@ -131,20 +128,6 @@ def _init(options: AskingOptions, **where: Any) -> None:
     # What the raylet says of dead processes comes in spite of log_to_driver; Ray's own debugger
     # silences it so. Where there is no such flag any more, this does nothing.
     ray_worker._worker_logs_enabled = False
-
-
-def _hush_data(options: AskingOptions) -> None:
-    context = ray.data.DataContext.get_current()
-    context.execution_options.preserve_order = True
-    context.execution_options.verbose_progress = False
-    context.execution_no_progress_timeout_s = -1  # a judge may well think for half an hour
-    context.enable_progress_bars = options.verbose
-    context.print_on_execution_start = options.verbose
-    if not options.verbose:
-        warnings.filterwarnings("ignore", module=r"ray\.data\.")
-        for handler in logging.getLogger("ray.data").handlers:
-            if type(handler).__name__ == "PlainRayHandler":
-                handler.setLevel(logging.ERROR)
 
 
 @contextlib.contextmanager

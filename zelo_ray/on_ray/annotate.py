@@ -1,0 +1,237 @@
+"""The whole of `annotate`: census, ask, fit, write; with Ray only where something is to be asked.
+
+Ray takes seconds to start, in processes of its own. So where nothing is known yet it starts at
+once, and the census is taken meanwhile.
+"""
+
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from functools import partial
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from zelo_ray.engine.batch import in_batches
+from zelo_ray.engine.batch.parts import in_doubt
+from zelo_ray.engine.bookkeeping import Tally, maybe_billed
+from zelo_ray.engine.count_input import Count, InputCount, count_input
+from zelo_ray.engine.earlier import keep_the_rest, put_aside
+from zelo_ray.engine.learning import human_grades, with_scores
+from zelo_ray.engine.ledger import spent_in, told_damage
+from zelo_ray.engine.sample_input import pilot_lines
+from zelo_ray.engine.write_results import Summary
+from zelo_ray.errors import RayTrouble
+from zelo_ray.formats.pools import find_shards
+from zelo_ray.formats.record import RUN, begin
+from zelo_ray.formats.results import write_json
+from zelo_ray.on_ray.begin import Timer, Watch, claimed, new_run_id, placed
+from zelo_ray.on_ray.dataset import Job
+from zelo_ray.on_ray.known import all_known, settle_known, tallies_of
+from zelo_ray.on_ray.preflight import joined, look_for_batches, nothing_known, paid_before, warn
+from zelo_ray.options import AnnotateOptions
+from zelo_ray.own import found_again
+from zelo_ray.protocols import load
+from zelo_ray.providers import panel_of
+from zelo_ray.providers.pricing import table_version
+from zelo_ray.records import Judge
+
+if TYPE_CHECKING:
+    from zelo_ray.on_ray.sweeps import Came
+
+
+def annotate(options: AnnotateOptions, watch: Watch, *, spent: float | None = None) -> Summary:
+    """Run the whole job.
+
+    Args:
+        options: of the job.
+        watch: who is told how it goes.
+        spent: dollars of its budget that are spent; None: all that the ledger tells.
+
+    Raises:
+        InputError, OptionError, PanelError, LockError, LedgerError: before anything was asked.
+        Stopped: while asking; nothing that was paid for is lost.
+    """
+    timer = Timer()
+    load(options.protocol)
+    panel = panel_of(options, os.environ)
+    options = placed(options)
+    shards = find_shards(options.inputs, options.out)
+    human = human_grades(options)
+    with claimed(options, watch, "annotate"):
+        shards, set_aside = joined(options, shards, watch)
+        look = partial(_look, options, panel, shards, watch, spent=spent)
+        if nothing_known(options, shards):
+            plan, (job, summary, tallies) = _at_once(look, options, watch, timer, human)
+        else:
+            plan = look()
+            timer.lap("read")
+            job, summary, tallies = _come_by(plan, watch, timer, human)
+        summary.rejected, summary.absent = set_aside + plan.census.rejected, dict(job.absent)
+        summary.pilot_of = plan.pilot_of
+        _add_up(summary, job)
+        summary.seconds = timer.laps
+        _write_run(job, summary, tallies)
+        keep_the_rest(options)
+    return summary
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What is to be done."""
+
+    job: Job
+    shards: Sequence[str]
+    census: InputCount
+    spent: float
+    """dollars of the budget"""
+    pilot_of: int
+    """how many pools there are, of which only some are to be judged; else 0"""
+
+
+def _look(
+    options: AnnotateOptions,
+    panel: tuple[Judge, ...],
+    shards: Sequence[str],
+    watch: Watch,
+    *,
+    spent: float | None,
+    stopped: Callable[[], bool] = bool,
+) -> _Plan:
+    """Take the census, and say what is to be done."""
+    keep = options.blocks == "query"  # else it is told by now what is bad
+    counts = {judge.name: _count(judge, panel, options) for judge in panel}
+    count = partial(count_input, shards, counts, options.out, keep=keep, stopped=stopped)
+    in_all = census = count()
+    only = None
+    if options.pilot is not None and options.pilot < census.pools:
+        only = frozenset(pilot_lines(census.places, options.pilot, options.seed))
+        census = count(only=Job(options, panel, "", frozenset(), only).takes)
+    most = "up to " if load(options.protocol).max_rounds != 1 else ""
+    planned = f"{most}{sum(census.planned.values()):,} requests"
+    watch.say(
+        f"{census.pools:,} queries, {census.documents:,} documents: {planned} to "
+        f"{', '.join(judge.name for judge in panel)}"
+    )
+    look_for_batches(options, panel, watch)
+    warn(options, panel, watch)
+    away = {judge.name for judge in panel if in_batches(judge, options)}
+    paid = paid_before(options, watch, away)
+    spent = paid.dollars if spent is None else spent + paid.of_damage
+    job = Job(options, panel, new_run_id(), frozenset(census.repeated), only)
+    put_aside(options)
+    return _Plan(job, shards, census, spent, in_all.pools if only else 0)
+
+
+def _at_once(
+    look: Callable[..., _Plan],
+    options: AnnotateOptions,
+    watch: Watch,
+    timer: Timer,
+    human: pa.Table | None,
+) -> tuple[_Plan, "Came"]:
+    """Start Ray, and look meanwhile at what is to be done."""
+    ended = threading.Event()
+    with ThreadPoolExecutor(1) as aside:
+        looking = aside.submit(look, stopped=ended.is_set)
+        try:
+            with _on_ray(options, timer):
+                plan = looking.result()
+                timer.lap("read")
+                return plan, _ask(plan, watch, timer, human)
+        except RayTrouble:
+            looking.result()  # if that fails as well, it is what to tell
+            raise
+        finally:
+            ended.set()
+
+
+def _come_by(plan: _Plan, watch: Watch, timer: Timer, human: pa.Table | None) -> "Came":
+    """Ask, settle and write; without Ray where nothing is to be asked."""
+    job, census = plan.job, plan.census
+    known = all_known(job, plan.shards, census.planned, census.held)
+    timer.lap("look for replies")
+    if known and len(known) == census.pools:
+        _begin(job)
+        tallies = tallies_of(job, known)
+        replies = sum(tally.known for tally in tallies.values())
+        watch.say(f"all {replies:,} requests are known: nothing to ask")
+        summary = settle_known(job, known)
+        summary = with_scores(summary, job.options, human, partial(settle_known, job, known))
+        timer.lap("fit and write")
+        return job, summary, tallies
+    with _on_ray(job.options, timer):
+        return _ask(plan, watch, timer, human)
+
+
+@contextmanager
+def _on_ray(options: AnnotateOptions, timer: Timer) -> Iterator[None]:
+    from zelo_ray.on_ray.session import on_ray  # noqa: PLC0415 - a second, paid where it is used
+
+    with on_ray(options):
+        timer.lap("start Ray")
+        yield
+    timer.lap("end Ray")
+
+
+def _ask(plan: _Plan, watch: Watch, timer: Timer, human: pa.Table | None) -> "Came":
+    from zelo_ray.on_ray.sweeps import Sweeps  # noqa: PLC0415 - a second, paid where it is used
+
+    _begin(plan.job)
+    sweeps = Sweeps(plan.job, plan.shards, plan.census, watch, timer)
+    return sweeps.run(human, plan.spent)
+
+
+def _count(judge: Judge, panel: Sequence[Judge], options: AnnotateOptions) -> Count:
+    """How many requests a pool takes from one judge."""
+    protocol = load(options.protocol)
+    return lambda pool: protocol.count(pool, panel, options)[judge.name]
+
+
+def _add_up(summary: Summary, job: Job) -> None:
+    """The money, from the books: actors that died took their own figures with them."""
+    paid = spent_in(job.options.books, job.run_id)
+    summary.dollars_in_all, summary.damaged = paid.dollars, len(paid.damaged)
+    summary.maybe_dollars = in_doubt(job.options.books)
+    summary.notes += [maybe_billed(summary.maybe_dollars)] if summary.maybe_dollars else []
+    summary.dollars, summary.unpriced = paid.of_run, paid.unpriced_of_run
+    summary.notes += [told_damage(paid.damaged)] if paid.damaged else []
+
+
+def _begin(job: Job) -> None:
+    """Write what tells of a run that does not come to its end, from wherever one looks at it."""
+    shards = find_shards(job.options.inputs, job.options.out)
+    begin(job.options.out, RUN, _record(job) | {"shards": shards})
+
+
+def _record(job: Job) -> dict[str, Any]:
+    options = job.options.model_dump(mode="json")
+    return {
+        "kind": "annotate",
+        "run_id": job.run_id,
+        "options": {**options, "protocol": found_again(options["protocol"])},
+        "judgments": list(load(job.options.protocol).tables),
+        "panel": [{"judge": judge.name, "options": judge.options} for judge in job.panel],
+    }
+
+
+def _write_run(job: Job, summary: Summary, tallies: Mapping[str, Tally]) -> None:
+    options = job.options
+    packages = ("zelo-ray", "ray", "pydantic", "openai", "anthropic", "google-genai", "numpy")
+    write_json(
+        options.out,
+        RUN,
+        {
+            **_record(job),
+            "finished": True,
+            "complete": summary.complete,
+            "versions": {name: version(name) for name in packages}
+            | {"prices": table_version(options.prices)},
+            "summary": asdict(summary),
+            "judges": {name: asdict(tally) for name, tally in tallies.items()},
+        },
+    )

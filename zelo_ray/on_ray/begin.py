@@ -1,0 +1,85 @@
+"""What every job begins with, before Ray is there: its places, its claim, its name, its watch."""
+
+import contextlib
+import os
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from zelo_ray.engine.bookkeeping import Tally
+from zelo_ray.engine.ledger import drop_reserves
+from zelo_ray.engine.lock import claim
+from zelo_ray.errors import LedgerError
+from zelo_ray.options import AskingOptions
+
+Asking = TypeVar("Asking", bound=AskingOptions)
+POOLS_AT_ONCE = 32
+
+
+class Watch(Protocol):
+    """Who is told how the run goes."""
+
+    def say(self, line: str) -> None:
+        """One line for the user."""
+
+    def budget(self, cap: float, spent: float) -> None:
+        """The cap on dollars, and what earlier runs spent of it."""
+
+    def show(self, tallies: Mapping[str, Tally], planned: Mapping[str, int]) -> None:
+        """Figures by judge, about twice a second while judges are asked."""
+
+
+def placed(options: Asking) -> Asking:
+    """The options with absolute places; see `absolute`."""
+    places = {"out": absolute(options.out), "ledger": absolute(options.books)}
+    return options.model_copy(update=places)
+
+
+@contextlib.contextmanager
+def claimed(options: AskingOptions, watch: Watch, kind: str) -> Iterator[None]:
+    """Hold the only right to write results, and replies to the ledger.
+
+    Raises:
+        LockError: another run holds it, or another command than ``kind`` left its results there.
+    """
+    with contextlib.ExitStack() as claims:
+        claims.enter_context(claim(options.out, watch.say, kind))
+        if options.books != options.out:
+            claims.enter_context(claim(options.books, watch.say, None))
+        drop_reserves(options.books)
+        yield
+        drop_reserves(options.books)
+
+
+def absolute(out: str) -> str:
+    """The one place that every process means by ``out``, wherever it runs.
+
+    Raises:
+        LedgerError: on a cluster, where a relative path means another place on each node.
+    """
+    if "://" in out or Path(out).is_absolute():
+        return out
+    if os.environ.get("RAY_ADDRESS"):
+        raise LedgerError(f"--out {out}: on a cluster give a URL, or an absolute path")
+    return str(Path(out).resolve())
+
+
+def new_run_id() -> str:
+    """A name for a run: when it began, and something that no other has."""
+    return time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()) + f"-{uuid.uuid4().hex[:6]}"
+
+
+class Timer:
+    """Seconds by the name of what took them."""
+
+    def __init__(self) -> None:
+        self.laps: dict[str, float] = {}
+        self._last = time.monotonic()
+
+    def lap(self, name: str) -> None:
+        """Count the time since the last lap under a name."""
+        now = time.monotonic()
+        self.laps[name] = round(self.laps.get(name, 0.0) + now - self._last, 3)
+        self._last = now

@@ -1,0 +1,54 @@
+"""Few pools: the actors of a large job, handed the lines that the census has read.
+
+Ray Data takes seconds to begin, for its own imports and for processes that read; what it is there
+for, back-pressure and blocks that are read where they are used, few lines do not need.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import ray
+
+from zelo_ray.formats.pools import Line
+from zelo_ray.on_ray.actors import Ask
+from zelo_ray.on_ray.begin import POOLS_AT_ONCE
+from zelo_ray.on_ray.dataset import Job, lines_table
+from zelo_ray.records import Judge
+
+_MOST = 20_000
+"""Planned requests: to settle more takes this one process longer than Ray Data takes to begin."""
+_BLOCKS_AT_ONCE = 4
+
+
+def few(held: Sequence[Line] | None, planned: Mapping[str, int]) -> Sequence[Line] | None:
+    """The lines of a job, if they are so few that they take the short way."""
+    return held if sum(planned.values()) <= _MOST else None
+
+
+def blocks_of(lines: Sequence[Line]) -> Iterator[pa.Table]:
+    """Lines as the blocks that actors take."""
+    for at in range(0, len(lines), POOLS_AT_ONCE):
+        part = lines[at : at + POOLS_AT_ONCE]
+        yield lines_table([(line.file, line.number, line.raw) for line in part])
+
+
+@ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)
+class AskFew:
+    """`Ask`, as an actor of its own: a block whose actor died is asked again, as by Ray Data."""
+
+    def __init__(self, job: Job, judges: Sequence[Judge], desk: Any) -> None:
+        self._ask = Ask(job, judges, desk)
+
+    def ask(self, block: pa.Table) -> int:
+        """Ask about the pools of a block; return how many they are."""
+        return len(self._ask(block))
+
+
+def ask_few(job: Job, lines: Sequence[Line], desk: Any, judges: Sequence[Judge]) -> list[Any]:
+    """Ask judges that share actors; return what to wait for."""
+    kind: Any = AskFew
+    actor = kind.options(max_concurrency=_BLOCKS_AT_ONCE)
+    actors = [actor.remote(job, judges, desk) for _ in range(job.options.actors)]
+    blocks = enumerate(blocks_of(lines))
+    return [actors[number % len(actors)].ask.remote(block) for number, block in blocks]

@@ -1,0 +1,171 @@
+"""What of `annotate` is on Ray: ask every judge, settle what came of it, until nothing is missing.
+
+Few pools take a short way: see `zelo_ray.on_ray.few`. No byte of the results depends on the way.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import groupby
+from typing import Any
+
+import pyarrow as pa
+
+from zelo_ray.engine.batch import in_batches
+from zelo_ray.engine.bookkeeping import Tally, is_over_budget
+from zelo_ray.engine.count_input import InputCount
+from zelo_ray.engine.earlier import Earlier
+from zelo_ray.engine.learning import with_scores
+from zelo_ray.engine.ledger import Ledger
+from zelo_ray.engine.settle import settle
+from zelo_ray.engine.write_results import Summary, write_results
+from zelo_ray.errors import LedgerError, Stopped
+from zelo_ray.formats.pools import Line
+from zelo_ray.on_ray.actors import Send
+from zelo_ray.on_ray.begin import POOLS_AT_ONCE, Timer, Watch
+from zelo_ray.on_ray.branches import ask_all, asking
+from zelo_ray.on_ray.coordinator import open_coordinator
+from zelo_ray.on_ray.dataset import Job, dataset_of, parsed
+from zelo_ray.on_ray.few import ask_few, blocks_of, few
+from zelo_ray.on_ray.limits_actor import limits_for
+from zelo_ray.protocols import Learned, load
+
+_SETTLERS = 4  # each holds the ledger's index
+Came = tuple[Job, Summary, Mapping[str, Tally]]
+"""The job with the judges that were lost, what it came to, and figures by judge."""
+
+
+class Sweeps:
+    """A job on Ray, which is there.
+
+    Args:
+        job: what is to be judged.
+        shards: the files of the input.
+        census: what they hold.
+        watch: who is told how it goes.
+        timer: of the run.
+    """
+
+    def __init__(
+        self, job: Job, shards: Sequence[str], census: InputCount, watch: Watch, timer: Timer
+    ) -> None:
+        self._job, self._shards, self._census = job, shards, census
+        self._watch, self._timer = watch, timer
+        self._few = few(census.held, census.planned)
+
+    def run(self, human: pa.Table | None, spent: float) -> Came:
+        """Ask, settle, and learn and score.
+
+        Args:
+            human: human grades, if there are any.
+            spent: dollars of the budget.
+        """
+        with limits_for(self._job.run_id):
+            job, summary, tallies = self._sweep(spent)
+            summary = with_scores(summary, job.options, human, partial(self._settle, job))
+            self._timer.lap("learn and score")
+        return job, summary, tallies
+
+    def _sweep(self, spent: float) -> Came:
+        """Ask and settle until nothing is missing: in turn while questions wait for others."""
+        job, census, timer = self._job, self._census, self._timer
+        desk, sweeps = open_coordinator(job.options, spent, self._watch.budget), 0
+        came = (-1, 0)
+        while True:
+            tallies, absent = self._ask(job, desk)
+            timer.lap("ask")
+            job = replace(job, absent=absent, sweep=job.sweep + 1)
+            summary = self._settle(job)
+            timer.lap("fit and write")
+            summary.sweeps = sweeps = sweeps + 1
+            if summary.queries != census.pools:
+                raise Stopped(f"the input held {census.pools:,} pools, now {summary.queries:,}")
+            before, came = came, (sum(tally.answered for tally in tallies.values()), len(absent))
+            if not summary.missing:
+                return job, summary, tallies
+            if came == before:
+                raise Stopped(
+                    f"{summary.missing:,} replies are missing and no judge will give them"
+                )
+
+    def _ask(self, job: Job, desk: Any) -> tuple[dict[str, Tally], dict[str, str]]:
+        """Ask every judge what the ledger does not hold, the providers side by side.
+
+        Those that are lost already are asked nothing.
+
+        Returns:
+            Figures by judge, and the judges that are asked nothing more, with the reason.
+        """
+        online, sent, handed = [], [], []
+        panel = [judge for judge in job.panel if judge.name not in job.absent]
+        for _, each in groupby(sorted(panel, key=lambda j: j.provider), lambda j: j.provider):
+            judges = list(each)
+            away = [judge for judge in judges if in_batches(judge, job.options)]
+            for judge in away:  # an actor each, so that no judge's full queue holds up another
+                actor: Any = Send
+                sent.append(actor.remote(job, [judge], desk).run.remote(self._shards))
+            if not (here := [judge for judge in judges if judge not in away]):
+                continue
+            if self._few is None:
+                online.append(asking(job, self._shards, desk, here))
+            else:
+                handed += ask_few(job, self._few, desk, here)
+        planned = self._census.planned
+        tallies, reason, lost = ask_all(online, sent, desk, planned, self._watch, handed=handed)
+        nobody = len(lost) == len(job.panel) and not any(map(is_over_budget, lost.values()))
+        if reason or nobody:
+            kept = sum(tally.answered for tally in tallies.values())
+            why = reason or "; ".join(dict.fromkeys(lost.values()))
+            raise Stopped(f"{why} ({kept:,} replies of this run are kept)")
+        return tallies, lost
+
+    def _settle(self, job: Job, learned: Learned | None = None) -> Summary:
+        """Turn replies into results; into judgments only, where scores have to be learned first."""
+        only = bool(load(job.options.protocol).learned_from(job.options)) and learned is None
+        blocks: Iterable[Any]
+        if self._few is None:
+            blocks = _settled_on_ray(job, self._shards, learned)
+        else:
+            blocks = map(Settle(job, learned), blocks_of(self._few))
+        return write_results(blocks, job.options, judgments_only=only)
+
+
+def _settled_on_ray(job: Job, shards: Sequence[str], learned: Learned | None) -> Any:
+    from ray.data import ActorPoolStrategy  # noqa: PLC0415 - two seconds, paid where it is used
+
+    dataset = dataset_of(job, shards).map_batches(
+        Settle,
+        fn_constructor_args=(job, learned),
+        batch_size=POOLS_AT_ONCE,
+        batch_format="pyarrow",
+        num_cpus=0,
+        compute=ActorPoolStrategy(min_size=1, max_size=_SETTLERS),
+    )
+    return dataset.iter_batches(batch_size=None, batch_format="pyarrow")
+
+
+class Settle:
+    """Turns replies into judgments and scores, for whole pools."""
+
+    def __init__(self, job: Job, learned: Learned | None) -> None:
+        self._job, self._learned = job, learned
+        self._ledger = Ledger(job.options.books)
+        self._earlier = Earlier(job.options.out, load(job.options.protocol))
+
+    def __call__(self, block: pa.Table) -> pa.Table:
+        """Settle the pools of a block."""
+        lines = parsed(block)
+        try:
+            return self._settled(lines)
+        except LedgerError:  # of what was damaged meanwhile it is left to know that it is missing
+            self._ledger = Ledger(self._job.options.books)
+            return self._settled(lines)
+
+    def _settled(self, lines: Sequence[Line]) -> pa.Table:
+        job = self._job
+        return settle(
+            *(lines, job.panel, job.options, self._ledger),
+            absent=job.absent,
+            learned=self._learned,
+            earlier=self._earlier,
+        )
