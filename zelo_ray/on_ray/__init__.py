@@ -52,6 +52,7 @@ from zelo_ray.on_ray.coordinator import open_coordinator
 from zelo_ray.on_ray.dataset import Job, dataset_of, parsed
 from zelo_ray.on_ray.known import all_known, settle_known, tallies_of
 from zelo_ray.on_ray.limits_actor import limits_for
+from zelo_ray.on_ray.placement import of_asking
 from zelo_ray.on_ray.preflight import joined, look_for_batches, paid_before, warn
 from zelo_ray.on_ray.session import on_ray
 from zelo_ray.options import AnnotateOptions
@@ -208,7 +209,7 @@ def _ask(
         away = [judge for judge in judges if in_batches(judge, job.options)]
         for judge in away:  # an actor each, so that no judge's full queue holds up another
             actor: Any = Send
-            sent.append(actor.remote(job, [judge], desk).run.remote(shards))
+            sent.append(actor.options(**of_asking()).remote(job, [judge], desk).run.remote(shards))
         if here := [judge for judge in judges if judge not in away]:
             online.append(asking(job, shards, desk, here))
     tallies, reason, lost = ask_all(online, sent, desk, census.planned, watch)

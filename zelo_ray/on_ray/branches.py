@@ -20,6 +20,7 @@ from zelo_ray.engine.lock import claim
 from zelo_ray.errors import LedgerError
 from zelo_ray.on_ray.actors import Ask
 from zelo_ray.on_ray.dataset import Job, dataset_of
+from zelo_ray.on_ray.placement import of_asking
 from zelo_ray.options import AskingOptions
 from zelo_ray.records import Judge
 
@@ -44,14 +45,17 @@ class Watch(Protocol):
 def asking(
     job: Job, shards: Sequence[str], desk: Any, judges: Sequence[Judge], num_gpus: float = 0
 ) -> Any:
-    """The branch of judges that share an actor pool, and are asked online."""
+    """The branch of judges that share an actor pool, and are asked online.
+
+    Ray Data spreads the actors of a pool over the nodes of a cluster.
+    """
     return dataset_of(job, shards).map_batches(
         Ask,
         fn_constructor_args=(job, judges, desk),
         batch_size=POOLS_AT_ONCE,
         batch_format="pyarrow",
-        num_cpus=0,
         num_gpus=num_gpus,
+        **of_asking(),
         compute=ray.data.ActorPoolStrategy(
             size=job.options.actors,
             max_concurrent_calls_per_actor=_BLOCKS_AT_ONCE,

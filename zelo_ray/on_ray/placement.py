@@ -17,13 +17,13 @@ _OF_A_NODE = 4  # actors that the largest holds, however little memory it says i
 
 
 def of_asking() -> dict[str, Any]:
-    """Options of an actor that asks: over all nodes of a cluster by turns."""
+    """Options of an actor that asks."""
     if not _is_joined():
         return {"num_cpus": 0}
     nodes: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
     sizes = (node["Resources"].get("memory", 0) for node in nodes if node["Alive"])
     memory = min(ASKING_BYTES, int(max(sizes, default=0) / _OF_A_NODE))
-    return {"num_cpus": ASKING_CPUS, "memory": memory, "scheduling_strategy": "SPREAD"}
+    return {"num_cpus": ASKING_CPUS, "memory": memory}
 
 
 def of_reading() -> dict[str, Any]:
