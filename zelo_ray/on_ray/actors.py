@@ -102,7 +102,7 @@ class Ask:
         await _exchange(self._desk, self._name, self._asker, self._job)
 
 
-@ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)
+@ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1, scheduling_strategy="SPREAD")
 class Send:
     """One judge, through its provider's batch API: plan, submit, wait, collect."""
 

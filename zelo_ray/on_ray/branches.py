@@ -13,6 +13,7 @@ from zelo_ray.engine.bookkeeping import Tally
 from zelo_ray.on_ray.actors import Ask
 from zelo_ray.on_ray.begin import POOLS_AT_ONCE, Watch
 from zelo_ray.on_ray.dataset import Job, dataset_of
+from zelo_ray.on_ray.placement import of_asking
 from zelo_ray.records import Judge
 
 _BLOCKS_AT_ONCE = 4
@@ -21,7 +22,10 @@ _BLOCKS_AT_ONCE = 4
 def asking(
     job: Job, shards: Sequence[str], desk: Any, judges: Sequence[Judge], num_gpus: float = 0
 ) -> Any:
-    """The branch of judges that share an actor pool, and are asked online."""
+    """The branch of judges that share an actor pool, and are asked online.
+
+    Ray Data spreads the actors of a pool over the nodes of a cluster.
+    """
     from ray.data import ActorPoolStrategy  # noqa: PLC0415 - two seconds, paid where it is used
 
     return dataset_of(job, shards).map_batches(
@@ -29,8 +33,8 @@ def asking(
         fn_constructor_args=(job, judges, desk),
         batch_size=POOLS_AT_ONCE,
         batch_format="pyarrow",
-        num_cpus=0,
         num_gpus=num_gpus,
+        **of_asking(),
         compute=ActorPoolStrategy(
             size=job.options.actors,
             max_concurrent_calls_per_actor=_BLOCKS_AT_ONCE,

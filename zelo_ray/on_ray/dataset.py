@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from zelo_ray.formats.pools import Limits, Line, parse_line, read_lines
+from zelo_ray.on_ray.placement import of_reading
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import load
 from zelo_ray.records import Judge, Pool
@@ -108,7 +109,7 @@ def dataset_of(job: Job, shards: Sequence[str]) -> Any:
         rows, override_num_blocks=min(len(rows), 256)
     )
     return dataset.map_batches(
-        _read_shards, batch_size=None, batch_format="pyarrow", fn_args=(job,)
+        _read_shards, batch_size=None, batch_format="pyarrow", fn_args=(job,), **of_reading()
     )
 
 

@@ -14,6 +14,7 @@ from zelo_ray.formats.pools import Line
 from zelo_ray.on_ray.actors import Ask
 from zelo_ray.on_ray.begin import POOLS_AT_ONCE
 from zelo_ray.on_ray.dataset import Job, lines_table
+from zelo_ray.on_ray.placement import of_asking
 from zelo_ray.records import Judge
 
 _MOST = 20_000
@@ -48,7 +49,9 @@ class AskFew:
 def ask_few(job: Job, lines: Sequence[Line], desk: Any, judges: Sequence[Judge]) -> list[Any]:
     """Ask judges that share actors; return what to wait for."""
     kind: Any = AskFew
-    actor = kind.options(max_concurrency=_BLOCKS_AT_ONCE)
+    actor = kind.options(
+        max_concurrency=_BLOCKS_AT_ONCE, scheduling_strategy="SPREAD", **of_asking()
+    )
     actors = [actor.remote(job, judges, desk) for _ in range(job.options.actors)]
     blocks = enumerate(blocks_of(lines))
     return [actors[number % len(actors)].ask.remote(block) for number, block in blocks]

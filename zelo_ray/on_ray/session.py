@@ -4,6 +4,7 @@ import contextlib
 import logging
 import os
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,16 @@ from ray._raylet import Config  # type: ignore[attr-defined]
 from ray.exceptions import RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+import zelo_ray
 from zelo_ray.errors import LedgerError
 from zelo_ray.on_ray.folder import folder_for_ray
-from zelo_ray.on_ray.trouble import in_one_line, no_cluster, no_start, refuse_deaf
+from zelo_ray.on_ray.trouble import (
+    in_one_line,
+    no_cluster,
+    no_package,
+    no_start,
+    refuse_deaf,
+)
 from zelo_ray.options import AskingOptions
 
 _OBJECT_STORE_BYTES = 512 * 2**20
@@ -33,7 +41,8 @@ def on_ray(options: AskingOptions) -> Iterator[None]:
     Where this process is on Ray already, it stays there.
 
     Raises:
-        RayTrouble: it cannot be joined or started, or something of it died.
+        RayTrouble: it cannot be joined or started, its nodes lack this package, or something of
+            it died.
         LedgerError: not every node sees the results.
     """
     with contextlib.ExitStack() as ending:
@@ -44,7 +53,7 @@ def on_ray(options: AskingOptions) -> Iterator[None]:
                 _join(address, options)
             else:
                 ending.enter_context(_private(options))
-        _refuse_unshared(options)
+        _refuse_unlike_nodes(options)
         yield
 
 
@@ -143,24 +152,39 @@ def _hushed() -> Iterator[None]:
         os.close(kept)
 
 
-def _refuse_unshared(options: AskingOptions) -> None:
-    """A path on one node's disk is no place for a cluster's ledger.
+def _refuse_unlike_nodes(options: AskingOptions) -> None:
+    """What a node of a cluster lacks is told before anything is asked.
 
     Raises:
-        LedgerError: some node does not see the output directory, or the ledger's.
+        RayTrouble: some node has no zelo_ray, or another version of it.
+        LedgerError: some node does not see the output directory, or the ledger's: a path on one
+            node's disk is no place for a cluster's ledger.
     """
     nodes: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
     places = [place for place in {options.out, options.books} if "://" not in place]
-    if len(nodes) == 1 or not places:
+    if len(nodes) == 1:
         return
 
     @ray.remote(num_cpus=0)
-    def sees(path: str) -> bool:
-        return Path(path).exists()
+    def look(paths: list[str]) -> tuple[str, list[bool]]:
+        try:
+            found = import_module("zelo_ray").__version__
+        except ImportError:
+            found = ""
+        return found, [Path(path).exists() for path in paths]
 
-    for node in nodes:
-        strategy = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
-        for place in places if node["Alive"] else ():
-            path = str(Path(place).resolve() / ".run.lock")
-            if not ray.get(sees.options(scheduling_strategy=strategy).remote(path)):
-                raise LedgerError(f"{place}: not every node sees it; use shared storage or a URL")
+    paths = [str(Path(place).resolve() / ".run.lock") for place in places]
+    looks = []
+    for node in (node for node in nodes if node["Alive"]):
+        there_only = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
+        look_there = look.options(scheduling_strategy=there_only).remote(paths)
+        looks.append((node["NodeManagerAddress"], look_there))
+    for address, found_there in looks:
+        found, there = ray.get(found_there)
+        if found != zelo_ray.__version__:
+            raise no_package(address, found, zelo_ray.__version__)
+        for place, is_there in zip(places, there, strict=True):
+            if not is_there:
+                raise LedgerError(
+                    f"{place}: not every node sees it (not {address}); use shared storage or a URL"
+                )

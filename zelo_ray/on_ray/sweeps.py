@@ -28,6 +28,7 @@ from zelo_ray.on_ray.coordinator import open_coordinator
 from zelo_ray.on_ray.dataset import Job, dataset_of, parsed
 from zelo_ray.on_ray.few import ask_few, blocks_of, few
 from zelo_ray.on_ray.limits_actor import limits_for
+from zelo_ray.on_ray.placement import of_asking
 from zelo_ray.protocols import Learned, load
 
 _SETTLERS = 4  # each holds the ledger's index
@@ -103,7 +104,8 @@ class Sweeps:
             away = [judge for judge in judges if in_batches(judge, job.options)]
             for judge in away:  # an actor each, so that no judge's full queue holds up another
                 actor: Any = Send
-                sent.append(actor.remote(job, [judge], desk).run.remote(self._shards))
+                placed = actor.options(**of_asking()).remote(job, [judge], desk)
+                sent.append(placed.run.remote(self._shards))
             if not (here := [judge for judge in judges if judge not in away]):
                 continue
             if self._few is None:

@@ -99,6 +99,21 @@ def no_cluster(address: str, error: Exception) -> RayTrouble:
     )
 
 
+def no_package(node: str, found: str, version: str) -> RayTrouble:
+    """A node that cannot work on a run, and what to do.
+
+    Args:
+        node: its address.
+        found: the version of zelo_ray that it has; empty: none.
+        version: of this process.
+    """
+    has = f"has zelo_ray {found}" if found else "has no zelo_ray"
+    return RayTrouble(
+        f"node {node} of the cluster {has}, and this process is {version}; install the same on "
+        "every node, or submit the job with --working-dir"
+    )
+
+
 def no_start(error: Exception) -> RayTrouble:
     """Why a private Ray does not start, and what to do."""
     said = f"Ray does not start on this machine ({_plain(error)})"

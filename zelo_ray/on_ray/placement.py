@@ -1,0 +1,42 @@
+"""What the actors that ask declare to a cluster, so that its scheduler and autoscaler know of them.
+
+A private Ray is told of nothing: there the machine is the only one, and what it does not have no
+declaration brings.
+"""
+
+import os
+from typing import Any
+
+import ray
+
+ASKING_CPUS = 0.25
+"""Of an actor: a hundred calls a second. Nothing keeps it from more where more is there."""
+ASKING_BYTES = 512 * 2**20
+"""Of an actor: Python, Ray and the provider's SDK, the pools on hand, and the ledger's index."""
+_OF_A_NODE = 4  # actors that the largest holds, however little memory it says it has
+
+
+def of_asking() -> dict[str, Any]:
+    """Options of an actor that asks."""
+    if not _is_joined():
+        return {"num_cpus": 0}
+    nodes: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
+    sizes = (node["Resources"].get("memory", 0) for node in nodes if node["Alive"])
+    memory = min(ASKING_BYTES, int(max(sizes, default=0) / _OF_A_NODE))
+    return {"num_cpus": ASKING_CPUS, "memory": memory}
+
+
+def of_reading() -> dict[str, Any]:
+    """Options of the tasks that read shards.
+
+    On a cluster they take no processor: they would wait for ever for one where actors that ask,
+    which wait for them, hold all that there are.
+    """
+    if not _is_joined():
+        return {}
+    cpus = ray.cluster_resources().get("CPU", 1)  # type: ignore[no-untyped-call]
+    return {"num_cpus": 0, "concurrency": max(1, int(cpus))}
+
+
+def _is_joined() -> bool:
+    return bool(os.environ.get("RAY_ADDRESS"))
