@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from zelo_ray.formats.files import listing, parquet, parquet_table
+from zelo_ray.formats.files import listing
+from zelo_ray.formats.stored import Stored, parquet_table
 from zelo_ray.formats.wording import printable
 
 if TYPE_CHECKING:
@@ -95,10 +96,9 @@ class Table:
         """The first rows, and how many there are in all."""
         if not isinstance(self._source, str):
             return self._source.slice(0, _SHOWN), len(self._source)
-        with parquet(self._source) as file:
-            first = next(file.iter_batches(batch_size=_SHOWN), None)
-            head = file.schema_arrow.empty_table() if first is None else pa.table(first)
-            return head, file.metadata.num_rows
+        stored = Stored(self._source)
+        head = next(stored.batches(_SHOWN), stored.schema.empty_table())
+        return head, stored.rows
 
 
 def tables_in(out: str) -> dict[str, Table]:

@@ -4,13 +4,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import fsspec
-import pyarrow.compute as pc
-
-from zelo_ray.engine.unfinished import Untold, so_far
 from zelo_ray.errors import NothingToExplain
-from zelo_ray.formats.files import record, rows_where
+from zelo_ray.formats.files import pieces, record
 from zelo_ray.formats.record import unfinished
+from zelo_ray.formats.stored import Stored
 from zelo_ray.formats.tables import oldest_of, schema_of
 from zelo_ray.formats.wording import printable
 from zelo_ray.protocols import Held, Judgments, Protocol, of_record
@@ -66,6 +63,8 @@ def explain(out: str, query_id: str, doc_id: str | None = None) -> str:
     if left is None:
         run = record(f"{out}/run.json") if _exists(out, "run.json") else {}
         return _explained(out, _query(out, run, query_id), query_id, doc_id)
+    from zelo_ray.engine.unfinished import Untold, so_far  # noqa: PLC0415 - it takes long to import
+
     try:
         with so_far(out, left, query_id) as found:
             try:
@@ -134,11 +133,10 @@ def _records(out: str, table: str, query_id: str, kind: type) -> list[Any]:
         if table != "scores":
             return []
         raise NothingToExplain(f"{out} holds no scores.parquet: is it the --out of a finished run?")
-    where, names = pc.field("query_id") == query_id, schema_of(kind).names
-    rows = rows_where(f"{out}/{table}.parquet", where, oldest_of(kind)).to_pylist()
+    names, stored = schema_of(kind).names, Stored(f"{out}/{table}.parquet", oldest_of(kind))
+    rows = (row for part in stored.of_queries([query_id]) for row in part.to_pylist())
     return [kind(**{name: row[name] for name in names if name in row}) for row in rows]
 
 
 def _exists(out: str, name: str) -> bool:
-    fs, root = fsspec.url_to_fs(out)
-    return bool(fs.exists(f"{root}/{name}"))
+    return bool(pieces(f"{out}/{name}"))

@@ -22,7 +22,8 @@ from zelo_ray.fitting.sizing import (
     imagine,
     spread_truth,
 )
-from zelo_ray.formats.files import parquet_table, record
+from zelo_ray.formats.files import record
+from zelo_ray.formats.stored import parquet_table
 from zelo_ray.formats.wording import counted
 from zelo_ray.options import SizeOptions
 from zelo_ray.records import first_error

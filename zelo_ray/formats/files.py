@@ -2,15 +2,15 @@
 
 import contextlib
 import os
+import re
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import fsspec
 import orjson
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from zelo_ray.errors import InputError
 from zelo_ray.formats.pools import UNREADABLE, open_plain, short
@@ -19,7 +19,9 @@ _BLOCK_BYTES = 2**23
 _BOM = b"\xef\xbb\xbf"
 _CODECS = {".gz": "gzip", ".zst": "zstd"}
 _PARTIAL = ".partial"
-_DAMAGED = (pa.ArrowException, UnicodeDecodeError)
+_PARTED = ("parquet", "jsonl")
+PART = re.compile(rf"part-\d{{5,}}\.({'|'.join(_PARTED)})")
+"""What parts are called."""
 
 
 @contextlib.contextmanager
@@ -48,13 +50,17 @@ def blocks(url: str) -> Iterator[bytes]:
 
 
 def lines(url: str) -> Iterator[tuple[str, bytes]]:
-    """Where each line stands (``file:number``), and the line; blank ones are passed over."""
-    number = 0
-    for block in blocks(url):
-        for at, line in enumerate(block.split(b"\n"), number + 1):
-            if line.strip():
-                yield f"{url}:{at}", line.rstrip(b"\r")
-        number += block.count(b"\n")
+    """Where each line stands (``file:number``), and the line; blank ones are passed over.
+
+    Where the file is not there, the parts of `pieces` stand in its place.
+    """
+    for place in pieces(url) or [url]:
+        number = 0
+        for block in blocks(place):
+            for at, line in enumerate(block.split(b"\n"), number + 1):
+                if line.strip():
+                    yield f"{place}:{at}", line.rstrip(b"\r")
+            number += block.count(b"\n")
 
 
 def text_of(place: str, line: bytes) -> str:
@@ -67,80 +73,6 @@ def text_of(place: str, line: bytes) -> str:
         return line.decode()
     except UnicodeDecodeError as error:
         raise InputError(f"{place}: is no UTF-8 ({short(error)})") from None
-
-
-def rows(url: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Where each row of a JSON lines or Parquet file stands, and the row.
-
-    Raises:
-        InputError: a line is no JSON object.
-    """
-    if url.endswith(".parquet"):
-        yield from _parquet_rows(url)
-        return
-    for place, line in lines(url):
-        try:
-            row = orjson.loads(line)
-        except orjson.JSONDecodeError as error:
-            raise InputError(f"{place}: is no JSON ({error})") from None
-        if not isinstance(row, dict):
-            raise InputError(f"{place}: is no JSON object")
-        yield place, row
-
-
-def _parquet_rows(url: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    number = 0
-    with parquet(url) as file:
-        for batch in file.iter_batches():
-            for row in _whole(url, batch).to_pylist():
-                number += 1
-                yield f"{url}: row {number}", row
-
-
-@contextlib.contextmanager
-def parquet(url: str, *schemas: pa.Schema) -> Iterator[pq.ParquetFile]:
-    """An open Parquet file.
-
-    Args:
-        url: where it is.
-        schemas: it has the columns of one of these at least, and perhaps others.
-
-    Raises:
-        InputError: it is none, or damaged, now or while it is read; or a column is missing.
-    """
-    with reading(url) as file:
-        try:
-            opened = pq.ParquetFile(file)
-            _refuse_others(url, opened.schema_arrow, schemas)
-            yield opened
-        except _DAMAGED as error:
-            raise InputError(f"{url}: is no Parquet file, or damaged ({short(error)})") from None
-
-
-def rows_where(url: str, where: Any, *schemas: pa.Schema) -> pa.Table:
-    """The rows of a Parquet file that a filter of pyarrow lets through; see `parquet`."""
-    with parquet(url, *schemas), reading(url) as file:
-        # Arrow's threads would outlive Python, which then aborts.
-        return pq.read_table(file, filters=where, use_threads=False)
-
-
-def _refuse_others(url: str, found: pa.Schema, schemas: Sequence[pa.Schema]) -> None:
-    kinds = {each.name: _kind(each.type) for each in found}
-    lacks = [[e for e in schema if kinds.get(e.name) != _kind(e.type)] for schema in schemas]
-    if lacks and all(lacks):
-        first = min(lacks, key=len)[0]
-        raise InputError(f"{url}: has no column {first.name} ({first.type})")
-
-
-def _kind(of: pa.DataType) -> str:
-    """What a column holds, however wide."""
-    if pa.types.is_list(of) or pa.types.is_large_list(of):
-        return f"list of {_kind(of.value_type)}"
-    if pa.types.is_integer(of):
-        return "integer"
-    if pa.types.is_floating(of):
-        return "number"
-    return str(of).removeprefix("large_").removesuffix("_view")
 
 
 def record(url: str) -> dict[str, Any]:
@@ -160,29 +92,42 @@ def record(url: str) -> dict[str, Any]:
     return found
 
 
-def parquet_table(url: str, columns: Sequence[str] | None = None) -> pa.Table:
-    """A Parquet file as a table, of whose columns those that it has; of all if None.
+def pieces(url: str) -> list[str]:
+    """The files that hold what is called so: it, or where it is not there, its parts in order.
+
+    The parts of ``out/votes.parquet`` are ``out/votes/part-00000.parquet`` and so on. Where both
+    are there, the one file counts: writing parts ends with its removal (`zelo_ray.formats.parts`).
 
     Raises:
-        InputError: it is none, or damaged, or a text in it is no UTF-8.
+        InputError: the storage cannot be reached, or a part is missing.
     """
-    with parquet(url) as source:
-        known = source.schema_arrow.names
-        wanted = None if columns is None else [name for name in columns if name in known]
-        return _whole(url, source.read(wanted))
-
-
-def _whole(url: str, table: Any) -> Any:
-    """A table or batch whose values are what they should be: Arrow does not look when it reads."""
+    stem_, dot, ending = url.rpartition(".")
     try:
-        table.validate(full=True)
-    except pa.ArrowInvalid as error:
-        raise InputError(f"{url}: cannot be read ({short(error)})") from None
-    return table
+        fs, path = fsspec.url_to_fs(url)
+        if fs.exists(path):
+            return [url]
+        folder = path.removesuffix(f"{dot}{ending}")
+        inside = fs.ls(folder, detail=False) if ending in _PARTED and fs.isdir(folder) else []
+    except Exception as error:  # noqa: BLE001 - every storage has its own errors
+        raise InputError(f"{url}: cannot be reached ({short(error)})") from None
+    names = {name.rsplit("/", 1)[-1] for name in inside}
+    found = [name for name in names if PART.fullmatch(name) and name.endswith(ending)]
+    found.sort(key=lambda name: (len(name), name))
+    for number, name in enumerate(found):
+        if name != part_name(number, ending):
+            raise InputError(f"{stem_}: lacks {part_name(number, ending)}")
+    return [f"{stem_}/{name}" for name in found]
+
+
+def part_name(number: int, ending: str) -> str:
+    """What one of the parts of a table or of lines is called in their folder."""
+    return f"part-{number:05}.{ending}"
 
 
 def listing(url: str) -> list[str] | None:
     """The names in a directory; None where there is no directory.
+
+    Parts are listed as what they hold together: ``votes.parquet`` for the folder ``votes``.
 
     Raises:
         InputError: the storage cannot be reached.
@@ -191,7 +136,12 @@ def listing(url: str) -> list[str] | None:
     try:
         if not fs.isdir(path):
             return None
-        return sorted(name.rstrip("/").rsplit("/", 1)[-1] for name in fs.ls(path, detail=False))
+        names = set[str]()
+        for each in fs.ls(path, detail=True):
+            name, folder = each["name"].rstrip("/"), each["type"] == "directory"
+            held = [e for e in _PARTED if folder and fs.exists(f"{name}/{part_name(0, e)}")]
+            names.add(name.rsplit("/", 1)[-1] + (f".{held[0]}" if held else ""))
+        return sorted(names)
     except Exception as error:  # noqa: BLE001 - every storage has its own errors
         raise InputError(f"{url}: cannot be reached ({short(error)})") from None
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.files import parquet
+from zelo_ray.formats.stored import Stored
 from zelo_ray.formats.tables import schema_of
 
 _ROWS = 50_000
@@ -103,8 +103,7 @@ def read_table(out: str, name: str, columns: Sequence[str], *records: type) -> p
     Raises:
         InputError: it cannot be read, or is another table.
     """
-    with parquet(f"{out.rstrip('/')}/{name}.parquet", *map(schema_of, records)) as file:
-        return file.read([name for name in columns if name in file.schema_arrow.names])
+    return Stored(f"{out.rstrip('/')}/{name}.parquet", *map(schema_of, records)).read(columns)
 
 
 def remove_tables(out: str, names: Iterable[str]) -> None:
@@ -121,8 +120,7 @@ def drop_scores(out: str, schema: pa.Schema) -> None:
     if not fs.exists(path := f"{root}/scores.parquet"):
         return
     try:
-        with parquet(path) as file:
-            found = file.schema_arrow.names
+        found = Stored(path).names
     except InputError:  # what is damaged is of no use to anybody
         found = []
     if found != schema.names:

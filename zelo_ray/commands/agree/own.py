@@ -5,8 +5,9 @@ from collections.abc import Iterable, Iterator
 import pyarrow.parquet as pq
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.files import listing, parquet_table, record
+from zelo_ray.formats.files import listing, record
 from zelo_ray.formats.record import RUN, refuse_unfinished
+from zelo_ray.formats.stored import parquet_table
 from zelo_ray.options.places import split_name
 from zelo_ray.own import is_own
 from zelo_ray.protocols import Protocol, of_record

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zelo_ray.errors import InputError, Unwritable
-from zelo_ray.formats.files import lines, listing, rows, text_of, writing
+from zelo_ray.formats.files import lines, listing, text_of, writing
 from zelo_ray.formats.interchange.pooling import Candidates, columns, judgments, pooled
 from zelo_ray.formats.interchange.texts import (
     Filled,
@@ -30,6 +30,7 @@ from zelo_ray.formats.interchange.texts import (
     write_lines,
 )
 from zelo_ray.formats.interchange.trec import numbers
+from zelo_ray.formats.stored import rows
 from zelo_ray.records import Document, Pool
 
 QRELS_COLUMNS = ("query-id", "corpus-id", "score")

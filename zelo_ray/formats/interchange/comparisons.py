@@ -9,11 +9,12 @@ import pyarrow as pa
 import pyarrow.csv
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.files import lines, parquet_table, reading, rows, text_of
+from zelo_ray.formats.files import lines, reading, text_of
 from zelo_ray.formats.interchange.outcomes import Outcome, Rows, is_missing, outcomes
 from zelo_ray.formats.interchange.roles import Roles, roles_of
 from zelo_ray.formats.pools import short
 from zelo_ray.formats.record import refuse_unfinished
+from zelo_ray.formats.stored import parquet_table, rows
 
 COMPARISONS = pa.schema(
     [

@@ -14,10 +14,11 @@ import pyarrow as pa
 
 from zelo_ray.errors import InputError
 from zelo_ray.formats.conversations import conversation
-from zelo_ray.formats.files import listing, rows
+from zelo_ray.formats.files import listing
 from zelo_ray.formats.interchange.judgments import read_judgments
 from zelo_ray.formats.interchange.texts import Filled, note, usable
 from zelo_ray.formats.pools import SUFFIXES
+from zelo_ray.formats.stored import rows
 from zelo_ray.formats.wording import counted
 from zelo_ray.records import Document, Pool
 

@@ -7,8 +7,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.files import listing, parquet, parquet_table
+from zelo_ray.formats.files import listing
 from zelo_ray.formats.interchange.truth import SCORES, look
+from zelo_ray.formats.pools import short
+from zelo_ray.formats.stored import parquet_table
 from zelo_ray.formats.tables import oldest_of, schema_of
 from zelo_ray.records import AbsoluteScore, GradedScore, Qrel, Score
 
@@ -92,9 +94,11 @@ def _holds(url: str, kind: type[Score]) -> bool:
 def _read(url: str, names: Sequence[str], kind: type[Score]) -> pa.Table:
     place = _place(url)
     schema = schema_of(kind)
-    with parquet(place):  # a column may be missing, or of another type
-        table = parquet_table(place, names).select(names)
-        return table.cast(pa.schema([schema.field(name) for name in names]))
+    table = parquet_table(place, names)
+    try:
+        return table.select(names).cast(pa.schema([schema.field(name) for name in names]))
+    except (KeyError, pa.ArrowException) as error:  # a column is missing, or of another type
+        raise InputError(f"{place}: is not what it should be ({short(error)})") from None
 
 
 def _place(url: str) -> str:

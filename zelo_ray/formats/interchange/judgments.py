@@ -9,10 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.files import lines, listing, parquet_table, rows
+from zelo_ray.formats.files import lines, listing
 from zelo_ray.formats.interchange.truth import look, read_truth
 from zelo_ray.formats.interchange.winner_rows import FORMS, Form, votes_of
 from zelo_ray.formats.pools import short
+from zelo_ray.formats.stored import parquet_table, rows
 from zelo_ray.formats.tables import schema_of
 from zelo_ray.records import GradedScore
 

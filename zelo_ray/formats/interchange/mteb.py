@@ -13,9 +13,9 @@ import orjson
 import pyarrow as pa
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.files import rows
 from zelo_ray.formats.interchange.pooling import columns, judgments
 from zelo_ray.formats.interchange.texts import Filled, note, usable, write_lines
+from zelo_ray.formats.stored import rows
 from zelo_ray.records import Document, Pool
 
 COLUMNS = frozenset({"query", "positive", "negative"})

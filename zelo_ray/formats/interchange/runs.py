@@ -6,12 +6,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.files import parquet_table, stem
+from zelo_ray.formats.files import stem
 from zelo_ray.formats.interchange import trec
 from zelo_ray.formats.interchange.pooling import repeated
 from zelo_ray.formats.interchange.truth import is_annotated, scored
 from zelo_ray.formats.pools import short
 from zelo_ray.formats.record import refuse_unfinished
+from zelo_ray.formats.stored import parquet_table
 from zelo_ray.formats.tables import schema_of
 from zelo_ray.records import Ranked
 

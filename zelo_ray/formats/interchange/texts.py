@@ -7,8 +7,9 @@ from typing import Any
 import orjson
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.files import lines, listing, rows, text_of, writing
+from zelo_ray.formats.files import lines, listing, text_of, writing
 from zelo_ray.formats.interchange.pooling import Candidates
+from zelo_ray.formats.stored import rows
 from zelo_ray.records import Document, Pool
 
 _IDS = ("_id", "id", "docid", "doc_id", "docno", "qid", "query_id", "query-id", "corpus-id")

@@ -11,13 +11,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.files import lines, listing, parquet, parquet_table, rows, text_of
+from zelo_ray.formats.files import lines, listing, text_of
 from zelo_ray.formats.interchange import beir, mteb, trec
 from zelo_ray.formats.interchange.pooling import checked, judgments
 from zelo_ray.formats.interchange.texts import Filled
 from zelo_ray.formats.interchange.work import pool_lines
 from zelo_ray.formats.pools import short
 from zelo_ray.formats.record import refuse_unfinished
+from zelo_ray.formats.stored import Stored, parquet_table, rows
 from zelo_ray.formats.tables import schema_of
 from zelo_ray.records import Qrel
 
@@ -128,8 +129,7 @@ def look(url: str) -> Sight:
     if (names := listing(url)) is not None:
         return Sight(names=tuple(names))
     if url.endswith(".parquet"):
-        with parquet(url) as file:
-            return Sight(columns=frozenset(file.schema_arrow.names))
+        return Sight(columns=frozenset(Stored(url).names))
     place, first = next(lines(url), (url, b""))
     text_of(place, first)
     try:

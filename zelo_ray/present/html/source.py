@@ -1,13 +1,10 @@
 """The files that a report is made of: read in parts, so that a long run fits."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from typing import Any
 
-import fsspec
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from zelo_ray.commands.agree.biases import Bias
 from zelo_ray.commands.agree.leaderboards import Order, Placed
@@ -19,7 +16,8 @@ from zelo_ray.commands.compare_labels.neighbours import Sibling
 from zelo_ray.commands.compare_protocols.outcome import Cost
 from zelo_ray.evaluation.agreement.differences import Difference
 from zelo_ray.evaluation.agreement.measured import Agreement, Confused
-from zelo_ray.formats.files import parquet, record, rows_where
+from zelo_ray.formats.files import lines, pieces, record
+from zelo_ray.formats.stored import Stored
 from zelo_ray.formats.tables import oldest_of
 from zelo_ray.records import (
     Comparison,
@@ -81,7 +79,6 @@ class Source:
 
     def __init__(self, out: str, shown: str = "") -> None:
         self.out, self.shown = out, shown or out
-        self._fs, self._root = fsspec.url_to_fs(out)
 
     def record(self, name: str) -> dict[str, Any]:
         """What a JSON file holds, such as ``run.json``."""
@@ -89,46 +86,45 @@ class Source:
 
     def has(self, *names: str) -> bool:
         """Whether all these files are there."""
-        return all(self._fs.exists(f"{self._root}/{name}") for name in names)
+        return all(pieces(self._url(name)) for name in names)
 
     def lines(self, name: str) -> Iterator[bytes]:
         """The lines of a text file, one by one."""
-        with self._fs.open(f"{self._root}/{name}", "rb") as file:
-            yield from file
+        for _, line in lines(self._url(name)):
+            yield line
 
     def table(self, name: str, where: Any = None) -> pa.Table:
         """A table, or its rows that a filter of pyarrow lets through."""
-        return rows_where(self._url(f"{name}.parquet"), where, *_schemas(name))
+        return self._stored(name).where(where)
 
     def columns(self, name: str) -> list[str]:
         """The names of a table's columns."""
-        with self._parquet(name) as file:
-            return list(file.schema_arrow.names)
+        return self._stored(name).names
 
     def head(self, name: str, rows: int) -> tuple[list[dict[str, Any]], int]:
         """The first rows of a table, and how many there are in all."""
-        with self._parquet(name) as file:
-            first = next(file.iter_batches(batch_size=rows), None)
-            return (first.to_pylist() if first else []), file.metadata.num_rows
+        stored = self._stored(name)
+        first = next(stored.batches(rows), None)
+        return (first.to_pylist() if first else []), stored.rows
 
     def chunks(self, name: str, columns: Sequence[str]) -> Iterator[pa.Table]:
         """A table in order, in parts of some ten thousand rows that divide no query.
 
         The rows of a query must stand together, as they do in all files of a run.
         """
-        with self._parquet(name) as file:
-            held = file.schema_arrow.empty_table().select(list(columns))
-            for batch in file.iter_batches(batch_size=_ROWS, columns=list(columns)):
-                table = pa.concat_tables([held, pa.Table.from_batches([batch])])
-                whole = int(starts(table)[-1])
-                held = table.slice(whole)
-                if whole:
-                    yield table.slice(0, whole)
-            if held.num_rows:
-                yield held
+        stored = self._stored(name)
+        held = stored.schema.empty_table().select(list(columns))
+        for batch in stored.batches(_ROWS, columns):
+            table = pa.concat_tables([held, batch.select(list(columns))])
+            whole = int(starts(table)[-1])
+            held = table.slice(whole)
+            if whole:
+                yield table.slice(0, whole)
+        if held.num_rows:
+            yield held
 
-    def _parquet(self, name: str) -> AbstractContextManager[pq.ParquetFile]:
-        return parquet(self._url(f"{name}.parquet"), *_schemas(name))
+    def _stored(self, name: str) -> Stored:
+        return Stored(self._url(f"{name}.parquet"), *_schemas(name))
 
     def _url(self, name: str) -> str:
         return f"{self.out.rstrip('/')}/{name}"

@@ -1,0 +1,125 @@
+"""Tables as they are stored: in one file, or in parts; a query's rows without the others."""
+
+import subprocess
+import sys
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from zelo_ray.api.tables import Table, tables_in
+from zelo_ray.errors import InputError
+from zelo_ray.formats.files import lines, listing, pieces
+from zelo_ray.formats.results import read_table
+from zelo_ray.formats.stored import Stored, parquet_table, rows
+
+HEAVY = "ray", "pandas", "plotly", "rich", "openai"
+
+
+def table_of_queries(query_ids):
+    told = [f"said {n}" for n in range(len(query_ids))]
+    return pa.table({"query_id": query_ids, "reasoning": told}, schema=SCHEMA)
+
+
+SCHEMA = pa.schema([("query_id", pa.string()), ("reasoning", pa.string())])
+TABLE = table_of_queries([*"bbaaacab"])
+
+
+def in_parts(folder, table, *cuts):
+    """Writes a table in parts, cut at some places."""
+    folder.mkdir()
+    for number, (start, end) in enumerate(zip((0, *cuts), (*cuts, len(table)), strict=True)):
+        part = table.slice(start, end - start)
+        pq.write_table(part, folder / f"part-{number:05}.parquet", row_group_size=2)
+
+
+@settings(deadline=None, max_examples=30)
+@given(
+    st.lists(st.sampled_from("abcd"), max_size=12),
+    st.integers(1, 5),
+    st.sets(st.sampled_from("abcde"), max_size=3),
+)
+def test_a_querys_rows_are_found_wherever_they_stand(tmp_path_factory, ids, size, wanted):
+    path = tmp_path_factory.mktemp("one") / "votes.parquet"
+    table = table_of_queries(ids)
+    pq.write_table(table, path, row_group_size=size)
+    found = [row for part in Stored(str(path)).of_queries(wanted) for row in part.to_pylist()]
+    assert found == [row for row in table.to_pylist() if row["query_id"] in wanted]
+
+
+def test_row_groups_without_the_query_are_not_read(tmp_path, monkeypatch):
+    pq.write_table(TABLE, tmp_path / "votes.parquet", row_group_size=2)
+    whole = []
+    read = pq.ParquetFile.read_row_group
+
+    def counted(file, group, columns=None, **more):
+        whole.extend([group] if columns is None else [])
+        return read(file, group, columns, **more)
+
+    monkeypatch.setattr(pq.ParquetFile, "read_row_group", counted)
+    (rows,) = Stored(str(tmp_path / "votes.parquet")).of_queries(["c"])
+    assert (rows.num_rows, whole) == (1, [2])
+
+
+def test_explaining_imports_little(tmp_path):
+    code = "import sys; import zelo_ray.commands.explain; print(*sys.modules)"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not set(HEAVY) & set(told.stdout.split())
+
+
+def test_parts_are_read_as_the_one_file_is(tmp_path):
+    (tmp_path / "one").mkdir()
+    pq.write_table(TABLE, tmp_path / "one" / "votes.parquet")
+    in_parts(tmp_path / "votes", TABLE, 3, 3, 6)
+    for out in (str(tmp_path / "one"), str(tmp_path)):
+        url = f"{out}/votes.parquet"
+        stored = Stored(url)
+        assert (stored.names, stored.rows) == (TABLE.column_names, 8)
+        assert stored.read(["reasoning", "none"]) == TABLE.select(["reasoning"])
+        assert pa.concat_tables(stored.batches(2)).equals(TABLE)
+        assert pa.concat_tables(stored.of_queries("b"))["reasoning"].to_pylist() == [
+            *("said 0", "said 1", "said 7")
+        ]
+        assert parquet_table(url) == read_table(out, "votes", SCHEMA.names) == TABLE
+        assert [row for _, row in rows(url)] == TABLE.to_pylist()
+        table = tables_in(out)["votes"]
+        assert (len(table), [*table]) == (8, TABLE.to_pylist())
+        assert len(Table(url)) == 8
+
+
+def test_lines_in_parts_are_read_in_order_and_named_by_their_part(tmp_path):
+    (tmp_path / "annotated").mkdir()
+    for number, text in enumerate(["a\n\nb\n", "", "c\n"]):
+        (tmp_path / "annotated" / f"part-{number:05}.jsonl").write_text(text)
+    found = [*lines(f"{tmp_path}/annotated.jsonl")]
+    assert [line for _, line in found] == [b"a", b"b", b"c"]
+    assert [place.removeprefix(f"{tmp_path}/annotated/") for place, _ in found] == [
+        *("part-00000.jsonl:1", "part-00000.jsonl:3", "part-00002.jsonl:1")
+    ]
+
+
+def test_the_one_file_counts_where_both_are_there(tmp_path):
+    in_parts(tmp_path / "votes", TABLE, 3)
+    url = f"{tmp_path}/votes.parquet"
+    assert len(pieces(url)) == 2
+    assert listing(str(tmp_path)) == ["votes.parquet"]
+    pq.write_table(TABLE.slice(0, 1), url)
+    assert pieces(url) == [url]
+    assert Stored(url).rows == 1
+    assert listing(str(tmp_path)) == ["votes.parquet"]
+
+
+def test_a_part_that_is_missing_is_told(tmp_path):
+    in_parts(tmp_path / "votes", TABLE, 3, 5)
+    (tmp_path / "votes" / "part-00001.parquet").unlink()
+    with pytest.raises(InputError, match=r"votes: lacks part-00001\.parquet"):
+        Stored(f"{tmp_path}/votes.parquet")
+
+
+def test_what_is_no_part_is_passed_over(tmp_path):
+    in_parts(tmp_path / "votes", TABLE, 3)
+    for name in ("part-00002.parquet.partial", "part-1.parquet", "part-00000.jsonl", "x.parquet"):
+        (tmp_path / "votes" / name).write_text("")
+    assert Stored(f"{tmp_path}/votes.parquet").rows == 8

@@ -1,0 +1,188 @@
+"""A table as it is stored: one Parquet file, or a folder of parts in its place."""
+
+import contextlib
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+import numpy as np
+import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from zelo_ray.errors import InputError
+from zelo_ray.formats.files import lines, pieces, reading
+from zelo_ray.formats.pools import short
+
+_DAMAGED = (pa.ArrowException, UnicodeDecodeError)
+_QUERY = "query_id"
+
+
+class Stored:
+    """A table that is opened where it is read, part after part.
+
+    Args:
+        url: of a Parquet file. Where it is not there, the parts of `pieces` stand in its place.
+        schemas: it has the columns of one of these at least, and perhaps others.
+
+    Raises:
+        InputError: here and in each method: it is none, or damaged, or a column is missing.
+    """
+
+    def __init__(self, url: str, *schemas: pa.Schema) -> None:
+        self._schemas = schemas
+        self.places = pieces(url) or [url]
+        with _opened(self.places[0], schemas) as file:
+            self.schema: pa.Schema = file.schema_arrow
+
+    @property
+    def names(self) -> list[str]:
+        """The names of its columns."""
+        return list(self.schema.names)
+
+    @property
+    def rows(self) -> int:
+        """How many it has."""
+        count = 0
+        for place in self.places:
+            with self._open(place) as file:
+                count += file.metadata.num_rows
+        return count
+
+    def read(self, columns: Sequence[str] | None = None) -> pa.Table:
+        """All rows, with those of the columns that it has; with all columns if None."""
+        wanted, found = self._known(columns), []
+        for place in self.places:
+            with self._open(place) as file:
+                found.append(file.read(wanted))
+        return pa.concat_tables(found)
+
+    def batches(self, size: int, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+        """The rows in order, at most ``size`` at a time."""
+        wanted = self._known(columns)
+        for place in self.places:
+            with self._open(place) as file:
+                for batch in file.iter_batches(batch_size=size, columns=wanted):
+                    yield pa.Table.from_batches([batch])
+
+    def where(self, condition: Any) -> pa.Table:
+        """The rows that a filter of pyarrow lets through; all if None."""
+        return pa.concat_tables([self._where(place, condition) for place in self.places])
+
+    def _where(self, place: str, condition: Any) -> pa.Table:
+        with _opened(place, self._schemas), reading(place) as file:
+            # Arrow's threads would outlive Python, which then aborts.
+            return pq.read_table(file, filters=condition, use_threads=False)
+
+    def of_queries(self, query_ids: Collection[str]) -> Iterator[pa.Table]:
+        """The rows of some queries, in order.
+
+        Only the queries' ids are read of row groups that hold none of these: as dictionaries and
+        runs they are tiny. No more is imported than Arrow, whose own filters bring pandas.
+        """
+        wanted = frozenset(query_ids)
+        for place in self.places:
+            with self._open(place, read_dictionary=[_QUERY]) as file:
+                for group in range(file.num_row_groups):
+                    ids = file.read_row_group(group, [_QUERY], use_threads=False)[_QUERY]
+                    spans = list(_spans(ids, wanted))
+                    if spans:
+                        rows = file.read_row_group(group, use_threads=False)
+                        yield from (rows.slice(start, end - start) for start, end in spans)
+
+    def _open(self, place: str, **options: Any) -> AbstractContextManager[pq.ParquetFile]:
+        return _opened(place, self._schemas, **options)
+
+    def _known(self, columns: Sequence[str] | None) -> list[str] | None:
+        return None if columns is None else [name for name in columns if name in self.names]
+
+
+def _spans(ids: pa.ChunkedArray, wanted: Collection[str]) -> Iterator[tuple[int, int]]:
+    """Where the rows of some queries begin and end."""
+    offset = 0
+    for chunk in ids.chunks:
+        of = [n for n, name in enumerate(chunk.dictionary.to_pylist()) if name in wanted]
+        if of:
+            numbers = np.from_dlpack(chunk.indices)  # as to_numpy imports pandas
+            held = np.flatnonzero(np.isin(numbers, of))
+            for run in np.split(held, np.flatnonzero(np.diff(held) > 1) + 1):
+                yield offset + int(run[0]), offset + int(run[-1]) + 1
+        offset += len(chunk)
+
+
+@contextlib.contextmanager
+def _opened(url: str, schemas: Sequence[pa.Schema], **options: Any) -> Iterator[pq.ParquetFile]:
+    """One Parquet file, for as long as it is read."""
+    with reading(url) as file:
+        try:
+            opened = pq.ParquetFile(file, **options)
+            _refuse_others(url, opened.schema_arrow, schemas)
+            yield opened
+        except _DAMAGED as error:
+            raise InputError(f"{url}: is no Parquet file, or damaged ({short(error)})") from None
+
+
+def _refuse_others(url: str, found: pa.Schema, schemas: Sequence[pa.Schema]) -> None:
+    kinds = {each.name: _kind(each.type) for each in found}
+    lacks = [[e for e in schema if kinds.get(e.name) != _kind(e.type)] for schema in schemas]
+    if lacks and all(lacks):
+        first = min(lacks, key=len)[0]
+        raise InputError(f"{url}: has no column {first.name} ({first.type})")
+
+
+def _kind(of: pa.DataType) -> str:
+    """What a column holds, however wide."""
+    if pa.types.is_list(of) or pa.types.is_large_list(of):
+        return f"list of {_kind(of.value_type)}"
+    if pa.types.is_dictionary(of):
+        return _kind(of.value_type)
+    if pa.types.is_integer(of):
+        return "integer"
+    if pa.types.is_floating(of):
+        return "number"
+    return str(of).removeprefix("large_").removesuffix("_view")
+
+
+def parquet_table(url: str, columns: Sequence[str] | None = None) -> pa.Table:
+    """A stored table, of whose columns those that it has; of all if None.
+
+    Raises:
+        InputError: it is none, or damaged, or a text in it is no UTF-8.
+    """
+    return _whole(url, Stored(url).read(columns))
+
+
+def _whole(url: str, table: pa.Table) -> pa.Table:
+    """A table whose values are what they should be: Arrow does not look when it reads."""
+    try:
+        table.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise InputError(f"{url}: cannot be read ({short(error)})") from None
+    return table
+
+
+def rows(url: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Where each row of a JSON lines or Parquet file stands, and the row.
+
+    Raises:
+        InputError: a line is no JSON object.
+    """
+    if url.endswith(".parquet"):
+        yield from _parquet_rows(url)
+        return
+    for place, line in lines(url):
+        try:
+            row = orjson.loads(line)
+        except orjson.JSONDecodeError as error:
+            raise InputError(f"{place}: is no JSON ({error})") from None
+        if not isinstance(row, dict):
+            raise InputError(f"{place}: is no JSON object")
+        yield place, row
+
+
+def _parquet_rows(url: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    number = 0
+    for batch in Stored(url).batches(2**16):
+        for row in _whole(url, batch).to_pylist():
+            number += 1
+            yield f"{url}: row {number}", row
