@@ -4,21 +4,20 @@ A vote is fitted along while it would be asked for in the same words: a judge of
 texts of today. Those votes are found in the earlier table of votes. As a run writes that table
 anew, it first puts aside where they are, and at its end keeps aside those that the new table lacks,
 such as of queries that it did not judge. So it does not matter when one is killed, or what another
-was about.
+was about. No more is held in memory than where each query's rows are, and some of the rows.
 """
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import islice
 from typing import Any
 
-import fsspec
-import numpy as np
 import pyarrow as pa
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.results import Results, read_table, remove_tables
+from zelo_ray.formats.results import Results, remove_tables
+from zelo_ray.formats.stored import Span, Stored
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import Protocol, Replies, Step
 from zelo_ray.records import Failure, Judge, Pool, Vote
@@ -26,20 +25,63 @@ from zelo_ray.records import Failure, Judge, Pool, Vote
 _ASIDE = "earlier"
 _COLUMNS = ("query_id", "doc_id_a", "doc_id_b", "judge", "key")
 _SCHEMA = pa.schema([(name, pa.string()) for name in _COLUMNS])
+_ORDER = [(name, "ascending") for name in _COLUMNS]
+_AT_ONCE = 1000
+_HELD = 8
 
 
 def put_aside(options: AnnotateOptions) -> None:
     """Keep where the votes of earlier runs are, before results are written."""
-    _write(options.out, _both(options.out))
+    votes, aside = _Table(options.out, "votes"), _Table(options.out, _ASIDE)
+    if votes.queries:
+        known = {*votes.queries}
+        order = [*votes.queries, *(each for each in aside.queries if each not in known)]
+        _write(options.out, (_once(votes.of(some), aside.of(some)) for some in _some(order)))
 
 
 def keep_the_rest(options: AnnotateOptions) -> None:
     """The results are written: keep aside what the new table of votes lacks."""
-    aside = _read(options.out, _ASIDE)
-    if len(aside):
+    votes, aside = _Table(options.out, "votes"), _Table(options.out, _ASIDE)
+    if aside.queries:
         _write(
-            options.out, aside.join(_read(options.out, "votes"), _COLUMNS, join_type="left anti")
+            options.out,
+            (
+                _once(aside.of(some)).join(votes.of(some), _COLUMNS, join_type="left anti")
+                for some in _some(list(aside.queries))
+            ),
         )
+
+
+class _Table:
+    """Which votes a table holds, by query; none, where it is not there, broken or another one."""
+
+    def __init__(self, out: str, name: str) -> None:
+        self.queries: Mapping[str, Sequence[Span]] = {}
+        """where the rows of each are, in the order of the table"""
+        self._groups: dict[tuple[str, int], pa.Table] = {}
+        with contextlib.suppress(InputError):
+            self._stored = Stored(f"{out.rstrip('/')}/{name}.parquet", _SCHEMA)
+            self.queries = self._stored.spans()
+
+    def of(self, query_ids: Sequence[str]) -> pa.Table:
+        """The rows of some queries, in no special order."""
+        spans = sorted(span for name in query_ids for span in self.queries.get(name, ()))
+        found = [
+            self._group(place, group).slice(start, end - start)
+            for place, group, start, end in spans
+        ]
+        return pa.concat_tables([_SCHEMA.empty_table(), *found])
+
+    def _group(self, place: str, group: int) -> pa.Table:
+        """A row group; the last few are held, as queries that follow each other lie in them."""
+        if (place, group) not in self._groups:
+            rows = _SCHEMA.empty_table()
+            with contextlib.suppress(InputError):
+                rows = self._stored.group(place, group, _COLUMNS).select(_COLUMNS).cast(_SCHEMA)
+            if len(self._groups) == _HELD:
+                del self._groups[next(iter(self._groups))]
+            self._groups[place, group] = rows
+        return self._groups[place, group]
 
 
 class Earlier:
@@ -52,13 +94,8 @@ class Earlier:
 
     def __init__(self, out: str, protocol: Protocol) -> None:
         self._protocol = protocol
-        self._rows = _SCHEMA.empty_table()
-        if protocol.asked_before is not None:
-            self._rows = _both(out)
-        queries = self._rows["query_id"].to_numpy(zero_copy_only=False)
-        ids, starts = np.unique(queries, return_index=True)
-        spans = pairwise([*starts.tolist(), len(queries)])
-        self._at = dict(zip(ids.tolist(), spans, strict=True))
+        before = protocol.asked_before is not None
+        self._tables = [_Table(out, name) for name in (_ASIDE, "votes")] if before else []
 
     def added(
         self,
@@ -69,19 +106,17 @@ class Earlier:
         replies: Replies,
     ) -> Step:
         """A pool's judgments, and behind them the votes of earlier plans that still stand."""
-        if pool.query_id not in self._at or step.missing:
+        tables = [each for each in self._tables if pool.query_id in each.queries]
+        if not tables or step.missing:
             return step
-        start, end = self._at[pool.query_id]
         known = {
             (one.key, one.doc_id_a, one.doc_id_b) for one in step.judgments if isinstance(one, Vote)
         }
         judges = {judge.name: judge for judge in panel}
         found = [
             vote
-            for row in self._rows.slice(start, end - start).to_pylist()
-            if (row["key"], row["doc_id_a"], row["doc_id_b"]) not in known
-            and row["judge"] in judges
-            and replies.has(row["key"])
+            for row in _beyond(known, [each.of([pool.query_id]) for each in tables])
+            if row["judge"] in judges and replies.has(row["key"])
             for vote in self._stands(row, pool, judges[row["judge"]], options, replies)
         ]
         return replace(step, judgments=(*step.judgments, *found)) if found else step
@@ -104,27 +139,40 @@ class Earlier:
         return []
 
 
-def _both(out: str) -> pa.Table:
-    """What is aside and what is in the table of votes, each once, in one order."""
-    rows = pa.concat_tables([_read(out, name) for name in (_ASIDE, "votes")])
-    once = rows.group_by(list(_COLUMNS), use_threads=False).aggregate([])
-    return once.sort_by([(name, "ascending") for name in _COLUMNS])
+def _beyond(
+    known: Collection[tuple[str, str, str]], tables: Sequence[pa.Table]
+) -> Sequence[Mapping[str, str]]:
+    """The rows of a query that are of no known vote, each once, in one order."""
+    rest = []
+    for table in tables:
+        three = (table[name].to_pylist() for name in ("key", "doc_id_a", "doc_id_b"))
+        rest.append(
+            table.filter(
+                pa.array([each not in known for each in zip(*three, strict=True)], pa.bool_())
+            )
+        )
+    rows: list[dict[str, str]] = _once(*rest).to_pylist()
+    return rows
 
 
-def _read(out: str, name: str) -> pa.Table:
-    """The rows of a table; none of one that is not there, is broken, or is of another kind."""
-    fs, root = fsspec.url_to_fs(out)
-    if fs.exists(f"{root}/{name}.parquet"):
-        with contextlib.suppress(InputError):
-            table = read_table(out, name, _COLUMNS)
-            if table.num_columns == len(_COLUMNS):
-                return table.select(_COLUMNS).cast(_SCHEMA)
-    return _SCHEMA.empty_table()
+def _once(*tables: pa.Table) -> pa.Table:
+    """Their rows, each once, in one order."""
+    rows = pa.concat_tables(tables)
+    return rows.group_by(list(_COLUMNS), use_threads=False).aggregate([]).sort_by(_ORDER)
 
 
-def _write(out: str, rows: pa.Table) -> None:
-    if not len(rows):
-        remove_tables(out, [_ASIDE])
-        return
+def _some(query_ids: Sequence[str]) -> Iterator[list[str]]:
+    each = iter(query_ids)
+    while some := list(islice(each, _AT_ONCE)):
+        yield some
+
+
+def _write(out: str, tables: Iterable[pa.Table]) -> None:
+    """Write what is aside anew; remove it where that is nothing."""
+    count = 0
     with Results(out, {_ASIDE: _SCHEMA}) as results:
-        results.add(_ASIDE, rows.select(_COLUMNS).cast(_SCHEMA))
+        for rows in tables:
+            count += len(rows)
+            results.add(_ASIDE, rows.select(_COLUMNS).cast(_SCHEMA))
+    if not count:
+        remove_tables(out, [_ASIDE])
