@@ -15,7 +15,7 @@ import ray.data
 from ray.exceptions import RayError
 
 from zelo_ray.engine.bookkeeping import Tally
-from zelo_ray.engine.ledger import drop_reserves
+from zelo_ray.engine.ledger import drop_reserves, keep_index
 from zelo_ray.engine.lock import claim
 from zelo_ray.errors import LedgerError
 from zelo_ray.on_ray.actors import Ask
@@ -154,8 +154,10 @@ def claimed(options: AskingOptions, watch: Watch, kind: str) -> Iterator[None]:
         if options.books != options.out:
             claims.enter_context(claim(options.books, watch.say, None))
         drop_reserves(options.books)
+        keep_index(options.books)
         yield
         drop_reserves(options.books)
+        keep_index(options.books)
 
 
 def absolute(out: str) -> str:
