@@ -268,7 +268,7 @@ class Ledger:
                     info = self._fs.info(f"{self._folder}/{each.name}")
                     each.stamp = stamp_of(info) if info["size"] == self._read_to[each.name] else ""
             name = write_table(self._fs, place, parts)
-            if table := read_table(self._fs, place, name):
+            if (table := read_table(self._fs, place, name)) is not None:
                 self._written[name] = table
                 keep_tables(self._fs, self._folder, self._written, _MOST_ROWS)
 
@@ -302,10 +302,12 @@ class Ledger:
         """Look into what there is of the index, and only besides into what was read here."""
         place = f"{self._folder}/{INDEX}"
         for name in listing.tables:
-            if name not in self._tables:
-                self._tables[name] = self._written.get(name) or read_table(self._fs, place, name)
-        tables = {id(table): table for table in self._tables.values() if table}
-        cover, self._covered = covering(self._folder, self._segments, tables.values())
+            if name in self._written:
+                self._tables[name] = self._written[name]
+            elif name not in self._tables:
+                self._tables[name] = read_table(self._fs, place, name)
+        tables = [table for table in self._tables.values() if table is not None]
+        cover, self._covered = covering(self._folder, self._segments, tables)
         if cover != self._cover or gone:
             self._index.use(cover, gone)
             self._cover = cover

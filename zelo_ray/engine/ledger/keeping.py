@@ -66,7 +66,7 @@ def doubt(fs: fsspec.AbstractFileSystem, folder: str, name: str, segment: Segmen
         else:
             for each in look(fs, folder).tables:
                 table = read_table(fs, f"{folder}/{INDEX}", each)
-                if table and name in (there.name for there in table.segments):
+                if table is not None and name in (there.name for there in table.segments):
                     fs.rm_file(f"{folder}/{INDEX}/{each}")
 
 
@@ -93,7 +93,7 @@ def _keep(fs: fsspec.AbstractFileSystem, folder: str) -> None:
         for table in _tables_of(fs, folder, missing):
             here = [True] * len(table.segments)
             name = write_table(fs, place, [(table, np.array(here))])
-            if found := read_table(fs, place, name):
+            if (found := read_table(fs, place, name)) is not None:
                 used[name] = (found, here)
     gone = [name for name in listing.tables if name not in used]
     for group in groups(used):
@@ -156,7 +156,7 @@ def keep_tables(
     place = f"{folder}/{INDEX}"
     for group in groups(small):
         new = write_table(fs, place, [(own[n], np.ones(len(own[n].segments), bool)) for n in group])
-        if table := read_table(fs, place, new):
+        if (table := read_table(fs, place, new)) is not None:
             for name in group:
                 del own[name]
                 fs.rm_file(f"{place}/{name}")

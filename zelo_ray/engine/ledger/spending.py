@@ -95,7 +95,8 @@ def paid_in(books: str) -> Paid:
 
 def _covered(fs: Any, folder: str, listing: Listing) -> Iterator[Covered]:
     tables = [read_totals(fs, f"{folder}/{INDEX}", name) for name in listing.tables]
-    cover, covered = covering(folder, listing.segments, filter(None, tables))
+    there = [table for table in tables if table is not None]
+    cover, covered = covering(folder, listing.segments, there)
     for table, here in cover:
         yield from (each for each, valid in zip(table.segments, here, strict=True) if valid)
     for name, segment in listing.segments.items():
