@@ -11,9 +11,8 @@ import pyarrow.dataset
 import pytest
 
 from tests.builders import judge_of, reply_to, request_of, stored
-from zelo_ray.engine import ledger as ledger_module
 from zelo_ray.engine.clock import Clock
-from zelo_ray.engine.ledger import Ledger, drop_reserves, read_rows
+from zelo_ray.engine.ledger import Ledger, drop_reserves, read_rows, writing
 from zelo_ray.engine.lock import open_lock
 from zelo_ray.errors import LedgerError
 from zelo_ray.protocols import zelo
@@ -62,9 +61,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 def test_append_syncs_before_it_returns(tmp_path, monkeypatch):
     synced = []
-    monkeypatch.setattr(
-        ledger_module, "_sync", lambda handle: synced.append(os.fstat(handle).st_size)
-    )
+    monkeypatch.setattr(writing, "_sync", lambda handle: synced.append(os.fstat(handle).st_size))
     ledger = Ledger(str(tmp_path), "run")
     ledger.append([reply_to(1, "paid")])
     (segment,) = (tmp_path / "replies").glob("*.jsonl")
@@ -173,8 +170,8 @@ def test_what_another_writer_adds_is_seen_after_a_look(out):
 
 
 def test_a_full_segment_is_left_and_the_next_begun(out, monkeypatch):
-    monkeypatch.setattr(ledger_module, "_LOCAL_BYTES", 1000)
-    monkeypatch.setattr(ledger_module, "_OBJECT_BYTES", 1000)
+    monkeypatch.setattr(writing, "_LOCAL_BYTES", 1000)
+    monkeypatch.setattr(writing, "_OBJECT_BYTES", 1000)
     replies = [reply_to(i, "x" * 50) for i in range(12)]
     fill(out, *replies)
     fs, root = fsspec.url_to_fs(out)

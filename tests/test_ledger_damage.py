@@ -10,8 +10,7 @@ import pytest
 from tests.builders import ask, pool_of, reply_to
 from tests.builders import line_of as line_of_pool
 from zelo_ray.cli import main
-from zelo_ray.engine import ledger as ledger_module
-from zelo_ray.engine.ledger import Damaged, Ledger, Spent, read_rows, spent_in, told_damage
+from zelo_ray.engine.ledger import Damaged, Ledger, Spent, read_rows, spent_in, told_damage, writing
 from zelo_ray.errors import LedgerError
 from zelo_ray.formats.segments import line_of
 
@@ -94,7 +93,7 @@ def whole(tmp_path_factory):
     rng = random.Random(0)
     every = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ledger_module, "_LOCAL_BYTES", 4000)
+        patch.setattr(writing, "_LOCAL_BYTES", 4000)
         for run in ("run1", "run2"):
             replies = [
                 reply_to(

@@ -28,10 +28,9 @@ from tests.builders import (
     verdict,
 )
 from tests.fakes import Fakes, Fault
-from zelo_ray.engine import ledger as ledger_module
 from zelo_ray.engine.bookkeeping import Tally, over_sweeps
 from zelo_ray.engine.clock import Clock
-from zelo_ray.engine.ledger import Ledger, read_rows
+from zelo_ray.engine.ledger import Ledger, read_rows, writing
 from zelo_ray.engine.online import Asker
 from zelo_ray.errors import PanelError
 from zelo_ray.protocols import advance, find, zelo
@@ -424,7 +423,7 @@ def test_replies_that_cannot_be_kept_stop_the_run_and_are_not_seen(
     def full(_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(ledger_module, "_sync", full)
+    monkeypatch.setattr(writing, "_sync", full)
     limits = {"openai:gpt-6-luna": {"concurrency": 2}}
     asker = ask([pool_of(range(8))], tmp_path, key_for(environ, "openai"), limits=limits)
     assert "No space left on device" in asker.stopped
@@ -436,13 +435,13 @@ def test_replies_that_cannot_be_kept_stop_the_run_and_are_not_seen(
 def test_a_disk_that_is_full_stops_the_run_with_its_replies_kept(
     fakes, environ, tmp_path, monkeypatch
 ):
-    sync = ledger_module._sync
+    sync = writing._sync
 
     def full_once(handle):
-        monkeypatch.setattr(ledger_module, "_sync", sync)
+        monkeypatch.setattr(writing, "_sync", sync)
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(ledger_module, "_sync", full_once)
+    monkeypatch.setattr(writing, "_sync", full_once)
     limits = {"openai:gpt-6-luna": {"concurrency": 2}}
     asker = ask([pool_of(range(8))], tmp_path, key_for(environ, "openai"), limits=limits)
     assert "full" in asker.stopped

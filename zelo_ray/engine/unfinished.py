@@ -19,7 +19,7 @@ from zelo_ray.engine.bookkeeping import Tally
 from zelo_ray.engine.count_input import count_input
 from zelo_ray.engine.earlier import Earlier
 from zelo_ray.engine.learning import human_grades, with_scores
-from zelo_ray.engine.ledger import Ledger, read_rows
+from zelo_ray.engine.ledger import Ledger, paid_in
 from zelo_ray.engine.lock import at_work
 from zelo_ray.engine.sample_input import pilot_lines
 from zelo_ray.engine.settle import settled
@@ -123,9 +123,8 @@ class _Replay:
 
         summary = with_scores(write(), self.options, human, write)
         summary.rejected = set_aside + census.rejected
-        for row in read_rows(self.books):
-            summary.dollars_in_all += row.dollars or 0.0
-            summary.unpriced += row.dollars is None
+        paid = paid_in(self.books)
+        summary.dollars_in_all, summary.unpriced = paid.dollars(), paid.unpriced()
         return summary
 
     def _lines(

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from zelo_ray.engine.bookkeeping import Tally
-from zelo_ray.engine.ledger import drop_reserves
+from zelo_ray.engine.ledger import drop_reserves, keep_index
 from zelo_ray.engine.lock import claim
 from zelo_ray.errors import LedgerError
 from zelo_ray.options import AskingOptions
@@ -49,8 +49,10 @@ def claimed(options: AskingOptions, watch: Watch, kind: str) -> Iterator[None]:
         if options.books != options.out:
             claims.enter_context(claim(options.books, watch.say, None))
         drop_reserves(options.books)
+        keep_index(options.books)
         yield
         drop_reserves(options.books)
+        keep_index(options.books)
 
 
 def absolute(out: str) -> str:

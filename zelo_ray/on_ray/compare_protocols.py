@@ -25,7 +25,7 @@ from zelo_ray.commands.compare_protocols import (
 from zelo_ray.engine.batch.parts import Parts
 from zelo_ray.engine.bookkeeping import is_over_budget
 from zelo_ray.engine.exposure import exposed
-from zelo_ray.engine.ledger import Ledger, read_rows
+from zelo_ray.engine.ledger import Ledger, paid_in, read_rows
 from zelo_ray.engine.write_results import Summary
 from zelo_ray.formats.record import begin
 from zelo_ray.formats.results import write_json
@@ -118,7 +118,7 @@ def _raised(own: AnnotateOptions, spent: float | None) -> AnnotateOptions:
     """The options with what the whole ledger may come to as their budget, as estimates want it."""
     if own.max_usd is None or spent is None:
         return own
-    others = sum(row.dollars or 0.0 for row in read_rows(own.books)) - spent
+    others = paid_in(own.books).dollars() - spent
     return own.model_copy(update={"max_usd": own.max_usd + others})
 
 

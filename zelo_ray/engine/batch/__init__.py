@@ -16,7 +16,7 @@ from zelo_ray.engine.bookkeeping import LedgerWriter, Tally
 from zelo_ray.engine.budget import SharedBudget
 from zelo_ray.engine.clock import CLOCK, Clock
 from zelo_ray.engine.gate import BudgetClient, Estimates
-from zelo_ray.engine.ledger import Ledger, read_rows
+from zelo_ray.engine.ledger import Ledger, paid_in
 from zelo_ray.errors import LedgerError, PanelError
 from zelo_ray.options import AnnotateOptions, Limit
 from zelo_ray.protocols import Progress, find
@@ -93,8 +93,7 @@ class Batcher:
         books = LedgerWriter(ledger, run_id, options.prices, clock)
         # When this comes back from the dead, it is the same spender, who has spent what it had.
         spender, names = f"{run_id} {' '.join(j.name for j in judges)}", {j.name for j in judges}
-        rows = read_rows(options.books) if till else ()
-        spent = sum(r.dollars or 0.0 for r in rows if r.run_id == run_id and r.judge in names)
+        spent = paid_in(options.books).dollars(run_id, names) if till else 0.0
         self._station = BatchState(
             options, lines, books, BudgetClient(spender, till, spent, clock), clock
         )

@@ -1,0 +1,330 @@
+"""The ledger: every reply that was paid for, durable before anything else sees it.
+
+It is a folder of append-only segments of JSON lines, one reply a line, that pyarrow reads alone.
+Each writer has segments of its own, so writers never meet. On a local disk `Ledger.append` returns
+once the lines are synced to it; in an object store, once they are uploaded. A line that is damaged
+is set aside, wherever it lies: what it held is asked again.
+
+Beside it lies an index, which may be lost at any time: see `keeping` and `table`.
+"""
+
+import contextlib
+import uuid
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from zelo_ray.engine.clock import CLOCK, Clock
+from zelo_ray.engine.ledger.index import Index, Place
+from zelo_ray.engine.ledger.keeping import (
+    Cover,
+    covering,
+    doubt,
+    is_worth,
+    keep_index,
+    keep_tables,
+)
+from zelo_ray.engine.ledger.listing import (
+    FOLDER,
+    INDEX,
+    Listing,
+    Segment,
+    folder_of,
+    lines_of,
+    look,
+    replies_in,
+    stamp_of,
+)
+from zelo_ray.engine.ledger.reading import lines_at
+from zelo_ray.engine.ledger.spending import (
+    Damaged,
+    Paid,
+    Spent,
+    paid_in,
+    read_rows,
+    spent_in,
+    told_damage,
+)
+from zelo_ray.engine.ledger.table import FINAL, STATUSES, TRUNCATED, Table
+from zelo_ray.engine.ledger.table_file import read_table, write_table
+from zelo_ray.engine.ledger.totals import Payer
+from zelo_ray.engine.ledger.writing import Writer, drop_reserves, writer_of
+from zelo_ray.errors import LedgerError
+from zelo_ray.formats.segments import line_of, reply_of, row_of, version_of
+from zelo_ray.records import Reply
+
+__all__ = [
+    "FOLDER",
+    "Damaged",
+    "Ledger",
+    "Paid",
+    "Spent",
+    "drop_reserves",
+    "keep_index",
+    "paid_in",
+    "read_rows",
+    "spent_in",
+    "told_damage",
+]
+
+_NEEDED = ("key", "judge", "status", "final", "run_id", "output_tokens", "limit", "dollars")
+_TABLE_BYTES = 32 * 2**20  # of segments that a writer has left, before it writes their index
+_MOST_ROWS = 2_000_000  # of a table that is made while a run waits
+
+
+class Ledger:
+    """The replies under one output directory or URL.
+
+    Args:
+        out: directory or URL; the ledger lives in its folder ``replies``.
+        run_id: the run that writes, whose name replies carry; without it the ledger is only read.
+        retry: statuses that, in replies of *other* runs, count as missing.
+        limits: by judge, the tokens that its answers may have by now: one that was cut off at fewer
+            counts as missing.
+        clock: the time, by which failed uploads are tried again.
+        judges: whose replies are wanted; None: everybody's. Damage is then known of theirs alone.
+
+    Where replies lie is known from tables of some 22 bytes a reply, which all processes of a node
+    share; texts are read when they are asked for. Of several replies to one request the first that
+    is ``ok`` stands, else the last: by when they were received, wherever they lie. A line that is
+    damaged answers nothing.
+
+    Raises:
+        LedgerError: a later version of this program wrote here, or the folder cannot be used.
+    """
+
+    def __init__(
+        self,
+        out: str,
+        run_id: str = "",
+        retry: Collection[str] = (),
+        limits: Mapping[str, int] = {},
+        *,
+        clock: Clock = CLOCK,
+        judges: Collection[str] | None = None,
+    ) -> None:
+        self._fs, self._folder = folder_of(out)
+        self._run_id, self._limits = run_id, limits
+        self._retry = frozenset(STATUSES.index(status) for status in retry)
+        self._judges = None if judges is None else frozenset(judges)
+        self._index = Index(self._takes, limited=bool(limits))
+        self._segments = dict[str, Segment]()
+        self._read_to = dict[str, int]()  # of segments that are in no table of the ledger
+        self._tables = dict[str, Table | None]()
+        self._cover: Cover = []
+        self._covered = set[str]()
+        self._mine, self._current = f"{run_id}-{uuid.uuid4().hex[:8]}-", ""
+        self._left = list[str]()
+        self._written = dict[str, Table]()
+        self._writer: Writer | None = None
+        if run_id:
+            name = f"{self._folder}/{self._mine[:-1]}"
+            self._writer = writer_of(self._fs, name, clock)
+        self.refresh()
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether storage is so full that no further call may be made."""
+        return self._writer is not None and self._writer.exhausted
+
+    def __len__(self) -> int:
+        """The number of requests that have a reply. It takes a second for ten million."""
+        return self._index.count()
+
+    def has(self, key: str) -> bool:
+        """Whether the books hold a reply for this key."""
+        return bool(self._index.places(key))
+
+    def there(self, keys: Sequence[str]) -> list[bool]:
+        """Whether the books hold a reply for each of these keys."""
+        found = self._index.find(keys)
+        there: list[bool] = (found.segment >= 0).tolist()
+        for each in found.several:
+            there[each] = self.has(keys[each])
+        return there
+
+    def cut_at(self, key: str) -> int:
+        """The highest limit at which an answer to this request was cut off; 0 for none."""
+        return self._index.cut_at(key)
+
+    def own(self, key: str) -> bool:
+        """Whether there is a reply for this key, of the run that writes."""
+        place = self._standing(key)
+        return place is not None and place.payer[0] == self._run_id
+
+    @property
+    def damaged(self) -> list[Damaged]:
+        """The lines that are set aside."""
+        return sorted(
+            Damaged(f"{self._folder}/{each.name}", *line)
+            for each in self._index.covered
+            for line in each.damaged
+        )
+
+    def read(self, keys: Sequence[str]) -> list[Reply]:
+        """The replies for these keys, in their order.
+
+        Raises:
+            KeyError: a key has no reply.
+            LedgerError: a line is not any more what it was when it was first seen.
+        """
+        return [reply_of(row) for row in self.rows(keys)]
+
+    def rows(self, keys: Sequence[str]) -> list[dict[str, Any]]:
+        """The same as rows, by the names of a reply's fields, and perhaps more: for many at once.
+
+        Raises:
+            KeyError: a key has no reply.
+            LedgerError: a line is not any more what it was when it was first seen.
+        """
+        found = self._index.find(keys)
+        for each in found.several:
+            place = self._standing(keys[each])
+            found.segment[each] = self._index.number(place.segment) if place else -1
+            if place:
+                found.offset[each], found.length[each] = place.offset, place.length
+        if (missing := found.segment < 0).any():
+            raise KeyError(keys[int(missing.argmax())])
+        return [*self._rows(keys, found.segment, found.offset, found.length)]
+
+    def _rows(self, keys: Sequence[str], *places: Any) -> Iterator[dict[str, Any]]:
+        """What lies at some places, where replies to these keys were seen."""
+        segments, offsets = (column.tolist() for column in places[:2])
+        names = {number: self._index.names[number] for number in set(segments)}
+        versions = {number: version_of(name) for number, name in names.items()}
+        paths = [f"{self._folder}/{name}" for name in self._index.names]
+        for number, offset, key, line in zip(
+            segments, offsets, keys, lines_at(self._fs, paths, *places), strict=True
+        ):
+            row = row_of(line, versions[number]) if isinstance(line, bytes) else None
+            if not row or row["key"] != key:
+                self._fail(names[number], offset, line)
+            yield row
+
+    def _fail(self, name: str, offset: int, line: bytes | Exception) -> NoReturn:
+        path = f"{self._folder}/{name}"
+        if isinstance(line, Exception):
+            raise LedgerError(f"{path}: {type(line).__name__}: {line}")
+        doubt(self._fs, self._folder, name, self._segments.get(name, Segment(0, "")))
+        raise LedgerError(
+            f"{path}: the reply at byte {offset:,} has been damaged since this run "
+            "began; run again, and it is asked for anew"
+        )
+
+    def _standing(self, key: str) -> Place | None:
+        """Where the reply lies that stands: the first one if it is ok, else the last."""
+        places = self._index.places(key)
+        best = [place for place in places if place.ok] or places
+        if len(best) < 2:
+            return best[0] if best else None
+        numbers = [self._index.number(place.segment) for place in best]
+        columns = (numbers, *zip(*((p.offset, p.length) for p in best), strict=True))
+        rows = self._rows([key] * len(best), *(np.array(each, np.int64) for each in columns))
+        dated = [(row["received_at"], place) for row, place in zip(rows, best, strict=True)]
+        return (min if best[0].ok else max)(dated)[1]
+
+    def _takes(self, payer: Payer, code: int, cut: int) -> bool:
+        """Whether a reply answers anything here."""
+        run_id, judge = payer
+        status = code & FINAL - 1
+        if status == TRUNCATED and cut < self._limits.get(judge, 0):
+            return False
+        if self._judges is not None and judge not in self._judges:
+            return False
+        return bool(code & FINAL) and (status not in self._retry or run_id == self._run_id)
+
+    def append(self, replies: Sequence[Reply]) -> None:
+        """Keep replies. They are durable when this returns.
+
+        Raises:
+            LedgerError: they could not be kept, or there is no room for more.
+        """
+        if self._writer is None:
+            raise LedgerError(f"{self._folder} was opened for reading only")
+        lines = [line_of(reply) for reply in replies]
+        path, start = self._writer.append(b"".join(lines))
+        segment = path.removeprefix(f"{self._folder}/")
+        with self._index.lock:
+            for reply, line in zip(replies, lines, strict=True):
+                row = {name: getattr(reply, name) for name in _NEEDED}
+                self._index.add(segment, start, len(line), row)
+                start += len(line)
+        self._read_to[segment] = start
+        if segment != self._current:
+            self._left += [self._current] if self._current else []
+            self._current = segment
+            if self._left and sum(map(self._read_to.__getitem__, self._left)) >= _TABLE_BYTES:
+                self._keep()
+
+    def _keep(self) -> None:
+        """Write the index of the segments that this writer has left."""
+        with contextlib.suppress(Exception), self._index.lock:  # it may be missing
+            place, left = f"{self._folder}/{INDEX}", frozenset(self._left)
+            self._left = []
+            parts = self._index.drawn(left)
+            for each in (each for table, _ in parts for each in table.segments):
+                if each.name in left:
+                    info = self._fs.info(f"{self._folder}/{each.name}")
+                    each.stamp = stamp_of(info) if info["size"] == self._read_to[each.name] else ""
+            name = write_table(self._fs, place, parts)
+            if (table := read_table(self._fs, place, name)) is not None:
+                self._written[name] = table
+                keep_tables(self._fs, self._folder, self._written, _MOST_ROWS)
+
+    def refresh(self) -> None:
+        """Take in what other writers have added since the last look."""
+        listing = look(self._fs, self._folder)
+        gone = frozenset(name for name in listing.replaced if name not in listing.segments)
+        self._segments = {
+            name: each
+            for name, each in (self._segments | listing.segments).items()
+            if name not in gone
+        }
+        self._use_tables(listing, gone)
+        for name, segment in listing.segments.items():
+            start = self._read_to.get(name, segment.begin)
+            if name in self._covered or segment.size <= start:
+                continue
+            if not name.startswith(self._mine) or name not in self._read_to:
+                self._take_in(name, start)
+
+    def _take_in(self, name: str, start: int) -> None:
+        for at, line, row in lines_of(self._fs, f"{self._folder}/{name}", start, self._judges):
+            with self._index.lock:
+                if row is None:
+                    self._index.draft.set_aside(name, at, len(line), replies_in(line))
+                elif row:
+                    self._index.add(name, at, len(line), row)
+            self._read_to[name] = at + len(line)
+
+    def _use_tables(self, listing: Listing, gone: frozenset[str]) -> None:
+        """Look into what there is of the index, and only besides into what was read here."""
+        place = f"{self._folder}/{INDEX}"
+        for name in listing.tables:
+            if name in self._written:
+                self._tables[name] = self._written[name]
+            elif name not in self._tables:
+                self._tables[name] = read_table(self._fs, place, name)
+        tables = [table for table in self._tables.values() if table is not None]
+        cover, self._covered = covering(self._folder, self._segments, tables)
+        if cover != self._cover or gone:
+            self._index.use(cover, gone)
+            self._cover = cover
+        for name in self._covered:
+            self._read_to.pop(name, None)
+        used = {id(table) for table, _ in cover}
+        self._tables = {
+            name: table if id(table) in used else None
+            for name, table in self._tables.items()
+            if id(table) in used or name in listing.tables
+        }
+
+    def close(self) -> None:
+        """Let go of files. What was appended is durable already."""
+        if self._writer is None:
+            return
+        self._writer.close()
+        self._left += [self._current] if self._current else []
+        if is_worth(sum(self._read_to.get(each, 0) for each in self._left)):
+            self._keep()

@@ -1,0 +1,114 @@
+"""Replies as they come in, before they are a table."""
+
+from array import array
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from zelo_ray.engine.ledger.table import (
+    COLUMNS,
+    FINAL,
+    LENGTH_BITS,
+    OF_REPLIES,
+    STATUSES,
+    TRUNCATED,
+    Table,
+    in_order,
+    split_key,
+)
+from zelo_ray.engine.ledger.totals import Covered, Payer, Sums
+from zelo_ray.errors import LedgerError
+
+MOST_NAMES = 60_000  # as they are numbered in two bytes
+_CODES = {2: "H", 4: "I", 8: "Q"}
+
+
+class Draft:
+    """Replies as they come in. It is made into a table when there are many."""
+
+    def __init__(self) -> None:
+        self.segments: list[Covered] = []
+        self.payers: list[Payer] = []
+        self.columns = {name: array(_CODES[COLUMNS[name].itemsize]) for name in OF_REPLIES}
+        self._appends = tuple(self.columns[name].append for name in OF_REPLIES)
+        self._cuts: dict[int, int] = {}
+        self._rows: dict[int, int | list[int]] = {}
+        self._numbers: dict[str | Payer, int] = {}
+        self._sums: list[Sums] = []
+
+    def __len__(self) -> int:
+        return len(self.columns["prefix"])
+
+    @property
+    def full(self) -> bool:
+        """Whether it can take no further name."""
+        return max(len(self.segments), len(self.payers)) >= MOST_NAMES
+
+    def add(self, segment: str, offset: int, length: int, row: Mapping[str, Any]) -> None:
+        """Take in a reply.
+
+        Raises:
+            LedgerError: it lies beyond 4 GB, or is longer than 128 MB.
+            ValueError: its key is no key.
+        """
+        prefix, rest = split_key(row["key"])
+        if offset >= 2**32 or length >= 1 << LENGTH_BITS:
+            raise LedgerError(f"{segment}: too large; split it into files below 4 GB")
+        number = self.note(segment, offset + length)
+        payer = self._payer(self._sums[number].add(row))
+        status, at = STATUSES.index(row["status"]), len(self)
+        if not row["final"] and status != TRUNCATED:
+            return  # it has been paid for, and answers nothing
+        size = length | (status | FINAL * row["final"]) << LENGTH_BITS
+        if status == TRUNCATED:
+            self._cuts[at] = min(row["limit"] or row["output_tokens"], 2**32 - 1)
+        for append, value in zip(
+            self._appends, (prefix, offset, size, rest, number, payer), strict=True
+        ):
+            append(value)
+        before = self._rows.setdefault(prefix, at)  # last, as another thread may look
+        if before != at:
+            self._rows[prefix] = [*(before if isinstance(before, list) else [before]), at]
+
+    def note(self, segment: str, size: int) -> int:
+        """A segment's number, which has now been read up to so many bytes."""
+        number = self._numbers.setdefault(segment, len(self.segments))
+        if number == len(self.segments):
+            self._sums.append(Sums())
+            self.segments.append(Covered(segment))
+        self.segments[number].size = size
+        return number
+
+    def set_aside(self, segment: str, byte: int, length: int, replies: int) -> None:
+        """Take in a line that is no reply, and held so many."""
+        self.segments[self.note(segment, byte + length)].damaged.append((byte, replies))
+
+    def _payer(self, payer: Payer) -> int:
+        number = self._numbers.setdefault(payer, len(self.payers))
+        if number == len(self.payers):
+            self.payers.append(payer)
+        return number
+
+    def has(self, prefix: int) -> bool:
+        """Whether there may be a reply to a key that ends so."""
+        return prefix in self._rows
+
+    def at(self, prefix: int, rest: int) -> list[int]:
+        """The rows of a key."""
+        found = self._rows.get(prefix, [])
+        rows = found if isinstance(found, list) else [found]
+        return [row for row in rows if self.columns["rest"][row] == rest]
+
+    def cut_at(self, row: int) -> int:
+        """At how many tokens an answer was cut off."""
+        return self._cuts.get(row, 0)
+
+    def table(self) -> Table:
+        """The same, sorted. This one is to be used no more."""
+        for segment, sums in zip(self.segments, self._sums, strict=True):
+            segment.totals = sums.totals()
+        columns = {name: np.array(each, COLUMNS[name]) for name, each in self.columns.items()}
+        cut = np.zeros(len(self), COLUMNS["cut"])
+        cut[list(self._cuts)] = list(self._cuts.values())
+        return Table.of([in_order(columns | {"cut": cut})], self.segments, self.payers)

@@ -1,0 +1,293 @@
+"""What one process knows of where replies lie: tables of the ledger, and what came since."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zelo_ray.engine.ledger.draft import Draft
+from zelo_ray.engine.ledger.table import (
+    FINAL,
+    LENGTH_BITS,
+    OF_REPLIES,
+    OK,
+    TRUNCATED,
+    Table,
+    chunks,
+    merged,
+    split_key,
+    split_keys,
+)
+from zelo_ray.engine.ledger.totals import Covered, Payer
+
+_DRAFT_ROWS = 50_000  # a row of a draft takes ten times the memory of one of a table
+_CODES = 2 * FINAL
+_LENGTH = (1 << LENGTH_BITS) - 1
+_CHUNK = 2**20
+
+
+class Place(NamedTuple):
+    """Where a reply lies, and what is known of it without reading it."""
+
+    segment: str
+    offset: int
+    length: int
+    code: int
+    payer: Payer
+    cut: int
+
+    @property
+    def ok(self) -> bool:
+        """Whether it can become a judgment."""
+        return self.code & FINAL - 1 == OK
+
+
+Takes = Callable[[Payer, int, int], bool]
+"""Whether a reply of this payer and code, cut off at so many tokens, answers anything here."""
+
+
+@dataclass(slots=True, eq=False)
+class Seen:
+    """A table, as one sees it."""
+
+    table: Table
+    valid: NDArray[np.bool_]
+    """by segment, whether its replies are to be found here"""
+    numbers: NDArray[np.int64]
+    """by segment, its number among all"""
+    takes: NDArray[np.bool_]
+    """by payer and code"""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Of many keys where their replies lie."""
+
+    segment: NDArray[np.int64]
+    """by key the number of its segment; -1: there is no reply"""
+    offset: NDArray[np.int64]
+    length: NDArray[np.int64]
+    several: list[int]
+    """the keys of which there is more to know than this: see `Index.places`"""
+
+
+class Index:
+    """Places by key.
+
+    One thread may look while another adds.
+
+    Args:
+        takes: which replies count.
+        limited: whether that depends on where an answer was cut off.
+    """
+
+    def __init__(self, takes: Takes, *, limited: bool) -> None:
+        self._takes, self._limited = takes, limited
+        self.names: list[str] = []
+        self._numbers: dict[str, int] = {}
+        self._files: tuple[Seen, ...] = ()
+        self._own: tuple[Seen, ...] = ()
+        self.draft = Draft()
+        self.lock = Lock()
+
+    def _seen(self, table: Table, here: Iterable[bool]) -> Seen:
+        numbers = [self.number(each.name) for each in table.segments]
+        takes = [
+            [self._takes(payer, code, 2**32) for code in range(_CODES)] for payer in table.payers
+        ]
+        return Seen(
+            table,
+            np.array([*here], bool),
+            np.array(numbers, np.int64),
+            np.array(takes, bool).reshape(-1, _CODES),
+        )
+
+    def number(self, name: str) -> int:
+        """The number of a segment."""
+        found = self._numbers.setdefault(name, len(self.names))
+        if found == len(self.names):
+            self.names.append(name)
+        return found
+
+    @property
+    def covered(self) -> list[Covered]:
+        """What is known of segments; one may be there in pieces."""
+        drafted = [self.draft.segments]
+        seen = [
+            [each for each, here in zip(seen.table.segments, seen.valid, strict=True) if here]
+            for seen in (*self._files, *self._own)
+        ]
+        return [each for part in seen + drafted for each in part]
+
+    def add(self, segment: str, offset: int, length: int, row: dict[str, Any]) -> None:
+        """Take in a reply. The lock is held."""
+        if len(self.draft) >= _DRAFT_ROWS or self.draft.full:
+            self.freeze()
+        self.draft.add(segment, offset, length, row)
+
+    def freeze(self) -> None:
+        """Make a table of what came in, and one of several small ones. The lock is held."""
+        if not self.draft.segments:
+            return
+        table = self.draft.table()
+        own = [*self._own, self._seen(table, [True] * len(table.segments))]
+        while len(own) > 1 and len(own[-2].table) <= 2 * len(own[-1].table):
+            parts = [(each.table, each.valid) for each in own[-2:]]
+            named = merged(parts)
+            table = Table.of([*chunks(parts, *named)], *named)
+            own[-2:] = [self._seen(table, [True] * len(table.segments))]
+        self._own = tuple(own)  # before the draft goes, so that nobody finds neither
+        self.draft = Draft()
+
+    def drawn(self, segments: frozenset[str]) -> list[tuple[Table, NDArray[np.bool_]]]:
+        """What came in of some segments, as parts of a new table. The lock is held."""
+        self.freeze()
+        parts = [
+            (each.table, each.valid & [s.name in segments for s in each.table.segments])
+            for each in self._own
+        ]
+        return [(table, keep) for table, keep in parts if keep.any()]
+
+    def use(self, files: Sequence[tuple[Table, list[bool]]], gone: frozenset[str]) -> None:
+        """Look into these tables from now on, and not at what else is known of their segments.
+
+        Args:
+            files: tables, and of each whose segments' replies are to be found in it.
+            gone: segments that are to be forgotten besides.
+        """
+        with self.lock:
+            there = set(gone).union(
+                each.name
+                for table, here in files
+                for each, valid in zip(table.segments, here, strict=True)
+                if valid
+            )
+            if not there.isdisjoint(each.name for each in self.draft.segments):
+                self.freeze()
+            own = []
+            for seen in self._own:
+                valid = seen.valid & [each.name not in there for each in seen.table.segments]
+                if valid.any():
+                    own.append(Seen(seen.table, valid, seen.numbers, seen.takes))
+            self._files = tuple(self._seen(table, here) for table, here in files)
+            self._own = tuple(own)
+
+    def _rows(self, key: str) -> Iterator[tuple[Table | Draft, int, int]]:
+        """Where a key is noted: the table, its row there, and the number of its segment."""
+        prefix, rest = split_key(key)
+        draft = self.draft  # first: what moves on meanwhile is then found twice, and not never
+        for seen in (*self._own, *self._files):
+            for row in seen.table.at(prefix, rest):
+                number = seen.table.columns["segment"][row]
+                if seen.valid[number]:
+                    yield seen.table, row, number
+        for row in draft.at(prefix, rest):
+            yield draft, row, draft.columns["segment"][row]
+
+    def places(self, key: str) -> list[Place]:
+        """Where replies to a request lie that count, in no special order; each place once."""
+        found = dict[tuple[str, int], Place]()
+        for table, row, number in self._rows(key):
+            place = _place(table, row, number)
+            if self._takes(place.payer, place.code, place.cut):
+                found[place[:2]] = place
+        return list(found.values())
+
+    def cut_at(self, key: str) -> int:
+        """The highest limit at which an answer to a request was cut off; 0 for none."""
+        return max((table.cut_at(row) for table, row, _ in self._rows(key)), default=0)
+
+    def find(self, keys: Sequence[str]) -> Found:
+        """The same of many keys at once."""
+        prefix, rest = split_keys(keys)
+        draft = self.draft
+        segment, offset, length = np.full((3, len(keys)), -1, np.int64)
+        found = Found(segment, offset, length, [])
+        odd = np.zeros(len(keys), bool)
+        for seen in (*self._own, *self._files):
+            self._find(seen, prefix, rest, found, odd)
+        if len(draft):
+            odd |= [draft.has(each) for each in prefix.tolist()]
+        found.several.extend(np.flatnonzero(odd).tolist())
+        return found
+
+    def _find(
+        self,
+        seen: Seen,
+        prefix: NDArray[np.uint64],
+        rest: NDArray[np.uint16],
+        found: Found,
+        odd: NDArray[np.bool_],
+    ) -> None:
+        columns, last = seen.table.columns, len(seen.table) - 1
+        if last < 0:
+            return
+        at = np.minimum(np.searchsorted(columns["prefix"], prefix), last)
+        hit = np.flatnonzero(columns["prefix"][at] == prefix)
+        rows = at[hit]
+        odd[hit] |= (columns["prefix"][np.minimum(rows + 1, last)] == prefix[hit]) & (rows < last)
+        size, segment = columns["size"][rows], columns["segment"][rows]
+        code = size >> LENGTH_BITS
+        good = seen.valid[segment] & seen.takes[columns["payer"][rows], code]
+        good &= columns["rest"][rows] == rest[hit]
+        if self._limited:
+            odd[hit] |= code & FINAL - 1 == TRUNCATED
+        hit, rows, size, segment = hit[good], rows[good], size[good], segment[good]
+        odd[hit] |= found.segment[hit] >= 0
+        found.segment[hit] = seen.numbers[segment]
+        found.offset[hit] = columns["offset"][rows]
+        found.length[hit] = size & _LENGTH
+
+    def count(self) -> int:
+        """The number of keys with a reply; of two keys whose last 64 bits are equal, one."""
+        with self.lock:
+            self.freeze()
+        tables = (*self._own, *self._files)
+        pieces = 1 + sum(len(seen.table) for seen in tables) // _CHUNK
+        bounds = [
+            np.append(
+                np.searchsorted(
+                    seen.table.columns["prefix"],
+                    np.array([(i << 64) // pieces for i in range(pieces)], np.uint64),
+                ),
+                len(seen.table),
+            )
+            for seen in tables
+        ]
+        count = 0
+        for piece in range(pieces):
+            kept = [
+                self._taken(seen, *bound[piece : piece + 2])
+                for seen, bound in zip(tables, bounds, strict=True)
+            ]
+            count += len(np.unique(np.concatenate(kept))) if kept else 0
+        return count
+
+    def _taken(self, seen: Seen, begin: int, end: int) -> NDArray[np.uint64]:
+        """The keys of those replies between two rows of a table that count."""
+        part = {name: seen.table.columns[name][begin:end] for name in OF_REPLIES}
+        code = part["size"] >> LENGTH_BITS
+        good = seen.valid[part["segment"]] & seen.takes[part["payer"], code]
+        if self._limited:
+            for row in np.flatnonzero(good & (code & FINAL - 1 == TRUNCATED)).tolist():
+                place = _place(seen.table, begin + row, int(part["segment"][row]))
+                good[row] = self._takes(place.payer, place.code, place.cut)
+        taken: NDArray[np.uint64] = part["prefix"][good]
+        return taken
+
+
+def _place(table: Table | Draft, row: int, number: int) -> Place:
+    """Where the reply of a row lies, whose segment has a number in the table."""
+    columns: Mapping[str, Any] = table.columns
+    size = int(columns["size"][row])
+    return Place(
+        table.segments[number].name,
+        int(columns["offset"][row]),
+        size & _LENGTH,
+        size >> LENGTH_BITS,
+        table.payers[columns["payer"][row]],
+        table.cut_at(row),
+    )

@@ -1,0 +1,163 @@
+"""The index that lies beside a ledger: which of it holds, and how it is kept small and whole.
+
+A table names segments with the size and the last change that they had when it was made. Of one that
+has changed since, nothing is taken from it.
+"""
+
+import contextlib
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import fsspec
+import numpy as np
+
+from zelo_ray.engine.ledger.draft import MOST_NAMES, Draft
+from zelo_ray.engine.ledger.listing import (
+    INDEX,
+    Segment,
+    folder_of,
+    lines_of,
+    look,
+    replies_in,
+)
+from zelo_ray.engine.ledger.table import Table
+from zelo_ray.engine.ledger.table_file import drop_stale, read_table, write_table
+
+_LEAST_BYTES = 2**20  # of segments: it is quicker to read less than to look for its index
+_DRAFT_ROWS = 500_000
+_SMALL = 10_000  # rows
+_DOUBTED: set[tuple[str, str]] = set()
+"""Segments with their last change, of which this process has read a line that was damaged since."""
+
+Cover = list[tuple[Table, list[bool]]]
+"""Tables, and of each which of its segments are to be looked for in it."""
+
+
+def is_worth(size: int) -> bool:
+    """Whether segments of so many bytes together want an index."""
+    return size >= _LEAST_BYTES
+
+
+def covering(
+    folder: str, segments: Mapping[str, Segment], tables: Iterable[Table]
+) -> tuple[Cover, set[str]]:
+    """Which tables to look into for which segments, the largest first, and the segments covered."""
+    found: Cover = []
+    covered = set[str]()
+    for table in sorted(tables, key=lambda table: (-len(table), table.segments[0].name)):
+        here = []
+        for each in table.segments:
+            there = segments.get(each.name)
+            fits = there == Segment(each.size, each.stamp) and bool(each.stamp)
+            fits &= (f"{folder}/{each.name}", each.stamp) not in _DOUBTED
+            here.append(fits and each.name not in covered)
+        if any(here):
+            found.append((table, here))
+            covered.update(e.name for e, valid in zip(table.segments, here, strict=True) if valid)
+    return found, covered
+
+
+def doubt(fs: fsspec.AbstractFileSystem, folder: str, name: str, segment: Segment) -> None:
+    """Note that a segment is not what its index says: it is to be read anew, here and elsewhere."""
+    _DOUBTED.add((f"{folder}/{name}", segment.stamp))
+    with contextlib.suppress(Exception):  # where nothing may be written, others find out as well
+        if "file" in fs.protocol:
+            os.utime(f"{folder}/{name}")  # so that it fits no index any more
+        else:
+            for each in look(fs, folder).tables:
+                table = read_table(fs, f"{folder}/{INDEX}", each)
+                if table is not None and name in (there.name for there in table.segments):
+                    fs.rm_file(f"{folder}/{INDEX}/{each}")
+
+
+def keep_index(out: str) -> None:
+    """Write what is missing of the index, and make few tables of many. Only while `claim` is held.
+
+    Where that cannot be, nothing is lost but time.
+    """
+    with contextlib.suppress(Exception):  # every storage has its own errors
+        drop_stale()
+        _keep(*folder_of(out))
+
+
+def _keep(fs: fsspec.AbstractFileSystem, folder: str) -> None:
+    listing, place = look(fs, folder), f"{folder}/{INDEX}"
+    tables = {name: read_table(fs, place, name) for name in listing.tables}
+    known = {name: table for name, table in tables.items() if table is not None}
+    cover, covered = covering(folder, listing.segments, known.values())
+    names = {id(table): name for name, table in known.items()}
+    used = {names[id(table)]: (table, here) for table, here in cover}
+    whole = {n: s for n, s in listing.segments.items() if s.stamp and not s.begin}
+    missing = {name: each for name, each in whole.items() if name not in covered}
+    if is_worth(sum(each.size for each in missing.values())):
+        for table in _tables_of(fs, folder, missing):
+            here = [True] * len(table.segments)
+            name = write_table(fs, place, [(table, np.array(here))])
+            if (found := read_table(fs, place, name)) is not None:
+                used[name] = (found, here)
+    gone = [name for name in listing.tables if name not in used]
+    for group in groups(used):
+        new = write_table(fs, place, [(used[n][0], np.array(used[n][1])) for n in group])
+        gone += [name for name in group if name != new]
+    for name in [*gone, *listing.others]:
+        fs.rm_file(f"{place}/{name}")
+
+
+def groups(tables: Mapping[str, tuple[Table, Sequence[bool]]]) -> Iterator[list[str]]:
+    """Which tables to make one of, so that each that is left is larger than all smaller ones.
+
+    So a reply is written again only into a table half as large again: n replies cost n log n.
+    """
+    group, rows, named = list[str](), 0, set[object]()
+    for name in sorted(tables, key=lambda name: len(tables[name][0])):
+        table = tables[name][0]
+        named |= {*(each.name for each in table.segments), *table.payers}
+        if group and (len(table) > 2 * max(rows, _SMALL) or len(named) > MOST_NAMES):
+            if len(group) > 1:
+                yield group
+                return
+            group, rows = [], 0
+        group.append(name)
+        rows += len(table)
+    if len(group) > 1:
+        yield group
+
+
+def _tables_of(
+    fs: fsspec.AbstractFileSystem, folder: str, segments: Mapping[str, Segment]
+) -> Iterator[Table]:
+    """The tables of segments that have none, of some 500,000 replies each."""
+    draft = Draft()
+    for name, segment in segments.items():
+        if len(draft) > _DRAFT_ROWS or draft.full:
+            yield draft.table()
+            draft = Draft()
+        take_in(fs, folder, name, draft)
+        number = draft.note(name, segment.size)
+        draft.segments[number].stamp = segment.stamp
+    if draft.segments:
+        yield draft.table()
+
+
+def take_in(fs: fsspec.AbstractFileSystem, folder: str, name: str, draft: Draft) -> None:
+    """Read a segment into a draft."""
+    for at, line, row in lines_of(fs, f"{folder}/{name}"):
+        if row is None:
+            draft.set_aside(name, at, len(line), replies_in(line))
+        else:
+            draft.add(name, at, len(line), row)
+
+
+def keep_tables(
+    fs: fsspec.AbstractFileSystem, folder: str, own: dict[str, Table], most: int
+) -> None:
+    """Make few of the tables that one writer has written, of those with no more rows than this."""
+    small = {n: (t, [True] * len(t.segments)) for n, t in own.items() if len(t) <= most}
+    place = f"{folder}/{INDEX}"
+    for group in groups(small):
+        new = write_table(fs, place, [(own[n], np.ones(len(own[n].segments), bool)) for n in group])
+        if (table := read_table(fs, place, new)) is not None:
+            for name in group:
+                del own[name]
+                fs.rm_file(f"{place}/{name}")
+            own[new] = table

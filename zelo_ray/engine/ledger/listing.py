@@ -1,0 +1,135 @@
+"""What lies in the folder of a ledger: segments, what replaced them, and tables of the index."""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import fsspec
+import orjson
+
+from zelo_ray.engine.ledger.table_file import ENDING as TABLE_ENDING
+from zelo_ray.errors import LedgerError
+from zelo_ray.formats.segments import VERSION, row_of, version_of, whole_lines
+
+FOLDER = "replies"
+INDEX = "_index"  # readers of a folder of data, such as pyarrow, pass over names that begin so
+REPLACED = "_replaced"
+COMPACTED = "compacted-"
+_JUDGE = b'","judge":"'  # what follows a key
+_STAMPS = ("ETag", "etag", "mtime", "LastModified", "updated", "last_modified", "created")
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A segment as it lies there."""
+
+    size: int
+    stamp: str
+    """what tells whether it has been written to since; empty where nothing does"""
+    begin: int = 0
+    """the byte where that begins which no other segment holds as well"""
+
+
+@dataclass(slots=True)
+class Listing:
+    """What a folder holds."""
+
+    segments: dict[str, Segment] = field(default_factory=dict)
+    """in the order of their names, without those that others replaced"""
+    replaced: dict[str, str] = field(default_factory=dict)
+    """segments, also such as are gone, whose lines lie in another one"""
+    tables: list[str] = field(default_factory=list)
+    others: list[str] = field(default_factory=list)
+    """what else lies in the folder of the index"""
+
+
+def folder_of(out: str) -> tuple[fsspec.AbstractFileSystem, str]:
+    """The storage of an output directory or URL, and the folder of its ledger there."""
+    fs, root = fsspec.url_to_fs(out)
+    return fs, f"{root.rstrip('/')}/{FOLDER}"
+
+
+def look(fs: fsspec.AbstractFileSystem, folder: str) -> Listing:
+    """List a folder.
+
+    Raises:
+        LedgerError: a later version of this program wrote there.
+    """
+    fs.invalidate_cache()
+    found = Listing()
+    if not fs.exists(folder):
+        return found
+    for path, info in sorted(fs.find(folder, detail=True).items()):
+        name = path.removeprefix(f"{folder}/")
+        inner, _, last = name.rpartition("/")
+        if inner == INDEX:
+            (found.tables if last.endswith(TABLE_ENDING) else found.others).append(last)
+        elif name.endswith(".jsonl"):
+            if version_of(name) > VERSION:
+                raise LedgerError(f"{path}: a later version of zelo_ray wrote it; upgrade")
+            found.segments[name] = Segment(info["size"], stamp_of(info))
+    for name in [name for name in found.segments if name.startswith(COMPACTED)]:
+        _replace(found, name, read_replaced(fs, folder, name))
+    return found
+
+
+def stamp_of(info: dict[str, Any]) -> str:
+    """What a storage says of a file's last change."""
+    return next((str(info[name]) for name in _STAMPS if info.get(name)), "")
+
+
+def replaced_by(name: str) -> str:
+    """Where it is written what a compacted segment replaces."""
+    return f"{REPLACED}/{name.partition('.')[0]}.json"
+
+
+def read_replaced(fs: fsspec.AbstractFileSystem, folder: str, name: str) -> dict[str, Any]:
+    """What a compacted segment replaces: its ``size``, and that of the ``old`` ones by name.
+
+    Where that is lost, it replaces nothing: then money may be counted twice, and no reply is lost.
+    """
+    try:
+        found: dict[str, Any] = orjson.loads(fs.cat_file(f"{folder}/{replaced_by(name)}"))
+        return {"size": int(found["size"]), "old": dict(found["old"])}
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        return {"size": 0, "old": {}}
+
+
+def _replace(found: Listing, name: str, told: dict[str, Any]) -> None:
+    """Of a segment and those that it replaces, take one side alone.
+
+    The old ones are removed only when the new one is whole. So while all of them are there, and the
+    new one is not what it is to be, they count; and ever after it does.
+    """
+    old = {each: size for each, size in told["old"].items() if each in found.segments}
+    if found.segments[name].size < told["size"] and len(old) == len(told["old"]):
+        del found.segments[name]
+        return
+    found.replaced |= dict.fromkeys(told["old"], name)
+    for each, size in old.items():
+        there = found.segments.pop(each)
+        if there.size > size:  # somebody wrote to it after that
+            found.segments[each] = Segment(there.size, there.stamp, size)
+
+
+def lines_of(
+    fs: fsspec.AbstractFileSystem, path: str, start: int = 0, judges: Collection[str] | None = None
+) -> Iterator[tuple[int, bytes, dict[str, Any] | None]]:
+    """The whole lines of a segment with their offsets and rows; a damaged one has None.
+
+    Where only some judges are wanted, a line that says it is another's is passed over unread: its
+    row is empty.
+    """
+    version, wanted = version_of(path), None
+    if judges is not None:
+        wanted = tuple(_JUDGE[:-1] + orjson.dumps(name) + b"," for name in judges)
+    for at, line in whole_lines(fs.cat_file(path, start=start)):
+        if wanted is not None and line.startswith(_JUDGE, 40) and not line.startswith(wanted, 40):
+            yield start + at, line, {}
+        else:
+            yield start + at, line, row_of(line, version)
+
+
+def replies_in(line: bytes) -> int:
+    """How many replies a damaged line held, as far as it tells."""
+    return max(1, line.count(b'{"key":"'))

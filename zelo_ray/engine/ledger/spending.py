@@ -1,0 +1,178 @@
+"""What a ledger says of money, and of lines that are damaged."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import fsum
+from typing import Any
+
+from zelo_ray.engine.ledger.keeping import covering
+from zelo_ray.engine.ledger.listing import (
+    FOLDER,
+    INDEX,
+    Listing,
+    folder_of,
+    lines_of,
+    look,
+    replies_in,
+)
+from zelo_ray.engine.ledger.table_file import read_totals
+from zelo_ray.engine.ledger.totals import Covered, Payer, Sums, Total
+from zelo_ray.errors import LedgerError
+from zelo_ray.formats.segments import reply_of
+from zelo_ray.formats.wording import counted
+from zelo_ray.records import Reply
+
+_NAMED = 3
+_LOOKS = 3
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Damaged:
+    """A line that is no reply any more, and is set aside: its segment, and the byte it begins at.
+
+    ``replies`` is how many it held, as far as it tells: where a line's end is lost, two.
+    """
+
+    segment: str
+    byte: int
+    replies: int = 1
+
+
+@dataclass(slots=True)
+class Spent:
+    """US dollars that a ledger holds, and its answers of unknown price besides."""
+
+    dollars: float = 0.0
+    """of all runs, with those of damage"""
+    of_damage: float = 0.0
+    """what damaged lines cost is not known: each reply in them counts as the dearest row"""
+    unpriced: int = 0
+    of_run: float = 0.0
+    unpriced_of_run: int = 0
+    damaged: list[Damaged] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Paid:
+    """What the rows of a ledger come to, by run and judge, and its damaged lines."""
+
+    totals: Mapping[Payer, Total]
+    damaged: Sequence[Damaged]
+
+    def dollars(self, run_id: str | None = None, judges: Collection[str] | None = None) -> float:
+        """US dollars of a run and of some judges, or of all; without what damage may have cost.
+
+        It is the exact sum, rounded once: the same however rows lie in segments.
+        """
+        return fsum(
+            part
+            for (run, judge), total in self.totals.items()
+            for part in total.parts
+            if run_id in (None, run) and (judges is None or judge in judges)
+        )
+
+    def unpriced(self, run_id: str | None = None) -> int:
+        """Answers of unknown price, of a run or of all."""
+        found = self.totals.items()
+        return sum(total.unpriced for (run, _), total in found if run_id in (None, run))
+
+
+def paid_in(books: str) -> Paid:
+    """What was paid, from the totals in the index; rows are read only where there is none.
+
+    Raises:
+        LedgerError: a later version of this program wrote here.
+    """
+    fs, folder = folder_of(books)
+    for left in reversed(range(_LOOKS)):
+        try:
+            return _paid(folder, _covered(fs, folder, look(fs, folder)))
+        except FileNotFoundError as error:  # segments are being compacted
+            if not left:
+                raise LedgerError(f"{error.filename or error}: is gone; run again") from None
+    raise AssertionError
+
+
+def _covered(fs: Any, folder: str, listing: Listing) -> Iterator[Covered]:
+    tables = [read_totals(fs, f"{folder}/{INDEX}", name) for name in listing.tables]
+    there = [table for table in tables if table is not None]
+    cover, covered = covering(folder, listing.segments, there)
+    for table, here in cover:
+        yield from (each for each, valid in zip(table.segments, here, strict=True) if valid)
+    for name, segment in listing.segments.items():
+        if name not in covered:
+            yield _read(fs, folder, name, segment.begin)
+
+
+def _read(fs: Any, folder: str, name: str, begin: int) -> Covered:
+    found, sums = Covered(name), Sums()
+    for at, line, row in lines_of(fs, f"{folder}/{name}", begin):
+        if row is None:
+            found.damaged.append((at, replies_in(line)))
+        else:
+            sums.add(row)
+    found.totals = sums.totals()
+    return found
+
+
+def _paid(folder: str, covered: Iterator[Covered]) -> Paid:
+    parts = dict[Payer, list[Total]]()
+    damaged = list[Damaged]()
+    for each in covered:
+        damaged += [Damaged(f"{folder}/{each.name}", *line) for line in each.damaged]
+        for payer, total in each.totals.items():
+            parts.setdefault(payer, []).append(total)
+    return Paid({payer: Total.of(totals) for payer, totals in parts.items()}, sorted(damaged))
+
+
+def spent_in(books: str, run_id: str = "", look: Callable[[Reply], object] | None = None) -> Spent:
+    """What was spent on a ledger.
+
+    Args:
+        books: directory or URL of the ledger.
+        run_id: the run whose own share is wanted.
+        look: called with each row, which are then all read.
+
+    Raises:
+        LedgerError: a later version of this program wrote here.
+    """
+    if look:
+        for reply in read_rows(books):
+            look(reply)
+    paid = paid_in(books)
+    dearest = max((total.dearest for total in paid.totals.values()), default=0.0)
+    of_damage = dearest * sum(each.replies for each in paid.damaged)
+    return Spent(
+        paid.dollars() + of_damage,
+        of_damage,
+        paid.unpriced(),
+        paid.dollars(run_id),
+        paid.unpriced(run_id),
+        list(paid.damaged),
+    )
+
+
+def read_rows(out: str) -> Iterator[Reply]:
+    """Every row of the books in no special order: also those that another reply replaced.
+
+    Lines that are damaged are passed over.
+
+    Raises:
+        LedgerError: a later version of this program wrote here.
+    """
+    fs, folder = folder_of(out)
+    for name, segment in look(fs, folder).segments.items():
+        for _, _, row in lines_of(fs, f"{folder}/{name}", segment.begin):
+            if row is not None:
+                yield reply_of(row)
+
+
+def told_damage(damaged: Sequence[Damaged]) -> str:
+    """What there is to say of damaged lines, in a sentence."""
+    places = [
+        f"{FOLDER}/{each.segment.rpartition('/')[2]} at byte {each.byte:,}"
+        for each in damaged[:_NAMED]
+    ]
+    more = ["…"] if len(damaged) > _NAMED else []
+    lines = counted(len(damaged), "damaged line, which is", "damaged lines, which are")
+    return f"the ledger holds {lines} set aside and asked again: {'; '.join(places + more)}"

@@ -1,0 +1,89 @@
+"""What the rows of a segment come to, which is kept so that nobody need read them again."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+Payer = tuple[str, str]
+"""Who paid for a reply: the run and the judge."""
+
+
+@dataclass(slots=True)
+class Total:
+    """What the rows of a payer come to."""
+
+    rows: int = 0
+    parts: list[float] = field(default_factory=list)
+    """US dollars: two or three amounts whose exact sum is that of the rows"""
+    unpriced: int = 0
+    dearest: float = 0.0
+
+    @classmethod
+    def of(cls, totals: Sequence["Total"]) -> "Total":
+        """What several come to."""
+        return cls(
+            sum(each.rows for each in totals),
+            exact([part for each in totals for part in each.parts]),
+            sum(each.unpriced for each in totals),
+            max(each.dearest for each in totals),
+        )
+
+
+def exact(amounts: Sequence[float]) -> list[float]:
+    """Two or three amounts with the same exact sum: so in the end it is rounded once."""
+    parts: list[float] = []
+    left = list(amounts)
+    while part := math.fsum(left):
+        parts.append(part)
+        if not math.isfinite(part):
+            break
+        left.append(-part)
+    return parts
+
+
+@dataclass(slots=True)
+class Covered:
+    """What a table holds of one segment."""
+
+    name: str
+    """of the segment, in the folder of the ledger"""
+    size: int = 0
+    """bytes up to which it was read"""
+    stamp: str = ""
+    """what the storage says of its last change; empty while that is not known"""
+    damaged: list[tuple[int, int]] = field(default_factory=list)
+    """the lines that are no replies: where each begins, and how many it held"""
+    totals: dict[Payer, Total] = field(default_factory=dict)
+
+    def add(self, other: "Covered") -> None:
+        """Add another part of the same segment."""
+        self.size = max(self.size, other.size)
+        self.stamp = self.stamp or other.stamp
+        self.damaged += other.damaged
+        for payer, total in other.totals.items():
+            known = self.totals.get(payer)
+            self.totals[payer] = Total.of([known, total]) if known else total
+
+
+class Sums:
+    """The totals of one segment, row by row."""
+
+    def __init__(self) -> None:
+        self._dollars: dict[Payer, list[float | None]] = {}
+
+    def add(self, row: Mapping[str, Any]) -> Payer:
+        """Add a row; who paid for it."""
+        payer = row["run_id"], row["judge"]
+        self._dollars.setdefault(payer, []).append(row["dollars"])
+        return payer
+
+    def totals(self) -> dict[Payer, Total]:
+        """What it comes to."""
+        return {payer: self._total(dollars) for payer, dollars in self._dollars.items()}
+
+    @staticmethod
+    def _total(dollars: Sequence[float | None]) -> Total:
+        known = [each for each in dollars if each is not None]
+        dearest = max(0.0, max(known, default=0.0))
+        return Total(len(dollars), exact(known), len(dollars) - len(known), dearest)
