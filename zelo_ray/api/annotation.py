@@ -2,8 +2,6 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import fields
-from math import nan
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +11,12 @@ from zelo_ray.api.results import Parts, Results
 from zelo_ray.api.settings import Place, annotate_options
 from zelo_ray.api.tables import Table, Text, tables_in
 from zelo_ray.commands.explain import explain
+from zelo_ray.engine.standing import summary_of
 from zelo_ray.engine.write_results import Summary
 from zelo_ray.errors import OptionError
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.present.terminal.annotate import closing
 from zelo_ray.protocols import recorded_options
-from zelo_ray.records import Rater, Share
 
 if TYPE_CHECKING:
     from zelo_ray.on_ray.begin import Watch
@@ -49,6 +47,7 @@ class Run(Results):
         complete = summary.complete and not so_far
         files = () if so_far else ("annotated.jsonl", "scores.parquet")
         super().__init__(out, tables, self._closing, complete=complete, files=files)
+        self._stands = summary.stands
 
     def explain(self, query: str, doc: str | None = None) -> Text:
         """Why a document has its score; without a document, how the query went.
@@ -181,7 +180,7 @@ def run_of(out: str, record: Mapping[str, Any], tables: Mapping[str, Table], tol
         told: of a run that is not finished, how much of it is there.
     """
     options = recorded_options(record).model_copy(update={"out": out})
-    return Run(out, _summary(out, record["summary"]), options, tables, told)
+    return Run(out, summary_of(out, record["summary"]), options, tables, told)
 
 
 def _settings(
@@ -195,16 +194,3 @@ def _with_inputs(settings: AnnotateOptions, inputs: Any, out: str) -> AnnotateOp
     if inputs is None:  # the config file or a variable names them
         return settings
     return settings.model_copy(update={"inputs": pools_in(inputs, out)})
-
-
-def _summary(out: str, told: Mapping[str, Any]) -> Summary:
-    known = {each.name for each in fields(Summary)} - {"out", "raters", "shares"}
-    raters = [_record(Rater, each) for each in told.get("raters", ())]
-    shares = [_record(Share, each) for each in told.get("shares", ())]
-    plain = {name: value for name, value in told.items() if name in known}
-    return Summary(out=out, raters=raters, shares=shares, **plain)
-
-
-def _record(kind: type[Any], told: Mapping[str, Any]) -> Any:
-    """A record from JSON, which knows no NaN."""
-    return kind(**{name: nan if value is None else value for name, value in told.items()})

@@ -3,14 +3,15 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
 from io import StringIO
+from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table as RichTable
 
 from zelo_ray.api.tables import Table, Text
 from zelo_ray.errors import OptionError
+from zelo_ray.formats.record import RUN
 from zelo_ray.formats.wording import printable
-from zelo_ray.present.html import write_report
 
 WIDTH = 120
 """Characters of a line, where nobody says how many there are."""
@@ -41,7 +42,7 @@ class Results:
         files: Sequence[str] = (),
     ) -> None:
         self.out, self.tables, self.complete = out, dict(tables), complete
-        self._parts, self._files = parts, [*files]
+        self._parts, self._files, self._stands = parts, [*files], False
 
     def __getattr__(self, name: str) -> Table:
         tables: dict[str, Table] = self.__dict__.get("tables", {})
@@ -74,7 +75,10 @@ class Results:
         """
         if not self.out:
             raise OptionError("a report stands beside the results: give out=DIR")
-        write_report(self.out)
+        if not (self._stands and _is_younger(Path(self.out), PAGE, RUN)):
+            from zelo_ray.present.html import write_report  # noqa: PLC0415 - paid where it is used
+
+            write_report(self.out)
         if self._files and PAGE not in self._files:
             self._files.append(PAGE)
         return f"{self.out.rstrip('/')}/{PAGE}"
@@ -84,6 +88,12 @@ class Results:
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(self.told())}</pre>"
+
+
+def _is_younger(folder: Path, page: str, record: str) -> bool:
+    """Whether a page was written after a record, as far as a disk tells."""
+    there = (folder / page).exists() and (folder / record).exists()
+    return there and (folder / page).stat().st_mtime_ns > (folder / record).stat().st_mtime_ns
 
 
 def plain(parts: Parts, width: int) -> Text:

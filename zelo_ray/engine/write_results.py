@@ -64,6 +64,8 @@ class Summary:
     notes: list[str] = field(default_factory=list)
     """what else there is to know of how judges were measured, and of the ledger"""
     seconds: dict[str, float] = field(default_factory=dict)
+    stands: bool = False
+    """nothing had changed since an earlier run, whose results these are"""
 
     @property
     def complete(self) -> bool:

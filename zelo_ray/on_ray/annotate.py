@@ -24,6 +24,8 @@ from zelo_ray.engine.earlier import keep_the_rest, put_aside
 from zelo_ray.engine.learning import human_grades, with_scores
 from zelo_ray.engine.ledger import spent_in, told_damage
 from zelo_ray.engine.sample_input import pilot_lines
+from zelo_ray.engine.standing import KEY as STANDING
+from zelo_ray.engine.standing import Standing
 from zelo_ray.engine.write_results import Summary
 from zelo_ray.errors import RayTrouble
 from zelo_ray.formats.pools import find_shards
@@ -63,6 +65,15 @@ def annotate(options: AnnotateOptions, watch: Watch, *, spent: float | None = No
     shards = find_shards(options.inputs, options.out)
     human = human_grades(options)
     with claimed(options, watch, "annotate"):
+        standing = Standing(options, panel, shards)
+        if summary := standing.found():
+            timer.lap("look")
+            summary.seconds = timer.laps
+            watch.say(
+                f"nothing has changed, and there is nothing to ask: {summary.judgments:,} "
+                f"{load(options.protocol).noun}s on {summary.queries:,} queries stand"
+            )
+            return summary
         shards, set_aside = joined(options, shards, watch)
         look = partial(_look, options, panel, shards, watch, spent=spent)
         if nothing_known(options, shards):
@@ -75,8 +86,8 @@ def annotate(options: AnnotateOptions, watch: Watch, *, spent: float | None = No
         summary.pilot_of = plan.pilot_of
         _add_up(summary, job)
         summary.seconds = timer.laps
-        _write_run(job, summary, tallies)
         keep_the_rest(options)
+        _write_run(job, summary, tallies, standing.told(summary))
     return summary
 
 
@@ -219,7 +230,9 @@ def _record(job: Job) -> dict[str, Any]:
     }
 
 
-def _write_run(job: Job, summary: Summary, tallies: Mapping[str, Tally]) -> None:
+def _write_run(
+    job: Job, summary: Summary, tallies: Mapping[str, Tally], standing: Mapping[str, str] | None
+) -> None:
     options = job.options
     packages = ("zelo-ray", "ray", "pydantic", "openai", "anthropic", "google-genai", "numpy")
     write_json(
@@ -233,5 +246,6 @@ def _write_run(job: Job, summary: Summary, tallies: Mapping[str, Tally]) -> None
             | {"prices": table_version(options.prices)},
             "summary": asdict(summary),
             "judges": {name: asdict(tally) for name, tally in tallies.items()},
+            STANDING: standing,
         },
     )

@@ -1,0 +1,164 @@
+"""Whether the results of a finished run still stand: then nothing is planned, read or written.
+
+The record of a run (``run.json``), which is written last, holds two digests: of all that it was
+made of (options, panel, code, bytes of the input), and of the files that it left, with those of the
+ledger (names, sizes, times). Where both are as they were, a new run could only write the same. What
+is in doubt does not stand, and takes the ordinary way: code of the user's own, human grades, a
+failure that would be asked again, a ledger with damage, an object store.
+
+Damage in the ledger that keeps a file's size and time is not looked for here: the results were made
+from it while it was whole.
+"""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, fields
+from functools import cache
+from importlib.metadata import version
+from math import nan
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import orjson
+
+from zelo_ray.engine.batch.parts import FOLDER as BATCHES
+from zelo_ray.engine.batch.parts import Parts
+from zelo_ray.engine.ledger import FOLDER as REPLIES
+from zelo_ray.engine.write_results import Summary
+from zelo_ray.errors import InputError
+from zelo_ray.formats.files import record
+from zelo_ray.formats.record import RUN, is_finished
+from zelo_ray.formats.results import read_table
+from zelo_ray.options import AnnotateOptions
+from zelo_ray.own import is_own
+from zelo_ray.records import Judge, Rater, Share
+
+KEY = "standing"
+_NOT_RESULTS = (RUN, "report.html")
+_PACKAGES = ("zelo-ray", "numpy", "scipy", "pyarrow", "pydantic", "orjson", "genai-prices")
+_FINAL = {"refused", "filtered", "truncated", "invalid"}
+"""How a request failed that a later run does not ask again."""
+_PIECE = 2**20
+
+
+class Standing:
+    """What a run is made of, as it begins.
+
+    Args:
+        options: of the job, with absolute places.
+        panel: its judges.
+        shards: the files of the input, whose bytes are read once.
+    """
+
+    def __init__(
+        self, options: AnnotateOptions, panel: Sequence[Judge], shards: Sequence[str]
+    ) -> None:
+        self._options, self._shards = options, frozenset(shards)
+        self._made_of = ""
+        if not _in_doubt(options, panel):
+            told = (
+                options.model_dump(mode="json"),
+                [asdict(judge) for judge in panel],
+                [version(name) for name in _PACKAGES],
+                _code(),
+            )
+            found = hashlib.blake2b(orjson.dumps(told, option=orjson.OPT_NON_STR_KEYS))
+            for piece in _bytes_of(shards):
+                found.update(piece)
+            self._made_of = found.hexdigest()
+
+    def found(self) -> Summary | None:
+        """What the last run came to, if its results stand."""
+        out = self._options.out
+        if not self._made_of or not (Path(out) / RUN).exists():
+            return None
+        last = record(f"{out}/{RUN}")
+        told = {"made_of": self._made_of, "files": self._files()}
+        if not is_finished(last) or last.get(KEY) != told:
+            return None
+        if any(part.is_open for part in Parts(self._options.books)):
+            return None
+        summary = summary_of(out, last["summary"])
+        summary.dollars, summary.unpriced = 0.0, 0  # which were that run's
+        summary.seconds, summary.stands = {}, True
+        return summary
+
+    def told(self, summary: Summary) -> dict[str, str] | None:
+        """What to keep in the record of a run, whose other files are written; None in doubt."""
+        doubtful = summary.absent or summary.damaged or summary.maybe_dollars or summary.missing
+        if not self._made_of or doubtful or not self._failures() <= _FINAL:
+            return None
+        return {"made_of": self._made_of, "files": self._files()}
+
+    def _failures(self) -> set[str]:
+        try:
+            table = read_table(self._options.out, "failures", ["status"])
+        except InputError:
+            return {""}
+        return set(table["status"].unique().to_pylist())
+
+    def _files(self) -> str:
+        """A digest of the names, sizes and times of the results and of the ledger."""
+        found = hashlib.blake2b()
+        for path in _left(Path(self._options.out), Path(self._options.books)):
+            if str(path) not in self._shards:
+                seen = path.stat()
+                found.update(orjson.dumps((str(path), seen.st_size, seen.st_mtime_ns)))
+        return found.hexdigest()
+
+
+def summary_of(out: str, told: dict[str, Any]) -> Summary:
+    """What a run came to, from its record."""
+    known = {each.name for each in fields(Summary)} - {"out", "raters", "shares"}
+    raters = [_row(Rater, each) for each in told.get("raters", ())]
+    shares = [_row(Share, each) for each in told.get("shares", ())]
+    plain = {name: value for name, value in told.items() if name in known}
+    return Summary(out=out, raters=raters, shares=shares, **plain)
+
+
+def _row(kind: type[Any], told: dict[str, Any]) -> Any:
+    """A row from JSON, which knows no NaN."""
+    return kind(**{name: nan if value is None else value for name, value in told.items()})
+
+
+def _in_doubt(options: AnnotateOptions, panel: Sequence[Judge]) -> bool:
+    places = (options.out, options.books)
+    return (
+        any("file" not in fsspec.url_to_fs(place)[0].protocol for place in places)
+        or any(map(is_own, (options.protocol, *(judge.provider for judge in panel))))
+        or getattr(options, "human", None) is not None
+        or options.pilot is not None
+        or options.retry_failures
+    )
+
+
+def _left(out: Path, books: Path) -> Iterator[Path]:
+    """The files of results and of the ledger, in one order."""
+    for path in sorted(out.rglob("*")):
+        within = path.relative_to(out).parts
+        ours = within[0] in (REPLIES, BATCHES, *_NOT_RESULTS) or path.name.startswith(".")
+        if not ours and path.is_file():
+            yield path
+    yield from sorted((books / REPLIES).glob("*.jsonl"))
+    yield from sorted((books / BATCHES).glob("*.json"))
+
+
+def _bytes_of(shards: Sequence[str]) -> Iterator[bytes]:
+    """The files as they lie there, each with its name and its length."""
+    for shard in shards:
+        size = 0
+        with fsspec.open(shard, "rb") as file:
+            while piece := file.read(_PIECE):
+                size += len(piece)
+                yield piece
+        yield orjson.dumps((shard, size))
+
+
+@cache
+def _code() -> list[tuple[str, int, int]]:
+    """The files of this package: those that work on it change code, and no version."""
+    home = Path(__file__).parents[1]
+    files = (path for path in sorted(home.rglob("*")) if path.suffix not in (".pyc", ""))
+    seen = [(str(path.relative_to(home)), path.stat()) for path in files]
+    return [(name, stat.st_size, stat.st_mtime_ns) for name, stat in seen]
