@@ -25,9 +25,9 @@ from tests.fakes import Fault
 from zelo_ray.commands.dry_run import lines
 from zelo_ray.engine import sample_input as survey_module
 from zelo_ray.engine.estimate import estimate
-from zelo_ray.engine.gate import size_of
 from zelo_ray.engine.ledger import Ledger, read_rows
 from zelo_ray.engine.sample_input import InputSample, pilot_lines
+from zelo_ray.engine.tokens import size_of
 from zelo_ray.options import Limit, Price
 from zelo_ray.protocols import load, zelo
 from zelo_ray.providers import build_panel

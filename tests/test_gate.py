@@ -7,8 +7,10 @@ import pytest
 
 from tests.builders import judge_of, request_of
 from zelo_ray.engine.budget import Grant
-from zelo_ray.engine.gate import Bound, BudgetClient, Estimates, LimiterClient, bound_of, size_of
+from zelo_ray.engine.gate import LimiterClient
 from zelo_ray.engine.limiter import Account, Lease, OwnQuota
+from zelo_ray.engine.purse import BudgetClient
+from zelo_ray.engine.tokens import Bound, Estimates, bound_of, size_of
 from zelo_ray.records import Document, Judge, Usage
 
 
@@ -284,5 +286,82 @@ def test_a_lease_is_kept_for_those_who_want_to_see_the_limits():
         await gate.admit({"rpm": 1})
         assert isinstance(gate.lease, Lease)
         assert gate.lease.rates == {"rpm": pytest.approx(594)}
+
+    asyncio.run(run())
+
+
+class Far(OwnQuota):
+    """A quota far away, on which each lease takes a while."""
+
+    def __init__(self, rpm=1e6):
+        super().__init__()
+        self.asked, self.rpm = [], rpm
+
+    async def lease(self, want):
+        self.asked.append(want)
+        await asyncio.sleep(0.02)
+        return await super().lease(want)
+
+
+async def rested(quota, **limits):
+    """A gate whose account has been at rest for longer than it can save up."""
+    gate = LimiterClient(Account("a", limits), quota)
+    await gate.admit({"rpm": 1})
+    await asyncio.sleep(1.1)
+    await gate.admit({"rpm": 1})
+    return gate
+
+
+def test_far_below_the_limits_leave_is_in_hand_and_nobody_waits():
+    async def run():
+        gate = await rested(quota := Far(), rpm=1e6)
+        await asyncio.gather(*(gate.admit({"rpm": 1}) for _ in range(100)))
+        before, waits = len(quota.asked), 0
+        for _ in range(300):
+            call = asyncio.create_task(gate.admit({"rpm": 1}))
+            await asyncio.sleep(0.001)
+            waits += not call.done()
+            assert await call
+        assert waits < 30  # each would wait for 20 ms, without leave in hand
+        assert len(quota.asked) - before < 60
+
+    asyncio.run(run())
+
+
+def test_what_is_leased_ahead_and_not_used_is_given_back():
+    async def run():
+        gate = await rested(quota := Far(), rpm=6000)
+        await asyncio.gather(*(gate.admit({"rpm": 1}) for _ in range(20)))
+        ahead = gate.lease.ready
+        assert ahead > 0
+        await asyncio.sleep(0.3)  # what was in hand is too old
+        await gate.admit({"rpm": 1})
+        assert quota.asked[-1].more["rpm"] == -ahead
+
+    asyncio.run(run())
+
+
+def test_leave_in_hand_counts_what_a_call_really_takes():
+    async def run():
+        gate = await rested(quota := Far(), rpm=6000, tpm=1e9)
+        cheap, dear = {"rpm": 1, "tpm": 10.0}, {"rpm": 1, "tpm": 5000.0}
+        await asyncio.gather(*(gate.admit(cheap) for _ in range(20)))
+        assert gate.lease.ready > 2
+        await gate.admit(dear)
+        await gate.pause(0.0)  # gives the rest back
+        await gate.admit(cheap)
+        told = quota.asked[-1].more
+        assert told["tpm"] == pytest.approx(4990 - 10 * (gate_left := -told["rpm"]))
+        assert gate_left > 0
+
+    asyncio.run(run())
+
+
+def test_near_a_limit_nothing_is_leased_ahead():
+    async def run():
+        gate = LimiterClient(Account("a", {"rpm": 6000}), quota := Far())
+        await asyncio.gather(*(gate.admit({"rpm": 1}) for _ in range(150)))
+        assert gate.lease.ready == 0
+        assert any(want.ahead for want in quota.asked)
 
     asyncio.run(run())

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, fields
 import numpy as np
 from scipy.optimize import nnls
 
-from zelo_ray.engine.gate import OVERHEAD
 from zelo_ray.engine.ledger import spent_in
 from zelo_ray.engine.sample_input import Array, InputSample, Sampled
+from zelo_ray.engine.tokens import OVERHEAD
 from zelo_ray.engine.waves import Reserve, reserve
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols.texts import BYTES_PER_TOKEN

@@ -6,7 +6,7 @@ from typing import Generic, Protocol, TypeVar
 
 from zelo_ray.engine.bookkeeping import LedgerWriter, Tally, is_over_budget
 from zelo_ray.engine.clock import Clock
-from zelo_ray.engine.gate import BudgetClient
+from zelo_ray.engine.purse import BudgetClient
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.records import Judge
 

@@ -1,199 +1,34 @@
-"""The caller's side of limits and budget: calls queue here until they may be sent."""
+"""The caller's side of limits: calls wait here until their account allows them.
+
+Far below every limit nobody waits: the gate holds leave for some calls in hand, and asks for more
+while that is being used up. Near a limit each call is told its own moment.
+"""
 
 import asyncio
 import math
-import re
-import zlib
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache, lru_cache
+from dataclasses import dataclass, field
+from itertools import islice
 
-import orjson
-from pydantic import BaseModel
-
-from zelo_ray.engine.budget import SharedBudget
 from zelo_ray.engine.clock import CLOCK, Clock
-from zelo_ray.engine.limiter import Account, Lease, Quota, Want
-from zelo_ray.providers import RERANKERS
-from zelo_ray.records import Judge, Request, Usage, response_schema
+from zelo_ray.engine.limiter import READY_SECONDS, Account, Lease, Quota, Want
 
 _LINGER = 0.005  # seconds in which calls gather, to be leased together
 _MOST = 200  # calls in one lease
-_DENIED_WAIT = 0.2  # seconds before money is asked for again that others may give back
 _TELL_SECONDS = 1.0  # between two words that an account answers
-_LEARNING = 0.05  # weight of a new reply in what the estimates learn
-OVERHEAD = 20  # tokens of a request beside its texts
-_FEW = 10  # answers of a kind that tell how long they get, the surer the more there are
-_SURE, _UNSURE = 1.1, 8.0  # times the longest: the former, and of the latter a share for each
-_CUT_OFF = 0.02  # of the answers of a kind: where more are cut off, they have no usual length
-_SHORTEST = 64  # tokens: no limit is set below
-_DEARER = 1.25  # times as many tokens as prompts were seen to take, where that is beyond the bound
-# A word that stands alone, with the space before it: no tokenizer in use takes more than a token
-# for two of its letters. Whatever else there is may take one for each byte.
-_WORD = re.compile(rb" ?(?<![A-Za-z0-9_\x80-\xff])[A-Z]?[a-z]+(?![A-Za-z0-9_\x80-\xff])")
-_FIRST_OUTPUT = 300.0  # tokens of an answer, before the first has come
-# Cohere charges a search for a query with up to 100 documents, and has counted each part of a long
-# one as a document: parts of 500 tokens, query included, of which it may take half.
-_SEARCH, _PART = 100, 500
-
-
-class Size(int):
-    """Bytes of a request, as they are charged."""
-
-    searches = 0
-    """the most that a reranker may charge for it"""
 
 
 @dataclass(slots=True)
-class _Kind:
-    """How long a judge's answers of one kind of verdict are."""
+class _Ready:
+    """Calls that may go at once, as they were leased ahead, for as long as that is fresh."""
 
-    answers: int = 0
-    cut: int = 0
-    longest: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Bound:
-    """The most tokens that a prompt takes in any tokenizer in use.
-
-    ``shared`` are of what it has in common with all prompts of the same ``opening``, ``own`` of the
-    rest.
-    """
-
-    opening: int
-    shared: int
-    own: int
-
-    @property
-    def tokens(self) -> int:
-        """Of the whole."""
-        return self.shared + self.own
-
-
-class Estimates:
-    """Tokens of one judge's calls before they are made, learned from those that were.
-
-    A token is about four bytes of UTF-8 in most languages and less in JSON and code; how many it is
-    for this model and these prompts the replies tell.
-    """
-
-    def __init__(self, judge: Judge) -> None:
-        limit = judge.options.get("max_output_tokens")
-        self._limit = int(limit or judge.options.get("output_tokens") or 4096)
-        if judge.provider in RERANKERS:  # they write nothing
-            self._limit = 0
-        self._per_byte = 1.3 / 4
-        self._output = min(_FIRST_OUTPUT, self._limit)
-        self._kinds = defaultdict[str, _Kind](_Kind)
-        self._beyond: float | None = None
-        self._least = dict[int, int]()  # by opening, tokens of the shortest prompt
-
-    def expected(self, size: float) -> Usage:
-        """What a call of so many bytes will use, as far as is known."""
-        return Usage(math.ceil(size * self._per_byte) + OVERHEAD, math.ceil(self._output))
-
-    def most(self, size: float, limit: int | None = None) -> Usage:
-        """What no call exceeds: a byte a token, the output limit, and the searches of a `Size`."""
-        searches = size.searches if isinstance(size, Size) else 0
-        return Usage(math.ceil(size) + OVERHEAD, limit or self._limit, searches=searches)
-
-    def most_known(self, size: float, bound: Bound, limit: int) -> Usage:
-        """The same once prompts have been counted: then they take what words take at most.
-
-        Args:
-            size: of the request in bytes.
-            bound: of its tokens; see `bound_of`.
-            limit: tokens that the answer may have.
-        """
-        if self._beyond is None:
-            return self.most(size, limit)
-        dearer = max(1.0, _DEARER * self._beyond)
-        shared = min(dearer * bound.shared, self._least.get(bound.opening, math.inf))
-        tokens = min(size, math.ceil(shared + dearer * bound.own))
-        return Usage(math.ceil(tokens) + OVERHEAD, limit)
-
-    def limit_for(self, kind: str, cut_at: int = 0) -> int:
-        """The output limit that an answer needs: little more than the longest of many alike.
-
-        Args:
-            kind: of verdict.
-            cut_at: the limit at which the answer was cut off before, 0 if it was not.
-        """
-        known = self._kinds[kind]
-        if cut_at or known.answers < _FEW or known.cut > max(3, _CUT_OFF * known.answers):
-            return longer(self._limit, cut_at)
-        margin = _SURE + _UNSURE / known.answers
-        return min(self._limit, max(_SHORTEST, math.ceil(margin * known.longest)))
-
-    def learn(self, size: float, usage: Usage, kind: str = "", *, cut: bool = False) -> None:
-        """Take in what a call of so many bytes has used; rerankers tell of input alone."""
-        if usage.input_tokens:
-            per_byte = (usage.input_tokens - OVERHEAD) / size
-            self._per_byte += _LEARNING * (max(0.05, per_byte) - self._per_byte)
-        if usage.output_tokens:
-            self._output += _LEARNING * (usage.output_tokens - self._output)
-            known = self._kinds[kind]
-            known.answers, known.cut = known.answers + 1, known.cut + cut
-            known.longest = max(known.longest, usage.output_tokens)
-
-    def learn_prompts(self, opening: int, tokens: Sequence[int], bound: float) -> None:
-        """Take in how many tokens prompts took, which together may be so many at most.
-
-        Args:
-            opening: that all of them have; 0 if they have several.
-            tokens: of each.
-            bound: of all together; see `bound_of`.
-        """
-        if len(tokens) >= _FEW and all(tokens) and bound:
-            self._beyond = max(self._beyond or 0.0, sum(tokens) / bound)
-            if opening:
-                self._least[opening] = min(self._least.get(opening, tokens[0]), *tokens)
-
-
-def longer(limit: int, cut_at: int) -> int:
-    """The limit for an answer that was cut off at another one: twice that, if it was no lower."""
-    return limit if cut_at < limit else 2 * cut_at
-
-
-def bound_of(request: Request) -> Bound:
-    """The most tokens that a request's prompt takes; it opens with system prompt and schema."""
-    return Bound(*_opening(request.system, request.response_model), _tokens_at_most(request.user))
-
-
-@lru_cache(64)
-def _opening(system: str, verdict: type[BaseModel]) -> tuple[int, int]:
-    schema = orjson.dumps(response_schema(verdict)).decode()
-    known_by = zlib.crc32(f"{system}\0{schema}".encode(errors="replace"))
-    return known_by, _tokens_at_most(system) + _tokens_at_most(schema)
-
-
-def _tokens_at_most(text: str) -> int:
-    data = text.encode(errors="replace")
-    return len(data) - sum(len(word) // 2 for word in _WORD.findall(data))
-
-
-def size_of(request: Request) -> Size:
-    """Bytes of a request's texts and schema; rerankers charge the query with every document."""
-    size = _bytes(request.system) + _bytes(request.user) + _schema_size(request.response_model)
-    if request.judge.provider not in RERANKERS:
-        return Size(size)
-    query = _bytes(request.query)
-    charged = Size(size + (query + OVERHEAD) * (len(request.documents) - 1))
-    room = max(_PART // 2, _PART - query)
-    parts = sum(max(1, -(-_bytes(each.content) // room)) for each in request.documents)
-    charged.searches = max(1, -(-parts // _SEARCH))
-    return charged
-
-
-def _bytes(text: str) -> int:
-    return len(text.encode(errors="replace"))
-
-
-@cache
-def _schema_size(verdict: type[BaseModel]) -> int:
-    return len(orjson.dumps(response_schema(verdict)))
+    cost: Mapping[str, float] = field(default_factory=dict)
+    """what each of them reserved"""
+    count: int = 0
+    low: int = 0
+    """at how many there is to be asked for more"""
+    until: float = 0.0
 
 
 class LimiterClient:
@@ -210,6 +45,8 @@ class LimiterClient:
         self._queue = deque[tuple[Mapping[str, float], asyncio.Future[bool]]]()
         self._more, self._told = dict[str, float](), dict[str, float]()
         self._soon = set[asyncio.Future[bool]]()
+        self._ready = _Ready()
+        self._passed, self._leased_at = 0, clock.now()
         self._granting: asyncio.Task[None] | None = None
         self._limited = bool(account.limits or account.cautious)
         self._open_at, self._closed = 0.0, False
@@ -223,9 +60,11 @@ class LimiterClient:
     async def admit(self, cost: Mapping[str, float]) -> bool:
         """Wait until a call of this cost may go; false when none may any more."""
         while self._limited and not (self._closed or self.spent_day):
+            if not self._queue and self._take_ready(cost):
+                return True
             granted = asyncio.get_running_loop().create_future()
             self._queue.append((cost, granted))
-            self._granting = self._granting or asyncio.create_task(self._grant())
+            self._ask()
             if not await granted:
                 return False
             self._soon.discard(granted)
@@ -260,125 +99,99 @@ class LimiterClient:
         """
         self._open_at = max(self._open_at, self._clock.now() + seconds)
         self._limited = True
+        self._give_back_ready()
         return await self._quota.pause(self._account, seconds)
 
     def close(self) -> None:
         """Let nothing pass any more, and no caller wait."""
         self._closed = True
         for granted in self._soon:
-            _answer(granted, False)
+            answer(granted, passed=False)
         self._empty()
 
     def _empty(self) -> None:
         for _, granted in self._queue:
-            _answer(granted, False)
+            answer(granted, passed=False)
         self._queue.clear()
 
+    def _ask(self) -> None:
+        self._granting = self._granting or asyncio.create_task(self._grant())
+
     async def _grant(self) -> None:
-        """Lease for those who wait, until nobody does."""
-        loop = asyncio.get_running_loop()
-        await self._clock.sleep(_LINGER)
-        while self._queue:
-            costs = [cost for cost, _ in list(self._queue)[:_MOST]]
-            more, self._more = self._more, {}
-            want = Want(self._account, costs, more, self._told)
-            lease = await self._quota.lease(want)
-            self.lease = lease
-            self._open_at = max(self._open_at, self._clock.now() + lease.paused)
-            for delay in lease.delays[: len(self._queue)]:
-                _, granted = self._queue.popleft()
-                self._soon.add(granted)
-                loop.call_later(self._clock.real(delay), _answer, granted, True)
-            if lease.binding == "rpd" and len(lease.delays) < len(costs):
+        """Lease for those who wait, until nobody does, and for those who come next."""
+        while True:
+            costs = [cost for cost, _ in islice(self._queue, _MOST)]
+            lease = await self._lease(costs)
+            self._let_pass(lease.delays)
+            denied = len(lease.delays) < len(costs)
+            if denied and lease.binding == "rpd":
                 self.spent_day = True
                 for granted in self._soon:  # the last ones of the day go before all others give up
-                    _answer(granted, True)
+                    answer(granted, passed=True)
                 self._empty()
-            await self._clock.sleep(lease.again if self._queue else _LINGER)
+            if not (self._queue or self._ready.count):
+                await self._clock.sleep(_LINGER)
+            elif self._queue and denied:
+                await self._clock.sleep(lease.again)
+            if not self._queue:
+                break
         self._granting = None
 
+    async def _lease(self, costs: Sequence[Mapping[str, float]]) -> Lease:
+        """Lease for these calls, and for as many more as are to be expected by the last ones."""
+        now = self._clock.now()
+        self._passed += len(costs)
+        a_second = self._passed / max(now - self._leased_at, 1e-3)
+        self._passed, self._leased_at = 0, now
+        usual = costs[-1] if costs else self._ready.cost
+        more, self._more = self._more, {}
+        ahead = min(_MOST, math.ceil(a_second * READY_SECONDS))
+        want = Want(self._account, costs, more, self._told, usual, ahead)
+        self.lease = lease = await self._quota.lease(want)
+        now = self._clock.now()
+        self._open_at = max(self._open_at, now + lease.paused)
+        self._give_back_ready()
+        self._ready = _Ready(usual, lease.ready, lease.ready // 2, now + READY_SECONDS)
+        return lease
 
-class BudgetClient:
-    """Holds what the calls of one process may cost. Without a till there is no cap."""
+    def _let_pass(self, delays: Sequence[float]) -> None:
+        """Let the first of those who wait go, each after its delay in seconds."""
+        loop = asyncio.get_running_loop()
+        for delay in delays[: len(self._queue)]:
+            _, granted = self._queue.popleft()
+            if delay <= 0:
+                answer(granted, passed=True)
+            else:
+                self._soon.add(granted)
+                loop.call_later(self._clock.real(delay), _pass, granted)
 
-    def __init__(
-        self, spender: str, till: SharedBudget | None, settled: float = 0.0, clock: Clock = CLOCK
-    ) -> None:
-        self._spender, self._till, self._clock = spender, till, clock
-        self._queue = deque[tuple[float, asyncio.Future[bool]]]()
-        self._settled, self._held, self._closed = settled, 0.0, False
-        self._granting: asyncio.Task[None] | None = None
-        self._asking = asyncio.Lock()  # else an older figure could overwrite a newer one
-        self.over = False
-        """whether there is no money left for what was asked for last"""
-
-    @property
-    def capped(self) -> bool:
-        """Whether there is a cap at all."""
-        return self._till is not None
-
-    async def hold(self, dollars: float) -> None:
-        """Take over money that an earlier run had reserved, whether there is enough or not."""
-        if self._till is not None:
-            async with self._asking:
-                self._held += dollars
-                await self._till.reserve(self._spender, self._settled, self._held, ())
-
-    async def tell(self) -> None:
-        """Tell what is spent and held, so that others may have what came back."""
-        await self.hold(0.0)
-
-    async def take(self, dollars: float) -> bool:
-        """Wait until a call may cost so much; false when it never may."""
-        if self._till is None or not dollars:
-            return True
-        if self._closed:
+    def _take_ready(self, cost: Mapping[str, float]) -> bool:
+        """Whether there is leave in hand for a call; then it is taken, and the rest seen to."""
+        ready = self._ready
+        if not ready.count:
             return False
-        taken = asyncio.get_running_loop().create_future()
-        self._queue.append((dollars, taken))
-        self._granting = self._granting or asyncio.create_task(self._grant(self._till))
-        try:
-            return bool(await taken)
-        except asyncio.CancelledError:  # perhaps in the moment in which it was granted
-            if not taken.cancelled():
-                self.give_back(dollars if taken.result() else 0.0, 0.0)
-            raise
+        if self._clock.now() >= ready.until:
+            self._give_back_ready()
+            return False
+        ready.count -= 1
+        self._passed += 1
+        self.settle(ready.cost, cost)
+        if ready.count <= ready.low:
+            self._ask()
+        return True
 
-    def give_back(self, taken: float, spent: float) -> None:
-        """Tell what a call has cost of what was taken for it."""
-        self._held -= taken if self.capped else 0.0
-        self._settled += spent
-
-    def close(self) -> None:
-        """Let nobody wait for money any more."""
-        self._closed = True
-        self._send_away()
-
-    def _send_away(self) -> None:
-        while self._queue:
-            _, taken = self._queue.popleft()
-            _answer(taken, False)
-
-    async def _grant(self, till: SharedBudget) -> None:
-        await self._clock.sleep(_LINGER)
-        while self._queue:
-            while self._queue and self._queue[0][1].cancelled():
-                self._queue.popleft()
-            wants = [dollars for dollars, _ in list(self._queue)[:_MOST]]
-            async with self._asking:
-                grant = await till.reserve(self._spender, self._settled, self._held, wants)
-                for _ in range(min(grant.count, len(self._queue))):
-                    dollars, taken = self._queue.popleft()
-                    self._held += 0.0 if taken.cancelled() else dollars
-                    _answer(taken, True)
-            if grant.over:
-                self.over = True
-                self._send_away()
-            elif self._queue and not grant.count:
-                await self._clock.sleep(_DENIED_WAIT)
-        self._granting = None
+    def _give_back_ready(self) -> None:
+        """Tell with the next lease what of the last one was not used."""
+        for name, amount in self._ready.cost.items() if self._ready.count else ():
+            self._more[name] = self._more.get(name, 0.0) - amount * self._ready.count
+        self._ready.count = 0
 
 
-def _answer(waiting: asyncio.Future[bool], passed: bool) -> None:
+def answer(waiting: asyncio.Future[bool], *, passed: bool) -> None:
+    """Tell one that waits whether it may go, if it waits still."""
     if not waiting.done():
         waiting.set_result(passed)
+
+
+def _pass(waiting: asyncio.Future[bool]) -> None:
+    answer(waiting, passed=True)

@@ -23,6 +23,9 @@ _CUT, _LEAST = 0.8, 0.02  # at each 429, and the smallest share of the limits th
 _GROWTH, _WARY_GROWTH = 0.02, 0.001  # a second; the latter past a guess that met a 429
 _RETREAT = 0.95  # of a guess, at each 429
 _SOONEST = 0.05  # seconds before a caller asks again
+_RESTED = 0.5  # seconds' worth that an account must have left, for calls to be leased ahead
+READY_SECONDS = 0.2
+"""How long leave may be used that was leased ahead: so much more may go at once than is leased."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +47,15 @@ class Want:
 
     ``costs`` are of the calls that wait, in their order; ``more`` is what earlier calls used beyond
     what was reserved for them (negative: less), and ``told`` what the server's headers said last.
+    ``ahead`` calls more, each of the ``usual`` cost, are expected within `READY_SECONDS`.
     """
 
     account: Account
     costs: Sequence[Mapping[str, float]]
     more: Mapping[str, float] = field(default_factory=dict)
     told: Mapping[str, float] = field(default_factory=dict)
+    usual: Mapping[str, float] = field(default_factory=dict)
+    ahead: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +64,7 @@ class Lease:
 
     For the others the caller asks anew after ``again`` seconds; ``binding`` is the limit that they
     wait for. ``paused`` is how long nothing may go at all, and ``rates`` are the limits in force.
+    ``ready`` of the calls that are expected may go as soon as they come, within `READY_SECONDS`.
     """
 
     delays: tuple[float, ...]
@@ -65,6 +72,7 @@ class Lease:
     binding: str
     rates: Mapping[str, float]
     paused: float = 0.0
+    ready: int = 0
 
 
 class Limiter:
@@ -107,26 +115,30 @@ class Limiter:
 
     def reserve(self, cost: Mapping[str, float], now: float) -> float:
         """Seconds until a call of this cost may go. Its place is taken."""
-        start = max(now, self._open_at)
-        for name, rate in self.rates.items():
-            clock = self._clock(name, now) + cost.get(name, 0.0) * _PERIODS[name] / rate
-            self._clocks[name] = clock
-            start = max(start, clock)
-        return start - now
+        return self._reserve(cost, self.rates, now)
 
-    def lease(self, costs: Sequence[Mapping[str, float]], now: float) -> Lease:
-        """Reserve for as many calls as may begin soon, in their order."""
+    def lease(
+        self,
+        costs: Sequence[Mapping[str, float]],
+        now: float,
+        usual: Mapping[str, float] = {},
+        ahead: int = 0,
+    ) -> Lease:
+        """Reserve for as many calls as may begin soon, in their order; see `Want`."""
         self._grow(now)
-        delays = list[float]()
+        rates, delays, ready = self.rates, list[float](), 0
         for cost in costs:
-            if self._ahead(now)[0] > _HORIZON:
+            if self._ahead(rates, now)[0] > _HORIZON:
                 break
-            delays.append(self.reserve(cost, now))
-        ahead, binding = self._ahead(now)
-        again = max(_SOONEST, ahead - _HORIZON / 2)
-        self._pressed = ahead > _HORIZON / 2 and binding in self._account.cautious
+            delays.append(self._reserve(cost, rates, now))
+        while ready < ahead and self._rested(usual, rates, now):
+            self._reserve(usual, rates, now)
+            ready += 1
+        first, binding = self._ahead(rates, now)
+        again = max(_SOONEST, first - _HORIZON / 2)
+        self._pressed = first > _HORIZON / 2 and binding in self._account.cautious
         paused = max(0.0, self._open_at - now)
-        return Lease(tuple(delays), again, binding, self.rates, paused)
+        return Lease(tuple(delays), again, binding, rates, paused, ready)
 
     def correct(self, more: Mapping[str, float]) -> None:
         """Settle estimates: so much more was used than reserved; negative: less."""
@@ -157,10 +169,25 @@ class Limiter:
             return max(self._clocks.get(name, -math.inf), now - _PERIODS[name])
         return max(self._clocks.get(name, -math.inf), self._open_at, now - _BURST)
 
-    def _ahead(self, now: float) -> tuple[float, str]:
+    def _reserve(self, cost: Mapping[str, float], rates: Mapping[str, float], now: float) -> float:
+        start = max(now, self._open_at)
+        for name, rate in rates.items():
+            clock = self._clock(name, now) + cost.get(name, 0.0) * _PERIODS[name] / rate
+            self._clocks[name] = clock
+            start = max(start, clock)
+        return start - now
+
+    def _rested(self, cost: Mapping[str, float], rates: Mapping[str, float], now: float) -> bool:
+        """Whether the account is far below every limit, also after a call of this cost."""
+        return all(
+            self._clock(name, now) + cost.get(name, 0.0) * _PERIODS[name] / rate < now - _RESTED
+            for name, rate in rates.items()
+        )
+
+    def _ahead(self, rates: Mapping[str, float], now: float) -> tuple[float, str]:
         """How far the slowest clock is ahead of the time, in seconds, and which it is."""
-        clocks = [(self._clock(name, now) - now, name) for name in self.rates]
-        if rpd := self.rates.get("rpd"):  # a day's limit makes nobody wait: there is one, or none
+        clocks = [(self._clock(name, now) - now, name) for name in rates]
+        if rpd := rates.get("rpd"):  # a day's limit makes nobody wait: there is one, or none
             clocks.append((self._clock("rpd", now) + _PERIODS["rpd"] / rpd - now, "rpd"))
         return max([*clocks, (self._open_at - now, "pause")], key=lambda clock: clock[0])
 
@@ -200,7 +227,7 @@ class Limits:
         limiter = self._limiter(want.account, now)
         limiter.learn(want.account, want.told)
         limiter.correct(want.more)
-        return limiter.lease(want.costs, now)
+        return limiter.lease(want.costs, now, want.usual, want.ahead)
 
     def pause(self, account: Account, seconds: float) -> float:
         """As `Quota.pause`, at once."""

@@ -17,10 +17,13 @@ from zelo_ray.engine.budget import NOTHING, SharedBudget
 from zelo_ray.engine.clock import CLOCK, Clock
 from zelo_ray.engine.exposure import Exposure
 from zelo_ray.engine.filler import Filler
-from zelo_ray.engine.gate import BudgetClient, Estimates, LimiterClient, longer, size_of
+from zelo_ray.engine.gate import LimiterClient
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.engine.limiter import Account, OwnQuota, Quota
 from zelo_ray.engine.patience import Patience
+from zelo_ray.engine.purse import BudgetClient
+from zelo_ray.engine.tokens import Estimates, longer, size_of
+from zelo_ray.engine.turnstile import Turnstile
 from zelo_ray.errors import LedgerError
 from zelo_ray.options import AnnotateOptions, Limit
 from zelo_ray.protocols import Progress, Step, find
@@ -128,7 +131,7 @@ class Asker(Filler[_Line]):
         self._panel = self._protocol.heeded(judges, panel, options)
         self._asked: dict[str, asyncio.Task[None]] = {}
         self._planners, self._finishers = asyncio.Semaphore(_PLANNERS), asyncio.Semaphore(_PLANNERS)
-        self._ended = asyncio.Condition()
+        self._ended, self._turnstile = asyncio.Condition(), Turnstile()
         self._pending = 0
         self._room = 2 * sum(line.concurrency for line in self.lines.values())
 
@@ -283,6 +286,7 @@ class Asker(Filler[_Line]):
             effort.dollars = dollars
             if await line.gate.admit(effort.cost):
                 await self._exposure.send(dollars)
+                await self._turnstile.step()
                 return True
             self.purse.give_back(dollars, 0.0)
             if line.gate.spent_day:

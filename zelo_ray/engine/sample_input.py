@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from zelo_ray.engine.gate import OVERHEAD, size_of
+from zelo_ray.engine.tokens import OVERHEAD, size_of
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import Progress, Replies, find, known_by
 from zelo_ray.protocols.texts import BYTES_PER_TOKEN, cut

@@ -7,7 +7,7 @@ less is reserved for each.
 
 from dataclasses import dataclass
 
-from zelo_ray.engine.gate import OVERHEAD
+from zelo_ray.engine.tokens import OVERHEAD
 from zelo_ray.options import Price
 from zelo_ray.providers.pricing import dearest
 from zelo_ray.records import Judge, Usage

@@ -15,8 +15,9 @@ from zelo_ray.engine.batch.submit import Sender
 from zelo_ray.engine.bookkeeping import LedgerWriter, Tally
 from zelo_ray.engine.budget import SharedBudget
 from zelo_ray.engine.clock import CLOCK, Clock
-from zelo_ray.engine.gate import BudgetClient, Estimates
 from zelo_ray.engine.ledger import Ledger, paid_in
+from zelo_ray.engine.purse import BudgetClient
+from zelo_ray.engine.tokens import Estimates
 from zelo_ray.errors import LedgerError, PanelError
 from zelo_ray.options import AnnotateOptions, Limit
 from zelo_ray.protocols import Progress, find

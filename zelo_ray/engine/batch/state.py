@@ -10,7 +10,8 @@ from zelo_ray.engine.batch.parts import Part, Parts, State
 from zelo_ray.engine.bookkeeping import LedgerWriter, Tally
 from zelo_ray.engine.clock import Clock
 from zelo_ray.engine.filler import Filler
-from zelo_ray.engine.gate import BudgetClient, Estimates
+from zelo_ray.engine.purse import BudgetClient
+from zelo_ray.engine.tokens import Estimates
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.providers import Batches, BatchLimits
 from zelo_ray.records import Judge

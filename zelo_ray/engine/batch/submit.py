@@ -10,8 +10,8 @@ from pathlib import Path
 from zelo_ray.engine.batch.parts import Part
 from zelo_ray.engine.batch.state import BatchState, Line, Spool
 from zelo_ray.engine.bookkeeping import over_budget
-from zelo_ray.engine.gate import Bound, bound_of, size_of
 from zelo_ray.engine.ledger import Ledger, read_rows
+from zelo_ray.engine.tokens import Bound, bound_of, size_of
 from zelo_ray.providers import Batch, Fatal, Refused, Retry
 from zelo_ray.providers.pricing import dearest
 from zelo_ray.records import Answer, Request, Usage, model_name

@@ -1,0 +1,93 @@
+"""Money for calls: they queue here until the budget allows them."""
+
+import asyncio
+from collections import deque
+
+from zelo_ray.engine.budget import SharedBudget
+from zelo_ray.engine.clock import CLOCK, Clock
+from zelo_ray.engine.gate import answer
+
+_LINGER = 0.005  # seconds in which calls gather, to be reserved for together
+_MOST = 200  # calls in one reservation
+_DENIED_WAIT = 0.2  # seconds before money is asked for again that others may give back
+
+
+class BudgetClient:
+    """Holds what the calls of one process may cost. Without a till there is no cap."""
+
+    def __init__(
+        self, spender: str, till: SharedBudget | None, settled: float = 0.0, clock: Clock = CLOCK
+    ) -> None:
+        self._spender, self._till, self._clock = spender, till, clock
+        self._queue = deque[tuple[float, asyncio.Future[bool]]]()
+        self._settled, self._held, self._closed = settled, 0.0, False
+        self._granting: asyncio.Task[None] | None = None
+        self._asking = asyncio.Lock()  # else an older figure could overwrite a newer one
+        self.over = False
+        """whether there is no money left for what was asked for last"""
+
+    @property
+    def capped(self) -> bool:
+        """Whether there is a cap at all."""
+        return self._till is not None
+
+    async def hold(self, dollars: float) -> None:
+        """Take over money that an earlier run had reserved, whether there is enough or not."""
+        if self._till is not None:
+            async with self._asking:
+                self._held += dollars
+                await self._till.reserve(self._spender, self._settled, self._held, ())
+
+    async def tell(self) -> None:
+        """Tell what is spent and held, so that others may have what came back."""
+        await self.hold(0.0)
+
+    async def take(self, dollars: float) -> bool:
+        """Wait until a call may cost so much; false when it never may."""
+        if self._till is None or not dollars:
+            return True
+        if self._closed:
+            return False
+        taken = asyncio.get_running_loop().create_future()
+        self._queue.append((dollars, taken))
+        self._granting = self._granting or asyncio.create_task(self._grant(self._till))
+        try:
+            return bool(await taken)
+        except asyncio.CancelledError:  # perhaps in the moment in which it was granted
+            if not taken.cancelled():
+                self.give_back(dollars if taken.result() else 0.0, 0.0)
+            raise
+
+    def give_back(self, taken: float, spent: float) -> None:
+        """Tell what a call has cost of what was taken for it."""
+        self._held -= taken if self.capped else 0.0
+        self._settled += spent
+
+    def close(self) -> None:
+        """Let nobody wait for money any more."""
+        self._closed = True
+        self._send_away()
+
+    def _send_away(self) -> None:
+        while self._queue:
+            _, taken = self._queue.popleft()
+            answer(taken, passed=False)
+
+    async def _grant(self, till: SharedBudget) -> None:
+        await self._clock.sleep(_LINGER)
+        while self._queue:
+            while self._queue and self._queue[0][1].cancelled():
+                self._queue.popleft()
+            wants = [dollars for dollars, _ in list(self._queue)[:_MOST]]
+            async with self._asking:
+                grant = await till.reserve(self._spender, self._settled, self._held, wants)
+                for _ in range(min(grant.count, len(self._queue))):
+                    dollars, taken = self._queue.popleft()
+                    self._held += 0.0 if taken.cancelled() else dollars
+                    answer(taken, passed=True)
+            if grant.over:
+                self.over = True
+                self._send_away()
+            elif self._queue and not grant.count:
+                await self._clock.sleep(_DENIED_WAIT)
+        self._granting = None

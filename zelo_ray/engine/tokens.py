@@ -1,0 +1,188 @@
+"""Tokens of calls before they are made: how many they may take at most, and will probably take."""
+
+import math
+import re
+import zlib
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+
+import orjson
+from pydantic import BaseModel
+
+from zelo_ray.providers import RERANKERS
+from zelo_ray.records import Judge, Request, Usage, response_schema
+
+_LEARNING = 0.05  # weight of a new reply in what the estimates learn
+OVERHEAD = 20  # tokens of a request beside its texts
+_FEW = 10  # answers of a kind that tell how long they get, the surer the more there are
+_SURE, _UNSURE = 1.1, 8.0  # times the longest: the former, and of the latter a share for each
+_CUT_OFF = 0.02  # of the answers of a kind: where more are cut off, they have no usual length
+_SHORTEST = 64  # tokens: no limit is set below
+_DEARER = 1.25  # times as many tokens as prompts were seen to take, where that is beyond the bound
+# A word that stands alone, with the space before it: no tokenizer in use takes more than a token
+# for two of its letters. Whatever else there is may take one for each byte.
+_WORD = re.compile(rb" ?(?<![A-Za-z0-9_\x80-\xff])[A-Z]?[a-z]+(?![A-Za-z0-9_\x80-\xff])")
+_FIRST_OUTPUT = 300.0  # tokens of an answer, before the first has come
+# Cohere charges a search for a query with up to 100 documents, and has counted each part of a long
+# one as a document: parts of 500 tokens, query included, of which it may take half.
+_SEARCH, _PART = 100, 500
+
+
+class Size(int):
+    """Bytes of a request, as they are charged."""
+
+    searches = 0
+    """the most that a reranker may charge for it"""
+
+
+@dataclass(slots=True)
+class _Kind:
+    """How long a judge's answers of one kind of verdict are."""
+
+    answers: int = 0
+    cut: int = 0
+    longest: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """The most tokens that a prompt takes in any tokenizer in use.
+
+    ``shared`` are of what it has in common with all prompts of the same ``opening``, ``own`` of the
+    rest.
+    """
+
+    opening: int
+    shared: int
+    own: int
+
+    @property
+    def tokens(self) -> int:
+        """Of the whole."""
+        return self.shared + self.own
+
+
+class Estimates:
+    """Tokens of one judge's calls before they are made, learned from those that were.
+
+    A token is about four bytes of UTF-8 in most languages and less in JSON and code; how many it is
+    for this model and these prompts the replies tell.
+    """
+
+    def __init__(self, judge: Judge) -> None:
+        limit = judge.options.get("max_output_tokens")
+        self._limit = int(limit or judge.options.get("output_tokens") or 4096)
+        if judge.provider in RERANKERS:  # they write nothing
+            self._limit = 0
+        self._per_byte = 1.3 / 4
+        self._output = min(_FIRST_OUTPUT, self._limit)
+        self._kinds = defaultdict[str, _Kind](_Kind)
+        self._beyond: float | None = None
+        self._least = dict[int, int]()  # by opening, tokens of the shortest prompt
+
+    def expected(self, size: float) -> Usage:
+        """What a call of so many bytes will use, as far as is known."""
+        return Usage(math.ceil(size * self._per_byte) + OVERHEAD, math.ceil(self._output))
+
+    def most(self, size: float, limit: int | None = None) -> Usage:
+        """What no call exceeds: a byte a token, the output limit, and the searches of a `Size`."""
+        searches = size.searches if isinstance(size, Size) else 0
+        return Usage(math.ceil(size) + OVERHEAD, limit or self._limit, searches=searches)
+
+    def most_known(self, size: float, bound: Bound, limit: int) -> Usage:
+        """The same once prompts have been counted: then they take what words take at most.
+
+        Args:
+            size: of the request in bytes.
+            bound: of its tokens; see `bound_of`.
+            limit: tokens that the answer may have.
+        """
+        if self._beyond is None:
+            return self.most(size, limit)
+        dearer = max(1.0, _DEARER * self._beyond)
+        shared = min(dearer * bound.shared, self._least.get(bound.opening, math.inf))
+        tokens = min(size, math.ceil(shared + dearer * bound.own))
+        return Usage(math.ceil(tokens) + OVERHEAD, limit)
+
+    def limit_for(self, kind: str, cut_at: int = 0) -> int:
+        """The output limit that an answer needs: little more than the longest of many alike.
+
+        Args:
+            kind: of verdict.
+            cut_at: the limit at which the answer was cut off before, 0 if it was not.
+        """
+        known = self._kinds[kind]
+        if cut_at or known.answers < _FEW or known.cut > max(3, _CUT_OFF * known.answers):
+            return longer(self._limit, cut_at)
+        margin = _SURE + _UNSURE / known.answers
+        return min(self._limit, max(_SHORTEST, math.ceil(margin * known.longest)))
+
+    def learn(self, size: float, usage: Usage, kind: str = "", *, cut: bool = False) -> None:
+        """Take in what a call of so many bytes has used; rerankers tell of input alone."""
+        if usage.input_tokens:
+            per_byte = (usage.input_tokens - OVERHEAD) / size
+            self._per_byte += _LEARNING * (max(0.05, per_byte) - self._per_byte)
+        if usage.output_tokens:
+            self._output += _LEARNING * (usage.output_tokens - self._output)
+            known = self._kinds[kind]
+            known.answers, known.cut = known.answers + 1, known.cut + cut
+            known.longest = max(known.longest, usage.output_tokens)
+
+    def learn_prompts(self, opening: int, tokens: Sequence[int], bound: float) -> None:
+        """Take in how many tokens prompts took, which together may be so many at most.
+
+        Args:
+            opening: that all of them have; 0 if they have several.
+            tokens: of each.
+            bound: of all together; see `bound_of`.
+        """
+        if len(tokens) >= _FEW and all(tokens) and bound:
+            self._beyond = max(self._beyond or 0.0, sum(tokens) / bound)
+            if opening:
+                self._least[opening] = min(self._least.get(opening, tokens[0]), *tokens)
+
+
+def longer(limit: int, cut_at: int) -> int:
+    """The limit for an answer that was cut off at another one: twice that, if it was no lower."""
+    return limit if cut_at < limit else 2 * cut_at
+
+
+def bound_of(request: Request) -> Bound:
+    """The most tokens that a request's prompt takes; it opens with system prompt and schema."""
+    return Bound(*_opening(request.system, request.response_model), _tokens_at_most(request.user))
+
+
+@lru_cache(64)
+def _opening(system: str, verdict: type[BaseModel]) -> tuple[int, int]:
+    schema = orjson.dumps(response_schema(verdict)).decode()
+    known_by = zlib.crc32(f"{system}\0{schema}".encode(errors="replace"))
+    return known_by, _tokens_at_most(system) + _tokens_at_most(schema)
+
+
+def _tokens_at_most(text: str) -> int:
+    data = text.encode(errors="replace")
+    return len(data) - sum(len(word) // 2 for word in _WORD.findall(data))
+
+
+def size_of(request: Request) -> Size:
+    """Bytes of a request's texts and schema; rerankers charge the query with every document."""
+    size = _bytes(request.system) + _bytes(request.user) + _schema_size(request.response_model)
+    if request.judge.provider not in RERANKERS:
+        return Size(size)
+    query = _bytes(request.query)
+    charged = Size(size + (query + OVERHEAD) * (len(request.documents) - 1))
+    room = max(_PART // 2, _PART - query)
+    parts = sum(max(1, -(-_bytes(each.content) // room)) for each in request.documents)
+    charged.searches = max(1, -(-parts // _SEARCH))
+    return charged
+
+
+def _bytes(text: str) -> int:
+    return len(text.encode(errors="replace"))
+
+
+@cache
+def _schema_size(verdict: type[BaseModel]) -> int:
+    return len(orjson.dumps(response_schema(verdict)))
