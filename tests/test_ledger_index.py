@@ -305,7 +305,7 @@ def copied(indexed, tmp_path):
 HARMS = [*[flip] * 6, cut, cut, grow, empty, remove, of_another_version, a_folder]
 
 
-@pytest.mark.parametrize(("seed", "harm"), enumerate(HARMS))
+@pytest.mark.parametrize(("seed", "harm"), list(enumerate(HARMS)))
 def test_an_index_that_is_harmed_is_not_believed(indexed, tmp_path, small, harm, seed):
     out, replies, tables = copied(indexed, tmp_path)
     rng = random.Random(seed)

@@ -210,7 +210,7 @@ class Index:
         for seen in (*self._own, *self._files):
             self._find(seen, prefix, rest, found, odd)
         if len(draft):
-            odd |= [draft.has(each) for each in prefix.tolist()]
+            odd |= np.array([draft.has(each) for each in prefix.tolist()], bool)
         found.several.extend(np.flatnonzero(odd).tolist())
         return found
 
