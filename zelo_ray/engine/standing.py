@@ -12,7 +12,7 @@ from it while it was whole.
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, fields
+from dataclasses import fields
 from functools import cache
 from importlib.metadata import version
 from math import nan
@@ -59,7 +59,7 @@ class Standing:
         if not _in_doubt(options, panel):
             told = (
                 options.model_dump(mode="json"),
-                [asdict(judge) for judge in panel],
+                [(judge.name, judge.former_opening.decode()) for judge in panel],
                 [version(name) for name in _PACKAGES],
                 _code(),
             )

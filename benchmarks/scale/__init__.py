@@ -1,0 +1,4 @@
+"""How runs grow with their queries, measured here, and what large ones would take.
+
+See ``python -m benchmarks.scale --help``.
+"""
