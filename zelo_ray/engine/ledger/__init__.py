@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from zelo_ray.engine.clock import CLOCK, Clock
+from zelo_ray.engine.ledger.compaction import compact
 from zelo_ray.engine.ledger.index import Index, Place
 from zelo_ray.engine.ledger.keeping import (
     Cover,
@@ -60,6 +61,7 @@ __all__ = [
     "Ledger",
     "Paid",
     "Spent",
+    "compact",
     "drop_reserves",
     "keep_index",
     "paid_in",
@@ -70,6 +72,7 @@ __all__ = [
 
 _NEEDED = ("key", "judge", "status", "final", "run_id", "output_tokens", "limit", "dollars")
 _TABLE_BYTES = 32 * 2**20  # of segments that a writer has left, before it writes their index
+_LOOKS = 3
 _MOST_ROWS = 2_000_000  # of a table that is made while a run waits
 
 
@@ -178,6 +181,16 @@ class Ledger:
             KeyError: a key has no reply.
             LedgerError: a line is not any more what it was when it was first seen.
         """
+        try:
+            return self._found(keys)
+        except FileNotFoundError:  # segments have been compacted
+            self.refresh()
+        try:
+            return self._found(keys)
+        except FileNotFoundError as error:
+            raise LedgerError(f"{error.filename or error}: is gone") from None
+
+    def _found(self, keys: Sequence[str]) -> list[dict[str, Any]]:
         found = self._index.find(keys)
         for each in found.several:
             place = self._standing(keys[each])
@@ -204,6 +217,8 @@ class Ledger:
 
     def _fail(self, name: str, offset: int, line: bytes | Exception) -> NoReturn:
         path = f"{self._folder}/{name}"
+        if isinstance(line, FileNotFoundError):
+            raise FileNotFoundError(*line.args[:1], line.strerror, path)
         if isinstance(line, Exception):
             raise LedgerError(f"{path}: {type(line).__name__}: {line}")
         doubt(self._fs, self._folder, name, self._segments.get(name, Segment(0, "")))
@@ -273,7 +288,20 @@ class Ledger:
                 keep_tables(self._fs, self._folder, self._written, _MOST_ROWS)
 
     def refresh(self) -> None:
-        """Take in what other writers have added since the last look."""
+        """Take in what other writers have added since the last look.
+
+        Raises:
+            LedgerError: a later version of this program wrote here.
+        """
+        for left in reversed(range(_LOOKS)):
+            try:
+                self._refresh()
+                break
+            except FileNotFoundError as error:  # segments are being compacted
+                if not left:
+                    raise LedgerError(f"{error.filename or error}: is gone; run again") from None
+
+    def _refresh(self) -> None:
         listing = look(self._fs, self._folder)
         gone = frozenset(name for name in listing.replaced if name not in listing.segments)
         self._segments = {

@@ -88,11 +88,14 @@ def read_replaced(fs: fsspec.AbstractFileSystem, folder: str, name: str) -> dict
 
     Where that is lost, it replaces nothing: then money may be counted twice, and no reply is lost.
     """
+    found: dict[str, Any] = {}
     try:
-        found: dict[str, Any] = orjson.loads(fs.cat_file(f"{folder}/{replaced_by(name)}"))
-        return {"size": int(found["size"]), "old": dict(found["old"])}
-    except (FileNotFoundError, ValueError, KeyError, TypeError):
-        return {"size": 0, "old": {}}
+        found = orjson.loads(fs.cat_file(f"{folder}/{replaced_by(name)}"))
+        numbers = [found["at"], found["size"], found["crc32"], *found["old"].values()]
+        sound = all(isinstance(each, int | float) for each in numbers)
+    except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):
+        sound = False
+    return found if sound else {"at": 0, "size": 0, "crc32": 0, "old": {}}
 
 
 def _replace(found: Listing, name: str, told: dict[str, Any]) -> None:
