@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 import fsspec
@@ -75,7 +76,8 @@ def look(fs: fsspec.AbstractFileSystem, folder: str) -> Listing:
 
 def stamp_of(info: dict[str, Any]) -> str:
     """What a storage says of a file's last change."""
-    return next((str(info[name]) for name in _STAMPS if info.get(name)), "")
+    found = next((info[name] for name in _STAMPS if info.get(name)), "")
+    return str(found.timestamp() if isinstance(found, datetime) else found)
 
 
 def replaced_by(name: str) -> str:
