@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from zelo_ray.errors import InputError, Stopped
 from zelo_ray.formats.pools import Limits, Line, read_lines
@@ -31,7 +31,7 @@ class InputCount:
     places: list[tuple[str, int, str]] = field(default_factory=list)
     """file, number and query id of each pool"""
     held: list[Line] | None = field(default_factory=list)
-    """the lines that were counted, where they are few; None: too many"""
+    """the lines that were counted, unread again, where they are few; None: too many"""
 
 
 def count_input(
@@ -86,7 +86,7 @@ def count_input(
             if size > FEW_BYTES:
                 census.held = None
             elif census.held is not None:
-                census.held.append(line)
+                census.held.append(replace(line, pool=None))
             census.pools += 1
             census.documents += len(line.pool.documents)
             for name, count in counts.items():

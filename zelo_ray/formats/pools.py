@@ -14,12 +14,21 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, NotRequired, cast
 
 import fsspec
 import orjson
 import pyarrow as pa
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    with_config,
+)
+from typing_extensions import TypedDict  # of pydantic, which takes no other on Python 3.11
 
 from zelo_ray.errors import InputError
 from zelo_ray.records import Document, Pool, first_error
@@ -81,6 +90,32 @@ class _InputLine(_Strict):
     query: _Query
     session_id: Any = None
     documents: list[_Document] = Field(default_factory=list)
+
+
+@with_config(strict=True, extra="ignore")
+class _PlainQuery(TypedDict):
+    id: str
+    query: str
+    session_id: NotRequired[Any]
+
+
+@with_config(strict=True, extra="ignore")
+class _PlainDocument(TypedDict):
+    id: str
+    content: str
+    metadata: NotRequired[dict[str, Any] | None]
+
+
+@with_config(strict=True, extra="ignore")
+class _PlainLine(TypedDict):
+    """The same as `_InputLine`, in half the time, but for what texts hold."""
+
+    query: _PlainQuery
+    session_id: NotRequired[Any]
+    documents: NotRequired[list[_PlainDocument]]
+
+
+_PLAIN = TypeAdapter(_PlainLine)
 
 
 def find_shards(patterns: Sequence[str], out: str = "") -> list[str]:
@@ -150,27 +185,54 @@ def open_plain(file: str) -> Iterator[Any]:
 def parse_line(file: str, number: int, raw: bytes, limits: Limits) -> Line:
     """Validate one line."""
     try:
-        parsed = _InputLine.model_validate_json(raw)
+        parsed = _read(raw)
         _refuse_odd_numbers(raw)
     except ValidationError as error:
         return Line(file, number, raw, reason=first_error(error))
     except ValueError as error:
         return Line(file, number, raw, reason=f"Invalid JSON: {error}")
-    if (size := len(parsed.query.query.encode())) > limits.query:
+    query, given = parsed["query"], parsed.get("documents", [])
+    if size := _too_long(query["query"], limits.query):
         reason = f"the query is {size:,} bytes; the limit is {limits.query:,}"
         return Line(file, number, raw, reason=reason)
     seen: set[str] = set()
-    for document in parsed.documents:
-        if document.id in seen:
-            return Line(file, number, raw, reason=f"document id {document.id!r} appears twice")
-        seen.add(document.id)
-        size = len(document.content.encode())
-        if size > limits.document:
-            reason = f"document {document.id!r} is {size:,} bytes; the limit is {limits.document:,}"
+    for document in given:
+        if (name := document["id"]) in seen:
+            return Line(file, number, raw, reason=f"document id {name!r} appears twice")
+        seen.add(name)
+        if size := _too_long(document["content"], limits.document):
+            reason = f"document {name!r} is {size:,} bytes; the limit is {limits.document:,}"
             return Line(file, number, raw, reason=reason)
-    documents = tuple(Document(d.id, d.content, d.metadata or {}) for d in parsed.documents)
-    session = _session(parsed.session_id, parsed.query.session_id)
-    return Line(file, number, raw, Pool(parsed.query.id, parsed.query.query, documents, session))
+    documents = tuple(Document(d["id"], d["content"], d.get("metadata") or {}) for d in given)
+    session = _session(parsed.get("session_id"), query.get("session_id"))
+    return Line(file, number, raw, Pool(query["id"], query["query"], documents, session))
+
+
+def _read(raw: bytes) -> _PlainLine:
+    """The line as it is.
+
+    Raises:
+        ValidationError: it is not what it should be, or holds a text that is none.
+    """
+    try:
+        line = _PLAIN.validate_json(raw)
+    except ValidationError:
+        _InputLine.model_validate_json(raw)  # which tells it in our words
+        raise
+    for part in (line["query"], *line.get("documents", [])):
+        for text in part.values():
+            if isinstance(text, str) and (not text.strip() or "\0" in text):
+                _InputLine.model_validate_json(raw)  # a session may well be called so
+                return line
+    return line
+
+
+def _too_long(text: str, limit: int) -> int:
+    """How many bytes a text takes, if they are more than its limit."""
+    if len(text) <= limit // 4:  # a character takes four at most
+        return 0
+    size = len(text.encode())
+    return size if size > limit else 0
 
 
 def _refuse_odd_numbers(raw: bytes) -> None:

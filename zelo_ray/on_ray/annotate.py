@@ -19,7 +19,7 @@ import pyarrow as pa
 from zelo_ray.engine.batch import in_batches
 from zelo_ray.engine.batch.parts import in_doubt
 from zelo_ray.engine.bookkeeping import Tally, maybe_billed
-from zelo_ray.engine.count_input import Count, InputCount, count_input
+from zelo_ray.engine.count_input import InputCount, count_input
 from zelo_ray.engine.earlier import keep_the_rest, put_aside
 from zelo_ray.engine.learning import human_grades, with_scores
 from zelo_ray.engine.ledger import spent_in, told_damage
@@ -34,7 +34,14 @@ from zelo_ray.formats.results import write_json
 from zelo_ray.on_ray.begin import Timer, Watch, claimed, new_run_id, placed
 from zelo_ray.on_ray.dataset import Job
 from zelo_ray.on_ray.known import all_known, settle_known, tallies_of
-from zelo_ray.on_ray.preflight import joined, look_for_batches, nothing_known, paid_before, warn
+from zelo_ray.on_ray.preflight import (
+    counts_of,
+    joined,
+    look_for_batches,
+    nothing_known,
+    paid_before,
+    warn,
+)
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.own import found_again
 from zelo_ray.protocols import load
@@ -115,7 +122,7 @@ def _look(
 ) -> _Plan:
     """Take the census, and say what is to be done."""
     keep = options.blocks == "query"  # else it is told by now what is bad
-    counts = {judge.name: _count(judge, panel, options) for judge in panel}
+    counts = counts_of(options, panel)
     count = partial(count_input, shards, counts, options.out, keep=keep, stopped=stopped)
     in_all = census = count()
     only = None
@@ -164,7 +171,7 @@ def _at_once(
 def _come_by(plan: _Plan, watch: Watch, timer: Timer, human: pa.Table | None) -> "Came":
     """Ask, settle and write; without Ray where nothing is to be asked."""
     job, census = plan.job, plan.census
-    known = all_known(job, plan.shards, census.planned, census.held)
+    known = all_known(job, plan.shards, census.planned)
     timer.lap("look for replies")
     if known and len(known) == census.pools:
         _begin(job)
@@ -195,12 +202,6 @@ def _ask(plan: _Plan, watch: Watch, timer: Timer, human: pa.Table | None) -> "Ca
     _begin(plan.job)
     sweeps = Sweeps(plan.job, plan.shards, plan.census, watch, timer)
     return sweeps.run(human, plan.spent)
-
-
-def _count(judge: Judge, panel: Sequence[Judge], options: AnnotateOptions) -> Count:
-    """How many requests a pool takes from one judge."""
-    protocol = load(options.protocol)
-    return lambda pool: protocol.count(pool, panel, options)[judge.name]
 
 
 def _add_up(summary: Summary, job: Job) -> None:
