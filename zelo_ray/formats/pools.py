@@ -14,23 +14,15 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, NotRequired, cast
+from typing import Any, cast
 
 import fsspec
 import orjson
 import pyarrow as pa
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Field,
-    TypeAdapter,
-    ValidationError,
-    with_config,
-)
-from typing_extensions import TypedDict  # of pydantic, which takes no other on Python 3.11
+from pydantic import ValidationError
 
 from zelo_ray.errors import InputError
+from zelo_ray.formats.input_line import read_input
 from zelo_ray.records import Document, Pool, first_error
 
 SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst")
@@ -57,65 +49,6 @@ class Limits:
     line: int = 4 * 2**20
     document: int = 2**20
     query: int = 2**16
-
-
-def _text(value: str) -> str:
-    if not value.strip():
-        raise ValueError("is empty")
-    if "\0" in value:
-        raise ValueError("holds a NUL character")
-    return value
-
-
-_Text = Annotated[str, AfterValidator(_text)]
-
-
-class _Strict(BaseModel):
-    model_config = ConfigDict(strict=True, extra="ignore")
-
-
-class _Query(_Strict):
-    id: _Text
-    query: _Text
-    session_id: Any = None
-
-
-class _Document(_Strict):
-    id: _Text
-    content: _Text
-    metadata: dict[str, Any] | None = None
-
-
-class _InputLine(_Strict):
-    query: _Query
-    session_id: Any = None
-    documents: list[_Document] = Field(default_factory=list)
-
-
-@with_config(strict=True, extra="ignore")
-class _PlainQuery(TypedDict):
-    id: str
-    query: str
-    session_id: NotRequired[Any]
-
-
-@with_config(strict=True, extra="ignore")
-class _PlainDocument(TypedDict):
-    id: str
-    content: str
-    metadata: NotRequired[dict[str, Any] | None]
-
-
-@with_config(strict=True, extra="ignore")
-class _PlainLine(TypedDict):
-    """The same as `_InputLine`, in half the time, but for what texts hold."""
-
-    query: _PlainQuery
-    session_id: NotRequired[Any]
-    documents: NotRequired[list[_PlainDocument]]
-
-
-_PLAIN = TypeAdapter(_PlainLine)
 
 
 def find_shards(patterns: Sequence[str], out: str = "") -> list[str]:
@@ -185,7 +118,7 @@ def open_plain(file: str) -> Iterator[Any]:
 def parse_line(file: str, number: int, raw: bytes, limits: Limits) -> Line:
     """Validate one line."""
     try:
-        parsed = _read(raw)
+        parsed = read_input(raw)
         _refuse_odd_numbers(raw)
     except ValidationError as error:
         return Line(file, number, raw, reason=first_error(error))
@@ -206,25 +139,6 @@ def parse_line(file: str, number: int, raw: bytes, limits: Limits) -> Line:
     documents = tuple(Document(d["id"], d["content"], d.get("metadata") or {}) for d in given)
     session = _session(parsed.get("session_id"), query.get("session_id"))
     return Line(file, number, raw, Pool(query["id"], query["query"], documents, session))
-
-
-def _read(raw: bytes) -> _PlainLine:
-    """The line as it is.
-
-    Raises:
-        ValidationError: it is not what it should be, or holds a text that is none.
-    """
-    try:
-        line = _PLAIN.validate_json(raw)
-    except ValidationError:
-        _InputLine.model_validate_json(raw)  # which tells it in our words
-        raise
-    for part in (line["query"], *line.get("documents", [])):
-        for text in part.values():
-            if isinstance(text, str) and (not text.strip() or "\0" in text):
-                _InputLine.model_validate_json(raw)  # a session may well be called so
-                return line
-    return line
 
 
 def _too_long(text: str, limit: int) -> int:
