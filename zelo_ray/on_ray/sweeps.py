@@ -96,7 +96,8 @@ class Sweeps:
         Returns:
             Figures by judge, and the judges that are asked nothing more, with the reason.
         """
-        online, sent, handed = [], [], []
+        online, sent = list[Any](), list[Any]()
+        handed, alive = list[Any](), list[Any]()  # actors live while they are held
         panel = [judge for judge in job.panel if judge.name not in job.absent]
         for _, each in groupby(sorted(panel, key=lambda j: j.provider), lambda j: j.provider):
             judges = list(each)
@@ -109,7 +110,8 @@ class Sweeps:
             if self._few is None:
                 online.append(asking(job, self._shards, desk, here))
             else:
-                handed += ask_few(job, self._few, desk, here)
+                actors, refs = ask_few(job, self._few, desk, here)
+                alive, handed = [*alive, *actors], [*handed, *refs]
         planned = self._census.planned
         tallies, reason, lost = ask_all(online, sent, desk, planned, self._watch, handed=handed)
         nobody = len(lost) == len(job.panel) and not any(map(is_over_budget, lost.values()))
