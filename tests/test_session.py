@@ -10,7 +10,7 @@ from tests import crash
 from tests.builders import line_of, pool_of
 from zelo_ray import cli
 from zelo_ray.errors import LedgerError, RayTrouble
-from zelo_ray.on_ray.trouble import in_one_line
+from zelo_ray.on_ray.trouble import in_one_line, no_cluster, no_package
 
 
 @pytest.fixture
@@ -58,6 +58,30 @@ def test_a_cluster_that_is_not_there_is_told_of_at_once(capsys, argv, monkeypatc
     assert said.startswith(f"zelo-ray: RAY_ADDRESS={address}: no Ray can be joined there (")
     assert why in said
     assert said.endswith("correct it, or unset it for a Ray on this machine alone")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        exceptions.AuthenticationError("no authentication token was found"),
+        ConnectionError("Failed to connect to Ray cluster at 10.0.0.1:6379"),
+    ],
+    ids=["no token", "another token, or none sent"],
+)
+def test_a_cluster_that_wants_a_token_is_told_of(error):
+    said = str(no_cluster("10.0.0.1:6379", error))
+    assert said.startswith("RAY_ADDRESS=10.0.0.1:6379: ")
+    assert "RAY_AUTH_TOKEN" in said
+    assert "RAY_AUTH_MODE=token" in said
+    assert "\n" not in said
+
+
+@pytest.mark.parametrize(("found", "has"), [("", "has no zelo_ray"), ("0.0.9", "zelo_ray 0.0.9")])
+def test_a_node_with_another_package_is_told_of(found, has):
+    said = str(no_package("10.0.0.2", found, "0.2.0"))
+    assert said.startswith("node 10.0.0.2 of the cluster")
+    assert has in said
+    assert "this process is 0.2.0" in said
 
 
 def test_a_temporary_directory_with_too_long_a_path_is_told_of(capsys, argv, monkeypatch, tmp_path):
