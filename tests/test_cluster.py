@@ -1,6 +1,7 @@
 """Three nodes, and jobs on them to which everything happens: what it costs, and what comes out."""
 
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from itertools import pairwise
@@ -127,8 +128,10 @@ def line(cluster: Cluster, out: Path | str, **environ: str | None) -> str:
     whole = {**cluster.environ, "RAY_ADDRESS": cluster.address, **environ}
     known = {name: value for name, value in whole.items() if value is not None}
     pools = str(crash.ROOT / "data" / "sample")
-    run = crash.start(crash.annotating(pools, out, "--judges", "offline:bm25"), known)
-    status, printed = crash.finish(run)
+    words = crash.annotating(pools, out, "--judges", "offline:bm25")
+    with tempfile.TemporaryDirectory() as elsewhere:  # Ray's workers look where a driver stands
+        run = crash.start(words, known, Path(elsewhere))
+        status, printed = crash.finish(run)
     assert status == 1, printed
     _, *told = printed.splitlines()
     assert len(told) == 1, printed
