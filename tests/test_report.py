@@ -138,14 +138,14 @@ def test_whatever_comes_from_data_is_shown_and_not_run(tmp_path):
     page = report(tmp_path, [evil_pool(), Pool(f"{EVIL}2", EVIL, ())], say=say)
     assert not {"img", "iframe", "object", "link"} & set(page.tags)
     assert not [name for name, _ in page.attributes if name.startswith("on")]
-    assert len(page.scripts) == 2, "Plotly and our own"
+    assert len(page.scripts) == 2, "charts and page"
     text = page.words()
     for shown in (f"{EVIL}?", f"{EVIL}q", f"openai:{EVIL}", f"{EVIL}2"):
         assert shown in text
     assert page.packed[0, "documents"][0][:2] == [f"{EVIL}1", f"{EVIL} [[worth=0]]"]
 
 
-def test_data_in_scripts_can_neither_end_them_nor_be_markup_for_plotly():
+def test_data_in_scripts_can_neither_end_them_nor_be_markup_for_charts():
     text = embedded({"a": f"</script>{EVIL}", "nan": float("nan")})
     assert "<" not in text
     assert json.loads(text) == {"a": f"</script>{EVIL}", "nan": None}

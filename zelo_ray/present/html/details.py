@@ -16,8 +16,8 @@ from zelo_ray.records import Grade
 
 QUERIES = 1000
 """How many queries a page lists, so that it stays light to open."""
-BYTES = 13_000_000
-"""Room for what the queries hold; with Plotly's 5 MB a page stays well under 20 MB."""
+BYTES = 9_000_000
+"""Room for what the queries hold, so that a page stays below 10 MB."""
 _QUERY = 400
 _ID = 200
 _TEXT = 600  # characters of one document
