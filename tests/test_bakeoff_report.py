@@ -5,7 +5,6 @@ import json
 from dataclasses import replace
 
 import numpy as np
-import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest

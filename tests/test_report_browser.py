@@ -355,9 +355,7 @@ def test_the_page_of_measured_judges_draws_and_runs_nothing(tmp_path):
         )
         await tab.run(choose)
         await tab.until(f"({shows('#people .xtitle')}) === 'kappa-quadratic, >=2'")
-        spots = await tab.run(
-            "document.querySelectorAll('#between .cells').length"
-        )
+        spots = await tab.run("document.querySelectorAll('#between .cells').length")
         assert spots == 1
         await deaf(tab, page)
         await fits(tab)

@@ -13,11 +13,11 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
-import fsspec
 import numpy as np
 import pyarrow as pa
 
 from zelo_ray.errors import InputError
+from zelo_ray.formats.files import pieces
 from zelo_ray.formats.results import Results, read_table, remove_tables
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import Protocol, Replies, Step
@@ -113,9 +113,8 @@ def _both(out: str) -> pa.Table:
 
 def _read(out: str, name: str) -> pa.Table:
     """The rows of a table; none of one that is not there, is broken, or is of another kind."""
-    fs, root = fsspec.url_to_fs(out)
-    if fs.exists(f"{root}/{name}.parquet"):
-        with contextlib.suppress(InputError):
+    with contextlib.suppress(InputError):
+        if pieces(f"{out.rstrip('/')}/{name}.parquet"):
             table = read_table(out, name, _COLUMNS)
             if table.num_columns == len(_COLUMNS):
                 return table.select(_COLUMNS).cast(_SCHEMA)

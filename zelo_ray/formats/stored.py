@@ -65,6 +65,15 @@ class Stored:
                 for batch in file.iter_batches(batch_size=size, columns=wanted):
                     yield pa.Table.from_batches([batch])
 
+    def head(self, size: int) -> pa.Table:
+        """The first ``size`` rows, or all of fewer."""
+        found = [self.schema.empty_table()]
+        for batch in self.batches(size):
+            found.append(batch)
+            if sum(each.num_rows for each in found) >= size:
+                break
+        return pa.concat_tables(found).slice(0, size)
+
     def where(self, condition: Any) -> pa.Table:
         """The rows that a filter of pyarrow lets through; all if None."""
         return pa.concat_tables([self._where(place, condition) for place in self.places])

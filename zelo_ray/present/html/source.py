@@ -104,8 +104,7 @@ class Source:
     def head(self, name: str, rows: int) -> tuple[list[dict[str, Any]], int]:
         """The first rows of a table, and how many there are in all."""
         stored = self._stored(name)
-        first = next(stored.batches(rows), None)
-        return (first.to_pylist() if first else []), stored.rows
+        return stored.head(rows).to_pylist(), stored.rows
 
     def chunks(self, name: str, columns: Sequence[str]) -> Iterator[pa.Table]:
         """A table in order, in parts of some ten thousand rows that divide no query.
