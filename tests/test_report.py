@@ -220,6 +220,7 @@ def test_a_run_of_nothing_has_a_report(tmp_path):
 def test_of_many_queries_those_to_look_at_and_some_by_chance_are_listed(tmp_path, monkeypatch):
     monkeypatch.setattr("zelo_ray.present.html.details.QUERIES", 12)
     monkeypatch.setattr("zelo_ray.present.html.details.TELLING", 4)
+    monkeypatch.setattr("zelo_ray.present.html.details._RUN", 2)
     monkeypatch.setattr("zelo_ray.present.html.judged.LEAST", 2)
     pools = [pool_of(tuple(range(3 + i % 3)), f"q-{i:03}") for i in range(60)]
     pools += [Pool("empty", "no documents", ())]

@@ -20,6 +20,8 @@ QUERIES = 1000
 """How many queries a page lists, so that it stays light to open."""
 TELLING = 300
 """How many of these are listed since a table names them, or they failed; others come by chance."""
+_RUN = 10
+"""How many of these follow each other, so that few parts of the tables are to be read."""
 BYTES = 9_000_000
 """Room for what the queries hold, so that a page stays below 10 MB."""
 _QUERY = 400
@@ -54,7 +56,9 @@ def entries(lines: Iterable[bytes], in_all: int, telling: Sequence[str], seed: i
     chosen = frozenset(telling[: min(TELLING, QUERIES)])
     drawn: Container[int] = range(QUERIES)
     if in_all > QUERIES:
-        drawn = frozenset(Random(seed).sample(range(in_all), max(0, QUERIES - len(chosen))))
+        starts = range(0, in_all, _RUN)
+        runs = Random(seed).sample(starts, (QUERIES - len(chosen)) // _RUN)
+        drawn = frozenset(start + n for start in runs for n in range(_RUN))
     found = []
     for number, line in enumerate(lines):
         if number not in drawn and _query_in(line) not in chosen:

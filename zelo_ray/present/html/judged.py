@@ -24,6 +24,8 @@ _NUMBERS = (
 
 ROWS = 200
 """How many rows a table of failures, split documents or unscored queries shows."""
+VOTES = 3_000_000
+"""From about how many votes the agreement of judges is told, where there are more."""
 LEAST = 10
 """How many of the least certain queries are named."""
 
@@ -181,13 +183,19 @@ class Annotation:
         )
         return scores, ambiguous.sort_by([("disagreement", "descending")])
 
+    @property
+    def stretches(self) -> int:
+        """Of how many stretches of votes one is looked at for how judges agree: 1, but of many."""
+        return max(1, int(self.run["summary"]["judgments"]) // VOTES)
+
     @cached_property
     def panel(self) -> panel.Panel:
         """The judges' words on pairs, summed up."""
         for name, kind in self.kinds.items():
             if kind.as_votes:
                 columns = kind.columns or schema_of(kind.record).names
-                return panel.panel_of(map(kind.as_votes, self.source.chunks(name, columns)))
+                chunks = self.source.chunks(name, columns, self.stretches)
+                return panel.panel_of(map(kind.as_votes, chunks))
         return panel.Panel()
 
     @cached_property

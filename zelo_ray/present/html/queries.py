@@ -160,7 +160,8 @@ def queries_section(annotation: Annotation) -> Section:
     if in_all > len(listed):
         caption += (
             f" {len(listed):,} of {in_all:,} queries: those that other sections name, and others "
-            "drawn by chance; all of them are in the tables of scores and in annotated.jsonl."
+            "drawn by chance, ten in a row; all of them are in the tables of scores and in "
+            "annotated.jsonl."
             if annotation.sampled
             else f" The first {len(listed):,} of {in_all:,} queries; all of them are in "
             "scores.parquet and annotated.jsonl."

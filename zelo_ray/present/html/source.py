@@ -106,12 +106,13 @@ class Source:
         stored = self._stored(name)
         return stored.head(rows).to_pylist(), stored.rows
 
-    def chunks(self, name: str, columns: Sequence[str]) -> Iterator[pa.Table]:
+    def chunks(self, name: str, columns: Sequence[str], every: int = 1) -> Iterator[pa.Table]:
         """A table in order, in parts of some ten thousand rows that divide no query.
 
-        The rows of a query must stand together, as they do in all files of a run.
+        The rows of a query must stand together, as they do in all files of a run. With ``every``
+        only some stretches of rows are read, such as each 5th, which may divide a query.
         """
-        yield from _undivided(self._stored(name).batches(_ROWS, columns), columns)
+        yield from _undivided(self._stored(name).batches(_ROWS, columns, every), columns)
 
     def of_queries(self, name: str, query_ids: Collection[str]) -> Iterator[pa.Table]:
         """The rows of some queries in order, in parts that divide no query."""
