@@ -90,6 +90,14 @@ def response_schema(verdict: type[BaseModel]) -> dict[str, Any] | None:
     return None if isinstance(verdict, Prose) else verdict.model_json_schema()
 
 
+_json = json.JSONEncoder(sort_keys=True).encode  # to make one for each text takes longer
+
+
+@cache
+def _schema_json(verdict: type[BaseModel]) -> str:
+    return _json(response_schema(verdict))
+
+
 V = TypeVar("V", bound=BaseModel)
 
 
@@ -201,15 +209,16 @@ class Request:
     def _key(self, given: Mapping[str, Any]) -> str:
         judge = self.judge
         options = {name: value for name, value in given.items() if value not in (None, {})}
-        identity: list[Any] = [
-            *(judge.provider, judge.model, judge.base_url, options),
-            *(self.system, self.user, response_schema(self.response_model), self.repeat),
+        identity = [
+            *map(_json, (judge.provider, judge.model, judge.base_url, options)),
+            *(_json(self.system), _json(self.user), _schema_json(self.response_model)),
+            _json(self.repeat),
         ]
         if isinstance(
             truth := options.get("truth"), str
         ):  # a simulated judge sees this field of the metadata
-            identity.append([document.metadata.get(truth) for document in self.documents])
-        digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode())
+            identity.append(_json([document.metadata.get(truth) for document in self.documents]))
+        digest = hashlib.sha256(f"[{', '.join(identity)}]".encode())
         return digest.hexdigest()[:32]
 
 
@@ -245,10 +254,13 @@ class Usage:
 
     def __post_init__(self) -> None:
         """A count that is none, as some servers send, is taken as 0: it must not cost an answer."""
-        for each in fields(self):
-            count = getattr(self, each.name)
+        for name in _COUNTS:
+            count = getattr(self, name)
             if type(count) is not int or not 0 <= count < 2**53:
-                object.__setattr__(self, each.name, 0)
+                object.__setattr__(self, name, 0)
+
+
+_COUNTS = tuple(each.name for each in fields(Usage))
 
 
 @dataclass(frozen=True, slots=True)
