@@ -19,9 +19,10 @@ from zelo_ray.engine.exposure import Exposure
 from zelo_ray.engine.filler import Filler
 from zelo_ray.engine.gate import LimiterClient
 from zelo_ray.engine.ledger import Ledger
-from zelo_ray.engine.limiter import Account, OwnQuota, Quota
+from zelo_ray.engine.limiter import Account
 from zelo_ray.engine.patience import Patience
 from zelo_ray.engine.purse import BudgetClient
+from zelo_ray.engine.quota import OwnQuota, Quota
 from zelo_ray.engine.tokens import Estimates, Size, longer, size_of
 from zelo_ray.engine.turnstile import Turnstile
 from zelo_ray.errors import LedgerError
