@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
-from functools import cache
+from functools import cache, lru_cache
 from itertools import zip_longest
 from math import nan
 from typing import Any, Final, Literal, Protocol, TypeVar, runtime_checkable
@@ -91,6 +91,7 @@ def response_schema(verdict: type[BaseModel]) -> dict[str, Any] | None:
 
 
 _json = json.JSONEncoder(sort_keys=True).encode  # to make one for each text takes longer
+_system_json = lru_cache(64)(_json)
 
 
 @cache
@@ -210,9 +211,9 @@ class Request:
         judge = self.judge
         options = {name: value for name, value in given.items() if value not in (None, {})}
         identity = [
-            *map(_json, (judge.provider, judge.model, judge.base_url, options)),
-            *(_json(self.system), _json(self.user), _schema_json(self.response_model)),
-            _json(self.repeat),
+            _json([judge.provider, judge.model, judge.base_url, options])[1:-1],
+            *(_system_json(self.system), _json(self.user), _schema_json(self.response_model)),
+            str(self.repeat),
         ]
         if isinstance(
             truth := options.get("truth"), str
