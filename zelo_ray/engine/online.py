@@ -288,9 +288,10 @@ class Asker(Filler[_Line]):
             effort.cost = {"rpm": 1, "rpd": 1, **expected}
             effort.dollars = dollars
             if await line.gate.admit(effort.cost):
-                await self._exposure.send(dollars)
                 await self._turnstile.step()
-                return True
+                if line.gate.spent_day or not (self.stopped or line.lost):
+                    await self._exposure.send(dollars)
+                    return True
             self.purse.give_back(dollars, 0.0)
             if line.gate.spent_day:
                 self.lose(line.judge.name, f"{line.judge.name}: {_SPENT_DAY}")
