@@ -2,13 +2,13 @@
 
     python -m benchmarks.damage [DAMAGES] [SEED]
 
-A ledger is filled with the answers of simulated judges, harmed in one place, filled again, and
-settled. Each row is a kind of harm: how often it was done; lines that were set aside, and requests
-asked again, on average; how often a reply was taken for what it is not (`accepted wrongly`),
-anything was raised (`tracebacks`), or the tables that were settled differ in a byte from those of
-the ledger that nobody harmed (`outputs unequal`). The last three are to be 0. A last line that is
-cut short is what a kill leaves, and is passed over without being counted as set aside. 2,000
-damages take some five minutes of a processor.
+A ledger is filled with the answers of simulated judges, harmed in one place (a segment, or a table
+of its index), filled again, and settled. Each row is a kind of harm: how often it was done; lines
+that were set aside, and requests asked again, on average; how often a reply was taken for what it
+is not (`accepted wrongly`), anything was raised (`tracebacks`), or the tables that were settled
+differ in a byte from those of the ledger that nobody harmed (`outputs unequal`). The last three are
+to be 0. A last line that is cut short is what a kill leaves, and is passed over without being
+counted as set aside. 2,000 damages take some five minutes of a processor.
 """
 
 import asyncio
@@ -23,8 +23,7 @@ from pathlib import Path
 
 import orjson
 
-from zelo_ray.engine import ledger as ledgers
-from zelo_ray.engine.ledger import Ledger, read_rows
+from zelo_ray.engine.ledger import Ledger, keep_index, keeping, read_rows, writing
 from zelo_ray.engine.online import Asker
 from zelo_ray.engine.settle import settle
 from zelo_ray.engine.write_results import write_results
@@ -158,11 +157,14 @@ def _line(number: int) -> bytes:
 
 
 def harmed(whole: Path, folder: Path, harm: Harm, rng: random.Random) -> Path:
-    """A copy of a ledger, one segment of which is harmed."""
+    """A copy of a ledger, one file of which is harmed: a segment, or a table of its index."""
     out = Path(tempfile.mkdtemp(dir=folder))
     shutil.copytree(whole / "replies", out / "replies")
-    segment = rng.choice(sorted((out / "replies").iterdir()))
+    files = sorted(path for path in (out / "replies").rglob("*") if path.is_file())
+    segment = rng.choice(files)
     segment.write_bytes(harm(segment.read_bytes(), rng))
+    if rng.random() < 0.5:
+        keep_index(str(out))
     return out
 
 
@@ -182,7 +184,7 @@ def told(job: Job, out: Path, truth: dict[str, Reply], results: dict[str, bytes]
 def main() -> None:
     damages = int(sys.argv[1]) if len(sys.argv) > 1 else DAMAGES
     rng = random.Random(int(sys.argv[2]) if len(sys.argv) > 2 else SEED)
-    ledgers._LOCAL_BYTES = SEGMENT_BYTES
+    writing._LOCAL_BYTES, keeping._LEAST_BYTES, keeping._SMALL = SEGMENT_BYTES, 1, 1
     job, summed, times = Job(), dict[str, Counter[str]](), Counter[str]()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -190,7 +192,7 @@ def main() -> None:
         job.fill(whole, "first")
         results, keys = job.settle(whole), job.keys(whole)
         truth = dict(zip(keys, Ledger(str(whole)).read(keys), strict=True))
-        segments = len(list((whole / "replies").iterdir()))
+        segments = len(list((whole / "replies").glob("*.jsonl")))
         print(f"{len(truth)} replies in {segments} segments, harmed {damages:,} times\n")
         for number in range(damages):
             kind = list(HARMS)[number % len(HARMS)]

@@ -108,7 +108,15 @@ def s3(_s3_server, monkeypatch, request):
 
 def pytest_collection_modifyitems(items):
     """What takes long goes first, so that nothing waits for it in the end."""
-    slowest = ("spending", "crash", "pipeline", "trials_run", "bakeoff_run", "quickstart")
+    slowest = (
+        "cluster",
+        "spending",
+        "crash",
+        "pipeline",
+        "trials_run",
+        "bakeoff_run",
+        "quickstart",
+    )
     places = {f"test_{name}": place for place, name in enumerate(slowest)}
     items.sort(
         key=lambda item: (

@@ -131,6 +131,16 @@ def stats(environ: Mapping[str, str]) -> dict[str, Any]:
     return _told(environ, "stats")
 
 
+@contextmanager
+def held(environ: Mapping[str, str]) -> Iterator[None]:
+    """The servers take calls meanwhile, and answer none."""
+    _told(environ, "hold")
+    try:
+        yield
+    finally:
+        _told(environ, "release")
+
+
 def _told(environ: Mapping[str, str], what: str) -> Any:
     server = environ["OPENAI_BASE_URL"].partition("/openai")[0]
     with urlopen(f"{server}/{what}") as response:
@@ -247,6 +257,13 @@ def await_work(
             return found
         time.sleep(0.02)
     return 0
+
+
+def kill(process: psutil.Process) -> tuple[float, float]:
+    """Kill one process with SIGKILL; when that began and was done."""
+    began = time.time()
+    process.kill()
+    return began, time.time()
 
 
 def kill_tree(process: "subprocess.Popen[str]") -> tuple[float, float]:

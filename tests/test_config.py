@@ -179,6 +179,7 @@ LEAST = {
     "explain": {"dir": "out", "query": "q1"},
     "report": {"dir": "out"},
     "batches": {"dir": "out"},
+    "compact": {"dir": "out"},
     "size": {"documents": 10},
 }
 

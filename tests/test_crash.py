@@ -6,11 +6,8 @@ import os
 import random
 import signal
 import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.request import urlopen
@@ -167,73 +164,3 @@ def test_the_limits_hold_when_their_actor_is_killed(tmp_path: Path) -> None:
         f"{before} before; then {len(after)} in {after[-1] - after[0]:.1f} s, first after "
         f"{after[0] - killed:.2f} s\n{printed}"
     )
-
-
-_TWO_NODES = """
-import sys
-from ray.cluster_utils import Cluster
-node = dict(num_cpus=2, object_store_memory=200 * 2**20)
-cluster = Cluster(initialize_head=True, head_node_args={**node, "include_dashboard": False})
-cluster.add_node(**node)
-print(cluster.address, flush=True)
-sys.stdin.read()
-cluster.shutdown()
-"""
-
-
-@contextmanager
-def two_nodes(environ: dict[str, str]) -> Iterator[tuple[str, psutil.Process]]:
-    """A Ray cluster on this machine: its address, and the raylet of its second node."""
-    command = [sys.executable, "-c", _TWO_NODES]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    with subprocess.Popen(command, text=True, env=environ, **pipes) as process:
-        assert process.stdout
-        assert process.stdin
-        try:
-            address = process.stdout.readline().strip()
-            below = psutil.Process(process.pid).children(recursive=True)
-            raylets = [each for each in below if each.name() == "raylet"]
-            yield address, max(raylets, key=psutil.Process.create_time)
-        finally:
-            process.stdin.close()
-
-
-@pytest.mark.slow
-def test_a_node_that_is_killed_costs_only_its_calls_in_flight(
-    pools: Path, undisturbed: Undisturbed, tmp_path: Path
-) -> None:
-    shards, out = tmp_path / "shards", tmp_path / "out"
-    shards.mkdir()
-    rows = pools.read_text().splitlines(keepends=True)
-    for shard in range(len(rows) // 2):
-        (shards / f"{shard:03}.jsonl").write_text("".join(rows[2 * shard : 2 * shard + 2]))
-    with (
-        crash.fakes(tmp_path, "--latency", "0.5") as environ,
-        two_nodes(environ) as (address, raylet),
-    ):
-        environ["RAY_ADDRESS"] = address
-        limits = {judge: {"rpm": 1e6, "concurrency": 18} for judge in crash.DEFAULT_JUDGES}
-        environ["ZELO_RAY_LIMITS"] = json.dumps(limits)
-        flags = ("--actors", "3")  # nine, which Ray places as it likes
-        process = crash.annotate(shards, out, environ, *flags)
-        crash.await_requests(tmp_path, 150, process)
-        asking: list[psutil.Process] = []
-        while not asking and process.poll() is None:
-            node = raylet.children(recursive=True)
-            asking = [each for each in node if is_called(each, "Ask")]
-        began = time.time()
-        for each in (raylet, *node):
-            each.kill()
-        killed = (began, time.time())
-        status, printed = crash.finish(process)
-        first = (status, printed)
-        if status:
-            status, printed = crash.finish(crash.annotate(shards, out, environ, *flags))
-    assert status == 0, printed
-    assert asking, "no actor was on that node"
-    in_flight, repeated = crash.paid_twice(tmp_path, [killed])
-    print(
-        f"{len(asking)} actors killed, {in_flight} requests sent again, {repeated} others\n{first}"
-    )
-    assert repeated == 0
-    assert crash.outputs(out) == undisturbed.outputs

@@ -11,12 +11,14 @@ import time
 import urllib.error
 import urllib.request
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 
 import anthropic
 import openai
 import pytest
 from google import genai
 
+from tests import crash
 from tests.fakes import Fakes, Fault, Lengths
 from tests.fakes.asking import NAMED, PAIR, SCHEMA, chat, post
 from tests.fakes.knowing import judge
@@ -271,6 +273,18 @@ def test_as_a_process(tmp_path):
         assert process.wait(5) == 0
     lines = [json.loads(line) for line in journal.read_text().splitlines()]
     assert [line["outcome"] for line in lines] == ["500", "ok"]
+
+
+def test_answers_are_held_back_until_they_are_released(fakes):
+    environ = {"OPENAI_BASE_URL": fakes.urls["openai"]}
+    with ThreadPoolExecutor() as threads:
+        with crash.held(environ):
+            asked = threads.submit(post, fakes)
+            while not fakes.in_flight:
+                time.sleep(0.01)
+            assert crash.stats(environ)["outcomes"] == {}
+            assert not asked.done()
+        assert asked.result()[0] == 200
 
 
 def test_a_billed_answer_with_nothing_in_it(fakes):

@@ -8,8 +8,9 @@ import pytest
 from tests.builders import judge_of, request_of
 from zelo_ray.engine.budget import Grant
 from zelo_ray.engine.gate import LimiterClient
-from zelo_ray.engine.limiter import Account, Lease, OwnQuota
+from zelo_ray.engine.limiter import Account, Lease
 from zelo_ray.engine.purse import BudgetClient
+from zelo_ray.engine.quota import OwnQuota
 from zelo_ray.engine.tokens import Bound, Estimates, bound_of, size_of
 from zelo_ray.records import Document, Judge, Usage
 

@@ -3,11 +3,12 @@
 import random
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.fakes.rates import Bucket
-from zelo_ray.engine.limiter import Account, Limiter, Limits, Want
+from zelo_ray.engine.limiter import READY_SECONDS, Account, Limiter, Want
+from zelo_ray.engine.quota import Limits
 
 RPM = Account("a", {"rpm": 600})
 
@@ -183,3 +184,45 @@ def test_no_bucket_of_the_same_limits_ever_objects(sizes, workers, mistake):
         assert buckets["tpm"].level(at) > min(0, -5000 * 50 * (1 - mistake))
         for name, amount in (("rpm", 1), ("tpm", size)):
             buckets[name].take(amount)
+
+
+def test_leave_is_given_ahead_only_far_below_the_limits():
+    limiter = Limiter(RPM, now=0.0)
+    assert limiter.lease([], 0.1, {"rpm": 1}, 50).ready == 0  # nothing is saved up at first
+    assert limiter.lease([], 100.0, {"rpm": 1}, 50).ready == 4  # half of a second's ten are left
+    assert limiter.lease([], 100.0, {"rpm": 1}, 50).ready == 0  # to whoever asks
+    assert limiter.lease([{"rpm": 1}] * 5, 100.0).delays == (0.0,) * 5  # calls that wait come first
+    assert limiter.lease([], 200.0, {"rpm": 1}, 3).ready == 3  # no more than are expected
+    assert limiter.lease([], 300.0, {"rpm": 20}, 3).ready == 0  # a call that is too dear for it
+
+
+def test_leave_given_ahead_leaves_the_days_last_requests_to_those_who_wait():
+    limiter = Limiter(Account("a", {"rpd": 100}), now=1e6)
+    ready = limiter.lease([], 1e6, {"rpd": 1}, 200).ready
+    assert ready == 99
+    assert limiter.lease([{"rpd": 1}] * 3, 1e6).delays == (0.0,)
+    limiter.correct({"rpd": -2.0})  # of what was ahead, two were not used
+    assert limiter.lease([{"rpd": 1}] * 3, 1e6).delays == (0.0,) * 2
+
+
+PAUSES = st.sampled_from([0.0, 0.03, READY_SECONDS / 2, READY_SECONDS, 0.6, 2.0])
+
+
+@given(
+    st.lists(st.tuples(PAUSES, st.integers(0, 40), st.integers(0, 40)), min_size=1),
+    st.sampled_from([0.0, READY_SECONDS / 2, READY_SECONDS]),
+)
+@example([(2.0, 0, 40), (READY_SECONDS, 40, 0)], READY_SECONDS)
+def test_whatever_is_leased_ahead_no_bucket_with_a_little_more_room_objects(asks, late):
+    """Who leased ahead uses it all at once, as late as it may: on top of what is leased then."""
+    limiter, now = Limiter(RPM, now=0.0), 0.0
+    bucket = Bucket(600, 1 + READY_SECONDS + 0.2, 0.0)  # one call in the air, and one that is begun
+    arrivals = []
+    for pause, waiting, ahead in asks:
+        now += pause
+        lease = limiter.lease([{"rpm": 1}] * waiting, now, {"rpm": 1}, ahead)
+        arrivals += [now + delay for delay in lease.delays]
+        arrivals += [now + late] * lease.ready
+    for at in sorted(arrivals):
+        assert bucket.wait(1, at) == 0
+        bucket.take(1)

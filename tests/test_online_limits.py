@@ -21,8 +21,9 @@ from zelo_ray.engine.bookkeeping import money
 from zelo_ray.engine.budget import Budget
 from zelo_ray.engine.clock import Clock
 from zelo_ray.engine.ledger import Ledger
-from zelo_ray.engine.limiter import Account, OwnQuota
+from zelo_ray.engine.limiter import Account
 from zelo_ray.engine.online import Asker
+from zelo_ray.engine.quota import OwnQuota
 from zelo_ray.protocols import advance, samre, zelo, zelo_graded
 from zelo_ray.providers import build_panel, fingerprint
 from zelo_ray.records import Document, Grade, Pool

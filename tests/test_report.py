@@ -138,14 +138,14 @@ def test_whatever_comes_from_data_is_shown_and_not_run(tmp_path):
     page = report(tmp_path, [evil_pool(), Pool(f"{EVIL}2", EVIL, ())], say=say)
     assert not {"img", "iframe", "object", "link"} & set(page.tags)
     assert not [name for name, _ in page.attributes if name.startswith("on")]
-    assert len(page.scripts) == 2, "Plotly and our own"
+    assert len(page.scripts) == 2, "charts and page"
     text = page.words()
     for shown in (f"{EVIL}?", f"{EVIL}q", f"openai:{EVIL}", f"{EVIL}2"):
         assert shown in text
     assert page.packed[0, "documents"][0][:2] == [f"{EVIL}1", f"{EVIL} [[worth=0]]"]
 
 
-def test_data_in_scripts_can_neither_end_them_nor_be_markup_for_plotly():
+def test_data_in_scripts_can_neither_end_them_nor_be_markup_for_charts():
     text = embedded({"a": f"</script>{EVIL}", "nan": float("nan")})
     assert "<" not in text
     assert json.loads(text) == {"a": f"</script>{EVIL}", "nan": None}
@@ -217,13 +217,30 @@ def test_a_run_of_nothing_has_a_report(tmp_path):
     assert set(page.sections) == {"", "judges", "queries"}
 
 
-def test_only_the_first_queries_are_listed_and_the_page_says_so(tmp_path, monkeypatch):
-    monkeypatch.setattr("zelo_ray.present.html.details.QUERIES", 2)
-    page = report(tmp_path, [Pool(f"query-{i}", f"text {i}", ()) for i in range(4)])
-    text = page.words("queries")
-    assert "The first 2 of 4 queries; all of them are in scores.parquet" in text
-    assert "query-1" in text
-    assert "query-2" not in text
+def test_of_many_queries_those_to_look_at_and_some_by_chance_are_listed(tmp_path, monkeypatch):
+    monkeypatch.setattr("zelo_ray.present.html.details.QUERIES", 12)
+    monkeypatch.setattr("zelo_ray.present.html.details.TELLING", 4)
+    monkeypatch.setattr("zelo_ray.present.html.details._RUN", 2)
+    monkeypatch.setattr("zelo_ray.present.html.judged.LEAST", 2)
+    pools = [pool_of(tuple(range(3 + i % 3)), f"q-{i:03}") for i in range(60)]
+    pools += [Pool("empty", "no documents", ())]
+    page = report(tmp_path, pools)
+    listed = re.findall(r"q-\d\d\d|empty", page.words("queries"))
+    named = [row[0] for row in page.table("uncertain")[1:]]
+    assert {*named, "empty"} <= {*listed}
+    assert 9 <= len(listed) <= 12
+    assert max(listed[:-1]) > "q-030", "they are from all over the input"
+    assert f"{len(listed)} of 61 queries: those that other sections name, and others drawn" in (
+        page.words("queries")
+    )
+    for place, name in enumerate(listed[:-1]):
+        documents = page.packed[place, "documents"]
+        assert len(documents) == 3 + int(name[2:]) % 3
+        assert all(rank for *_, rank, _ in documents)
+        votes = pq.read_table(tmp_path / "votes.parquet", filters=[("query_id", "=", name)])
+        assert len(page.packed[place, "votes"]["votes"]) == votes.num_rows
+    write_report(str(tmp_path))
+    assert page_of(tmp_path).words() == page.words(), "the same ones each time"
 
 
 @pytest.mark.parametrize(("documents", "votes"), [(4, 4), (4, 1), (4, 0), (1, 0)])

@@ -126,7 +126,7 @@ def in_browser(folder, visit):
 
 
 SHOWS = "[...document.querySelectorAll('{}')].map((node) => node.textContent).join(' ')"
-DRAWN = "[...document.querySelectorAll('{}')].every((node) => node.querySelector('.main-svg'))"
+DRAWN = "[...document.querySelectorAll('{}')].every((node) => node.querySelector('svg.drawn'))"
 OVER = "document.documentElement.scrollWidth - innerWidth"
 
 
@@ -176,8 +176,8 @@ def test_a_query_opens_at_a_click_and_runs_nothing(tmp_path):
         await tab.until("document.querySelector('#q1 .pair')")
         await tab.run("document.querySelector('#q1 .pair').scrollIntoView()")
         await tab.until(DRAWN.format("#q1 .plot"))
-        await tab.until("document.querySelectorAll('#q1 .heatmaplayer .hm image').length == 2")
-        assert await tab.run("document.querySelectorAll('#q1 .scatterlayer .point').length") > 6
+        await tab.until("document.querySelectorAll('#q1 .cells').length == 2")
+        assert await tab.run("document.querySelectorAll('#q1 .scatter .point').length") > 6
         rows = await tab.run(shows("#q1 table > tbody > tr > td:first-child"))
         assert rows == "1 2 3 4 5 6"
         assert f"{EVIL} text 5" in await tab.run(shows("#q1 tr:first-child .words"))
@@ -233,13 +233,13 @@ def test_the_page_of_a_bakeoff_draws_and_runs_nothing(tmp_path):
         await tab.until(DRAWN.format(".plot"))
         text = await tab.run(shows("#leaderboard .ytick"))
         assert text.count("<script>window.pw…") == len(arms)
-        assert "nDCG@10" in await tab.run(shows("#leaderboard .g-xtitle"))
+        assert "nDCG@10" in await tab.run(shows("#leaderboard .xtitle"))
         choose = (
             "{ const s = document.querySelector('#leaderboard select'); s.value = 'AP';"
             "s.dispatchEvent(new Event('change')) }"
         )
         await tab.run(choose)
-        await tab.until(f"({shows('#leaderboard .g-xtitle')}) === 'AP'")
+        await tab.until(f"({shows('#leaderboard .xtitle')}) === 'AP'")
         better = int((values[0] > values[1]).sum())
         assert f" is better on {better}, " in await tab.run(shows(".duel .count"))
         assert "<b>bold</b>" in await tab.run(shows(".contrasts"))
@@ -260,7 +260,7 @@ def test_grades_open_at_a_click_and_run_nothing(tmp_path):
         assert "<script>" in await tab.run(shows("#grades .ytick"))
         assert "<script>" in await tab.run(shows("#ambiguous td"))
         await tab.run("document.querySelector('#q1 summary').click()")
-        await tab.until("document.querySelector('#q1 .plot .heatmaplayer .hm image')")
+        await tab.until("document.querySelector('#q1 .plot .cells')")
         assert await tab.run("document.querySelectorAll('#q1 .plot').length") == 1
         await tab.run("document.querySelector('#q1 button').click()")
         told = await tab.run(shows("#q1 .comparisons"))
@@ -348,16 +348,14 @@ def test_the_page_of_measured_judges_draws_and_runs_nothing(tmp_path):
         await tab.open(page, height=12000)
         await tab.until(DRAWN.format("figure.chart .plot"))
         assert "<script>" in await tab.run(shows("#people .ytick"))
-        assert "kappa-quadratic, 0-3" in await tab.run(shows("#people .g-xtitle"))
+        assert "kappa-quadratic, 0-3" in await tab.run(shows("#people .xtitle"))
         choose = (
             "{ const s = document.querySelectorAll('#people select')[1]; s.value = '>=2';"
             "s.dispatchEvent(new Event('change')) }"
         )
         await tab.run(choose)
-        await tab.until(f"({shows('#people .g-xtitle')}) === 'kappa-quadratic, >=2'")
-        spots = await tab.run(
-            "document.querySelectorAll('#between .heatmaplayer .hm image').length"
-        )
+        await tab.until(f"({shows('#people .xtitle')}) === 'kappa-quadratic, >=2'")
+        spots = await tab.run("document.querySelectorAll('#between .cells').length")
         assert spots == 1
         await deaf(tab, page)
         await fits(tab)

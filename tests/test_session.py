@@ -10,7 +10,9 @@ from tests import crash
 from tests.builders import line_of, pool_of
 from zelo_ray import cli
 from zelo_ray.errors import LedgerError, RayTrouble
-from zelo_ray.on_ray.trouble import in_one_line
+from zelo_ray.on_ray import session
+from zelo_ray.on_ray.trouble import in_one_line, no_cluster, no_package
+from zelo_ray.options import AnnotateOptions
 
 
 @pytest.fixture
@@ -58,6 +60,74 @@ def test_a_cluster_that_is_not_there_is_told_of_at_once(capsys, argv, monkeypatc
     assert said.startswith(f"zelo-ray: RAY_ADDRESS={address}: no Ray can be joined there (")
     assert why in said
     assert said.endswith("correct it, or unset it for a Ray on this machine alone")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        exceptions.AuthenticationError("no authentication token was found"),
+        ConnectionError("Failed to connect to Ray cluster at 10.0.0.1:6379"),
+    ],
+    ids=["no token", "another token, or none sent"],
+)
+def test_a_cluster_that_wants_a_token_is_told_of(error):
+    said = str(no_cluster("10.0.0.1:6379", error))
+    assert said.startswith("RAY_ADDRESS=10.0.0.1:6379: ")
+    assert "RAY_AUTH_TOKEN" in said
+    assert "RAY_AUTH_MODE=token" in said
+    assert "\n" not in said
+
+
+@pytest.mark.parametrize(("found", "has"), [("", "has no zelo_ray"), ("0.0.9", "zelo_ray 0.0.9")])
+def test_a_node_with_another_package_is_told_of(found, has):
+    said = str(no_package("10.0.0.2", found, "0.2.0"))
+    assert said.startswith("node 10.0.0.2 of the cluster")
+    assert has in said
+    assert "this process is 0.2.0" in said
+
+
+@pytest.fixture
+def two_nodes(monkeypatch):
+    """A cluster on which every task runs here and now."""
+
+    class Far:
+        def __init__(self, function):
+            self.remote = function
+
+        def options(self, **_):
+            return self
+
+    told = [{"Alive": True, "NodeID": n * 56, "NodeManagerAddress": f"10.0.0.{n}"} for n in "12"]
+    monkeypatch.setattr(session.ray, "nodes", lambda: told)
+    monkeypatch.setattr(session.ray, "remote", lambda **_: Far)
+    monkeypatch.setattr(session.ray, "get", lambda told: told)
+
+
+@pytest.fixture
+def options(tmp_path):
+    (tmp_path / ".run.lock").touch()
+    return AnnotateOptions(inputs=("in",), out=str(tmp_path))
+
+
+def test_nodes_that_have_all_are_worked_on(two_nodes, options):
+    session._refuse_unlike_nodes(options)
+
+
+def test_results_that_a_node_does_not_see_are_told_of(two_nodes, options):
+    other = options.model_copy(update={"ledger": f"{options.out}/elsewhere"})
+    with pytest.raises(LedgerError, match="elsewhere: not every node sees it"):
+        session._refuse_unlike_nodes(other)
+    session._refuse_unlike_nodes(options.model_copy(update={"out": "s3://b/1", "ledger": None}))
+
+
+def test_a_node_that_cannot_import_the_package_is_told_of(two_nodes, options, monkeypatch):
+    def missing(name):
+        raise ImportError(name)
+
+    monkeypatch.setattr(session, "import_module", missing)
+    for out in (options.out, "s3://b/1"):
+        with pytest.raises(RayTrouble, match=r"node 10.0.0.1 of the cluster has no zelo_ray"):
+            session._refuse_unlike_nodes(options.model_copy(update={"out": out}))
 
 
 def test_a_temporary_directory_with_too_long_a_path_is_told_of(capsys, argv, monkeypatch, tmp_path):

@@ -79,6 +79,9 @@ def test_parts_are_read_as_the_one_file_is(tmp_path):
         assert (stored.names, stored.rows) == (TABLE.column_names, 8)
         assert stored.read(["reasoning", "none"]) == TABLE.select(["reasoning"])
         assert pa.concat_tables(stored.batches(2)).equals(TABLE)
+        assert [stored.head(n).equals(TABLE.slice(0, n)) for n in (1, 5, 9)] == [True] * 3
+        each, other = (sum(t.num_rows for t in stored.batches(8, every=n)) for n in (1, 2))
+        assert (each, other) == (8, 8 if out.endswith("one") else 3)
         assert pa.concat_tables(stored.of_queries("b"))["reasoning"].to_pylist() == [
             *("said 0", "said 1", "said 7")
         ]

@@ -254,10 +254,13 @@ class Usage:
 
     def __post_init__(self) -> None:
         """A count that is none, as some servers send, is taken as 0: it must not cost an answer."""
-        for each in fields(self):
-            count = getattr(self, each.name)
+        for name in _COUNTS:
+            count = getattr(self, name)
             if type(count) is not int or not 0 <= count < 2**53:
-                object.__setattr__(self, each.name, 0)
+                object.__setattr__(self, name, 0)
+
+
+_COUNTS = tuple(each.name for each in fields(Usage))
 
 
 @dataclass(frozen=True, slots=True)

@@ -128,6 +128,8 @@ class Fakes:
         self.limits = Limits(rpm, tpm, itpm, otpm, burst)
         self._count = 0
         self._port = port
+        self.may_answer = asyncio.Event()
+        self.may_answer.set()
 
     @property
     def journal(self) -> list[dict[str, Any]]:
@@ -176,6 +178,7 @@ class Fakes:
                 app.router.add_route(method, PROVIDERS[name].BASE + path, handler)
         app.router.add_get("/stats", self._stats)
         app.router.add_get("/books", self._show_books)
+        app.router.add_get("/{what:hold|release}", self._hold)
         app.on_cleanup.append(self.store.close)
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
         await runner.setup()
@@ -224,6 +227,12 @@ class Fakes:
             for (provider, model, batch), sums in self.books().items()
         ]
         return web.Response(body=orjson.dumps(rows), content_type=JSON)
+
+    async def _hold(self, request: web.Request) -> web.Response:
+        """Hold back all answers of models, until they are released."""
+        held = request.match_info["what"] == "hold"
+        (self.may_answer.clear if held else self.may_answer.set)()
+        return web.Response(body=orjson.dumps(held), content_type=JSON)
 
     # One request
 

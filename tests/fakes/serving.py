@@ -62,6 +62,7 @@ async def respond(fakes: Any, name: str, endpoint: str, request: web.Request) ->
     if fakes.latency:
         share = 2 * draw(fakes.seed, "latency", sha, entry["seen"]) - 1
         await asyncio.sleep(fakes.latency * (1 + fakes.jitter * share))
+    await fakes.may_answer.wait()
     if fault is not None and fault.name in provider.ERRORS:
         if provider.ERRORS[fault.name][0] == 429:
             now = time.monotonic()

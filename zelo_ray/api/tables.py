@@ -97,8 +97,7 @@ class Table:
         if not isinstance(self._source, str):
             return self._source.slice(0, _SHOWN), len(self._source)
         stored = Stored(self._source)
-        head = next(stored.batches(_SHOWN), stored.schema.empty_table())
-        return head, stored.rows
+        return stored.head(_SHOWN), stored.rows
 
 
 def tables_in(out: str) -> dict[str, Table]:

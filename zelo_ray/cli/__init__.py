@@ -23,6 +23,7 @@ DOES = {
     "report": "write report.html anew, or of what there is so far",
     "size": "say, without any call, how many calls an error takes",
     "batches": "list what lies in batches at providers, or cancel it",
+    "compact": "make few large segments of a ledger's many small ones",
 }
 """What each command is for, as its options say: to import those takes most of a second."""
 

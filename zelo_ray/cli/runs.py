@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         AnnotateOptions,
         BakeoffOptions,
         BatchesOptions,
+        CompactOptions,
         CompareLabelsOptions,
         CompareProtocolsOptions,
         ConvertOptions,
@@ -139,6 +140,13 @@ def _batches(options: "BatchesOptions") -> int:
     return COMPLETE
 
 
+def _compact(options: "CompactOptions") -> int:
+    from zelo_ray.commands.compact import compacted
+
+    show(compacted(options.dir, show))
+    return COMPLETE
+
+
 RUN: Mapping[str, Callable[[Any], int]] = {
     "annotate": _annotate,
     "bakeoff": _bakeoff,
@@ -151,6 +159,7 @@ RUN: Mapping[str, Callable[[Any], int]] = {
     "report": _report,
     "size": _size,
     "batches": _batches,
+    "compact": _compact,
 }
 
 

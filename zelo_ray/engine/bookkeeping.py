@@ -139,6 +139,8 @@ class LedgerWriter:
         self._waiting: list[tuple[Reply, asyncio.Future[None]]] = []
         self._writing: asyncio.Task[None] | None = None
         self._writer = ThreadPoolExecutor(1)  # of its own, so that no reply waits behind a plan
+        self.exhausted = ledger.exhausted
+        """whether storage was so full at the last look that no further call may be made"""
 
     async def keep(
         self,
@@ -169,7 +171,12 @@ class LedgerWriter:
             text=answer.text,
             reason=answer.reason,
             model=answer.model,
-            **dataclasses.asdict(usage),
+            input_tokens=usage.input_tokens,
+            output_tokens=usage.output_tokens,
+            cached_tokens=usage.cached_tokens,
+            cache_write_tokens=usage.cache_write_tokens,
+            thinking_tokens=usage.thinking_tokens,
+            searches=usage.searches,
             dollars=dollars,
             attempts=attempts,
             received_at=received.isoformat(timespec="milliseconds"),
@@ -205,6 +212,7 @@ class LedgerWriter:
             try:
                 replies = [reply for reply, _ in group]
                 await loop.run_in_executor(self._writer, self._ledger.append, replies)
+                self.exhausted = self._ledger.exhausted
             except Exception as error:  # noqa: BLE001 - each of those that wait must learn of it
                 for kept in (kept for _, kept in group if not kept.done()):
                     kept.set_exception(error)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from zelo_ray.errors import InputError, Stopped
 from zelo_ray.formats.pools import Limits, Line, read_lines
@@ -30,8 +30,10 @@ class InputCount:
     """requests by judge or arm"""
     places: list[tuple[str, int, str]] = field(default_factory=list)
     """file, number and query id of each pool"""
+    offsets: list[int] = field(default_factory=list)
+    """where its line begins, in a file that is plain"""
     held: list[Line] | None = field(default_factory=list)
-    """the lines that were counted, where they are few; None: too many"""
+    """the lines that were counted, unread again, where they are few; None: too many"""
 
 
 def count_input(
@@ -82,11 +84,12 @@ def count_input(
             if only is not None and not only(line):
                 continue
             census.places.append((line.file, line.number, line.pool.query_id))
+            census.offsets.append(line.offset)
             size += len(line.raw)
             if size > FEW_BYTES:
                 census.held = None
             elif census.held is not None:
-                census.held.append(line)
+                census.held.append(replace(line, pool=None))
             census.pools += 1
             census.documents += len(line.pool.documents)
             for name, count in counts.items():

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from zelo_ray.engine.clock import CLOCK, Clock
-from zelo_ray.engine.limiter import READY_SECONDS, Account, Lease, Quota, Want
+from zelo_ray.engine.limiter import READY_SECONDS, Account, Lease, Want
+from zelo_ray.engine.quota import Quota
 
 _LINGER = 0.005  # seconds in which calls gather, to be leased together
 _MOST = 200  # calls in one lease

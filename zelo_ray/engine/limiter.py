@@ -11,9 +11,6 @@ Time is passed in, in seconds of any monotonic clock.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
-
-from zelo_ray.engine.clock import CLOCK, Clock
 
 _PERIODS = {"rpm": 60.0, "tpm": 60.0, "itpm": 60.0, "otpm": 60.0, "rpd": 86_400.0}
 _HEADROOM = 0.99  # of a limit is used: the server's clock and network are not ours
@@ -200,64 +197,3 @@ class Limiter:
             self.guessed and self._pressed
         ):  # else somebody else sets the pace, and nothing is learned
             self._reach *= 1 + (_WARY_GROWTH if self._met else _GROWTH) * seconds
-
-
-class Quota(Protocol):
-    """Where callers lease, be it in this process or in the cluster."""
-
-    async def lease(self, want: Want) -> Lease:
-        """Correct earlier estimates, learn from headers, and reserve; see `Limiter`."""
-
-    async def pause(self, account: Account, seconds: float) -> float:
-        """Obey a 429; the seconds for which nobody was told anything else."""
-
-    async def hear(self, account: Account) -> None:
-        """An account answers."""
-
-
-class Limits:
-    """The limiters of all accounts, one each, made when first asked for."""
-
-    def __init__(self, clock: Clock = CLOCK) -> None:
-        self._limiters, self._clock = dict[str, Limiter](), clock
-
-    def lease(self, want: Want) -> Lease:
-        """As `Quota.lease`, at once."""
-        now = self._clock.now()
-        limiter = self._limiter(want.account, now)
-        limiter.learn(want.account, want.told)
-        limiter.correct(want.more)
-        return limiter.lease(want.costs, now, want.usual, want.ahead)
-
-    def pause(self, account: Account, seconds: float) -> float:
-        """As `Quota.pause`, at once."""
-        now = self._clock.now()
-        return self._limiter(account, now).pause(seconds, now)
-
-    def hear(self, account: Account) -> None:
-        """As `Quota.hear`, at once."""
-        self._limiter(account, self._clock.now()).hear()
-
-    def _limiter(self, account: Account, now: float) -> Limiter:
-        if account.name not in self._limiters:
-            self._limiters[account.name] = Limiter(account, now)
-        return self._limiters[account.name]
-
-
-class OwnQuota:
-    """A quota for callers of one process."""
-
-    def __init__(self, clock: Clock = CLOCK) -> None:
-        self._limits = Limits(clock)
-
-    async def lease(self, want: Want) -> Lease:
-        """See `Quota`."""
-        return self._limits.lease(want)
-
-    async def pause(self, account: Account, seconds: float) -> float:
-        """See `Quota`."""
-        return self._limits.pause(account, seconds)
-
-    async def hear(self, account: Account) -> None:
-        """See `Quota`."""
-        self._limits.hear(account)

@@ -19,10 +19,11 @@ from zelo_ray.engine.exposure import Exposure
 from zelo_ray.engine.filler import Filler
 from zelo_ray.engine.gate import LimiterClient
 from zelo_ray.engine.ledger import Ledger
-from zelo_ray.engine.limiter import Account, OwnQuota, Quota
+from zelo_ray.engine.limiter import Account
 from zelo_ray.engine.patience import Patience
 from zelo_ray.engine.purse import BudgetClient
-from zelo_ray.engine.tokens import Estimates, longer, size_of
+from zelo_ray.engine.quota import OwnQuota, Quota
+from zelo_ray.engine.tokens import Estimates, Size, longer, size_of
 from zelo_ray.engine.turnstile import Turnstile
 from zelo_ray.errors import LedgerError
 from zelo_ray.options import AnnotateOptions, Limit
@@ -78,6 +79,7 @@ class _Effort:
     reasks: int = 0
     troubles: float = 0.0
     ended: bool = False
+    size: Size | None = None
     cost: Mapping[str, float] = field(default_factory=dict)
     dollars: float = 0.0
     unsettled: bool = False
@@ -129,9 +131,10 @@ class Asker(Filler[_Line]):
         self._exposure = Exposure(options.books, options.out, run_id, clock)
         self._protocol = find(options.protocol)
         self._panel = self._protocol.heeded(judges, panel, options)
-        self._asked: dict[str, asyncio.Task[None]] = {}
+        self._asked: dict[str, asyncio.Future[None]] = {}
         self._planners, self._finishers = asyncio.Semaphore(_PLANNERS), asyncio.Semaphore(_PLANNERS)
-        self._ended, self._turnstile = asyncio.Condition(), Turnstile()
+        self._roomy, self._turnstile = asyncio.Event(), Turnstile()
+        self._roomy.set()
         self._pending = 0
         self._room = 2 * sum(line.concurrency for line in self.lines.values())
 
@@ -170,6 +173,7 @@ class Asker(Filler[_Line]):
     def stop(self, reason: str) -> None:
         """Make no new call. What is in flight is still kept."""
         super().stop(reason)
+        self._roomy.set()
         for line in self.lines.values():
             line.gate.close()
 
@@ -203,11 +207,9 @@ class Asker(Filler[_Line]):
         each.
         """
         async with self._finishers if steps else self._planners:
-            if not steps:
-                async with self._ended:
-                    await self._ended.wait_for(
-                        lambda: self._pending < self._room or self.halt.is_set()
-                    )
+            while not (steps or self._pending < self._room or self.halt.is_set()):
+                self._roomy.clear()
+                await self._roomy.wait()
             if self.stopped:
                 return []
             step = await asyncio.to_thread(progress.step, self._ledger, self._absent)
@@ -225,14 +227,16 @@ class Asker(Filler[_Line]):
                 return False
             if self._ledger.has(request.key):
                 return False
-            self._asked[request.key] = asyncio.create_task(self._ask(request))
-            await self._asked[request.key]
-            del self._asked[request.key]
+            self._asked[request.key] = asyncio.get_running_loop().create_future()
+            try:
+                await self._ask(request)
+            finally:
+                self._asked.pop(request.key).set_result(None)
             return True
         finally:
             self._pending -= 1
-            async with self._ended:
-                self._ended.notify_all()
+            if self._pending < self._room:
+                self._roomy.set()
 
     async def _ask(self, request: Request) -> None:
         """Hold one of the judge's slots until the reply is kept: a kill costs no more."""
@@ -275,7 +279,7 @@ class Asker(Filler[_Line]):
             return False
         line.tally.waiting += 1
         try:
-            size = size_of(request)
+            effort.size = size = effort.size or size_of(request)
             most = line.estimates.most(size, request.output_limit)
             dollars = dearest(line.judge, most, self.options.prices)
             if not await self.purse.take(dollars):
@@ -285,9 +289,10 @@ class Asker(Filler[_Line]):
             effort.cost = {"rpm": 1, "rpd": 1, **expected}
             effort.dollars = dollars
             if await line.gate.admit(effort.cost):
-                await self._exposure.send(dollars)
                 await self._turnstile.step()
-                return True
+                if line.gate.spent_day or not (self.stopped or line.lost):
+                    await self._exposure.send(dollars)
+                    return True
             self.purse.give_back(dollars, 0.0)
             if line.gate.spent_day:
                 self.lose(line.judge.name, f"{line.judge.name}: {_SPENT_DAY}")
@@ -363,7 +368,7 @@ class Asker(Filler[_Line]):
         line.gate.learn(answer.rates)
         if answer.usage.input_tokens:
             line.gate.settle(effort.cost, line.provider.limit_tokens(answer.usage))
-            line.estimates.learn(size_of(request), answer.usage)
+            line.estimates.learn(effort.size or size_of(request), answer.usage)
         spent = await self.books.keep(
             *(request.key, line.judge, answer, line.tally),
             attempts=effort.calls,
@@ -373,7 +378,7 @@ class Asker(Filler[_Line]):
         if effort.ended:
             line.tally.end(answer.status, answer.reason, self.clock.date())
             self._give_up(line, line.patience.ended(answer, self.clock.now()))
-        if self._ledger.exhausted:
+        if self.books.exhausted:
             self.stop("the disk of the output directory is full; make room and run again")
         return spent
 

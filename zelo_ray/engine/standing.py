@@ -56,14 +56,14 @@ class Standing:
     ) -> None:
         self._options, self._shards = options, frozenset(shards)
         self._made_of = ""
-        if not _in_doubt(options, panel):
+        if not _in_doubt(options, panel, shards):
             told = (
                 options.model_dump(mode="json"),
                 [(judge.name, judge.former_opening.decode()) for judge in panel],
                 [version(name) for name in _PACKAGES],
                 _code(),
             )
-            found = hashlib.blake2b(orjson.dumps(told, option=orjson.OPT_NON_STR_KEYS))
+            found = hashlib.blake2b(orjson.dumps(told, repr, orjson.OPT_NON_STR_KEYS))
             for piece in _bytes_of(shards):
                 found.update(piece)
             self._made_of = found.hexdigest()
@@ -122,8 +122,8 @@ def _row(kind: type[Any], told: dict[str, Any]) -> Any:
     return kind(**{name: nan if value is None else value for name, value in told.items()})
 
 
-def _in_doubt(options: AnnotateOptions, panel: Sequence[Judge]) -> bool:
-    places = (options.out, options.books)
+def _in_doubt(options: AnnotateOptions, panel: Sequence[Judge], shards: Sequence[str]) -> bool:
+    places = (options.out, options.books, *shards)  # to read an object twice takes long
     return (
         any("file" not in fsspec.url_to_fs(place)[0].protocol for place in places)
         or any(map(is_own, (options.protocol, *(judge.provider for judge in panel))))

@@ -1,19 +1,24 @@
 """What a run came to: settled pools to files, and to figures."""
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from math import fsum, isnan
-from typing import Any
+from typing import Any, Self
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from zelo_ray.formats.record import former_tables
-from zelo_ray.formats.results import Results, drop_scores, remove_tables
+from zelo_ray.formats.results import Results, drop_scores, remove_parts, remove_tables
 from zelo_ray.formats.tables import schema_of
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import PROTOCOLS, load
 from zelo_ray.records import Failure, Rater, Share
+
+LINES, LINE_PARTS = "annotated.jsonl", "annotated"
+_REASONS = 100
 
 
 @dataclass(slots=True)
@@ -78,54 +83,144 @@ def _told(failure: Mapping[str, Any]) -> str:
     return f"{judge}: {failure['status']}, {failure['reason'].removeprefix(f'{judge}: ')}"
 
 
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What is written of settled pools."""
+
+    tables: Mapping[str, pa.Schema]
+    lines: Sequence[str]
+    judgments: Sequence[str]
+    """the tables whose rows count as judgments"""
+
+    @classmethod
+    def by(cls, options: AnnotateOptions, *, judgments_only: bool = False) -> Self:
+        """What a job writes.
+
+        Args:
+            options: of the job.
+            judgments_only: leave scores as earlier runs left them, but for what is learned from.
+        """
+        protocol = load(options.protocol)
+        records = {**protocol.tables, "failures": Failure, "scores": protocol.score.record}
+        tables = {name: schema_of(record) for name, record in records.items()}
+        if judgments_only and "scores" not in protocol.learned_from(options):
+            del tables["scores"]
+        judgments = [name for name, each in protocol.judgments.items() if each.counts]
+        return cls(tables, [] if judgments_only else [LINES], judgments)
+
+
+@dataclass(slots=True)
+class Counted:
+    """What settled pools come to. It travels as JSON."""
+
+    queries: int = 0
+    documents: int = 0
+    scored: int = 0
+    judgments: int = 0
+    failures: int = 0
+    missing: int = 0
+    ambiguous: int = 0
+    ungraded: int = 0
+    reasons: dict[str, int] = field(default_factory=dict)
+    unscored: dict[str, str] = field(default_factory=dict)
+    errors: list[float] = field(default_factory=list)
+    """numbers that add up to the sum of the standard errors, of twice a float's precision"""
+    errors_of: int = 0
+    beyond: list[float] = field(default_factory=list)
+    """the same of the errors about people"""
+    beyond_of: int = 0
+
+    def add(self, block: pa.Table, written: Written) -> None:
+        """Count in a block of what `settle` gave."""
+        sizes = {name: pc.sum(pc.list_value_length(block[name])).as_py() for name in written.tables}
+        counts = {name: size or 0 for name, size in sizes.items()}
+        errors, beyond = list[float](), list[float]()
+        for scores in block["scores"].to_pylist():
+            errors += [e for score in scores if math.isfinite(e := score["std_error"])]
+            beyond += [e for score in scores if math.isfinite(e := score["truth_error"])]
+            self.ambiguous += sum(score.get("ambiguous", False) for score in scores)
+            self.ungraded += any(isnan(s.get("absolute_score", 0.0)) for s in scores)
+        self.errors, self.errors_of = _summed(self.errors + errors), self.errors_of + len(errors)
+        self.beyond, self.beyond_of = _summed(self.beyond + beyond), self.beyond_of + len(beyond)
+        self.queries += block.num_rows
+        self.documents += sum(block["documents"].to_pylist())
+        self.missing += sum(block["missing"].to_pylist())
+        self.judgments += sum(counts[name] for name in written.judgments)
+        self.failures += counts["failures"]
+        self.scored += counts.get("scores", 0)
+        for failures in block["failures"].to_pylist():
+            self._add_reasons(Counter(map(_told, failures)))
+        reasons = zip(block["query_id"].to_pylist(), block["reason"].to_pylist(), strict=True)
+        self.unscored |= {query_id: reason for query_id, reason in reasons if reason}
+
+    def join(self, other: "Counted") -> None:
+        """Count in what comes behind."""
+        for each in fields(self):
+            if isinstance(value := getattr(other, each.name), int):
+                setattr(self, each.name, getattr(self, each.name) + value)
+        self._add_reasons(other.reasons)
+        self.unscored |= other.unscored
+        self.errors, self.beyond = self.errors + other.errors, self.beyond + other.beyond
+
+    def _add_reasons(self, found: Mapping[str, int]) -> None:
+        for reason, count in found.items():
+            if reason in self.reasons or len(self.reasons) < _REASONS:
+                self.reasons[reason] = self.reasons.get(reason, 0) + count
+
+    def summary(self, out: str) -> Summary:
+        """As the summary of a run."""
+        told = {each.name: getattr(self, each.name) for each in fields(self)}
+        errors, of = told.pop("errors"), told.pop("errors_of")
+        beyond, people = told.pop("beyond"), told.pop("beyond_of")
+        return Summary(
+            out=out,
+            **told,
+            std_error=fsum(errors) / of if of else None,
+            truth_error=fsum(beyond) / people if people else None,
+        )
+
+
+def _summed(values: Sequence[float]) -> list[float]:
+    """A sum, and what its rounding left out: so it matters little how values come in blocks."""
+    total = fsum(values)
+    return [total, fsum([*values, -total])]
+
+
+def rows_of(block: pa.Table, written: Written) -> Iterator[tuple[str, pa.Table]]:
+    """By table, the rows of a block of what `settle` gave."""
+    for name, schema in written.tables.items():
+        structs = block[name].combine_chunks().flatten()
+        yield name, pa.Table.from_struct_array(structs).cast(schema)
+
+
 def write_results(
     blocks: Iterable[pa.Table], options: AnnotateOptions, *, judgments_only: bool = False
 ) -> Summary:
-    """Write settled pools to the files of a run, in their order.
+    """Write settled pools to the files of a run, in their order, each table to one file.
 
     Args:
         blocks: what `settle` gave.
         options: of the job.
         judgments_only: leave scores as earlier runs left them, but for what is learned from.
     """
-    summary, protocol = Summary(out=options.out), load(options.protocol)
-    errors, beyond = list[float](), list[float]()
-    records = {**protocol.tables, "failures": Failure, "scores": protocol.score.record}
-    tables = {name: schema_of(record) for name, record in records.items()}
-    judgments = [name for name, each in protocol.judgments.items() if each.counts]
-    if judgments_only and "scores" not in protocol.learned_from(options):
-        drop_scores(options.out, tables.pop("scores"))
-    lines = [] if judgments_only else ["annotated.jsonl"]
-    with Results(options.out, tables, lines) as results:
+    written, counted = Written.by(options, judgments_only=judgments_only), Counted()
+    if "scores" not in written.tables:
+        drop_scores(options.out, schema_of(load(options.protocol).score.record))
+    with Results(options.out, written.tables, written.lines) as results:
         for block in blocks:
-            counts = {}
-            for name, schema in tables.items():
-                structs = block[name].combine_chunks().flatten()
-                counts[name] = len(structs)
-                results.add(name, pa.Table.from_struct_array(structs).cast(schema))
-            for scores in block["scores"].to_pylist():
-                summary.ambiguous += sum(score.get("ambiguous", False) for score in scores)
-                summary.ungraded += any(isnan(s.get("absolute_score", 0.0)) for s in scores)
-                errors += [e for score in scores if math.isfinite(e := score["std_error"])]
-                beyond += [e for score in scores if math.isfinite(e := score["truth_error"])]
-            for line in block["annotated"].to_pylist() if lines else ():
-                results.add_line("annotated.jsonl", line)
-            summary.queries += block.num_rows
-            summary.documents += sum(block["documents"].to_pylist())
-            summary.missing += sum(block["missing"].to_pylist())
-            summary.judgments += sum(counts[name] for name in judgments)
-            summary.failures += counts["failures"]
-            summary.scored += counts.get("scores", 0)
-            for failures in block["failures"].to_pylist():
-                for reason in map(_told, failures):
-                    if reason in summary.reasons or len(summary.reasons) < 100:
-                        summary.reasons[reason] = summary.reasons.get(reason, 0) + 1
-            reasons = zip(block["query_id"].to_pylist(), block["reason"].to_pylist(), strict=True)
-            summary.unscored |= {query_id: reason for query_id, reason in reasons if reason}
+            for name, rows in rows_of(block, written):
+                results.add(name, rows)
+            for line in block["annotated"].to_pylist() if written.lines else ():
+                results.add_line(LINES, line)
+            counted.add(block, written)
+    remove_parts(options.out, [*written.tables, *(LINE_PARTS for _ in written.lines)])
+    remove_foreign(options)
+    return counted.summary(options.out)
+
+
+def remove_foreign(options: AnnotateOptions) -> None:
+    """Remove tables that this protocol does not write: they would be taken for this run's."""
     remove_tables(options.out, _foreign(options))
-    summary.std_error = fsum(errors) / len(errors) if errors else None
-    summary.truth_error = fsum(beyond) / len(beyond) if beyond else None
-    return summary
 
 
 def _foreign(options: AnnotateOptions) -> set[str]:

@@ -12,6 +12,7 @@ from itertools import chain
 
 import numpy as np
 import pyarrow as pa
+import scipy
 
 from zelo_ray.fitting.battles import Battles, Bools, Floats, Ints, battles_of, battles_of_table
 from zelo_ray.fitting.games import Games, games_of, why_unscored
@@ -197,10 +198,9 @@ def bradley_terry_mle(wins: Floats) -> Floats:
             any of the others (Ford 1957, Am. Math. Monthly 64:28).
         ArithmeticError: the maximum was not reached.
     """
-    from scipy.sparse import csr_array  # noqa: PLC0415 - half a second, paid when needed
-    from scipy.sparse.csgraph import connected_components  # noqa: PLC0415 - paid where it is used
-
-    groups, _ = connected_components(csr_array(wins > 0), connection="strong")
+    groups, _ = scipy.sparse.csgraph.connected_components(
+        scipy.sparse.csr_array(wins > 0), connection="strong"
+    )
     if groups > 1:
         raise ValueError(
             f"no finite maximum likelihood: the documents fall into {groups} groups, "

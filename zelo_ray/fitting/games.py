@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 
 from zelo_ray.fitting.battles import Battles, Bools, Floats, Ints
 
@@ -50,15 +51,12 @@ def games_of(battles: Battles) -> Games:
 
 def why_unscored(battles: Battles, games: Games) -> dict[int, str]:
     """Why scores would mean nothing, by the number of each query where they would."""
-    from scipy.sparse import coo_array  # noqa: PLC0415 - half a second, paid when needed
-    from scipy.sparse.csgraph import connected_components  # noqa: PLC0415 - paid where it is used
-
     sizes = np.array([len(ids) for ids in battles.documents], dtype=np.int64)
     starts = np.concatenate([[0], np.cumsum(sizes)])
     total = int(starts[-1])
     x, y = starts[games.query] + games.i, starts[games.query] + games.j
-    met = coo_array((np.ones(len(x), dtype=np.int8), (x, y)), shape=(total, total))
-    _, part = connected_components(met, directed=False) if total else (0, x)
+    met = scipy.sparse.coo_array((np.ones(len(x), dtype=np.int8), (x, y)), shape=(total, total))
+    _, part = scipy.sparse.csgraph.connected_components(met, directed=False) if total else (0, x)
     owner = np.repeat(np.arange(len(sizes)), sizes)
     apart = np.unique(owner[part != part[starts[owner]]])
     reasons = {int(query): "it has no votes" for query in np.flatnonzero(_idle(games, len(sizes)))}

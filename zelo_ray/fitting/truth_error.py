@@ -16,6 +16,7 @@ default; by .01 and .02 with a share learned on half of the queries and used for
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
@@ -108,9 +109,6 @@ def learn_share(query: Ints, scores: Floats, errors: Floats, human: Floats) -> S
     Returns:
         The share, drawn to the default where fewer than 40 queries tell.
     """
-    from scipy.optimize import minimize_scalar  # noqa: PLC0415 - half a second, paid when needed
-    from scipy.special import log_ndtr  # noqa: PLC0415 - paid where it is used
-
     one = shared_sd(query, scores, 1.0) ** 2
     kept = 1 - 1 / np.bincount(query)[query] if len(query) else one
     told = []
@@ -126,10 +124,12 @@ def learn_share(query: Ints, scores: Floats, errors: Floats, human: Floats) -> S
 
     def unlikely(log_share: float) -> float:
         squared = np.exp(2 * log_share)
-        means = [log_ndtr(d / np.sqrt(v + squared * su)).mean() for d, v, su in told]
+        means = [scipy.special.log_ndtr(d / np.sqrt(v + squared * su)).mean() for d, v, su in told]
         return -float(np.mean(means))
 
-    best = minimize_scalar(unlikely, bounds=(np.log(_LOW), np.log(_HIGH)), method="bounded")
+    best = scipy.optimize.minimize_scalar(
+        unlikely, bounds=(np.log(_LOW), np.log(_HIGH)), method="bounded"
+    )
     return _drawn(float(np.exp(best.x)), SHARE, len(told))
 
 

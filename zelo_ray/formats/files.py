@@ -20,7 +20,7 @@ _BOM = b"\xef\xbb\xbf"
 _CODECS = {".gz": "gzip", ".zst": "zstd"}
 _PARTIAL = ".partial"
 _PARTED = ("parquet", "jsonl")
-PART = re.compile(rf"part-\d{{5,}}\.({'|'.join(_PARTED)})")
+PART = re.compile(rf"part-(?P<number>\d{{5,}})\.({'|'.join(_PARTED)})")
 """What parts are called."""
 
 
@@ -96,7 +96,7 @@ def pieces(url: str) -> list[str]:
     """The files that hold what is called so: it, or where it is not there, its parts in order.
 
     The parts of ``out/votes.parquet`` are ``out/votes/part-00000.parquet`` and so on. Where both
-    are there, the one file counts: writing parts ends with its removal (`zelo_ray.formats.parts`).
+    are there, the one file counts: writing parts ends with its removal.
 
     Raises:
         InputError: the storage cannot be reached, or a part is missing.

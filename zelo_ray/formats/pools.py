@@ -13,15 +13,17 @@ import math
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any, cast
+from dataclasses import dataclass, replace
+from typing import Any, cast
 
 import fsspec
 import orjson
 import pyarrow as pa
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from fsspec.utils import infer_compression
+from pydantic import ValidationError
 
 from zelo_ray.errors import InputError
+from zelo_ray.formats.input_line import read_input
 from zelo_ray.records import Document, Pool, first_error
 
 SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst")
@@ -39,6 +41,8 @@ class Line:
     raw: bytes
     pool: Pool | None = None
     reason: str = ""
+    offset: int = 0
+    """bytes of the plain file before it"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,39 +52,6 @@ class Limits:
     line: int = 4 * 2**20
     document: int = 2**20
     query: int = 2**16
-
-
-def _text(value: str) -> str:
-    if not value.strip():
-        raise ValueError("is empty")
-    if "\0" in value:
-        raise ValueError("holds a NUL character")
-    return value
-
-
-_Text = Annotated[str, AfterValidator(_text)]
-
-
-class _Strict(BaseModel):
-    model_config = ConfigDict(strict=True, extra="ignore")
-
-
-class _Query(_Strict):
-    id: _Text
-    query: _Text
-    session_id: Any = None
-
-
-class _Document(_Strict):
-    id: _Text
-    content: _Text
-    metadata: dict[str, Any] | None = None
-
-
-class _InputLine(_Strict):
-    query: _Query
-    session_id: Any = None
-    documents: list[_Document] = Field(default_factory=list)
 
 
 def find_shards(patterns: Sequence[str], out: str = "") -> list[str]:
@@ -111,16 +82,22 @@ def find_shards(patterns: Sequence[str], out: str = "") -> list[str]:
     return list(found)
 
 
-def read_lines(file: str, limits: Limits) -> Iterator[Line]:
+def read_lines(file: str, limits: Limits, number: int = 1, offset: int = 0) -> Iterator[Line]:
     """Yield the lines of one shard, good and bad; blank lines are passed over.
 
     A file that breaks off (a torn gzip, a lost connection) ends with one bad line that says so.
+
+    Args:
+        file: the shard.
+        limits: past which a line is bad.
+        number: of the line to begin with.
+        offset: where that line begins, in a file that `is_plain`.
     """
-    number = 0
+    number -= 1
     try:
-        with open_plain(file) as stream:
+        with open_plain(file, offset) as stream:
             while raw := stream.readline(limits.line + 1):
-                number += 1
+                number, at, offset = number + 1, offset, offset + len(raw)
                 if number == 1:
                     raw = raw.removeprefix(_BOM)
                 if len(raw) > limits.line:
@@ -129,48 +106,65 @@ def read_lines(file: str, limits: Limits) -> Iterator[Line]:
                     )
                     while raw and not raw.endswith(b"\n"):
                         raw = stream.readline(limits.line)
+                        offset += len(raw)
                 elif raw.strip():
-                    yield parse_line(file, number, raw.rstrip(b"\r\n"), limits)
+                    found = parse_line(file, number, raw.rstrip(b"\r\n"), limits)
+                    yield replace(found, offset=at)
     except UNREADABLE as error:
         yield Line(file, number + 1, b"", reason=f"the file cannot be read further: {short(error)}")
 
 
+def is_plain(file: str) -> bool:
+    """Whether a file is not packed, so that it can be read from anywhere."""
+    return not file.endswith(".zst") and infer_compression(file) is None
+
+
 @contextlib.contextmanager
-def open_plain(file: str) -> Iterator[Any]:
-    """The decompressed bytes of a file, as a stream that reads lines up to a length."""
+def open_plain(file: str, offset: int = 0) -> Iterator[Any]:
+    """The decompressed bytes of a file from somewhere on, as a stream that reads lines."""
     if file.endswith(".zst"):  # Arrow tells a file that was cut short, as fsspec's codec does not
         with fsspec.open(file, "rb") as raw, pa.CompressedInputStream(raw, "zstd") as plain:
             yield io.BufferedReader(plain, _BUFFER_BYTES)
     else:
         with fsspec.open(file, "rb", compression="infer") as plain:
             gz = isinstance(plain, gzip.GzipFile)
+            if offset:
+                plain.seek(offset)
             yield plain if gz else io.BufferedReader(plain, _BUFFER_BYTES)
 
 
 def parse_line(file: str, number: int, raw: bytes, limits: Limits) -> Line:
     """Validate one line."""
     try:
-        parsed = _InputLine.model_validate_json(raw)
+        parsed = read_input(raw)
         _refuse_odd_numbers(raw)
     except ValidationError as error:
         return Line(file, number, raw, reason=first_error(error))
     except ValueError as error:
         return Line(file, number, raw, reason=f"Invalid JSON: {error}")
-    if (size := len(parsed.query.query.encode())) > limits.query:
+    query, given = parsed["query"], parsed.get("documents", [])
+    if size := _too_long(query["query"], limits.query):
         reason = f"the query is {size:,} bytes; the limit is {limits.query:,}"
         return Line(file, number, raw, reason=reason)
     seen: set[str] = set()
-    for document in parsed.documents:
-        if document.id in seen:
-            return Line(file, number, raw, reason=f"document id {document.id!r} appears twice")
-        seen.add(document.id)
-        size = len(document.content.encode())
-        if size > limits.document:
-            reason = f"document {document.id!r} is {size:,} bytes; the limit is {limits.document:,}"
+    for document in given:
+        if (name := document["id"]) in seen:
+            return Line(file, number, raw, reason=f"document id {name!r} appears twice")
+        seen.add(name)
+        if size := _too_long(document["content"], limits.document):
+            reason = f"document {name!r} is {size:,} bytes; the limit is {limits.document:,}"
             return Line(file, number, raw, reason=reason)
-    documents = tuple(Document(d.id, d.content, d.metadata or {}) for d in parsed.documents)
-    session = _session(parsed.session_id, parsed.query.session_id)
-    return Line(file, number, raw, Pool(parsed.query.id, parsed.query.query, documents, session))
+    documents = tuple(Document(d["id"], d["content"], d.get("metadata") or {}) for d in given)
+    session = _session(parsed.get("session_id"), query.get("session_id"))
+    return Line(file, number, raw, Pool(query["id"], query["query"], documents, session))
+
+
+def _too_long(text: str, limit: int) -> int:
+    """How many bytes a text takes, if they are more than its limit."""
+    if len(text) <= limit // 4:  # a character takes four at most
+        return 0
+    size = len(text.encode())
+    return size if size > limit else 0
 
 
 def _refuse_odd_numbers(raw: bytes) -> None:

@@ -7,12 +7,14 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
+from uuid import uuid4
 
 import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from zelo_ray.errors import InputError
+from zelo_ray.formats.files import PART, part_name, pieces
 from zelo_ray.formats.stored import Stored
 from zelo_ray.formats.tables import schema_of
 
@@ -24,7 +26,8 @@ class Results:
     """Writes the tables and lines of one run under a directory or URL.
 
     Rows of Parquet files are grouped by their number alone, so that equal rows make equal files.
-    Leaving the block without an exception puts the files in their places.
+    Leaving the block without an exception puts the files in their places. With a number they are a
+    part: ``votes/part-00012.parquet`` of ``votes.parquet``. Two may write the same part at once.
     """
 
     def __init__(
@@ -33,12 +36,17 @@ class Results:
         tables: Mapping[str, pa.Schema],
         lines: Iterable[str] = (),
         rows: int = 0,
+        part: int | None = None,
     ) -> None:
         self._rows = rows or _ROWS
+        self._part = part
+        self._beside = _PARTIAL if part is None else f".{uuid4().hex}{_PARTIAL}"
         self._fs, self._root = fsspec.url_to_fs(out)
         self._local = "file" in self._fs.protocol
         self._fs.makedirs(self._root, exist_ok=True)
         names = [f"{name}.parquet" for name in tables] + list(lines)
+        for name in names if part is not None else ():
+            self._fs.makedirs(f"{self._root}/{name.rpartition('.')[0]}", exist_ok=True)
         self._files = {name: self._fs.open(self._path(name), "wb") for name in names}
         self._writers = {
             name: pq.ParquetWriter(self._files[f"{name}.parquet"], schema, compression="zstd")
@@ -46,8 +54,14 @@ class Results:
         }
         self._pending: dict[str, list[pa.Table]] = {name: [] for name in tables}
 
+    def _place(self, name: str) -> str:
+        if self._part is None:
+            return f"{self._root}/{name}"
+        folder, _, ending = name.rpartition(".")
+        return f"{self._root}/{folder}/{part_name(self._part, ending)}"
+
     def _path(self, name: str) -> str:
-        return f"{self._root}/{name}{_PARTIAL if self._local else ''}"
+        return self._place(name) + (self._beside if self._local else "")
 
     def add(self, name: str, table: pa.Table) -> None:
         """Append rows to a table."""
@@ -76,7 +90,7 @@ class Results:
             for name, file in self._files.items():
                 file.close()
                 if self._local:
-                    self._fs.mv(self._path(name), f"{self._root}/{name}")
+                    self._fs.mv(self._path(name), self._place(name))
             return
         for writer in self._writers.values():
             with contextlib.suppress(OSError):
@@ -107,26 +121,55 @@ def read_table(out: str, name: str, columns: Sequence[str], *records: type) -> p
 
 
 def remove_tables(out: str, names: Iterable[str]) -> None:
-    """Remove those of the tables that are there."""
+    """Remove those of the tables that are there, in either form."""
     fs, root = fsspec.url_to_fs(out)
     for name in names:
         if fs.exists(path := f"{root}/{name}.parquet"):
             fs.rm_file(path)
+    remove_parts(out, names)
+
+
+def remove_parts(out: str, names: Iterable[str], kept: int = 0) -> None:
+    """Remove parts, and what killed workers left of some, from the folders that are there.
+
+    Nothing else is removed from these folders: a protocol of the user's may call a table as a
+    directory of the run is called.
+
+    Args:
+        out: directory or URL.
+        names: of tables, or of lines.
+        kept: how many parts stay, from the first.
+    """
+    fs, root = fsspec.url_to_fs(out)
+    for name in names:
+        folder = f"{root}/{name}"
+        if not fs.isdir(folder):
+            continue
+        for path in fs.ls(folder, detail=False):
+            called = path.rstrip("/").rsplit("/", 1)[-1]
+            if (found := PART.match(called)) and (
+                called.endswith(_PARTIAL) or int(found["number"]) >= kept
+            ):
+                fs.rm_file(path)
+        with contextlib.suppress(OSError):  # it holds something else
+            fs.rmdir(folder)
 
 
 def drop_scores(out: str, schema: pa.Schema) -> None:
     """Remove scores, and the lines that hold them, if they are of another protocol than this."""
     fs, root = fsspec.url_to_fs(out)
-    if not fs.exists(path := f"{root}/scores.parquet"):
-        return
+    url = f"{out.rstrip('/')}/scores.parquet"
     try:
-        found = Stored(path).names
+        if not pieces(url):
+            return
+        found = Stored(url).names
     except InputError:  # what is damaged is of no use to anybody
         found = []
     if found != schema.names:
-        for name in ("scores.parquet", "annotated.jsonl"):
-            if fs.exists(f"{root}/{name}"):
-                fs.rm_file(f"{root}/{name}")
+        remove_tables(out, ["scores"])
+        if fs.exists(f"{root}/annotated.jsonl"):
+            fs.rm_file(f"{root}/annotated.jsonl")
+        remove_parts(out, ["annotated"])
 
 
 def write_text(out: str, name: str, text: str) -> None:

@@ -60,13 +60,26 @@ class Stored:
                 found.append(file.read(wanted))
         return pa.concat_tables(found)
 
-    def batches(self, size: int, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
-        """The rows in order, at most ``size`` at a time."""
-        wanted = self._known(columns)
+    def batches(
+        self, size: int, columns: Sequence[str] | None = None, every: int = 1
+    ) -> Iterator[pa.Table]:
+        """The rows in order, at most ``size`` at a time; of some row groups, such as each 5th."""
+        wanted, seen = self._known(columns), 0
         for place in self.places:
             with self._open(place) as file:
-                for batch in file.iter_batches(batch_size=size, columns=wanted):
+                groups = [n for n in range(file.num_row_groups) if (seen + n) % every == 0]
+                seen += file.num_row_groups
+                for batch in file.iter_batches(size, groups, wanted) if groups else ():
                     yield pa.Table.from_batches([batch])
+
+    def head(self, size: int) -> pa.Table:
+        """The first ``size`` rows, or all of fewer."""
+        found = [self.schema.empty_table()]
+        for batch in self.batches(size):
+            found.append(batch)
+            if sum(each.num_rows for each in found) >= size:
+                break
+        return pa.concat_tables(found).slice(0, size)
 
     def where(self, condition: Any) -> pa.Table:
         """The rows that a filter of pyarrow lets through; all if None."""

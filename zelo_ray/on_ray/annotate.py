@@ -6,40 +6,41 @@ once, and the census is taken meanwhile.
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
-from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from zelo_ray.engine.batch import in_batches
-from zelo_ray.engine.batch.parts import in_doubt
-from zelo_ray.engine.bookkeeping import Tally, maybe_billed
-from zelo_ray.engine.count_input import Count, InputCount, count_input
+from zelo_ray.engine.count_input import InputCount, count_input
 from zelo_ray.engine.earlier import keep_the_rest, put_aside
 from zelo_ray.engine.learning import human_grades, with_scores
-from zelo_ray.engine.ledger import spent_in, told_damage
 from zelo_ray.engine.sample_input import pilot_lines
-from zelo_ray.engine.standing import KEY as STANDING
 from zelo_ray.engine.standing import Standing
+from zelo_ray.engine.write_parts import in_parts
 from zelo_ray.engine.write_results import Summary
 from zelo_ray.errors import RayTrouble
 from zelo_ray.formats.pools import find_shards
-from zelo_ray.formats.record import RUN, begin
-from zelo_ray.formats.results import write_json
 from zelo_ray.on_ray.begin import Timer, Watch, claimed, new_run_id, placed
 from zelo_ray.on_ray.dataset import Job
+from zelo_ray.on_ray.kept import add_up, begin_record, write_run
 from zelo_ray.on_ray.known import all_known, settle_known, tallies_of
-from zelo_ray.on_ray.preflight import joined, look_for_batches, nothing_known, paid_before, warn
+from zelo_ray.on_ray.preflight import (
+    counts_of,
+    joined,
+    look_for_batches,
+    nothing_known,
+    paid_before,
+    warn,
+)
 from zelo_ray.options import AnnotateOptions
-from zelo_ray.own import found_again
 from zelo_ray.protocols import load
 from zelo_ray.providers import panel_of
-from zelo_ray.providers.pricing import table_version
 from zelo_ray.records import Judge
 
 if TYPE_CHECKING:
@@ -84,10 +85,10 @@ def annotate(options: AnnotateOptions, watch: Watch, *, spent: float | None = No
             job, summary, tallies = _come_by(plan, watch, timer, human)
         summary.rejected, summary.absent = set_aside + plan.census.rejected, dict(job.absent)
         summary.pilot_of = plan.pilot_of
-        _add_up(summary, job)
+        add_up(summary, job)
         summary.seconds = timer.laps
         keep_the_rest(options)
-        _write_run(job, summary, tallies, standing.told(summary))
+        write_run(job, summary, tallies, standing.told(summary))
     return summary
 
 
@@ -115,7 +116,7 @@ def _look(
 ) -> _Plan:
     """Take the census, and say what is to be done."""
     keep = options.blocks == "query"  # else it is told by now what is bad
-    counts = {judge.name: _count(judge, panel, options) for judge in panel}
+    counts = counts_of(options, panel)
     count = partial(count_input, shards, counts, options.out, keep=keep, stopped=stopped)
     in_all = census = count()
     only = None
@@ -149,6 +150,7 @@ def _at_once(
     ended = threading.Event()
     with ThreadPoolExecutor(1) as aside:
         looking = aside.submit(look, stopped=ended.is_set)
+        aside.submit(import_module, "zelo_ray.on_ray.sweeps")
         try:
             with _on_ray(options, timer):
                 plan = looking.result()
@@ -164,10 +166,11 @@ def _at_once(
 def _come_by(plan: _Plan, watch: Watch, timer: Timer, human: pa.Table | None) -> "Came":
     """Ask, settle and write; without Ray where nothing is to be asked."""
     job, census = plan.job, plan.census
-    known = all_known(job, plan.shards, census.planned, census.held)
+    many = in_parts(census.pools)
+    known = None if many else all_known(job, plan.shards, census.planned)
     timer.lap("look for replies")
     if known and len(known) == census.pools:
-        _begin(job)
+        begin_record(job)
         tallies = tallies_of(job, known)
         replies = sum(tally.known for tally in tallies.values())
         watch.say(f"all {replies:,} requests are known: nothing to ask")
@@ -192,60 +195,6 @@ def _on_ray(options: AnnotateOptions, timer: Timer) -> Iterator[None]:
 def _ask(plan: _Plan, watch: Watch, timer: Timer, human: pa.Table | None) -> "Came":
     from zelo_ray.on_ray.sweeps import Sweeps  # noqa: PLC0415 - a second, paid where it is used
 
-    _begin(plan.job)
+    begin_record(plan.job)
     sweeps = Sweeps(plan.job, plan.shards, plan.census, watch, timer)
     return sweeps.run(human, plan.spent)
-
-
-def _count(judge: Judge, panel: Sequence[Judge], options: AnnotateOptions) -> Count:
-    """How many requests a pool takes from one judge."""
-    protocol = load(options.protocol)
-    return lambda pool: protocol.count(pool, panel, options)[judge.name]
-
-
-def _add_up(summary: Summary, job: Job) -> None:
-    """The money, from the books: actors that died took their own figures with them."""
-    paid = spent_in(job.options.books, job.run_id)
-    summary.dollars_in_all, summary.damaged = paid.dollars, len(paid.damaged)
-    summary.maybe_dollars = in_doubt(job.options.books)
-    summary.notes += [maybe_billed(summary.maybe_dollars)] if summary.maybe_dollars else []
-    summary.dollars, summary.unpriced = paid.of_run, paid.unpriced_of_run
-    summary.notes += [told_damage(paid.damaged)] if paid.damaged else []
-
-
-def _begin(job: Job) -> None:
-    """Write what tells of a run that does not come to its end, from wherever one looks at it."""
-    shards = find_shards(job.options.inputs, job.options.out)
-    begin(job.options.out, RUN, _record(job) | {"shards": shards})
-
-
-def _record(job: Job) -> dict[str, Any]:
-    options = job.options.model_dump(mode="json")
-    return {
-        "kind": "annotate",
-        "run_id": job.run_id,
-        "options": {**options, "protocol": found_again(options["protocol"])},
-        "judgments": list(load(job.options.protocol).tables),
-        "panel": [{"judge": judge.name, "options": judge.options} for judge in job.panel],
-    }
-
-
-def _write_run(
-    job: Job, summary: Summary, tallies: Mapping[str, Tally], standing: Mapping[str, str] | None
-) -> None:
-    options = job.options
-    packages = ("zelo-ray", "ray", "pydantic", "openai", "anthropic", "google-genai", "numpy")
-    write_json(
-        options.out,
-        RUN,
-        {
-            **_record(job),
-            "finished": True,
-            "complete": summary.complete,
-            "versions": {name: version(name) for name in packages}
-            | {"prices": table_version(options.prices)},
-            "summary": asdict(summary),
-            "judges": {name: asdict(tally) for name, tally in tallies.items()},
-            STANDING: standing,
-        },
-    )

@@ -84,7 +84,7 @@ def lines_table(rows: Sequence[tuple[str, int, bytes]]) -> pa.Table:
     return pa.table([list(column) for column in columns], schema=_LINES_SCHEMA)
 
 
-def _ray_data(*, verbose: bool) -> Any:
+def ray_data(*, verbose: bool) -> Any:
     """Ray Data, which keeps rows in their order and its own words to itself."""
     import ray.data  # noqa: PLC0415 - two seconds, paid where it is used
 
@@ -105,7 +105,7 @@ def _ray_data(*, verbose: bool) -> Any:
 def dataset_of(job: Job, shards: Sequence[str]) -> Any:
     """The lines that a job is to judge: columns file, number, raw."""
     rows = [{"file": shard} for shard in shards]
-    dataset: Any = _ray_data(verbose=job.options.verbose).from_items(
+    dataset: Any = ray_data(verbose=job.options.verbose).from_items(
         rows, override_num_blocks=min(len(rows), 256)
     )
     return dataset.map_batches(

@@ -46,12 +46,18 @@ class AskFew:
         return len(self._ask(block))
 
 
-def ask_few(job: Job, lines: Sequence[Line], desk: Any, judges: Sequence[Judge]) -> list[Any]:
-    """Ask judges that share actors; return what to wait for."""
+def ask_few(
+    job: Job, lines: Sequence[Line], desk: Any, judges: Sequence[Judge]
+) -> tuple[list[Any], list[Any]]:
+    """Ask judges that share actors.
+
+    Returns:
+        The actors, which live while somebody has hold of them, and what to wait for.
+    """
     kind: Any = AskFew
     actor = kind.options(
         max_concurrency=_BLOCKS_AT_ONCE, scheduling_strategy="SPREAD", **of_asking()
     )
     actors = [actor.remote(job, judges, desk) for _ in range(job.options.actors)]
     blocks = enumerate(blocks_of(lines))
-    return [actors[number % len(actors)].ask.remote(block) for number, block in blocks]
+    return actors, [actors[number % len(actors)].ask.remote(block) for number, block in blocks]

@@ -48,27 +48,20 @@ def may_be_known(books: str, planned: Mapping[str, int]) -> bool:
     return sum(planned.values()) <= _MOST and not lying
 
 
-def all_known(
-    job: Job,
-    shards: Sequence[str],
-    planned: Mapping[str, int],
-    held: Sequence[Line] | None = None,
-) -> Known | None:
+def all_known(job: Job, shards: Sequence[str], planned: Mapping[str, int]) -> Known | None:
     """What the whole job comes to, if nobody is to be asked anything; it stops at what is missing.
 
     Args:
         job: the job.
         shards: the files of the input.
         planned: requests by judge.
-        held: all lines, where they are in memory already.
     """
     replies = Answered(job.options, job.panel)
     if not (len(replies) and may_be_known(job.options.books, planned)):
         return None
     protocol, found = load(job.options.protocol), list[tuple[Line, Step]]()
     earlier = Earlier(job.options.out, protocol)
-    read = (line for shard in shards for line in read_lines(shard, Limits()))
-    for line in read if held is None else held:
+    for line in (line for shard in shards for line in read_lines(shard, Limits())):
         if line.pool and job.takes(line):
             step = advance(protocol.rounds(line.pool, job.panel, job.options), replies)
             if step.missing:

@@ -9,7 +9,8 @@ from typing import Any
 import ray
 from ray.exceptions import RayError
 
-from zelo_ray.engine.limiter import Account, Lease, Limits, Want
+from zelo_ray.engine.limiter import Account, Lease, Want
+from zelo_ray.engine.quota import Limits
 
 _NAME, _NAMESPACE = f"limits-{version('zelo-ray')}", "zelo_ray"
 _LEFT_SECONDS = 60.0  # after which a run that leases nothing has gone

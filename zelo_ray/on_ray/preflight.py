@@ -2,13 +2,15 @@
 
 import os
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from itertools import islice
 
 from zelo_ray.engine.batch import in_batches
 from zelo_ray.engine.batch.parts import FOLDER as BATCHES
 from zelo_ray.engine.batch.parts import Parts, in_doubt
 from zelo_ray.engine.bookkeeping import maybe_billed
+from zelo_ray.engine.count_input import Count
 from zelo_ray.engine.ledger import FOLDER as REPLIES
 from zelo_ray.engine.ledger import Spent, spent_in, told_damage
 from zelo_ray.errors import PanelError
@@ -20,7 +22,7 @@ from zelo_ray.options import AnnotateOptions, AskingOptions, JudgingOptions
 from zelo_ray.protocols import load
 from zelo_ray.providers import load_provider
 from zelo_ray.providers.pricing import unpriced
-from zelo_ray.records import Judge
+from zelo_ray.records import Judge, Pool
 
 _NAMED = 5
 _GLANCE = 100  # lines
@@ -109,3 +111,15 @@ def nothing_known(options: AnnotateOptions, shards: Sequence[str]) -> bool:
         and not any(listing(f"{books}/{folder}") for folder in (REPLIES, BATCHES))
         and any(line.pool for line in first)
     )
+
+
+def counts_of(options: AnnotateOptions, panel: Sequence[Judge]) -> dict[str, Count]:
+    """By judge, how many requests a pool takes of it; a pool is planned once for all of them."""
+    protocol, last = load(options.protocol), list[tuple[Pool, Mapping[str, int]]]()
+
+    def count(name: str, pool: Pool) -> int:
+        if not last or last[0][0] is not pool:
+            last[:] = [(pool, protocol.count(pool, panel, options))]
+        return last[0][1][name]
+
+    return {judge.name: partial(count, judge.name) for judge in panel}

@@ -14,24 +14,21 @@ import pyarrow as pa
 from zelo_ray.engine.batch import in_batches
 from zelo_ray.engine.bookkeeping import Tally, is_over_budget
 from zelo_ray.engine.count_input import InputCount
-from zelo_ray.engine.earlier import Earlier
 from zelo_ray.engine.learning import with_scores
-from zelo_ray.engine.ledger import Ledger
-from zelo_ray.engine.settle import settle
+from zelo_ray.engine.write_parts import in_parts
 from zelo_ray.engine.write_results import Summary, write_results
-from zelo_ray.errors import LedgerError, Stopped
-from zelo_ray.formats.pools import Line
+from zelo_ray.errors import Stopped
 from zelo_ray.on_ray.actors import Send
-from zelo_ray.on_ray.begin import POOLS_AT_ONCE, Timer, Watch
+from zelo_ray.on_ray.begin import Timer, Watch
 from zelo_ray.on_ray.branches import ask_all, asking
 from zelo_ray.on_ray.coordinator import open_coordinator
-from zelo_ray.on_ray.dataset import Job, dataset_of, parsed
+from zelo_ray.on_ray.dataset import Job
 from zelo_ray.on_ray.few import ask_few, blocks_of, few
 from zelo_ray.on_ray.limits_actor import limits_for
 from zelo_ray.on_ray.placement import of_asking
-from zelo_ray.protocols import Learned, load
+from zelo_ray.on_ray.settling import Settle, learns_first, settle_in_parts, settled_on_ray
+from zelo_ray.protocols import Learned
 
-_SETTLERS = 4  # each holds the ledger's index
 Came = tuple[Job, Summary, Mapping[str, Tally]]
 """The job with the judges that were lost, what it came to, and figures by judge."""
 
@@ -52,7 +49,7 @@ class Sweeps:
     ) -> None:
         self._job, self._shards, self._census = job, shards, census
         self._watch, self._timer = watch, timer
-        self._few = few(census.held, census.planned)
+        self._few = None if in_parts(census.pools) else few(census.held, census.planned)
 
     def run(self, human: pa.Table | None, spent: float) -> Came:
         """Ask, settle, and learn and score.
@@ -97,7 +94,8 @@ class Sweeps:
         Returns:
             Figures by judge, and the judges that are asked nothing more, with the reason.
         """
-        online, sent, handed = [], [], []
+        online, sent = list[Any](), list[Any]()
+        handed, alive = list[Any](), list[Any]()  # actors live while they are held
         panel = [judge for judge in job.panel if judge.name not in job.absent]
         for _, each in groupby(sorted(panel, key=lambda j: j.provider), lambda j: j.provider):
             judges = list(each)
@@ -111,7 +109,8 @@ class Sweeps:
             if self._few is None:
                 online.append(asking(job, self._shards, desk, here))
             else:
-                handed += ask_few(job, self._few, desk, here)
+                actors, refs = ask_few(job, self._few, desk, here)
+                alive, handed = [*alive, *actors], [*handed, *refs]
         planned = self._census.planned
         tallies, reason, lost = ask_all(online, sent, desk, planned, self._watch, handed=handed)
         nobody = len(lost) == len(job.panel) and not any(map(is_over_budget, lost.values()))
@@ -123,51 +122,12 @@ class Sweeps:
 
     def _settle(self, job: Job, learned: Learned | None = None) -> Summary:
         """Turn replies into results; into judgments only, where scores have to be learned first."""
-        only = bool(load(job.options.protocol).learned_from(job.options)) and learned is None
+        if in_parts(self._census.pools):
+            return settle_in_parts(job, self._census, learned)
+        only = learns_first(job, learned)
         blocks: Iterable[Any]
         if self._few is None:
-            blocks = _settled_on_ray(job, self._shards, learned)
+            blocks = settled_on_ray(job, self._shards, learned)
         else:
             blocks = map(Settle(job, learned), blocks_of(self._few))
         return write_results(blocks, job.options, judgments_only=only)
-
-
-def _settled_on_ray(job: Job, shards: Sequence[str], learned: Learned | None) -> Any:
-    from ray.data import ActorPoolStrategy  # noqa: PLC0415 - two seconds, paid where it is used
-
-    dataset = dataset_of(job, shards).map_batches(
-        Settle,
-        fn_constructor_args=(job, learned),
-        batch_size=POOLS_AT_ONCE,
-        batch_format="pyarrow",
-        num_cpus=0,
-        compute=ActorPoolStrategy(min_size=1, max_size=_SETTLERS),
-    )
-    return dataset.iter_batches(batch_size=None, batch_format="pyarrow")
-
-
-class Settle:
-    """Turns replies into judgments and scores, for whole pools."""
-
-    def __init__(self, job: Job, learned: Learned | None) -> None:
-        self._job, self._learned = job, learned
-        self._ledger = Ledger(job.options.books)
-        self._earlier = Earlier(job.options.out, load(job.options.protocol))
-
-    def __call__(self, block: pa.Table) -> pa.Table:
-        """Settle the pools of a block."""
-        lines = parsed(block)
-        try:
-            return self._settled(lines)
-        except LedgerError:  # of what was damaged meanwhile it is left to know that it is missing
-            self._ledger = Ledger(self._job.options.books)
-            return self._settled(lines)
-
-    def _settled(self, lines: Sequence[Line]) -> pa.Table:
-        job = self._job
-        return settle(
-            *(lines, job.panel, job.options, self._ledger),
-            absent=job.absent,
-            learned=self._learned,
-            earlier=self._earlier,
-        )

@@ -22,6 +22,7 @@ from zelo_ray.errors import RayTrouble
 _KNOCK_SECONDS = 10.0
 _MOST = 300  # characters of what Ray says
 _NAMED = re.compile(r"^([A-Za-z_][\w.]*(?:Error|Exception|Stopped))(?:: (.*))?$", re.MULTILINE)
+_NO_TOKEN = re.compile("authenticat", re.IGNORECASE)
 _GO_ON = "nothing paid for is lost, and the same command goes on from here"
 
 
@@ -92,7 +93,14 @@ def no_cluster(address: str, error: Exception) -> RayTrouble:
     if "Version mismatch" in str(error):
         said = " ".join(str(error).split())[:_MOST]
         return RayTrouble(f"RAY_ADDRESS={address}: {said} Use the cluster's versions here")
+    if _NO_TOKEN.search(str(error)):
+        return RayTrouble(
+            f"RAY_ADDRESS={address}: the cluster wants a token; set RAY_AUTH_MODE=token, and "
+            "RAY_AUTH_TOKEN to the cluster's (or put it into ~/.ray/auth_token)"
+        )
     reason = error.strerror if isinstance(error, OSError) and error.strerror else _plain(error)
+    if "Failed to connect" in reason:  # somebody listened there when this process knocked
+        reason += ": it is no Ray, or wants its token in RAY_AUTH_TOKEN, with RAY_AUTH_MODE=token"
     return RayTrouble(
         f"RAY_ADDRESS={address}: no Ray can be joined there ({reason}); correct it, or unset it "
         "for a Ray on this machine alone"

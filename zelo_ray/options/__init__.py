@@ -17,7 +17,7 @@ from zelo_ray.options.fit import FitOptions
 from zelo_ray.options.judging import JudgingOptions
 from zelo_ray.options.loading import COMMANDS, Kind, load_options
 from zelo_ray.options.places import FileText, Place
-from zelo_ray.options.results import BatchesOptions, ExplainOptions, ReportOptions
+from zelo_ray.options.results import BatchesOptions, CompactOptions, ExplainOptions, ReportOptions
 from zelo_ray.options.size import SizeOptions
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "BakeoffOptions",
     "BatchesOptions",
     "CommandOptions",
+    "CompactOptions",
     "CompareLabelsOptions",
     "CompareProtocolsOptions",
     "ConvertOptions",

@@ -15,7 +15,7 @@ from zelo_ray.options.compare_labels import CompareLabelsOptions
 from zelo_ray.options.compare_protocols import CompareProtocolsOptions
 from zelo_ray.options.convert import ConvertOptions
 from zelo_ray.options.fit import FitOptions
-from zelo_ray.options.results import BatchesOptions, ExplainOptions, ReportOptions
+from zelo_ray.options.results import BatchesOptions, CompactOptions, ExplainOptions, ReportOptions
 from zelo_ray.options.size import SizeOptions
 from zelo_ray.records import first_error
 
@@ -31,6 +31,7 @@ COMMANDS: Mapping[str, type[CommandOptions]] = {
     "report": ReportOptions,
     "size": SizeOptions,
     "batches": BatchesOptions,
+    "compact": CompactOptions,
 }
 _PREFIX = "ZELO_RAY_"
 Kind = TypeVar("Kind", bound=CommandOptions)

@@ -32,6 +32,16 @@ class ReportOptions(CommandOptions):
     dir: Place = Field(description="output directory or URL of any command")
 
 
+class CompactOptions(CommandOptions):
+    """Options of `compact`."""
+
+    does: ClassVar[str] = "make few large segments of a ledger's many small ones"
+    usage: ClassVar[str] = "compact DIR"
+    positional: ClassVar[tuple[str, ...]] = ("dir",)
+
+    dir: Place = Field(description="directory or URL of the ledger")
+
+
 class BatchesOptions(CommandOptions):
     """Options of `batches`."""
 

@@ -15,12 +15,15 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
+from importlib.util import find_spec
 from typing import Any
 
 from zelo_ray.errors import PanelError
 from zelo_ray.providers import Connection, Provider, Refused, Settings
 from zelo_ray.records import Answer, Request, Seen, Usage, written
 
+_NEEDED = ("sklearn", "snowballstemmer", "wordfreq")
+"""Packages that are imported where they are used: the first takes seconds."""
 _LANGUAGES = ("en", "de", "fr", "es", "it", "pt")
 _RAREST = 1e-7
 _TYPICAL_LENGTH = 100
@@ -30,12 +33,8 @@ _TYPICAL_LENGTH = 100
 def _connect(settings: Settings) -> Connection:
     """The scorers of this process; there is nothing to connect to."""
     del settings
-    try:
-        import sklearn  # noqa: F401, PLC0415
-        import snowballstemmer  # noqa: F401, PLC0415
-        import wordfreq  # noqa: F401, PLC0415
-    except ImportError:
-        raise PanelError("offline judges need the extra: pip install 'zelo-ray[offline]'") from None
+    if not all(map(find_spec, _NEEDED)):
+        raise PanelError("offline judges need the extra: pip install 'zelo-ray[offline]'")
     return Offline()
 
 

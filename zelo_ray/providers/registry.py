@@ -50,9 +50,8 @@ def load_provider(name: str) -> Provider:
     Raises:
         PanelError: there is none of that name, or what is there is no provider.
     """
-    known = {**PROVIDERS, **RERANKERS}
-    if name in known:
-        found: Provider = import_module(known[name]).PROVIDER
+    if module := PROVIDERS.get(name) or RERANKERS.get(name):
+        found: Provider = import_module(module).PROVIDER
         return found
     where = name.partition(":")[0]
     there = f"{', '.join(PROVIDERS)}, and your own as my_module:PROVIDER"

@@ -8,35 +8,18 @@ is set aside, wherever it lies: what it held is asked again.
 Beside it lies an index, which may be lost at any time: see `keeping` and `table`.
 """
 
-import contextlib
-import uuid
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
 
 from zelo_ray.engine.clock import CLOCK, Clock
-from zelo_ray.engine.ledger.index import Index, Place
-from zelo_ray.engine.ledger.keeping import (
-    Cover,
-    covering,
-    doubt,
-    is_worth,
-    keep_index,
-    keep_tables,
-)
-from zelo_ray.engine.ledger.listing import (
-    FOLDER,
-    INDEX,
-    Listing,
-    Segment,
-    folder_of,
-    lines_of,
-    look,
-    replies_in,
-    stamp_of,
-)
+from zelo_ray.engine.ledger.compaction import compact
+from zelo_ray.engine.ledger.keeping import doubt, keep_index
+from zelo_ray.engine.ledger.known import Known
+from zelo_ray.engine.ledger.listing import FOLDER, Segment, folder_of
 from zelo_ray.engine.ledger.reading import lines_at
+from zelo_ray.engine.ledger.seen import Place
 from zelo_ray.engine.ledger.spending import (
     Damaged,
     Paid,
@@ -46,8 +29,7 @@ from zelo_ray.engine.ledger.spending import (
     spent_in,
     told_damage,
 )
-from zelo_ray.engine.ledger.table import FINAL, STATUSES, TRUNCATED, Table
-from zelo_ray.engine.ledger.table_file import read_table, write_table
+from zelo_ray.engine.ledger.table import FINAL, STATUSES, TRUNCATED
 from zelo_ray.engine.ledger.totals import Payer
 from zelo_ray.engine.ledger.writing import Writer, drop_reserves, writer_of
 from zelo_ray.errors import LedgerError
@@ -60,6 +42,7 @@ __all__ = [
     "Ledger",
     "Paid",
     "Spent",
+    "compact",
     "drop_reserves",
     "keep_index",
     "paid_in",
@@ -69,8 +52,6 @@ __all__ = [
 ]
 
 _NEEDED = ("key", "judge", "status", "final", "run_id", "output_tokens", "limit", "dollars")
-_TABLE_BYTES = 32 * 2**20  # of segments that a writer has left, before it writes their index
-_MOST_ROWS = 2_000_000  # of a table that is made while a run waits
 
 
 class Ledger:
@@ -108,18 +89,18 @@ class Ledger:
         self._run_id, self._limits = run_id, limits
         self._retry = frozenset(STATUSES.index(status) for status in retry)
         self._judges = None if judges is None else frozenset(judges)
-        self._index = Index(self._takes, limited=bool(limits))
-        self._segments = dict[str, Segment]()
-        self._read_to = dict[str, int]()  # of segments that are in no table of the ledger
-        self._tables = dict[str, Table | None]()
-        self._cover: Cover = []
-        self._covered = set[str]()
-        self._mine, self._current = f"{run_id}-{uuid.uuid4().hex[:8]}-", ""
-        self._left = list[str]()
-        self._written = dict[str, Table]()
+        self._known = Known(
+            self._fs,
+            self._folder,
+            self._takes,
+            limited=bool(limits),
+            judges=self._judges,
+            run_id=run_id,
+        )
+        self._index = self._known.index
         self._writer: Writer | None = None
         if run_id:
-            name = f"{self._folder}/{self._mine[:-1]}"
+            name = f"{self._folder}/{self._known.mine}"
             self._writer = writer_of(self._fs, name, clock)
         self.refresh()
 
@@ -178,6 +159,16 @@ class Ledger:
             KeyError: a key has no reply.
             LedgerError: a line is not any more what it was when it was first seen.
         """
+        try:
+            return self._found(keys)
+        except FileNotFoundError:  # segments have been compacted
+            self.refresh()
+        try:
+            return self._found(keys)
+        except FileNotFoundError as error:
+            raise LedgerError(f"{error.filename or error}: is gone") from None
+
+    def _found(self, keys: Sequence[str]) -> list[dict[str, Any]]:
         found = self._index.find(keys)
         for each in found.several:
             place = self._standing(keys[each])
@@ -204,9 +195,11 @@ class Ledger:
 
     def _fail(self, name: str, offset: int, line: bytes | Exception) -> NoReturn:
         path = f"{self._folder}/{name}"
+        if isinstance(line, FileNotFoundError):
+            raise FileNotFoundError(*line.args[:1], line.strerror, path)
         if isinstance(line, Exception):
             raise LedgerError(f"{path}: {type(line).__name__}: {line}")
-        doubt(self._fs, self._folder, name, self._segments.get(name, Segment(0, "")))
+        doubt(self._fs, self._folder, name, self._known.segments.get(name, Segment(0, "")))
         raise LedgerError(
             f"{path}: the reply at byte {offset:,} has been damaged since this run "
             "began; run again, and it is asked for anew"
@@ -245,86 +238,20 @@ class Ledger:
         lines = [line_of(reply) for reply in replies]
         path, start = self._writer.append(b"".join(lines))
         segment = path.removeprefix(f"{self._folder}/")
-        with self._index.lock:
-            for reply, line in zip(replies, lines, strict=True):
-                row = {name: getattr(reply, name) for name in _NEEDED}
-                self._index.add(segment, start, len(line), row)
-                start += len(line)
-        self._read_to[segment] = start
-        if segment != self._current:
-            self._left += [self._current] if self._current else []
-            self._current = segment
-            if self._left and sum(map(self._read_to.__getitem__, self._left)) >= _TABLE_BYTES:
-                self._keep()
-
-    def _keep(self) -> None:
-        """Write the index of the segments that this writer has left."""
-        with contextlib.suppress(Exception), self._index.lock:  # it may be missing
-            place, left = f"{self._folder}/{INDEX}", frozenset(self._left)
-            self._left = []
-            parts = self._index.drawn(left)
-            for each in (each for table, _ in parts for each in table.segments):
-                if each.name in left:
-                    info = self._fs.info(f"{self._folder}/{each.name}")
-                    each.stamp = stamp_of(info) if info["size"] == self._read_to[each.name] else ""
-            name = write_table(self._fs, place, parts)
-            if (table := read_table(self._fs, place, name)) is not None:
-                self._written[name] = table
-                keep_tables(self._fs, self._folder, self._written, _MOST_ROWS)
+        rows = [{name: getattr(reply, name) for name in _NEEDED} for reply in replies]
+        self._known.add(segment, start, list(zip(rows, map(len, lines), strict=True)))
 
     def refresh(self) -> None:
-        """Take in what other writers have added since the last look."""
-        listing = look(self._fs, self._folder)
-        gone = frozenset(name for name in listing.replaced if name not in listing.segments)
-        self._segments = {
-            name: each
-            for name, each in (self._segments | listing.segments).items()
-            if name not in gone
-        }
-        self._use_tables(listing, gone)
-        for name, segment in listing.segments.items():
-            start = self._read_to.get(name, segment.begin)
-            if name in self._covered or segment.size <= start:
-                continue
-            if not name.startswith(self._mine) or name not in self._read_to:
-                self._take_in(name, start)
+        """Take in what other writers have added since the last look.
 
-    def _take_in(self, name: str, start: int) -> None:
-        for at, line, row in lines_of(self._fs, f"{self._folder}/{name}", start, self._judges):
-            with self._index.lock:
-                if row is None:
-                    self._index.draft.set_aside(name, at, len(line), replies_in(line))
-                elif row:
-                    self._index.add(name, at, len(line), row)
-            self._read_to[name] = at + len(line)
-
-    def _use_tables(self, listing: Listing, gone: frozenset[str]) -> None:
-        """Look into what there is of the index, and only besides into what was read here."""
-        place = f"{self._folder}/{INDEX}"
-        for name in listing.tables:
-            if name in self._written:
-                self._tables[name] = self._written[name]
-            elif name not in self._tables:
-                self._tables[name] = read_table(self._fs, place, name)
-        tables = [table for table in self._tables.values() if table is not None]
-        cover, self._covered = covering(self._folder, self._segments, tables)
-        if cover != self._cover or gone:
-            self._index.use(cover, gone)
-            self._cover = cover
-        for name in self._covered:
-            self._read_to.pop(name, None)
-        used = {id(table) for table, _ in cover}
-        self._tables = {
-            name: table if id(table) in used else None
-            for name, table in self._tables.items()
-            if id(table) in used or name in listing.tables
-        }
+        Raises:
+            LedgerError: a later version of this program wrote here.
+        """
+        self._known.refresh()
 
     def close(self) -> None:
         """Let go of files. What was appended is durable already."""
         if self._writer is None:
             return
         self._writer.close()
-        self._left += [self._current] if self._current else []
-        if is_worth(sum(self._read_to.get(each, 0) for each in self._left)):
-            self._keep()
+        self._known.end()

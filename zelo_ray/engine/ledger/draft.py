@@ -21,6 +21,7 @@ from zelo_ray.engine.ledger.totals import Covered, Payer, Sums
 from zelo_ray.errors import LedgerError
 
 MOST_NAMES = 60_000  # as they are numbered in two bytes
+_STATUS = {status: number for number, status in enumerate(STATUSES)}
 _CODES = {2: "H", 4: "I", 8: "Q"}
 
 
@@ -43,7 +44,7 @@ class Draft:
     @property
     def full(self) -> bool:
         """Whether it can take no further name."""
-        return max(len(self.segments), len(self.payers)) >= MOST_NAMES
+        return len(self._numbers) >= MOST_NAMES
 
     def add(self, segment: str, offset: int, length: int, row: Mapping[str, Any]) -> None:
         """Take in a reply.
@@ -57,24 +58,28 @@ class Draft:
             raise LedgerError(f"{segment}: too large; split it into files below 4 GB")
         number = self.note(segment, offset + length)
         payer = self._payer(self._sums[number].add(row))
-        status, at = STATUSES.index(row["status"]), len(self)
+        status, at = _STATUS[row["status"]], len(self.columns["prefix"])
         if not row["final"] and status != TRUNCATED:
             return  # it has been paid for, and answers nothing
         size = length | (status | FINAL * row["final"]) << LENGTH_BITS
         if status == TRUNCATED:
             self._cuts[at] = min(row["limit"] or row["output_tokens"], 2**32 - 1)
-        for append, value in zip(
-            self._appends, (prefix, offset, size, rest, number, payer), strict=True
-        ):
-            append(value)
+        add_prefix, add_offset, add_size, add_rest, add_segment, add_payer = self._appends
+        add_prefix(prefix)
+        add_offset(offset)
+        add_size(size)
+        add_rest(rest)
+        add_segment(number)
+        add_payer(payer)
         before = self._rows.setdefault(prefix, at)  # last, as another thread may look
         if before != at:
             self._rows[prefix] = [*(before if isinstance(before, list) else [before]), at]
 
     def note(self, segment: str, size: int) -> int:
         """A segment's number, which has now been read up to so many bytes."""
-        number = self._numbers.setdefault(segment, len(self.segments))
-        if number == len(self.segments):
+        number = self._numbers.get(segment)
+        if number is None:
+            number = self._numbers[segment] = len(self.segments)
             self._sums.append(Sums())
             self.segments.append(Covered(segment))
         self.segments[number].size = size
@@ -85,8 +90,9 @@ class Draft:
         self.segments[self.note(segment, byte + length)].damaged.append((byte, replies))
 
     def _payer(self, payer: Payer) -> int:
-        number = self._numbers.setdefault(payer, len(self.payers))
-        if number == len(self.payers):
+        number = self._numbers.get(payer)
+        if number is None:
+            number = self._numbers[payer] = len(self.payers)
             self.payers.append(payer)
         return number
 

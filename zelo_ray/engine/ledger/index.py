@@ -1,77 +1,20 @@
 """What one process knows of where replies lie: tables of the ledger, and what came since."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from zelo_ray.engine.ledger.draft import Draft
-from zelo_ray.engine.ledger.table import (
-    FINAL,
-    LENGTH_BITS,
-    OF_REPLIES,
-    OK,
-    TRUNCATED,
-    Table,
-    chunks,
-    merged,
-    split_key,
-    split_keys,
-)
-from zelo_ray.engine.ledger.totals import Covered, Payer
+from zelo_ray.engine.ledger.seen import Found, Place, Seen, Takes, place_of
+from zelo_ray.engine.ledger.table import Table, chunks, merged, split_key, split_keys
+from zelo_ray.engine.ledger.totals import Covered
 
 _DRAFT_ROWS = 50_000  # a row of a draft takes ten times the memory of one of a table
-_CODES = 2 * FINAL
-_LENGTH = (1 << LENGTH_BITS) - 1
 _CHUNK = 2**20
-
-
-class Place(NamedTuple):
-    """Where a reply lies, and what is known of it without reading it."""
-
-    segment: str
-    offset: int
-    length: int
-    code: int
-    payer: Payer
-    cut: int
-
-    @property
-    def ok(self) -> bool:
-        """Whether it can become a judgment."""
-        return self.code & FINAL - 1 == OK
-
-
-Takes = Callable[[Payer, int, int], bool]
-"""Whether a reply of this payer and code, cut off at so many tokens, answers anything here."""
-
-
-@dataclass(slots=True, eq=False)
-class Seen:
-    """A table, as one sees it."""
-
-    table: Table
-    valid: NDArray[np.bool_]
-    """by segment, whether its replies are to be found here"""
-    numbers: NDArray[np.int64]
-    """by segment, its number among all"""
-    takes: NDArray[np.bool_]
-    """by payer and code"""
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """Of many keys where their replies lie."""
-
-    segment: NDArray[np.int64]
-    """by key the number of its segment; -1: there is no reply"""
-    offset: NDArray[np.int64]
-    length: NDArray[np.int64]
-    several: list[int]
-    """the keys of which there is more to know than this: see `Index.places`"""
 
 
 class Index:
@@ -95,15 +38,7 @@ class Index:
 
     def _seen(self, table: Table, here: Iterable[bool]) -> Seen:
         numbers = [self.number(each.name) for each in table.segments]
-        takes = [
-            [self._takes(payer, code, 2**32) for code in range(_CODES)] for payer in table.payers
-        ]
-        return Seen(
-            table,
-            np.array([*here], bool),
-            np.array(numbers, np.int64),
-            np.array(takes, bool).reshape(-1, _CODES),
-        )
+        return Seen.of(table, here, numbers, self._takes, limited=self._limited)
 
     def number(self, name: str) -> int:
         """The number of a segment."""
@@ -122,9 +57,10 @@ class Index:
         ]
         return [each for part in seen + drafted for each in part]
 
-    def add(self, segment: str, offset: int, length: int, row: dict[str, Any]) -> None:
+    def add(self, segment: str, offset: int, length: int, row: Mapping[str, Any]) -> None:
         """Take in a reply. The lock is held."""
-        if len(self.draft) >= _DRAFT_ROWS or self.draft.full:
+        draft = self.draft
+        if len(draft.columns["prefix"]) >= _DRAFT_ROWS or draft.full:
             self.freeze()
         self.draft.add(segment, offset, length, row)
 
@@ -171,7 +107,7 @@ class Index:
             for seen in self._own:
                 valid = seen.valid & [each.name not in there for each in seen.table.segments]
                 if valid.any():
-                    own.append(Seen(seen.table, valid, seen.numbers, seen.takes))
+                    own.append(replace(seen, valid=valid))
             self._files = tuple(self._seen(table, here) for table, here in files)
             self._own = tuple(own)
 
@@ -191,7 +127,7 @@ class Index:
         """Where replies to a request lie that count, in no special order; each place once."""
         found = dict[tuple[str, int], Place]()
         for table, row, number in self._rows(key):
-            place = _place(table, row, number)
+            place = place_of(table, row, number)
             if self._takes(place.payer, place.code, place.cut):
                 found[place[:2]] = place
         return list(found.values())
@@ -208,38 +144,11 @@ class Index:
         found = Found(segment, offset, length, [])
         odd = np.zeros(len(keys), bool)
         for seen in (*self._own, *self._files):
-            self._find(seen, prefix, rest, found, odd)
+            seen.find(prefix, rest, found, odd)
         if len(draft):
             odd |= np.array([draft.has(each) for each in prefix.tolist()], bool)
         found.several.extend(np.flatnonzero(odd).tolist())
         return found
-
-    def _find(
-        self,
-        seen: Seen,
-        prefix: NDArray[np.uint64],
-        rest: NDArray[np.uint16],
-        found: Found,
-        odd: NDArray[np.bool_],
-    ) -> None:
-        columns, last = seen.table.columns, len(seen.table) - 1
-        if last < 0:
-            return
-        at = np.minimum(np.searchsorted(columns["prefix"], prefix), last)
-        hit = np.flatnonzero(columns["prefix"][at] == prefix)
-        rows = at[hit]
-        odd[hit] |= (columns["prefix"][np.minimum(rows + 1, last)] == prefix[hit]) & (rows < last)
-        size, segment = columns["size"][rows], columns["segment"][rows]
-        code = size >> LENGTH_BITS
-        good = seen.valid[segment] & seen.takes[columns["payer"][rows], code]
-        good &= columns["rest"][rows] == rest[hit]
-        if self._limited:
-            odd[hit] |= code & FINAL - 1 == TRUNCATED
-        hit, rows, size, segment = hit[good], rows[good], size[good], segment[good]
-        odd[hit] |= found.segment[hit] >= 0
-        found.segment[hit] = seen.numbers[segment]
-        found.offset[hit] = columns["offset"][rows]
-        found.length[hit] = size & _LENGTH
 
     def count(self) -> int:
         """The number of keys with a reply; of two keys whose last 64 bits are equal, one."""
@@ -260,34 +169,8 @@ class Index:
         count = 0
         for piece in range(pieces):
             kept = [
-                self._taken(seen, *bound[piece : piece + 2])
+                seen.taken(*bound[piece : piece + 2])
                 for seen, bound in zip(tables, bounds, strict=True)
             ]
             count += len(np.unique(np.concatenate(kept))) if kept else 0
         return count
-
-    def _taken(self, seen: Seen, begin: int, end: int) -> NDArray[np.uint64]:
-        """The keys of those replies between two rows of a table that count."""
-        part = {name: seen.table.columns[name][begin:end] for name in OF_REPLIES}
-        code = part["size"] >> LENGTH_BITS
-        good = seen.valid[part["segment"]] & seen.takes[part["payer"], code]
-        if self._limited:
-            for row in np.flatnonzero(good & (code & FINAL - 1 == TRUNCATED)).tolist():
-                place = _place(seen.table, begin + row, int(part["segment"][row]))
-                good[row] = self._takes(place.payer, place.code, place.cut)
-        taken: NDArray[np.uint64] = part["prefix"][good]
-        return taken
-
-
-def _place(table: Table | Draft, row: int, number: int) -> Place:
-    """Where the reply of a row lies, whose segment has a number in the table."""
-    columns: Mapping[str, Any] = table.columns
-    size = int(columns["size"][row])
-    return Place(
-        table.segments[number].name,
-        int(columns["offset"][row]),
-        size & _LENGTH,
-        size >> LENGTH_BITS,
-        table.payers[columns["payer"][row]],
-        table.cut_at(row),
-    )

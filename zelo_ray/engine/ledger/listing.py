@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 import fsspec
@@ -75,7 +76,8 @@ def look(fs: fsspec.AbstractFileSystem, folder: str) -> Listing:
 
 def stamp_of(info: dict[str, Any]) -> str:
     """What a storage says of a file's last change."""
-    return next((str(info[name]) for name in _STAMPS if info.get(name)), "")
+    found = next((info[name] for name in _STAMPS if info.get(name)), "")
+    return str(found.timestamp() if isinstance(found, datetime) else found)
 
 
 def replaced_by(name: str) -> str:
@@ -88,11 +90,14 @@ def read_replaced(fs: fsspec.AbstractFileSystem, folder: str, name: str) -> dict
 
     Where that is lost, it replaces nothing: then money may be counted twice, and no reply is lost.
     """
+    found: dict[str, Any] = {}
     try:
-        found: dict[str, Any] = orjson.loads(fs.cat_file(f"{folder}/{replaced_by(name)}"))
-        return {"size": int(found["size"]), "old": dict(found["old"])}
-    except (FileNotFoundError, ValueError, KeyError, TypeError):
-        return {"size": 0, "old": {}}
+        found = orjson.loads(fs.cat_file(f"{folder}/{replaced_by(name)}"))
+        numbers = [found["at"], found["size"], found["crc32"], *found["old"].values()]
+        sound = all(isinstance(each, int | float) for each in numbers)
+    except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):
+        sound = False
+    return found if sound else {"at": 0, "size": 0, "crc32": 0, "old": {}}
 
 
 def _replace(found: Listing, name: str, told: dict[str, Any]) -> None:

@@ -30,15 +30,14 @@ COLUMNS: dict[str, np.dtype[Any]] = {
 }
 OF_REPLIES = ("prefix", "offset", "size", "rest", "segment", "payer")
 _CHUNK_ROWS = 2**20
-_KEY = np.dtype([("head", "V6"), ("rest", "<u2"), ("prefix", "<u8")])
+_KEY = np.dtype([("head", "V6"), ("rest", ">u2"), ("prefix", ">u8")])
 
 Columns = dict[str, NDArray[Any]]
 
 
 def split_key(key: str) -> tuple[int, int]:
     """The two parts of a key that are kept."""
-    raw = bytes.fromhex(key).rjust(16, b"\0")
-    return int.from_bytes(raw[-8:], "little"), int.from_bytes(raw[-10:-8], "little")
+    return int(key[-16:], 16), int(key[-20:-16] or "0", 16)
 
 
 def split_keys(keys: Sequence[str]) -> tuple[NDArray[np.uint64], NDArray[np.uint16]]:
@@ -47,7 +46,7 @@ def split_keys(keys: Sequence[str]) -> tuple[NDArray[np.uint64], NDArray[np.uint
     if any(len(key) != 32 for key in keys):
         raw = b"".join(bytes.fromhex(key).rjust(16, b"\0")[-16:] for key in keys)
     found = np.frombuffer(raw, _KEY)
-    return np.ascontiguousarray(found["prefix"]), np.ascontiguousarray(found["rest"])
+    return found["prefix"].astype(np.uint64), found["rest"].astype(np.uint16)
 
 
 @dataclass(slots=True, eq=False)

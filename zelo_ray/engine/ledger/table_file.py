@@ -140,8 +140,11 @@ def _table(fs: fsspec.AbstractFileSystem, folder: str, name: str, *, whole: bool
     try:
         if "file" in fs.protocol:
             return _read(Path(folder) / name, whole=whole)
-        path = _fetched(fs, folder, name)
-        if (found := _read(path, whole=whole)) is None:
+        found = None
+        for _ in range(2):  # what was fetched may be broken, and what lies there is not
+            path = _fetched(fs, folder, name)
+            if (found := _read(path, whole=whole)) is not None:
+                break
             path.unlink(missing_ok=True)
     except _READING:
         return None

@@ -75,7 +75,10 @@ class Sums:
     def add(self, row: Mapping[str, Any]) -> Payer:
         """Add a row; who paid for it."""
         payer = row["run_id"], row["judge"]
-        self._dollars.setdefault(payer, []).append(row["dollars"])
+        try:
+            self._dollars[payer].append(row["dollars"])
+        except KeyError:
+            self._dollars[payer] = [row["dollars"]]
         return payer
 
     def totals(self) -> dict[Payer, Total]:

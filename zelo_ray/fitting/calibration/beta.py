@@ -6,7 +6,7 @@ said where it lies between k / levels and (k + 1) / levels.
 """
 
 import numpy as np
-from scipy.special import betaincc, expit, logit
+import scipy
 
 from zelo_ray.fitting.calibration.ratings import Floats, Ints
 
@@ -39,7 +39,7 @@ def start(shares: Floats) -> Floats:
     levels = shares.shape[1]
     mean = (shares * (np.arange(levels) + 0.5) / levels).sum(axis=1)
     ones = np.ones(len(shares))
-    return np.stack([ones, -logit(mean), MIDDLING * ones], axis=1)
+    return np.stack([ones, -scipy.special.logit(mean), MIDDLING * ones], axis=1)
 
 
 def cells(parameters: Floats, x: Floats, levels: int) -> tuple[Floats, Floats]:
@@ -88,5 +88,7 @@ def _above(location: Floats, log_phi: Floats, levels: int) -> Floats:
 
 def _each_above(location: Floats, log_phi: Floats, k: Ints, levels: int) -> Floats:
     location, phi = np.clip(location, -FAR, FAR), np.exp(np.clip(log_phi, -FAR / 3, FAR / 3))
-    above: Floats = betaincc(expit(location) * phi, expit(-location) * phi, k / levels)
+    above: Floats = scipy.special.betaincc(
+        scipy.special.expit(location) * phi, scipy.special.expit(-location) * phi, k / levels
+    )
     return above

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from types import ModuleType
 
 import numpy as np
-from scipy.sparse import csr_array
-from scipy.special import logsumexp
+import scipy
 
 from zelo_ray.fitting.calibration import beta, thurstone
 from zelo_ray.fitting.calibration.ratings import Floats, Ratings, counted
@@ -50,7 +49,7 @@ class Lattice:
     def log_prior(self, sd: float) -> Floats:
         """Logarithms of the chances of the places."""
         exponent: Floats = -0.5 * (self.places / sd) ** 2
-        chances: Floats = exponent - logsumexp(exponent)
+        chances: Floats = exponent - scipy.special.logsumexp(exponent)
         return chances
 
     def stretches(self, table: Floats) -> Floats:
@@ -68,7 +67,7 @@ class Lattice:
         return table
 
 
-def lay(ratings: Ratings, sd: float, scale: float) -> tuple[Lattice, csr_array]:
+def lay(ratings: Ratings, sd: float, scale: float) -> "tuple[Lattice, scipy.sparse.csr_array]":
     """A lattice for these grades, and what they count on it; offsets are divided by ``scale``."""
     step, half = STEP * sd, round(REACH / STEP)
     if ratings.offset is None:
@@ -94,7 +93,9 @@ def log_chances(
     return np.log(chances).reshape(-1, chances.shape[-1]), by
 
 
-def posteriors(counts: csr_array, stretches: Floats, log_prior: Floats) -> tuple[Floats, Floats]:
+def posteriors(
+    counts: "scipy.sparse.csr_array", stretches: Floats, log_prior: Floats
+) -> tuple[Floats, Floats]:
     """What grades say of each unit: a row depends, bit for bit, on its own grades alone.
 
     Returns:

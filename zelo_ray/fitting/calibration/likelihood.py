@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from zelo_ray.fitting.calibration.lattice import FAMILIES, Lattice, chunks, log_chances, posteriors
 from zelo_ray.fitting.calibration.ratings import Floats
@@ -25,7 +25,7 @@ class Target:
     judges: int
     levels: int
     lattice: Lattice
-    counts: csr_array
+    counts: "scipy.sparse.csr_array"
     times: Floats
     """how many units have each row"""
     with_sd: bool

@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import Bounds, minimize
-from scipy.sparse import csr_array, vstack
+import scipy
 
 from zelo_ray.fitting.calibration.lattice import (
     FAMILIES,
@@ -211,7 +210,7 @@ def _target(
     judges, levels = given.shape
     kinds = np.arange(judges * levels)
     columns = kinds * lattice.span - lattice.low
-    borrowed = csr_array(
+    borrowed = scipy.sparse.csr_array(
         (np.ones(len(kinds)), (kinds, columns)), shape=(len(kinds), counts.shape[1])
     )
     times = np.concatenate(
@@ -220,7 +219,7 @@ def _target(
             np.tile(BORROWED * _panel_shares(given), judges),
         ]
     )
-    rows = csr_array(vstack([counts[first], borrowed]))
+    rows = scipy.sparse.csr_array(scipy.sparse.vstack([counts[first], borrowed]))
     with_sd, told_apart = ratings.offset is not None, (given > 0).sum(axis=1) > 1
     return Target(family, judges, levels, lattice, rows, times, with_sd, told_apart), place
 
@@ -240,12 +239,12 @@ def _maximum(target: Target, start: Floats) -> Floats:
     point: Floats = np.clip(start, lowest, highest)
     for share in (1e-3, 1e-5):  # mostly the first will do
         tolerance = share / np.sqrt(target.times.sum())
-        found = minimize(
+        found = scipy.optimize.minimize(
             target.loss,
             point,
             jac=True,
             method="L-BFGS-B",
-            bounds=Bounds(lowest, highest),
+            bounds=scipy.optimize.Bounds(lowest, highest),
             options={"maxiter": MAX_STEPS, "ftol": 0, "gtol": tolerance, "maxcor": 30},
         )
         point = found.x
@@ -274,7 +273,7 @@ def _covariance(target: Target, point: Floats, place: Ints, clusters: Ints | Non
         return inverse
     _, cluster = np.unique(clusters, return_inverse=True)
     shape = (int(cluster.max()) + 1, len(scores))
-    sums = csr_array((np.ones(len(place)), (cluster, place)), shape=shape) @ scores
+    sums = scipy.sparse.csr_array((np.ones(len(place)), (cluster, place)), shape=shape) @ scores
     # What the priors know stays in, and few clusters make the sums look too much alike.
     own = scores[place]
     meat = information - own.T @ own + sums.T @ sums * shape[0] / max(1, shape[0] - 1)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtri
+import scipy
 
 from zelo_ray.fitting.calibration.lattice import FAMILIES, SLIP
 from zelo_ray.fitting.calibration.ratings import Floats
@@ -112,7 +112,7 @@ def _panel_cuts(tally: Tally, cuts: Floats, slopes: Floats) -> Floats:
     if not (weights.sum(axis=0) > 0).all():  # nobody tells anything: what they say, by its shares
         shares = tally.given.sum(axis=0) + 1
         below = shares.cumsum()[:-1] / shares.sum()
-        empty: Floats = tally.sd * ndtri(below)
+        empty: Floats = tally.sd * scipy.special.ndtri(below)
         return empty
     means = (weights * np.where(weights > 0, cuts, 0)).sum(axis=0) / weights.sum(axis=0)
     ascending: Floats = np.maximum.accumulate(means)

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -75,7 +75,9 @@ def graded(ratings: Ratings) -> NDArray[np.bool_]:
     return np.bincount(ratings.unit, minlength=ratings.units) > 0
 
 
-def counted(ratings: Ratings, shifts: Floats | None, low: int, span: int) -> csr_array:
+def counted(
+    ratings: Ratings, shifts: Floats | None, low: int, span: int
+) -> "scipy.sparse.csr_array":
     """How much weight each unit gave to each feature: a judge's grade, at a shift on the lattice.
 
     An observation between two places of the lattice is shared by both, in proportion.
@@ -102,12 +104,12 @@ def counted(ratings: Ratings, shifts: Floats | None, low: int, span: int) -> csr
     # Sorted with the values, so that the order in which grades came cannot matter.
     order = np.lexsort((values, columns, rows))
     shape = (ratings.units, len(ratings.judges) * ratings.levels * span)
-    counts = csr_array((values[order], (rows[order], columns[order])), shape=shape)
+    counts = scipy.sparse.csr_array((values[order], (rows[order], columns[order])), shape=shape)
     counts.sum_duplicates()
     return counts
 
 
-def distinct(counts: csr_array) -> tuple[Ints, Ints]:
+def distinct(counts: "scipy.sparse.csr_array") -> tuple[Ints, Ints]:
     """Find equal rows.
 
     Returns:

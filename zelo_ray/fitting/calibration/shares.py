@@ -6,7 +6,7 @@ where they looked, and the panel what they did not see.
 """
 
 import numpy as np
-from scipy.special import betaincinv, stdtrit
+import scipy
 
 from zelo_ray.fitting.calibration.ratings import Floats
 from zelo_ray.records import Share
@@ -82,14 +82,16 @@ def _corrected(
         below, above = other * (rest[0] + trust * top), other * (top - rest[0])
     if unseen.size:
         variance += trust**2 * unseen.var() / unseen.size
-    half = float(stdtrit(true.size - 1, (1 + confidence) / 2) * np.sqrt(variance))
+    half = float(scipy.special.stdtrit(true.size - 1, (1 + confidence) / 2) * np.sqrt(variance))
     return mean, max(0.0, mean - half - float(below)), min(top, mean + half + float(above))
 
 
 def _exact(found: int, size: int, tail: float) -> tuple[float, float, float]:
     """A share of labels, with its interval."""
-    low = float(betaincinv(found, size - found + 1, tail)) if found else 0.0
-    high = float(betaincinv(found + 1, size - found, 1 - tail)) if found < size else 1.0
+    low = float(scipy.special.betaincinv(found, size - found + 1, tail)) if found else 0.0
+    high = (
+        float(scipy.special.betaincinv(found + 1, size - found, 1 - tail)) if found < size else 1.0
+    )
     return found / size, low, high
 
 

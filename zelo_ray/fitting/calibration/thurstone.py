@@ -6,7 +6,7 @@ Samejima 1969, Psychometrika Monograph 17).
 """
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+import scipy
 
 from zelo_ray.fitting.calibration.ratings import Floats
 
@@ -39,7 +39,7 @@ def start(shares: Floats) -> Floats:
     They are a, t_1, and the logarithms of the steps from one cut to the next.
     """
     above = shares[:, ::-1].cumsum(axis=1)[:, ::-1][:, 1:]
-    cuts = np.sqrt(2) * ndtri(1 - above)
+    cuts = np.sqrt(2) * scipy.special.ndtri(1 - above)
     gaps = np.log(np.maximum(np.diff(cuts, axis=1), 1e-3))
     return np.hstack([np.ones((len(shares), 1)), cuts[:, :1], gaps])
 
@@ -67,7 +67,7 @@ def cells(
         for gap in range(k):
             by[:, 2 + gap, k] = -density[:, k] * gaps[:, gap, None]
     # From the nearer tail, so that small chances keep their digits.
-    upper, lower = ndtr(reach), ndtr(-reach)
+    upper, lower = scipy.special.ndtr(reach), scipy.special.ndtr(-reach)
     between = np.where(reach[:, 1:] < 0, upper[:, :-1] - upper[:, 1:], lower[:, 1:] - lower[:, :-1])
     chances = np.concatenate([lower[:, :1], between, upper[:, -1:]], axis=1)
     ends = np.zeros_like(by[:, :, :1])

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from scipy.optimize import minimize
+import scipy
 
 from zelo_ray.fitting.battles import Floats
 from zelo_ray.fitting.panel.cavity import GRID, Evidence
@@ -69,7 +69,7 @@ def _improve(habits: Habits, counts: Floats, first: float, tie: float) -> Habits
     rises[0] = max(rises[0], LEAST)
     start = np.concatenate([rises, habits.terms[:1], habits.terms[2:], [habits.bias]])
     bounds = [(LEAST, 8.0), *[(0.0, 8.0)] * (levels - 1), *[(-15.0, 8.0)] * levels, (-5.0, 5.0)]
-    found = minimize(target, start, jac=True, method="L-BFGS-B", bounds=bounds)
+    found = scipy.optimize.minimize(target, start, jac=True, method="L-BFGS-B", bounds=bounds)
     slopes, terms, bias = _read(found.x, levels)
     return replace(
         habits, slopes=tuple(slopes[1:].tolist()), terms=tuple(terms.tolist()), bias=bias

@@ -4,8 +4,8 @@ from collections.abc import Collection
 from random import Random
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri
 
 from zelo_ray.fitting.battles import Bools, Floats, Ints
 
@@ -62,7 +62,7 @@ def choose_pairs(
     free = ~_matrix(asked, documents)[i, j]
     # Rounded, so that another machine's last digits choose the same pairs.
     worth = np.round((loss * taken)[i, j], 9)
-    rest = np.round((ndtr(-sure) * taken)[i, j], 9)
+    rest = np.round((scipy.special.ndtr(-sure) * taken)[i, j], 9)
     order = np.lexsort((j, i, -rest, -worth))
     wanted = order[(free & ((worth > 0) | fill))[order]]
     return _spread(i[wanted], j[wanted], np.full(documents, most_per_document), count)
@@ -124,7 +124,7 @@ def _draws(mean: Floats, covariance: Floats, draws: int, seed: int | str) -> Flo
     """
     rng, documents = Random(seed), len(mean)
     uniform = [rng.random() for _ in range(draws * documents)]
-    normal = ndtri(np.clip(uniform, 1e-12, 1 - 1e-12)).reshape(draws, documents)
+    normal = scipy.special.ndtri(np.clip(uniform, 1e-12, 1 - 1e-12)).reshape(draws, documents)
     # A centred covariance is singular.
     padded = covariance + (1e-9 * (1 + covariance.diagonal().max())) * np.eye(documents)
     drawn: Floats = mean + normal @ np.linalg.cholesky(padded).T

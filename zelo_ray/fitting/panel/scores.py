@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from math import hypot, nan
 
 import numpy as np
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components
+import scipy
 
 from zelo_ray.fitting.battles import Battles, Bools, Floats, Ints
 from zelo_ray.fitting.bradley_terry import Fit
@@ -138,8 +137,8 @@ def _linked(battles: Battles, grades: Grades | None) -> Bools:
     before = np.concatenate([[0], np.cumsum(sizes)])
     all_documents, offset = int(before[-1]), before[battles.query]
     pairs = (offset + battles.a, offset + battles.b)
-    met = csr_array((np.ones(len(battles.a)), pairs), (all_documents, all_documents))
-    parts, part = connected_components(met, directed=False)
+    met = scipy.sparse.csr_array((np.ones(len(battles.a)), pairs), (all_documents, all_documents))
+    parts, part = scipy.sparse.csgraph.connected_components(met, directed=False)
     judged, graded = np.zeros(all_documents, dtype=bool), np.zeros(parts, dtype=bool)
     judged[pairs[0]] = judged[pairs[1]] = True
     if grades is not None:
@@ -158,6 +157,6 @@ def _linked(battles: Battles, grades: Grades | None) -> Bools:
 def _why(battles: Battles, place: int, judged: Ints) -> str:
     own, ids = battles.query == place, battles.documents[place]
     pairs = (battles.a[own], battles.b[own])
-    met = csr_array((np.ones(len(pairs[0])), pairs), (len(ids), len(ids)))
-    _, part = connected_components(met, directed=False)
+    met = scipy.sparse.csr_array((np.ones(len(pairs[0])), pairs), (len(ids), len(ids)))
+    _, part = scipy.sparse.csgraph.connected_components(met, directed=False)
     return told_parts([ids[document] for document in judged], part[judged])

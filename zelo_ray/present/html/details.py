@@ -1,10 +1,12 @@
 """What a query holds when a person opens it: packed for the page, as far as there is room."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from random import Random
 from typing import Any
 
 import numpy as np
+import orjson
 import pyarrow as pa
 
 from zelo_ray.errors import InputError
@@ -16,8 +18,12 @@ from zelo_ray.records import Grade
 
 QUERIES = 1000
 """How many queries a page lists, so that it stays light to open."""
-BYTES = 13_000_000
-"""Room for what the queries hold; with Plotly's 5 MB a page stays well under 20 MB."""
+TELLING = 300
+"""How many of these are listed since a table names them, or they failed; others come by chance."""
+_RUN = 10
+"""How many of these follow each other, so that few parts of the tables are to be read."""
+BYTES = 9_000_000
+"""Room for what the queries hold, so that a page stays below 10 MB."""
 _QUERY = 400
 _ID = 200
 _TEXT = 600  # characters of one document
@@ -38,17 +44,40 @@ class Entry:
     packed: dict[str, str] = field(default_factory=dict)
 
 
-def entries(lines: Iterable[bytes]) -> list[Entry]:
-    """The queries at the head of ``annotated.jsonl``."""
+def entries(lines: Iterable[bytes], in_all: int, telling: Sequence[str], seed: int) -> list[Entry]:
+    """The queries that a page lists: all, or the most telling ones and some by chance.
+
+    Args:
+        lines: of ``annotated.jsonl``.
+        in_all: how many there are.
+        telling: ids of queries that are listed in any case, the first `TELLING` of them.
+        seed: of the chance.
+    """
+    chosen = frozenset(telling[: min(TELLING, QUERIES)])
+    drawn: Container[int] = range(QUERIES)
+    if in_all > QUERIES:
+        starts = range(0, in_all, _RUN)
+        runs = Random(seed).sample(starts, (QUERIES - len(chosen)) // _RUN)
+        drawn = frozenset(start + n for start in runs for n in range(_RUN))
     found = []
-    for line, number in zip(lines, range(1, QUERIES + 1), strict=False):
-        parsed = parse_line("annotated.jsonl", number, line, Limits())
+    for number, line in enumerate(lines):
+        if number not in drawn and _query_in(line) not in chosen:
+            continue
+        parsed = parse_line("annotated.jsonl", number + 1, line, Limits())
         if not (pool := parsed.pool):
-            raise InputError(f"annotated.jsonl:{number}: is no pool ({parsed.reason})")
+            raise InputError(f"annotated.jsonl:{number + 1}: is no pool ({parsed.reason})")
         room = min(_TEXT, max(80, _TEXTS // max(1, len(pool.documents))))
         documents = [(each.id, short(each.content, room)) for each in pool.documents]
         found.append(Entry(pool.query_id, short(pool.query, _QUERY), documents))
     return found
+
+
+def _query_in(line: bytes) -> str:
+    """The id of a line's query, read faster than the whole of it is checked."""
+    try:
+        return str(orjson.loads(line)["query"]["id"])
+    except (ValueError, TypeError, KeyError):
+        return ""
 
 
 def pack(listed: list[Entry], judgments: Iterable[tuple[Judgments, Iterable[pa.Table]]]) -> int:

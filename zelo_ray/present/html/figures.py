@@ -1,4 +1,4 @@
-"""Figures as Plotly's JSON: plain functions from numbers to ``data`` and ``layout``."""
+"""Figures as ``charts.js`` draws them: plain functions from numbers to ``data`` and ``layout``."""
 
 from collections.abc import Collection, Mapping, Sequence
 from itertools import zip_longest

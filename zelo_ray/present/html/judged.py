@@ -1,9 +1,10 @@
 """What an annotation run left: each of its files read once, when a section first asks for it."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from heapq import nsmallest
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,18 @@ _NUMBERS = (
     *("score", "std_error", "truth_error", "grade", "disagreement"),
     *("absolute_score", "absolute_error"),
 )
+
+ROWS = 200
+"""How many rows a table of failures, split documents or unscored queries shows."""
+VOTES = 3_000_000
+"""From about how many votes the agreement of judges is told, where there are more."""
+LEAST = 10
+"""How many of the least certain queries are named."""
+
+
+def worst(values: Mapping[str, float], sign: int) -> list[str]:
+    """The least certain queries by some measure, of which less is worse if the sign is 1."""
+    return nsmallest(LEAST, values, key=lambda query_id: sign * values[query_id])
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +107,39 @@ class Annotation:
     @cached_property
     def listed(self) -> list[details.Entry]:
         """The queries of the page, in the order of the input, with their scores."""
-        return self._read[0]
+        telling = self._telling() if self.sampled else []
+        in_all, seed = self.run["summary"]["queries"], self.run["options"].get("seed", 0)
+        listed = details.entries(self.source.lines("annotated.jsonl"), in_all, telling, seed)
+        by_id = {entry.query_id: entry for entry in listed}
+        for query_id, table in details.by_query(self.rows_of("scores", by_id)):
+            if query_id in by_id:
+                by_id[query_id].scores = table
+        return listed
+
+    @property
+    def sampled(self) -> bool:
+        """Whether the page lists some of the queries only."""
+        return bool(self.run["summary"]["queries"] > details.QUERIES)
+
+    def rows_of(self, name: str, query_ids: Collection[str]) -> Iterator[pa.Table]:
+        """The rows of a table about the queries that are listed, or about more."""
+        if self.sampled:
+            return self.source.of_queries(name, query_ids)
+        return self.source.chunks(name, self.source.columns(name))
+
+    def _telling(self) -> list[str]:
+        """The queries to look at first: uncertain, without scores, failed, or split over."""
+        found = list[str]()
+        for sign, values in (
+            *((-1, self.scores.means(name)) for name in ("std_error", "disagreement")),
+            (1, self.panel.by_query),
+        ):
+            found += worst(values, sign)
+        found += self.ambiguous["query_id"].slice(0, ROWS).to_pylist()
+        found += list(self.run["summary"]["unscored"])[:ROWS]
+        if self.source.has("failures.parquet"):
+            found += [row["query_id"] for row in self.source.head("failures", ROWS)[0]]
+        return list(dict.fromkeys(found))
 
     @cached_property
     def places(self) -> dict[str, int]:
@@ -104,17 +149,15 @@ class Annotation:
     @cached_property
     def scores(self) -> Scores:
         """All scores."""
-        return self._read[1]
+        return self._read[0]
 
     @cached_property
     def ambiguous(self) -> pa.Table:
         """The scores of documents on which the judges are split, most of all first."""
-        return self._read[2]
+        return self._read[1]
 
     @cached_property
-    def _read(self) -> tuple[list[details.Entry], Scores, pa.Table]:
-        listed = details.entries(self.source.lines("annotated.jsonl"))
-        by_id = {entry.query_id: entry for entry in listed}
+    def _read(self) -> tuple[Scores, pa.Table]:
         names = self.source.columns("scores")
         numbers = [name for name in _NUMBERS if name in names]
         parts: dict[str, list[np.ndarray]] = {name: [np.empty(0)] for name in numbers}
@@ -131,13 +174,19 @@ class Annotation:
             so_far += chunk.num_rows
             if "ambiguous" in names:
                 split.append(chunk.filter(chunk["ambiguous"]))
-            for query_id, table in details.by_query([chunk]):
-                if query_id in by_id:
-                    by_id[query_id].scores = table
         columns = {name: np.concatenate(each) for name, each in parts.items()}
         scores = Scores(query_ids, np.array(first, dtype=np.int64), columns)
-        ambiguous = pa.concat_tables(split) if split else pa.table({"disagreement": []})
-        return listed, scores, ambiguous.sort_by([("disagreement", "descending")])
+        ambiguous = (
+            pa.concat_tables(split)
+            if split
+            else pa.table({"query_id": pa.array([], pa.string()), "disagreement": []})
+        )
+        return scores, ambiguous.sort_by([("disagreement", "descending")])
+
+    @property
+    def stretches(self) -> int:
+        """Of how many stretches of votes one is looked at for how judges agree: 1, but of many."""
+        return max(1, int(self.run["summary"]["judgments"]) // VOTES)
 
     @cached_property
     def panel(self) -> panel.Panel:
@@ -145,7 +194,8 @@ class Annotation:
         for name, kind in self.kinds.items():
             if kind.as_votes:
                 columns = kind.columns or schema_of(kind.record).names
-                return panel.panel_of(map(kind.as_votes, self.source.chunks(name, columns)))
+                chunks = self.source.chunks(name, columns, self.stretches)
+                return panel.panel_of(map(kind.as_votes, chunks))
         return panel.Panel()
 
     @cached_property

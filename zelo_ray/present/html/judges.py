@@ -67,6 +67,8 @@ def agreement_section(annotation: Annotation) -> Section | None:
     names = sorted(annotation.panel.votes)
     if not names:
         return None
+    seen = sum(annotation.panel.votes.values()) if annotation.stretches > 1 else 0
+    which = f" From {seen:,} of all votes: each {annotation.stretches}th stretch." if seen else ""
     parts: list[Chart] = []
     if len(names) > 1:
         values = np.full((len(names), len(names)), np.nan)
@@ -81,7 +83,7 @@ def agreement_section(annotation: Annotation) -> Section | None:
             Chart(
                 {"": matrix(names, values, hover, 0.5)},
                 "On which share of pairs two judges prefer the same document; where one of them "
-                "sees a tie it counts half. 50% is what two coins would reach.",
+                "sees a tie it counts half. 50% is what two coins would reach." + which,
             )
         )
     share = np.array(
@@ -98,7 +100,7 @@ def agreement_section(annotation: Annotation) -> Section | None:
         Chart(
             {"": figure},
             "How often a judge preferred the document it was shown first, a tie for half, with a "
-            f"95% interval. {order}",
+            f"95% interval. {order}{which}",
         )
     )
     return Section("agreement", "Agreement and bias", parts)

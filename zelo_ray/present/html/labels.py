@@ -11,7 +11,7 @@ _AROUND = 10
 
 
 def label(name: str, length: int = LABEL) -> str:
-    """A name as a chart has it: cut in its middle, and nothing that Plotly takes for markup."""
+    """A name as a chart has it: cut in its middle, and nothing that a chart takes for markup."""
     half = length // 2
     return plain(name if len(name) <= length else f"{name[: half - 1]}…{name[-half:]}")
 

@@ -1,7 +1,7 @@
 """What a page is made of, whatever the run: sections of charts and tables; and its rendering.
 
 Whatever comes from data is escaped on its way: by jinja in the page's text, as JSON without ``<``
-in its data, and by `plain` where Plotly would read it as markup of its own.
+in its data, and by `plain` where a chart would read it as markup of its own.
 """
 
 import base64
@@ -15,10 +15,14 @@ from typing import Any, ClassVar
 import orjson
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
-from plotly.offline import get_plotlyjs
 
 Figure = Mapping[str, Any]
-"""``data`` and ``layout`` as Plotly takes them. Colours are names of the page's own (``--up``)."""
+"""``data`` and ``layout`` in Plotly's words, as far as the page's own ``charts.js`` knows them.
+
+Colours are names of the page's own (``--up``).
+"""
+
+_SCRIPTS = ("charts.js", "page.js")
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +145,7 @@ def render(page: Page) -> str:
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
     environment.filters["json"] = embedded
-    scripts = [Markup(text) for text in (get_plotlyjs(), _asset(environment, "page.js"))]  # noqa: S704 - ours, not data
+    scripts = [Markup(_asset(environment, name)) for name in _SCRIPTS]  # noqa: S704 - ours, not data
     return environment.get_template("page.html").render(
         page=page,
         sections=[section for section in page.sections if section],
@@ -175,7 +179,7 @@ def packed(value: Any) -> str:
 
 
 def plain(text: str) -> str:
-    """Text that Plotly shows as it is: without its markup of tags, and its entities."""
+    """Text that a chart shows as it is: its only markup is ``<br>``, and entities."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 

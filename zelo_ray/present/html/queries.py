@@ -7,18 +7,13 @@ from math import nan
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from zelo_ray.formats.tables import schema_of
 from zelo_ray.present.html import details, gradings
-from zelo_ray.present.html.judged import Annotation
+from zelo_ray.present.html.judged import ROWS, Annotation, worst
 from zelo_ray.present.html.page import Cells, Queries, Section, Table, Text, number, plural, short
 from zelo_ray.present.html.source import bare
 from zelo_ray.present.html.tournaments import ended
 from zelo_ray.records import Contest, Grade, Verdict
 
-_ROWS = 200
-"""How many rows a table of failures or unscored queries shows."""
-_LEAST = 10
-"""How many of the least certain queries are named."""
 _OPEN, _JUDGES = 20, 8
 """How many split documents are shown at once, and judges have a column of their own."""
 _ANSWERS = " What a judge saw as A and B it calls Answer 1 and Answer 2."
@@ -42,16 +37,16 @@ def uncertain_section(annotation: Annotation) -> Section | None:
     parts: list[Table] = []
     shown: list[set[str]] = []
     for values, _, caption, sign in told.values():
-        worst = sorted(values, key=lambda query_id: sign * values[query_id])[:_LEAST]
-        if set(worst) in shown:  # of few queries: the same rows
+        least = worst(values, sign)
+        if set(least) in shown:  # of few queries: the same rows
             continue
-        shown.append(set(worst))
+        shown.append(set(least))
         rows: list[Cells] = [
             [
                 annotation.link(query_id),
                 *(number(all_.get(query_id, nan), form) for all_, form, _, _ in told.values()),
             ]
-            for query_id in worst
+            for query_id in least
         ]
         parts.append(Table(columns, rows, caption, frozenset(told)))
     return Section("uncertain", "The least certain queries", parts) if parts else None
@@ -62,7 +57,7 @@ def ambiguous_section(annotation: Annotation) -> Section | None:
     split = annotation.ambiguous
     if not split.num_rows:
         return None
-    shown = split.slice(0, _ROWS).to_pylist()
+    shown = split.slice(0, ROWS).to_pylist()
     given = _given(annotation, {(row["query_id"], row["doc_id"]) for row in shown})
     judges = sorted({judge for grades in given.values() for judge in grades})
     apart = judges if len(judges) <= _JUDGES else []
@@ -88,8 +83,8 @@ def ambiguous_section(annotation: Annotation) -> Section | None:
         + " on average: the panel's grade is a compromise between different readings. They can be "
         "left out of the qrels."
     )
-    if split.num_rows > _ROWS:
-        caption += f" The first {_ROWS}; scores.parquet has all."
+    if split.num_rows > ROWS:
+        caption += f" The first {ROWS}; scores.parquet has all."
     numbers = frozenset((*which, *columns[-2:]))
     table = Table(columns, rows, caption, numbers, _OPEN)
     return Section("ambiguous", "Documents on which the judges are split", (table,))
@@ -114,9 +109,9 @@ def _given(
 def unscored_section(annotation: Annotation) -> Section | None:
     """The queries without scores, and why."""
     unscored = annotation.run["summary"]["unscored"]
-    rows = [[annotation.link(name), Text(why)] for name, why in list(unscored.items())[:_ROWS]]
-    caption = f"The first {_ROWS} of {len(unscored):,}; run.json has all." if rows else ""
-    table = Table(("query", "reason"), rows, caption if len(unscored) > _ROWS else "")
+    rows = [[annotation.link(name), Text(why)] for name, why in list(unscored.items())[:ROWS]]
+    caption = f"The first {ROWS} of {len(unscored):,}; run.json has all." if rows else ""
+    table = Table(("query", "reason"), rows, caption if len(unscored) > ROWS else "")
     return Section("unscored", "Queries without scores", (table,)) if rows else None
 
 
@@ -124,7 +119,7 @@ def failures_section(annotation: Annotation) -> Section | None:
     """The requests that gave no judgment, and why."""
     if not annotation.source.has("failures.parquet"):
         return None
-    failures, in_all = annotation.source.head("failures", _ROWS)
+    failures, in_all = annotation.source.head("failures", ROWS)
     rows = [
         [
             annotation.link(failure["query_id"]),
@@ -134,8 +129,8 @@ def failures_section(annotation: Annotation) -> Section | None:
         for failure in failures
     ]
     columns = ("query", "documents", "judge", "status", "reason")
-    caption = f"The first {_ROWS} of {in_all:,}; failures.parquet has all." if rows else ""
-    table = Table(columns, rows, caption if in_all > _ROWS else "")
+    caption = f"The first {ROWS} of {in_all:,}; failures.parquet has all." if rows else ""
+    table = Table(columns, rows, caption if in_all > ROWS else "")
     return Section("failures", "Requests without a judgment", (table,)) if rows else None
 
 
@@ -143,9 +138,7 @@ def queries_section(annotation: Annotation) -> Section:
     """Every query with its documents, and their judgments at a click."""
     source, notes, kings = annotation.source, _notes(annotation), _kings(annotation)
     kinds = annotation.kinds
-    chunks = [
-        (kind, source.chunks(name, schema_of(kind.record).names)) for name, kind in kinds.items()
-    ]
+    chunks = [(kind, annotation.rows_of(name, annotation.places)) for name, kind in kinds.items()]
     listed = annotation.listed[: details.pack(annotation.listed, chunks)]
     items = [
         {
@@ -166,8 +159,12 @@ def queries_section(annotation: Annotation) -> Section:
         caption += _ANSWERS if annotation.gives(Contest, Verdict) else ""
     if in_all > len(listed):
         caption += (
-            f" The first {len(listed):,} of {in_all:,} queries; all of them are in scores.parquet "
-            "and annotated.jsonl."
+            f" {len(listed):,} of {in_all:,} queries: those that other sections name, and others "
+            "drawn by chance, ten in a row; all of them are in the tables of scores and in "
+            "annotated.jsonl."
+            if annotation.sampled
+            else f" The first {len(listed):,} of {in_all:,} queries; all of them are in "
+            "scores.parquet and annotated.jsonl."
         )
     if 0 < carried < len(listed):
         caption += f" {carried:,} of them carry their {what} here."

@@ -1,6 +1,6 @@
 """The files that a report is made of: read in parts, so that a long run fits."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -104,30 +104,39 @@ class Source:
     def head(self, name: str, rows: int) -> tuple[list[dict[str, Any]], int]:
         """The first rows of a table, and how many there are in all."""
         stored = self._stored(name)
-        first = next(stored.batches(rows), None)
-        return (first.to_pylist() if first else []), stored.rows
+        return stored.head(rows).to_pylist(), stored.rows
 
-    def chunks(self, name: str, columns: Sequence[str]) -> Iterator[pa.Table]:
+    def chunks(self, name: str, columns: Sequence[str], every: int = 1) -> Iterator[pa.Table]:
         """A table in order, in parts of some ten thousand rows that divide no query.
 
-        The rows of a query must stand together, as they do in all files of a run.
+        The rows of a query must stand together, as they do in all files of a run. With ``every``
+        only some stretches of rows are read, such as each 5th, which may divide a query.
         """
+        yield from _undivided(self._stored(name).batches(_ROWS, columns, every), columns)
+
+    def of_queries(self, name: str, query_ids: Collection[str]) -> Iterator[pa.Table]:
+        """The rows of some queries in order, in parts that divide no query."""
         stored = self._stored(name)
-        held = stored.schema.empty_table().select(list(columns))
-        for batch in stored.batches(_ROWS, columns):
-            table = pa.concat_tables([held, batch.select(list(columns))])
-            whole = int(starts(table)[-1])
-            held = table.slice(whole)
-            if whole:
-                yield table.slice(0, whole)
-        if held.num_rows:
-            yield held
+        found = (part.cast(stored.schema) for part in stored.of_queries(query_ids))
+        yield from _undivided(found, stored.names)
 
     def _stored(self, name: str) -> Stored:
         return Stored(self._url(f"{name}.parquet"), *_schemas(name))
 
     def _url(self, name: str) -> str:
         return f"{self.out.rstrip('/')}/{name}"
+
+
+def _undivided(tables: Iterable[pa.Table], columns: Sequence[str]) -> Iterator[pa.Table]:
+    """The same rows, cut where a query begins."""
+    held: list[pa.Table] = []
+    for each in tables:
+        table = pa.concat_tables([*held, each.select(list(columns))])
+        whole = int(starts(table)[-1])
+        held = [table.slice(whole)]
+        if whole:
+            yield table.slice(0, whole)
+    yield from held
 
 
 def _schemas(name: str) -> list[pa.Schema]:

@@ -13,53 +13,6 @@
   const signed = (value) => (value > 0 ? "+" : value < 0 ? "−" : "") + Math.abs(value).toFixed(2);
   const by = (key) => (a, b) => key(a) - key(b);
 
-  // Figures name the page's colours; a browser resolves light-dark() only where a colour is used.
-  const probe = document.body.appendChild(el("i", { hidden: true }));
-  const colour = (name) => {
-    probe.style.color = `var(${name})`;
-    return getComputedStyle(probe).color;
-  };
-  const painted = (value, key) => {
-    const coloured = /color(scale)?$/.test(key);
-    if (typeof value === "string") return coloured && value.startsWith("--") ? colour(value) : value;
-    if (value === null || typeof value !== "object") return value;
-    if (Array.isArray(value)) return coloured || value[0]?.constructor === Object ? value.map((item) => painted(item, key)) : value;
-    return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, painted(item, name)]));
-  };
-  const axis = { gridcolor: "--line", zerolinecolor: "--line", linecolor: "--line", automargin: true, fixedrange: true };
-  const paper = {
-    paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", dragmode: false, hovermode: "closest",
-    margin: { l: 44, r: 12, t: 16, b: 44 }, showlegend: false, legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom", traceorder: "normal" },
-    hoverlabel: { bgcolor: "--soft", bordercolor: "--line", font: { color: "--ink" }, align: "left", namelength: 40 },
-  };
-  // A label in two lines, cut between letters (an entity is one), after the middle and at a gap if there is one.
-  const WIDE = 24;
-  const folded = (text) => {
-    const letters = text.match(/&\w+;|./gsu) || [];
-    const half = Math.ceil(letters.length / 2);
-    const gap = letters.slice(half, half + 8).findIndex((letter) => /\W/.test(letter));
-    const cut = half + Math.max(0, gap);
-    return letters.length > WIDE ? `${letters.slice(0, cut).join("")}<br>${letters.slice(cut).join("")}` : text;
-  };
-  const drawn = new Map();
-  const draw = (node, figure) => {
-    drawn.set(node, figure);
-    const font = { family: "system-ui, sans-serif", size: 12, color: "--ink" };
-    const layout = { ...paper, font, xaxis: {}, yaxis: {}, ...figure.layout };
-    for (const name of Object.keys(layout)) if (/^[xy]axis/.test(name)) layout[name] = { ...axis, ...layout[name] };
-    const [narrow, names] = [node.clientWidth < 640, layout.yaxis.ticktext || []];
-    if (layout.showlegend && narrow) layout.height += 20 * figure.data.length; // one under the other
-    if (narrow && names.some((name) => name.length > WIDE)) {
-      layout.yaxis.ticktext = names.map(folded);
-      layout.height += 12 * names.length;
-    }
-    node.style.minHeight = `${layout.height}px`;
-    return Plotly.react(node, painted(figure.data, "data"), painted(layout, "layout"), { displayModeBar: false, responsive: true });
-  };
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
-    for (const [node, figure] of drawn) node.isConnected ? draw(node, figure) : drawn.delete(node);
-  });
-
   // A chart is drawn when it comes near the window.
   const waiting = new Map();
   const watch = new IntersectionObserver((seen) => {
@@ -81,8 +34,8 @@
     const plot = node.querySelector(".plot");
     plot.style.minHeight = `${[...figures.values()][0].layout.height}px`;
     const chosen = () => (selects.length ? figures.get(selects.map((select) => select.value).join("\n")) : [...figures.values()][0]);
-    later(plot, () => draw(plot, chosen()));
-    for (const select of selects) select.addEventListener("change", () => drawn.has(plot) && chosen() && draw(plot, chosen()));
+    later(plot, () => drawChart(plot, chosen()));
+    for (const select of selects) select.addEventListener("change", () => plot.firstChild && chosen() && drawChart(plot, chosen()));
   }
   const alike = all("select[data-choice]");
   const choose = (select) => {
@@ -111,7 +64,7 @@
       const [wins, losses, ties, all] = [above, below, both.length - above - below, both.length].map((count) => count.toLocaleString("en"));
       node.querySelector(".count").textContent =
         `Of ${all} that both answered ${up.value} is better on ${wins}, ${across.value} on ${losses}, and ${ties} are equal.`;
-      return draw(node.querySelector(".plot"), {
+      return drawChart(node.querySelector(".plot"), {
         data: [{ type: "scatter", mode: "markers", x: both.map((i) => x[i]), y: both.map((i) => y[i]), text: both.map((i) => plain(queries[i])),
           marker: { color: "--c0", size: 7, opacity: 0.55 }, hovertemplate: "%{text}<br>across %{x:.3f}, upright %{y:.3f}<extra></extra>" }],
         layout: { height: 460, xaxis: axis(across), yaxis: axis(up),
@@ -278,7 +231,8 @@
 
   const pictured = (title, caption, figure) => {
     const plot = el("div", { className: "plot" });
-    later(plot, () => draw(plot, figure));
+    plot.style.minHeight = `${figure.layout.height}px`;
+    later(plot, () => drawChart(plot, figure));
     return el("figure", { className: "chart" }, el("h3", {}, title), plot, el("figcaption", {}, caption));
   };
   const unfold = async (details) => {

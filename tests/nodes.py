@@ -1,0 +1,189 @@
+"""A Ray cluster of processes of this machine as its nodes, and `ray job` as users have it."""
+
+import contextlib
+import json
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import Request, urlopen
+
+import psutil
+
+from tests import crash
+
+RAY = str(Path(sys.executable).parent / "ray")
+DRAIN = json.dumps({"env_vars": {"RAY_JOB_STOP_WAIT_TIME_S": "60"}})
+TOKEN = "a-token-for-tests-only-that-nobody-else-knows"
+_PATIENCE = 240.0
+
+
+def await_(what: str, happens: Callable[[], bool], seconds: float = _PATIENCE) -> None:
+    """Return when something is so; fail with its name if it does not come to be."""
+    deadline = time.monotonic() + seconds
+    while True:
+        with contextlib.suppress(OSError):  # who is asked is not there yet
+            if happens():
+                return
+        assert time.monotonic() < deadline, f"{what}: not within {seconds:.0f} s"
+        time.sleep(0.1)
+
+
+class Node:
+    """One node: the processes that one ``ray start`` started."""
+
+    def __init__(
+        self, words: list[str], environ: Mapping[str, str], before: tuple[str, ...] = ()
+    ) -> None:
+        ports = (("--dashboard-agent-listen-port", "--metrics-export-port"), free_ports(2))
+        given = [word for pair in zip(*ports, strict=True) for word in map(str, pair)]
+        same = ["--num-cpus=2", f"--object-store-memory={200 * 2**20}", "--block"]
+        workers = ["--min-worker-port=0", "--max-worker-port=0"]
+        self._process = subprocess.Popen(
+            [*before, RAY, "start", *words, *given, *same, *workers],
+            env=environ,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+
+    def processes(self, title: str = "") -> list[psutil.Process]:
+        """Those that are alive and have this in their title."""
+        found = list[psutil.Process]()
+        with contextlib.suppress(psutil.Error):
+            found = psutil.Process(self._process.pid).children(recursive=True)
+        return [each for each in found if title in _title(each)]
+
+    def calls(self, server: str) -> bool:
+        """Whether an actor of it that asks is connected to a server."""
+        port = urlsplit(server).port
+        for each in self.processes("ray::"):
+            with contextlib.suppress(psutil.Error):
+                to = [line.raddr.port for line in each.net_connections("tcp") if line.raddr]
+                if "Ask" in _title(each) and port in to:
+                    return True
+        return False
+
+    def kill(self) -> tuple[float, float]:
+        """Kill -9 all of it; when that began, and was done."""
+        began = time.time()
+        while living := self.processes():
+            for each in living:
+                with contextlib.suppress(psutil.Error):
+                    each.kill()
+            psutil.wait_procs(living, timeout=5)
+        self._process.kill()
+        self._process.wait()
+        return began, time.time()
+
+
+class Cluster(AbstractContextManager["Cluster"]):
+    """A head, and as many workers as are added; it knows callers by their token."""
+
+    def __init__(self, environ: Mapping[str, str], workers: int = 0) -> None:
+        self._folder = tempfile.mkdtemp(prefix="t-", dir="/tmp")  # short: Ray makes sockets in it
+        self.environ = {
+            **environ,
+            "PATH": f"{Path(RAY).parent}:{environ['PATH']}",
+            "PYTHONPATH": str(crash.ROOT),
+            "RAY_AUTH_MODE": "token",
+            "RAY_AUTH_TOKEN": TOKEN,
+            "RAY_USAGE_STATS_ENABLED": "0",
+        }
+        port, dashboard, client = free_ports(3)
+        self.address, self.jobs = f"127.0.0.1:{port}", f"http://127.0.0.1:{dashboard}"
+        words = [
+            *("--head", "--port", str(port), "--dashboard-port", str(dashboard)),
+            *("--dashboard-host", "127.0.0.1", "--temp-dir", self._folder),
+            *("--ray-client-server-port", str(client)),
+        ]
+        self.head = Node(words, self.environ)
+        self.nodes = [self.head]
+        try:
+            await_("a head", lambda: self.nodes_alive() == 1)
+            for _ in range(workers):
+                self.add()
+        except BaseException:
+            self.__exit__()
+            raise
+
+    def add(self, *before: str, **environ: str) -> Node:
+        """One more worker, when it has joined; two at a time would take the same sockets.
+
+        Args:
+            before: words of the command that starts it.
+            environ: what it has beside, or instead of, the environment of the others.
+        """
+        words, before_it = ["--address", self.address], self.nodes_alive()
+        self.nodes.append(Node(words, {**self.environ, **environ}, before))
+        await_("one more node", lambda: self.nodes_alive() > before_it)
+        return self.nodes[-1]
+
+    def job(self, verb: str, *words: str, environ: Mapping[str, str] | None = None) -> str:
+        """What ``ray job`` says."""
+        told = subprocess.run(
+            [RAY, "job", verb, "--address", self.jobs, *words],
+            env=environ or self.environ,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        return told.stdout
+
+    def ask(self, path: str) -> Any:
+        """What the head's own server says; ``ray job`` takes seconds only to start."""
+        request = Request(self.jobs + path, headers={"Authorization": f"Bearer {TOKEN}"})
+        with urlopen(request, timeout=60) as response:
+            return json.load(response)
+
+    def nodes_alive(self) -> int:
+        """How many have joined and live."""
+        rows = self.ask("/api/v0/nodes")["data"]["result"]["result"]
+        return sum(row["state"] == "ALIVE" for row in rows)
+
+    def status(self, job: str) -> str:
+        """Of a job: PENDING, RUNNING, STOPPED, SUCCEEDED or FAILED."""
+        return str(self.ask(f"/api/jobs/{job}")["status"])
+
+    def logs(self, job: str) -> str:
+        """What a job has printed."""
+        return str(self.ask(f"/api/jobs/{job}/logs")["logs"])
+
+    def submit(self, name: str, *words: str) -> None:
+        """Submit a job of that name, and do not wait for it."""
+        given = ("--submission-id", name, "--no-wait", "--runtime-env-json", DRAIN)
+        job = str(crash.ROOT / "jobs" / words[0])
+        told = self.job("submit", *given, "--", "python", job, *words[1:])
+        assert "submitted successfully" in told, told
+
+    def driver(self, job: str) -> psutil.Process:
+        """The process that a job's script is."""
+        return psutil.Process(int(self.ask(f"/api/jobs/{job}")["driver_info"]["pid"]))
+
+    def __exit__(self, *_: object) -> None:
+        for node in self.nodes:
+            node.kill()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that nobody listens on now."""
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]
+
+
+def _title(process: psutil.Process) -> str:
+    with contextlib.suppress(psutil.Error):
+        return " ".join(process.cmdline())
+    return ""

@@ -1,0 +1,119 @@
+"""Ray that starts while the input is read: whatever goes wrong meanwhile, it ends, and one is told.
+
+Ray itself does not start here; what stands for it notes when it began and ended.
+"""
+
+import contextlib
+import time
+
+import pytest
+
+from tests.builders import line_of, options_of, pool_of
+from zelo_ray.engine.count_input import count_input
+from zelo_ray.errors import InputError, RayTrouble, Stopped
+from zelo_ray.on_ray import annotate as job
+from zelo_ray.on_ray.begin import Timer
+from zelo_ray.on_ray.preflight import nothing_known
+
+
+class Ray:
+    """What stands for Ray."""
+
+    def __init__(self, trouble=None):
+        self.trouble, self.log = trouble, []
+
+    @contextlib.contextmanager
+    def on_ray(self, options, timer):
+        if self.trouble:
+            raise self.trouble
+        self.log.append("began")
+        try:
+            yield
+        finally:
+            self.log.append("ended")
+
+
+@pytest.fixture
+def start(monkeypatch, tmp_path):
+    """Begin at once, on a Ray, with a look at the input."""
+
+    def begin(ray, look):
+        monkeypatch.setattr(job, "_on_ray", ray.on_ray)
+        monkeypatch.setattr(job, "_ask", lambda plan, *_: ray.log.append(f"asked {plan}"))
+        return job._at_once(look, options_of(out=str(tmp_path)), None, Timer(), None)
+
+    return begin
+
+
+def slow(stopped):
+    time.sleep(0.1)
+    return "plan"
+
+
+def fails(stopped):
+    raise InputError("the input holds no pool")
+
+
+def test_what_is_to_be_done_is_found_out_while_ray_starts(start):
+    ray = Ray()
+    assert start(ray, slow) == ("plan", None)
+    assert ray.log == ["began", "asked plan", "ended"]
+
+
+def test_what_the_input_lacks_is_told_and_ray_ends(start):
+    ray = Ray()
+    with pytest.raises(InputError, match="no pool"):
+        start(ray, fails)
+    assert ray.log == ["began", "ended"]
+
+
+def test_a_ray_that_does_not_start_is_told_of_when_the_input_was_read(start):
+    looked = []
+    with pytest.raises(RayTrouble, match="full"):
+        start(Ray(RayTrouble("full")), lambda stopped: looked.append(slow(stopped)))
+    assert looked == ["plan"]
+
+
+def test_where_both_go_wrong_the_input_is_told(start):
+    with pytest.raises(InputError, match="no pool"):
+        start(Ray(RayTrouble("full")), fails)
+
+
+def test_an_interrupt_ends_the_census(start, tmp_path):
+    ended = []
+
+    def look(stopped):
+        while not stopped():
+            time.sleep(0.01)
+        ended.append(True)
+
+    with pytest.raises(KeyboardInterrupt):
+        start(Ray(KeyboardInterrupt()), look)
+    assert ended
+    (tmp_path / "in.jsonl").write_bytes(line_of(pool_of()))
+    with pytest.raises(Stopped):
+        count_input([str(tmp_path / "in.jsonl")], {}, str(tmp_path), stopped=lambda: True)
+
+
+@pytest.mark.parametrize(
+    ("line", "left", "plain"),
+    [
+        (line_of(pool_of()), "", True),
+        (b"{", "", False),
+        (line_of(pool_of()), "replies/a.jsonl", False),
+        (line_of(pool_of()), "batches/a.json", False),
+    ],
+)
+def test_ray_starts_at_once_only_where_it_is_plain_that_it_is_needed(tmp_path, line, left, plain):
+    (tmp_path / "in.jsonl").write_bytes(line)
+    if left:
+        (tmp_path / left).parent.mkdir()
+        (tmp_path / left).touch()
+    options = options_of(out=str(tmp_path))
+    assert nothing_known(options, [str(tmp_path / "in.jsonl")]) is plain
+
+
+def test_a_cluster_is_joined_when_the_input_was_read(tmp_path, monkeypatch):
+    monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
+    (tmp_path / "in.jsonl").write_bytes(line_of(pool_of()))
+    assert not nothing_known(options_of(out=str(tmp_path)), [str(tmp_path / "in.jsonl")])

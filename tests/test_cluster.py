@@ -1,0 +1,169 @@
+"""Three nodes, and jobs on them to which everything happens: what it costs, and what comes out."""
+
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from tests import crash
+from tests.nodes import TOKEN, Cluster, Node, await_
+from zelo_ray.engine.ledger import read_rows
+from zelo_ray.on_ray.branches import POOLS_AT_ONCE
+
+pytestmark = pytest.mark.ray
+
+OPENAI = crash.DEFAULT_JUDGES[0]
+RPM = 1200
+SHARDS = 25  # of a block each, of which an actor takes 8 at once
+STEPS = ("start", "stop", "kill of a worker", "of the driver", "of the head", "the end")
+
+
+@pytest.fixture
+def pools(tmp_path: Path) -> Path:
+    """Shards of a block each: Ray Data would make one of smaller ones, for one actor alone."""
+    folder, whole = tmp_path / "pools", tmp_path / "pools.jsonl"
+    folder.mkdir()
+    crash.write_pools(whole, queries=SHARDS * POOLS_AT_ONCE, documents=2)
+    lines = whole.read_text().splitlines(keepends=True)
+    for shard in range(SHARDS):
+        few = lines[shard * POOLS_AT_ONCE : (shard + 1) * POOLS_AT_ONCE]
+        (folder / f"{shard:02}.jsonl").write_text("".join(few))
+    return folder
+
+
+def await_answers(folder: Path, count: int) -> None:
+    """Return once so many more calls were answered."""
+    aim = len(crash.answers(folder)) + count
+    await_(f"{aim} answers", lambda: len(crash.answers(folder)) >= aim)
+
+
+def worker_that_calls(cluster: Cluster, server: str) -> Node:
+    """A worker whose calls are in flight, while others' are on another node."""
+    found: list[Node] = []
+
+    def look() -> bool:
+        found[:] = [node for node in cluster.nodes if node.calls(server)]
+        return len(found) > 1
+
+    await_("calls from two nodes", look)
+    return next(node for node in found if node is not cluster.head)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)  # four jobs on two clusters, and a run without a trouble
+def test_a_job_on_three_nodes_outlives_stops_and_kills(pools: Path, tmp_path: Path) -> None:
+    """Nothing is paid twice but what was in flight, and no byte of the results is another."""
+    out, kills, times = tmp_path / "out", [], [time.time()]
+    words = ("annotate.py", str(pools), "--out", str(out), "--judges", OPENAI, "--actors", "3")
+    flags = ("--rpm", str(RPM), "--burst", "2", "--latency", "0.3")
+    with crash.fakes(tmp_path, *flags) as environ:
+        environ.update(crash.limits([OPENAI], rpm=RPM))
+        with Cluster(environ, workers=2) as cluster:
+            times.append(time.time())
+            cluster.submit("stopped", *words)
+            await_answers(tmp_path, 40)
+            cluster.job("stop", "stopped")
+            assert cluster.status("stopped") == "STOPPED"
+            logs = cluster.logs("stopped")
+            assert "SIGTERM: waiting for the calls in flight" in logs
+            assert "the same command goes on from here" in logs
+            assert not {"\x1b", "\r"} & set(logs), "nothing steers a terminal that shows it"
+            assert OPENAI in cluster.job("logs", "stopped")
+            assert len(list(read_rows(str(out)))) == len(crash.answers(tmp_path))
+            times.append(time.time())
+
+            cluster.submit("bereft", *words)
+            await_answers(tmp_path, 40)
+            with crash.held(environ):
+                kills.append(worker_that_calls(cluster, environ["OPENAI_BASE_URL"]).kill())
+            cluster.add()
+            await_answers(tmp_path, 40)
+            times.append(time.time())
+            driver = cluster.driver("bereft")
+            kills.append(crash.kill(driver))
+            await_("the end of a job", lambda: cluster.status("bereft") == "FAILED")
+            assert set(crash.stats(environ)["outcomes"]) == {"ok"}, "a limit of the account was met"
+            times.append(time.time())
+
+            cluster.submit("headless", *words)
+            await_answers(tmp_path, 40)
+            kills.append(cluster.head.kill())
+            times.append(time.time())
+            with Cluster(environ, workers=2) as another:
+                another.submit("last", *words)
+                await_("the end", lambda: another.status("last") in ("SUCCEEDED", "FAILED"))
+                assert another.status("last") == "SUCCEEDED", another.logs("last")
+        times.append(time.time())
+    in_flight, repeated = crash.paid_twice(tmp_path, kills)
+    steps = zip(STEPS, pairwise(times), strict=True)
+    seconds = [f"{step} {end - begin:.0f} s" for step, (begin, end) in steps]
+    print(f"{len(kills)} kills, {in_flight} requests in flight sent again, {repeated} others")
+    print(", ".join(seconds))
+    assert repeated == 0
+    assert crash.outputs(out) == crash.outputs(plain(pools, tmp_path / "plain"))
+
+
+def plain(pools: Path, folder: Path) -> Path:
+    """The results of a run to which nothing happens."""
+    folder.mkdir()
+    with crash.fakes(folder, judges=[OPENAI]) as environ:
+        run = crash.annotate(pools, folder / "out", environ, "--judges", OPENAI)
+        status, printed = crash.finish(run)
+    assert status == 0, printed
+    return folder / "out"
+
+
+@pytest.fixture(scope="module")
+def small() -> Iterator[Cluster]:
+    with Cluster(crash.bare_environment()) as cluster:
+        yield cluster
+
+
+def line(cluster: Cluster, out: Path | str, **environ: str | None) -> str:
+    """What is said in the one line of a run that cannot be on a cluster."""
+    whole = {**cluster.environ, "RAY_ADDRESS": cluster.address, **environ}
+    known = {name: value for name, value in whole.items() if value is not None}
+    pools = str(crash.ROOT / "data" / "sample")
+    words = crash.annotating(pools, out, "--judges", "offline:bm25")
+    with tempfile.TemporaryDirectory() as elsewhere:  # Ray's workers look where a driver stands
+        run = crash.start(words, known, Path(elsewhere))
+        status, printed = crash.finish(run)
+    assert status == 1, printed
+    _, *told = printed.splitlines()
+    assert len(told) == 1, printed
+    return told[0]
+
+
+@pytest.mark.slow
+def test_a_cluster_that_wants_a_token_says_so(small: Cluster, tmp_path: Path) -> None:
+    nothing = {"RAY_AUTH_MODE": None, "RAY_AUTH_TOKEN": None, "HOME": str(tmp_path)}
+    for environ in (nothing, {**nothing, "RAY_AUTH_MODE": "token"}, {"RAY_AUTH_TOKEN": "another"}):
+        said = line(small, tmp_path / "out", **environ)
+        print(said)
+        assert "RAY_AUTH_TOKEN" in said
+        assert TOKEN not in said
+
+
+@pytest.mark.slow
+def test_a_node_without_the_package_or_the_results_is_told_of(
+    small: Cluster, tmp_path: Path
+) -> None:
+    other, out = tmp_path / "zelo_ray", tmp_path / "out"
+    other.mkdir()
+    out.mkdir()
+    (other / "__init__.py").write_text("raise ImportError")
+    bare = small.add(PYTHONPATH=str(tmp_path))
+    said = line(small, out)
+    assert "of the cluster has no zelo_ray, and this process is" in said
+    bare.kill()
+    await_("one node", lambda: small.nodes_alive() == 1)
+    own = ("unshare", "--mount", "sh", "-c", f'mount -t tmpfs t {out} && exec "$@"', "sh")
+    if subprocess.run([*own, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("this user may not mount a disk of its own")
+    small.add(*own)
+    said = line(small, out)
+    assert said.startswith(f"zelo-ray: {out}: not every node sees it (not ")

@@ -1,0 +1,146 @@
+"""Few large segments made of many small ones, so that at every moment each line counts once.
+
+What a new segment replaces is written down before it is there, and the old ones are removed after
+it was read back. Who lists the ledger in between takes one side alone: see `listing`.
+"""
+
+import uuid
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import orjson
+
+from zelo_ray.engine.clock import CLOCK, Clock
+from zelo_ray.engine.durable import keep_file, sync_folder
+from zelo_ray.engine.ledger.listing import (
+    COMPACTED,
+    REPLACED,
+    Segment,
+    folder_of,
+    look,
+    read_replaced,
+    replaced_by,
+)
+from zelo_ray.errors import LedgerError
+from zelo_ray.formats.segments import ENDING
+
+_LARGE_BYTES = 64 * 2**20
+_LOOKED_SECONDS = 86_400.0  # nobody who listed the ledger this long ago reads it still
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """What there was before, and what there is."""
+
+    before: int
+    after: int
+    """segments"""
+    bytes: int
+    """of all of them"""
+
+
+def compact(out: str, say: Callable[[str], None] = print, clock: Clock = CLOCK) -> Compacted:
+    """Make large segments of small ones. Only while `claim` is held. A kill harms nothing.
+
+    Lines stay as they are, also damaged ones. Segments of 0.1.0, and such as end in the middle of a
+    line, are left alone.
+
+    Args:
+        out: directory or URL.
+        say: told what was made.
+        clock: the time.
+
+    Raises:
+        LedgerError: a later version of this program wrote here, or a segment is not what was
+            written.
+        OSError: whatever else the storage says.
+    """
+    fs, folder = folder_of(out)
+    _finish(fs, folder, clock)
+    segments = look(fs, folder).segments
+    made = 0
+    for group in _groups(segments):
+        if name := _replace(fs, folder, group, clock):
+            made += 1
+            say(f"{name}: {len(group):,} segments in one")
+    left = look(fs, folder).segments
+    return Compacted(len(segments), len(left), sum(each.size for each in left.values()))
+
+
+def _groups(segments: Mapping[str, Segment]) -> Iterator[dict[str, Segment]]:
+    """The small segments, in the order of their names, as many together as make a large one."""
+    group = dict[str, Segment]()
+    for name, each in sorted(segments.items()):
+        if not name.endswith(ENDING) or not 0 < each.size < _LARGE_BYTES / 2 or each.begin:
+            continue
+        if sum(there.size for there in group.values()) + each.size > _LARGE_BYTES:
+            yield group
+            group = {}
+        group[name] = each
+    yield group
+
+
+def _replace(
+    fs: fsspec.AbstractFileSystem, folder: str, group: Mapping[str, Segment], clock: Clock
+) -> str:
+    """Put a large segment in the place of several; its name, or none where nothing is to do."""
+    data = {name: fs.cat_file(f"{folder}/{name}") for name in group}
+    data = {name: each for name, each in data.items() if each.endswith(b"\n")}
+    if len(data) < 2:
+        return ""
+    name = f"{COMPACTED}{clock.date():.0f}-{uuid.uuid4().hex[:8]}{ENDING}"
+    old = {each: len(lines) for each, lines in data.items()}
+    lines = b"".join(data.values())
+    told = {"at": clock.date(), "size": len(lines), "crc32": zlib.crc32(lines), "old": old}
+    keep_file(fs, f"{folder}/{replaced_by(name)}", orjson.dumps(told))
+    _keep_segment(fs, f"{folder}/{name}", lines)
+    if not _settle(fs, folder, name, told):
+        raise LedgerError(f"{folder}/{name}: is not what was written; the old segments are kept")
+    return name
+
+
+def _settle(fs: fsspec.AbstractFileSystem, folder: str, name: str, told: Mapping[str, Any]) -> bool:
+    """Remove what a segment replaces; or the segment itself, if it is not what it is to be."""
+    there = {each: size for each, size in told["old"].items() if fs.exists(f"{folder}/{each}")}
+    unread = there and len(there) == len(told["old"])
+    if unread and zlib.crc32(fs.cat_file(f"{folder}/{name}")) != told["crc32"]:
+        fs.rm_file(f"{folder}/{name}")
+        return False
+    for each, size in there.items():
+        if fs.info(f"{folder}/{each}")["size"] == size:  # nobody has written to it since
+            fs.rm_file(f"{folder}/{each}")
+    if "file" in fs.protocol:
+        sync_folder(Path(folder))
+    return True
+
+
+def _keep_segment(fs: fsspec.AbstractFileSystem, path: str, lines: bytes) -> None:
+    """Write a segment; it is there when it is whole."""
+    if "file" in fs.protocol:
+        beside = Path(path).with_suffix(".new")
+        keep_file(fs, str(beside), lines)
+        beside.replace(path)
+        sync_folder(beside.parent)
+    else:
+        fs.pipe_file(path, lines)
+
+
+def _finish(fs: fsspec.AbstractFileSystem, folder: str, clock: Clock) -> None:
+    """End what was killed, and remove records of what is long done."""
+    place = f"{folder}/{REPLACED}"
+    fs.invalidate_cache()
+    for path in fs.find(place) if fs.exists(place) else ():
+        if not path.endswith(".json"):
+            fs.rm_file(path)  # half a record
+            continue
+        name = path.rpartition("/")[2].removesuffix(".json") + ENDING
+        told = read_replaced(fs, folder, name)
+        there = fs.exists(f"{folder}/{name}") and _settle(fs, folder, name, told)
+        if not there or clock.date() - told["at"] > _LOOKED_SECONDS:
+            fs.rm_file(path)
+    for path in fs.glob(f"{folder}/{COMPACTED}*.new"):
+        fs.rm_file(path)

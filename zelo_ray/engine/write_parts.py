@@ -1,0 +1,189 @@
+"""Results of many pools in parts: each written by the worker that settled its pools."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import groupby, islice
+
+import fsspec
+import orjson
+import pyarrow as pa
+
+from zelo_ray.engine.count_input import InputCount
+from zelo_ray.engine.write_results import (
+    LINE_PARTS,
+    LINES,
+    Counted,
+    Summary,
+    Written,
+    remove_foreign,
+    rows_of,
+)
+from zelo_ray.errors import Stopped
+from zelo_ray.formats.files import part_name
+from zelo_ray.formats.pools import is_plain
+from zelo_ray.formats.results import Results, drop_scores, remove_parts
+from zelo_ray.formats.tables import schema_of
+from zelo_ray.options import AnnotateOptions
+from zelo_ray.protocols import load
+
+ONE_FILE = 5_000
+"""Pools up to which each table is one file. At 300 votes a pool that is 1.5 million rows: one
+process writes them in minutes, and a person's pandas holds them. It goes by pools, which are known
+before anything is asked, so that a resumed run has the form of the first."""
+PART_POOLS = 1_000
+"""Pools of a part: some tens of MB of votes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Lines of a file, from one on."""
+
+    file: str
+    number: int
+    """of the first line"""
+    offset: int
+    """where that begins"""
+    pools: int
+    """how many good lines it has"""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """What of the input one worker reads, and the parts that come of it."""
+
+    first: int
+    """the number of its first part"""
+    stretches: tuple[Stretch, ...]
+
+    @property
+    def pools(self) -> int:
+        """How many there are."""
+        return sum(each.pools for each in self.stretches)
+
+    @property
+    def parts(self) -> int:
+        """How many parts come of it."""
+        return -(-self.pools // PART_POOLS)
+
+
+def in_parts(pools: int) -> bool:
+    """Whether results of so many pools are written in parts."""
+    return pools > ONE_FILE
+
+
+def plan_parts(census: InputCount) -> list[Group]:
+    """What is read together: so much that no part is smaller than it must be.
+
+    A part holds `PART_POOLS` pools that follow each other in a group, the last one fewer. Plain
+    files are cut after so many; a packed one is read from its start, by one worker. Equal input
+    makes equal parts.
+    """
+    groups: list[Group] = []
+    stretches, pools, first = list[Stretch](), 0, 0
+    for stretch in _stretches(census):
+        stretches.append(stretch)
+        pools += stretch.pools
+        if pools >= PART_POOLS:
+            groups.append(Group(first, tuple(stretches)))
+            first += groups[-1].parts
+            stretches, pools = [], 0
+    if pools:
+        groups.append(Group(first, tuple(stretches)))
+    return groups
+
+
+def _stretches(census: InputCount) -> Iterator[Stretch]:
+    places = zip(census.places, census.offsets, strict=True)
+    for file, each in groupby(places, key=lambda place: place[0][0]):
+        most = PART_POOLS if is_plain(file) else None
+        while some := list(islice(each, most)):
+            (_, number, _), offset = some[0]
+            start = (number, offset) if most else (1, 0)
+            yield Stretch(file, *start, len(some))
+
+
+def write_part(
+    number: int,
+    blocks: Iterable[pa.Table],
+    options: AnnotateOptions,
+    *,
+    judgments_only: bool = False,
+) -> pa.Table:
+    """Write one part of every table, and of the annotated lines; in a worker.
+
+    Its files appear when they are whole, under names that follow from its number: what is written
+    again takes the place of what was. Rows keep the order of the input, in which a query's rows
+    stand together: readers go by that, and find a query by its column of ids alone.
+
+    Args:
+        number: of the part, from 0.
+        blocks: what `settle` gave of its pools, in order.
+        options: of the job.
+        judgments_only: as `write_results` takes it.
+
+    Returns:
+        One small row for `collect_parts`: part, counted.
+    """
+    written, counted = Written.by(options, judgments_only=judgments_only), Counted()
+    with Results(options.out, written.tables, written.lines, part=number) as results:
+        for block in blocks:
+            for name, rows in rows_of(block, written):
+                results.add(name, rows)
+            for line in block["annotated"].to_pylist() if written.lines else ():
+                results.add_line(LINES, line)
+            counted.add(block, written)
+    told = orjson.dumps(asdict(counted)).decode()
+    return pa.table({"part": pa.array([number], pa.int64()), "counted": pa.array([told])})
+
+
+def collect_parts(
+    rows: Iterable[pa.Table], options: AnnotateOptions, parts: int, *, judgments_only: bool = False
+) -> Summary:
+    """Make results of parts that were written; in the driver.
+
+    One file of an earlier, smaller run counts until here, and is removed as all parts are there;
+    so a run that is killed before leaves either the old results or, in part form, an unfinished
+    run that its record tells of.
+
+    Args:
+        rows: what `write_part` returned, in any order.
+        options: of the job.
+        parts: how many there are.
+        judgments_only: as `write_part` had it.
+
+    Raises:
+        Stopped: a part is missing.
+    """
+    written, found = Written.by(options, judgments_only=judgments_only), dict[int, Counted]()
+    for table in rows:
+        for row in table.to_pylist():
+            found[row["part"]] = Counted(**orjson.loads(row["counted"]))
+    counted = Counted()
+    for number in range(parts):
+        if number not in found:
+            raise Stopped(f"part {number:,} of {parts:,} of the results was not written")
+        counted.join(found[number])
+    folders = dict.fromkeys(written.tables, "parquet")
+    if written.lines:
+        folders[LINE_PARTS] = "jsonl"
+    _refuse_missing(options.out, folders, parts)
+    if "scores" not in written.tables:
+        drop_scores(options.out, schema_of(load(options.protocol).score.record))
+    remove_parts(options.out, folders, kept=parts)
+    fs, root = fsspec.url_to_fs(options.out)
+    for name, ending in folders.items():
+        if fs.exists(path := f"{root}/{name}.{ending}"):
+            fs.rm_file(path)
+    remove_foreign(options)
+    return counted.summary(options.out)
+
+
+def _refuse_missing(out: str, folders: dict[str, str], parts: int) -> None:
+    fs, root = fsspec.url_to_fs(out)
+    fs.invalidate_cache()  # others wrote these
+    for name, ending in folders.items():
+        names: Sequence[str] = fs.ls(f"{root}/{name}", detail=False) if parts else ()
+        there = {path.rsplit("/", 1)[-1] for path in names}
+        for number in range(parts):
+            if part_name(number, ending) not in there:
+                raise Stopped(f"{out}/{name}: lacks {part_name(number, ending)}")

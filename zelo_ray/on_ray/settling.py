@@ -1,0 +1,124 @@
+"""Turn replies into results on Ray: through the driver, or in parts that workers write."""
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+import pyarrow as pa
+import ray
+
+from zelo_ray.engine.count_input import InputCount
+from zelo_ray.engine.earlier import Earlier
+from zelo_ray.engine.ledger import Ledger
+from zelo_ray.engine.settle import settle
+from zelo_ray.engine.write_parts import PART_POOLS, Group, collect_parts, plan_parts, write_part
+from zelo_ray.engine.write_results import Summary
+from zelo_ray.errors import LedgerError
+from zelo_ray.formats.pools import Limits, Line, read_lines
+from zelo_ray.on_ray.begin import POOLS_AT_ONCE
+from zelo_ray.on_ray.dataset import Job, dataset_of, parsed, ray_data
+from zelo_ray.protocols import Learned, load
+
+_SETTLERS = 4  # of a small machine; else as many as there are processors
+
+
+class Settle:
+    """Turns replies into judgments and scores, for whole pools."""
+
+    def __init__(self, job: Job, learned: Learned | None) -> None:
+        self._job, self._learned = job, learned
+        self._ledger = Ledger(job.options.books)
+        self._earlier = Earlier(job.options.out, load(job.options.protocol))
+
+    def __call__(self, block: pa.Table) -> pa.Table:
+        """Settle the pools of a block."""
+        return self.settled(parsed(block))
+
+    def settled(self, lines: Sequence[Line]) -> pa.Table:
+        """Settle good lines."""
+        try:
+            return self._settled(lines)
+        except LedgerError:  # of what was damaged meanwhile it is left to know that it is missing
+            self._ledger = Ledger(self._job.options.books)
+            return self._settled(lines)
+
+    def _settled(self, lines: Sequence[Line]) -> pa.Table:
+        job = self._job
+        return settle(
+            *(lines, job.panel, job.options, self._ledger),
+            absent=job.absent,
+            learned=self._learned,
+            earlier=self._earlier,
+        )
+
+
+class SettleParts:
+    """Reads, settles and writes groups of pools; only figures leave it."""
+
+    def __init__(self, job: Job, learned: Learned | None, groups: Sequence[Group]) -> None:
+        self._job, self._groups = job, groups
+        self._settle = Settle(job, learned)
+        self._only = learns_first(job, learned)
+
+    def __call__(self, block: pa.Table) -> Iterator[pa.Table]:
+        """Write the parts of some groups, which are named by their numbers."""
+        for number in block["group"].to_pylist():
+            group = self._groups[number]
+            lines = _lines(self._job, group)
+            for part in range(group.first, group.first + group.parts):
+                blocks = map(self._settle.settled, _at_once(islice(lines, PART_POOLS)))
+                yield write_part(part, blocks, self._job.options, judgments_only=self._only)
+
+
+def learns_first(job: Job, learned: Learned | None) -> bool:
+    """Whether this pass gives judgments only, as scores have to be learned from them."""
+    return bool(load(job.options.protocol).learned_from(job.options)) and learned is None
+
+
+def settled_on_ray(job: Job, shards: Sequence[str], learned: Learned | None) -> Any:
+    """Settled pools in the order of the input, in blocks."""
+    from ray.data import ActorPoolStrategy  # noqa: PLC0415 - two seconds, paid where it is used
+
+    dataset = dataset_of(job, shards).map_batches(
+        Settle,
+        fn_constructor_args=(job, learned),
+        batch_size=POOLS_AT_ONCE,
+        batch_format="pyarrow",
+        num_cpus=0,
+        compute=ActorPoolStrategy(min_size=1, max_size=_SETTLERS),
+    )
+    return dataset.iter_batches(batch_size=None, batch_format="pyarrow")
+
+
+def settle_in_parts(job: Job, census: InputCount, learned: Learned | None) -> Summary:
+    """Settle all pools, where they are so many that results are in parts."""
+    from ray.data import ActorPoolStrategy  # noqa: PLC0415 - two seconds, paid where it is used
+
+    groups = plan_parts(census)
+    numbers = [{"group": number} for number in range(len(groups))]
+    cpus = int(ray.cluster_resources().get("CPU", 1))  # type: ignore[no-untyped-call]
+    dataset: Any = ray_data(verbose=job.options.verbose).from_items(
+        numbers, override_num_blocks=len(groups)
+    )
+    rows = dataset.map_batches(
+        SettleParts,
+        fn_constructor_args=(job, learned, groups),
+        batch_size=1,
+        batch_format="pyarrow",
+        num_cpus=0,
+        compute=ActorPoolStrategy(min_size=1, max_size=max(_SETTLERS, cpus)),
+    ).iter_batches(batch_size=None, batch_format="pyarrow")
+    parts = sum(group.parts for group in groups)
+    return collect_parts(rows, job.options, parts, judgments_only=learns_first(job, learned))
+
+
+def _lines(job: Job, group: Group) -> Iterator[Line]:
+    """The good lines of a group."""
+    for each in group.stretches:
+        lines = read_lines(each.file, Limits(), each.number, each.offset)
+        yield from islice((line for line in lines if job.takes(line)), each.pools)
+
+
+def _at_once(lines: Iterator[Line]) -> Iterator[list[Line]]:
+    while some := list(islice(lines, POOLS_AT_ONCE)):
+        yield some
