@@ -108,8 +108,8 @@ class Shelf:
     def __init__(self, *replies):
         self.replies = {reply.key: reply for reply in replies}
 
-    def has(self, key):
-        return key in self.replies
+    def there(self, keys):
+        return [key in self.replies for key in keys]
 
     def read(self, keys):
         return [self.replies[key] for key in keys]

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from zelo_ray.engine.clock import CLOCK, Clock
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.options import AnnotateOptions, Price
-from zelo_ray.protocols import Step
+from zelo_ray.protocols import Step, find
 from zelo_ray.providers.pricing import price
 from zelo_ray.records import Answer, Judge, Reply, Usage, read_response
 
@@ -261,13 +261,16 @@ def maybe_billed(dollars: float) -> str:
 
 
 def ledger_of(options: AnnotateOptions, panel: Sequence[Judge], run_id: str = "") -> Ledger:
-    """The ledger as those see it who ask: what is to be asked again counts as missing.
+    """The ledger as those see it who ask these judges: what is to be asked again is missing.
 
     Raises:
         LedgerError: it cannot be read or written.
     """
     limits = {judge.name: judge.options.get("max_output_tokens") or 0 for judge in panel}
-    return Ledger(options.books, run_id, retried(options), limits)
+    alone = find(options.protocol).alone(options)
+    return Ledger(
+        options.books, run_id, retried(options), limits, judges=[*limits] if alone else None
+    )
 
 
 def retried(options: AnnotateOptions) -> tuple[str, ...]:

@@ -113,10 +113,12 @@ class Earlier:
             (one.key, one.doc_id_a, one.doc_id_b) for one in step.judgments if isinstance(one, Vote)
         }
         judges = {judge.name: judge for judge in panel}
+        rows = _beyond(known, [each.of([pool.query_id]) for each in tables])
+        there = replies.there([row["key"] for row in rows])
         found = [
             vote
-            for row in _beyond(known, [each.of([pool.query_id]) for each in tables])
-            if row["judge"] in judges and replies.has(row["key"])
+            for row, is_there in zip(rows, there, strict=True)
+            if row["judge"] in judges and is_there
             for vote in self._stands(row, pool, judges[row["judge"]], options, replies)
         ]
         return replace(step, judgments=(*step.judgments, *found)) if found else step

@@ -119,9 +119,10 @@ class InputSample:
             one = self._protocol.max_rounds == 1
             first = known if one else self._known(pool, _Nothing())[0]
             for asked, found in ((each.first, first), (each.asked, known)):
+                keys = known_by(found, self._replies)
                 for request in found:
                     words = math.ceil(size_of(request) / BYTES_PER_TOKEN) + OVERHEAD
-                    key = known_by(request, self._replies) or request.key
+                    key = keys[request.key] or request.key
                     asked.setdefault(request.judge.name, []).append((key, words))
             each.ended = not missing
             requests += len(known)
@@ -159,9 +160,8 @@ def _mean(asked: Iterable[Sequence[tuple[str, float]]]) -> float:
 class _Nothing:
     """A ledger in which there is nothing."""
 
-    def has(self, key: str) -> bool:
-        del key
-        return False
+    def there(self, keys: Sequence[str]) -> list[bool]:
+        return [False] * len(keys)
 
     def read(self, keys: Sequence[str]) -> list[Reply]:
         del keys

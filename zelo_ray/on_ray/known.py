@@ -33,9 +33,9 @@ class Answered:
     def __len__(self) -> int:
         return len(self._there)
 
-    def has(self, key: str) -> bool:
-        """Whether nobody is to be asked."""
-        return self._there.has(key)
+    def there(self, keys: Sequence[str]) -> list[bool]:
+        """For which of these nobody is to be asked."""
+        return self._there.there(keys)
 
     def read(self, keys: Sequence[str]) -> list[Reply]:
         """The replies."""
@@ -56,8 +56,10 @@ def all_known(job: Job, shards: Sequence[str], planned: Mapping[str, int]) -> Kn
         shards: the files of the input.
         planned: requests by judge.
     """
+    if not may_be_known(job.options.books, planned):
+        return None
     replies = Answered(job.options, job.panel)
-    if not (len(replies) and may_be_known(job.options.books, planned)):
+    if not len(replies):
         return None
     protocol, found = load(job.options.protocol), list[tuple[Line, Step]]()
     earlier = Earlier(job.options.out, protocol)

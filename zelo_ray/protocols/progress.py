@@ -32,19 +32,22 @@ A part of a protocol returns whatever its protocol takes.
 class Replies(Protocol):
     """Where replies are found: the ledger, or anything that can do these two things."""
 
-    def has(self, key: str) -> bool:
-        """Whether there is a reply for this key."""
+    def there(self, keys: Sequence[str]) -> list[bool]:
+        """Whether there is a reply for each of these keys."""
 
     def read(self, keys: Sequence[str]) -> list[Reply]:
         """The replies for keys that are there, in their order."""
 
 
-def known_by(request: Request, replies: Replies) -> str:
-    """The key under which there is a reply to a request; empty if there is none."""
-    for key in dict.fromkeys((request.key, request.former_key)):
-        if replies.has(key):
-            return key
-    return ""
+def known_by(requests: Sequence[Request], replies: Replies) -> dict[str, str]:
+    """By the key of each request, that under which there is a reply; empty if there is none."""
+    keys = [request.key for request in requests]
+    known = {k: k if there else "" for k, there in zip(keys, replies.there(keys), strict=True)}
+    former = {r.former_key: r.key for r in requests if not known[r.key] and r.former_key != r.key}
+    if former:
+        each = zip(former.items(), replies.there([*former]), strict=True)
+        known |= {key: old for (old, key), there in each if there}
+    return known
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +135,7 @@ class _Part:
                     return missing
                 self._send([part.result for part in self._parts])
                 continue
-            keys = {request.key: known_by(request, replies) for request in self._requests}
+            keys = known_by(self._requests, replies)
             missing = [request for request in self._requests if not keys[request.key]]
             unasked = {request.key for request in missing}
             self._there = [request for request in self._requests if request.key not in unasked]

@@ -52,9 +52,9 @@ class _Noting:
     def __init__(self, replies: Replies) -> None:
         self._replies, self.keys = replies, dict[str, None]()
 
-    def has(self, key: str) -> bool:
-        self.keys[key] = None
-        return self._replies.has(key)
+    def there(self, keys: Sequence[str]) -> list[bool]:
+        self.keys |= dict.fromkeys(keys)
+        return self._replies.there(keys)
 
     def read(self, keys: Sequence[str]) -> list[Reply]:
         return self._replies.read(keys)
