@@ -3,6 +3,7 @@
 import doctest
 import json
 import re
+import shutil
 import subprocess
 import sys
 from dataclasses import asdict
@@ -239,12 +240,13 @@ def test_somebody_of_the_callers_is_told(paid, run):
 
     heard = Heard()
     annotate(LINES, out=paid, judges="offline", progress=heard)
-    assert heard[0].startswith("6 queries, 18 documents: ")
+    assert "on 6 queries stand" in heard[0]
 
 
-def test_a_run_is_loaded_as_it_was_returned(paid):
-    run = annotate(LINES, out=paid, judges="offline", progress=None)
-    loaded = load_run(paid)
+def test_a_run_is_loaded_as_it_was_returned(paid, tmp_path):
+    out = shutil.copytree(paid, tmp_path / "out")  # elsewhere nothing stands
+    run = annotate(LINES, out=out, judges="offline", progress=None)
+    loaded = load_run(out)
     assert repr(loaded) == repr(run)
     assert loaded.summary == run.summary
     assert loaded.options.judges == run.options.judges

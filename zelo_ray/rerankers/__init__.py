@@ -138,7 +138,11 @@ def _arm(name: str, spec: str, own: Mapping[str, Any]) -> Arm:
         return Arm(name, head, with_options(_with_model(judge), own))
     if judge.provider == "custom" or (rest and judge.provider not in {**PROVIDERS, **RERANKERS}):
         target = rest if judge.provider == "custom" else spec
-        return Arm(name, "rerank", Judge("custom", target, options={"arguments": dict(own)}))
+        try:
+            judge = Judge("custom", target, options={"arguments": dict(own)})
+        except (TypeError, ValueError) as error:  # they cannot be written down
+            raise PanelError(f"{target}: reranker_options: {error}") from None
+        return Arm(name, "rerank", judge)
     if judge.provider in RERANKERS or judge.provider == "offline":
         return Arm(name, "rerank", with_options(_with_model(judge), own))
     if judge.provider in PROVIDERS:

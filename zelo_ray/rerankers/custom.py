@@ -9,7 +9,6 @@ several threads. What it raises is a failure of that query.
 
 import asyncio
 import inspect
-import json
 import pickle
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -191,15 +190,7 @@ def found_at(judge: Judge) -> Any:
 
 
 def versioned(judge: Judge, found: Any, run_id: str) -> Judge:
-    """The judge with a version: its own, or else this run's, so that no old score is served.
-
-    Raises:
-        PanelError: its arguments cannot be written down.
-    """
-    try:
-        json.dumps(judge.options["arguments"])
-    except (TypeError, ValueError) as error:
-        raise PanelError(f"{judge.model}: reranker_options: {error}") from None
+    """The judge with a version: its own, or else this run's, so that no old score is served."""
     version = getattr(found, "version", None)
     own = str(version) if isinstance(version, str | int | float) else ""
     if not judge.model.endswith(PACKED):

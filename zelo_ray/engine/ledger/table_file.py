@@ -218,16 +218,20 @@ def _shelf(folder: str) -> Path:
     Raises:
         OSError: the place is somebody else's.
     """
-    top = Path(tempfile.gettempdir()) / f"zelo-index-{os.getuid()}"
+    top = _top()
     top.mkdir(mode=0o700, exist_ok=True)
     if top.lstat().st_uid != os.getuid() or top.is_symlink():
         raise PermissionError(f"{top}: is not yours")
     return top / hashlib.sha256(folder.encode()).hexdigest()[:16]
 
 
+def _top() -> Path:
+    return Path(tempfile.gettempdir()) / f"zelo-index-{os.getuid()}"
+
+
 def drop_stale() -> None:
     """Remove what was fetched from object stores and not used for a week."""
     with contextlib.suppress(OSError):
-        for path in _shelf("").parent.glob("*/*"):
+        for path in _top().glob("*/*"):
             if time.time() - path.stat().st_mtime > _STALE_SECONDS:
                 path.unlink(missing_ok=True)
