@@ -33,6 +33,13 @@ class Ray:
             self.log.append("ended")
 
 
+class Heard:
+    """Notes what is said."""
+
+    def __init__(self, log):
+        self.say, self.budget, self.show = log.append, None, None
+
+
 @pytest.fixture
 def start(monkeypatch, tmp_path):
     """Begin at once, on a Ray, with a look at the input."""
@@ -40,24 +47,25 @@ def start(monkeypatch, tmp_path):
     def begin(ray, look):
         monkeypatch.setattr(job, "_on_ray", ray.on_ray)
         monkeypatch.setattr(job, "_ask", lambda plan, *_: ray.log.append(f"asked {plan}"))
-        return job._at_once(look, options_of(out=str(tmp_path)), None, Timer(), None)
+        return job._at_once(look, options_of(out=str(tmp_path)), Heard(ray.log), Timer(), None)
 
     return begin
 
 
-def slow(stopped):
+def slow(watch, stopped):
+    watch.say("29 queries")
     time.sleep(0.1)
     return "plan"
 
 
-def fails(stopped):
+def fails(watch, stopped):
     raise InputError("the input holds no pool")
 
 
 def test_what_is_to_be_done_is_found_out_while_ray_starts(start):
     ray = Ray()
     assert start(ray, slow) == ("plan", None)
-    assert ray.log == ["began", "asked plan", "ended"]
+    assert ray.log == ["began", "29 queries", "asked plan", "ended"]
 
 
 def test_what_the_input_lacks_is_told_and_ray_ends(start):
@@ -70,7 +78,7 @@ def test_what_the_input_lacks_is_told_and_ray_ends(start):
 def test_a_ray_that_does_not_start_is_told_of_when_the_input_was_read(start):
     looked = []
     with pytest.raises(RayTrouble, match="full"):
-        start(Ray(RayTrouble("full")), lambda stopped: looked.append(slow(stopped)))
+        start(Ray(RayTrouble("full")), lambda *given, **more: looked.append(slow(*given, **more)))
     assert looked == ["plan"]
 
 
@@ -82,7 +90,7 @@ def test_where_both_go_wrong_the_input_is_told(start):
 def test_an_interrupt_ends_the_census(start, tmp_path):
     ended = []
 
-    def look(stopped):
+    def look(watch, stopped):
         while not stopped():
             time.sleep(0.01)
         ended.append(True)

@@ -10,8 +10,12 @@ pytestmark = pytest.mark.ray
 ANNOTATE = """
 from zelo_ray import cli
 from zelo_ray.on_ray import few, known
+usual = few._MOST, known._MOST
 {}
-status = cli.main({})
+try:
+    status = cli.main({})
+finally:  # other tests run in this process
+    few._MOST, known._MOST = usual
 assert status == {}, status
 """
 ALL_TAKE_THE_LONG_WAY = "few._MOST = known._MOST = 0"

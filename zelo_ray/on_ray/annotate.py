@@ -76,11 +76,11 @@ def annotate(options: AnnotateOptions, watch: Watch, *, spent: float | None = No
             )
             return summary
         shards, set_aside = joined(options, shards, watch)
-        look = partial(_look, options, panel, shards, watch, spent=spent)
+        look = partial(_look, options, panel, shards, spent=spent)
         if nothing_known(options, shards):
             plan, (job, summary, tallies) = _at_once(look, options, watch, timer, human)
         else:
-            plan = look()
+            plan = look(watch)
             timer.lap("read")
             job, summary, tallies = _come_by(plan, watch, timer, human)
         summary.rejected, summary.absent = set_aside + plan.census.rejected, dict(job.absent)
@@ -147,13 +147,14 @@ def _at_once(
     human: pa.Table | None,
 ) -> tuple[_Plan, "Came"]:
     """Start Ray, and look meanwhile at what is to be done."""
-    ended = threading.Event()
+    ended, waiting = threading.Event(), _Waiting(watch)
     with ThreadPoolExecutor(1) as aside:
-        looking = aside.submit(look, stopped=ended.is_set)
+        looking = aside.submit(look, waiting, stopped=ended.is_set)
         aside.submit(import_module, "zelo_ray.on_ray.sweeps")
         try:
             with _on_ray(options, timer):
                 plan = looking.result()
+                waiting.tell()
                 timer.lap("read")
                 return plan, _ask(plan, watch, timer, human)
         except RayTrouble:
@@ -161,6 +162,20 @@ def _at_once(
             raise
         finally:
             ended.set()
+
+
+class _Waiting:
+    """Keeps lines until Ray has started, which silences all that is printed meanwhile."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._lines = list[str]()
+        self.say = self._lines.append
+        self.budget, self.show, self._watch = watch.budget, watch.show, watch
+
+    def tell(self) -> None:
+        """Say them."""
+        for line in self._lines:
+            self._watch.say(line)
 
 
 def _come_by(plan: _Plan, watch: Watch, timer: Timer, human: pa.Table | None) -> "Came":
