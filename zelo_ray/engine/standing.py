@@ -140,7 +140,7 @@ def _left(out: Path, books: Path) -> Iterator[Path]:
         ours = within[0] in (REPLIES, BATCHES, *_NOT_RESULTS) or path.name.startswith(".")
         if not ours and path.is_file():
             yield path
-    yield from sorted((books / REPLIES).glob("*.jsonl"))
+    yield from sorted((books / REPLIES).rglob("*.jsonl"))
     yield from sorted((books / BATCHES).glob("*.json"))
 
 

@@ -34,7 +34,7 @@ class Index:
         self._files: tuple[Seen, ...] = ()
         self._own: tuple[Seen, ...] = ()
         self.draft = Draft()
-        self.lock = Lock()
+        self.lock, self._naming = Lock(), Lock()
 
     def _seen(self, table: Table, here: Iterable[bool]) -> Seen:
         numbers = [self.number(each.name) for each in table.segments]
@@ -42,9 +42,10 @@ class Index:
 
     def number(self, name: str) -> int:
         """The number of a segment."""
-        found = self._numbers.setdefault(name, len(self.names))
-        if found == len(self.names):
-            self.names.append(name)
+        with self._naming:
+            found = self._numbers.setdefault(name, len(self.names))
+            if found == len(self.names):
+                self.names.append(name)
         return found
 
     @property

@@ -44,7 +44,8 @@ def covering(
     """Which tables to look into for which segments, the largest first, and the segments covered."""
     found: Cover = []
     covered = set[str]()
-    for table in sorted(tables, key=lambda table: (-len(table), table.segments[0].name)):
+    named = [table for table in tables if table.segments]
+    for table in sorted(named, key=lambda table: (-len(table), table.segments[0].name)):
         here = []
         for each in table.segments:
             there = segments.get(each.name)

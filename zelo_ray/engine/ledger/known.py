@@ -3,6 +3,7 @@
 import contextlib
 import uuid
 from collections.abc import Collection, Mapping, Sequence
+from threading import Lock
 from typing import Any
 
 import fsspec
@@ -60,10 +61,15 @@ class Known:
         self._cover: Cover = []
         self._covered = set[str]()
         self._current, self._left = "", list[str]()
+        self._holed = set[str]()
+        """own segments of which not every line came in once, in order: their table is no good"""
+        self._looking = Lock()  # of its own: appends do not wait for it
         self._written = dict[str, Table]()
 
     def add(self, segment: str, start: int, rows: Sequence[tuple[Mapping[str, Any], int]]) -> None:
         """Take in what this process has appended: rows, and the lengths of their lines."""
+        if self._read_to.get(segment, 0) != start:  # an upload failed, or it was read meanwhile
+            self._holed.add(segment)
         with self.index.lock:
             for row, length in rows:
                 self.index.add(segment, start, length, row)
@@ -72,7 +78,10 @@ class Known:
         if segment != self._current:
             self._leave()
             self._current = segment
-            if self._left and sum(map(self._read_to.__getitem__, self._left)) >= _TABLE_BYTES:
+            if (
+                self._left
+                and sum(self._read_to.get(each, 0) for each in self._left) >= _TABLE_BYTES
+            ):
                 self._keep()
 
     def _leave(self) -> None:
@@ -93,7 +102,11 @@ class Known:
             for each in (each for table, _ in parts for each in table.segments):
                 if each.name in left:
                     info = self._fs.info(f"{self._folder}/{each.name}")
-                    each.stamp = stamp_of(info) if info["size"] == self._read_to[each.name] else ""
+                    whole = each.name not in self._holed
+                    whole &= info["size"] == self._read_to.get(each.name)
+                    each.stamp = stamp_of(info) if whole else ""
+            if not parts:
+                return
             name = write_table(self._fs, place, parts)
             if (table := read_table(self._fs, place, name)) is not None:
                 self._written[name] = table
@@ -105,13 +118,15 @@ class Known:
         Raises:
             LedgerError: a later version of this program wrote here.
         """
-        for left in reversed(range(_LOOKS)):
-            try:
-                self._refresh()
-                break
-            except FileNotFoundError as error:  # segments are being compacted
-                if not left:
-                    raise LedgerError(f"{error.filename or error}: is gone; run again") from None
+        with self._looking:
+            for left in reversed(range(_LOOKS)):
+                try:
+                    self._refresh()
+                    break
+                except FileNotFoundError as error:  # segments are being compacted
+                    if not left:
+                        gone = error.filename or error
+                        raise LedgerError(f"{gone}: is gone; run again") from None
 
     def _refresh(self) -> None:
         listing = look(self._fs, self._folder)
@@ -130,6 +145,8 @@ class Known:
                 self._take_in(name, start)
 
     def _take_in(self, name: str, start: int) -> None:
+        if name.startswith(self.mine):
+            self._holed.add(name)
         for at, line, row in lines_of(self._fs, f"{self._folder}/{name}", start, self._judges):
             with self.index.lock:
                 if row is None:
@@ -147,7 +164,9 @@ class Known:
             elif name not in self._tables:
                 self._tables[name] = read_table(self._fs, place, name)
         tables = [table for table in self._tables.values() if table is not None]
-        cover, self._covered = covering(self._folder, self.segments, tables)
+        mine = {self._current, *self._left}  # which may grow, whoever has indexed them meanwhile
+        others = {name: each for name, each in self.segments.items() if name not in mine}
+        cover, self._covered = covering(self._folder, others, tables)
         if cover != self._cover or gone:
             self.index.use(cover, gone)
             self._cover = cover

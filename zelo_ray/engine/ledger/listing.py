@@ -70,7 +70,8 @@ def look(fs: fsspec.AbstractFileSystem, folder: str) -> Listing:
                 raise LedgerError(f"{path}: a later version of zelo_ray wrote it; upgrade")
             found.segments[name] = Segment(info["size"], stamp_of(info))
     for name in [name for name in found.segments if name.startswith(COMPACTED)]:
-        _replace(found, name, read_replaced(fs, folder, name))
+        if name in found.segments:  # else one that came before has replaced it
+            _replace(found, name, read_replaced(fs, folder, name))
     return found
 
 
