@@ -345,15 +345,61 @@ def test_what_is_leased_ahead_and_not_used_is_given_back():
 def test_leave_in_hand_counts_what_a_call_really_takes():
     async def run():
         gate = await rested(quota := Far(), rpm=6000, tpm=1e9)
-        cheap, dear = {"rpm": 1, "tpm": 10.0}, {"rpm": 1, "tpm": 5000.0}
+        cheap, dear = {"rpm": 1, "tpm": 10.0}, {"rpm": 1, "tpm": 25.0}
         await asyncio.gather(*(gate.admit(cheap) for _ in range(20)))
         assert gate.lease.ready > 2
         await gate.admit(dear)
         await gate.pause(0.0)  # gives the rest back
         await gate.admit(cheap)
         told = quota.asked[-1].more
-        assert told["tpm"] == pytest.approx(4990 - 10 * (gate_left := -told["rpm"]))
-        assert gate_left > 0
+        left = -told["rpm"] - 2  # the dear one took three, of which it used one
+        assert told["tpm"] == pytest.approx(-5 - 10 * left)
+
+    asyncio.run(run())
+
+
+def test_a_call_many_times_as_large_is_leased_for_by_itself():
+    async def run():
+        gate = await rested(quota := Far(), rpm=6000, tpm=1e9)
+        await asyncio.gather(*(gate.admit({"rpm": 1, "tpm": 10.0}) for _ in range(20)))
+        await gate.admit({"rpm": 1, "tpm": 50_000.0})
+        assert {"rpm": 1, "tpm": 50_000.0} in quota.asked[-1].costs
+
+    asyncio.run(run())
+
+
+def test_what_was_leased_before_a_pause_waits_for_its_end():
+    async def run():
+        gate = await rested(quota := Far(), rpm=1e6)
+        await asyncio.gather(*(gate.admit({"rpm": 1}) for _ in range(50)))
+        asked = len(quota.asked)
+        while len(quota.asked) == asked:  # until a lease is on its way
+            await gate.admit({"rpm": 1})
+        await gate.pause(30.0)
+        gate.lease = None
+        await asyncio.sleep(0.1)  # it has come
+        calls = [asyncio.create_task(gate.admit({"rpm": 1})) for _ in range(20)]
+        await asyncio.sleep(0.1)
+        assert not any(call.done() for call in calls)
+        gate.close()
+        assert not any(await asyncio.gather(*calls))
+
+    asyncio.run(run())
+
+
+def test_a_lease_that_fails_is_tried_again_by_the_next_call():
+    async def run():
+        quota = Far()
+        gate = await rested(quota, rpm=6000)
+        lease, quota.lease = quota.lease, fails
+        first = asyncio.create_task(gate.admit({"rpm": 7}))
+        await asyncio.sleep(0.4)
+        quota.lease = lease
+        second = asyncio.create_task(gate.admit({"rpm": 1}))
+        assert await asyncio.gather(first, second) == [True, True]
+
+    async def fails(want):
+        raise ValueError("the limits are gone")
 
     asyncio.run(run())
 

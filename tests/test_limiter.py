@@ -196,13 +196,11 @@ def test_leave_is_given_ahead_only_far_below_the_limits():
     assert limiter.lease([], 300.0, {"rpm": 20}, 3).ready == 0  # a call that is too dear for it
 
 
-def test_leave_given_ahead_leaves_the_days_last_requests_to_those_who_wait():
+def test_of_a_days_requests_none_is_given_ahead():
+    """What one has in hand another lacks, and a judge without any left is lost for the day."""
     limiter = Limiter(Account("a", {"rpd": 100}), now=1e6)
-    ready = limiter.lease([], 1e6, {"rpd": 1}, 200).ready
-    assert ready == 99
-    assert limiter.lease([{"rpd": 1}] * 3, 1e6).delays == (0.0,)
-    limiter.correct({"rpd": -2.0})  # of what was ahead, two were not used
-    assert limiter.lease([{"rpd": 1}] * 3, 1e6).delays == (0.0,) * 2
+    assert limiter.lease([], 1e6, {"rpd": 1}, 200).ready == 0
+    assert limiter.lease([{"rpd": 1}] * 103, 1e6).delays == (0.0,) * 100
 
 
 PAUSES = st.sampled_from([0.0, 0.03, READY_SECONDS / 2, READY_SECONDS, 0.6, 2.0])

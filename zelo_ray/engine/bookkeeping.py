@@ -222,14 +222,22 @@ class LedgerWriter:
         self._writing = None
 
 
-def checked(verdict: type[BaseModel] | None, answer: Answer) -> Answer:
-    """An answer that does not read as the verdict asked for is invalid."""
+def checked(verdict: type[BaseModel] | None, answer: Answer) -> tuple[Answer, str]:
+    """An answer that does not read as the verdict asked for is invalid.
+
+    Returns:
+        The answer, and what went wrong where reading it raised: it was paid for, and is kept as it
+        is for a reader that is mended.
+    """
     if answer.status != "ok" or verdict is None:
-        return answer
-    found = read_response(verdict, answer.text)
+        return answer, ""
+    try:
+        found = read_response(verdict, answer.text)
+    except Exception as error:  # noqa: BLE001 - a user's own reader, and the text may hold a prompt
+        return answer, f"unexpected {name_of(error)}"
     if isinstance(found, str):
-        return dataclasses.replace(answer, status="invalid", reason=found)
-    return answer
+        return dataclasses.replace(answer, status="invalid", reason=found), ""
+    return answer, ""
 
 
 def over_budget(cap: float) -> str:

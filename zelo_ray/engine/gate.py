@@ -17,6 +17,7 @@ from zelo_ray.engine.quota import Quota
 
 _LINGER = 0.005  # seconds in which calls gather, to be leased together
 _MOST = 200  # calls in one lease
+_ALIKE = 1.5  # times what a call usually takes
 _TELL_SECONDS = 1.0  # between two words that an account answers
 
 
@@ -120,23 +121,26 @@ class LimiterClient:
 
     async def _grant(self) -> None:
         """Lease for those who wait, until nobody does, and for those who come next."""
-        while True:
-            costs = [cost for cost, _ in islice(self._queue, _MOST)]
-            lease = await self._lease(costs)
-            self._let_pass(lease.delays)
-            denied = len(lease.delays) < len(costs)
-            if denied and lease.binding == "rpd":
-                self.spent_day = True
-                for granted in self._soon:  # the last ones of the day go before all others give up
-                    answer(granted, passed=True)
-                self._empty()
-            if not (self._queue or self._ready.count):
-                await self._clock.sleep(_LINGER)
-            elif self._queue and denied:
-                await self._clock.sleep(lease.again)
-            if not self._queue:
-                break
-        self._granting = None
+        try:
+            while True:
+                costs = [cost for cost, _ in islice(self._queue, _MOST)]
+                lease = await self._lease(costs)
+                self._let_pass(lease.delays)
+                denied = len(lease.delays) < len(costs)
+                if denied and lease.binding == "rpd":
+                    self.spent_day = True
+                    # the last ones of the day go before all others give up
+                    for granted in self._soon:
+                        answer(granted, passed=True)
+                    self._empty()
+                if not (self._queue or self._ready.count):
+                    await self._clock.sleep(_LINGER)
+                elif self._queue and denied:
+                    await self._clock.sleep(lease.again)
+                if not self._queue:
+                    break
+        finally:  # also when it failed: the next call tries again
+            self._granting = None
 
     async def _lease(self, costs: Sequence[Mapping[str, float]]) -> Lease:
         """Lease for these calls, and for as many more as are to be expected by the last ones."""
@@ -171,12 +175,16 @@ class LimiterClient:
         ready = self._ready
         if not ready.count:
             return False
-        if self._clock.now() >= ready.until:
+        now = self._clock.now()
+        if now >= ready.until or now < self._open_at:
             self._give_back_ready()
             return False
-        ready.count -= 1
+        taken = _times(cost, ready.cost)
+        if taken > ready.count:
+            return False  # it is leased for by itself
+        ready.count -= taken
         self._passed += 1
-        self.settle(ready.cost, cost)
+        self.settle({name: taken * amount for name, amount in ready.cost.items()}, cost)
         if ready.count <= ready.low:
             self._ask()
         return True
@@ -186,6 +194,12 @@ class LimiterClient:
         for name, amount in self._ready.cost.items() if self._ready.count else ():
             self._more[name] = self._more.get(name, 0.0) - amount * self._ready.count
         self._ready.count = 0
+
+
+def _times(cost: Mapping[str, float], usual: Mapping[str, float]) -> int:
+    """How many usual calls one of this cost is; one that is little larger is one."""
+    most = max((cost[name] / usual[name] for name in cost if usual.get(name)), default=1.0)
+    return 1 if most <= _ALIKE else math.ceil(most)
 
 
 def answer(waiting: asyncio.Future[bool], *, passed: bool) -> None:

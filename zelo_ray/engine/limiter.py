@@ -176,7 +176,7 @@ class Limiter:
 
     def _rested(self, cost: Mapping[str, float], rates: Mapping[str, float], now: float) -> bool:
         """Whether the account is far below every limit, also after a call of this cost."""
-        return all(
+        return "rpd" not in rates and all(  # a day's leave in one hand is lacking in another
             self._clock(name, now) + cost.get(name, 0.0) * _PERIODS[name] / rate < now - _RESTED
             for name, rate in rates.items()
         )

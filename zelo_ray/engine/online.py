@@ -306,9 +306,10 @@ class Asker(Filler[_Line]):
         line.patience.asked(self.clock.now())
         wait, billed = 0.0, True
         spent: float | None = 0.0
-        effort.unsettled = False
+        effort.unsettled, broken = False, ""
         try:
-            answer = checked(request.response_model, await line.connection.send(request))
+            said = await line.connection.send(request)
+            answer, broken = checked(request.response_model, said)
             self._hear(line)
             if answer.status == "invalid" and effort.reasks < self.options.reasks:
                 effort.reasks += 1
@@ -330,15 +331,21 @@ class Asker(Filler[_Line]):
         except Fatal as fatal:
             self.lose(line.judge.name, str(fatal))
             answer, effort.ended, billed = Answer("failed", "", Usage()), True, False
+        except Exception:
+            effort.unsettled = True  # it may have been billed
+            self._let_go(line, effort, None)
+            raise
         try:
             if billed or (effort.ended and not line.lost):
                 spent = await self._keep(request, line, answer, effort)
-        except LedgerError:
+        except Exception:
             effort.unsettled = True
             raise
         finally:
             self._let_go(line, effort, spent)
         self._refuse_excess(request, line, answer, effort, spent)
+        if broken:
+            self.lose(line.judge.name, f"{line.judge.name}: {broken}")
         return wait
 
     def _let_go(self, line: _Line, effort: _Effort, spent: float | None) -> None:

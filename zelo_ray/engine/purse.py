@@ -74,20 +74,22 @@ class BudgetClient:
             answer(taken, passed=False)
 
     async def _grant(self, till: SharedBudget) -> None:
-        await self._clock.sleep(_LINGER)
-        while self._queue:
-            while self._queue and self._queue[0][1].cancelled():
-                self._queue.popleft()
-            wants = [dollars for dollars, _ in list(self._queue)[:_MOST]]
-            async with self._asking:
-                grant = await till.reserve(self._spender, self._settled, self._held, wants)
-                for _ in range(min(grant.count, len(self._queue))):
-                    dollars, taken = self._queue.popleft()
-                    self._held += 0.0 if taken.cancelled() else dollars
-                    answer(taken, passed=True)
-            if grant.over:
-                self.over = True
-                self._send_away()
-            elif self._queue and not grant.count:
-                await self._clock.sleep(_DENIED_WAIT)
-        self._granting = None
+        try:
+            await self._clock.sleep(_LINGER)
+            while self._queue:
+                while self._queue and self._queue[0][1].cancelled():
+                    self._queue.popleft()
+                wants = [dollars for dollars, _ in list(self._queue)[:_MOST]]
+                async with self._asking:
+                    grant = await till.reserve(self._spender, self._settled, self._held, wants)
+                    for _ in range(min(grant.count, len(self._queue))):
+                        dollars, taken = self._queue.popleft()
+                        self._held += 0.0 if taken.cancelled() else dollars
+                        answer(taken, passed=True)
+                if grant.over:
+                    self.over = True
+                    self._send_away()
+                elif self._queue and not grant.count:
+                    await self._clock.sleep(_DENIED_WAIT)
+        finally:
+            self._granting = None

@@ -90,15 +90,18 @@ class Ask:
     async def _fill(self, block: pa.Table) -> None:
         if self._asker is None:
             return
+        fills = list[asyncio.Task[None]]()
         try:
             await asyncio.to_thread(self._ledger.refresh)
             pools = [line.pool for line in parsed(block) if line.pool]
-            await asyncio.gather(*(self._asker.fill(pool) for pool in pools))
+            fills = [asyncio.create_task(self._asker.fill(pool)) for pool in pools]
+            await asyncio.gather(*fills)
         except LedgerError as error:
             self._asker.stop(str(error))
         except Exception as error:  # noqa: BLE001 - its text may hold a prompt
             for judge in self._judges:
                 self._asker.lose(judge.name, f"unexpected {name_of(error)}")
+        await asyncio.gather(*fills, return_exceptions=True)  # calls in flight come home
         await _exchange(self._desk, self._name, self._asker, self._job)
 
 

@@ -14,7 +14,6 @@ from zelo_ray.formats.pools import Line
 from zelo_ray.on_ray.actors import Ask
 from zelo_ray.on_ray.begin import POOLS_AT_ONCE
 from zelo_ray.on_ray.dataset import Job, lines_table
-from zelo_ray.on_ray.placement import of_asking
 from zelo_ray.records import Judge
 
 _MOST = 20_000
@@ -55,9 +54,8 @@ def ask_few(
         The actors, which live while somebody has hold of them, and what to wait for.
     """
     kind: Any = AskFew
-    actor = kind.options(
-        max_concurrency=_BLOCKS_AT_ONCE, scheduling_strategy="SPREAD", **of_asking()
-    )
+    # They declare nothing: blocks are dealt out now, and an actor without room would keep its own.
+    actor = kind.options(max_concurrency=_BLOCKS_AT_ONCE, scheduling_strategy="SPREAD")
     actors = [actor.remote(job, judges, desk) for _ in range(job.options.actors)]
     blocks = enumerate(blocks_of(lines))
     return actors, [actors[number % len(actors)].ask.remote(block) for number, block in blocks]

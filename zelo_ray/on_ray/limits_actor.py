@@ -57,7 +57,7 @@ class ClusterQuota:
         while True:
             try:
                 lease: Lease = await self._find().lease_for.remote(self._run, want)
-            except RayError:
+            except (RayError, ValueError):  # or it was just let go by another run
                 self._limits = None
                 await asyncio.sleep(1.0)
             else:
@@ -67,13 +67,13 @@ class ClusterQuota:
         """See `Quota`. Without an answer nothing is known to be amiss."""
         try:
             lasting: float = await self._find().pause.remote(account, seconds)
-        except RayError:
+        except (RayError, ValueError):
             return 0.0
         return lasting
 
     async def hear(self, account: Account) -> None:
         """See `Quota`."""
-        with contextlib.suppress(RayError):
+        with contextlib.suppress(RayError, ValueError):
             await self._find().hear.remote(account)
 
 

@@ -132,9 +132,9 @@ class Harvester:
             return
         options = self._station.options
         line.tries[key] += 1
-        final = billed = True
+        final, billed, broken = True, True, ""
         if isinstance(outcome, Answer):
-            answer = checked(self._verdicts.get(part.verdict), outcome)
+            answer, broken = checked(self._verdicts.get(part.verdict), outcome)
             final = answer.status != "invalid" or line.reasks[key] >= options.reasks
             line.reasks[key] += not final
             cut = answer.status == "truncated"
@@ -160,6 +160,8 @@ class Harvester:
             likely = part.dollars / part.requests
             # not in one statement with the await: others add to it meanwhile
             self._spent[part.batch] += likely if spent is None else spent
+        if broken:
+            self._station.lose(line.judge.name, f"{line.judge.name}: {broken}")
         if final:
             line.tally.end(answer.status, answer.reason, self._station.clock.date())
 
