@@ -275,7 +275,7 @@ def ledger_of(options: AnnotateOptions, panel: Sequence[Judge], run_id: str = ""
         LedgerError: it cannot be read or written.
     """
     limits = {judge.name: judge.options.get("max_output_tokens") or 0 for judge in panel}
-    alone = find(options.protocol).alone(options)
+    alone = bool(run_id) and find(options.protocol).alone(options)  # who looks sees all damage
     return Ledger(
         options.books, run_id, retried(options), limits, judges=[*limits] if alone else None
     )

@@ -4,7 +4,6 @@ Ray takes seconds to start, in processes of its own. So where nothing is known y
 once, and the census is taken meanwhile.
 """
 
-import contextlib
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -25,7 +24,7 @@ from zelo_ray.engine.sample_input import pilot_lines
 from zelo_ray.engine.standing import Standing
 from zelo_ray.engine.write_parts import in_parts
 from zelo_ray.engine.write_results import Summary
-from zelo_ray.errors import RayTrouble, Stopped
+from zelo_ray.errors import RayTrouble
 from zelo_ray.formats.pools import find_shards
 from zelo_ray.on_ray.begin import Timer, Watch, claimed, new_run_id, placed
 from zelo_ray.on_ray.dataset import Job
@@ -159,9 +158,8 @@ def _at_once(
                 timer.lap("read")
                 return plan, _ask(plan, watch, timer, human)
         except RayTrouble:
-            ended.set()
-            with contextlib.suppress(Stopped):
-                looking.result()  # if that has failed as well, it is what to tell
+            looking.result()  # if that fails as well, it is what to tell
+            waiting.tell()
             raise
         finally:
             ended.set()
