@@ -125,3 +125,15 @@ def test_a_cluster_is_joined_when_the_input_was_read(tmp_path, monkeypatch):
     monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
     (tmp_path / "in.jsonl").write_bytes(line_of(pool_of()))
     assert not nothing_known(options_of(out=str(tmp_path)), [str(tmp_path / "in.jsonl")])
+
+
+def test_what_was_said_is_not_said_again_when_ray_dies_later(tmp_path, monkeypatch):
+    def dies(plan, *_):
+        raise RayTrouble("an actor died")
+
+    ray = Ray()
+    monkeypatch.setattr(job, "_on_ray", ray.on_ray)
+    monkeypatch.setattr(job, "_ask", dies)
+    with pytest.raises(RayTrouble, match="died"):
+        job._at_once(slow, options_of(out=str(tmp_path)), Heard(ray.log), Timer(), None)
+    assert ray.log == ["began", "29 queries", "ended"]

@@ -331,14 +331,14 @@ class Asker(Filler[_Line]):
         except Fatal as fatal:
             self.lose(line.judge.name, str(fatal))
             answer, effort.ended, billed = Answer("failed", "", Usage()), True, False
-        except Exception:
-            effort.unsettled = True  # it may have been billed
+        except Exception:  # whatever it is, the call may have been billed
+            effort.unsettled = True
             self._let_go(line, effort, None)
             raise
         try:
             if billed or (effort.ended and not line.lost):
                 spent = await self._keep(request, line, answer, effort)
-        except Exception:
+        except Exception:  # a billed answer that is not kept still counts as spent
             effort.unsettled = True
             raise
         finally:

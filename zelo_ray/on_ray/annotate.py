@@ -174,9 +174,9 @@ class _Waiting:
         self.budget, self.show, self._watch = watch.budget, watch.show, watch
 
     def tell(self) -> None:
-        """Say them."""
-        for line in self._lines:
-            self._watch.say(line)
+        """Say them, each once."""
+        while self._lines:
+            self._watch.say(self._lines.pop(0))
 
 
 def _come_by(plan: _Plan, watch: Watch, timer: Timer, human: pa.Table | None) -> "Came":

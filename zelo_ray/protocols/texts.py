@@ -73,7 +73,12 @@ def cut(document: Document, tokens: int, fields: Sequence[str] = ()) -> Document
 
 def response_in(reply: Reply, verdict: type[V]) -> V | str:
     """The verdict that a reply holds, or why it holds none."""
-    return read_response(verdict, reply.text) if reply.status == "ok" else reply.reason
+    if reply.status != "ok":
+        return reply.reason
+    try:
+        return read_response(verdict, reply.text)
+    except Exception as error:  # noqa: BLE001 - a user's own reader, which raised when it was kept
+        return f"its reader raised {type(error).__name__}"
 
 
 def failure_of(

@@ -1,0 +1,28 @@
+"""A verdict whose own reader raises: what was paid for is kept, and is no judgment."""
+
+from pydantic import BaseModel
+
+from tests.builders import reply_to
+from zelo_ray.engine.bookkeeping import checked
+from zelo_ray.protocols.texts import response_in
+from zelo_ray.records import Answer, Usage
+
+
+class Brittle(BaseModel):
+    """A verdict whose reader does not expect every text."""
+
+    @classmethod
+    def read(cls, text):
+        return text.split("grade: ")[1]
+
+    def write(self):
+        return ""
+
+
+def test_a_paid_answer_whose_reader_raises_is_kept_as_it_is_and_is_no_verdict():
+    answer = Answer("ok", "no such words", Usage(10, 5))
+    kept, broken = checked(Brittle, answer)
+    assert kept is answer
+    assert broken.startswith("unexpected IndexError in test_reader.py, line ")
+    reply = reply_to(1, answer.text)
+    assert response_in(reply, Brittle) == "its reader raised IndexError"
