@@ -30,6 +30,7 @@ from zelo_ray.records import Qrel, Ranked
 EVERY = (
     *("nDCG", "nDCG@3", "nDCG(dcg='exp-log2')@3", "nDCG(dcg='zelo')@2", "AP", "AP(rel=2)@3", "RR"),
     *("RR(rel=2)@2", "R@2", "R(rel=2)@3", "R(k_gt=2)@2", "R(k_gt=3)@4", "P@3", "P(rel=2)@2"),
+    *("RBP(rel=1)", "RBP(p=0.5,rel=2)@3", "Grade@3"),
     *("Judged", "Judged@3", "RBO(p=0.9)", "RBO(p=0.5)", "Tau", "Pairs"),
 )
 
@@ -114,6 +115,15 @@ def recall(order, grades, cutoff, rel=1, k_gt=None):
     return max(len(found & chosen) for chosen in best) / k
 
 
+def rank_biased_precision(order, grades, cutoff, rel, p=0.8):
+    good = relevant(grades, rel)
+    return sum((1 - p) * p**i for i, d in enumerate(order[:cutoff]) if d in good)
+
+
+def mean_grade(order, grades, cutoff):
+    return sum(max(0, grades.get(d, 0)) for d in order[:cutoff]) / cutoff
+
+
 def judged(order, grades, cutoff):
     top = order[:cutoff]
     return sum(d in grades for d in top) / len(top) if top else 0.0
@@ -171,6 +181,8 @@ OF_ORDER = {
     "RR": reciprocal_rank,
     "P": precision,
     "R": recall,
+    "RBP": rank_biased_precision,
+    "Grade": mean_grade,
     "Judged": judged,
     "RBO": rbo,
 }
@@ -427,7 +439,7 @@ def test_a_measure_is_read_and_written(written, canonical):
 @pytest.mark.parametrize(
     ("written", "complaint"),
     [
-        ("ndcg@10", "there are nDCG, AP, RR, R, P, Judged, RBO, Tau, Pairs"),
+        ("ndcg@10", "there are nDCG, AP, RR, R, P, RBP, Grade, Judged, RBO, Tau, Pairs"),
         ("", "is no measure; write such as nDCG@10"),
         ("nDCG@", "is no measure"),
         ("nDCG@10@20", "is no measure"),

@@ -583,6 +583,11 @@ class Metric:
     value: float
 
 
+Estimate = Literal["panel", "people", "corrected"]
+"""Whose word a figure is: the panel's, that of people who labelled some documents, or the panel's
+as their labels correct it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Mean:
     """The mean of a measure over the queries of the truth, with its interval."""
@@ -594,6 +599,7 @@ class Mean:
     high: float
     queries: int
     """on how many queries it is defined"""
+    estimate: Estimate = "panel"
 
 
 @dataclass(frozen=True, slots=True)
@@ -622,6 +628,7 @@ class Comparison:
     wins: int
     ties: int
     losses: int
+    estimate: Estimate = "panel"
 
 
 def first_error(error: ValidationError) -> str:

@@ -38,13 +38,14 @@ from numpy.typing import ArrayLike
 from zelo_ray.errors import MeasureError, in_a_line
 from zelo_ray.evaluation.measures.lists import Floats, Lists
 from zelo_ray.evaluation.measures.ranking import Ranking, rank
-from zelo_ray.evaluation.measures.spec import REQUIRED, MeasureKind, Parameter, Value
+from zelo_ray.evaluation.measures.spec import REQUIRED, Linear, MeasureKind, Parameter, Value
 from zelo_ray.evaluation.measures.truth import Truth
 from zelo_ray.options import meant
 from zelo_ray.own import find_own
 
 __all__ = [
     "MEASURES",
+    "Linear",
     "Lists",
     "Measure",
     "MeasureKind",
@@ -53,6 +54,7 @@ __all__ = [
     "Truth",
     "default_measures",
     "evaluate",
+    "linear_of",
     "parse_measure",
     "parse_measures",
     "rank",
@@ -64,6 +66,8 @@ MEASURES = {
     "RR": "zelo_ray.evaluation.measures.reciprocal_rank",
     "R": "zelo_ray.evaluation.measures.recall",
     "P": "zelo_ray.evaluation.measures.precision",
+    "RBP": "zelo_ray.evaluation.measures.rank_biased_precision",
+    "Grade": "zelo_ray.evaluation.measures.mean_grade",
     "Judged": "zelo_ray.evaluation.measures.judged",
     "RBO": "zelo_ray.evaluation.measures.rank_biased_overlap",
     "Tau": "zelo_ray.evaluation.measures.tau",
@@ -216,11 +220,28 @@ def evaluate(
     return metrics[0] if given.ndim == 1 else metrics
 
 
+def linear_of(measure: Measure) -> Linear:
+    """A measure as a sum of discounts times gains, which labels of people can correct.
+
+    Raises:
+        MeasureError: it is none.
+    """
+    kind = load_measure(measure.name)
+    if kind.linear is None:
+        known = ", ".join(name for name in MEASURES if load_measure(name).linear)
+        raise MeasureError(f"{measure} is not linear in the labels; these are: {known}")
+    return kind.linear(measure.cutoff, **_parameters(measure, kind))
+
+
+def _parameters(measure: Measure, kind: MeasureKind) -> dict[str, Any]:
+    defaults = {name: parameter.default for name, parameter in kind.parameters.items()}
+    return {**defaults, **dict(measure.parameters)}
+
+
 def _values(measure: Measure, lists: Lists) -> Floats:
     """The metrics of some queries, [draws, queries]."""
     kind = load_measure(measure.name)
-    defaults = {name: parameter.default for name, parameter in kind.parameters.items()}
-    parameters = {**defaults, **dict(measure.parameters)}
+    parameters = _parameters(measure, kind)
     if measure.name in MEASURES:
         return kind.metrics(lists, measure.cutoff, **parameters)
     try:

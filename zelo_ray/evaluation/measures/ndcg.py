@@ -3,7 +3,7 @@
 import numpy as np
 
 from zelo_ray.evaluation.measures.lists import Floats, Lists, ratio
-from zelo_ray.evaluation.measures.spec import MeasureKind, Parameter
+from zelo_ray.evaluation.measures.spec import Linear, MeasureKind, Parameter
 
 
 def _linear(relevance: Floats, _top: Floats) -> Floats:
@@ -47,11 +47,25 @@ def _metrics(lists: Lists, cutoff: int | None, dcg: str) -> Floats:
 
 
 def _discounted(gains: Floats) -> Floats:
-    return gains @ (1 / np.log2(np.arange(2, gains.shape[-1] + 2)))
+    return gains @ _discounts(gains.shape[-1])
+
+
+def _discounts(ranks: int) -> Floats:
+    return 1 / np.log2(np.arange(2, ranks + 2))
+
+
+def _linear_in(cutoff: int | None, dcg: str) -> Linear:
+    """With the ideal fixed. People grade, and do not score: the gain is the grade, or 2^g - 1."""
+
+    def gains(grades: Floats) -> Floats:
+        return np.expm1(np.log(2) * grades) if dcg == "exp-log2" else np.maximum(grades, 0)
+
+    return Linear(cutoff, _discounts, gains, ideal=True)
 
 
 MEASURE = MeasureKind(
     metrics=_metrics,
+    linear=_linear_in,
     parameters={
         "dcg": Parameter("log2", lambda v: isinstance(v, str) and v in _GAINS, " or ".join(_GAINS))
     },

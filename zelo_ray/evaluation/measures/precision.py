@@ -3,7 +3,7 @@
 import numpy as np
 
 from zelo_ray.evaluation.measures.lists import Floats, Lists
-from zelo_ray.evaluation.measures.spec import REL, MeasureKind
+from zelo_ray.evaluation.measures.spec import REL, Linear, MeasureKind
 
 
 def _metrics(lists: Lists, cutoff: int, rel: float) -> Floats:
@@ -13,4 +13,12 @@ def _metrics(lists: Lists, cutoff: int, rel: float) -> Floats:
     return shares
 
 
-MEASURE = MeasureKind(metrics=_metrics, cutoff="required", parameters={"rel": REL})
+def _linear(cutoff: int, rel: float) -> Linear:
+    return Linear(
+        cutoff,
+        lambda ranks: np.full(ranks, 1 / cutoff),
+        lambda grades: (grades >= rel).astype(np.float64),
+    )
+
+
+MEASURE = MeasureKind(metrics=_metrics, cutoff="required", parameters={"rel": REL}, linear=_linear)

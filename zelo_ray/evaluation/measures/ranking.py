@@ -37,6 +37,9 @@ class Ranking:
     doc_ids: Any
     """Its id, at `positions`."""
     positions: Ints
+    bounds: tuple[Ints, Ints] | None
+    """First and last place, among those of its query, of the documents tied with each; None where
+    ties are broken, or there are none."""
 
     @cached_property
     def answered(self) -> NDArray[np.bool_]:
@@ -51,19 +54,26 @@ class Ranking:
     def documents(self, query: int) -> list[str]:
         """The ids of a query's documents, best first; the query is named by its place."""
         start = int(self.counts[:query].sum())
-        return self._ids(np.arange(start, start + self.counts[query]))
+        ids: list[str] = self.ids(np.arange(start, start + self.counts[query])).to_pylist()
+        return ids
 
     def unjudged(self, depth: int) -> list[tuple[str, str, int]]:
         """Query, document and rank, from 1, of those up to a depth that the truth lacks."""
-        ranks = _places(self.counts)
+        ranks = self.places
         holes = np.flatnonzero((self.rows < 0) & (ranks < depth))
         queries = np.repeat(np.arange(len(self.counts)), self.counts)[holes]
         names = (self.truth.query_ids[query] for query in queries)
-        return list(zip(names, self._ids(holes), (ranks[holes] + 1).tolist(), strict=True))
+        ids = self.ids(holes).to_pylist()
+        return list(zip(names, ids, (ranks[holes] + 1).tolist(), strict=True))
 
-    def _ids(self, at: Ints) -> list[str]:
-        ids: list[str] = self.doc_ids.take(pa.array(self.positions[at])).to_pylist()
-        return ids
+    @cached_property
+    def places(self) -> Ints:
+        """The place of each ranked document among those of its query, from 0."""
+        return _places(self.counts)
+
+    def ids(self, at: Ints) -> Any:
+        """The ids of some ranked documents, as an Arrow array."""
+        return self.doc_ids.take(pa.array(self.positions[at]))
 
 
 def _places(counts: Ints) -> Ints:
@@ -106,7 +116,9 @@ def rank(truth: Truth, run: pa.Table, *, ties: Ties = "trec") -> Ranking:
     keys, query, codes = keys[order], query[positions], codes[positions]
     rows = truth.rows_of(query, codes, documents.dictionary)
     counts = np.bincount(query, minlength=len(truth.query_ids))
-    blocks = tuple(_blocks(truth, rows, keys, counts))
+    tied = len(keys) > 1 and bool((keys[1:] == keys[:-1]).any())
+    bounds = tie_bounds(keys) if tied else None
+    blocks = tuple(_blocks(truth, rows, counts, bounds))
     return Ranking(
         truth=truth,
         ties=ties,
@@ -116,6 +128,7 @@ def rank(truth: Truth, run: pa.Table, *, ties: Ties = "trec") -> Ranking:
         rows=rows,
         doc_ids=doc_ids,
         positions=positions,
+        bounds=None if bounds is None or ties == "trec" else _within(bounds, counts),
     )
 
 
@@ -157,14 +170,22 @@ def _order(keys: Ints, doc_ids: Any, rows: Ints) -> Ints:
     return order
 
 
-def _blocks(truth: Truth, rows: Ints, keys: Ints, counts: Ints) -> Iterator[Block]:
+def _within(bounds: tuple[Ints, Ints], counts: Ints) -> tuple[Ints, Ints]:
+    """Places among all documents as places among those of their query."""
+    starts = np.repeat(np.cumsum(counts) - counts, counts)
+    return bounds[0] - starts, bounds[1] - starts
+
+
+def _blocks(
+    truth: Truth, rows: Ints, counts: Ints, bounds: tuple[Ints, Ints] | None
+) -> Iterator[Block]:
     """Queries of similar lengths together, so that little is padding.
 
     Args:
         truth: the truth.
         rows: the truth's row of each ranked document, in order; -1 where it is not judged.
-        keys: equal where documents of a query are tied.
         counts: how many documents the run has for each query.
+        bounds: first and last place of the documents tied with each; None where nothing is tied.
     """
     starts = np.cumsum(counts) - counts
     places = _places(counts)
@@ -174,8 +195,6 @@ def _blocks(truth: Truth, rows: Ints, keys: Ints, counts: Ints) -> Iterator[Bloc
     judged = np.argsort((truth.query << 32) + np.where(place < 0, 2**31, place), kind="stable")
     widths = np.bincount(truth.query, minlength=len(counts))
     truth_starts = np.cumsum(widths) - widths
-    tied = len(keys) > 1 and bool((keys[1:] == keys[:-1]).any())
-    bounds = tie_bounds(keys) if tied else None
     for queries in _alike(counts, widths):
         depth, width = int(counts[queries].max(initial=1)), int(widths[queries].max())
         cells = _Cells(starts[queries], counts[queries], depth)

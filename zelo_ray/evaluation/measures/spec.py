@@ -23,6 +23,23 @@ class Parameter:
     """What it must be, in words."""
 
 
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """A measure as a sum over ranks of discount times gain, which people's labels can correct.
+
+    Attributes:
+        depth: from which rank on discounts are 0; None: none of them is.
+        discounts: of the first ranks, by their number.
+        gains: of some grades.
+        ideal: whether the sum is divided by that of the best order of all judged documents.
+    """
+
+    depth: int | None
+    discounts: Callable[[int], Floats]
+    gains: Callable[[Floats], Floats]
+    ideal: bool = False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasureKind:
     """What a measure is, before a cutoff and parameters make a `Measure` of it.
@@ -35,6 +52,7 @@ class MeasureKind:
         exclusive: whether at most one parameter may be given.
         of_labels: whether it tells more of the labels than of the run, so that runs are not
             compared by it.
+        linear: from a cutoff (or None) and the parameters to the measure as a sum, if it is one.
     """
 
     metrics: Callable[..., Floats]
@@ -42,6 +60,7 @@ class MeasureKind:
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
     exclusive: bool = False
     of_labels: bool = False
+    linear: Callable[..., Linear] | None = None
 
 
 def is_number(value: Any) -> bool:

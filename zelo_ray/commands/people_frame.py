@@ -1,0 +1,79 @@
+"""The documents of a bake-off that people's labels could say something about."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from zelo_ray.errors import InputError, MeasureError
+from zelo_ray.evaluation.measures import Measure, Truth, linear_of, parse_measure, rank
+from zelo_ray.evaluation.people.design import Floats
+from zelo_ray.evaluation.people.frame import frame_of, sizes
+from zelo_ray.formats.files import record
+from zelo_ray.formats.interchange.runs import read_runs
+from zelo_ray.formats.interchange.truth import read_truth
+from zelo_ray.formats.record import RUN, refuse_unfinished
+from zelo_ray.formats.stored import Stored
+from zelo_ray.options.bakeoff import BakeoffOptions
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """The documents within a measure's depth in any arm, and what a label could move, [rows]."""
+
+    query_ids: list[str]
+    doc_ids: list[str]
+    size: Floats
+    """largest difference that a label makes between two arms; 0: all arms rank it alike"""
+    measure: str
+    arms: tuple[str, ...]
+    options: BakeoffOptions
+    """of the bake-off"""
+
+
+def candidates(contest: str, measure: str | None = None) -> Candidates:
+    """What there is to label for a bake-off that has ended.
+
+    Args:
+        contest: its output directory or URL.
+        measure: one that is linear in the labels; the contest's first such if None.
+
+    Raises:
+        InputError: there is no bake-off that has ended.
+        MeasureError: the measure is not linear in the labels.
+    """
+    refuse_unfinished(contest)
+    root = contest.rstrip("/")
+    run = record(f"{root}/{RUN}")
+    if not run or run.get("kind") != "bakeoff":
+        raise InputError(f"{contest}: holds no bake-off; name the --out of one")
+    options = BakeoffOptions.model_validate(run["options"])
+    chosen = measure_for_people([parse_measure(each) for each in run["summary"]["measures"]])
+    if measure:
+        chosen = parse_measure(measure)
+        linear_of(chosen)
+    measured = pc.unique(Stored(f"{root}/metrics.parquet").read(["query_id"])["query_id"])
+    table = read_truth(options.truth)
+    truth = Truth(table.filter(pc.is_in(table["query_id"], pa.array(measured))))
+    runs = read_runs([f"{root}/runs.parquet"])
+    frame = frame_of(
+        chosen, {name: rank(truth, table, ties=options.ties) for name, table in runs.items()}
+    )
+    names = [frame.query_ids[query] for query in frame.query]
+    return Candidates(names, frame.doc_ids, sizes(frame), str(chosen), tuple(runs), options)
+
+
+def measure_for_people(measures: Sequence[Measure]) -> Measure:
+    """The first of some measures that people's labels can correct, nDCG@10 if there is none.
+
+    People give grades and no scores: of nDCG(dcg='zelo') it is nDCG.
+    """
+    for each in measures:
+        try:
+            linear_of(each)
+        except MeasureError:
+            continue
+        zelo = ("dcg", "zelo") in each.parameters
+        return replace(each, parameters=()) if zelo else each
+    return parse_measure("nDCG@10")

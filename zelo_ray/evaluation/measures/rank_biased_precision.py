@@ -1,0 +1,45 @@
+"""RBP: rank-biased precision (Moffat & Zobel 2008, ACM TOIS 27:2)."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from zelo_ray.evaluation.measures.lists import Floats, Lists
+from zelo_ray.evaluation.measures.spec import (
+    REL,
+    REQUIRED,
+    Linear,
+    MeasureKind,
+    Parameter,
+    is_number,
+)
+
+
+def _metrics(lists: Lists, cutoff: int | None, p: float, rel: float) -> Floats:
+    """The chance that the document at which a user stops is relevant; p: that one goes on."""
+    relevant = (lists.ranked(cutoff) >= rel).astype(np.float64)
+    gains = lists.expected(relevant, cutoff)
+    found: Floats = gains @ _discounts(gains.shape[-1], p)
+    return found
+
+
+def _discounts(ranks: int, p: float) -> Floats:
+    return (1 - p) * p ** np.arange(ranks, dtype=np.float64)
+
+
+def _linear(cutoff: int | None, p: float, rel: float) -> Linear:
+    return Linear(
+        cutoff,
+        lambda ranks: _discounts(ranks, p),
+        lambda grades: (grades >= rel).astype(np.float64),
+    )
+
+
+MEASURE = MeasureKind(
+    metrics=_metrics,
+    parameters={
+        "p": Parameter(0.8, lambda v: is_number(v) and 0 < v < 1, "a number between 0 and 1"),
+        "rel": replace(REL, default=REQUIRED),  # ir_measures has another RBP without it
+    },
+    linear=_linear,
+)

@@ -1,0 +1,60 @@
+"""Which documents people are to judge: the more a label could move a difference, the likelier.
+
+Priority sampling (Duffield, Lund & Thorup 2007, J. ACM 54:32): each document has a size and a
+chance of its own, drawn once, and its priority is size / chance. The first n by priority are a
+sample of n. Given the next priority, the threshold t, a document is in it with probability
+min(1, size / t), and no two hang together (Ting 2017, arXiv 1708.04970), so that weights of one
+over it give sums without bias. A sample of more documents holds every smaller one.
+"""
+
+import hashlib
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+_STEPS = 2.0**53
+
+
+def priorities(query_ids: Iterable[str], doc_ids: Iterable[str], size: Floats, seed: int) -> Floats:
+    """The order in which documents come into a sample, the highest first; 0 for a size of 0.
+
+    Args:
+        query_ids: of shape [rows].
+        doc_ids: of shape [rows]; a query and a document have the same chance in every frame.
+        size: of shape [rows], from 0.
+        seed: all chance follows from it.
+
+    Returns:
+        Of shape [rows].
+    """
+    chances = [_chance(seed, *ids) for ids in zip(query_ids, doc_ids, strict=True)]
+    found: Floats = size / np.array(chances, dtype=np.float64)
+    return found
+
+
+def inclusion(size: Floats, threshold: float) -> Floats:
+    """How likely each document was to have a priority above the threshold, [rows].
+
+    Args:
+        size: of shape [rows].
+        threshold: the highest priority outside the sample; 0 where all are in it.
+    """
+    if threshold <= 0:
+        return (size > 0).astype(np.float64)
+    return np.minimum(1.0, size / threshold)
+
+
+def threshold_of(priority: Floats, labels: int) -> float:
+    """The highest priority outside a sample of so many documents; 0 where all are in it."""
+    if labels >= np.count_nonzero(priority):
+        return 0.0
+    return float(np.sort(priority)[-labels - 1])
+
+
+def _chance(seed: int, query_id: str, doc_id: str) -> float:
+    """In (0, 1], from a hash: the same whatever else there is."""
+    text = f"{seed}:{len(query_id)}:{query_id}:{doc_id}".encode()
+    return (int.from_bytes(hashlib.sha256(text).digest()[:8]) // 2**11 + 1) / _STEPS
