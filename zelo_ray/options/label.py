@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field, field_validator, model_validator
 
 from zelo_ray.options.command import FILES, CommandOptions, Group
-from zelo_ray.options.places import FileText, Place
+from zelo_ray.options.places import Place, text_at
 
 _SAMPLE = Group("the sample")
 _PAGE = Group("the page")
@@ -52,8 +52,8 @@ class LabelOptions(CommandOptions):
     seed: Annotated[int | None, _SAMPLE] = Field(
         None, ge=0, description="determines what is drawn (default 0)"
     )
-    rubric: Annotated[FileText | None, _PAGE] = Field(
-        None, min_length=1, description="file with your words on what the grades 0 to 3 mean"
+    rubric: Annotated[str | None, _PAGE] = Field(
+        None, description="file with your words on what the grades 0 to 3 mean"
     )
     port: Annotated[int, _PAGE] = Field(
         0, ge=0, le=65535, description="of the page on 127.0.0.1; 0: one that is free"
@@ -66,6 +66,14 @@ class LabelOptions(CommandOptions):
         if "://" in out:
             raise ValueError(f"{out}: answers are kept on a disk of this machine; name a directory")
         return out
+
+    @field_validator("rubric")
+    @classmethod
+    def _is_read(cls, rubric: str | None) -> str | None:
+        text = rubric and text_at(rubric)
+        if text is not None and (not text.strip() or (text == rubric and "\n" not in text)):
+            raise ValueError(f"{rubric}: no such file, or an empty one")
+        return text
 
     @model_validator(mode="after")
     def _go_together(self) -> "LabelOptions":
