@@ -43,12 +43,14 @@ def sample_at(out, drawn, *, more=0, text="", overlap=0.0, seed=0):
 @contextlib.contextmanager
 def serving(out):
     """The page of a sample, served by a thread of this process."""
-    with working(LabelOptions(out=str(out)), print) as work:
-        with Server(work.desk, partial(labelling_page, work), str(out)) as server:
-            thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-            thread.start()
-            try:
-                yield server
-            finally:
-                server.shutdown()
-                thread.join()
+    with (
+        working(LabelOptions(out=str(out)), print) as work,
+        Server(work.desk, partial(labelling_page, work), str(out)) as server,
+    ):
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join()

@@ -71,6 +71,7 @@ function show(told) {
   shown = told.document;
   previous = told.previous;
   tell(progress);
+  if (!at("who").hidden) at("rubric").open = false; // it was there to read before the first document
   at("who").hidden = true;
   at("judge").hidden = !shown;
   at("done").hidden = Boolean(shown);
