@@ -1,0 +1,152 @@
+"""Labels of people, read from a sample of ``label`` and from tables and qrels of anybody."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from zelo_ray.errors import InputError
+from zelo_ray.formats.answers import Answer, read_answers, standing
+from zelo_ray.formats.labels import read_labels
+
+AT = "2026-01-01T00:00:00+00:00"
+
+
+def sample(out, sizes, priorities, answers, **about):
+    """A directory of ``label`` with documents d0, d1 ... of query q, by priority."""
+    out.mkdir(exist_ok=True)
+    ids = [f"d{n}" for n in range(len(sizes))]
+    columns = {"query_id": ["q"] * len(ids), "doc_id": ids}
+    columns |= {"size": np.array(sizes, float), "priority": np.array(priorities, float)}
+    pq.write_table(pa.table(columns), out / "documents.parquet")
+    about = {"top": 3, "stages": [{"labels": 2, "at": AT}], **about}
+    (out / "label.json").write_text(json.dumps(about))
+    lines = [Answer(AT, who, "q", doc_id, *more).line() for who, doc_id, *more in answers]
+    (out / "answers.jsonl").write_bytes(b"".join(lines))
+    return str(out)
+
+
+def told(labels):
+    return [tuple(row.values()) for row in labels.rows.to_pylist()]
+
+
+def test_the_longest_run_of_answers_by_priority_is_the_sample(tmp_path):
+    answers = [("ann", "d1", 2.0), ("bob", "d0", 0.0), ("ann", "d3", 1.0), ("ann", "d0", 1.0)]
+    place = sample(tmp_path, [0.4, 0.1, 0.3, 0.2, 0.2], [2.0, 1.0, 0.5, 0.4, 0.1], answers)
+    labels = read_labels(place)
+    assert told(labels) == [
+        ("q", "d0", "ann", 1.0, 0.8),
+        ("q", "d0", "bob", 0.0, 0.8),
+        ("q", "d1", "ann", 2.0, 0.2),
+    ]
+    assert (labels.drawn, labels.ahead, labels.unsure, labels.top) == (True, 1, 0, 3.0)
+    assert labels.frame.to_pylist()[4] == {"query_id": "q", "doc_id": "d4", "size": 0.2}
+
+
+def test_a_document_surely_drawn_has_the_chance_one_and_all_have_it_at_the_end(tmp_path):
+    both = [("ann", "d0", 3.0), ("ann", "d1", 0.0)]
+    labels = read_labels(sample(tmp_path, [0.9, 0.1, 0.2], [2.0, 1.0, 0.5], both))
+    assert labels.rows["probability"].to_pylist() == [1.0, 0.2]
+    labels = read_labels(
+        sample(tmp_path, [0.9, 0.1, 0.2], [2.0, 1.0, 0.5], [*both, ("b", "d2", 1)])
+    )
+    assert labels.rows["probability"].to_pylist() == [1.0, 1.0, 1.0]
+
+
+def test_who_cannot_say_lowers_the_chance_of_the_others_and_ends_no_run(tmp_path):
+    answers = [("ann", "d0", 3.0), ("ann", "d1", None), ("ann", "d2", 1.0), ("bob", "d2", None)]
+    labels = read_labels(sample(tmp_path, [0.2] * 4, [2.0, 1.0, 0.8, 0.4], answers))
+    assert [row[1] for row in told(labels)] == ["d0", "d2"]
+    assert labels.rows["probability"].to_pylist() == pytest.approx([0.5 * 2 / 3] * 2)
+    assert (labels.unsure, labels.ahead) == (1, 0)
+
+
+def test_the_last_answer_of_a_person_counts_and_undoing_takes_it_back(tmp_path):
+    said = [
+        Answer(AT, "ann", "q", "d0", 1.0),
+        Answer(AT, "ann", "q", "d0", 2.0),
+        Answer(AT, "bob", "q", "d0", 3.0),
+        Answer(AT, "bob", "q", "d0", undo=True),
+        Answer(AT, "bob", "q", "d1", undo=True),
+    ]
+    assert {pair: sorted(by) for pair, by in standing(said).items()} == {("q", "d0"): ["ann"]}
+    assert standing(said)["q", "d0"]["ann"].grade == 2.0
+    undone = Answer(AT, "ann", "q", "d0", undo=True)
+    assert standing([*said, undone])["q", "d0"]["ann"].grade == 1.0
+    assert standing([*said, undone, undone]) == {}
+
+
+def test_nothing_answered_is_no_label_and_no_error(tmp_path):
+    labels = read_labels(sample(tmp_path, [0.2], [2.0], []))
+    assert (len(labels.rows), labels.ahead, labels.drawn) == (0, 0, True)
+    (tmp_path / "answers.jsonl").unlink()
+    assert len(read_labels(str(tmp_path)).rows) == 0
+
+
+def test_a_torn_last_line_is_left_out_and_another_is_named(tmp_path):
+    file = tmp_path / "answers.jsonl"
+    good = Answer(AT, "ann", "q", "d0", 2.0).line()
+    for torn in (b'{"at": "2026', b"\0\0\0", good.replace(b"2.0", b"true")):
+        file.write_bytes(good + torn)
+        assert [each.grade for each in read_answers(str(file))[0]] == [2.0]
+        assert read_answers(str(file))[1] == len(good)
+    file.write_bytes(good + b'{"at": 1}\n' + good)
+    with pytest.raises(InputError, match=r"answers\.jsonl:2: is no answer"):
+        read_answers(str(file))
+
+
+def test_an_answer_on_a_document_that_is_not_there_is_refused(tmp_path):
+    place = sample(tmp_path, [0.2], [2.0], [("ann", "strange", 1.0)])
+    with pytest.raises(InputError, match="'strange' of query 'q' is not among"):
+        read_labels(place)
+
+
+@pytest.mark.parametrize("mark", ",;\t")
+def test_a_table_with_a_head_is_read_whatever_parts_its_columns(tmp_path, mark):
+    rows = [
+        "note,doc_id,query_id,relevance,person,probability",
+        '"a\nb",7,q,2,ann,.5',
+        ",8,q,,ann,",
+    ]
+    rows += [",7,q,1,bob,.5"]
+    file = tmp_path / "people.csv"
+    file.write_text("\ufeff" + "\r\n".join(row.replace(",", mark) for row in rows))
+    labels = read_labels(str(file))
+    assert told(labels) == [("q", "7", "ann", 2.0, 0.5), ("q", "7", "bob", 1.0, 0.5)]
+    assert (labels.drawn, labels.unsure, labels.frame, labels.top) == (True, 1, None, 2.0)
+
+
+def test_json_lines_and_parquet_are_read_and_know_no_chances(tmp_path):
+    rows = [{"query_id": "q", "doc_id": f"d{n}", "grade": n % 3} for n in range(4)]
+    lines, table = tmp_path / "people.jsonl", tmp_path / "people.parquet"
+    lines.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    pq.write_table(pa.Table.from_pylist(rows), table)
+    for file in (lines, table):
+        labels = read_labels(str(file))
+        assert [row[3] for row in told(labels)] == [0, 1, 2, 0]
+        assert not labels.drawn
+        assert labels.rows["probability"].null_count == 4
+
+
+def test_qrels_are_labels_of_nobody(tmp_path):
+    file = tmp_path / "qrels.txt"
+    file.write_text("q 0 d1 2\nq 0 d2 0\n")
+    assert told(read_labels(str(file))) == [("q", "d1", "", 2.0, None), ("q", "d2", "", 0.0, None)]
+
+
+@pytest.mark.parametrize(
+    ("row", "says"),
+    [
+        ("q,d1,ann,good,", "people.csv:3: grade cannot be 'good'"),
+        ("q,d1,ann,1,0", "people.csv:3: the probability 0 is not above 0"),
+        (",d1,ann,1,", "people.csv:3: query_id cannot be ''"),
+        ("q,d0,ann,1,", "people.csv:3: the document of .*people.csv:2 again"),
+    ],
+)
+def test_a_row_that_makes_no_sense_is_named(tmp_path, row, says):
+    file = tmp_path / "people.csv"
+    file.write_text(f"query_id,doc_id,person,grade,probability\nq,d0,ann,1,\n{row}\n")
+    with pytest.raises(InputError, match=says):
+        read_labels(str(file))

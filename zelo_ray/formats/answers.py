@@ -1,0 +1,99 @@
+"""What people answered on documents: one JSON line for each answer, in the order of their time.
+
+    {"at": "2026-03-01T12:00:00+00:00", "person": "ann", "query_id": "q", "doc_id": "d", "grade": 2}
+
+A grade of null is "cannot say". A line with ``"undo": true`` takes back the last answer of that
+person on that document.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import orjson
+
+from zelo_ray.errors import InputError
+from zelo_ray.formats.files import reading
+
+ANSWERS = "answers.jsonl"
+
+Pair = tuple[str, str]
+"""A query's id and a document's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What one person said of one document, and when (ISO 8601, UTC)."""
+
+    at: str
+    person: str
+    query_id: str
+    doc_id: str
+    grade: float | None = None
+    undo: bool = False
+    note: str = ""
+
+    @property
+    def pair(self) -> Pair:
+        """The document that it is about."""
+        return self.query_id, self.doc_id
+
+    def line(self) -> bytes:
+        """The answer as it is stored, with its line break."""
+        kept = asdict(self)
+        for name in ("undo", "note"):
+            if not kept[name]:
+                del kept[name]
+        if self.undo:
+            del kept["grade"]
+        return orjson.dumps(kept, option=orjson.OPT_APPEND_NEWLINE)
+
+
+def read_answers(url: str) -> tuple[list[Answer], int]:
+    """The answers of a file, and how many of its bytes they take.
+
+    The last line may be torn: who wrote it was never told that it is kept, and it is left out. What
+    stands behind those bytes is such a line.
+
+    Raises:
+        InputError: the file cannot be read, or another line is no answer.
+    """
+    with reading(url) as file:
+        data: bytes = file.read()
+    found, end = list[Answer](), 0
+    lines = data.splitlines(keepends=True)
+    for number, line in enumerate(lines, 1):
+        try:
+            answer = _answer(line) if line.strip() else None
+        except (ValueError, TypeError, KeyError):
+            if number < len(lines):
+                raise InputError(f"{url}:{number}: is no answer of a person") from None
+            break
+        end += len(line)
+        found.extend([answer] if answer else [])
+    return found, end
+
+
+def standing(answers: Iterable[Answer]) -> dict[Pair, dict[str, Answer]]:
+    """What stands after all undoing: by document and person, the last answer."""
+    said: dict[Pair, dict[str, list[Answer]]] = {}
+    for answer in answers:
+        own = said.setdefault(answer.pair, {}).setdefault(answer.person, [])
+        if not answer.undo:
+            own.append(answer)
+        elif own:
+            own.pop()
+    last = {pair: {who: own[-1] for who, own in by.items() if own} for pair, by in said.items()}
+    return {pair: by for pair, by in last.items() if by}
+
+
+def _answer(line: bytes) -> Answer:
+    row: Mapping[str, Any] = orjson.loads(line)
+    texts = {name: row[name] for name in ("at", "person", "query_id", "doc_id")}
+    undo, note = row.get("undo", False), row.get("note", "")
+    grade = None if undo else row["grade"]
+    if not all(isinstance(each, str) for each in (*texts.values(), note)):
+        raise TypeError("ids and names are texts")
+    if isinstance(grade, bool) or not isinstance(grade, int | float | None):
+        raise TypeError("a grade is a number or null")
+    return Answer(**texts, grade=None if grade is None else float(grade), undo=undo, note=note)

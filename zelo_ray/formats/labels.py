@@ -1,0 +1,128 @@
+"""Labels that people gave: a directory of ``zelo-ray label``, or a file from anywhere."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from zelo_ray.errors import InputError
+from zelo_ray.formats.answers import ANSWERS, Answer, Pair, read_answers, standing
+from zelo_ray.formats.files import listing, record
+from zelo_ray.formats.interchange.truth import read_truth
+from zelo_ray.formats.label_rows import ROWS, read_rows
+from zelo_ray.formats.stored import Stored
+
+LABEL, DOCUMENTS = "label.json", "documents.parquet"
+FRAME = pa.schema([("query_id", pa.string()), ("doc_id", pa.string()), ("size", pa.float64())])
+
+
+@dataclass(frozen=True, slots=True)
+class PeoplesLabels:
+    """People's grades, with the chances by which their documents were drawn.
+
+    ``rows`` has query_id, doc_id, person, grade and probability (float64, of being drawn and
+    answered; null where the document was not drawn by chance); one row for each person.
+    """
+
+    rows: pa.Table
+    drawn: bool
+    """whether all of the documents were drawn by chance"""
+    top: float
+    """the highest grade of the scale"""
+    frame: pa.Table | None = None
+    """the columns of ``FRAME``: all documents that could have been drawn, where that is known"""
+    stages: int = 1
+    """how often the sample was made or made larger"""
+    unsure: int = 0
+    """documents of which all who were asked cannot say"""
+    ahead: int = 0
+    """documents that were answered out of turn, which do not count until those before them do"""
+
+
+def read_labels(place: str) -> PeoplesLabels:
+    """Read the labels of a directory of ``label``, a table, or judgments of any known kind.
+
+    A table is CSV, TSV, JSON lines or Parquet with query_id, doc_id and grade (or relevance, score
+    or label), and perhaps person and probability.
+
+    Raises:
+        InputError: it cannot be read, is of no known kind, or holds no label.
+    """
+    if LABEL in (listing(place) or ()):
+        return _of_sample(place.rstrip("/"))
+    found = read_rows(place)
+    if found is None:
+        qrels = read_truth(place)
+        blank = {"person": pa.array([""] * len(qrels)), "probability": pa.nulls(len(qrels))}
+        columns = {"query_id": qrels["query_id"], "doc_id": qrels["doc_id"]}
+        grades = {"grade": qrels["relevance"]}
+        found = pa.table({**columns, **grades, **blank}).select(ROWS.names).cast(ROWS), 0
+    rows, unsure = found
+    if not len(rows):
+        raise InputError(f"{place}: holds no label")
+    drawn = rows["probability"].null_count == 0
+    return PeoplesLabels(rows, drawn, float(np.max(rows["grade"].to_numpy())), unsure=unsure)
+
+
+def frame_pairs(table: pa.Table) -> list[Pair]:
+    """The documents of a table of both ids, in its order."""
+    return list(zip(table["query_id"].to_pylist(), table["doc_id"].to_pylist(), strict=True))
+
+
+def _of_sample(place: str) -> PeoplesLabels:
+    about = record(f"{place}/{LABEL}")
+    columns = (*FRAME.names, "priority")
+    documents = Stored(f"{place}/{DOCUMENTS}", FRAME).read(columns)
+    pairs = frame_pairs(documents)
+    answers: list[Answer] = []
+    if ANSWERS in (listing(place) or ()):
+        answers, _ = read_answers(f"{place}/{ANSWERS}")
+    said = standing(answers)
+    if strange := said.keys() - set(pairs):
+        query_id, doc_id = min(strange)
+        raise InputError(
+            f"{place}/{ANSWERS}: document {doc_id!r} of query {query_id!r} is not among the "
+            f"documents of {DOCUMENTS}"
+        )
+    done = next((row for row, pair in enumerate(pairs) if pair not in said), len(pairs))
+    sizes, priorities = (documents[name].to_numpy() for name in ("size", "priority"))
+    graded = [_graded(said[pair]) for pair in pairs[:done]]
+    chances = _chances(sizes, priorities, done, sum(map(bool, graded)))
+    rows = [
+        (*pair, each.person, each.grade, chance)
+        for pair, grades, chance in zip(pairs[:done], graded, chances, strict=True)
+        for each in grades
+    ]
+    by_column: Any = zip(*rows, strict=True) if rows else [()] * len(ROWS)
+    return PeoplesLabels(
+        pa.table(dict(zip(ROWS.names, by_column, strict=True)), schema=ROWS),
+        drawn=True,
+        top=float(about.get("top", 3)),
+        frame=documents.select(FRAME.names),
+        stages=len(about.get("stages", ())),
+        unsure=sum(not each for each in graded),
+        ahead=len(said) - done,
+    )
+
+
+def _graded(by_person: dict[str, Answer]) -> list[Answer]:
+    """The answers that are grades, by the name of the person."""
+    return [by_person[who] for who in sorted(by_person) if by_person[who].grade is not None]
+
+
+def _chances(
+    sizes: NDArray[np.float64], priorities: NDArray[np.float64], done: int, answered: int
+) -> list[float]:
+    """The chances of the first documents by priority to be among so many, and to get a grade.
+
+    A document is drawn where its size over a chance from (0, 1] is above the priority of the first
+    that is not (Duffield, Lund and Thorup 2007, J. ACM 54:32). Who cannot say does so by chance, as
+    far as is known.
+    """
+    if not answered:
+        return [1.0] * done
+    threshold = float(priorities[done]) if done < len(priorities) else 0.0
+    drawn = np.minimum(1.0, sizes[:done] / threshold) if threshold else np.ones(done)
+    return [float(chance) * answered / done for chance in drawn]
