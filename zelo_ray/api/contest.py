@@ -48,7 +48,11 @@ class Contest(Results):
         """
         summary = record(f"{self.out.rstrip('/')}/{RUN}")["summary"]
         leading, *others = summary["measures"]
-        means = {(row["run"], row["measure"]): row for row in self.means}
+        means = {
+            (row["run"], row["measure"]): row
+            for row in self.means
+            if row.get("estimate", "panel") == "panel"
+        }
         arms = {arm["name"]: arm for arm in summary["arms"]}
         rows = []
         for run in summary["standing"]:

@@ -1,15 +1,15 @@
 """The documents of a bake-off that people's labels could say something about."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from zelo_ray.errors import InputError, MeasureError
-from zelo_ray.evaluation.measures import Measure, Truth, linear_of, parse_measure, rank
+from zelo_ray.errors import InputError
+from zelo_ray.evaluation.measures import Truth, linear_of, parse_measure, rank
 from zelo_ray.evaluation.people.design import Floats
 from zelo_ray.evaluation.people.frame import frame_of, sizes
+from zelo_ray.evaluation.people.measures import for_people
 from zelo_ray.formats.files import record
 from zelo_ray.formats.interchange.runs import read_runs
 from zelo_ray.formats.interchange.truth import read_truth
@@ -49,7 +49,7 @@ def candidates(contest: str, measure: str | None = None) -> Candidates:
     if not run or run.get("kind") != "bakeoff":
         raise InputError(f"{contest}: holds no bake-off; name the --out of one")
     options = BakeoffOptions.model_validate(run["options"])
-    chosen = measure_for_people([parse_measure(each) for each in run["summary"]["measures"]])
+    chosen = for_people(map(parse_measure, run["summary"]["measures"]))[0][0]
     if measure:
         chosen = parse_measure(measure)
         linear_of(chosen)
@@ -62,18 +62,3 @@ def candidates(contest: str, measure: str | None = None) -> Candidates:
     )
     names = [frame.query_ids[query] for query in frame.query]
     return Candidates(names, frame.doc_ids, sizes(frame), str(chosen), tuple(runs), options)
-
-
-def measure_for_people(measures: Sequence[Measure]) -> Measure:
-    """The first of some measures that people's labels can correct, nDCG@10 if there is none.
-
-    People give grades and no scores: of nDCG(dcg='zelo') it is nDCG.
-    """
-    for each in measures:
-        try:
-            linear_of(each)
-        except MeasureError:
-            continue
-        zelo = ("dcg", "zelo") in each.parameters
-        return replace(each, parameters=()) if zelo else each
-    return parse_measure("nDCG@10")

@@ -34,6 +34,7 @@ from zelo_ray.errors import InputError, LedgerError, OptionError, Stopped
 from zelo_ray.evaluation.measures import Truth, parse_measures
 from zelo_ray.formats.interchange.runs import read_runs
 from zelo_ray.formats.interchange.truth import pools_of_truth, read_truth
+from zelo_ray.formats.labels import read_labels
 from zelo_ray.formats.pools import Limits, Line, find_shards, read_lines
 from zelo_ray.formats.record import RUN, begin
 from zelo_ray.formats.results import write_json
@@ -96,6 +97,7 @@ def bakeoff(options: BakeoffOptions, watch: Watch) -> Outcome:
         raise OptionError("no arm: name --rerankers, such as original bm25, or --runs FILE")
     with claimed(options, watch, "bakeoff"):
         table = read_truth(options.truth)
+        labels = read_labels(options.human) if options.human else None
         runs = [Entry(name, run) for name, run in read_runs(options.runs).items()]
         _refuse_twins([*arms, *(entry.name for entry in runs)])
         wants_pools = arms or options.pools or options.slices or options.write_annotated
@@ -114,7 +116,7 @@ def bakeoff(options: BakeoffOptions, watch: Watch) -> Outcome:
         else:
             ranked = _Ranked([])
         ranked.entries.extend(runs)
-        outcome = measure(Truth(table), ranked.entries, options, fields)
+        outcome = measure(Truth(table), ranked.entries, options, fields, labels)
         outcome.damaged, outcome.maybe_dollars = ranked.damaged, in_doubt(options.books)
         timer.lap("measure")
         write_outcome(options.out, outcome)

@@ -29,6 +29,11 @@ class BakeoffOptions(AskingOptions):
     runs: Annotated[tuple[Place, ...], FILES] = Field(
         (), description="runs made elsewhere: TREC, runs.parquet, or annotated JSONL"
     )
+    human: Annotated[Place | None, FILES] = Field(
+        None,
+        description="labels that people gave, to correct the truth by: the --out of label, or a "
+        "table of query_id, doc_id, grade and probability",
+    )
     rerankers: Annotated[tuple[str, ...], _RANKING] = Field(
         (),
         description="such as original, bm25, cohere:rerank-v4.0-pro, cross-encoder:PATH, "

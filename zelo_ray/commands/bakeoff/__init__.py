@@ -9,6 +9,7 @@ import numpy as np
 from zelo_ray.commands.bakeoff.contrasts import contrasting, contrasts
 from zelo_ray.commands.bakeoff.files import describe, write_annotated, write_outcome
 from zelo_ray.commands.bakeoff.outcome import Entry, Floats, Hole, Outcome, Unranked
+from zelo_ray.commands.bakeoff.people import corrections
 from zelo_ray.commands.bakeoff.slices import slices_of
 from zelo_ray.errors import Stopped
 from zelo_ray.evaluation.measures import (
@@ -21,6 +22,7 @@ from zelo_ray.evaluation.measures import (
     rank,
 )
 from zelo_ray.evaluation.significance import contest, label_draws
+from zelo_ray.formats.labels import PeoplesLabels
 from zelo_ray.options import BakeoffOptions
 
 __all__ = [
@@ -48,6 +50,7 @@ def measure(
     entries: list[Entry],
     options: BakeoffOptions,
     fields: Mapping[str, Mapping[str, str]],
+    labels: PeoplesLabels | None = None,
 ) -> Outcome:
     """Measure every arm and compare them all.
 
@@ -60,11 +63,13 @@ def measure(
         entries: the arms.
         options: of the bake-off.
         fields: by query id, what is known of it, for ``options.slices``.
+        labels: of people, to correct the truth by.
 
     Raises:
         MeasureError: one of ``options.measures`` is none.
         RunError: what an arm ranked is no run.
         Stopped: there is no arm to measure.
+        InputError: the labels of people are of other documents.
     """
     measures = parse_measures(options.measures) or default_measures(truth)
     rankings = {entry.name: rank(truth, entry.run, ties=options.ties) for entry in entries}
@@ -112,6 +117,7 @@ def measure(
         confidence=options.confidence,
     )
     outcome.slices = list(slices_of(outcome, options, fields))
+    outcome.people = corrections(outcome, labels, options) if labels else None
     return outcome
 
 

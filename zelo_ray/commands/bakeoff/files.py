@@ -51,14 +51,19 @@ def describe(
         "seconds": dict(seconds),
     }
     told = {"complete": outcome.complete, "summary": summary}
+    if outcome.people:
+        summary["people"] = outcome.people.told()
     return {**told, "curves": outcome.curves, "contrasts": list(shown)}
 
 
 def write_outcome(out: str, outcome: Outcome) -> None:
     """Write the tables of a contest under a directory or URL."""
     records: dict[str, tuple[type, list[Any]]] = {
-        "means": (Mean, outcome.means),
-        "comparisons": (Comparison, outcome.comparisons),
+        "means": (Mean, [*outcome.means, *(outcome.people.means if outcome.people else ())]),
+        "comparisons": (
+            Comparison,
+            [*outcome.comparisons, *(outcome.people.comparisons if outcome.people else ())],
+        ),
         "slices": (Slice, outcome.slices),
         "holes": (Hole, outcome.holes),
         "failures": (Unranked, [f for entry in outcome.entries for f in entry.failures]),

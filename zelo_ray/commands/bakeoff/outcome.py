@@ -1,9 +1,10 @@
 """The nouns of a contest: what takes part, and what it came to."""
 
 from collections import Counter
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
 from math import inf, isnan
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -11,9 +12,13 @@ from numpy.typing import NDArray
 
 from zelo_ray.engine.ledger import Damaged
 from zelo_ray.evaluation.measures import Measure, Ranking, Truth
+from zelo_ray.evaluation.people.outlook import Outlook
 from zelo_ray.records import Comparison, Mean, Status
 
 Floats = NDArray[np.float64]
+Way = Literal["drawn", "complete", "queries"]
+"""How documents came to have labels: by chance, with known probabilities; all that matter have one;
+or all that matter of some queries, taken as drawn by chance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +77,50 @@ class Entry:
         return Counter(f"{failure.status}, {failure.reason}" for failure in self.failures)
 
 
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What more labels would do for the difference of two arms."""
+
+    run_a: str
+    run_b: str
+    measure: str
+    outlook: Outlook
+
+
+@dataclass(frozen=True, slots=True)
+class Corrections:
+    """What people's labels come to. Without ``way`` they cannot correct anything, for ``refused``.
+
+    ``means`` and ``comparisons`` are added to those of the contest.
+    """
+
+    labels: int
+    """documents with a label that matter to a measure"""
+    persons: int
+    strangers: int = 0
+    """labelled documents that are in no arm's first ones"""
+    unsure: int = 0
+    ahead: int = 0
+    stages: int = 1
+    way: Way | None = None
+    queries: int = 0
+    """with labels"""
+    refused: str = ""
+    measures: tuple[str, ...] = ()
+    """those that are corrected; the first leads"""
+    left_out: Mapping[str, str] | None = None
+    """other measures, and why they are not"""
+    means: Sequence[Mean] = ()
+    comparisons: Sequence[Comparison] = ()
+    forecasts: Sequence[Forecast] = ()
+
+    def told(self) -> dict[str, Any]:
+        """What ``run.json`` has of them; the figures are in the tables."""
+        in_tables = {"means", "comparisons"}
+        told = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in in_tables}
+        return told | {"forecasts": [asdict(each) for each in self.forecasts]}
+
+
 @dataclass(slots=True)
 class Outcome:
     """What the contest came to. Arrays are by measure, arm in the contest, and query."""
@@ -95,6 +144,8 @@ class Outcome:
     """of all intervals"""
     damaged: list[Damaged] = field(default_factory=list)
     """lines of the ledger that are set aside"""
+    people: Corrections | None = None
+    """what labels of people make of it, if there are any"""
     maybe_dollars: float = 0.0
     """what may have been billed besides, at most, for calls that were cut off"""
 

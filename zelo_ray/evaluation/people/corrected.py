@@ -27,19 +27,22 @@ FEWEST = 30
 """From fewer labels nothing is learned: f is then the panel's own gain."""
 
 
-def corrected(frame: Frame, gain: Floats, probability: Floats) -> Floats:
+def corrected(
+    frame: Frame, gain: Floats, probability: Floats, *, whole_queries: bool = False
+) -> Floats:
     """The metrics of the arms by the panel, set right by people.
 
     Args:
         frame: of the contest.
         gain: what people's labels are worth, [rows]; NaN where there is none.
         probability: of each document to be labelled, [rows]; it matters where there is a label.
+        whole_queries: whether documents of a query were drawn together.
 
     Returns:
         Of shape [arms, queries]. Only differences of two arms are without bias: documents that all
         arms rank alike have no label.
     """
-    told = _foretold(frame, gain)
+    told = foretold(frame, gain, whole_queries=whole_queries)
     return frame.by_query(frame.weight * (told + _weighted(gain - told, probability)))
 
 
@@ -64,10 +67,13 @@ def _weighted(gain: Floats, probability: Floats) -> Floats:
     return np.where(labelled, gain, 0.0) / np.where(labelled, probability, 1.0)
 
 
-def _foretold(frame: Frame, gain: Floats) -> Floats:
-    """What people's gains are expected to be, by the panel's grade, [rows].
+def foretold(frame: Frame, gain: Floats, *, whole_queries: bool = False) -> Floats:
+    """What people's gains are expected to be, [rows], by the panel's grade and by the query.
 
-    Isotonic in the grade; documents without a grade have a mean of their own.
+    Isotonic in the grade, as learned from other queries; documents without a grade have a mean of
+    their own. To this comes by how much people's gains of the *other* labelled documents of the
+    query are above it: they like some queries' documents better throughout. Where documents of a
+    query were drawn together, that would not be independent of the draw, and is left out.
     """
     told = panel_gains(frame)
     labelled = ~np.isnan(gain)
@@ -77,7 +83,35 @@ def _foretold(frame: Frame, gain: Floats) -> Floats:
     for low, high in pairwise(edges):
         own = (frame.query >= low) & (frame.query < high)
         told[own] = _learned(frame.panel, gain, labelled & ~own, own, told[own])
-    return told
+    return (
+        told if whole_queries else told + _of_query(frame, np.where(labelled, gain - told, np.nan))
+    )
+
+
+def _of_query(frame: Frame, rest: Floats) -> Floats:
+    """The mean of what is left of the other labels of each document's query, drawn towards 0.
+
+    By the shares of the variance that lie within and between queries (Robinson 1991, Stat. Sci.
+    6:15).
+
+    Args:
+        frame: of the contest.
+        rest: what is left of a label, [rows]; NaN where there is none.
+    """
+    known = ~np.isnan(rest)
+    own, size = np.where(known, rest, 0.0), len(frame.query_ids)
+    count, total, squares = (np.bincount(frame.query, each, size) for each in (known, own, own**2))
+    several = count > 1
+    if not several.any():
+        return np.zeros(len(rest))
+    apart = squares[several] - total[several] ** 2 / count[several]
+    within = apart.sum() / (count[several] - 1).sum()
+    between = rest[known].var() - within
+    if between <= 0:
+        return np.zeros(len(rest))
+    others = count[frame.query] - known
+    found: Floats = (total[frame.query] - own) / (others + within / between)
+    return found
 
 
 def _learned(

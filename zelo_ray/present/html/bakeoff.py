@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from zelo_ray.present.html import breakdown, gaps, standings
+from zelo_ray.present.html import breakdown, corrected, gaps, standings
 from zelo_ray.present.html.contest import Contest
 from zelo_ray.present.html.headline import absences, outcome
 from zelo_ray.present.html.page import Page, estimate, plural, short
@@ -12,6 +12,7 @@ from zelo_ray.present.html.source import Source, bare
 SECTIONS = (
     standings.leaderboard_section,
     standings.differences_section,
+    corrected.people_section,
     breakdown.distribution_section,
     breakdown.curves_section,
     breakdown.slices_section,
@@ -39,7 +40,12 @@ def bakeoff_page(source: Source, run: Mapping[str, Any]) -> Page:
         f"{run['options']['confidence']:.0%}, over queries. A document that nobody judged counts "
         "as not relevant."
     )
-    sentences = (" ".join(outcome(contest)), " ".join(absences(contest)), reading)
+    sentences = (
+        " ".join(outcome(contest)),
+        *corrected.people_sentences(contest),
+        " ".join(absences(contest)),
+        reading,
+    )
     return Page(
         title=f"A {kind} {plural(len(arms), 'arm')} on {queries}",
         tiles=_tiles(contest),

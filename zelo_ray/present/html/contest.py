@@ -28,6 +28,7 @@ class Contest:
         """Rows of means by measure and arm; the leading measure first."""
         rows = self.source.table("means").to_pylist() if self.source.has("means.parquet") else []
         leading = self.summary["leading"]
+        rows = [row for row in rows if row.get("estimate", "panel") == "panel"]
         rows.sort(key=lambda row: row["measure"] != leading)
         found: dict[str, dict[str, dict[str, Any]]] = {}
         for row in rows:
@@ -51,16 +52,22 @@ class Contest:
 
         Where they are equal, A is the first of the standing.
         """
-        if not self.source.has("comparisons.parquet"):
-            return {}
         place = {arm: i for i, arm in enumerate(self.summary["standing"])}
         found: dict[str, list[Comparison]] = {measure: [] for measure in self.means}
-        for row in self.source.table("comparisons").to_pylist():
-            one = Comparison(**row)
+        for one in self.every_comparison:
+            if one.estimate != "panel":
+                continue
             level = one.difference == 0 and place[one.run_a] > place[one.run_b]
-            one = turned(one) if one.difference < 0 or level else one
-            found.setdefault(one.measure, []).append(one)
+            seen = turned(one) if one.difference < 0 or level else one
+            found.setdefault(seen.measure, []).append(seen)
         return {measure: rows for measure, rows in found.items() if rows}
+
+    @cached_property
+    def every_comparison(self) -> list[Comparison]:
+        """Those by people's labels, too, as they are stored."""
+        if not self.source.has("comparisons.parquet"):
+            return []
+        return [Comparison(**row) for row in self.source.table("comparisons").to_pylist()]
 
     def rivals(self, measure: str, arm: str) -> list[Comparison]:
         """An arm, as A, against each other one in the order of the standing."""

@@ -13,6 +13,7 @@ from zelo_ray.engine.bookkeeping import maybe_billed
 from zelo_ray.engine.ledger import told_damage
 from zelo_ray.formats.wording import printable
 from zelo_ray.present.terminal.display import dollars
+from zelo_ray.present.terminal.people import of_people
 from zelo_ray.records import Comparison, Mean
 
 _SENTENCES = 8
@@ -32,6 +33,8 @@ def standings(outcome: Outcome, width: int = 160) -> Iterator[Table | str]:
     yield f"Means over {queries:,} queries with {sure}. {_labels(outcome)}"
     yield ""
     yield from _differences(outcome)
+    if outcome.people:
+        yield from of_people(outcome, outcome.people, width)
     if outcome.damaged:
         yield told_damage(outcome.damaged)
     if outcome.maybe_dollars:

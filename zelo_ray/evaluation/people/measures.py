@@ -1,0 +1,27 @@
+"""Which measures people's labels can correct."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from zelo_ray.errors import MeasureError
+from zelo_ray.evaluation.measures import Measure, linear_of, parse_measure
+
+OTHERWISE = "nDCG@10"
+
+
+def for_people(measures: Iterable[Measure]) -> tuple[tuple[Measure, ...], dict[str, str]]:
+    """Those of a contest's measures that are linear in the labels, and why others are not taken.
+
+    People give grades and no scores: of nDCG(dcg='zelo') it is nDCG. nDCG@10 if there is none.
+    """
+    chosen, left_out = list[Measure](), dict[str, str]()
+    for each in measures:
+        try:
+            linear_of(each)
+        except MeasureError:
+            if not each.of_labels:
+                left_out[str(each)] = "it is not linear in the labels"
+            continue
+        zelo = ("dcg", "zelo") in each.parameters
+        chosen.append(replace(each, parameters=()) if zelo else each)
+    return tuple(dict.fromkeys(chosen)) or (parse_measure(OTHERWISE),), left_out

@@ -1,0 +1,144 @@
+"""What labels of people change in a contest, in words. The terminal and the page say the same."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from math import isnan
+from typing import Any
+
+from zelo_ray.commands.bakeoff.verdicts import turned, verdict
+from zelo_ray.formats.wording import counted
+from zelo_ray.records import Comparison, Estimate
+
+By = Mapping[Estimate, Sequence[Comparison]]
+_WHOSE: tuple[tuple[Estimate, str], ...] = (
+    ("panel", "the panel said"),
+    ("people", "people's labels alone say"),
+)
+
+
+def by_estimate(rows: Sequence[Comparison], measure: str) -> dict[Estimate, list[Comparison]]:
+    """The comparisons by one measure, by whose word they are."""
+    found: dict[Estimate, list[Comparison]] = {"panel": [], "people": [], "corrected": []}
+    for one in rows:
+        if one.measure == measure:
+            found[one.estimate].append(one)
+    return found
+
+
+def heading(people: Mapping[str, Any]) -> str:
+    """Whose labels of what these are, in one sentence."""
+    who = f"{counted(people['persons'], 'person', 'people')} labelled" if people["persons"] else ""
+    ways = {
+        "drawn": "drawn by chance, with known probabilities",
+        "complete": "which are all that tell the arms apart",
+        "queries": f"all that tell the arms apart in {people['queries']:,} queries, which are "
+        "taken as drawn by chance",
+    }
+    what = counted(people["labels"], "document")
+    return f"{who or 'Labelled:'} {what}, {ways[people['way']]}."
+
+
+def sentences(found: By, people: Mapping[str, Any], confidence: float) -> Iterator[str]:
+    """The arm that leads by the corrected word, against each other one.
+
+    Args:
+        found: of `by_estimate`, by the leading measure.
+        people: of ``run.json``.
+        confidence: of the intervals.
+    """
+    forecasts = {frozenset((f["run_a"], f["run_b"])): f["outlook"] for f in people["forecasts"]}
+    of = {
+        whose: {frozenset((one.run_a, one.run_b)): one for one in rows}
+        for whose, rows in found.items()
+    }
+    for one in leading(found["corrected"]):
+        pair = frozenset((one.run_a, one.run_b))
+        said = [
+            f"{name} {_amount(_seen(other, one.run_a))}"
+            for whose, name in _WHOSE
+            if (other := of[whose].get(pair)) and not isnan(other.difference)
+        ]
+        more = _next(one, forecasts.get(pair))
+        yield f"{_claim(one)} ({confidence:.0%}); {', '.join(said)}. {more}".rstrip()
+
+
+def remarks(people: Mapping[str, Any]) -> Iterator[str]:
+    """What a reader has to know of the labels."""
+    if people["refused"]:
+        yield f"People's labels correct nothing: {people['refused']}."
+    if people["stages"] > 1:
+        yield (
+            f"The sample was made larger {people['stages'] - 1:,} times. An interval holds at its "
+            "level for a number of labels that was fixed beforehand: who looks after each stage, "
+            "and stops as soon as a difference is sure, is wrong more often."
+        )
+    if people["unsure"]:
+        yield (
+            f"Of {counted(people['unsure'], 'document')} people could not say; they are taken as "
+            "missing by chance."
+        )
+    if people["ahead"]:
+        yield (
+            f"{counted(people['ahead'], 'answer')} came out of turn, and will count as soon as "
+            "those before have one."
+        )
+    if people["strangers"]:
+        documents = counted(people["strangers"], "labelled document is", "labelled documents are")
+        yield f"{documents} among no arm's first ones."
+    left = people["left_out"] or {}
+    for why in dict.fromkeys(left.values()):
+        names = [name for name, other in left.items() if other == why]
+        yield f"Not corrected: {', '.join(names)}: {why}."
+
+
+def leading(corrected: Sequence[Comparison]) -> list[Comparison]:
+    """The arm that is best by these, as A, against each other one; the nearest first."""
+    above = {one.run_a: 0.0 for one in corrected} | {one.run_b: 0.0 for one in corrected}
+    for one in corrected:
+        if not isnan(one.difference):
+            above[one.run_a] += one.difference
+            above[one.run_b] -= one.difference
+    best = max(above, key=lambda arm: above[arm])
+    own = [_seen(one, best) for one in corrected if best in (one.run_a, one.run_b)]
+    return sorted(own, key=lambda one: one.difference)
+
+
+def _seen(one: Comparison, arm: str) -> Comparison:
+    return one if one.run_a == arm else turned(one)
+
+
+def _claim(one: Comparison) -> str:
+    amount = _amount(one)
+    match verdict(one):
+        case "above":
+            return f"{one.run_a} beats {one.run_b} by {amount}"
+        case "below":
+            return f"{one.run_a} has the higher mean, but {one.run_b} beats it: {amount}"
+        case "few":
+            return f"{one.run_a} and {one.run_b} share too few queries: {amount}"
+        case _:
+            return f"{one.run_a} and {one.run_b} cannot be told apart: {amount}"
+
+
+def _amount(one: Comparison) -> str:
+    if isnan(one.low):
+        return f"{one.difference:+.3f}"
+    return f"{one.difference:+.3f} \N{PLUS-MINUS SIGN} {(one.high - one.low) / 2:.3f}"
+
+
+def _next(one: Comparison, outlook: Mapping[str, Any] | None) -> str:
+    """What more labels would do."""
+    if outlook is None:
+        return ""
+    if verdict(one) in ("above", "below"):
+        return "More labels are not needed."
+    if outlook["labels"] is None:
+        return (
+            f"Labels will not settle it: with all {outlook['most']:,} documents labelled the "
+            f"standard error would still be {outlook['least']:.3f}, since queries differ; more "
+            "queries would."
+        )
+    return (
+        f"If it stays so large, about {outlook['labels']:,} more labels would settle it: they "
+        f"bring the standard error from {outlook['error']:.3f} to {outlook['aim']:.3f} "
+        f"(zelo-ray label --more {outlook['labels']})."
+    )

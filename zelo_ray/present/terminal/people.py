@@ -1,0 +1,45 @@
+"""What the terminal says of people's labels after a bake-off."""
+
+from collections.abc import Iterator
+from itertools import islice
+from math import isnan
+
+from rich.table import Table
+from rich.text import Text
+
+from zelo_ray.commands.bakeoff.outcome import Corrections, Outcome
+from zelo_ray.formats.wording import printable
+from zelo_ray.present.people import by_estimate, heading, remarks, sentences
+
+_SENTENCES = 8
+
+
+def of_people(outcome: Outcome, people: Corrections, width: int) -> Iterator[Table | str]:
+    """The arms by the corrected measure, what that changes, and what more labels would do."""
+    told = people.told()
+    yield ""
+    if people.way:
+        measure = people.measures[0]
+        yield heading(told)
+        yield _table(outcome, people, measure, width)
+        found = by_estimate([*outcome.comparisons, *people.comparisons], measure)
+        yield from islice(sentences(found, told, outcome.confidence), _SENTENCES)
+    yield from remarks(told)
+
+
+def _table(outcome: Outcome, people: Corrections, measure: str, width: int) -> Table:
+    """Means by the panel alone and as people's labels correct it, the best first."""
+    means = {
+        (each.run, each.estimate): each.mean
+        for each in (*outcome.means, *people.means)
+        if each.measure == measure
+    }
+    table = Table(box=None, pad_edge=False, header_style="dim", width=min(width, 100))
+    table.add_column("arm", overflow="fold")
+    for head in (f"{measure} by the panel", "corrected by people"):
+        table.add_column(head, justify="right")
+    for arm in sorted(outcome.arms, key=lambda arm: -means[arm, "corrected"]):
+        both = (means[arm, "panel"], means[arm, "corrected"])
+        cells = ("-" if isnan(mean) else f"{mean:.4f}" for mean in both)
+        table.add_row(Text(printable(arm)), *cells)
+    return table
