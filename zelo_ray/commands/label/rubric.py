@@ -12,7 +12,11 @@ Does this text answer the query? Judge the text alone, and by what it says, not 
 
 "Cannot say" is for texts that you cannot judge: another language, broken, beyond what you know.
 """
-_NAMED = re.compile(r"^\W*(\d)\s*[:.=)–-]?\s*([^:.,;(]+)", re.MULTILINE)  # noqa: RUF001 - as typed
+_BLANK = r"[^\S\n]*"
+_NAMED = re.compile(
+    rf"^[^\w\n]*(\d){_BLANK}[:.=)-]?{_BLANK}([^:.,;(\n]+)",
+    re.MULTILINE,
+)
 _LONGEST = 24  # characters that a button of a phone shows
 
 
