@@ -73,11 +73,16 @@ def label(options: LabelOptions, say: Say, make_page: Callable[[Work], MakePage]
 
 def page_words(work: Work) -> dict[str, str]:
     """The commands that the page names: what starts the server again, and what comes then."""
-    out = shlex.quote(work.out)
-    return {
-        "again": f"zelo-ray label --out {out}",
-        "next": f"zelo-ray bakeoff ... --human {out}",
-    }
+    again = f"zelo-ray label --out {shlex.quote(work.out)}"
+    return {"again": again, "next": _next(work)}
+
+
+def _next(work: Work) -> str:
+    """The command that measures the contest's runs anew, with what people said."""
+    contest = str(work.about["contest"]).rstrip("/")
+    words = ["zelo-ray", "bakeoff", *work.about.get("words", ())]
+    words += ["--runs", f"{contest}/runs.parquet", "--human", work.out]
+    return shlex.join([*words, "--out", f"{contest}-people"])
 
 
 def _serve(work: Work, options: LabelOptions, say: Say, make_page: MakePage) -> None:
@@ -143,5 +148,5 @@ def _standing(work: Work) -> Iterator[str]:
         yield f"{counted(progress.second, 'document')} may be judged by a second person, too"
     yield from told(between_people(rows_of(work.desk.answers.standing), TOP))
     if progress.done == progress.of:
-        out = shlex.quote(work.out)
-        yield f"next: zelo-ray bakeoff ... --human {out}, or label --out {out} --more N"
+        yield f"next: {_next(work)}"
+        yield f"or more labels: zelo-ray label --out {shlex.quote(work.out)} --more N"
