@@ -312,6 +312,14 @@ def test_what_a_killed_process_tore_is_set_aside_and_said(tmp_path):
     assert len(Answers(str(tmp_path), pytest.fail).standing) == 2
 
 
+def test_who_lets_go_of_the_directory_keeps_nothing_more(tmp_path):
+    desk = desk_at(sample_at(tmp_path, 3))
+    desk.close()
+    with pytest.raises(OSError, match="has ended"):
+        desk.answer("ann", desk.documents[0].key, 2.0)
+    assert (tmp_path / "answers.jsonl").read_bytes() == b""
+
+
 def sheet(out, file, capsys, *words):
     assert cli.main(["label", "--out", str(out), "--csv", str(file), *words]) == 0
     capsys.readouterr()

@@ -1,7 +1,9 @@
 """``label``: which documents people judge for a bake-off, and what they answer."""
 
 import contextlib
+import os
 import shlex
+import sys
 import threading
 import webbrowser
 from collections.abc import Callable, Iterator
@@ -91,10 +93,17 @@ def _serve(work: Work, options: LabelOptions, say: Say, make_page: MakePage) -> 
         far = work.desk.progress("")
         judged = f"{far.done:,} of {counted(far.of, 'document')} judged"
         say(f"{server.url} ({judged}); end with Ctrl-C")
-        if not options.no_browser:
+        if not options.no_browser and _has_screen():
             threading.Thread(target=webbrowser.open, args=(server.url,), daemon=True).start()
         with contextlib.suppress(KeyboardInterrupt):
             server.serve_forever(poll_interval=0.1)
+        work.desk.close()
+
+
+def _has_screen() -> bool:
+    """Whether a browser would have a window: one of text would take the terminal."""
+    screens = ("DISPLAY", "WAYLAND_DISPLAY")
+    return sys.platform in ("darwin", "win32") or any(map(os.environ.get, screens))
 
 
 def _sent_out(work: Work, url: str, person: str) -> str:
