@@ -73,6 +73,8 @@ function show(told) {
   tell(progress);
   if (!at("who").hidden) at("rubric").open = false; // it was there to read before the first document
   at("who").hidden = true;
+  at("other").textContent = `${person}: not you?`;
+  at("other").hidden = false;
   at("judge").hidden = !shown;
   at("done").hidden = Boolean(shown);
   at("undo").disabled = at("back").hidden = !previous;
@@ -94,7 +96,7 @@ function end(progress) {
   at("after").textContent = left
     ? `${others}. This page looks again by itself.`
     : `${progress.yours} by you. Thank you. ` +
-      (progress.second ? `${second} a second person, if one comes: another name on this page. ` : "") +
+      (progress.second ? `${second} a second person, if one comes: with a name of their own. ` : "") +
       "End the server with Ctrl-C. Then comes:";
   at("command").textContent = about.words.next;
   at("command").hidden = Boolean(left);
@@ -140,6 +142,10 @@ at("who").addEventListener("submit", (event) => {
   begin();
 });
 for (const button of buttons) button.addEventListener("click", () => give(gradeOf(button)));
+at("other").addEventListener("click", () => doing(async () => {
+  sessionStorage.removeItem("person");
+  location.reload();
+}));
 at("undo").addEventListener("click", undo);
 at("back").addEventListener("click", undo);
 
