@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         ConvertOptions,
         ExplainOptions,
         FitOptions,
+        LabelOptions,
         ReportOptions,
         SizeOptions,
     )
@@ -94,6 +95,16 @@ def _told(results: "Results") -> int:
     return COMPLETE if results.complete else INCOMPLETE
 
 
+def _label(options: "LabelOptions") -> int:
+    from functools import partial
+
+    from zelo_ray.commands.label import label
+    from zelo_ray.present.html.labelling import labelling_page
+
+    label(options, show, lambda work: partial(labelling_page, work))
+    return COMPLETE
+
+
 def _fit(options: "FitOptions") -> int:
     from zelo_ray.commands.fit import fit
     from zelo_ray.present.terminal.ratings import told
@@ -153,6 +164,7 @@ RUN: Mapping[str, Callable[[Any], int]] = {
     "compare-protocols": _compare_protocols,
     "agree": _agree,
     "compare-labels": _compare_labels,
+    "label": _label,
     "fit": _fit,
     "convert": _convert,
     "explain": _explain,

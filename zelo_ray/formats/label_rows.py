@@ -65,10 +65,13 @@ def _text_rows(url: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     table = csv.reader(text, delimiter=_mark(head))
     names = [name.strip() for name in next(row for row in table if row)]
     begins = table.line_num + 1
-    for row in table:
-        if row:
-            yield f"{url}:{begins}", dict(zip(names, row, strict=False))
-        begins = table.line_num + 1
+    try:
+        for row in table:
+            if row:
+                yield f"{url}:{begins}", dict(zip(names, row, strict=False))
+            begins = table.line_num + 1
+    except csv.Error as error:
+        raise InputError(f"{url}:{begins}: {error}") from None
 
 
 def _cells(url: str, head: bytes) -> list[str]:

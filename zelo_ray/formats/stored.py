@@ -17,6 +17,7 @@ from zelo_ray.formats.pools import short
 
 _DAMAGED = (pa.ArrowException, UnicodeDecodeError)
 _QUERY = "query_id"
+_MANY = 100_000  # rows that take long enough to be worth threads
 Span = tuple[str, int, int, int]
 """Some rows: their part and its row group, the first of them in it, and where they end."""
 
@@ -57,7 +58,9 @@ class Stored:
         wanted, found = self._known(columns), []
         for place in self.places:
             with self._open(place) as file:
-                found.append(file.read(wanted))
+                # A thread of Arrow's may let go of the file after Python's end, which then aborts.
+                many = file.metadata.num_rows > _MANY
+                found.append(file.read(wanted, use_threads=many))
         return pa.concat_tables(found)
 
     def batches(

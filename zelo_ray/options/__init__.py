@@ -15,6 +15,7 @@ from zelo_ray.options.compare_protocols import CompareProtocolsOptions
 from zelo_ray.options.convert import ConvertOptions
 from zelo_ray.options.fit import FitOptions
 from zelo_ray.options.judging import JudgingOptions
+from zelo_ray.options.label import LabelOptions
 from zelo_ray.options.loading import COMMANDS, Kind, load_options
 from zelo_ray.options.places import FileText, Place
 from zelo_ray.options.results import BatchesOptions, CompactOptions, ExplainOptions, ReportOptions
@@ -38,6 +39,7 @@ __all__ = [
     "Group",
     "JudgingOptions",
     "Kind",
+    "LabelOptions",
     "Limit",
     "Place",
     "Price",

@@ -145,23 +145,25 @@ def render(page: Page) -> str:
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
     environment.filters["json"] = embedded
-    scripts = [Markup(_asset(environment, name)) for name in _SCRIPTS]  # noqa: S704 - ours, not data
+    scripts = [Markup(asset(environment, name)) for name in _SCRIPTS]  # noqa: S704 - ours, not data
     return environment.get_template("page.html").render(
         page=page,
         sections=[section for section in page.sections if section],
-        style=Markup(_asset(environment, "page.css")),  # noqa: S704 - ours, not data
+        style=Markup(asset(environment, "page.css")),  # noqa: S704 - ours, not data
         scripts=scripts,
         # Only these scripts may run: another that got into the page all the same would not.
-        allowed=" ".join(f"'sha256-{_digest(script)}'" for script in scripts),
+        allowed=" ".join(f"'sha256-{digest(script)}'" for script in scripts),
     )
 
 
-def _asset(environment: Environment, name: str) -> str:
+def asset(environment: Environment, name: str) -> str:
+    """The text of a script or style of ours."""
     assert environment.loader is not None  # noqa: S101 - for the type checker
     return environment.loader.get_source(environment, name)[0]
 
 
-def _digest(script: str) -> str:
+def digest(script: str) -> str:
+    """What a Content-Security-Policy calls a script or style."""
     # A browser hashes what it parsed, in which a carriage return has become a newline.
     text = script.replace("\r\n", "\n").replace("\r", "\n")
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

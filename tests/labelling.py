@@ -1,0 +1,56 @@
+"""A sample of `label` as it lies in its directory, without a contest; and its page, served."""
+
+import contextlib
+import json
+import threading
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from zelo_ray.commands.label import working
+from zelo_ray.commands.label.rubric import RUBRIC
+from zelo_ray.commands.label.serve import Server
+from zelo_ray.options.label import LabelOptions
+from zelo_ray.present.html.labelling import labelling_page
+
+
+def sample_at(out, drawn, *, more=0, text="", overlap=0.0, seed=0):
+    """Documents ``doc-0`` and so on of three queries, of which so many are drawn; the directory."""
+    count = drawn + more
+    rng = np.random.default_rng(seed)
+    out.mkdir(parents=True, exist_ok=True)
+    columns = {
+        "query_id": [f"q{n % 3}" for n in range(count)],
+        "doc_id": [f"doc-{n}" for n in range(count)],
+        "size": rng.uniform(0.1, 1, count),
+        "priority": np.sort(rng.uniform(0.1, 9, count))[::-1],
+        "query": [f"query {n % 3}?" for n in range(count)],
+        "document": [f"text {n} {text}" for n in range(count)],
+    }
+    pq.write_table(pa.table(columns), out / "documents.parquet")
+    about = {"kind": "label", "top": 3, "seed": seed, "overlap": overlap, "rubric": RUBRIC}
+    about |= {"measure": "nDCG@10", "arms": ["a", "b"], "pools": [], "documents": count}
+    about |= {
+        "contest": "contest",
+        "stages": [{"labels": drawn, "at": "2026-01-01T00:00:00+00:00"}],
+    }
+    (out / "label.json").write_text(json.dumps(about))
+    return out
+
+
+@contextlib.contextmanager
+def serving(out):
+    """The page of a sample, served by a thread of this process."""
+    with (
+        working(LabelOptions(out=str(out)), print) as work,
+        Server(work.desk, partial(labelling_page, work), str(out)) as server,
+    ):
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join()

@@ -1,0 +1,416 @@
+"""`label`: what is drawn for a bake-off, who gets what, and spreadsheets out and back."""
+
+import csv
+import json
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.labelling import sample_at
+from zelo_ray import cli
+from zelo_ray.commands.label import draw, working
+from zelo_ray.commands.label.between import between_people
+from zelo_ray.commands.label.desk import Desk
+from zelo_ray.commands.label.rubric import RUBRIC, names_of
+from zelo_ray.commands.label.store import Answers
+from zelo_ray.commands.people_frame import Candidates
+from zelo_ray.engine.lock import claim
+from zelo_ray.errors import InputError, LockError, OptionError
+from zelo_ray.evaluation.people.design import inclusion, threshold_of
+from zelo_ray.formats.answers import Answer
+from zelo_ray.formats.labels import read_labels
+from zelo_ray.options import load_options
+from zelo_ray.options.bakeoff import BakeoffOptions
+from zelo_ray.options.label import LabelOptions
+
+QUERIES, DOCUMENTS = 6, 10
+
+
+@pytest.fixture
+def contest(tmp_path, monkeypatch):
+    """A bake-off's frame; ``sizes`` of it may be changed, as by new arms."""
+    pools = tmp_path / "pools.jsonl"
+    documents = [{"id": f"d{n}", "content": f"text of d{n}"} for n in range(DOCUMENTS)]
+    lines = [
+        {"query": {"id": f"q{n}", "query": f"query {n}?"}, "documents": documents}
+        for n in range(QUERIES)
+    ]
+    pools.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    pairs = [(f"q{q}", f"d{d}") for q in range(QUERIES) for d in range(DOCUMENTS)]
+    sizes = np.random.default_rng(3).uniform(0.05, 1, len(pairs))
+    sizes[::7] = 0
+    found = Candidates(
+        *([each[n] for each in pairs] for n in range(2)),
+        size=sizes,
+        measure="nDCG@10",
+        arms=("one", "two"),
+        options=BakeoffOptions(truth="truth", out="contest", pools=(str(pools),)),
+    )
+    held = {"frame": found}
+    monkeypatch.setattr(draw, "candidates", lambda contest, measure: held["frame"])
+    return held
+
+
+def options(out, **given):
+    return LabelOptions(out=str(out), **given)
+
+
+def drawn(out, **given):
+    with working(options(out, **given), print) as work:
+        return [each.pair for each in work.desk.documents]
+
+
+def test_a_sample_is_of_the_first_by_priority_and_grows_without_its_contest(tmp_path, contest):
+    out = tmp_path / "labels"
+    first = drawn(out, contest="contest", labels=12)
+    table = pq.read_table(out / "documents.parquet")
+    assert len(table) == np.count_nonzero(contest["frame"].size)
+    assert np.all(np.diff(table["priority"].to_numpy()) <= 0)
+    assert len(first) == 12
+    (tmp_path / "pools.jsonl").unlink()
+    assert drawn(out) == first
+    more = drawn(out, more=5)
+    assert (more[:12], len(more)) == (first, 17)
+    assert len(drawn(out, labels=30)) == 30
+    assert len(drawn(out, labels=3)) == 30  # what was drawn stays
+    assert len(drawn(out, more=1000)) == len(table)
+    stages = json.loads((out / "label.json").read_text())["stages"]
+    assert [each["labels"] for each in stages] == [12, 17, 30, len(table)]
+
+
+def test_equal_seeds_draw_equal_documents_and_others_do_not(tmp_path, contest):
+    a, b, c = (tmp_path / name for name in "abc")
+    assert drawn(a, contest="contest", labels=9) == drawn(b, contest="contest", labels=9)
+    assert (a / "documents.parquet").read_bytes() == (b / "documents.parquet").read_bytes()
+    assert drawn(c, contest="contest", labels=9, seed=1) != drawn(a)
+
+
+def test_a_new_arm_keeps_what_was_drawn_and_asks_down_to_the_old_threshold(tmp_path, contest):
+    out = tmp_path / "labels"
+    first = drawn(out, contest="contest", labels=12)
+    before = pq.read_table(out / "documents.parquet")
+    threshold = threshold_of(before["priority"].to_numpy(), 12)
+    sizes = contest["frame"].size.copy()
+    sizes[::2], sizes[1::2] = sizes[::2] * 1.8, sizes[1::2] / 3
+    contest["frame"] = replace(contest["frame"], size=sizes, arms=("one", "three"))
+    now = drawn(out, contest="contest")
+    table = pq.read_table(out / "documents.parquet")
+    assert {*first} < {*now}
+    assert len(now) == np.count_nonzero(table["priority"].to_numpy() > threshold)
+    old = dict(
+        zip(
+            zip(*(before[n].to_pylist() for n in ("query_id", "doc_id")), strict=True),
+            before["size"].to_pylist(),
+            strict=True,
+        )
+    )
+    for row in table.to_pylist():
+        assert row["size"] >= old.get((row["query_id"], row["doc_id"]), 0)
+    assert json.loads((out / "label.json").read_text())["arms"] == ["one", "two", "three"]
+    assert drawn(out, contest="contest") == now  # and again: nothing changes
+    assert len(json.loads((out / "label.json").read_text())["stages"]) == 2
+
+
+def test_chances_of_a_finished_sample_are_those_of_the_design(tmp_path, contest):
+    out = tmp_path / "labels"
+    pairs = drawn(out, contest="contest", labels=12)
+    with working(options(out), print) as work:
+        work.desk.answers.keep(Answer("", "ann", *pair, 1.0) for pair in pairs)
+    table = pq.read_table(out / "documents.parquet")
+    threshold = threshold_of(table["priority"].to_numpy(), 12)
+    wanted = inclusion(table["size"].to_numpy()[:12], threshold)
+    np.testing.assert_allclose(read_labels(str(out)).rows["probability"].to_numpy(), wanted)
+
+
+def test_answers_of_some_of_a_sample_are_a_sample_of_so_many(tmp_path):
+    """A mean weighted by the chances has no bias, wherever people stop."""
+    rng = np.random.default_rng(0)
+    sizes, worth = rng.uniform(0.05, 1, 40), rng.uniform(0, 3, 40)
+    for stop in (5, 15):
+        sums = []
+        for _ in range(1500):
+            priority = sizes / (1 - rng.uniform(size=40))
+            order = np.argsort(-priority)
+            chance = inclusion(sizes[order[:stop]], priority[order[stop]])
+            sums.append((worth[order[:stop]] / chance).sum())
+        error = np.std(sums) / np.sqrt(len(sums))
+        assert abs(np.mean(sums) - worth.sum()) < 4 * error
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"seed": 5}, "seed: .* was drawn with 0; name another --out"),
+        ({"measure": "P@5"}, "measure: .* was drawn with nDCG@10"),
+        ({"measure": "nDCG@10", "seed": 0}, ""),
+    ],
+)
+def test_what_holds_for_the_whole_sample_cannot_change(tmp_path, contest, given, says):
+    out = tmp_path / "labels"
+    drawn(out, contest="contest", labels=3)
+    if not says:
+        assert len(drawn(out, **given)) == 3
+        return
+    with pytest.raises(OptionError, match=says):
+        drawn(out, **given)
+
+
+def test_there_must_be_a_contest_a_difference_and_texts(tmp_path, contest):
+    out = tmp_path / "labels"
+    with pytest.raises(OptionError, match="holds no labels: give --contest"):
+        drawn(out)
+    with pytest.raises(OptionError, match="--more adds to a sample"):
+        drawn(out, contest="contest", more=3)
+    frame = contest["frame"]
+    contest["frame"] = replace(frame, size=np.zeros(len(frame.size)))
+    with pytest.raises(InputError, match="all arms rank alike"):
+        drawn(out, contest="contest")
+    contest["frame"] = replace(frame, doc_ids=[f"x{name}" for name in frame.doc_ids])
+    with pytest.raises(InputError, match=r"no text of document 'xd.*give --pools"):
+        drawn(out, contest="contest")
+    assert not (out / "label.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"out": "s3://bucket/labels"}, "kept on a disk of this machine"),
+        ({"out": "x", "labels": 1, "more": 1}, "labels and more exclude each other"),
+        ({"out": "x", "csv": "a", "read": "b"}, "csv and read exclude each other"),
+        ({"out": "x", "rubric": "nowhere.md"}, "nowhere.md: no such file"),
+    ],
+)
+def test_options_that_make_no_sense_are_told(given, says):
+    with pytest.raises(OptionError, match=says):
+        load_options(LabelOptions, given, {})
+
+
+def test_one_process_at_a_time_and_no_results_of_others(tmp_path):
+    out = sample_at(tmp_path / "labels", 2)
+    with claim(str(out), kind="label"), pytest.raises(LockError, match="in use by another"):
+        drawn(out)
+    other = tmp_path / "judged"
+    other.mkdir()
+    (other / "run.json").write_text('{"kind": "bakeoff"}')
+    with pytest.raises(LockError, match="results of bakeoff"):
+        drawn(other, contest="contest")
+
+
+class Hand:
+    """A clock that is set by hand."""
+
+    time = 0.0
+
+    def now(self):
+        return self.time
+
+
+def desk_at(out, clock=None):
+    _, sample = draw.drawn(options(out))
+    return Desk(sample, Answers(str(out), print), 3, clock or Hand())
+
+
+def test_a_document_is_before_one_person_until_they_leave_it(tmp_path):
+    clock = Hand()
+    desk = desk_at(sample_at(tmp_path, 3), clock)
+    ann, bob = (desk.take(name)["document"]["key"] for name in ("ann", "bob"))
+    assert [ann, bob] == [each.key for each in desk.documents[:2]]
+    assert desk.take("ann")["document"]["key"] == ann  # the page was loaded anew
+    assert desk.progress("ann").elsewhere == 1
+    after = desk.answer("bob", bob, 2.0)
+    assert after["document"]["key"] == desk.documents[2].key
+    clock.time = 1000.0
+    assert desk.take("cid")["document"]["key"] == ann
+    assert desk.answer("ann", ann, 1.0)["progress"]["done"] == 2  # late, and kept all the same
+
+
+def test_an_answer_that_is_sent_twice_is_kept_once_and_undone_once(tmp_path):
+    desk = desk_at(sample_at(tmp_path, 3))
+    key = desk.documents[0].key
+    first = desk.answer("ann", key, 2.0)
+    again = desk.answer("ann", key, 2.0)
+    assert (first["document"], first["previous"]) == (again["document"], key)
+    assert len((tmp_path / "answers.jsonl").read_bytes().splitlines()) == 1
+    back = desk.undo("ann", key)
+    assert (back["document"]["key"], back["before"], back["previous"]) == (key, 2.0, None)
+    assert desk.undo("ann", key)["progress"]["done"] == 0
+    assert len((tmp_path / "answers.jsonl").read_bytes().splitlines()) == 2
+    anew = desk_at(tmp_path)
+    assert anew.take("ann")["document"]["key"] == key
+
+
+def test_undoing_goes_back_over_a_restart(tmp_path):
+    desk = desk_at(sample_at(tmp_path, 4))
+    keys = [each.key for each in desk.documents]
+    for key in keys[:3]:
+        desk.answer("ann", key, 1.0)
+    desk.answer("bob", keys[3], 1.0)
+    anew = desk_at(tmp_path)
+    assert anew.take("ann")["previous"] == keys[2]
+    assert anew.undo("ann", keys[2])["previous"] == keys[1]
+    assert anew.undo("ann", keys[1])["previous"] == keys[0]
+
+
+def test_the_share_that_two_judge_goes_to_a_second_person_only(tmp_path):
+    out = sample_at(tmp_path, 40, overlap=0.3)
+    desk = desk_at(out)
+    twice = [each.key for each in desk.documents if each.wanted == 2]
+    assert 4 < len(twice) < 22
+    told = desk.take("ann")
+    while told["document"]:
+        told = desk.answer("ann", told["document"]["key"], 1.0)
+    assert (told["progress"]["done"], told["progress"]["second"]) == (40, len(twice))
+    told, seen = desk.take("bob"), []
+    while told["document"]:
+        seen.append(told["document"]["key"])
+        told = desk.answer("bob", seen[-1], 2.0)
+    assert seen == twice
+    assert desk.take("cid")["document"] is None
+    about = json.loads((out / "label.json").read_text())
+    (out / "label.json").write_text(json.dumps(about | {"overlap": 0.5}))
+    assert {*twice} <= {each.key for each in desk_at(out).documents if each.wanted == 2}
+
+
+def test_a_document_that_two_judge_is_before_two_at_once_and_not_before_three(tmp_path):
+    desk = desk_at(sample_at(tmp_path, 1, overlap=1.0))
+    assert [bool(desk.take(name)["document"]) for name in ("ann", "bob", "cid")] == [
+        True,
+        True,
+        False,
+    ]
+
+
+def test_what_a_killed_process_tore_is_set_aside_and_said(tmp_path):
+    desk = desk_at(sample_at(tmp_path, 3))
+    desk.answer("ann", desk.documents[0].key, 2.0)
+    with (tmp_path / "answers.jsonl").open("ab") as file:
+        file.write(b'{"at": "2026-0')
+    said = []
+    answers = Answers(str(tmp_path), said.append)
+    assert len(answers.standing) == 1
+    assert "torn last line was set aside" in said[0]
+    assert (tmp_path / "answers.torn").read_bytes() == b'{"at": "2026-0\n'
+    answers.keep([Answer("", "ann", *desk.documents[1].pair, 1.0)])
+    assert len(Answers(str(tmp_path), pytest.fail).standing) == 2
+
+
+def sheet(out, file, capsys, *words):
+    assert cli.main(["label", "--out", str(out), "--csv", str(file), *words]) == 0
+    capsys.readouterr()
+    with file.open(encoding="utf-8-sig", newline="") as text:
+        return list(csv.DictReader(text))
+
+
+def back(out, file, rows, capsys, *words, mark=",", coding="utf-8-sig"):
+    with file.open("w", encoding=coding, newline="") as text:
+        writer = csv.DictWriter(text, [*rows[0]], delimiter=mark)
+        writer.writeheader()
+        writer.writerows(rows)
+    status = cli.main(["label", "--out", str(out), "--read", str(file), *words])
+    told = capsys.readouterr()
+    return status, told.out + told.err
+
+
+@pytest.mark.parametrize("mark", ",;\t")
+@pytest.mark.parametrize("coding", ["utf-8-sig", "utf-16", "cp1252"])
+def test_a_spreadsheet_goes_out_and_comes_back_moved_and_cut(tmp_path, capsys, mark, coding):
+    out = sample_at(tmp_path / "labels", 6, text='=cmd()\nüber; "all"')
+    rows = sheet(out, tmp_path / "out.csv", capsys)
+    assert [row["number"] for row in rows] == ["1", "2", "3", "4", "5", "6"]
+    assert not any("doc-" in "".join(row.values()) for row in rows)
+    for row, grade in zip(rows, ("2.0", "u", "Cannot say", "", "0", "3,0"), strict=True):
+        row |= {"grade": grade, "colour": "red"}
+    moved = [
+        {name: row[name] for name in ("grade", "colour", "document", "key")} for row in rows[::-1]
+    ]
+    status, told = back(
+        out, tmp_path / "in.csv", moved, capsys, "--person", "ann", mark=mark, coding=coding
+    )
+    assert (status, "5 answers, 5 of them new" in told) == (0, True)
+    labels = read_labels(str(out))
+    assert labels.rows["grade"].to_pylist() == [2.0]
+    assert (labels.unsure, labels.ahead) == (2, 2)
+    assert "2 documents judged out of turn" in told
+    _, told = back(out, tmp_path / "in.csv", moved, capsys, "--person", "ann")
+    assert "5 answers, 0 of them new" in told
+    assert [row["number"] for row in sheet(out, tmp_path / "rest.csv", capsys)] == ["1"]
+
+
+@pytest.mark.parametrize("start", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1"])
+def test_no_text_is_taken_for_a_formula(tmp_path, capsys, start):
+    out = sample_at(tmp_path / "labels", 1)
+    table = pq.read_table(out / "documents.parquet")
+    for name in ("query", "document"):
+        at = table.schema.get_field_index(name)
+        table = table.set_column(at, name, pa.array([start]))
+    pq.write_table(table, out / "documents.parquet")
+    row = sheet(out, tmp_path / "out.csv", capsys)[0]
+    assert row["query"] == row["document"] == f"'{start}"
+
+
+def test_a_text_longer_than_a_cell_is_cut_and_says_so(tmp_path, capsys):
+    out = sample_at(tmp_path / "labels", 1, text="x" * 40_000)
+    row = sheet(out, tmp_path / "out.csv", capsys)[0]
+    assert len(row["document"]) < 32_767
+    assert "the whole text has 40,007 characters" in row["document"]
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"grade": "good"}, "in.csv: row 3, cell E3 (grade): 'good' is no grade from 0 to 3"),
+        ({"grade": "4"}, "'4' is no grade from 0 to 3"),
+        ({"grade": "1.5"}, "'1.5' is no grade"),
+        ({"key": "kwrong"}, "row 3: no document of this sample has the key 'kwrong'"),
+        ({"person": ""}, "row 3: whose answer is it?"),
+    ],
+)
+def test_a_cell_that_cannot_be_read_is_named_and_nothing_is_kept(tmp_path, capsys, change, says):
+    out = sample_at(tmp_path / "labels", 3)
+    rows = [row | {"grade": "1", "person": "ann"} for row in sheet(out, tmp_path / "o.csv", capsys)]
+    rows[1] |= change
+    status, told = back(out, tmp_path / "in.csv", rows, capsys)
+    assert status == 1
+    assert says in told
+    assert (out / "answers.jsonl").read_bytes() == b""
+
+
+def test_two_people_in_one_file_and_a_document_twice(tmp_path, capsys):
+    out = sample_at(tmp_path / "labels", 12)
+    rows = sheet(out, tmp_path / "out.csv", capsys)
+    both = [row | {"grade": str(n % 3), "person": "ann"} for n, row in enumerate(rows)]
+    both += [row | {"grade": str(min(n % 3, 1)), "person": "bob"} for n, row in enumerate(rows)]
+    _, told = back(out, tmp_path / "in.csv", both, capsys)
+    assert "24 answers" in told
+    assert "ann and bob on 12 documents: the same grade on 67%, weighted kappa 0.67" in told
+    between = between_people(read_labels(str(out)).rows, 3)
+    assert [(each.person_a, each.person_b, each.documents) for each in between] == [
+        ("ann", "bob", 12)
+    ]
+    both[0]["grade"], both[0]["person"] = "2", "bob"
+    status, told = back(out, tmp_path / "in.csv", both, capsys)
+    assert (status, "another grade than in" in told) == (1, True)
+
+
+def test_a_file_that_is_no_sheet_says_what_it_has(tmp_path, capsys):
+    out = sample_at(tmp_path / "labels", 3)
+    (tmp_path / "in.csv").write_text("id,grade\n1,2\n")
+    assert cli.main(["label", "--out", str(out), "--read", str(tmp_path / "in.csv")]) == 1
+    assert (
+        "wants the columns key and grade of label --csv, and has id, grade"
+        in capsys.readouterr().err
+    )
+
+
+def test_grades_are_named_by_the_lines_of_a_rubric():
+    assert names_of(RUBRIC, 3) == ["Not relevant", "Related", "Answers in part", "Answers it"]
+    assert names_of("# Ours\n- 0: no\n- 1: well (perhaps)\n- 3. yes, all of it\n", 3) == [
+        "no",
+        "well",
+        "",
+        "yes",
+    ]
+    assert names_of("Whatever you think.", 3) == ["", "", "", ""]

@@ -1,0 +1,147 @@
+"""``label``: which documents people judge for a bake-off, and what they answer."""
+
+import contextlib
+import shlex
+import threading
+import webbrowser
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from zelo_ray.commands.label.between import between_people, rows_of, told
+from zelo_ray.commands.label.desk import Desk
+from zelo_ray.commands.label.draw import TOP, About, drawn
+from zelo_ray.commands.label.rubric import names_of
+from zelo_ray.commands.label.serve import MakePage, Server
+from zelo_ray.commands.label.spreadsheet import read_sheet, write_sheet
+from zelo_ray.commands.label.store import Answers, now
+from zelo_ray.engine.lock import claim
+from zelo_ray.errors import InputError
+from zelo_ray.formats.answers import Answer
+from zelo_ray.formats.labels import read_labels
+from zelo_ray.formats.wording import counted
+from zelo_ray.options.label import LabelOptions
+
+__all__ = ["MakePage", "Work", "between_people", "label", "names_of", "page_words", "working"]
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A sample that this process alone is at work on."""
+
+    out: str
+    about: About
+    desk: Desk
+
+
+@contextlib.contextmanager
+def working(options: LabelOptions, say: Say) -> Iterator[Work]:
+    """Draw the sample, or make it larger, and open its answers; nobody else does meanwhile.
+
+    Raises:
+        OptionError, InputError: as `draw.drawn`.
+        LockError: another process is at work there, or it holds something else.
+    """
+    with claim(options.out, say, "label"):
+        about, sample = drawn(options)
+        yield Work(options.out, about, Desk(sample, Answers(options.out, say), TOP))
+
+
+def label(options: LabelOptions, say: Say, make_page: Callable[[Work], MakePage]) -> None:
+    """Draw documents for people, and serve the page, or write or read a spreadsheet's file.
+
+    Args:
+        options: of the command.
+        say: told each line for the terminal, when it is known.
+        make_page: from the work, what makes its page.
+
+    Raises:
+        OptionError, InputError, LockError: as `working`.
+        InputError: a file that came back has a cell that is no answer, or there is nothing to send.
+    """
+    with working(options, say) as work:
+        if options.read:
+            say(_taken_in(work, options.read, options.person or ""))
+        elif options.csv:
+            say(_sent_out(work, options.csv, options.person or ""))
+        else:
+            _serve(work, options, say, make_page(work))
+        for line in _standing(work):
+            say(line)
+
+
+def page_words(work: Work) -> dict[str, str]:
+    """The commands that the page names: what starts the server again, and what comes then."""
+    out = shlex.quote(work.out)
+    return {
+        "again": f"zelo-ray label --out {out}",
+        "next": f"zelo-ray bakeoff ... --human {out}",
+    }
+
+
+def _serve(work: Work, options: LabelOptions, say: Say, make_page: MakePage) -> None:
+    """Serve the page until somebody ends it."""
+    with Server(work.desk, make_page, work.out, options.port) as server:
+        far = work.desk.progress("")
+        judged = f"{far.done:,} of {counted(far.of, 'document')} judged"
+        say(f"{server.url} ({judged}); end with Ctrl-C")
+        if not options.no_browser:
+            threading.Thread(target=webbrowser.open, args=(server.url,), daemon=True).start()
+        with contextlib.suppress(KeyboardInterrupt):
+            server.serve_forever(poll_interval=0.1)
+
+
+def _sent_out(work: Work, url: str, person: str) -> str:
+    rows = work.desk.open_to(person)
+    if not rows:
+        raise InputError(f"{work.out}: no document is open; --more N adds some")
+    write_sheet(url, rows)
+    return (
+        f"{url}: {counted(len(rows), 'document')}; fill the column grade with 0 to {TOP}, or u "
+        f"(cannot say), from the top; then label --out {shlex.quote(work.out)} --read FILE "
+        "--person NAME"
+    )
+
+
+def _taken_in(work: Work, url: str, person: str) -> str:
+    """Keep the answers of a file, all or none; what is known already is not kept again."""
+    desk, said = work.desk, dict[tuple[str, str], tuple[float | None, str]]()
+    new = list[Answer]()
+    for row in read_sheet(url, person, TOP):
+        try:
+            pair = desk.find(row.key).pair
+        except InputError as error:
+            raise InputError(f"{row.place}: {error}; is it of another --out?") from None
+        grade, place = said.setdefault((row.person, row.key), (row.grade, row.place))
+        if grade != row.grade:
+            raise InputError(f"{row.place}: another grade than in {place}, for the same document")
+        known = desk.answers.standing.get(pair, {}).get(row.person)
+        if place == row.place and (known is None or known.grade != row.grade):
+            new.append(Answer(now(), row.person, *pair, row.grade, note=row.note))
+    desk.answers.keep(new)
+    return f"{url}: {counted(len(said), 'answer')}, {len(new):,} of them new"
+
+
+def _standing(work: Work) -> Iterator[str]:
+    """How far the work is, what counts of it, and how far people agree."""
+    progress = work.desk.progress("")
+    frame, measure = work.about["documents"], work.about["measure"]
+    yield (
+        f"{progress.done:,} of {counted(progress.of, 'document')} judged, of {frame:,} that could "
+        f"move {measure} between two arms"
+    )
+    labels = read_labels(work.out)
+    if labels.unsure:
+        yield f"{counted(labels.unsure, 'document')} of these: cannot say"
+    if labels.ahead:
+        yield (
+            f"{counted(labels.ahead, 'document')} judged out of turn: "
+            "they count when all before them are judged"
+        )
+    if progress.second:
+        yield f"{counted(progress.second, 'document')} may be judged by a second person, too"
+    yield from told(between_people(rows_of(work.desk.answers.standing), TOP))
+    if progress.done == progress.of:
+        out = shlex.quote(work.out)
+        yield f"next: zelo-ray bakeoff ... --human {out}, or label --out {out} --more N"

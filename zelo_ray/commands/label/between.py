@@ -1,0 +1,87 @@
+"""How far people agree on the documents that two of them judged."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from zelo_ray.commands.label.store import Standing
+from zelo_ray.evaluation.agreement import agreements, chosen, ratings_of, scale_name
+from zelo_ray.evaluation.agreement.measured import Agreement
+from zelo_ray.formats.label_rows import ROWS
+from zelo_ray.formats.wording import counted
+
+_WEIGHTED, _EQUAL = "kappa-quadratic", "agreement"
+
+
+@dataclass(frozen=True, slots=True)
+class BetweenPeople:
+    """Two people on the documents that both graded; values are NaN where they are not known."""
+
+    person_a: str
+    person_b: str
+    documents: int
+    kappa: Agreement
+    """quadratic, with its interval over queries"""
+    equal: Agreement
+    """the share of documents with the same grade"""
+
+
+def between_people(rows: pa.Table, top: float, *, seed: int = 0) -> list[BetweenPeople]:
+    """Each two people who graded some of the same documents; most documents first.
+
+    Args:
+        rows: query_id, doc_id, person and grade, such as those of `labels.PeoplesLabels`.
+        top: the highest grade. Grades that are no whole numbers are rounded.
+        seed: of the interval.
+    """
+    names = ["query_id", "doc_id", "judge", "grade"]
+    table = rows.select(["query_id", "doc_id", "person", "grade"]).rename_columns(names)
+    grades = np.clip(np.rint(table["grade"].to_numpy()), 0, top)
+    table = table.set_column(3, "grade", pa.array(grades))
+    levels = int(top) + 1
+    found, _ = agreements(
+        ratings_of(table, levels),
+        {},
+        chosen([_WEIGHTED, _EQUAL]),
+        thresholds=(),
+        resamples=1000,
+        seed=seed,
+    )
+    by_pair: dict[tuple[str, str], dict[str, Agreement]] = {}
+    for each in found:
+        if each.items and each.scale == scale_name(levels):
+            by_pair.setdefault((each.rater_a, each.rater_b), {})[each.coefficient] = each
+    both = [
+        BetweenPeople(*pair, of[_EQUAL].items, of[_WEIGHTED], of[_EQUAL])
+        for pair, of in by_pair.items()
+    ]
+    return sorted(both, key=lambda each: -each.documents)
+
+
+def rows_of(standing: Standing) -> pa.Table:
+    """All grades that stand, the columns of ``ROWS``, whether or not they count already."""
+    rows = [
+        (*pair, who, answer.grade, None)
+        for pair, by in sorted(standing.items())
+        for who, answer in sorted(by.items())
+        if answer.grade is not None
+    ]
+    columns = zip(*rows, strict=True) if rows else [()] * len(ROWS)
+    return pa.table(dict(zip(ROWS.names, columns, strict=True)), schema=ROWS)
+
+
+def told(between: Iterable[BetweenPeople]) -> list[str]:
+    """A line for each two people."""
+    lines = []
+    for each in between:
+        low, high = each.kappa.low, each.kappa.high
+        reach = "" if np.isnan(low) else f" [{low:.2f}, {high:.2f}]"
+        kappa = "" if np.isnan(each.kappa.value) else f", weighted kappa {each.kappa.value:.2f}"
+        both = counted(each.documents, "document")
+        lines.append(
+            f"{each.person_a} and {each.person_b} on {both}: the same grade on "
+            f"{each.equal.value:.0%}{kappa}{reach if kappa else ''}"
+        )
+    return lines

@@ -1,0 +1,171 @@
+"""Who judges what next: documents in order of priority, each open before one person at a time."""
+
+import threading
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from zelo_ray.commands.label.store import Answers, now
+from zelo_ray.engine.clock import CLOCK, Clock
+from zelo_ray.errors import InputError
+from zelo_ray.formats.answers import Answer, Pair
+
+_OPEN_SECONDS = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A document of the sample, as people see it; ``key`` stands for it."""
+
+    key: str
+    query: str
+    document: str
+    pair: Pair
+    wanted: int
+    """how many people are to judge it"""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far the work is, in documents."""
+
+    done: int
+    of: int
+    yours: int
+    second: int
+    """those that are judged, and want a second person"""
+    elsewhere: int
+    """those that are open before others just now"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """What a person has before them; who left it there does not keep it from others."""
+
+    pair: Pair
+    until: float
+
+
+class Desk:
+    """Hands out the documents of a sample, and keeps the answers; for any number of threads.
+
+    Args:
+        sample: query_id, doc_id, query, document, key and twice, in order.
+        answers: those so far.
+        top: the highest grade.
+        clock: passed in by tests.
+    """
+
+    def __init__(self, sample: pa.Table, answers: Answers, top: int, clock: Clock = CLOCK) -> None:
+        self.documents = [
+            Shown(
+                *(row["key"], row["query"], row["document"]),
+                pair=(row["query_id"], row["doc_id"]),
+                wanted=2 if row["twice"] else 1,
+            )
+            for row in sample.to_pylist()
+        ]
+        self.answers, self.top = answers, top
+        self._by_key = {each.key: each for each in self.documents}
+        self._lock, self._clock = threading.Lock(), clock
+        self._keys = {each.pair: each.key for each in self.documents}
+        self._open: dict[str, _Open] = {}
+
+    def take(self, person: str) -> dict[str, Any]:
+        """The next document for a person, and how far the work is."""
+        with self._lock:
+            return self._next(person)
+
+    def answer(self, person: str, key: str, grade: float | None) -> dict[str, Any]:
+        """Keep an answer; it is durable when this returns the next document.
+
+        The same answer again, as after a lost reply, is kept once.
+
+        Raises:
+            InputError: there is no such document or grade.
+            OSError: the disk does not take it.
+        """
+        with self._lock:
+            shown = self.find(key)
+            if grade is not None and grade not in range(self.top + 1):
+                raise InputError(f"{grade} is no grade from 0 to {self.top}")
+            said = self.answers.standing.get(shown.pair, {}).get(person)
+            if said is None or said.grade != grade:
+                self.answers.keep([Answer(now(), person, *shown.pair, grade)])
+            return self._next(person)
+
+    def undo(self, person: str, key: str) -> dict[str, Any]:
+        """Take back a person's answer on a document, which is then open before them again.
+
+        Raises:
+            InputError: there is no such document.
+            OSError: the disk does not take it.
+        """
+        with self._lock:
+            shown = self.find(key)
+            said = self.answers.standing.get(shown.pair, {}).get(person)
+            if said:
+                self.answers.keep([Answer(now(), person, *shown.pair, undo=True)])
+            return self._given(person, shown) | {"before": said.grade if said else None}
+
+    def progress(self, person: str) -> Progress:
+        """How far the work is, as one person sees it."""
+        said = self.answers.standing
+        both = [(each, said.get(each.pair, {})) for each in self.documents]
+        return Progress(
+            done=sum(bool(people) for _, people in both),
+            of=len(both),
+            yours=sum(person in people for _, people in both),
+            second=sum(len(people) == 1 < each.wanted for each, people in both),
+            elsewhere=sum(
+                not people and self._elsewhere(each.pair, person) > 0 for each, people in both
+            ),
+        )
+
+    def find(self, key: str) -> Shown:
+        """The document that a key stands for.
+
+        Raises:
+            InputError: none.
+        """
+        if key not in self._by_key:
+            raise InputError(f"no document of this sample has the key {key!r}")
+        return self._by_key[key]
+
+    def open_to(self, person: str) -> Sequence[Shown]:
+        """The documents that still want an answer, and could have this person's, in order."""
+        found = []
+        for shown in self.documents:
+            said = self.answers.standing.get(shown.pair, {})
+            if len(said) < shown.wanted and person not in said:
+                found.append(shown)
+        return found
+
+    def _next(self, person: str) -> dict[str, Any]:
+        for shown in self.open_to(person):
+            said = self.answers.standing.get(shown.pair, {})
+            if len(said) + self._elsewhere(shown.pair, person) < shown.wanted:
+                return self._given(person, shown)
+        return self._given(person, None)
+
+    def _given(self, person: str, shown: Shown | None) -> dict[str, Any]:
+        """A document that is open before this person from now on, and before nobody else."""
+        self._open.pop(person, None)
+        text = None
+        if shown:
+            self._open[person] = _Open(shown.pair, self._clock.now() + _OPEN_SECONDS)
+            text = {"key": shown.key, "query": shown.query, "document": shown.document}
+        last = self.answers.last_of(person)
+        return {
+            "document": text,
+            "previous": self._keys.get(last.pair) if last else None,
+            "progress": asdict(self.progress(person)),
+        }
+
+    def _elsewhere(self, pair: Pair, person: str) -> int:
+        """Before how many others a document is open."""
+        now_ = self._clock.now()
+        others = (each for who, each in self._open.items() if who != person)
+        return sum(each.pair == pair and each.until > now_ for each in others)

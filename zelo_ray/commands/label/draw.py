@@ -1,0 +1,198 @@
+"""The sample of documents that people judge: drawn, made larger, kept in its directory.
+
+``documents.parquet`` has all documents on which two arms differ, in the order of their priority,
+and the first so many are the sample. So a sample grows by going on in that order, and needs no
+contest to do so.
+"""
+
+import hashlib
+import io
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from zelo_ray.commands.label.rubric import RUBRIC
+from zelo_ray.commands.label.texts import places_of, refuse_lacking, texts_of
+from zelo_ray.commands.people_frame import candidates
+from zelo_ray.engine.durable import keep_file
+from zelo_ray.errors import InputError, OptionError
+from zelo_ray.evaluation.measures import parse_measure
+from zelo_ray.evaluation.people.design import priorities, threshold_of
+from zelo_ray.formats.answers import Pair
+from zelo_ray.formats.files import record
+from zelo_ray.formats.labels import DOCUMENTS, LABEL, frame_pairs
+from zelo_ray.formats.results import write_json
+from zelo_ray.formats.stored import Stored
+from zelo_ray.options.label import LabelOptions
+
+About = dict[str, Any]
+"""What ``label.json`` tells."""
+
+TOP = 3
+_LABELS = 200
+_SCHEMA = pa.schema(
+    [
+        *((name, pa.string()) for name in ("query_id", "doc_id")),
+        *((name, pa.float64()) for name in ("size", "priority")),
+        *((name, pa.string()) for name in ("query", "document")),
+    ]
+)
+_FRESH: About = {"kind": "label", "top": TOP, "seed": 0, "overlap": 0.0, "rubric": RUBRIC}
+
+
+def drawn(options: LabelOptions) -> tuple[About, pa.Table]:
+    """The sample as the options want it, which is written where it has changed.
+
+    Returns:
+        What ``label.json`` tells; and the documents of the sample in order: query_id, doc_id, size,
+        priority, query, document, key (which tells nothing of it) and twice (two people judge it).
+
+    Raises:
+        OptionError: there is no sample yet and no contest, or the sample was drawn otherwise.
+        InputError: the contest is none, no two of its arms differ, or a text is nowhere.
+    """
+    before, old = _kept(options)
+    about = _settled(before, options)
+    held = labels_of(before)
+    if options.contest:
+        table = _ranked(about, old, options)
+        threshold = threshold_of(old["priority"].to_numpy(), held) if held else np.inf
+        held = int(np.count_nonzero(table["priority"].to_numpy() > threshold))
+    else:
+        table = old
+    size = min(_wanted(options, held), len(table))
+    if size != labels_of(before):
+        at = datetime.now(UTC).isoformat(timespec="seconds")
+        about["stages"] = [*about["stages"], {"labels": size, "at": at}]
+    table = _completed(table, size, about, eager=bool(options.contest or options.pools))
+    _keep(options.out, (before, old), about | {"documents": len(table)}, table)
+    return about | {"documents": len(table)}, _marked(table.slice(0, size), about)
+
+
+def labels_of(about: About) -> int:
+    """How many documents a sample has."""
+    return int(about["stages"][-1]["labels"]) if about.get("stages") else 0
+
+
+def _kept(options: LabelOptions) -> tuple[About, pa.Table]:
+    """What is there."""
+    if (Path(options.out) / LABEL).exists():
+        table = Stored(f"{options.out}/{DOCUMENTS}", _SCHEMA).read(_SCHEMA.names)
+        return record(f"{options.out}/{LABEL}"), table
+    if not options.contest:
+        raise OptionError(f"{options.out} holds no labels: give --contest, the --out of a bake-off")
+    if options.more:
+        raise OptionError(f"--more adds to a sample, and {options.out} holds none: give --labels")
+    return {}, _SCHEMA.empty_table()
+
+
+def _settled(before: About, options: LabelOptions) -> About:
+    """What stands for the whole sample; of it, rubric and overlap may change on the way."""
+    measure = str(parse_measure(options.measure)) if options.measure else None
+    fixed: About = {"seed": options.seed, "measure": measure}
+    for name, value in fixed.items():
+        if before and value not in (None, before[name]):
+            raise OptionError(
+                f"{name}: {options.out} was drawn with {before[name]}; name another --out"
+            )
+    given = {"rubric": options.rubric, "overlap": options.overlap, **fixed}
+    about = {**_FRESH, "stages": [], "arms": [], "pools": [], **before}
+    about |= {name: value for name, value in given.items() if value is not None}
+    about["pools"] = [*dict.fromkeys([*options.pools, *about["pools"]])]
+    return about | {"versions": {"zelo-ray": version("zelo-ray")}}
+
+
+def _ranked(about: About, old: pa.Table, options: LabelOptions) -> pa.Table:
+    """The documents of a contest and those so far, in order; ``about`` learns of the contest.
+
+    Sizes never fall, so that all that was drawn is among the first by the old threshold still.
+    """
+    assert options.contest is not None  # noqa: S101 - for the type checker
+    found = candidates(options.contest, about.get("measure"))
+    about |= {"contest": options.contest, "measure": found.measure}
+    about["arms"] = [*dict.fromkeys([*about["arms"], *found.arms])]
+    about["pools"] = [*dict.fromkeys([*about["pools"], *places_of(found.options)])]
+    sizes: dict[Pair, float] = dict(zip(frame_pairs(old), old["size"].to_pylist(), strict=True))
+    for query_id, doc_id, size in zip(
+        found.query_ids, found.doc_ids, found.size.tolist(), strict=True
+    ):
+        if size > 0:
+            sizes[query_id, doc_id] = max(size, sizes.get((query_id, doc_id), 0.0))
+    if not sizes:
+        raise InputError(f"{options.contest}: all arms rank alike; no label would change that")
+    texts = dict(zip(frame_pairs(old), old.select(["query", "document"]).to_pylist(), strict=True))
+    pairs = sorted(sizes)
+    size_ = np.array([sizes[pair] for pair in pairs])
+    query_ids, doc_ids = zip(*pairs, strict=True)
+    priority = priorities(query_ids, doc_ids, size_, about["seed"])
+    rows = [
+        {"query_id": pairs[n][0], "doc_id": pairs[n][1], "size": size_[n], "priority": priority[n]}
+        | texts.get(pairs[n], {})
+        for n in np.argsort(-priority, kind="stable").tolist()
+    ]
+    return pa.Table.from_pylist(rows, _SCHEMA)
+
+
+def _wanted(options: LabelOptions, held: int) -> int:
+    if options.more:
+        return held + options.more
+    return max(held, options.labels or (held or _LABELS))
+
+
+def _completed(table: pa.Table, size: int, about: About, *, eager: bool) -> pa.Table:
+    """The same with texts: of the sample at least, of all that there are where pools are read."""
+    pairs = frame_pairs(table)
+    texts = {
+        pair: (query, document)
+        for pair, query, document in zip(
+            pairs, table["query"].to_pylist(), table["document"].to_pylist(), strict=True
+        )
+        if document is not None
+    }
+    first = [pair for pair in pairs[:size] if pair not in texts]
+    if first or eager:
+        texts |= texts_of(about["pools"], (pair for pair in pairs if pair not in texts))
+    refuse_lacking([pair for pair in first if pair not in texts], about["pools"])
+    both = [texts.get(pair, (None, None)) for pair in pairs]
+    for name, column in zip(("query", "document"), zip(*both, strict=True), strict=True):
+        place = table.schema.get_field_index(name)
+        table = table.set_column(place, name, pa.array(column, pa.string()))
+    return table
+
+
+def _marked(sample: pa.Table, about: About) -> pa.Table:
+    """With ``key``, which stands for a document before people, and ``twice``, which is by chance.
+
+    What is judged twice at a small share is so at a larger one.
+    """
+    seed, pairs = about["seed"], frame_pairs(sample)
+    digests = [
+        hashlib.sha256(f"shown:{seed}:{len(query)}:{query}:{doc}".encode()).digest()
+        for query, doc in pairs
+    ]
+    # A letter before it, or a spreadsheet might take it for a number.
+    keys = pa.array([f"k{digest[:8].hex()}" for digest in digests], pa.string())
+    chances = np.array([int.from_bytes(digest[8:14]) / 2.0**48 for digest in digests])
+    sample = sample.append_column("key", keys)
+    return sample.append_column("twice", pc.less(pa.array(chances), float(about["overlap"])))
+
+
+def _keep(out: str, before: tuple[About, pa.Table], about: About, table: pa.Table) -> None:
+    """Write what has changed. A sample that has its new number and old order is still a sample."""
+    fs, root = fsspec.url_to_fs(out)
+    first = not before[0]
+    if not first and about != before[0]:
+        write_json(out, LABEL, about)
+    if not table.equals(before[1]):
+        buffer = io.BytesIO()
+        pq.write_table(table, buffer, compression="zstd")
+        keep_file(fs, f"{root}/{DOCUMENTS}", buffer.getvalue())
+    if first:
+        write_json(out, LABEL, about)

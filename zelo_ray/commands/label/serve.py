@@ -1,0 +1,180 @@
+"""The page where people judge, served to this machine alone.
+
+Other pages in the same browser cannot use it: what names another host is refused (a name of theirs
+that leads here), and so is what does not know the token that stands in the page.
+"""
+
+import hashlib
+import secrets
+from collections.abc import Callable
+from dataclasses import asdict
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from zelo_ray.commands.label.desk import Desk
+from zelo_ray.errors import InputError, OptionError
+
+HOST = "127.0.0.1"
+_LONGEST = 2**16  # bytes of a request
+_NAME = 60  # characters
+_SAFE = {
+    "Cache-Control": "no-store",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+
+MakePage = Callable[[str], tuple[str, str]]
+"""From a token, the page and its Content-Security-Policy."""
+
+
+class _RefusedError(Exception):
+    """What is answered instead, and why."""
+
+    def __init__(self, status: HTTPStatus, why: str) -> None:
+        super().__init__(why)
+        self.status = status
+
+
+class Server(ThreadingHTTPServer):
+    """Serves a desk on a port of this machine; `serve_forever` does so until `shutdown`.
+
+    Args:
+        desk: what is judged.
+        make_page: the page.
+        out: directory of the labels; the same one gets the same port where it is free, so that a
+            page that is open finds the next server.
+        port: that one and no other, unless it is 0.
+
+    Raises:
+        OptionError: the port cannot be had.
+    """
+
+    daemon_threads = True
+
+    def __init__(self, desk: Desk, make_page: MakePage, out: str, port: int = 0) -> None:
+        self.desk, self.token = desk, secrets.token_urlsafe(24)
+        self.page, self.policy = make_page(self.token)
+        usual = 49152 + int.from_bytes(_digest(str(Path(out).resolve()))[:2]) % 16000
+        for each in (port,) if port else (usual, 0):
+            try:
+                super().__init__((HOST, each), _Requests)
+            except OSError as error:
+                why = error.strerror or str(error)
+            else:
+                return
+        raise OptionError(f"port: {port or usual} on {HOST} cannot be had ({why})")
+
+    @property
+    def url(self) -> str:
+        """Where the page is."""
+        return f"http://{HOST}:{self.server_port}/"
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A browser that hangs up is nobody's trouble."""
+
+
+class _Requests(BaseHTTPRequestHandler):
+    """One request: the page, or a question of it."""
+
+    server: Server
+    protocol_version = "HTTP/1.1"
+    timeout = 60
+
+    def do_GET(self) -> None:
+        """The page, and nothing else."""
+        if not self._from_here():
+            self._send(HTTPStatus.MISDIRECTED_REQUEST, b"another host was asked for", "text/plain")
+        elif self.path.partition("?")[0] != "/":
+            self._send(HTTPStatus.NOT_FOUND, b"nothing here", "text/plain")
+        else:
+            self._send(HTTPStatus.OK, self.server.page.encode(), "text/html; charset=utf-8")
+
+    def do_POST(self) -> None:
+        """A question of the page, as JSON."""
+        try:
+            status, told = HTTPStatus.OK, self._answer(self._asked())
+        except _RefusedError as refused:
+            status, told = refused.status, {"error": str(refused)}
+        except InputError as error:
+            status, told = HTTPStatus.BAD_REQUEST, {"error": str(error)}
+        except OSError as error:
+            why = error.strerror or str(error)
+            status, told = HTTPStatus.INSUFFICIENT_STORAGE, {"error": f"not saved: {why}"}
+        self._send(status, orjson.dumps(told), "application/json")
+
+    def _asked(self) -> dict[str, Any]:
+        length = self.headers.get("Content-Length", "")
+        if not length.isdecimal() or int(length) > _LONGEST:
+            self.close_connection = True
+            raise _RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "too long")
+        body = self.rfile.read(int(length))
+        if not self._from_here():
+            raise _RefusedError(HTTPStatus.MISDIRECTED_REQUEST, "another host was asked for")
+        origin = self.headers.get("Origin", "")
+        if origin and origin not in self._origins():
+            raise _RefusedError(HTTPStatus.FORBIDDEN, "another page asks")
+        token = self.headers.get("X-Token", "")
+        if not secrets.compare_digest(token.encode(), self.server.token.encode()):
+            raise _RefusedError(
+                HTTPStatus.FORBIDDEN, "this page is of an earlier server: load it anew"
+            )
+        try:
+            asked = orjson.loads(body)
+        except orjson.JSONDecodeError:
+            asked = None
+        if not isinstance(asked, dict):
+            raise _RefusedError(HTTPStatus.BAD_REQUEST, "wants a JSON object")
+        return asked
+
+    def _answer(self, asked: dict[str, Any]) -> dict[str, Any]:
+        desk, person, key = self.server.desk, _name(asked.get("person")), asked.get("key", "")
+        if self.path == "/take":
+            return desk.take(person)
+        if self.path == "/progress":
+            return {"progress": asdict(desk.progress(person))}
+        if self.path == "/undo":
+            return desk.undo(person, str(key))
+        if self.path == "/answer":
+            grade = asked.get("grade")
+            if isinstance(grade, bool) or not isinstance(grade, int | None):
+                raise _RefusedError(HTTPStatus.BAD_REQUEST, "a grade is a whole number, or null")
+            return desk.answer(person, str(key), None if grade is None else float(grade))
+        raise _RefusedError(HTTPStatus.NOT_FOUND, "nothing here")
+
+    def _from_here(self) -> bool:
+        hosts = {origin.removeprefix("http://") for origin in self._origins()}
+        return self.headers.get("Host", "") in hosts
+
+    def _origins(self) -> set[str]:
+        port = self.server.server_port
+        return {f"http://{HOST}:{port}", f"http://localhost:{port}"}
+
+    def _send(self, status: HTTPStatus, body: bytes, kind: str) -> None:
+        self.send_response(status)
+        policy = {"Content-Security-Policy": self.server.policy, "Content-Type": kind}
+        for name, value in (*_SAFE.items(), *policy.items()):
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name is the parent's
+        """Nobody wants a line for each request."""
+
+
+def _name(given: object) -> str:
+    name = " ".join(given.split()) if isinstance(given, str) else ""
+    if not name or len(name) > _NAME or not name.isprintable():
+        raise _RefusedError(HTTPStatus.BAD_REQUEST, f"a name has 1 to {_NAME} characters")
+    return name
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.sha256(text.encode()).digest()

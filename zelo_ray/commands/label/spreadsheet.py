@@ -1,0 +1,127 @@
+"""A sample as a spreadsheet's file: what is open goes out, and comes back with grades."""
+
+import csv
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from zelo_ray.commands.label.desk import Shown
+from zelo_ray.errors import InputError
+from zelo_ray.formats.files import reading, writing
+
+COLUMNS = ("number", "key", "query", "document", "grade", "note")
+_UNSURE = frozenset(
+    ("u", "?", "unsure", "cannot say", "can't say", "can not say", "cannot tell", "null")
+)
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_LONGEST = 32_000  # characters; a cell of a spreadsheet holds 32,767
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What a row says: whose answer on which document, None for "cannot say"; where it stands."""
+
+    place: str
+    person: str
+    key: str
+    grade: float | None
+    note: str
+
+
+def write_sheet(url: str, documents: Sequence[Shown]) -> None:
+    """Write documents for people to grade, one a row; UTF-8 with the mark that Excel looks for."""
+    text = io.StringIO(newline="")
+    table = csv.writer(text, quoting=csv.QUOTE_ALL)
+    table.writerow(COLUMNS)
+    for number, each in enumerate(documents, 1):
+        table.writerow([number, each.key, _cell(each.query), _cell(each.document), "", ""])
+    with writing(url) as file:
+        file.write(b"\xef\xbb\xbf" + text.getvalue().encode())
+
+
+def read_sheet(url: str, person: str, top: int) -> list[Row]:
+    """The answers in a file that came back. Rows without a grade are passed over.
+
+    Commas, semicolons or tabs part its cells; rows may have moved or gone, and columns be added.
+
+    Args:
+        url: of the file.
+        person: whose answers these are, where a row names nobody.
+        top: the highest grade.
+
+    Raises:
+        InputError: it cannot be read, a cell is no answer, or a row is nobody's; says which.
+    """
+    found = list[Row]()
+    for number, row, places in _rows(url):
+        said = row.get("grade", "").strip()
+        if not said:
+            continue
+        place = f"{url}: row {number}"
+        cell = f"{place}, cell {_letter(places['grade'])}{number} (grade)"
+        who = " ".join(row.get("person", "").split()) or person
+        if not who:
+            raise InputError(f"{place}: whose answer is it? Give --person, or a column person")
+        key = row["key"].strip()
+        found.append(Row(place, who, key, _grade(cell, said, top), row.get("note", "").strip()))
+    return found
+
+
+def _rows(url: str) -> Iterator[tuple[int, Mapping[str, str], Mapping[str, int]]]:
+    """The number of each row as a spreadsheet counts, its cells, and the place of each column."""
+    with reading(url) as file:
+        text = _text(file.read())
+    first = text.split("\n", 1)[0]
+    mark = max(";,\t", key=first.count)
+    if first.startswith("sep="):  # Excel's own
+        mark, text = first[4:5], text.partition("\n")[2]
+    table = csv.reader(io.StringIO(text, newline=""), delimiter=mark)
+    names = [name.strip().lower() for name in next(table, [])]
+    places = {name: place for place, name in enumerate(names)}
+    if not {"key", "grade"} <= {*names}:
+        has = ", ".join(names) or "nothing"
+        raise InputError(f"{url}: wants the columns key and grade of label --csv, and has {has}")
+    start = 3 if first.startswith("sep=") else 2
+    try:
+        for number, cells in enumerate(table, start):
+            padded = [*cells, *[""] * (len(names) - len(cells))]
+            yield number, {name: padded[place] for name, place in places.items()}, places
+    except csv.Error as error:
+        raise InputError(f"{url}: line {table.line_num}: {error}") from None
+
+
+def _text(data: bytes) -> str:
+    """A text as spreadsheets write it: UTF-8, UTF-16, or Windows' own where it is neither."""
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return data.decode("utf-16", "replace")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return data.decode("cp1252", "replace")
+
+
+def _grade(cell: str, said: str, top: int) -> float | None:
+    plain = said.removeprefix("'").lower()
+    if plain in _UNSURE:
+        return None
+    try:
+        grade = float(plain.replace(",", "."))
+    except ValueError:
+        grade = -1.0
+    if grade not in range(top + 1):
+        raise InputError(
+            f"{cell}: {said!r} is no grade from 0 to {top}, and not u (cannot say) either"
+        )
+    return grade
+
+
+def _cell(text: str) -> str:
+    """A text that no spreadsheet takes for a formula, or parts in two."""
+    if len(text) > _LONGEST:
+        text = f"{text[:_LONGEST]} … (cut here; the whole text has {len(text):,} characters)"
+    return f"'{text}" if text.startswith(_FORMULA) else text
+
+
+def _letter(place: int) -> str:
+    """What a spreadsheet calls a column: A to Z, then AA."""
+    return (_letter(place // 26 - 1) if place >= 26 else "") + chr(ord("A") + place % 26)

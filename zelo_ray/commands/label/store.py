@@ -1,0 +1,85 @@
+"""The file of answers: what is in it is durable, and nothing of it is ever rewritten."""
+
+import os
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from zelo_ray.engine.durable import sync_folder
+from zelo_ray.formats.answers import ANSWERS, Answer, Pair, read_answers, standing
+
+Standing = dict[Pair, dict[str, Answer]]
+_TORN = "answers.torn"
+
+
+class Answers:
+    """What people said so far; to be held by one process alone.
+
+    Args:
+        out: directory of the labels.
+        say: told, in a line, of what a killed process left.
+
+    Raises:
+        InputError: what is there is no file of answers.
+    """
+
+    def __init__(self, out: str, say: Callable[[str], None]) -> None:
+        self._path = Path(out) / ANSWERS
+        self._said = list[Answer]()
+        if self._path.exists():
+            self._said, end = read_answers(str(self._path))
+            self._set_aside(end, say)
+        else:
+            self._path.touch()
+            sync_folder(self._path.parent)
+        self._end = self._path.stat().st_size
+        self.standing: Standing = standing(self._said)
+
+    def _set_aside(self, end: int, say: Callable[[str], None]) -> None:
+        """Put a torn last line elsewhere; end a good one that lacks its line break."""
+        with self._path.open("r+b") as file:
+            data = file.read()
+            if torn := data[end:]:
+                with self._path.with_name(_TORN).open("ab") as aside:
+                    aside.write(torn + b"\n")
+                file.truncate(end)
+                say(
+                    f"{self._path}: a torn last line was set aside in {_TORN}; nobody was told "
+                    "that it was kept"
+                )
+            elif data and not data.endswith(b"\n"):
+                file.write(b"\n")
+
+    def keep(self, answers: Iterable[Answer]) -> None:
+        """Add answers; they are durable when this returns, or none of them is there.
+
+        Raises:
+            OSError: the disk does not take them.
+        """
+        new = [*answers]
+        if not new:
+            return
+        with self._path.open("ab") as file:
+            try:
+                file.write(b"".join(answer.line() for answer in new))
+                file.flush()
+                os.fsync(file.fileno())
+            except OSError:
+                os.ftruncate(file.fileno(), self._end)
+                raise
+            self._end = file.tell()
+        self._said += new
+        self.standing = standing(self._said)
+
+    def last_of(self, person: str) -> Answer | None:
+        """The last answer of a person that stands: what undoing would take back."""
+        own = (each for each in reversed(self._said) if each.person == person and not each.undo)
+        return next((each for each in own if self._stands(each)), None)
+
+    def _stands(self, answer: Answer) -> bool:
+        return self.standing.get(answer.pair, {}).get(answer.person) is answer
+
+
+def now() -> str:
+    """The time, as answers have it."""
+    return datetime.now(UTC).isoformat(timespec="seconds")

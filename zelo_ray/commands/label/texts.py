@@ -1,0 +1,52 @@
+"""The texts of the documents that people judge, from the pools of a contest."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from zelo_ray.errors import InputError
+from zelo_ray.formats.answers import Pair
+from zelo_ray.formats.interchange.truth import pools_of_truth
+from zelo_ray.formats.pools import Limits, find_shards, read_lines
+from zelo_ray.options.bakeoff import BakeoffOptions
+
+Texts = Mapping[Pair, tuple[str, str]]
+"""By document, the texts of its query and of itself."""
+
+
+def places_of(contest: BakeoffOptions) -> tuple[str, ...]:
+    """Where the pools of a bake-off lie; nowhere, where it ranked none."""
+    beside = None if contest.pools else pools_of_truth(contest.truth)
+    return contest.pools or ((beside,) if beside else ())
+
+
+def texts_of(places: Sequence[str], wanted: Iterable[Pair]) -> Texts:
+    """The texts of those of some documents that pools hold.
+
+    Raises:
+        InputError: a place names nothing, or cannot be reached.
+    """
+    by_query: dict[str, set[str]] = {}
+    for query_id, doc_id in wanted:
+        by_query.setdefault(query_id, set()).add(doc_id)
+    found: dict[Pair, tuple[str, str]] = {}
+    for shard in find_shards(places) if places and by_query else ():
+        for pool in (line.pool for line in read_lines(shard, Limits())):
+            for document in pool.documents if pool else ():
+                if pool and document.id in by_query.get(pool.query_id, ()):
+                    found.setdefault((pool.query_id, document.id), (pool.query, document.content))
+    return found
+
+
+def refuse_lacking(lacking: Sequence[Pair], places: Sequence[str]) -> None:
+    """Nobody can judge what they cannot read.
+
+    Raises:
+        InputError: a document has no text.
+    """
+    if lacking:
+        query_id, doc_id = lacking[0]
+        more = f" (nor of {len(lacking) - 1:,} others)" if lacking[1:] else ""
+        where = f"in {', '.join(places)}" if places else "where the contest's pools would be"
+        raise InputError(
+            f"no text of document {doc_id!r} of query {query_id!r}{more} {where}; "
+            "give --pools FILE, JSON lines with the documents"
+        )

@@ -1,0 +1,84 @@
+"""Options of `label`."""
+
+from typing import Annotated, ClassVar
+
+from pydantic import Field, field_validator, model_validator
+
+from zelo_ray.options.command import FILES, CommandOptions, Group
+from zelo_ray.options.places import Place, text_at
+
+_SAMPLE = Group("the sample")
+_PAGE = Group("the page")
+
+
+class LabelOptions(CommandOptions):
+    """Options of `label`."""
+
+    does: ClassVar[str] = "draw documents for people to judge, and collect their answers"
+    usage: ClassVar[str] = "label --contest DIR --labels N --out DIR"
+
+    contest: Annotated[Place | None, FILES] = Field(
+        None,
+        description="--out of the bake-off that people are to judge; to begin, or for new arms",
+    )
+    out: Annotated[Place, FILES] = Field(
+        description="directory of the labels; one that is there goes on"
+    )
+    pools: Annotated[tuple[Place, ...], FILES] = Field(
+        (), description="JSONL files with the texts; without it, those of the contest"
+    )
+    csv: Annotated[Place | None, FILES] = Field(
+        None, description="write what is open as a spreadsheet's file, and serve no page"
+    )
+    read: Annotated[Place | None, FILES] = Field(
+        None, description="take in the answers of such a file"
+    )
+    person: Annotated[str | None, FILES] = Field(
+        None, min_length=1, description="whose file it is, where it has no column person"
+    )
+    labels: Annotated[int | None, _SAMPLE] = Field(
+        None, ge=1, description="documents to draw, in all (default 200)"
+    )
+    more: Annotated[int | None, _SAMPLE] = Field(
+        None, ge=1, description="documents to add to the sample"
+    )
+    measure: Annotated[str | None, _SAMPLE] = Field(
+        None,
+        description="linear in the labels: nDCG@10, P@5 ...; without it, the contest's first such",
+    )
+    overlap: Annotated[float | None, _SAMPLE] = Field(
+        None, ge=0, le=1, description="share of documents that two people judge (default 0)"
+    )
+    seed: Annotated[int | None, _SAMPLE] = Field(
+        None, ge=0, description="determines what is drawn (default 0)"
+    )
+    rubric: Annotated[str | None, _PAGE] = Field(
+        None, description="file with your words on what the grades 0 to 3 mean"
+    )
+    port: Annotated[int, _PAGE] = Field(
+        0, ge=0, le=65535, description="of the page on 127.0.0.1; 0: one that is free"
+    )
+    no_browser: Annotated[bool, _PAGE] = Field(False, description="open no browser")
+
+    @field_validator("out")
+    @classmethod
+    def _is_a_directory(cls, out: str) -> str:
+        if "://" in out:
+            raise ValueError(f"{out}: answers are kept on a disk of this machine; name a directory")
+        return out
+
+    @field_validator("rubric")
+    @classmethod
+    def _is_read(cls, rubric: str | None) -> str | None:
+        text = rubric and text_at(rubric)
+        if text is not None and (not text.strip() or (text == rubric and "\n" not in text)):
+            raise ValueError(f"{rubric}: no such file, or an empty one")
+        return text
+
+    @model_validator(mode="after")
+    def _go_together(self) -> "LabelOptions":
+        if self.labels and self.more:
+            raise ValueError("labels and more exclude each other: in all, or beside those so far")
+        if self.csv and self.read:
+            raise ValueError("csv and read exclude each other: a file goes out, or comes back")
+        return self
