@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from zelo_ray.commands.agree.consensus import consensus
 from zelo_ray.commands.agree.grades import grading
 from zelo_ray.commands.agree.leaderboards import leaderboards
 from zelo_ray.commands.agree.own import readable
@@ -32,6 +33,7 @@ from zelo_ray.options.places import split_name
 SECTIONS: tuple[Callable[[Verdicts, AgreeOptions], Section], ...] = (
     raters,
     outcomes,
+    consensus,
     grading,
     voting,
     leaderboards,
