@@ -9,7 +9,7 @@ four of each query by the panel. For each: how often 95% intervals of the mean g
 shares hold the truth, with queries as the sample and, for comparison, with documents that count as
 independent; how wide they are; and how often the labels are refused as not drawn at random. In the
 simulated set the panel errs the same way on all documents of a query, by half a grade on average.
-With 1,000 draws a figure has a standard error of .007. About 3 minutes of one core.
+With 1,000 draws a figure has a standard error of .007. About 12 minutes of one core.
 """
 
 import argparse
@@ -28,7 +28,7 @@ from zelo_ray.fitting.calibration.shares import shares
 TOP = 4
 DESIGNS = {
     "random documents": (50, 200, 500),
-    "whole queries": (3, 5, 10, 20),
+    "whole queries": (5, 10, 20),
     f"top {TOP} a query": (TOP,),
 }
 

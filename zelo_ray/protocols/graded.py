@@ -190,10 +190,10 @@ def _units(grades: pa.Table, human: pa.Table | None) -> tuple[Ints, Ints, Floats
     place = np.searchsorted(known, code[len(grades) :]).clip(max=len(known) - 1)
     found = known[place] == code[len(grades) :]
     labels[place[found]] = np.rint(human["relevance"].to_numpy()[found]).clip(0, 3)
-    if "probability" not in human.column_names:
-        return unit, known // width, labels, None
-    drawn[place[found]] = human["probability"].to_numpy()[found]
-    return unit, known // width, labels, drawn
+    if "probability" in human.column_names:
+        drawn[place[found]] = human["probability"].to_numpy()[found]
+    told = found.any() and np.isfinite(drawn[place[found]]).all()
+    return unit, known // width, labels, drawn if told else None
 
 
 def _codes(column: pa.ChunkedArray) -> Ints:

@@ -48,7 +48,8 @@ def worth(part: Floats, whole: Floats, usual: float, confidence: float = 0.95) -
         return 1.0 if many > 1 else many
     tail = (1 + confidence) / 2
     short = scipy.special.stdtrit(many - 1, tail) / scipy.special.stdtrit(queries - 1, tail)
-    return float(many / effect * short**2)
+    # No fewer than where all of a query say the same: then queries are the answers.
+    return float(max(many / effect * short**2, many / _size(whole)))
 
 
 def exact(found: float, size: float, confidence: float = 0.95) -> tuple[float, float]:
