@@ -133,7 +133,9 @@ def row(name, same, low, high, share=0.2):
 
 def test_the_answer_in_words():
     good, bad = row("unanimous", 0.99, 0.98, 1), row("all but one", 0.9, 0.88, 0.93)
-    assert answer([good, bad], 0.97).endswith("at 0.97: 20% of pairs, where all judges agree")
+    assert answer([good, bad], 0.97).endswith(
+        "(0.97 or more): 20% of pairs, where all judges agree"
+    )
     assert "40% of pairs, where all but one agree or more" in answer([good, bad], 0.85)
     assert "perhaps; where all judges agree (20% of pairs)" in answer([good], 0.985)
     assert "none; where all judges agree" in answer([row("unanimous", 0.9, 0.88, 0.93)], 0.97)
@@ -157,5 +159,5 @@ def test_agree_tells_it_without_the_people_among_the_judges(say, tmp_path):
     both = rows["grades", "0-3", "unanimous"]
     assert both["same"] == pytest.approx(0.36 / 0.52, abs=0.12)  # were they three, it would be less
     assert rows["grades", "0-3", "all"]["items"] == 120
-    assert any("to be taken blindly at 0.6" in line for line in lines)
+    assert any("blindly trustworthy (0.6 or more)" in line for line in lines)
     assert max(len(line) for line in lines if "/" not in line) <= 100

@@ -28,8 +28,8 @@ from zelo_ray.records import Consensus
 
 TITLES = {
     VOTES: "pairs, by votes",
-    ORDERS: "pairs, by the order of their grades",
-    GRADES: "documents, by their grades",
+    ORDERS: "pairs, by grades",
+    GRADES: "documents",
 }
 SAID = {
     "unanimous": "all judges agree",
@@ -72,7 +72,7 @@ def answer(rows: Sequence[Consensus], trust: float) -> str:
         return ""
     noun = "documents" if first.about == GRADES else "pairs"
     sure = [*takewhile(lambda row: row.low >= trust, levels)]
-    blindly = f"to be taken blindly at {trust:g}"
+    blindly = f"blindly trustworthy ({trust:g} or more)"
     if sure:
         share, where = sum(row.share for row in sure), SAID[sure[-1].level]
         more = " or more" if len(sure) > 1 else ""
