@@ -551,6 +551,29 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True)
+class Consensus:
+    """How often people say what a panel says, where its judges agree so far.
+
+    ``about`` is ``votes`` for pairs by votes, ``orders`` for pairs by the order of their grades,
+    and ``grades`` for documents, on the ``scale`` (``0-3``, ``>=2``; empty for pairs). ``level`` is
+    how far judges agree, or ``all``. ``share`` is of all pairs or documents that the panel and
+    people judged. ``same`` is of ``items``: the pairs that people do not tie; ``tied`` are left
+    out. The interval is over queries.
+    """
+
+    about: str
+    scale: str
+    level: str
+    share: float
+    same: float
+    low: float
+    high: float
+    items: int
+    tied: int
+    queries: int
+
+
+@dataclass(frozen=True, slots=True)
 class Ranked:
     """One line of a run: the score that a reranker gave a document; higher is better."""
 
