@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from zelo_ray.present.html import breakdown, gaps, standings
+from zelo_ray.present.html import breakdown, gaps, kin, standings
 from zelo_ray.present.html.contest import Contest
 from zelo_ray.present.html.headline import absences, outcome
 from zelo_ray.present.html.page import Page, estimate, plural, short
@@ -12,6 +12,7 @@ from zelo_ray.present.html.source import Source, bare
 SECTIONS = (
     standings.leaderboard_section,
     standings.differences_section,
+    kin.kin_section,
     breakdown.distribution_section,
     breakdown.curves_section,
     breakdown.slices_section,
@@ -45,6 +46,7 @@ def bakeoff_page(source: Source, run: Mapping[str, Any]) -> Page:
         tiles=_tiles(contest),
         lead=[sentence for sentence in sentences if sentence],
         notes=(_made(run),),
+        banner=" ".join(kin.told_on_top(contest)),
         sections=[make(contest) for make in SECTIONS],
     )
 
