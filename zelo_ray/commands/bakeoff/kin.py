@@ -27,9 +27,9 @@ def guard(
 
     A comparison that is sure stays so if it is also sure, with the same sign, without the judges
     that are kin of the one arm, and without those that are kin of the other: measured and corrected
-    (Holm) as the whole contest is. On recorded judges of TREC DL 2019 as arms under panels of three
-    of them, 235 of 2,610 sure comparisons were wrong by people, and with this none of 1,699; by p
-    without the correction 4 of 1,825 (``benchmarks/kin.py``).
+    (Holm) as the whole contest is. On recorded judges of TREC DL 2019 as arms, under panels of
+    three of them, 234 of 2,605 sure comparisons were wrong by people; with this, none of 1,700
+    (``benchmarks/kin.py``).
 
     Args:
         outcome: of the contest; its comparisons are replaced, and ``kin`` is set.
