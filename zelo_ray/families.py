@@ -30,13 +30,12 @@ _LINES = {
     "jina": r"jina",
     "bge": r"bge",
     "mxbai": r"mxbai",
-    "bm25": r"bm25\w*",
-    "likelihood": r"likelihood",
-    "chargram": r"chargram",
+    "lexical": r"bm25\w*|likelihood|chargram",
 }
-"""By family, how the names of its models begin: of a vendor's language models, or of rerankers.
+"""By family, how its models are called: a vendor's language models, or rerankers.
 
-The lexical judges count words each in a way of its own, and are families of their own.
+Lexical judges see the same words: on TREC DL 2019, 69 of 87 sure differences of lexical arms were
+wrong under another of them as the truth.
 """
 _VENDORS = {
     "openai": "gpt",

@@ -23,7 +23,9 @@ Judges = frozenset[str]
 def guard(
     outcome: Outcome, kinship: Kinship, annotated: Annotated | None, options: BakeoffOptions
 ) -> None:
-    """Take back what only kin support, and tell how the arms stand without each family.
+    """Take back what only kin support, and tell how the arms stand without each family of judges.
+
+    Nothing is fitted or measured anew where no arm has kin.
 
     A comparison that is sure stays so if it is also sure, with the same sign, without the judges
     that are kin of the one arm, and without those that are kin of the other: measured and corrected
@@ -41,15 +43,11 @@ def guard(
     told = Kin(kinship)
     held = [_held(one, kinship, rests) for one in outcome.comparisons]
     outcome.comparisons = held
-    families = kinship.families
-    if annotated and len(families) > 1:
-        for family, judges in families.items():
-            try:
-                told.left_out += rests.standing(family, judges)
-            except InseparableError as error:
-                told.untold[family] = str(error)
-    elif families and kinship.of_arms:
-        told.untold = dict.fromkeys(families, rests.nothing)
+    for family, judges in kinship.families.items() if kinship.of_arms else ():
+        try:
+            told.left_out += rests.standing(family, judges)
+        except InseparableError as error:
+            told.untold[family] = str(error)
     outcome.kin = told
 
 

@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from itertools import chain
+from itertools import chain, repeat
 from typing import Any
 
 import pyarrow as pa
@@ -143,9 +143,14 @@ def _by_query(
     pools: dict[str, list[Any]] = {query_id: [] for query_id in queries}
     for name, table in tables.items():
         kind = protocol.judgments[name].record
-        empty = {each.name: _nothing(each.type) for each in fields(kind)}
-        for row in table.filter(pc.is_in(table["query_id"], pa.array(queries))).to_pylist():
-            pools[row["query_id"]].append(kind(**{**empty, **row}))
+        wanted = table.filter(pc.is_in(table["query_id"], pa.array(queries, pa.string())))
+        names, known = [each.name for each in fields(kind)], set(wanted.column_names)
+        columns = [
+            wanted[each.name].to_pylist() if each.name in known else repeat(_nothing(each.type))
+            for each in fields(kind)
+        ]
+        for query_id, *row in zip(wanted["query_id"].to_pylist(), *columns, strict=False):
+            pools[query_id].append(kind(**dict(zip(names, row, strict=True))))
     return list(pools.values())
 
 

@@ -16,9 +16,8 @@ def without_kin(outcome: Outcome) -> Iterator[str]:
         judges = counted(len(rows[0].judges), "judge")
         if moved := _moved(outcome.standing, rows):
             yield f"Without {family} ({judges}) {'; '.join(moved)}."
-    if outcome.kin.kinship.of_arms:
-        for family, why in outcome.kin.untold.items():
-            yield f"How the arms stand without {family} is not known: {why}."
+    for family, why in outcome.kin.untold.items():
+        yield f"How the arms stand without {family} is not known: {why}."
 
 
 def _moved(standing: Sequence[str], rows: Sequence[LeftOut]) -> list[str]:
