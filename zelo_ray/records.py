@@ -632,7 +632,8 @@ class Comparison:
     ``p`` is of the paired randomisation test, two-sided; ``p_holm`` is corrected over the whole
     table; ``p_better`` is the chance that A's mean over all queries of this kind is above B's,
     given these; ``p_labels`` the share of draws of the labels in which it is so for these queries,
-    NaN where labels have no errors.
+    NaN where labels have no errors. ``kin`` names the families of judges without which a difference
+    that is sure is not; empty if there is none.
     """
 
     run_a: str
@@ -652,6 +653,7 @@ class Comparison:
     ties: int
     losses: int
     estimate: Estimate = "panel"
+    kin: str = ""
 
 
 def first_error(error: ValidationError) -> str:

@@ -19,6 +19,7 @@ from pydantic import Field
 
 from zelo_ray.fitting import calibration
 from zelo_ray.fitting.bradley_terry import Fit
+from zelo_ray.fitting.effective import given_people
 from zelo_ray.fitting.truth_error import GRADES as USUAL
 from zelo_ray.fitting.truth_error import MEDIANS, learn_grades
 from zelo_ray.formats.wording import counted
@@ -139,6 +140,8 @@ def learn(tables: Mapping[str, pa.Table], options: GradedOptions) -> Measured:
         told = counted(shared.queries, "query", "queries")
         word = f"what judges get wrong together is {shared.found:.2f} grades by {told}"
         notes.append(f"{word}; {shared.value:.2f} is taken ({usual:g} without human grades)")
+        if labels >= ANCHORS and not math.isnan(worth := given_people(ratings, human)):
+            notes.append(f"given people's grades, {len(judges)} judges err like {worth:.1f} apart")
         found = replace(found, shared=shared.value, notes=tuple(notes))
     sure = calibration.judge(found.model, ratings).at_least if found.model else None
     panel = score if found.model else grade.astype(np.float64)

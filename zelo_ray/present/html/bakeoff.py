@@ -3,7 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
+<<<<<<< HEAD
 from zelo_ray.present.html import breakdown, corrected, gaps, standings
+=======
+from zelo_ray.present.html import breakdown, gaps, kin, standings
+>>>>>>> kin
 from zelo_ray.present.html.contest import Contest
 from zelo_ray.present.html.headline import absences, outcome
 from zelo_ray.present.html.page import Page, estimate, plural, short
@@ -12,7 +16,11 @@ from zelo_ray.present.html.source import Source, bare
 SECTIONS = (
     standings.leaderboard_section,
     standings.differences_section,
+<<<<<<< HEAD
     corrected.people_section,
+=======
+    kin.kin_section,
+>>>>>>> kin
     breakdown.distribution_section,
     breakdown.curves_section,
     breakdown.slices_section,
@@ -51,6 +59,7 @@ def bakeoff_page(source: Source, run: Mapping[str, Any]) -> Page:
         tiles=_tiles(contest),
         lead=[sentence for sentence in sentences if sentence],
         notes=(_made(run),),
+        banner=" ".join(kin.told_on_top(contest)),
         sections=[make(contest) for make in SECTIONS],
     )
 
