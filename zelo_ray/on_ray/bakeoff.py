@@ -123,12 +123,8 @@ def bakeoff(options: BakeoffOptions, watch: Watch) -> Outcome:
         else:
             ranked = _Ranked([])
         ranked.entries.extend(runs)
-<<<<<<< HEAD
         outcome = measure(Truth(table), ranked.entries, options, fields, labels)
-=======
-        outcome = measure(Truth(table), ranked.entries, options, fields)
         guard(outcome, kinship, judged, options)
->>>>>>> kin
         outcome.damaged, outcome.maybe_dollars = ranked.damaged, in_doubt(options.books)
         timer.lap("measure")
         write_outcome(options.out, outcome)

@@ -1,13 +1,8 @@
 """The nouns of a contest: what takes part, and what it came to."""
 
 from collections import Counter
-<<<<<<< HEAD
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
-=======
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
->>>>>>> kin
 from math import inf, isnan
 from typing import Any, Literal
 

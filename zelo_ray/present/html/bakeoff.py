@@ -3,11 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-<<<<<<< HEAD
-from zelo_ray.present.html import breakdown, corrected, gaps, standings
-=======
-from zelo_ray.present.html import breakdown, gaps, kin, standings
->>>>>>> kin
+from zelo_ray.present.html import breakdown, corrected, gaps, kin, standings
 from zelo_ray.present.html.contest import Contest
 from zelo_ray.present.html.headline import absences, outcome
 from zelo_ray.present.html.page import Page, estimate, plural, short
@@ -16,11 +12,8 @@ from zelo_ray.present.html.source import Source, bare
 SECTIONS = (
     standings.leaderboard_section,
     standings.differences_section,
-<<<<<<< HEAD
     corrected.people_section,
-=======
     kin.kin_section,
->>>>>>> kin
     breakdown.distribution_section,
     breakdown.curves_section,
     breakdown.slices_section,

@@ -14,11 +14,8 @@ from zelo_ray.engine.bookkeeping import maybe_billed
 from zelo_ray.engine.ledger import told_damage
 from zelo_ray.formats.wording import printable
 from zelo_ray.present.terminal.display import dollars
-<<<<<<< HEAD
-from zelo_ray.present.terminal.people import of_people
-=======
 from zelo_ray.present.terminal.kin import without_kin
->>>>>>> kin
+from zelo_ray.present.terminal.people import of_people
 from zelo_ray.records import Comparison, Mean
 
 _SENTENCES = 8
@@ -40,12 +37,9 @@ def standings(outcome: Outcome, width: int = 160) -> Iterator[Table | str]:
     yield f"Means over {queries:,} queries with {sure}. {_labels(outcome)}"
     yield ""
     yield from _differences(outcome)
-<<<<<<< HEAD
+    yield from without_kin(outcome)
     if outcome.people:
         yield from of_people(outcome, outcome.people, width)
-=======
-    yield from without_kin(outcome)
->>>>>>> kin
     if outcome.damaged:
         yield told_damage(outcome.damaged)
     if outcome.maybe_dollars:
