@@ -359,6 +359,39 @@ def test_labels_correct_a_contest_in_terminal_tables_and_page(contest, capsys):
     assert ("a", "nDCG@10", "corrected") in means_of
 
 
+def test_a_sample_of_label_corrects_a_contest_and_grows(contest, tmp_path, capsys):
+    """As a team uses it: draw, send out a spreadsheet, take it in, correct, draw more."""
+    folder, people = contest
+    pools = tmp_path / "pools.jsonl"
+    with pools.open("w") as file:
+        for query_id in sorted({query_id for query_id, _ in people}):
+            documents = [{"id": d, "content": f"{q} {d}"} for q, d in people if q == query_id]
+            pool = {"query": {"id": query_id, "query": "?"}, "documents": documents}
+            file.write(json.dumps(pool) + "\n")
+    out, sheet = str(tmp_path / "labels"), tmp_path / "open.csv"
+    said, widths = [], []
+    for words in (["--contest", str(folder / "out"), "--labels", "60"], ["--more", "40"]):
+        words += ["--pools", str(pools), "--csv", str(sheet)]
+        assert main(["label", "--out", out, *words]) == 0
+        with sheet.open(newline="", encoding="utf-8-sig") as file:
+            rows = [*csv.DictReader(file)]
+        said.append(len(rows))
+        for row in rows:
+            row["grade"] = f"{people[tuple(row['document'].split())]:g}"
+        written(sheet, rows)
+        assert main(["label", "--out", out, "--read", str(sheet), "--person", "ann"]) == 0
+        assert run_it(folder, "--human", out) == 0
+        by = {(r["measure"], r["estimate"]): r for r in rows_of(folder / "out", "comparisons")}
+        full = by["nDCG@10", "corrected"]
+        widths.append(full["high"] - full["low"])
+    assert said == [60, 40]
+    assert widths[1] < widths[0]
+    shown = capsys.readouterr().out
+    assert "Not corrected: P(rel=2)@30: the labels were not drawn for it." in shown
+    assert "The sample was made larger 1 time." in shown
+    assert ("P(rel=2)@10", "corrected") in by
+
+
 def test_all_labels_give_what_people_say_and_need_no_probability(contest, capsys):
     folder, people = contest
     rows = [{"query_id": q, "doc_id": d, "grade": g} for (q, d), g in people.items()]
