@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shlex
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 
 from tests.labelling import sample_at
 from zelo_ray import cli
-from zelo_ray.commands.label import draw, working
+from zelo_ray.commands.label import draw, page_words, working
 from zelo_ray.commands.label.between import between_people
 from zelo_ray.commands.label.desk import Desk
 from zelo_ray.commands.label.rubric import RUBRIC, names_of
@@ -24,6 +25,7 @@ from zelo_ray.formats.answers import Answer
 from zelo_ray.formats.labels import read_labels
 from zelo_ray.options import load_options
 from zelo_ray.options.bakeoff import BakeoffOptions
+from zelo_ray.options.flags import parse_flags
 from zelo_ray.options.label import LabelOptions
 
 QUERIES, DOCUMENTS = 6, 10
@@ -79,6 +81,19 @@ def test_a_sample_is_of_the_first_by_priority_and_grows_without_its_contest(tmp_
     assert len(drawn(out, more=1000)) == len(table)
     stages = json.loads((out / "label.json").read_text())["stages"]
     assert [each["labels"] for each in stages] == [12, 17, 30, len(table)]
+
+
+def test_what_comes_next_measures_as_the_contest_did(tmp_path, contest):
+    out = tmp_path / "labels"
+    frame = contest["frame"]
+    as_was = {"measures": ("P@5",), "ties": "expected"}
+    contest["frame"] = replace(frame, options=frame.options.model_copy(update=as_was))
+    with working(options(out, contest="a contest/"), print) as work:
+        words = shlex.split(page_words(work)["next"])
+    known = load_options(BakeoffOptions, parse_flags(BakeoffOptions, "x", words[2:], {}, ()), {})
+    assert (known.truth, known.pools) == ("truth", (str(tmp_path / "pools.jsonl"),))
+    assert (known.measures, known.ties, known.human) == (("P@5",), "expected", str(out))
+    assert (known.runs, known.out) == (("a contest/runs.parquet",), "a contest-people")
 
 
 def test_equal_seeds_draw_equal_documents_and_others_do_not(tmp_path, contest):
@@ -295,6 +310,14 @@ def test_what_a_killed_process_tore_is_set_aside_and_said(tmp_path):
     assert (tmp_path / "answers.torn").read_bytes() == b'{"at": "2026-0\n'
     answers.keep([Answer("", "ann", *desk.documents[1].pair, 1.0)])
     assert len(Answers(str(tmp_path), pytest.fail).standing) == 2
+
+
+def test_who_lets_go_of_the_directory_keeps_nothing_more(tmp_path):
+    desk = desk_at(sample_at(tmp_path, 3))
+    desk.close()
+    with pytest.raises(OSError, match="has ended"):
+        desk.answer("ann", desk.documents[0].key, 2.0)
+    assert (tmp_path / "answers.jsonl").read_bytes() == b""
 
 
 def sheet(out, file, capsys, *words):

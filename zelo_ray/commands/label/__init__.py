@@ -1,7 +1,9 @@
 """``label``: which documents people judge for a bake-off, and what they answer."""
 
 import contextlib
+import os
 import shlex
+import sys
 import threading
 import webbrowser
 from collections.abc import Callable, Iterator
@@ -73,11 +75,16 @@ def label(options: LabelOptions, say: Say, make_page: Callable[[Work], MakePage]
 
 def page_words(work: Work) -> dict[str, str]:
     """The commands that the page names: what starts the server again, and what comes then."""
-    out = shlex.quote(work.out)
-    return {
-        "again": f"zelo-ray label --out {out}",
-        "next": f"zelo-ray bakeoff ... --human {out}",
-    }
+    again = f"zelo-ray label --out {shlex.quote(work.out)}"
+    return {"again": again, "next": _next(work)}
+
+
+def _next(work: Work) -> str:
+    """The command that measures the contest's runs anew, with what people said."""
+    contest = str(work.about["contest"]).rstrip("/")
+    words = ["zelo-ray", "bakeoff", *work.about.get("words", ())]
+    words += ["--runs", f"{contest}/runs.parquet", "--human", work.out]
+    return shlex.join([*words, "--out", f"{contest}-people"])
 
 
 def _serve(work: Work, options: LabelOptions, say: Say, make_page: MakePage) -> None:
@@ -86,10 +93,17 @@ def _serve(work: Work, options: LabelOptions, say: Say, make_page: MakePage) -> 
         far = work.desk.progress("")
         judged = f"{far.done:,} of {counted(far.of, 'document')} judged"
         say(f"{server.url} ({judged}); end with Ctrl-C")
-        if not options.no_browser:
+        if not options.no_browser and _has_screen():
             threading.Thread(target=webbrowser.open, args=(server.url,), daemon=True).start()
         with contextlib.suppress(KeyboardInterrupt):
             server.serve_forever(poll_interval=0.1)
+        work.desk.close()
+
+
+def _has_screen() -> bool:
+    """Whether a browser would have a window: one of text would take the terminal."""
+    screens = ("DISPLAY", "WAYLAND_DISPLAY")
+    return sys.platform in ("darwin", "win32") or any(map(os.environ.get, screens))
 
 
 def _sent_out(work: Work, url: str, person: str) -> str:
@@ -143,5 +157,5 @@ def _standing(work: Work) -> Iterator[str]:
         yield f"{counted(progress.second, 'document')} may be judged by a second person, too"
     yield from told(between_people(rows_of(work.desk.answers.standing), TOP))
     if progress.done == progress.of:
-        out = shlex.quote(work.out)
-        yield f"next: zelo-ray bakeoff ... --human {out}, or label --out {out} --more N"
+        yield f"next: {_next(work)}"
+        yield f"or more labels: zelo-ray label --out {shlex.quote(work.out)} --more N"

@@ -110,6 +110,11 @@ class Desk:
                 self.answers.keep([Answer(now(), person, *shown.pair, undo=True)])
             return self._given(person, shown) | {"before": said.grade if said else None}
 
+    def close(self) -> None:
+        """Let an answer that is being kept come to its end, and keep no other."""
+        with self._lock:
+            self.answers.close()
+
     def progress(self, person: str) -> Progress:
         """How far the work is, as one person sees it."""
         said = self.answers.standing

@@ -30,6 +30,7 @@ from zelo_ray.formats.files import record
 from zelo_ray.formats.labels import DOCUMENTS, LABEL, frame_pairs
 from zelo_ray.formats.results import write_json
 from zelo_ray.formats.stored import Stored
+from zelo_ray.options.bakeoff import BakeoffOptions
 from zelo_ray.options.label import LabelOptions
 
 About = dict[str, Any]
@@ -117,6 +118,7 @@ def _ranked(about: About, old: pa.Table, options: LabelOptions) -> pa.Table:
     assert options.contest is not None  # noqa: S101 - for the type checker
     found = candidates(options.contest, about.get("measure"))
     about |= {"contest": options.contest, "measure": found.measure}
+    about["words"] = _words(found.options)
     about["arms"] = [*dict.fromkeys([*about["arms"], *found.arms])]
     about["pools"] = [*dict.fromkeys([*about["pools"], *places_of(found.options)])]
     sizes: dict[Pair, float] = dict(zip(frame_pairs(old), old["size"].to_pylist(), strict=True))
@@ -138,6 +140,20 @@ def _ranked(about: About, old: pa.Table, options: LabelOptions) -> pa.Table:
         for n in np.argsort(-priority, kind="stable").tolist()
     ]
     return pa.Table.from_pylist(rows, _SCHEMA)
+
+
+def _words(contest: BakeoffOptions) -> list[str]:
+    """How to measure a contest's runs anew as they were measured, on the command line."""
+    asked = contest.rerankers or contest.pools or contest.slices or contest.write_annotated
+    more = {
+        "--pools": places_of(contest) if asked else (),
+        "--measures": contest.measures,
+        "--ties": () if contest.ties == "trec" else (contest.ties,),
+    }
+    words = ["--truth", contest.truth]
+    for flag, values in more.items():
+        words += [flag, *values] if values else []
+    return words
 
 
 def _wanted(options: LabelOptions, held: int) -> int:

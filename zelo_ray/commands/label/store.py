@@ -1,5 +1,6 @@
 """The file of answers: what is in it is durable, and nothing of it is ever rewritten."""
 
+import errno
 import os
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
@@ -34,6 +35,7 @@ class Answers:
             sync_folder(self._path.parent)
         self._end = self._path.stat().st_size
         self.standing: Standing = standing(self._said)
+        self._closed = False
 
     def _set_aside(self, end: int, say: Callable[[str], None]) -> None:
         """Put a torn last line elsewhere; end a good one that lacks its line break."""
@@ -59,6 +61,8 @@ class Answers:
         new = [*answers]
         if not new:
             return
+        if self._closed:
+            raise OSError(errno.ESHUTDOWN, "the server has ended")
         with self._path.open("ab") as file:
             try:
                 file.write(b"".join(answer.line() for answer in new))
@@ -70,6 +74,10 @@ class Answers:
             self._end = file.tell()
         self._said += new
         self.standing = standing(self._said)
+
+    def close(self) -> None:
+        """Take nothing more: another process may hold the directory from now on."""
+        self._closed = True
 
     def last_of(self, person: str) -> Answer | None:
         """The last answer of a person that stands: what undoing would take back."""
