@@ -147,7 +147,8 @@ def learn(tables: Mapping[str, pa.Table], options: GradedOptions) -> Measured:
     panel = score if found.model else grade.astype(np.float64)
     shares, said = with_people.set_right(panel, sure, human, query, drawn)
     trusted = with_people.consensus(ratings, human, query)
-    return replace(found, shares=shares, consensus=trusted, notes=(*found.notes, *said))
+    said = (*found.notes, *said, *with_people.told(trusted))
+    return replace(found, shares=shares, consensus=trusted, notes=said)
 
 
 def pooling_of(pooling: str | None, *, human: bool) -> str:

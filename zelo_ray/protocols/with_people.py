@@ -4,8 +4,9 @@ People's grades set the means over all documents right, if their documents were 
 they show how right the panel is by how far its judges agree.
 """
 
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from math import nan
+from math import isfinite, nan
 
 import numpy as np
 
@@ -50,3 +51,14 @@ def consensus(ratings: calibration.Ratings, human: Floats, query: Ints) -> tuple
     cuts = range(1, ratings.levels)
     people = human[asked].astype(np.int16)
     return tuple(calibration.of_grades(grades, people, query[asked], ratings.levels, cuts))
+
+
+def told(found: Iterable[Consensus]) -> Iterator[str]:
+    """How often people order two documents as all judges do, in a line."""
+    for row in found:
+        if (row.about, row.level) == (calibration.ORDERS, calibration.LEVELS[0]) and row.items:
+            known = f" [{row.low:.3f}, {row.high:.3f}]" if isfinite(row.low) else ""
+            yield (
+                f"where all judges agree on the order of two documents ({row.share:.0%} of pairs), "
+                f"people say the same of {row.same:.3f}{known}: consensus.parquet"
+            )
