@@ -137,6 +137,8 @@ class Corrections:
     unsure: int = 0
     ahead: int = 0
     stages: int = 1
+    between: Sequence[str] = ()
+    """how far two people agree who labelled the same documents, in words"""
     way: Way | None = None
     queries: int = 0
     """with labels"""

@@ -11,6 +11,7 @@ from scipy.stats import norm
 from zelo_ray.commands.bakeoff.labelled import Labelled, chances_of, labelled_in, way_of
 from zelo_ray.commands.bakeoff.outcome import Corrections, Floats, Forecast, Outcome, Way
 from zelo_ray.commands.bakeoff.verdicts import SURE
+from zelo_ray.commands.label.between import between_people, told
 from zelo_ray.errors import InputError
 from zelo_ray.evaluation.people.corrected import (
     by_panel,
@@ -43,6 +44,7 @@ def corrections(outcome: Outcome, labels: PeoplesLabels, options: BakeoffOptions
         unsure=labels.unsure,
         ahead=labels.ahead,
         stages=labels.stages,
+        between=(*told(between_people(labels.rows, labels.top)),),
         queries=len(np.unique(leading.frame.query[~np.isnan(leading.gain)])),
     )
     if not found:
