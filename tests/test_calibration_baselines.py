@@ -75,7 +75,7 @@ def corrected(panel, human):
     trust = np.cov(y, f, ddof=0)[0, 1] / ((1 + n / rest) * np.concatenate([f, u]).var(ddof=1))
     trust = min(max(trust, 0), 1)
     mean = trust * u.mean() + (y - trust * f).mean()
-    return mean, np.sqrt(trust**2 * u.var() / rest + (y - trust * f).var(ddof=1) / n)
+    return mean, np.sqrt(trust**2 * u.var(ddof=1) / rest + (y - trust * f).var(ddof=1) / n)
 
 
 @pytest.mark.parametrize("humans", [60, 200])

@@ -17,7 +17,7 @@ from zelo_ray.formats.tables import table_of
 from zelo_ray.present.html import write_report
 from zelo_ray.present.html.gradings import gradings_of
 from zelo_ray.present.html.panel import panel_of
-from zelo_ray.records import AbsoluteScore, Failure, Grade, GradedScore, Rater, Share
+from zelo_ray.records import AbsoluteScore, Consensus, Failure, Grade, GradedScore, Rater, Share
 
 JUDGES = ("openai:one", "anthropic:two", "gemini:three")
 RATERS = (
@@ -221,6 +221,41 @@ def test_a_judge_asked_in_both_orders_says_what_most_of_its_votes_say():
         ]
     )
     assert panel.agreement("j1", "j2") == (0.5, 1)
+
+
+def test_labels_that_were_not_drawn_at_random_set_nothing_right(tmp_path):
+    write_graded(tmp_path, humans=12)
+    rows = [Share(m, 0.5, *[float("nan")] * 3, 20, 12) for m in ("grade", ">=1")]
+    pq.write_table(table_of(rows, Share), tmp_path / "shares.parquet")
+    write_report(str(tmp_path))
+    page = page_of(tmp_path)
+    assert page.table("shares")[0] == ["measure", "by the panel alone"]
+    assert "were not drawn at random, and do not set this right" in page.words("shares")
+
+
+def test_a_page_tells_how_far_to_trust_judges_that_agree(tmp_path):
+    write_graded(tmp_path, humans=12)
+    ends = {"unanimous": (0.99, 0.975, 1.0), "split": (0.6, 0.5, 0.7), "all": (0.8, 0.7, 0.9)}
+    rows = [
+        Consensus(*kind, level, share, *ends[level], 90, tied, 9)
+        for kind, tied in ((("orders", ""), 7), (("grades", "0-3"), 0))
+        for level, share in (("all", 1.0), ("unanimous", 0.4), ("split", 0.6))
+    ]
+    pq.write_table(table_of(rows, Consensus), tmp_path / "consensus.parquet")
+    write_report(str(tmp_path))
+    page = page_of(tmp_path)
+    figures = dict(page.chart("consensus", 0))
+    assert list(figures) == ["pairs, by grades", "documents 0-3"]
+    figure = figures["pairs, by grades"]
+    assert figure["data"][0]["x"] == [0.99, 0.6, 0.8]
+    assert figure["layout"]["yaxis"]["ticktext"][0] == "all judges agree, 40%"
+    assert figure["layout"]["shapes"][0]["x0"] == 0.97
+    table = page.table("consensus")[1:]
+    assert [row[:3] for row in table[:2]] == [
+        ["pairs, by grades", "all judges agree", "40.0%"],
+        ["pairs, by grades", "split", "60.0%"],
+    ]
+    assert [row[-1] for row in table] == ["7"] * 3 + [""] * 3
 
 
 def test_shares_are_set_right_by_humans_if_there_are_any(tmp_path):

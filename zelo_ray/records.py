@@ -551,6 +551,29 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True)
+class Consensus:
+    """How often people say what a panel says, where its judges agree so far.
+
+    ``about`` is ``votes`` for pairs by votes, ``orders`` for pairs by the order of their grades,
+    and ``grades`` for documents, on the ``scale`` (``0-3``, ``>=2``; empty for pairs). ``level`` is
+    how far judges agree, or ``all``. ``share`` is of all pairs or documents that the panel and
+    people judged. ``same`` is of ``items``: the pairs that people do not tie; ``tied`` are left
+    out. The interval is over queries.
+    """
+
+    about: str
+    scale: str
+    level: str
+    share: float
+    same: float
+    low: float
+    high: float
+    items: int
+    tied: int
+    queries: int
+
+
+@dataclass(frozen=True, slots=True)
 class Ranked:
     """One line of a run: the score that a reranker gave a document; higher is better."""
 
@@ -609,7 +632,8 @@ class Comparison:
     ``p`` is of the paired randomisation test, two-sided; ``p_holm`` is corrected over the whole
     table; ``p_better`` is the chance that A's mean over all queries of this kind is above B's,
     given these; ``p_labels`` the share of draws of the labels in which it is so for these queries,
-    NaN where labels have no errors.
+    NaN where labels have no errors. ``kin`` names the families of judges without which a difference
+    that is sure is not; empty if there is none.
     """
 
     run_a: str
@@ -629,6 +653,7 @@ class Comparison:
     ties: int
     losses: int
     estimate: Estimate = "panel"
+    kin: str = ""
 
 
 def first_error(error: ValidationError) -> str:

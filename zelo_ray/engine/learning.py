@@ -12,7 +12,7 @@ from zelo_ray.formats.results import Results, read_table, write_json
 from zelo_ray.formats.tables import schema_of, table_of
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import KEPT, Learned, load
-from zelo_ray.records import Rater, Share
+from zelo_ray.records import Consensus, Rater, Share
 
 _NARROW = (
     *("query_id", "doc_id", "doc_id_a", "doc_id_b", "judge"),
@@ -48,7 +48,11 @@ def learn(options: AnnotateOptions, human: pa.Table | None) -> Learned:
         plain = ", and --pooling median needs no model" if "pooling" in protocol.own_options else ""
         told = f"the judges could not be measured: {error}; all replies are kept{plain}"
         raise Stopped(told) from None
-    found = {"raters": (learned.raters, Rater), "shares": (learned.shares, Share)}
+    found = {
+        "raters": (learned.raters, Rater),
+        "shares": (learned.shares, Share),
+        "consensus": (learned.consensus, Consensus),
+    }
     with Results(options.out, {n: schema_of(record) for n, (_, record) in found.items()}) as files:
         for name, (rows, record) in found.items():
             files.add(name, table_of(rows, record))

@@ -229,5 +229,5 @@ def _foreign(options: AnnotateOptions) -> set[str]:
     tables = {name for each in PROTOCOLS for name in load(each).tables}
     tables |= former_tables(options.out)
     if not protocol.learned_from(options):
-        tables |= {"raters", "shares"}
+        tables |= {"raters", "shares", "consensus"}
     return tables - set(protocol.tables)

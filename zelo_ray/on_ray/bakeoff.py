@@ -26,6 +26,9 @@ from zelo_ray.commands.bakeoff import (
     write_annotated,
     write_outcome,
 )
+from zelo_ray.commands.bakeoff.kin import guard
+from zelo_ray.commands.bakeoff.kinship import kinship_of
+from zelo_ray.commands.bakeoff.rest import annotated
 from zelo_ray.engine.batch.parts import in_doubt
 from zelo_ray.engine.bookkeeping import Tally
 from zelo_ray.engine.count_input import Count, InputCount, count_input
@@ -100,6 +103,10 @@ def bakeoff(options: BakeoffOptions, watch: Watch) -> Outcome:
         labels = read_labels(options.human) if options.human else None
         runs = [Entry(name, run) for name, run in read_runs(options.runs).items()]
         _refuse_twins([*arms, *(entry.name for entry in runs)])
+        judged = annotated(options.truth)
+        who = {name: arm.judge.name if arm.judge else arm.protocol for name, arm in arms.items()}
+        who |= {entry.name: entry.name for entry in runs}
+        kinship = kinship_of(judged.judges if judged else (), who, options.families)
         wants_pools = arms or options.pools or options.slices or options.write_annotated
         shards = _shards(options) if wants_pools else []
         asked = {name: (arm, _asked(arm, options)) for name, arm in arms.items()}
@@ -117,6 +124,7 @@ def bakeoff(options: BakeoffOptions, watch: Watch) -> Outcome:
             ranked = _Ranked([])
         ranked.entries.extend(runs)
         outcome = measure(Truth(table), ranked.entries, options, fields, labels)
+        guard(outcome, kinship, judged, options)
         outcome.damaged, outcome.maybe_dollars = ranked.damaged, in_doubt(options.books)
         timer.lap("measure")
         write_outcome(options.out, outcome)

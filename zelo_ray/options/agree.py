@@ -58,6 +58,12 @@ class AgreeOptions(CommandOptions):
     coefficients: Annotated[tuple[str, ...], _MEASURING] = Field(
         (), description="which to compute; without it, all"
     )
+    trust: Annotated[float, _MEASURING] = Field(
+        0.97,
+        gt=0.5,
+        lt=1,
+        description="from which share of words that people share a panel is taken blindly",
+    )
     measure: Annotated[str, _MEASURING] = Field("nDCG@10", description="measure of the runs")
     resamples: Annotated[int, _MEASURING] = Field(
         1000, ge=0, description="samples of queries, for intervals; 0 for none"

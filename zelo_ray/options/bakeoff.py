@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from zelo_ray.options.asking import AskingOptions
 from zelo_ray.options.command import FILES, RUNNING, Group
@@ -10,6 +10,9 @@ from zelo_ray.options.places import Place
 
 _RANKING = Group("rerankers")
 _MEASURING = Group("measuring")
+_Names = Annotated[
+    tuple[str, ...], BeforeValidator(lambda told: (told,) if isinstance(told, str) else told)
+]
 
 
 class BakeoffOptions(AskingOptions):
@@ -76,4 +79,9 @@ class BakeoffOptions(AskingOptions):
     )
     slices: Annotated[tuple[str, ...], _MEASURING] = Field(
         (), description="show results by these fields of a query, too"
+    )
+    families: Annotated[dict[str, _Names], _MEASURING] = Field(
+        default_factory=dict,
+        description="by arm or judge, its families, such as gpt, where its name does not tell: "
+        "judges that are kin of an arm favour it; truth: of qrels that models made",
     )

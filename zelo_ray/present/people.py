@@ -67,10 +67,11 @@ def remarks(people: Mapping[str, Any]) -> Iterator[str]:
         yield f"People's labels correct nothing: {people['refused']}."
     if people["stages"] > 1:
         yield (
-            f"The sample was made larger {people['stages'] - 1:,} times. An interval holds at its "
-            "level for a number of labels that was fixed beforehand: who looks after each stage, "
-            "and stops as soon as a difference is sure, is wrong more often."
+            f"The sample was made larger {counted(people['stages'] - 1, 'time')}. An interval "
+            "holds at its level for a number of labels that was fixed beforehand: who looks after "
+            "each stage, and stops as soon as a difference is sure, is wrong more often."
         )
+    yield from people["between"]
     if people["unsure"]:
         yield (
             f"Of {counted(people['unsure'], 'document')} people could not say; they are taken as "

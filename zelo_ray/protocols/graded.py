@@ -19,10 +19,11 @@ from pydantic import Field
 
 from zelo_ray.fitting import calibration
 from zelo_ray.fitting.bradley_terry import Fit
+from zelo_ray.fitting.effective import given_people
 from zelo_ray.fitting.truth_error import GRADES as USUAL
 from zelo_ray.fitting.truth_error import MEDIANS, learn_grades
 from zelo_ray.formats.wording import counted
-from zelo_ray.protocols import Learned, Protocol, Rounds, ScoreKind, shared_error
+from zelo_ray.protocols import Learned, Protocol, Rounds, ScoreKind, shared_error, with_people
 from zelo_ray.protocols.grading import Grading, GradingOptions, sheets
 from zelo_ray.protocols.judgments import GRADES
 from zelo_ray.protocols.protocol import always, both_errors
@@ -100,7 +101,7 @@ def learn(tables: Mapping[str, pa.Table], options: GradedOptions) -> Measured:
     if not len(grades):
         return Measured()
     judges = tuple(sorted(pc.unique(grades["judge"]).to_pylist()))
-    unit, query, human = _units(grades, tables.get("human"))
+    unit, query, human, drawn = _units(grades, tables.get("human"))
     ratings = calibration.Ratings(
         unit=unit,
         judge=pc.index_in(grades["judge"], pa.array(judges)).to_numpy().astype(np.int64),
@@ -139,13 +140,15 @@ def learn(tables: Mapping[str, pa.Table], options: GradedOptions) -> Measured:
         told = counted(shared.queries, "query", "queries")
         word = f"what judges get wrong together is {shared.found:.2f} grades by {told}"
         notes.append(f"{word}; {shared.value:.2f} is taken ({usual:g} without human grades)")
+        if labels >= ANCHORS and not math.isnan(worth := given_people(ratings, human)):
+            notes.append(f"given people's grades, {len(judges)} judges err like {worth:.1f} apart")
         found = replace(found, shared=shared.value, notes=tuple(notes))
-    if found.model:
-        sure = calibration.judge(found.model, ratings).at_least
-        shares = calibration.shares(score, human, ratings.levels, at_least=sure)
-    else:
-        shares = calibration.shares(grade.astype(np.float64), human, ratings.levels)
-    return replace(found, shares=shares)
+    sure = calibration.judge(found.model, ratings).at_least if found.model else None
+    panel = score if found.model else grade.astype(np.float64)
+    shares, said = with_people.set_right(panel, sure, human, query, drawn)
+    trusted = with_people.consensus(ratings, human, query)
+    said = (*found.notes, *said, *with_people.told(trusted))
+    return replace(found, shares=shares, consensus=trusted, notes=said)
 
 
 def pooling_of(pooling: str | None, *, human: bool) -> str:
@@ -171,12 +174,13 @@ def family_of(options: GradingOptions) -> str:
     return "beta" if options.pooling == "beta" else "thurstone"
 
 
-def _units(grades: pa.Table, human: pa.Table | None) -> tuple[Ints, Ints, Floats]:
+def _units(grades: pa.Table, human: pa.Table | None) -> tuple[Ints, Ints, Floats, Floats | None]:
     """Number the documents that have grades.
 
     Returns:
         The number of each row's document; for each document a number of its query, and its human
-        grade, NaN where there is none.
+        grade, NaN where there is none; and the probability with which it was drawn, where labels
+        tell that.
     """
     tables = [grades] if human is None else [grades, human]
     ids = pa.concat_tables([table.select(["query_id", "doc_id"]) for table in tables])
@@ -184,13 +188,16 @@ def _units(grades: pa.Table, human: pa.Table | None) -> tuple[Ints, Ints, Floats
     width = int(doc.max()) + 1
     code = query * width + doc
     known, unit = np.unique(code[: len(grades)], return_inverse=True)
-    labels = np.full(len(known), np.nan)
-    if human is not None:
-        place = np.searchsorted(known, code[len(grades) :]).clip(max=len(known) - 1)
-        found = known[place] == code[len(grades) :]
-        relevance = human["relevance"].to_numpy()[found]
-        labels[place[found]] = np.rint(relevance).clip(0, 3)
-    return unit, known // width, labels
+    labels, drawn = np.full((2, len(known)), np.nan)
+    if human is None:
+        return unit, known // width, labels, None
+    place = np.searchsorted(known, code[len(grades) :]).clip(max=len(known) - 1)
+    found = known[place] == code[len(grades) :]
+    labels[place[found]] = np.rint(human["relevance"].to_numpy()[found]).clip(0, 3)
+    if "probability" in human.column_names:
+        drawn[place[found]] = human["probability"].to_numpy()[found]
+    told = found.any() and np.isfinite(drawn[place[found]]).all()
+    return unit, known // width, labels, drawn if told else None
 
 
 def _codes(column: pa.ChunkedArray) -> Ints:

@@ -19,7 +19,7 @@ from zelo_ray.fitting.bradley_terry import Fit
 from zelo_ray.formats.wording import counted
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols.progress import Rounds
-from zelo_ray.records import Failure, Judge, Pool, Rater, Reply, Request, Score, Share
+from zelo_ray.records import Consensus, Failure, Judge, Pool, Rater, Reply, Request, Score, Share
 
 KEPT = "judges.json"
 """The file of a run's directory that holds what `Learned.kept` says."""
@@ -192,6 +192,8 @@ class Learned:
     """each judge as measured beside the others"""
     shares: tuple[Share, ...] = ()
     """means over all documents"""
+    consensus: tuple[Consensus, ...] = ()
+    """how often people say what judges say, by how far these agree"""
     notes: tuple[str, ...] = ()
     """what a user should know of how it was learned"""
     kept: Mapping[str, Any] = field(default_factory=dict)

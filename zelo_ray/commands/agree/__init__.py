@@ -6,14 +6,16 @@ shown: a new one is a module here, a line there, and its options in `AgreeOption
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from tempfile import TemporaryDirectory
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from zelo_ray.commands.agree.consensus import consensus
 from zelo_ray.commands.agree.grades import grading
+from zelo_ray.commands.agree.heldout import seen_before
 from zelo_ray.commands.agree.leaderboards import leaderboards
 from zelo_ray.commands.agree.own import readable
 from zelo_ray.commands.agree.raters import raters
@@ -32,6 +34,7 @@ from zelo_ray.options.places import split_name
 SECTIONS: tuple[Callable[[Verdicts, AgreeOptions], Section], ...] = (
     raters,
     outcomes,
+    consensus,
     grading,
     voting,
     leaderboards,
@@ -61,6 +64,8 @@ def agree(options: AgreeOptions) -> Told:
     told = options.model_dump(include={"levels", "clip", "human", "people", "turn"})
     with TemporaryDirectory() as folder:
         verdicts = read_verdicts(readable(options.sources, folder), **told)
+    notes = (*verdicts.notes, *seen_before(verdicts, options))
+    verdicts = replace(verdicts, notes=notes)
     sections = [section(verdicts, options) for section in SECTIONS]
     if not any(section.lines for section in sections):
         raise InputError("one judge alone has nobody to agree with: name more judges, or --human")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from zelo_ray.commands.bakeoff.outcome import Entry, Hole, Outcome, Slice, Unranked
+from zelo_ray.commands.bakeoff.outcome import Entry, Hole, Kin, LeftOut, Outcome, Slice, Unranked
 from zelo_ray.formats.files import writing
 from zelo_ray.formats.pools import Line, annotate_line
 from zelo_ray.formats.results import Results
@@ -49,6 +49,7 @@ def describe(
         "damaged": len(outcome.damaged),
         "maybe_dollars": outcome.maybe_dollars,
         "seconds": dict(seconds),
+        "kin": _kin(outcome.kin) if outcome.kin else None,
     }
     told = {"complete": outcome.complete, "summary": summary}
     if outcome.people:
@@ -66,6 +67,7 @@ def write_outcome(out: str, outcome: Outcome) -> None:
         ),
         "slices": (Slice, outcome.slices),
         "holes": (Hole, outcome.holes),
+        "kin": (LeftOut, outcome.kin.left_out if outcome.kin else []),
         "failures": (Unranked, [f for entry in outcome.entries for f in entry.failures]),
     }
     tables = {name: schema_of(record) for name, (record, _) in records.items()}
@@ -128,6 +130,19 @@ def _scores(run: pa.Table) -> dict[str, dict[str, dict[str, float]]]:
     for query_id, doc_id, score in zip(*columns, strict=True):
         found.setdefault(query_id, {})[doc_id] = {"score": score}
     return found
+
+
+def _kin(kin: Kin) -> dict[str, Any]:
+    """The families of all, the arms that have kin among the judges, and what is not told."""
+    own = kin.kinship
+    return {
+        "judges": {judge: sorted(names) for judge, names in own.judges.items()},
+        "arms": {
+            arm: {"families": sorted(own.shared(arm)), "judges": sorted(judges)}
+            for arm, judges in own.of_arms.items()
+        },
+        "untold": kin.untold,
+    }
 
 
 def _metrics(outcome: Outcome) -> Iterable[pa.Table]:

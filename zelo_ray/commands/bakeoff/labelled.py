@@ -12,6 +12,9 @@ from zelo_ray.evaluation.significance import FEWEST
 from zelo_ray.formats.labels import PeoplesLabels
 from zelo_ray.formats.wording import counted
 
+_UNLIKELY = 5
+"""Standard errors that are not chance."""
+
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
@@ -66,9 +69,21 @@ def way_of(
 
 
 def _not_drawn(labelled: Labelled, labels: PeoplesLabels, arms: Sequence[str]) -> str:
-    """Which documents could not be drawn, though they matter; empty if all could."""
+    """Why labels cannot stand for all documents that matter; empty if they can.
+
+    Weighed by the inverse of their chances, sizes of the labelled documents sum to those of all
+    that could be drawn (Horvitz & Thompson 1952), but for chance.
+    """
     if labels.frame is None:
-        return ""
+        known = (labelled.size > 0) & ~np.isnan(labelled.gain)
+        size, chance = labelled.size[known], labelled.chance[known]
+        error = np.sqrt((size**2 * (1 - chance) / chance**2).sum())
+        if abs((size / chance).sum() - labelled.size.sum()) <= _UNLIKELY * error:
+            return ""
+        return (
+            "the probabilities do not fit these arms: labels that were drawn with them would stand "
+            "for more documents than there are, or for fewer"
+        )
     frame, could = labelled.frame, np.zeros(len(labelled.size), np.bool_)
     row = frame.rows_of(*(labels.frame[name].to_pylist() for name in ("query_id", "doc_id")))
     could[row[(row >= 0) & (labels.frame["size"].to_numpy() > 0)]] = True

@@ -1,7 +1,7 @@
 """The nouns of a contest: what takes part, and what it came to."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from math import inf, isnan
 from typing import Any, Literal
@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from zelo_ray.commands.bakeoff.kinship import Kinship
 from zelo_ray.engine.ledger import Damaged
 from zelo_ray.evaluation.measures import Measure, Ranking, Truth
 from zelo_ray.evaluation.people.outlook import Outlook
@@ -54,6 +55,40 @@ class Hole:
     query_id: str
     doc_id: str
     rank: int
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """The mean of an arm, and its place, by the truth without the judges of one family."""
+
+    without: str
+    judges: tuple[str, ...]
+    """that are left out"""
+    measure: str
+    run: str
+    mean: float
+    low: float
+    high: float
+    queries: int
+    """of which the other judges gave labels"""
+    rank: int
+
+
+@dataclass(slots=True)
+class Kin:
+    """Who is kin of whom, and how the arms stand without each family of judges."""
+
+    kinship: Kinship
+    left_out: list[LeftOut] = field(default_factory=list)
+    untold: dict[str, str] = field(default_factory=dict)
+    """why there is no standing without a family"""
+
+    @property
+    def by_family(self) -> Iterator[tuple[str, list[LeftOut]]]:
+        """The rows of each family, best first."""
+        for family in self.kinship.families:
+            if rows := [row for row in self.left_out if row.without == family]:
+                yield family, rows
 
 
 @dataclass(slots=True)
@@ -102,6 +137,8 @@ class Corrections:
     unsure: int = 0
     ahead: int = 0
     stages: int = 1
+    between: Sequence[str] = ()
+    """how far two people agree who labelled the same documents, in words"""
     way: Way | None = None
     queries: int = 0
     """with labels"""
@@ -148,6 +185,8 @@ class Outcome:
     """what labels of people make of it, if there are any"""
     maybe_dollars: float = 0.0
     """what may have been billed besides, at most, for calls that were cut off"""
+    kin: Kin | None = None
+    """None before it was looked at"""
 
     @property
     def leading(self) -> str:
@@ -158,8 +197,7 @@ class Outcome:
     def standing(self) -> list[str]:
         """The arms by their mean of the leading measure, best first; by name where it is equal."""
         means = {each.run: each.mean for each in self.means if each.measure == self.leading}
-        known = {arm: -inf if isnan(mean) else mean for arm, mean in means.items()}
-        return sorted(self.arms, key=lambda arm: (-known[arm], arm))
+        return standing({arm: means[arm] for arm in self.arms})
 
     def answered_by(self, arm: str) -> int:
         """How many queries of the truth an arm ranked."""
@@ -169,3 +207,9 @@ class Outcome:
     def complete(self) -> bool:
         """Whether every arm answered every query."""
         return len(self.arms) == len(self.entries) and bool(self.answered.all())
+
+
+def standing(means: Mapping[str, float]) -> list[str]:
+    """Arms by their mean, best first; by name where it is equal, and last where there is none."""
+    known = {arm: -inf if isnan(mean) else mean for arm, mean in means.items()}
+    return sorted(known, key=lambda arm: (-known[arm], arm))

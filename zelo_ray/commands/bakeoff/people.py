@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import pyarrow.compute as pc
@@ -10,8 +11,15 @@ from scipy.stats import norm
 from zelo_ray.commands.bakeoff.labelled import Labelled, chances_of, labelled_in, way_of
 from zelo_ray.commands.bakeoff.outcome import Corrections, Floats, Forecast, Outcome, Way
 from zelo_ray.commands.bakeoff.verdicts import SURE
+from zelo_ray.commands.label.between import between_people, told
 from zelo_ray.errors import InputError
-from zelo_ray.evaluation.people.corrected import by_panel, corrected, foretold, people_alone
+from zelo_ray.evaluation.people.corrected import (
+    by_panel,
+    corrected,
+    foretold,
+    people_alone,
+    student,
+)
 from zelo_ray.evaluation.people.measures import for_people
 from zelo_ray.evaluation.people.outlook import outlook
 from zelo_ray.evaluation.significance import FEWEST, compare
@@ -36,6 +44,7 @@ def corrections(outcome: Outcome, labels: PeoplesLabels, options: BakeoffOptions
         unsure=labels.unsure,
         ahead=labels.ahead,
         stages=labels.stages,
+        between=(*told(between_people(labels.rows, labels.top)),),
         queries=len(np.unique(leading.frame.query[~np.isnan(leading.gain)])),
     )
     if not found:
@@ -48,11 +57,13 @@ def corrections(outcome: Outcome, labels: PeoplesLabels, options: BakeoffOptions
     each = {str(chosen[0]): leading}
     for measure in chosen[1:]:
         own = labelled_in(outcome, measure, labels)
-        if way_of(own, labels, outcome.arms)[0] == way:
+        if way == "drawn" and labels.frame is None:
+            left_out[str(measure)] = "the labels do not tell what else could be drawn"
+        elif way_of(own, labels, outcome.arms)[0] == way:
             each[str(measure)] = own
         else:
             left_out[str(measure)] = "the labels were not drawn for it"
-    means, comparisons = _measured(outcome, each, way, options)
+    means, comparisons = _measured(outcome, each, way, about.queries, options)
     forecasts = list[Forecast]()
     if way == "drawn":
         forecasts = [*_forecasts(leading, outcome.arms, comparisons, str(chosen[0]))]
@@ -73,7 +84,11 @@ def _pairs(labels: PeoplesLabels) -> Iterator[tuple[str, str]]:
 
 
 def _measured(
-    outcome: Outcome, each: Mapping[str, Labelled], way: Way, options: BakeoffOptions
+    outcome: Outcome,
+    each: Mapping[str, Labelled],
+    way: Way,
+    queries: int,
+    options: BakeoffOptions,
 ) -> tuple[list[Mean], list[Comparison]]:
     """Means and comparisons by whose word they are."""
     values: dict[Estimate, dict[str, Floats]] = {"panel": {}, "people": {}, "corrected": {}}
@@ -86,6 +101,7 @@ def _measured(
         if name not in outcome.values:  # such as nDCG@10, where the panel's scores had another
             values["panel"][name] = panel
     means, found = list[Mean](), list[Comparison]()
+    first, second = np.array([*combinations(range(len(outcome.arms)), 2)], int).reshape(-1, 2).T
     for estimate, tables in values.items():
         if not tables:
             continue
@@ -97,6 +113,13 @@ def _measured(
             confidence=options.confidence,
             seed=options.seed,
         )
+        if estimate != "panel":
+            rows = np.concatenate([table[first] - table[second] for table in common.values()])
+            ends = np.transpose(student(rows, queries, options.confidence)).tolist()
+            compared = [
+                replace(one, low=low, high=high)
+                for one, (low, high) in zip(compared, ends, strict=True)
+            ]
         found += [replace(one, estimate=estimate) for one in compared]
         if estimate != "people":
             means += _means(outcome.arms, tables, estimate)

@@ -11,9 +11,10 @@ SURE = 0.05
 LABELS_SURE = 0.95
 """In so many draws of the labels the same arm must be above."""
 
-Verdict = Literal["above", "below", "open", "labels", "few"]
+Verdict = Literal["above", "below", "open", "labels", "kin", "few"]
 """Of A: it is above B or below it; open: chance explains the difference; labels: on these labels it
-is one or the other, but other answers of the judges could turn it; few: there are too few queries.
+is one or the other, but other answers of the judges could turn it; kin: only judges that are kin of
+one of the two make it so; few: there are too few queries.
 """
 
 
@@ -26,6 +27,8 @@ def verdict(one: Comparison) -> Verdict:
     same = one.p_labels if one.difference > 0 else 1 - one.p_labels
     if same < LABELS_SURE:  # not where there is none: NaN
         return "labels"
+    if one.kin:
+        return "kin"
     return "above" if one.difference > 0 else "below"
 
 

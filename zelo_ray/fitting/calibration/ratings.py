@@ -75,6 +75,21 @@ def graded(ratings: Ratings) -> NDArray[np.bool_]:
     return np.bincount(ratings.unit, minlength=ratings.units) > 0
 
 
+def by_judge(ratings: Ratings) -> NDArray[np.int16]:
+    """Grades as a matrix, -1 where a judge gave none; of several the lower median.
+
+    Returns:
+        Of shape [judges, units].
+    """
+    cells = ratings.judge * ratings.units + ratings.unit
+    at = np.lexsort((ratings.grade, cells))
+    starts = np.flatnonzero(np.diff(cells[at], prepend=-1))
+    middle = at[starts + (np.diff(starts, append=len(at)) - 1) // 2]
+    found = np.full(len(ratings.judges) * ratings.units, -1, np.int16)
+    found[cells[middle]] = ratings.grade[middle]
+    return found.reshape(len(ratings.judges), ratings.units)
+
+
 def counted(
     ratings: Ratings, shifts: Floats | None, low: int, span: int
 ) -> "scipy.sparse.csr_array":

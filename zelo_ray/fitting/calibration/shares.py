@@ -2,17 +2,23 @@
 
 Prediction-powered inference (Angelopoulos et al. 2023, Science 382:669), with the power tuning of
 PPI++ (Angelopoulos, Duchi & Zrnic 2023, arXiv 2311.01453): the humans say how far the panel is off
-where they looked, and the panel what they did not see.
+where they looked, and the panel what they did not see. Queries are the sample, since documents of
+one query hang together.
 """
+
+from dataclasses import dataclass
 
 import numpy as np
 import scipy
 
-from zelo_ray.fitting.calibration.ratings import Floats
+from zelo_ray.fitting.calibration import clusters
+from zelo_ray.fitting.calibration.ratings import Floats, Ints
 from zelo_ray.records import Share
 
 FEWEST = 5
 """Of fewer human grades no interval is given; with fewer on one side of a grade they go alone."""
+QUERIES = 5
+"""Nor of fewer queries, where some have several of them."""
 ROUNDING = 1e-9
 """Numbers that differ by less are equal."""
 
@@ -23,17 +29,22 @@ def shares(
     levels: int = 4,
     confidence: float = 0.95,
     at_least: Floats | None = None,
+    *,
+    query: Ints | None = None,
+    probability: Floats | None = None,
 ) -> tuple[Share, ...]:
     """Mean grade, and share of documents of each grade or a higher one.
 
-    The documents with human grades must have been drawn at random from all of them; intervals are
-    for documents such as these, not for these alone. Where all have human grades, the mean is the
+    The documents with human grades must have been drawn at random, one by one or by whole queries,
+    or with known probabilities; `draws.drawn` sees where they were not. Intervals are for documents
+    of queries such as these, not for these alone. Where all have human grades, the mean is the
     humans' own.
 
-    Intervals are Student's. Where fewer than five labels lie on one side of a grade, its share is
-    the labels' own and its interval exact (Clopper & Pearson 1934, Biometrika 26:404). Where labels
-    leave no variance to go by, as when the panel was right on all, a share q of the documents may
-    yet be other: as large as still leaves so many labels alike with a chance of
+    Intervals are Student's, with variances by the jackknife over queries. Where fewer than five
+    labels, as independent ones count, lie on one side of a grade, its share is the labels' own and
+    its interval the binomial one of `clusters`. Where
+    labels leave no variance to go by, as when the panel was right on all, a share q of the
+    documents may yet be other: as large as still leaves so many labels alike with a chance of
     (1 - confidence) / 2. The interval then is what q of them could change.
 
     Args:
@@ -43,10 +54,14 @@ def shares(
         confidence: of the intervals.
         at_least: of shape [units, levels - 1], the panel's chances of grades 1 and up or higher;
             None: its grades to the nearest. Nearest grades are fewer at the ends than grades are.
+        query: of shape [units], numbers of queries; None: each unit is one.
+        probability: of shape [units], with which a labelled unit was drawn; NaN elsewhere. None: as
+            any other.
     """
     rounded, asked = np.floor(panel_grade + 0.5), ~np.isnan(human)
     if at_least is None:
         at_least = (rounded[:, np.newaxis] >= np.arange(1, levels)).astype(np.float64)
+    unit = np.arange(len(human)) if query is None else np.unique(query, return_inverse=True)[1]
     rows = [("grade", panel_grade, human, levels - 1)]
     for grade in range(1, levels):
         true = np.where(asked, human >= grade, np.nan)
@@ -55,7 +70,7 @@ def shares(
         Share(
             name,
             float(told.mean()) if told.size else np.nan,
-            *_corrected(told[~asked], told[asked], true[asked], top, confidence),
+            *_Sample(told, true, unit, top, probability, confidence).corrected(),
             documents=len(told),
             humans=int(asked.sum()),
         )
@@ -63,42 +78,87 @@ def shares(
     )
 
 
-def _corrected(
-    unseen: Floats, seen: Floats, true: Floats, top: int, confidence: float
-) -> tuple[float, float, float]:
-    """Mean and interval, from what was told of documents without and with the truth, 0 to top."""
-    if not true.size:
-        return (float(unseen.mean()) if unseen.size else np.nan), np.nan, np.nan
-    if true.size >= FEWEST and top == 1 and min(true.sum(), (1 - true).sum()) < FEWEST:
-        return _exact(int(true.sum()), true.size, (1 - confidence) / 2)
-    trust = _trust(unseen, seen, true)
-    rest = true - trust * seen
-    mean = float(rest.mean()) + (trust * float(unseen.mean()) if unseen.size else 0.0)
-    if true.size < FEWEST:
-        return mean, np.nan, np.nan
-    variance, below, above = rest.var(ddof=1) / rest.size, 0.0, 0.0
-    if np.ptp(rest) < ROUNDING:
-        other = 1 - ((1 - confidence) / 2) ** (1 / rest.size)
-        below, above = other * (rest[0] + trust * top), other * (top - rest[0])
-    if unseen.size:
-        variance += trust**2 * unseen.var() / unseen.size
-    half = float(scipy.special.stdtrit(true.size - 1, (1 + confidence) / 2) * np.sqrt(variance))
-    return mean, max(0.0, mean - half - float(below)), min(top, mean + half + float(above))
+@dataclass(frozen=True, slots=True)
+class _Sample:
+    """What was told of all documents, and the truth of some, both from 0 to top; [units] each."""
+
+    told: Floats
+    true: Floats
+    query: Ints
+    top: int
+    probability: Floats | None
+    confidence: float
+
+    def corrected(self) -> tuple[float, float, float]:
+        """Mean and interval."""
+        seen = ~np.isnan(self.true)
+        true, told, query = self.true[seen], self.told[seen], self.query[seen]
+        # Drawn alike, the panel's word counts where the humans' is missing; else everywhere.
+        rest = ~seen if self.probability is None else np.ones(len(seen), dtype=bool)
+        if not true.size:
+            return (float(self.told.mean()) if rest.any() else np.nan), np.nan, np.nan
+        weight = np.ones(true.size) if self.probability is None else 1 / self.probability[seen]
+        weight = weight / weight.sum()
+        queries = len(np.unique(query))
+        enough = true.size >= FEWEST and (queries >= QUERIES or queries == true.size)
+        if enough and self.top == 1:
+            mean = float(weight @ true)
+            size = self._worth(seen) / (true.size * float(weight @ weight))
+            if min(mean, 1 - mean) * size < FEWEST - ROUNDING:
+                return mean, *clusters.exact(min(mean * size, size), size, self.confidence)
+        trust = _trust(self.told[rest], told, true, weight)
+        apart = true - trust * told
+        mean = float(weight @ apart) + (trust * float(self.told[rest].mean()) if rest.any() else 0)
+        if not enough:
+            return mean, np.nan, np.nan
+        variance = _variance(
+            (apart, weight, query),
+            (trust * self.told[rest], np.ones(int(rest.sum())), self.query[rest]),
+        )
+        half = float(scipy.special.stdtrit(queries - 1, (1 + self.confidence) / 2) * variance**0.5)
+        below, above = 0.0, 0.0
+        if np.ptp(apart) < ROUNDING:
+            other = 1 - ((1 - self.confidence) / 2) ** (1 / self._worth(seen))
+            below = other * float(apart[0] + trust * self.top)
+            above = other * float(self.top - apart[0])
+        return mean, max(0.0, mean - half - below), min(self.top, mean + half + above)
+
+    def _worth(self, seen: np.ndarray) -> float:
+        """How many independent labels there are, by how alike documents of a query are."""
+        yes = self.true[seen] / self.top
+        labels = clusters.by_query(yes, self.query[seen])
+        known = [clusters.alike(*labels)]
+        known.append(clusters.alike(*clusters.by_query(self.told / self.top, self.query)))
+        usual = float(np.nanmax(known)) if not np.isnan(known).all() else np.nan
+        return clusters.worth(*labels, usual, self.confidence)
 
 
-def _exact(found: int, size: int, tail: float) -> tuple[float, float, float]:
-    """A share of labels, with its interval."""
-    low = float(scipy.special.betaincinv(found, size - found + 1, tail)) if found else 0.0
-    high = (
-        float(scipy.special.betaincinv(found + 1, size - found, 1 - tail)) if found < size else 1.0
-    )
-    return found / size, low, high
+def _variance(*means: tuple[Floats, Floats, Ints]) -> float:
+    """The variance of a sum of weighted means of values, by the jackknife over queries.
+
+    Each mean is of queries of its own number; those of one query in both go together.
+    """
+    several = max(int(query.max(initial=0)) for *_, query in means) + 1
+    moved = np.zeros(several)
+    centred = 0.0
+    for values, weight, query in means:
+        if values.size:
+            share = weight / weight.sum()
+            kept = 1 - np.bincount(query, share, several)
+            sums = np.bincount(query, share * (values - share @ values), several)
+            own = np.divide(sums, kept, out=np.zeros(several), where=kept > ROUNDING)
+            centred += float((own**2).sum()) / len(np.unique(query))
+            moved += own
+    return float((moved**2).sum()) - centred
 
 
-def _trust(unseen: Floats, seen: Floats, true: Floats) -> float:
-    """How much of what was told to count, so that the variance is least: from 0 to 1."""
+def _trust(unseen: Floats, seen: Floats, true: Floats, weight: Floats) -> float:
+    """How much of what was told to count, so that the variance is least: from 0 to 1.
+
+    Documents count as independent here: another trust gives wider intervals, none that are wrong.
+    """
     spread = np.concatenate([seen, unseen]).var(ddof=1) if seen.size + unseen.size > 1 else 0.0
     if not unseen.size or not spread:
         return 0.0
-    together = float(np.mean((true - true.mean()) * (seen - seen.mean())))
+    together = float(weight @ ((true - weight @ true) * (seen - weight @ seen)))
     return float(np.clip(together / ((1 + seen.size / unseen.size) * spread), 0, 1))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from zelo_ray.formats.interchange.verdicts import HUMAN
-from zelo_ray.present.html import biases, coefficients, people
+from zelo_ray.present.html import biases, coefficients, consensus, people
 from zelo_ray.present.html.measured import Measured, said
 from zelo_ray.present.html.page import Page, plural, short
 from zelo_ray.present.html.source import Source
@@ -16,6 +16,7 @@ SECTIONS = (
     people.outcomes_section,
     people.differences_section,
     people.wins_section,
+    consensus.of_judges,
     coefficients.people_section,
     coefficients.panel_section,
     coefficients.between_section,
@@ -118,7 +119,7 @@ def _reading(measured: Measured) -> str:
     )
 
 
-LEAD = (_outcome, people.outcome, _whole, _reading)
+LEAD = (_outcome, people.outcome, consensus.answers, _whole, _reading)
 
 
 def _made(record: Mapping[str, Any]) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from zelo_ray.present.html import contests, judges, queries, raters, scores, verdicts
+from zelo_ray.present.html import consensus, contests, judges, queries, raters, scores, verdicts
 from zelo_ray.present.html.judged import Annotation
 from zelo_ray.present.html.page import Page, plural
 from zelo_ray.present.html.source import Source
@@ -17,6 +17,7 @@ SECTIONS = (
     verdicts.verdicts_section,
     scores.scores_section,
     scores.shares_section,
+    consensus.of_run,
     raters.raters_section,
     raters.grades_section,
     judges.judges_section,

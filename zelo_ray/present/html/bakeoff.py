@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from zelo_ray.present.html import breakdown, corrected, gaps, standings
+from zelo_ray.present.html import breakdown, corrected, gaps, kin, standings
 from zelo_ray.present.html.contest import Contest
 from zelo_ray.present.html.headline import absences, outcome
 from zelo_ray.present.html.page import Page, estimate, plural, short
@@ -13,6 +13,7 @@ SECTIONS = (
     standings.leaderboard_section,
     standings.differences_section,
     corrected.people_section,
+    kin.kin_section,
     breakdown.distribution_section,
     breakdown.curves_section,
     breakdown.slices_section,
@@ -51,6 +52,7 @@ def bakeoff_page(source: Source, run: Mapping[str, Any]) -> Page:
         tiles=_tiles(contest),
         lead=[sentence for sentence in sentences if sentence],
         notes=(_made(run),),
+        banner=" ".join(kin.told_on_top(contest)),
         sections=[make(contest) for make in SECTIONS],
     )
 

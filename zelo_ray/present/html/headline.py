@@ -14,6 +14,7 @@ _PHRASES: dict[Verdict, str] = {
     "below": "is below {} where both ranked",
     "open": "cannot be told from {}",
     "labels": "cannot be told from {}, as the labels are too unsure",
+    "kin": "cannot be told from {} without judges that are kin",
     "few": "cannot be compared with {}",
     "above": "is above {}",
 }
@@ -79,6 +80,11 @@ def _next(who: str, one: Comparison, contest: Contest) -> str:
             said = (
                 f"{who} is {side} {rival}, on these labels, but other answers of the judges could "
                 f"turn that (it is above in {one.p_labels:.0%} of the draws of the labels)"
+            )
+        case "kin":
+            said = (
+                f"{who} is {side} {rival}, but only by judges that are kin of one of the two: "
+                f"without {one.kin} that is not sure"
             )
     return (
         f"{said}: {estimate(one.difference, one.low, one.high, '+.3f')}, P({one.run_a} is better) "

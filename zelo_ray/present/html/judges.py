@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from zelo_ray.families import families_of
+from zelo_ray.present.html import effective
 from zelo_ray.present.html.figures import intervals
 from zelo_ray.present.html.grids import matrix
 from zelo_ray.present.html.judged import Annotation
@@ -29,7 +31,9 @@ def judges_section(annotation: Annotation) -> Section:
         gave = [f"{counts.get(name, 0):,}" for counts in given.values()]
         lost = [f"{failed.get(name, {}).get(status, 0):,}" for status in statuses]
         tally = asked.get(name)
-        rows.append([Text(name), *gave, *lost, *(_spent(tally) if tally else [""] * len(now))])
+        spent = _spent(tally) if tally else [""] * len(now)
+        family = Text(", ".join(sorted(families_of(name))))
+        rows.append([Text(name), *gave, *lost, *spent, family])
     what = f"{', '.join(given)} and failures" if given else "failures"
     caption = (
         f"{what.capitalize()} by kind are of the results as they stand. The others are of this run "
@@ -38,7 +42,9 @@ def judges_section(annotation: Annotation) -> Section:
     if spared := sum(tally.get("spared", 0) for tally in asked.values()):
         were = "was" if spared == 1 else "were"
         caption += f" {plural(spared, 'request')} that {were} planned {were} not needed in the end."
-    table = Table((*columns, *now), rows, caption, frozenset((*columns[1:], *now)))
+    caption = f"{caption} {effective.told(annotation)}".rstrip()
+    numbers = (*columns[1:], *now)
+    table = Table(("judge", *numbers, "family"), rows, caption, frozenset(numbers))
     return Section("judges", "Judges", (table,))
 
 

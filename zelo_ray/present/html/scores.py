@@ -1,5 +1,7 @@
 """Sections of an annotation run on its scores: how they are spread, and what they come to."""
 
+from math import isnan
+
 import numpy as np
 
 from zelo_ray.present.html import stacks
@@ -132,6 +134,8 @@ def shares_section(annotation: Annotation) -> Section | None:
     if not rows:
         return None
     humans = max(row["humans"] for row in rows)
+    refused = humans and all(isnan(row["mean"]) for row in rows)
+    humans = 0 if refused else humans
     told = [row for row in rows if row["measure"] != "grade"]
     panel, mean, low, high = (
         np.array([row[name] for row in told], dtype=float)
@@ -161,6 +165,8 @@ def shares_section(annotation: Annotation) -> Section | None:
         "looked, they say how far the panel is off (prediction-powered inference, 95% intervals). "
         "It holds if the documents that humans graded were drawn at random."
         if humans
+        else ". People's grades were not drawn at random, and do not set this right."
+        if refused
         else ". Nobody set this right: judges that are all too kind, or too harsh, show here as if "
         "the documents were so. Some human grades (--human) would tell."
     )

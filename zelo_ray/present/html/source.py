@@ -21,6 +21,7 @@ from zelo_ray.formats.stored import Stored
 from zelo_ray.formats.tables import oldest_of
 from zelo_ray.records import (
     Comparison,
+    Consensus,
     Contest,
     Failure,
     Grade,
@@ -40,6 +41,7 @@ _TABLES: Mapping[str, Sequence[type]] = {
     "agreement": (Agreement,),
     "comparisons": (Comparison,),
     "confusion": (Confused,),
+    "consensus": (Consensus,),
     "contests": (Contest,),
     "contradictions": (Contradiction,),
     "costs": (Cost,),

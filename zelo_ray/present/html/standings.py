@@ -33,6 +33,7 @@ _SAID: dict[Verdict, str] = {
     "below": "different",
     "open": "not told apart",
     "labels": "not told apart by these labels",
+    "kin": "not told apart without kin",
     "few": "too few queries",
 }
 
@@ -185,6 +186,8 @@ def _table_of(contest: Contest) -> Table:
         f"randomisation test over queries, p < {SURE} after Holm's correction for all comparisons "
         "of the contest)."
     )
+    if kin := sum(verdict(one) == "kin" for one in rows):
+        caption += f" Of these, {kin:,} only by judges that are kin of one of the two."
     if len(rows) > _ROWS:
         caption += f" The first {_ROWS:,}; comparisons.parquet has all."
     return Table(("A", "B", "they are", *numbers), cells, caption, frozenset(numbers), _OPEN)

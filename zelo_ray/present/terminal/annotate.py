@@ -169,7 +169,7 @@ def _raters(raters: list[Rater], options: AnnotateOptions) -> Iterator[str]:
 def _shares(shares: list[Share]) -> Iterator[str]:
     """What human labels say of the panel's means."""
     for share in shares:
-        if share.humans:
+        if share.humans and math.isfinite(share.mean):
             what = "mean grade" if share.measure == "grade" else f"share of grades {share.measure}"
             labels = counted(share.humans, "human label")
             interval = f" [{share.low:.3f}, {share.high:.3f}]" if math.isfinite(share.low) else ""

@@ -8,11 +8,13 @@ from rich.table import Table
 from rich.text import Text
 
 from zelo_ray.commands.bakeoff import Outcome
+from zelo_ray.commands.bakeoff.kinship import kin_told
 from zelo_ray.commands.bakeoff.verdicts import turned, verdict
 from zelo_ray.engine.bookkeeping import maybe_billed
 from zelo_ray.engine.ledger import told_damage
 from zelo_ray.formats.wording import printable
 from zelo_ray.present.terminal.display import dollars
+from zelo_ray.present.terminal.kin import without_kin
 from zelo_ray.present.terminal.people import of_people
 from zelo_ray.records import Comparison, Mean
 
@@ -28,11 +30,14 @@ def standings(outcome: Outcome, width: int = 160) -> Iterator[Table | str]:
         width: characters that a line of the table may take.
     """
     queries = len(outcome.truth.query_ids)
+    if outcome.kin:
+        yield from kin_told(outcome.kin.kinship.of_arms, outcome.kin.kinship.shared)
     yield _table(outcome, width)
     sure = f"{100 * outcome.confidence:g}% intervals"
     yield f"Means over {queries:,} queries with {sure}. {_labels(outcome)}"
     yield ""
     yield from _differences(outcome)
+    yield from without_kin(outcome)
     if outcome.people:
         yield from of_people(outcome, outcome.people, width)
     if outcome.damaged:
@@ -125,6 +130,8 @@ def _sentence(one: Comparison) -> str:
             return f"{above} cannot be told from {below}:"
         case "labels":
             return f"{above} cannot be told from {below}, as the labels are too unsure:"
+        case "kin":
+            return f"{above} cannot be told from {below} without judges that are kin ({one.kin}):"
         case "few":
             few = f"{one.queries:,} are too few queries for more"
             return f"{above} is {one.difference:+.4f} from {below}, and {few}:"

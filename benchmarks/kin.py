@@ -1,0 +1,201 @@
+"""What the guard against kin keeps from being called sure, with recorded judges as rerankers.
+
+    python -m benchmarks.kin FOLDER [--panels 56] [--runs]
+
+FOLDER is trec_dl19, as in tests/golden/SOURCES.md. Each recorded judge is an arm: its grades order
+the judged documents of a query, ties expected. The truth is each judge in turn, and then the median
+of three of the graded ones. Wrong is a difference by nDCG@10 that is called sure and has the other
+sign by NIST's grades. ``--runs`` lets 37 official runs take part as well. ``--lexical`` takes the
+lexical judges as truths, and as further arms. Last, how many judges a panel of three is worth, with
+and without people's grades. About 3 minutes of one core; with ``--runs`` some 20.
+"""
+
+import argparse
+import json
+from collections.abc import Collection, Iterable, Sequence
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from zelo_ray.commands.bakeoff import measure
+from zelo_ray.commands.bakeoff.kin import guard
+from zelo_ray.commands.bakeoff.kinship import kinship_of
+from zelo_ray.commands.bakeoff.outcome import Entry, Outcome
+from zelo_ray.commands.bakeoff.rest import InseparableError
+from zelo_ray.commands.bakeoff.verdicts import verdict
+from zelo_ray.evaluation.measures import Truth
+from zelo_ray.evaluation.significance import Floats
+from zelo_ray.families import families_of
+from zelo_ray.fitting.calibration import Ratings
+from zelo_ray.fitting.effective import ends, given_people
+from zelo_ray.formats.interchange.trec import read_run
+from zelo_ray.options import BakeoffOptions
+from zelo_ray.providers import offline
+from zelo_ray.records import Comparison
+
+OPTIONS = BakeoffOptions(
+    truth="-", out="-", measures=("nDCG@10",), ties="expected", resamples=2000, label_draws=0
+)
+LEXICAL = (
+    (offline.bm25, offline.bm25_share),
+    (offline.likelihood, offline.likelihood_share),
+    (offline.chargram, offline.chargram_share),
+)
+Pair = tuple[str, str]
+
+
+class Recorded:
+    """Grades of the same documents by people and by judges."""
+
+    def __init__(self, folder: Path) -> None:
+        people = _read(folder / "qrels.txt")
+        self.items = sorted(people)
+        self.people = np.array([people[item] for item in self.items])
+        told = {path.stem: _read(path) for path in sorted((folder / "judges").glob("*.txt"))}
+        self.grades = {
+            name: np.array([own.get(item, 0.0) for item in self.items])
+            for name, own in told.items()
+        }
+
+    def table(self, values: Floats, name: str) -> pa.Table:
+        query, doc = (list(column) for column in zip(*self.items, strict=True))
+        return pa.table({"query_id": query, "doc_id": doc, name: np.asarray(values, float)})
+
+    def labels(self, judges: Iterable[str]) -> pa.Table:
+        return self.table(np.median([self.grades[name] for name in judges], axis=0), "relevance")
+
+
+class Panel:
+    """Some of the judges, as the guard asks for them."""
+
+    def __init__(self, data: Recorded, judges: Sequence[str]) -> None:
+        self.data, self.judges = data, tuple(judges)
+
+    def without(self, judges: Collection[str], truth: pa.Table) -> pa.Table:
+        del truth
+        rest = [name for name in self.judges if name not in judges]
+        if not rest:
+            raise InseparableError("no judge of the truth is left")
+        return self.data.labels(rest)
+
+
+def _read(path: Path) -> dict[Pair, float]:
+    rows = (line.split() for line in path.read_text().splitlines())
+    return {(row[0], row[2]): float(row[3]) for row in rows}
+
+
+def contest(data: Recorded, arms: dict[str, pa.Table], judges: Sequence[str]) -> Outcome:
+    entries = [Entry(name, run) for name, run in arms.items()]
+    return measure(Truth(data.labels(judges)), entries, OPTIONS, {})
+
+
+def people_of(data: Recorded, arms: dict[str, pa.Table]) -> dict[Pair, float]:
+    """By two arms, the difference that people see."""
+    entries = [Entry(name, run) for name, run in arms.items()]
+    found = measure(Truth(data.table(data.people, "relevance")), entries, OPTIONS, {}).comparisons
+    sure = sum(verdict(one) in ("above", "below") for one in found)
+    print(f"{len(found)} pairs of {len(arms)} arms; people tell {sure} apart.\n")
+    return {(one.run_a, one.run_b): one.difference for one in found}
+
+
+def counts(rows: Iterable[Comparison], people: dict[Pair, float]) -> tuple[int, int]:
+    """How many are called sure, and how many of these are wrong."""
+    sure = [one for one in rows if verdict(one) in ("above", "below")]
+    wrong = [one for one in sure if one.difference * people[one.run_a, one.run_b] <= 0]
+    return len(sure), len(wrong)
+
+
+def row(
+    data: Recorded, arms: dict[str, pa.Table], judges: Sequence[str], people: dict[Pair, float]
+) -> Floats:
+    """Sure and wrong: without the guard, with it, and without it of pairs that have no kin."""
+    outcome = contest(data, arms, judges)
+    kinship = kinship_of(judges, {name: name for name in arms}, {})
+    before, kin = counts(outcome.comparisons, people), kinship.of_arms
+    apart = [one for one in outcome.comparisons if not {one.run_a, one.run_b} & kin.keys()]
+    guard(outcome, kinship, Panel(data, judges), OPTIONS)  # type: ignore[arg-type] - in its place
+    return np.array([*before, *counts(outcome.comparisons, people), *counts(apart, people)])
+
+
+def add_lexical(data: Recorded, folder: Path, arms: dict[str, pa.Table]) -> None:
+    """Add the lexical judges: their scores as arms, and what they grade as truths."""
+    with (folder / "passages.jsonl").open() as lines:
+        texts = {row["docid"]: row["text"] for row in map(json.loads, lines)}
+    rows = (line.split("\t") for line in (folder / "queries.tsv").read_text().splitlines())
+    queries = {row[0]: row[1] for row in rows}
+    starts = {query_id: n for n, (query_id, _) in reversed([*enumerate(data.items)])}
+    pools = np.split(np.arange(len(data.items)), sorted(starts.values())[1:])
+    for score, share in LEXICAL:
+        scores, shares = list[float](), list[float]()
+        for pool in pools:
+            query = queries[data.items[pool[0]][0]]
+            shown = [texts.get(data.items[n][1], "") for n in pool]
+            scores += score(query, shown)
+            shares += [share(query, text) for text in shown]
+        data.grades[score.__name__] = np.digitize(shares, (0.4, 0.6, 0.8)).astype(float)
+        arms[score.__name__] = data.table(np.array(scores), "score")
+
+
+def worth(data: Recorded, panels: Iterable[Sequence[str]]) -> None:
+    """Print how many judges panels count for: given people's grades, and the ends without."""
+    found: dict[int, list[tuple[float, ...]]] = {}
+    for panel in panels:
+        grades = np.stack([data.grades[name] for name in panel]).astype(np.int64)
+        unit = np.tile(np.arange(len(data.items)), len(panel))
+        judge = np.repeat(np.arange(len(panel)), len(data.items))
+        ratings = Ratings(unit, judge, grades.ravel().clip(0, 3), len(data.items), tuple(panel))
+        families = [families_of(name) for name in panel]
+        numbers = given_people(ratings, data.people), *ends(np.corrcoef(grades), families)
+        found.setdefault(len(frozenset().union(*families)), []).append(numbers)
+    print("\n| three judges of | panels | given people | lower end | upper end | between |")
+    print("|---|" + "---:|" * 5)
+    for families, rows in sorted(found.items()):
+        people, low, high = np.array(rows).T
+        between = (low <= people) & ~(people > high)
+        cells = " | ".join(f"{np.mean(each):.2f}" for each in (people, low, high))
+        word = "family" if families == 1 else "families"
+        print(f"| {families} {word} | {len(rows)} | {cells} | {between.sum()} |", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--panels", type=int, default=56, help="panels of three, of 56")
+    parser.add_argument("--runs", action="store_true", help="with the official runs")
+    parser.add_argument("--lexical", action="store_true", help="the lexical judges instead")
+    flags = parser.parse_args()
+    data = Recorded(flags.folder)
+    arms = {name: data.table(grades, "score") for name, grades in data.grades.items()}
+    if flags.runs:
+        paths = sorted((flags.folder / "runs_top10").glob("*.run"))
+        arms |= {path.stem: read_run(str(path))[1] for path in paths}
+    singles = [[name] for name in data.grades]
+    graded = [name for name in data.grades if name.endswith("_graded")]
+    panels = [list(panel) for panel in combinations(graded, 3)][: flags.panels]
+    parts = {"one judge": singles, "three graded judges": panels}
+    if flags.lexical:
+        add_lexical(data, flags.folder, arms)
+        own = [score.__name__ for score, _ in LEXICAL]
+        parts = {"lexical": [*([name] for name in own), own]}
+    people = people_of(data, arms)
+    print("| truth | sure | wrong | guarded: sure | wrong | no kin: sure | wrong |")
+    print("|---|" + "---:|" * 6)
+    for title, truths in parts.items():
+        total = np.zeros(6)
+        for judges in truths:
+            own = row(data, arms, judges, people)
+            total += own
+            if title != "three graded judges":
+                print(
+                    f"| {', '.join(judges)} | " + " | ".join(f"{n:.0f}" for n in own) + " |",
+                    flush=True,
+                )
+        cells = " | ".join(f"**{n:.0f}**" for n in total)
+        print(f"| **{title}: {len(truths)} truths** | {cells} |", flush=True)
+    worth(data, combinations(graded, 3))
+
+
+if __name__ == "__main__":
+    main()

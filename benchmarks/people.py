@@ -1,0 +1,270 @@
+"""Do intervals hold what people would say? Runs under panels, corrected by some of people's grades.
+
+For each pair of runs the queries of the collection are the population: a trial draws as many of
+them with replacement, lets people label some documents of these, and asks whether the 95% interval
+holds the people's mean difference over all queries. The grades of the collection are the people;
+the measure is nDCG@10 by the ideal of the panel's grades. Printed by panel and number of labels:
+
+* coverage and width of the panel alone, people alone, whole queries corrected, and corrected by
+  documents that the tool draws: by Student's t, which the tool reports where there are labels, and
+  by the bootstrap;
+* the labels needed until the standard error is 1.25 times that with all labels (median of pairs);
+* A/A: false alarms (p < .05) where the two runs' lists are exchanged by chance, query by query;
+  looks: the same for someone who looks after 50, 100, 200 and 400 labels and stops when it is sure.
+
+Run: python -m benchmarks.people FOLDER [--pairs 120] [--trials 20]
+FOLDER holds qrels.txt, judges/*.txt and runs_top10/*.run as those of TREC DL 2019 (see
+tests/golden/SOURCES.md), or those of another collection, with --panel NAME=JUDGE,JUDGE.
+"""
+
+import argparse
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import combinations, pairwise
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from zelo_ray.evaluation.measures import Ranking, Truth, parse_measure, rank
+from zelo_ray.evaluation.people.corrected import by_panel, corrected, people_alone, student
+from zelo_ray.evaluation.people.design import Floats, inclusion, threshold_of
+from zelo_ray.evaluation.people.frame import Frame, frame_of, sizes
+from zelo_ray.evaluation.significance import means, sign_flip
+from zelo_ray.formats.interchange.trec import read_run
+
+LABELS = (50, 100, 200, 400)
+NEEDED = (30, 50, 70, 100, 130, 160, 200, 250, 300, 350, 400, 500, 600, 800)
+FACTOR, LEVEL, RESAMPLES = 1.25, 0.05, 5000
+PANELS = {
+    "good": ("gpt-4_umbrela_graded", "gpt-4o_umbrela_graded", "llama3.3-70b_4prompts_graded"),
+    "weak": ("llama3-8b_4prompts_graded",),
+}
+Grades = dict[str, dict[str, float]]
+Drawn = tuple[Floats, Floats]
+"""What labels are worth, NaN where there is none, and the chances of being labelled, [rows]."""
+
+
+@dataclass(frozen=True)
+class Contest:
+    """Two runs under a panel, with what people would say of every document."""
+
+    frame: Frame
+    people: Floats
+    size: Floats
+
+    @property
+    def truth(self) -> Floats:
+        """The people's difference by query."""
+        return apart(self.frame.by_query(self.frame.weight * self.people))
+
+    def resampled(self, rng: np.random.Generator, *, exchange: bool = False) -> "Contest":
+        """Other queries like these; with ``exchange`` the two runs change places by chance."""
+        queries = len(self.frame.query_ids)
+        starts = np.searchsorted(self.frame.query, np.arange(queries + 1))
+        chosen = rng.integers(0, queries, queries)
+        rows = np.concatenate([np.arange(starts[q], starts[q + 1]) for q in chosen])
+        query = np.repeat(np.arange(queries), np.diff(starts)[chosen])
+        weight = self.frame.weight[:, rows]
+        if exchange:
+            turned = rng.integers(0, 2, queries)[query] == 1
+            weight = np.where(turned, weight[::-1], weight)
+        frame = replace(self.frame, query=query, weight=weight, panel=self.frame.panel[rows])
+        return Contest(frame, self.people[rows], self.size[rows])
+
+    def drawn(self, rng: np.random.Generator, labels: int) -> Drawn:
+        """Documents as the tool draws them."""
+        priority = self.size / (1 - rng.random(len(self.size)))
+        return self._of(priority, threshold_of(priority, labels))
+
+    def drawn_on(self, rng: np.random.Generator) -> Iterator[Drawn]:
+        """The same sample, made larger and larger."""
+        priority = self.size / (1 - rng.random(len(self.size)))
+        for labels in LABELS:
+            yield self._of(priority, threshold_of(priority, labels))
+
+    def whole(self, rng: np.random.Generator, labels: int) -> Drawn:
+        """Whole queries, as many as have so many documents that matter."""
+        queries = len(self.frame.query_ids)
+        matter = np.bincount(self.frame.query[self.size > 0], minlength=queries)
+        order = rng.permutation(queries)
+        fit = np.searchsorted(np.cumsum(matter[order]), labels, side="right")
+        many = int(np.clip(fit, 5, queries))
+        known = np.isin(self.frame.query, order[:many])
+        return np.where(known, self.people, np.nan), np.full(len(known), many / queries)
+
+    def _of(self, priority: Floats, threshold: float) -> Drawn:
+        known = priority > threshold
+        return np.where(known, self.people, np.nan), inclusion(self.size, threshold)
+
+
+def apart(values: Floats) -> Floats:
+    return values[0] - values[1]
+
+
+def by_documents(contest: Contest, drawn: Drawn) -> Floats:
+    return corrected(contest.frame, *drawn)
+
+
+def by_people(contest: Contest, drawn: Drawn) -> Floats:
+    return people_alone(contest.frame, *drawn)
+
+
+def by_queries(contest: Contest, drawn: Drawn) -> Floats:
+    return corrected(contest.frame, *drawn, whole_queries=True)
+
+
+WAYS: dict[str, tuple[Callable[..., Drawn], Callable[[Contest, Drawn], Floats]]] = {
+    "people alone": (Contest.drawn, by_people),
+    "whole queries, corrected": (Contest.whole, by_queries),
+    "drawn documents, corrected": (Contest.drawn, by_documents),
+}
+
+
+def coverage(contests: Sequence[Contest], trials: int, rng: np.random.Generator) -> None:
+    """Print how often intervals hold the people's difference, and how wide they are."""
+    held = defaultdict[tuple[str, int], list[tuple[bool, float, bool]]](list)
+    for contest in contests:
+        keys, rows, queries = list[tuple[str, int]](), list[Floats](), list[int]()
+        for _ in range(trials):
+            sample = contest.resampled(rng)
+            for key, drawn, estimate in estimates(sample, rng):
+                keys.append(key)
+                rows.append(apart(estimate(sample, drawn)))
+                queries.append(len(np.unique(sample.frame.query[~np.isnan(drawn[0])])))
+        found, wanted = np.stack(rows), contest.truth.mean()
+        _, low, high = means(found, resamples=RESAMPLES, confidence=0.95, seed=0)
+        ends = [student(row[np.newaxis], n, 0.95) for row, n in zip(found, queries, strict=True)]
+        lower, upper = np.array(ends)[:, :, 0].T
+        lower, upper = np.where(np.isnan(lower), [low, high], [lower, upper])
+        within = (low <= wanted) & (wanted <= high)
+        holds = (lower <= wanted) & (wanted <= upper)
+        for key, *one in zip(keys, holds, upper - lower, within, strict=True):
+            held[key].append(tuple(one))
+    for (way, n), each in held.items():
+        figures = np.array(each, dtype=np.float64).mean(axis=0)
+        print(f"  {way:27} {n or '':>5}", *(f" {figure:.3f}" for figure in figures))
+
+
+def estimates(
+    sample: Contest, rng: np.random.Generator
+) -> Iterator[tuple[tuple[str, int], Drawn, Callable[[Contest, Drawn], Floats]]]:
+    """Every way to come to a difference, with the labels that it is given."""
+    nothing = np.full(len(sample.people), np.nan), np.ones(len(sample.people))
+    yield ("the panel alone", 0), nothing, lambda contest, _: by_panel(contest.frame)
+    for way, (draw, estimate) in WAYS.items():
+        for n in LABELS:
+            yield (way, n), draw(sample, rng, n), estimate
+    yield ("all labels", 0), (sample.people, np.ones(len(sample.people))), by_documents
+
+
+def needed(contests: Sequence[Contest], draws: int, rng: np.random.Generator) -> None:
+    """Print how many labels bring the error near that of all labels, median over pairs."""
+    found = defaultdict[str, list[float]](list)
+    for contest in contests:
+        whole = contest.truth.var(ddof=1)
+        for way, (draw, estimate) in WAYS.items():
+            variances = [
+                [apart(estimate(contest, draw(contest, rng, n))).var(ddof=1) for _ in range(draws)]
+                for n in NEEDED
+            ]
+            found[way].append(first_below(np.sqrt(np.mean(variances, axis=1) / whole)))
+    medians = {way: np.nanmedian(each) for way, each in found.items()}
+    base = medians["whole queries, corrected"]
+    for way, median in medians.items():
+        never = np.isnan(found[way]).sum()
+        print(
+            f"  {way:27} {median:5.0f} labels, {median / base:.2f} of whole queries ({never} never)"
+        )
+
+
+def first_below(ratios: Floats) -> float:
+    """Labels at which the ratio passes FACTOR, between the numbers that were tried."""
+    steps = zip(pairwise(NEEDED), pairwise(ratios), strict=True)
+    if ratios[0] <= FACTOR:
+        return float(NEEDED[0])
+    for (low, high), (before, after) in steps:
+        if after <= FACTOR:
+            return low + (before - FACTOR) / (before - after) * (high - low)
+    return float(np.nan)
+
+
+def alarms(contests: Sequence[Contest], trials: int, rng: np.random.Generator) -> None:
+    """Print how often two runs that are alike are told apart."""
+    rows = list[Floats]()
+    for contest in contests:
+        for _ in range(3 * trials):
+            sample = contest.resampled(rng, exchange=True)
+            rows += [apart(by_documents(sample, each)) for each in sample.drawn_on(rng)]
+    p = sign_flip(np.stack(rows), resamples=RESAMPLES, seed=0).reshape(-1, len(LABELS))
+    for n, each in zip(LABELS, p.T, strict=True):
+        print(f"  {f'{n} labels':27} {(each < LEVEL).mean():.3f} of {len(each):,}")
+    print(f"  {'looks after each of these':27} {(p < LEVEL).any(axis=1).mean():.3f}")
+
+
+def contests_of(folder: Path, judges: Sequence[str], pairs: int, seed: int) -> list[Contest]:
+    """Pairs of a collection's runs, drawn by chance, under the mean grade of some judges."""
+    people = read_grades(folder / "qrels.txt")
+    panel = [read_grades(folder / "judges" / f"{judge}.txt") for judge in judges]
+    rows = [
+        (
+            query_id,
+            doc_id,
+            float(np.mean([each[query_id][doc_id] for each in panel if doc_id in each[query_id]])),
+        )
+        for query_id in sorted(people)
+        for doc_id in sorted({doc_id for each in panel for doc_id in each[query_id]})
+    ]
+    columns = dict(zip(("query_id", "doc_id", "relevance"), zip(*rows, strict=True), strict=True))
+    truth = Truth(pa.table({name: list(column) for name, column in columns.items()}))
+    paths = sorted((folder / "runs_top10").glob("*.run"))
+    ranked = {path.stem: rank(truth, read_run(str(path))[1]) for path in paths}
+    both = [*combinations(ranked, 2)]
+    chosen = np.random.default_rng(seed).permutation(len(both))[:pairs]
+    return [contest_of({name: ranked[name] for name in both[i]}, people) for i in chosen]
+
+
+def contest_of(rankings: dict[str, Ranking], people: Grades) -> Contest:
+    frame = frame_of(parse_measure("nDCG@10"), rankings)
+    names = zip((frame.query_ids[q] for q in frame.query), frame.doc_ids, strict=True)
+    said = np.array([people[query_id].get(doc_id, 0.0) for query_id, doc_id in names])
+    return Contest(frame, said, sizes(frame))
+
+
+def read_grades(path: Path) -> Grades:
+    grades: Grades = defaultdict(dict)
+    for line in path.read_text().splitlines():
+        query_id, _, doc_id, grade = line.split()
+        grades[query_id][doc_id] = float(np.clip(int(grade), 0, 3))
+    return grades
+
+
+def named_panel(text: str) -> tuple[str, tuple[str, ...]]:
+    name, _, judges = text.partition("=")
+    return name, tuple(judges.split(","))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--panel", type=named_panel, action="append", help="NAME=JUDGE,JUDGE")
+    parser.add_argument("--pairs", type=int, default=120)
+    parser.add_argument("--trials", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    for name, judges in dict(given.panel or PANELS.items()).items():
+        rng = partial(np.random.default_rng, given.seed)
+        contests = contests_of(given.folder, judges, given.pairs, given.seed)
+        print(f"{name} judges ({', '.join(judges)}): {len(contests)} pairs of runs")
+        print("  whose word                 labels  holds  width  (holds, by bootstrap)")
+        coverage(contests, given.trials, rng())
+        print(f"labels until the error is {FACTOR} times that with all of them")
+        needed(contests, max(4, given.trials // 2), rng())
+        print("A/A: two runs that are alike, told apart at p < .05")
+        alarms(contests, given.trials, rng())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,163 @@
+"""When the judges agree: how often people say the same, counted by hand and by brute force."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from scipy.stats import binomtest
+
+from tests.builders import rows_of
+from tests.test_agree import write_qrels
+from zelo_ray.commands.agree.consensus import answer
+from zelo_ray.fitting.calibration import clusters
+from zelo_ray.fitting.calibration.consensus import LEVELS, of_grades, of_votes
+from zelo_ray.records import Consensus
+
+NAN = np.nan
+
+
+def told(rows, about, scale=""):
+    return {row.level: row for row in rows if (row.about, row.scale) == (about, scale)}
+
+
+def level(most, of):
+    """As the docs have it."""
+    if most == of:
+        return "unanimous"
+    if 2 * most <= of:
+        return "split"
+    if most == of - 1:
+        return "all but one"
+    return "three quarters" if most / of >= 0.75 else "over half"
+
+
+def test_votes_by_how_far_judges_agree():
+    said = np.array([[1, 1, 1, 1, 0, 1], [1, 1, -1, -1, 0, NAN], [1, 1, -1, 0, 1, NAN]])
+    people = np.array([1.0, 0, 1, -1, 1, 1])
+    found = told(of_votes(said, people, np.arange(6)), "votes")
+    assert set(found) == {"all", "unanimous", "all but one", "split"}
+    both = found["unanimous"]
+    assert (both.same, both.items, both.tied, both.share) == (1, 1, 1, pytest.approx(2 / 5))
+    assert (found["all but one"].same, found["all but one"].items) == (0, 1)
+    # as many for either, and one of three that says anything: half right, and right
+    assert (found["split"].same, found["split"].items) == (0.75, 2)
+    assert (found["all"].items, found["all"].tied) == (4, 1)  # one judge alone agrees with nobody
+
+
+def test_one_judge_is_unanimous_where_it_decides():
+    found = told(of_votes(np.array([[1.0, 0, -1]]), np.array([1.0, 1, 1]), np.arange(3)), "votes")
+    assert (found["unanimous"].items, found["unanimous"].same) == (2, 0.5)
+    assert (found["split"].items, found["split"].same) == (1, 0.5)
+
+
+@pytest.mark.parametrize("judges", [1, 2, 3, 8])
+def test_orders_and_grades_are_those_of_brute_force(judges):
+    rng = np.random.default_rng(judges)
+    query = rng.integers(0, 4, 60)
+    human = rng.integers(-1, 4, 60).astype(np.int16)
+    grades = np.clip(human + rng.integers(-1, 2, (judges, 60)), 0, 3).astype(np.int16)
+    grades[rng.random(grades.shape) < 0.2] = -1
+    rows = of_grades(grades, human, query, 4, (2,))
+    counts = {name: np.zeros(3) for name in LEVELS}
+    for i, j in combinations(range(60), 2):
+        both = (grades[:, i] >= 0) & (grades[:, j] >= 0)
+        if query[i] != query[j] or min(human[i], human[j]) < 0 or both.sum() < min(2, judges):
+            continue
+        if min((grades[:, k] >= 0).sum() for k in (i, j)) < min(2, judges):
+            continue
+        signs = np.sign(grades[:, i] - grades[:, j])[both]
+        up, down = (signs > 0).sum(), (signs < 0).sum()
+        people = np.sign(human[i] - human[j])
+        right = 0.5 if up == down else np.sign(up - down) == people
+        counts[level(max(up, down), both.sum())] += [
+            right * (people != 0),
+            people != 0,
+            people == 0,
+        ]
+    found = told(rows, "orders")
+    for name, (right, known, tied) in counts.items():
+        if known + tied:
+            assert (found[name].items, found[name].tied) == (known, tied)
+        if known:
+            assert found[name].same == pytest.approx(right / known)
+    for scale, cut in (("0-3", None), (">=2", 2)):
+        known = (human >= 0) & ((grades >= 0).sum(0) >= min(2, judges))
+        right = []
+        for k in np.flatnonzero(known):
+            own = np.sort(grades[grades[:, k] >= 0, k])
+            own, true = (own, human[k]) if cut is None else (own >= cut, human[k] >= cut)
+            right.append(own[(len(own) - 1) // 2] == true)
+        whole = told(rows, "grades", scale)["all"]
+        assert (whole.same, whole.items) == (pytest.approx(np.mean(right)), known.sum())
+
+
+def test_alike_documents_are_pairs_that_people_tie():
+    grades, human = np.ones((2, 30), np.int16), np.ones(30, np.int16)
+    found = told(of_grades(grades, human, np.repeat([0, 1], [10, 20]), 4, ()), "orders")
+    assert found["split"].tied == 45 + 190
+    assert np.isnan(found["split"].same)
+
+
+def test_one_answer_a_query_has_the_exact_binomial_interval():
+    part, whole = np.array([1.0] * 37 + [0.0] * 3), np.ones(40)
+    value, low, high = clusters.share(part, whole, np.nan)
+    exact = binomtest(37, 40).proportion_ci()
+    assert (value, low, high) == pytest.approx((0.925, exact.low, exact.high))
+
+
+def test_answers_of_a_query_that_are_alike_count_as_one():
+    part, whole = np.array([10.0] * 37 + [0.0] * 3), np.full(40, 10.0)
+    assert clusters.alike(part, whole) == pytest.approx(1, abs=0.01)
+    assert 30 < clusters.worth(part, whole, np.nan) < 40.5
+    # none wrong: what is known of other answers says how far they hang together
+    right = whole.copy()
+    loose, tight = clusters.share(right, whole, 0.0), clusters.share(right, whole, 0.5)
+    assert loose[0] == tight[0] == 1
+    assert 0.9 < tight[1] < loose[1] < 0.995
+
+
+def test_intervals_hold_the_share_where_queries_differ():
+    held, trials = 0, 400
+    for seed in range(trials):
+        rng = np.random.default_rng(seed)
+        chance, whole = rng.beta(19, 1, 40), rng.integers(1, 60, 40).astype(float)
+        part = rng.binomial(whole.astype(int), chance).astype(float)
+        _, low, high = clusters.share(part, whole, clusters.alike(part, whole))
+        held += low <= 0.95 <= high
+    assert 0.92 < held / trials <= 1
+
+
+def row(name, same, low, high, share=0.2):
+    return Consensus("votes", "", name, share, same, low, high, 100, 0, 40)
+
+
+def test_the_answer_in_words():
+    good, bad = row("unanimous", 0.99, 0.98, 1), row("all but one", 0.9, 0.88, 0.93)
+    assert answer([good, bad], 0.97).endswith(
+        "(0.97 or more): 20% of pairs, where all judges agree"
+    )
+    assert "40% of pairs, where all but one agree or more" in answer([good, bad], 0.85)
+    assert "perhaps; where all judges agree (20% of pairs)" in answer([good], 0.985)
+    assert "none; where all judges agree" in answer([row("unanimous", 0.9, 0.88, 0.93)], 0.97)
+    # a level that is good beyond one that is not is no reason to trust it
+    assert "perhaps" in answer([row("unanimous", 0.98, 0.6, 1), row("split", 1, 0.99, 1)], 0.97)
+    assert not answer([row("unanimous", 1, NAN, NAN)], 0.97)
+
+
+def test_agree_tells_it_without_the_people_among_the_judges(say, tmp_path):
+    rng = np.random.default_rng(3)
+    human = rng.integers(0, 4, 120)
+    for name in ("one", "two"):
+        wrong = rng.random(120) < 0.4
+        write_qrels(tmp_path / f"{name}.txt", np.where(wrong, 3 - human, human))
+    people = write_qrels(tmp_path / "people.qrels", human)
+    words = [tmp_path / "one.txt", tmp_path / "two.txt", "--human", people]
+    status, lines = say(*words, "--out", tmp_path / "out", "--resamples", 100, "--trust", "0.6")
+    assert status == 0
+    rows = {(r["about"], r["scale"], r["level"]): r for r in rows_of(tmp_path / "out", "consensus")}
+    assert {key[0] for key in rows} == {"orders", "grades"}
+    both = rows["grades", "0-3", "unanimous"]
+    assert both["same"] == pytest.approx(0.36 / 0.52, abs=0.12)  # were they three, it would be less
+    assert rows["grades", "0-3", "all"]["items"] == 120
+    assert any("blindly trustworthy (0.6 or more)" in line for line in lines)
+    assert max(len(line) for line in lines if "/" not in line) <= 100

@@ -1,0 +1,364 @@
+"""Judges that are kin of an arm: who is, labels without them, and what they alone support."""
+
+import json
+import random
+from itertools import combinations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from tests.test_bakeoff import all_like, entry_of, options_of, truth_of
+from tests.test_report import page_of
+from tests.test_report_graded import write_graded
+from zelo_ray import bakeoff
+from zelo_ray.commands.bakeoff import describe, measure
+from zelo_ray.commands.bakeoff.kin import guard
+from zelo_ray.commands.bakeoff.kinship import kinship_of
+from zelo_ray.commands.bakeoff.rest import InseparableError, annotated
+from zelo_ray.commands.bakeoff.verdicts import turned, verdict
+from zelo_ray.errors import OptionError
+from zelo_ray.evaluation.measures import Truth
+from zelo_ray.families import families_of
+from zelo_ray.fitting.calibration import Ratings
+from zelo_ray.fitting.effective import correlation_of, effective, ends, given_people
+from zelo_ray.formats.interchange.truth import read_truth
+from zelo_ray.formats.results import write_json
+from zelo_ray.formats.tables import table_of
+from zelo_ray.present.html import write_report
+from zelo_ray.present.terminal.bakeoff import standings
+from zelo_ray.protocols import load
+from zelo_ray.records import Grade, Vote
+
+GPT, CLAUDE, GEMINI = "openai:gpt-6-luna", "anthropic:claude-haiku-5-5", "gemini:gemini-3.8-flash"
+QUERIES, DOCUMENTS = [f"q{n:02}" for n in range(20)], "abcdef"
+
+
+@pytest.mark.parametrize(
+    ("name", "families"),
+    [
+        ("openai:gpt-6-luna", {"gpt"}),
+        ("openai:o3-mini", {"gpt"}),
+        ("openai:ft:gpt-4o-mini:org::id", {"gpt"}),
+        ("openai:Qwen/Qwen3-32B@http://gpt.host/v1", {"qwen"}),
+        ("openai:in-house@http://host/v1", {"in-house"}),
+        ("listwise:anthropic:claude-haiku-5-5", {"claude"}),
+        ("gemini:gemini-3.8-flash", {"gemini"}),
+        ("openai:deepseek-r1-distill-llama-70b@http://host/v1", {"deepseek", "llama"}),
+        ("llama3-8b_4prompts_graded", {"llama"}),
+        ("flan-t5-large_4prompts", {"t5"}),
+        ("castorini/monot5-base", {"t5"}),
+        ("cohere:rerank-v4.0-pro", {"cohere"}),
+        ("zeroentropy:zerank-2", {"zerank", "qwen"}),
+        ("cross-encoder:/gpt/models/bge-reranker-v2-gemma/", {"bge", "gemini"}),
+        ("offline:bm25", {"lexical"}),
+        ("bm25", {"lexical"}),
+        ("likelihood", {"lexical"}),
+        ("bm25base_p", {"lexical"}),
+        ("original", {"original"}),
+        ("my_module:MyClass", {"myclass"}),
+        ("p_bert", {"p_bert"}),
+        ("egypt-run", {"egypt-run"}),
+    ],
+)
+def test_a_name_tells_its_families(name, families):
+    assert families_of(name) == families
+
+
+def test_what_is_declared_counts_and_a_stranger_is_named():
+    arms = {"mine": "my_module:Mine", "bm25": "bm25"}
+    plain = kinship_of([GPT, CLAUDE], arms, {})
+    assert not plain.of_arms
+    assert {name: set(judges) for name, judges in plain.families.items()} == {
+        "claude": {CLAUDE},
+        "gpt": {GPT},
+    }
+    told = kinship_of([GPT, CLAUDE], arms, {"mine": ["gpt", "Claude"], CLAUDE: ["other"]})
+    assert told.of_arms == {"mine": {GPT}}
+    assert told.shared("mine") == {"gpt"}
+    assert not kinship_of([], arms, {"mine": ["gpt"]}).of_arms, "qrels claim nothing"
+    qrels = kinship_of([], arms, {"mine": ["gpt"], "truth": ["gpt"]})
+    assert qrels.of_arms == {"mine": {"truth"}}
+    with pytest.raises(OptionError, match=r"mime: .*did you mean 'mine'"):
+        kinship_of([GPT], arms, {"mime": ["gpt"]})
+    with pytest.raises(OptionError, match=rf"the truth names its judges: {GPT}"):
+        kinship_of([GPT], arms, {"truth": ["gpt"]})
+    assert options_of(families={"a": "gpt", "b": ["x", "y"]}).families == {
+        "a": ("gpt",),
+        "b": ("x", "y"),
+    }
+
+
+def votes_of(judge, order, rng, queries=QUERIES):
+    """A judge's votes on all pairs: the earlier of two in its order, with some noise."""
+    for query_id, (a, b) in ((q, pair) for q in queries for pair in combinations(DOCUMENTS, 2)):
+        apart = order.index(a) - order.index(b) + rng.gauss(0, 1)
+        yield Vote(query_id, a, b, judge, max(-1.0, min(1.0, apart)), False, "", "key")
+
+
+def grades_of(judge, order, rng, queries=QUERIES):
+    """A judge's grades: the higher the earlier in its order, with some noise."""
+    for query_id, doc in ((q, doc) for q in queries for doc in DOCUMENTS):
+        grade = round(3 - 0.6 * order.index(doc) + rng.gauss(0, 0.3))
+        yield Grade(query_id, doc, judge, min(3, max(0, grade)), (), (), "", "key")
+
+
+GIVE = {"zelo": votes_of, "graded": grades_of}
+
+
+def write_truth(out, protocol, judges, seed=0):
+    """What `annotate` leaves: judgments, scores by the protocol itself, and the record.
+
+    Args:
+        judges: by name, the order that each sees.
+    """
+    out.mkdir(exist_ok=True)
+    own, rng = load(protocol), random.Random(seed)
+    options = own.options(inputs=("in.jsonl",), out=str(out), protocol=protocol)
+    given = [one for judge, order in judges.items() for one in GIVE[protocol](judge, order, rng)]
+    (table,) = own.judgments
+    pq.write_table(table_of(given, own.judgments[table].record), out / f"{table}.parquet")
+    pools = [[one for one in given if one.query_id == query_id] for query_id in QUERIES]
+    learned = None
+    if wanted := own.learned_from(options):
+        learned = own.learn(
+            {name: pq.read_table(out / f"{name}.parquet") for name in wanted}, options
+        )
+    scores = [score for fit in own.fit(pools, options, learned) for score in fit.scores]
+    pq.write_table(table_of(scores, own.score.record), out / "scores.parquet")
+    record = {"kind": "annotate", "finished": True, "options": options.model_dump(mode="json")}
+    write_json(str(out), "run.json", record)
+    return str(out)
+
+
+def as_rows(table):
+    return table.sort_by([("query_id", "ascending"), ("doc_id", "ascending")]).to_pylist()
+
+
+THREE = {GPT: "abcdef", CLAUDE: "fedcba", GEMINI: "fedcab"}
+
+
+@pytest.mark.parametrize("protocol", ["zelo", "graded"])
+def test_labels_without_a_judge_are_those_that_the_others_alone_give(tmp_path, protocol):
+    out = write_truth(tmp_path / "three", protocol, THREE)
+    truth, run = read_truth(out), annotated(f"{out}/scores.parquet")
+    assert run.judges == tuple(sorted(THREE))
+    assert repr(as_rows(run.without((), truth))) == repr(as_rows(truth)), "bit for bit"
+    rest = run.without([GPT], truth)
+    (name,) = load(protocol).judgments
+    whole = pq.read_table(tmp_path / "three" / f"{name}.parquet")
+    other = tmp_path / "two"
+    write_truth(other, protocol, {CLAUDE: THREE[CLAUDE], GEMINI: THREE[GEMINI]})
+    pq.write_table(whole.filter(pc.not_equal(whole["judge"], GPT)), other / f"{name}.parquet")
+    alone = annotated(str(other)).without((), truth)
+    assert repr(as_rows(rest)) == repr(as_rows(alone))
+    assert as_rows(rest) != as_rows(truth)
+    with pytest.raises(InseparableError, match="no judge"):
+        run.without(THREE, truth)
+
+
+def test_labels_that_cannot_be_told_apart_say_why(tmp_path):
+    out = write_truth(tmp_path, "zelo", THREE)
+    truth, record = read_truth(out), json.loads((tmp_path / "run.json").read_text())
+    record["panel"] = [{"judge": GPT}, {"judge": CLAUDE}]
+    record["options"]["protocol"] = "best-of"
+    write_json(out, "run.json", record)
+    run = annotated(out)
+    assert run.judges == (CLAUDE, GPT), "its contests are not there: those that were asked"
+    with pytest.raises(InseparableError, match="no such file"):
+        run.without([GPT], truth)
+    assert annotated(str(tmp_path / "nowhere")) is None
+    write_json(out, "run.json", {"kind": "bakeoff"})
+    assert annotated(out) is None
+
+
+def contest_under(truth, judges=(), annotated_run=None, families=None, **arms):
+    """A contest of arms named by their order, guarded; and its leading comparisons by arms."""
+    entries = [entry_of(name, dict.fromkeys(QUERIES, order)) for name, order in arms.items()]
+    options = options_of(measures=("nDCG@3",), resamples=500)
+    outcome = measure(truth, entries, options, {})
+    who = {name: name.replace("_", ":", 1) for name in arms}
+    guard(outcome, kinship_of(judges, who, families or {}), annotated_run, options)
+    return outcome, {(c.run_a, c.run_b): c for c in outcome.comparisons}
+
+
+@pytest.mark.parametrize("protocol", ["zelo", "graded"])
+def test_what_only_kin_support_is_not_sure(tmp_path, protocol):
+    judges = {GPT: "abcdef", "openai:gpt-4o": "abcdfe", CLAUDE: "fedcba"}
+    out = write_truth(tmp_path, protocol, judges)
+    run, truth = annotated(out), Truth(read_truth(out))
+    arms = {"listwise_openai:gpt-5": "abcdef", "bm25": "fedcba", "worst": "cfbdae"}
+    outcome, found = contest_under(truth, run.judges, run, **arms)
+    gpt = found["listwise_openai:gpt-5", "bm25"]
+    assert gpt.difference > 0
+    assert gpt.p_holm < 0.05
+    assert (gpt.kin, verdict(gpt), verdict(turned(gpt))) == ("gpt", "kin", "kin")
+    unrelated = found["bm25", "worst"]
+    assert unrelated.kin == ""
+    plain = measure(truth, outcome.entries, options_of(measures=("nDCG@3",)), {}).comparisons
+    assert verdict(unrelated) == verdict(
+        next(c for c in plain if c.run_b == "worst" and c.run_a == "bm25")
+    )
+    places = {(row.without, row.run): row.rank for row in outcome.kin.left_out}
+    assert places["gpt", "bm25"] == 1
+    assert places["claude", "bm25"] > 1
+    assert outcome.kin.untold == {}
+
+
+def test_what_others_support_as_well_stays_sure(tmp_path):
+    judges = {GPT: "abcdef", CLAUDE: "abcdfe", GEMINI: "bacdef"}
+    out = write_truth(tmp_path, "graded", judges)
+    run, truth = annotated(out), Truth(read_truth(out))
+    _, found = contest_under(truth, run.judges, run, **{"openai:gpt-5": "abcdef", "bm25": "fedcba"})
+    assert verdict(found["openai:gpt-5", "bm25"]) == "above"
+
+
+def test_without_another_family_nothing_about_kin_is_sure(tmp_path):
+    out = write_truth(tmp_path, "graded", {GPT: "abcdef", "openai:gpt-4o": "abcdef"})
+    run, truth = annotated(out), Truth(read_truth(out))
+    arms = {"openai:gpt-5": "abcdef", "bm25": "fedcba", "other": "abcfde"}
+    outcome, found = contest_under(truth, run.judges, run, **arms)
+    assert verdict(found["openai:gpt-5", "bm25"]) == "kin"
+    assert verdict(found["bm25", "other"]) == "below"
+    assert outcome.kin.left_out == []
+    assert outcome.kin.untold == {"gpt": "no judge of the truth is left"}
+
+
+def test_qrels_claim_nothing_unless_they_are_declared():
+    arms = {"mine": "abcd", "other": "dcba"}
+    outcome, found = contest_under(truth_of(queries=QUERIES), **arms)
+    assert verdict(found["mine", "other"]) == "above"
+    assert [part for part in standings(outcome) if "KIN" in str(part)] == []
+    declared = {"truth": ["gpt"], "mine": ["gpt"]}
+    outcome, found = contest_under(truth_of(queries=QUERIES), families=declared, **arms)
+    assert verdict(found["mine", "other"]) == "kin"
+    told = [part for part in standings(outcome) if isinstance(part, str)]
+    assert told[0].startswith("KIN: judges of the truth")
+    assert told[1] == "mine is kin (gpt) of judges that are not named."
+    assert any(line.startswith("mine cannot be told from other without judges") for line in told)
+    assert "How the arms stand without gpt is not known: no judge of the truth is left." in told
+
+
+@pytest.fixture(scope="module")
+def contest(tmp_path_factory):
+    """A contest of run files alone, by the public function: it takes no Ray."""
+    out = tmp_path_factory.mktemp("kin")
+    judges = {GPT: "abcdef", "openai:gpt-4o": "abcdef", CLAUDE: "fedcba"}
+    truth = write_truth(out / "truth", "graded", judges)
+    runs = {"openai:gpt-5": "abcdef", "bm25": "fedcba", "\x1b[2J<b>": "cfbdae"}
+    frames = {
+        name: pa.Table.from_pylist(
+            [
+                {"query_id": q, "doc_id": doc, "score": -float(n)}
+                for q in QUERIES
+                for n, doc in enumerate(order)
+            ]
+        )
+        for name, order in runs.items()
+    }
+    found = bakeoff(
+        truth=truth, runs=frames, out=str(out / "c"), resamples=500, progress=None, label_draws=20
+    )
+    write_report(str(out / "c"))
+    return out / "c", found
+
+
+def test_the_terminal_says_so_on_top_and_where_the_order_changes(contest):
+    _, found = contest
+    lines = found.told().splitlines()
+    assert lines[0].startswith("KIN: ")
+    assert lines[1] == f"openai:gpt-5 is kin (gpt) of openai:gpt-4o, {GPT}."
+    assert any(line.startswith("openai:gpt-5 cannot be told from bm25 without") for line in lines)
+    (moved,) = [line for line in lines if line.startswith("Without gpt (2 judges) ")]
+    assert "bm25 is 1st, not " in moved
+    assert "\x1b" not in found.told()
+
+
+def test_the_page_says_so_on_top_and_shows_the_arms_without_each_family(contest):
+    out, found = contest
+    page = page_of(out)
+    html = (out / "report.html").read_text()
+    assert html.index("KIN: judges of the truth") < html.index("<h1")
+    rows = page.table("kin")
+    assert rows[0] == ["arm", "kin", "all judges", "without claude", "without gpt"]
+    first = {row[0]: row for row in rows[1:]}
+    assert first["openai:gpt-5"][1] == "gpt"
+    assert "\N{UPWARDS ARROW}" in first["bm25"][4]
+    assert "\N{UPWARDS ARROW}" not in first["openai:gpt-5"][3]
+    assert any("not told apart without kin" in row for row in page.table("differences"))
+    table = found.kin.to_arrow()
+    assert set(table["without"].to_pylist()) == {"gpt", "claude"}
+    whole = {row["run"] for row in table.to_pylist()}
+    assert len(whole) == 3
+
+
+def test_the_record_names_the_arms_that_have_kin(contest):
+    out, _ = contest
+    summary = json.loads((out / "run.json").read_text())["summary"]["kin"]
+    assert summary["arms"] == {
+        "openai:gpt-5": {"families": ["gpt"], "judges": ["openai:gpt-4o", GPT]}
+    }
+    assert summary["judges"][CLAUDE] == ["claude"]
+
+
+def test_a_contest_that_was_never_guarded_has_a_record():
+    outcome = measure(truth_of(), [entry_of("one", all_like("abcd"))], options_of(), {})
+    assert describe(outcome, [], {})["summary"]["kin"] is None
+
+
+def test_judges_that_err_together_count_as_fewer():
+    assert effective(np.eye(3)) == 3
+    assert effective(np.full((3, 3), 1.0)) == 1
+    assert effective(np.full((2, 2), 0.5) + np.eye(2) / 2) == pytest.approx(4 / 3)
+    gpt, claude = frozenset(["gpt"]), frozenset(["claude"])
+    alike = np.array([[1, 0.8, 0.5], [0.8, 1, 0.5], [0.5, 0.5, 1]])
+    low, high = ends(alike, [gpt, gpt, claude])
+    assert low == pytest.approx(9 / 6.6)
+    assert high == pytest.approx(9 / (3 + 2 * (0.8 - 0.5) / 0.5))
+    assert ends(alike, [gpt, gpt, frozenset(["x"])])[1] < ends(alike, [gpt, claude, gpt])[1]
+    low, high = ends(alike, [gpt] * 3)
+    assert (low, np.isnan(high)) == (pytest.approx(9 / 6.6), True)
+
+
+def test_errors_are_taken_from_what_a_judge_says_of_that_human_grade():
+    rng = np.random.default_rng(0)
+    documents, human = 4000, rng.integers(0, 2, 4000).astype(float)
+    shared, own = rng.normal(size=documents), rng.normal(size=(3, documents))
+    said = human + 1 + 0.6 * shared + 0.6 * own  # errors correlate .5
+    said[2] += 0.4  # harsh or kind throughout is no error in common
+    grade = np.rint(said).clip(0, 3).astype(np.int64).ravel()
+    unit, judge = np.tile(np.arange(documents), 3), np.repeat(np.arange(3), documents)
+    ratings = Ratings(unit, judge, grade, documents, ("a", "b", "c"))
+    found = given_people(ratings, human)
+    assert found == pytest.approx(9 / 6, abs=0.15)
+    some = np.where(np.arange(documents) < 500, human, np.nan)
+    assert given_people(ratings, some) == pytest.approx(found, abs=0.15)
+    assert np.isnan(given_people(ratings, np.full(documents, np.nan)))
+    confusion = np.zeros((4, 4))
+    np.add.at(confusion, (grade[:documents], grade[documents : 2 * documents]), 1)
+    wanted = np.corrcoef(grade[:documents], grade[documents : 2 * documents])[0, 1]
+    assert correlation_of(confusion) == pytest.approx(wanted)
+    assert np.isnan(correlation_of(np.diag([5.0, 0, 0, 0])))
+
+
+@pytest.mark.parametrize(
+    ("judges", "told"),
+    [
+        ((GPT, CLAUDE, GEMINI), "these 3 are worth between"),
+        ((GPT, "openai:gpt-4o"), "These 2 judges are of one family"),
+        ((GPT,), ""),
+    ],
+)
+def test_the_page_of_grades_says_what_the_panel_is_worth(tmp_path, judges, told):
+    write_graded(tmp_path, judges=judges)
+    write_report(str(tmp_path))
+    page = page_of(tmp_path)
+    rows = page.table("judges")
+    assert rows[0][-1] == "family"
+    family = {row[0]: row[-1] for row in rows}
+    assert all(family[name] == min(families_of(name)) for name in judges)
+    html = (tmp_path / "report.html").read_text()
+    assert told in html
+    assert ("worth between" in html or "of one family" in html) == bool(told)

@@ -1,0 +1,204 @@
+"""Means set right by people's labels: whole queries, labels that were chosen, and chances."""
+
+import json
+import math
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.test_agree import write_qrels
+from zelo_ray.fitting.calibration.draws import drawn
+from zelo_ray.fitting.calibration.shares import shares
+from zelo_ray.formats.tables import table_of
+from zelo_ray.protocols.graded import GradedOptions, learn
+from zelo_ray.records import Grade
+
+QUERIES, DOCUMENTS = 30, 20
+
+
+def graded(rng, queries=QUERIES):
+    """Queries that are easy or hard, and a panel that is mild or harsh by query."""
+    query = np.repeat(np.arange(queries), DOCUMENTS)
+    latent = rng.normal(0, 0.6, queries)[query] + rng.normal(size=len(query))
+    error = rng.normal(0.2, 0.5, queries)[query] + rng.normal(0, 0.4, len(query))
+    human, panel = (np.digitize(x, [0.2, 0.9, 1.5]) * 1.0 for x in (latent, latent + error))
+    return panel, human, query
+
+
+def only(human, asked):
+    return np.where(asked, human, np.nan)
+
+
+@pytest.fixture(scope="module")
+def truth():
+    _, human, _ = graded(np.random.default_rng(99), 5000)
+    return human.mean()
+
+
+@pytest.mark.parametrize("design", ["documents", "queries"])
+def test_intervals_hold_the_mean_of_queries_such_as_these(design, truth):
+    held, naive, trials = 0, 0, 200
+    for seed in range(trials):
+        rng = np.random.default_rng(seed)
+        panel, human, query = graded(rng)
+        if design == "documents":
+            seen = only(human, rng.permutation(len(human)) < 150)
+        else:
+            seen = only(human, np.isin(query, rng.permutation(QUERIES)[:8]))
+        row, plain = shares(panel, seen, query=query)[0], shares(panel, seen)[0]
+        held += row.low < truth < row.high
+        naive += plain.low < truth < plain.high
+        assert row.mean == pytest.approx(plain.mean)
+    assert 0.91 < held / trials < 0.99
+    assert naive < held
+
+
+def test_labels_of_few_queries_give_no_interval():
+    panel, human, query = graded(np.random.default_rng(0))
+    for queries, known in ((1, False), (4, False), (5, True)):
+        rows = shares(panel, only(human, query < queries), query=query)
+        assert [math.isfinite(row.low) for row in rows] == [known] * 4
+        assert all(math.isfinite(row.mean) for row in rows)
+
+
+def test_documents_of_one_query_that_are_alike_are_no_evidence():
+    """None of 100 labels is relevant: of 100 queries that says much, of five little."""
+    panel, human = np.zeros(400), np.zeros(400)
+    asked = np.arange(400) < 100
+    many = shares(panel, only(human, asked), query=np.arange(400))[1]
+    few = shares(panel, only(human, asked), query=np.arange(400) // 20)[1]
+    assert many.high == pytest.approx(1 - 0.025 ** (1 / 100), abs=1e-4)
+    assert few.high == pytest.approx(1 - 0.025 ** (1 / 5), abs=0.06)
+
+
+def test_the_top_of_the_panels_own_order_is_seen():
+    panel, human, query = graded(np.random.default_rng(1))
+    place = np.arange(len(panel)) - np.searchsorted(query, query)
+    order = np.lexsort((-panel, query))
+    best = np.empty(len(panel), bool)
+    best[order] = place < 4
+    found = drawn(panel, only(human, best), query)
+    assert not found.sound
+    assert "grades more than the others" in found.note
+    assert "draw documents at random" in found.note
+    worst = drawn(-panel, only(human, best), query)
+    assert "grades less than the others" in worst.note
+
+
+def test_random_documents_are_seldom_refused():
+    refused = 0
+    for seed in range(300):
+        rng = np.random.default_rng(seed)
+        panel, human, query = graded(rng, 10)
+        refused += not drawn(panel, only(human, rng.random(len(human)) < 0.3), query).sound
+    assert refused <= 3
+
+
+def test_whole_queries_are_told_and_few_of_them():
+    panel, human, query = graded(np.random.default_rng(2))
+    few = drawn(panel, only(human, query < 6), query)
+    assert few.sound
+    assert "all documents of 6 of 30 queries: few" in few.note
+    assert "few" not in drawn(panel, only(human, query < 12), query).note
+    assert not drawn(panel, human, query).note
+    assert not drawn(panel, only(human, query < 0), query).note
+
+
+def test_known_chances_set_the_mean_right_where_labels_were_chosen(truth):
+    """Twice as many labels of what the panel likes: without chances off, with them not."""
+    means, plain, held, trials = [], [], 0, 150
+    for seed in range(trials):
+        rng = np.random.default_rng(seed)
+        panel, human, query = graded(rng)
+        chance = np.where(panel >= 2, 0.6, 0.15)
+        seen = only(human, rng.random(len(human)) < chance)
+        assert drawn(panel, seen, query, chance).sound
+        row = shares(panel, seen, query=query, probability=chance)[0]
+        means.append(row.mean)
+        held += row.low < truth < row.high
+        plain.append(shares(panel, seen, query=query)[0].mean)
+    assert np.mean(means) == pytest.approx(truth, abs=0.03)
+    assert abs(np.mean(plain) - truth) > 2 * abs(np.mean(means) - truth)
+    assert 0.9 < held / trials <= 1
+
+
+def test_labels_that_were_drawn_for_a_contest_are_of_a_part():
+    rng = np.random.default_rng(4)
+    panel, human, query = graded(rng)
+    chance = np.where(np.arange(len(panel)) % 4 == 0, 0.5, 0.0)
+    found = drawn(panel, only(human, rng.random(len(human)) < chance), query, chance)
+    assert not found.sound
+    assert "for a contest" in found.note
+
+
+def learned(panel, human, query, **more):
+    names = [f"q{q:02}" for q in query]
+    docs = [f"d{i:04}" for i in range(len(query))]
+    rows = [
+        Grade(q, d, judge, int(grade), (), (), "", "")
+        for judge in ("a", "b", "c")
+        for q, d, grade in zip(names, docs, panel, strict=True)
+    ]
+    asked = np.isfinite(human)
+    people = {
+        "query_id": pa.array(names).filter(pa.array(asked)),
+        "doc_id": pa.array(docs).filter(pa.array(asked)),
+        "relevance": human[asked],
+        **{name: column[asked] for name, column in more.items()},
+    }
+    options = GradedOptions(inputs=("pools",), out="out", judges=("offline",), pooling="median")
+    return learn({"grades": table_of(rows, Grade), "human": pa.table(people)}, options)
+
+
+def test_a_run_says_why_its_means_are_not_set_right():
+    panel, human, query = graded(np.random.default_rng(5))
+    top = only(human, panel == 3)
+    found = learned(panel, top, query)
+    assert [note for note in found.notes if "not drawn at random" in note]
+    assert all(math.isnan(share.mean) and share.panel >= 0 for share in found.shares)
+    assert found.shares[0].humans == np.isfinite(top).sum()
+    fine = learned(panel, only(human, np.arange(len(human)) % 3 == 0), query)
+    assert not [note for note in fine.notes if "random" in note]
+    assert all(math.isfinite(share.low) for share in fine.shares)
+    by_chance = learned(panel, top, query, probability=np.full(len(panel), 0.001))
+    assert [note for note in by_chance.notes if "for a contest" in note]
+
+
+def test_a_run_keeps_how_often_people_say_what_its_judges_say():
+    panel, human, query = graded(np.random.default_rng(6))
+    rows = {(r.about, r.scale, r.level): r for r in learned(panel, human, query).consensus}
+    whole = rows["grades", "0-3", "unanimous"]  # three copies always agree
+    assert (whole.share, whole.items) == (1, len(panel))
+    assert whole.same == pytest.approx((panel == human).mean())
+    assert ("orders", "", "unanimous") in rows
+
+
+@pytest.mark.parametrize("source", ["run", "panel=run/scores.parquet"])
+def test_agree_says_that_its_labels_have_calibrated_the_run(say, tmp_path, source, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(7)
+    human = rng.integers(0, 4, 60)
+    run = tmp_path / "run"
+    run.mkdir()
+    rows = {"query_id": [f"q{i % 6}" for i in range(60)], "doc_id": [f"d{i}" for i in range(60)]}
+    grades = pa.table({**rows, "judge": ["a"] * 60, "grade": rng.integers(0, 4, 60)})
+    scores = pa.table({**rows, "score": human.astype(float), "grade": human})
+    for name, table in (("grades", grades), ("scores", scores)):
+        pq.write_table(table, run / f"{name}.parquet")
+    write_qrels(tmp_path / "all.qrels", human)
+    write_qrels(tmp_path / "half.qrels", [g if i < 30 else None for i, g in enumerate(human)])
+    write_qrels(tmp_path / "rest.qrels", [g if i >= 30 else None for i, g in enumerate(human)])
+    for calibrating, measuring, seen in (
+        ("half.qrels", "all.qrels", 30),
+        ("half.qrels", "rest.qrels", 0),
+        ("gone/all.qrels", "all.qrels", 60),
+        (None, "all.qrels", 0),
+    ):
+        options = {"protocol": "graded", "human": calibrating}
+        (run / "run.json").write_text(json.dumps({"options": options, "finished": True}))
+        _, lines = say(source, "--human", measuring, "--resamples", 0)
+        told = [line for line in lines if "calibrated that run" in line]
+        assert len(told) == (seen > 0)
+        assert not seen or f"run: {seen} documents of {measuring}" in told[0]

@@ -1,0 +1,144 @@
+"""The section on trust: how often people say what the judges say, by how far these agree."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import takewhile
+from math import isnan
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from zelo_ray.commands.agree.section import Section, laid_out, with_interval
+from zelo_ray.evaluation.agreement import ratings_of
+from zelo_ray.evaluation.agreement.votes import ballots, words
+from zelo_ray.fitting.calibration.consensus import (
+    ALL,
+    GRADES,
+    LEVELS,
+    ORDERS,
+    VOTES,
+    of_grades,
+    of_votes,
+)
+from zelo_ray.formats.interchange.verdicts import HUMAN, Verdicts
+from zelo_ray.formats.tables import table_of
+from zelo_ray.formats.wording import counted
+from zelo_ray.options import AgreeOptions
+from zelo_ray.records import Consensus
+
+TITLES = {
+    VOTES: "pairs, by votes",
+    ORDERS: "pairs, by grades",
+    GRADES: "documents",
+}
+SAID = {
+    "unanimous": "all judges agree",
+    "all but one": "all but one agree",
+    "three quarters": "three quarters agree",
+    "over half": "over half agree",
+    "split": "split",
+    ALL: "all together",
+}
+"""What levels are called."""
+_SCALES = 2  # of documents, for which there is room
+
+
+def consensus(verdicts: Verdicts, options: AgreeOptions) -> Section:
+    """Accuracy of the panel against people by how far its judges agree."""
+    found = [*_by_votes(verdicts), *_by_grades(verdicts, options)]
+    tables = {"consensus": table_of(found, Consensus)}
+    return Section([*_lines(found, options.trust)] if found else [], tables)
+
+
+def titled(about: str, scale: str) -> str:
+    """What the rows of a kind are on."""
+    return TITLES[about] + (f" {scale}" if scale else "")
+
+
+def answer(rows: Sequence[Consensus], trust: float) -> str:
+    """When the panel's word can be taken blindly, and for what share of pairs or documents.
+
+    A level counts if its interval lies above ``trust``, and so do all levels before it. ``perhaps``
+    is where its share does, and too few queries were labelled to be sure.
+
+    Args:
+        rows: of one kind and scale.
+        trust: the share of words that people share from which on it can.
+    """
+    by_level = {row.level: row for row in rows}
+    levels = [by_level[level] for level in LEVELS[:-1] if level in by_level]
+    first = levels[0] if levels else None
+    if first is None or isnan(first.low):
+        return ""
+    noun = "documents" if first.about == GRADES else "pairs"
+    sure = [*takewhile(lambda row: row.low >= trust, levels)]
+    blindly = f"blindly trustworthy ({trust:g} or more)"
+    if sure:
+        share, where = sum(row.share for row in sure), SAID[sure[-1].level]
+        more = " or more" if len(sure) > 1 else ""
+        return f"{blindly}: {share:.0%} of {noun}, where {where}{more}"
+    word = "none" if first.high < trust else "not shown" if first.same < trust else "perhaps"
+    value = with_interval(first.same, first.low, first.high)
+    return (
+        f"{blindly}: {word}; where {SAID[first.level]} ({first.share:.0%} of {noun}), people say "
+        f"the same of {value}"
+    )
+
+
+def kinds(rows: Iterable[Consensus]) -> dict[tuple[str, str], list[Consensus]]:
+    """Rows by what they are about and on which scale."""
+    found: dict[tuple[str, str], list[Consensus]] = {}
+    for row in rows:
+        found.setdefault((row.about, row.scale), []).append(row)
+    return found
+
+
+def _by_votes(verdicts: Verdicts) -> list[Consensus]:
+    if not (len(verdicts.voices) and len(verdicts.votes)):
+        return []
+    votes = pa.concat_tables([verdicts.voices, verdicts.votes])
+    cast = ballots(votes, sorted(pc.unique(votes["query_id"]).to_pylist()))
+    said = words(cast)
+    return of_votes(said[1:], said[0], cast.pairs[:, 0])
+
+
+def _by_grades(verdicts: Verdicts, options: AgreeOptions) -> list[Consensus]:
+    judged = verdicts.grades.filter(
+        pc.is_in(verdicts.grades["judge"], pa.array(verdicts.panel, pa.string()))
+    )
+    if not (len(verdicts.human) and len(judged)):
+        return []
+    ratings = ratings_of(pa.concat_tables([verdicts.human, judged]), verdicts.levels)
+    people = ratings.raters.index(HUMAN)
+    judges = np.delete(ratings.grades, people, axis=0)
+    cuts = options.cuts if verdicts.levels > 2 else ()
+    return of_grades(judges, ratings.grades[people], ratings.queries, verdicts.levels, cuts)
+
+
+def _lines(found: Sequence[Consensus], trust: float) -> Iterator[str]:
+    shown = 0
+    yield "How often people say what the judges say, by how far the judges agree"
+    for (about, scale), rows in kinds(found).items():
+        shown += about == GRADES
+        if shown > _SCALES:
+            break
+        noun = "documents" if about == GRADES else "pairs"
+        ordered = [row for row in rows if row.level != ALL] + [r for r in rows if r.level == ALL]
+        cells = [
+            [
+                SAID[row.level],
+                f"{row.share:.1%}",
+                with_interval(row.same, row.low, row.high),
+                f"{row.items:,}",
+                *([] if about == GRADES else [f"{row.tied:,}"]),
+            ]
+            for row in ordered
+        ]
+        heads = [titled(about, scale), f"of {noun}", "people say the same", noun]
+        yield from laid_out([*heads, *([] if about == GRADES else ["people tie"])], cells)
+        if said := answer(rows, trust):
+            yield from (f"  {part}" for part in said.split("; "))
+    if any(row.about != GRADES for row in found):
+        tied = counted(sum(row.tied for row in found if row.level == ALL), "pair")
+        yield f"Of pairs, those that people tie ({tied}) are left out of what they say the same of;"
+        yield "where as many judges say the one as the other, the panel is half right."

@@ -1,0 +1,102 @@
+"""Who of a contest is kin of whom: arms of the same families as judges of the truth."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain, islice
+
+from zelo_ray.errors import OptionError
+from zelo_ray.families import families_of
+from zelo_ray.options import meant
+
+TRUTH = "truth"
+"""Stands for the judges of a truth that does not name them."""
+
+_NAMED = 8
+Families = Mapping[str, frozenset[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Kinship:
+    """The families of the judges of the truth (none where they are not known), and of the arms."""
+
+    judges: Families
+    arms: Families
+
+    def shared(self, arm: str) -> frozenset[str]:
+        """The families that an arm has in common with judges of the truth."""
+        return self.arms[arm] & frozenset(chain.from_iterable(self.judges.values()))
+
+    def kin_of(self, arm: str) -> frozenset[str]:
+        """The judges that are kin of an arm."""
+        return frozenset(name for name, own in self.judges.items() if own & self.arms[arm])
+
+    @property
+    def of_arms(self) -> dict[str, frozenset[str]]:
+        """The arms that have kin among the judges, with these."""
+        return {arm: kin for arm in self.arms if (kin := self.kin_of(arm))}
+
+    @property
+    def families(self) -> dict[str, frozenset[str]]:
+        """By family of the truth, in the order of the alphabet, its judges."""
+        names = sorted(set(chain.from_iterable(self.judges.values())))
+        return {
+            name: frozenset(judge for judge, own in self.judges.items() if name in own)
+            for name in names
+        }
+
+
+def kinship_of(
+    judges: Iterable[str], arms: Mapping[str, str], declared: Mapping[str, Iterable[str]]
+) -> Kinship:
+    """The families of all, as declared or by their names.
+
+    Args:
+        judges: of the truth; none where they are not known.
+        arms: by the name of each arm, what it is: a reranker, a judge, or a run's tag.
+        declared: by judge or arm, its families; `TRUTH` where the judges are not known.
+
+    Raises:
+        OptionError: a name is neither an arm nor a judge of the truth.
+    """
+    own = {name: frozenset(each.lower() for each in names) for name, names in declared.items()}
+    known = sorted(judges) or ([TRUTH] if TRUTH in own else [])
+    for name in own:
+        if name not in {*known, *arms}:
+            raise OptionError(f"families: {name}: {_stranger(name, known, arms)}")
+    return Kinship(
+        {name: own.get(name, families_of(name)) for name in known},
+        {name: own.get(name, families_of(what)) for name, what in arms.items()},
+    )
+
+
+def kin_told(
+    of_arms: Mapping[str, Iterable[str]], shared: Callable[[str], Iterable[str]]
+) -> Iterator[str]:
+    """Which arms have kin among the judges, by name; nothing where none has.
+
+    Args:
+        of_arms: by arm, the judges that are its kin.
+        shared: the families that an arm has in common with them.
+    """
+    if not of_arms:
+        return
+    yield (
+        "KIN: judges of the truth are of the families of arms, and may favour them. No difference "
+        "is called sure that only they support."
+    )
+    for arm, judges in islice(of_arms.items(), _NAMED):
+        names = sorted(judges)
+        who = "judges that are not named" if names == [TRUTH] else ", ".join(names)
+        yield f"{arm} is kin ({', '.join(sorted(shared(arm)))}) of {who}."
+    if len(of_arms) > _NAMED:
+        yield f"{len(of_arms) - _NAMED:,} more arms have kin: see run.json."
+
+
+def _stranger(name: str, judges: Iterable[str], arms: Mapping[str, str]) -> str:
+    if name == TRUTH:
+        return f"the truth names its judges: {', '.join(judges)}"
+    names = [*arms, *judges]
+    return (
+        f"is neither an arm nor a judge of the truth{meant(name, names)}; there are "
+        f"{', '.join(names)}"
+    )

@@ -1,0 +1,178 @@
+"""The truth as some of its judges alone see it: their labels, from the judgments of a run."""
+
+import contextlib
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from itertools import chain, repeat
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from zelo_ray.engine.learning import human_grades
+from zelo_ray.errors import InputError, ZeloError
+from zelo_ray.formats.files import listing, record
+from zelo_ray.formats.interchange.truth import ANNOTATED, SCORES, with_error
+from zelo_ray.formats.record import RUN
+from zelo_ray.formats.results import read_table
+from zelo_ray.formats.tables import schema_of, table_of
+from zelo_ray.options import AnnotateOptions
+from zelo_ray.protocols import Judgments, Protocol, of_record, recorded_options
+from zelo_ray.records import Grade, Qrel, Vote
+
+_IDS = ("query_id", "doc_id")
+_APART = {Vote, Grade}
+"""Judgments that would be the same, had other judges never been asked."""
+
+
+class InseparableError(Exception):
+    """The labels cannot be told without some of the judges; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Annotated:
+    """A truth that a panel of judges gave: the run of `annotate` that it is of."""
+
+    out: str
+    protocol: Protocol
+    options: AnnotateOptions | None
+    """None where the run's record does not tell them"""
+    judges: tuple[str, ...]
+    """whose judgments there are, ascending"""
+
+    def without(self, judges: Collection[str], truth: pa.Table) -> pa.Table:
+        """The labels of the others, of the documents of the truth that they judged.
+
+        What the protocol learns of the judges it learns anew, from the others alone.
+
+        Args:
+            judges: whom to leave out.
+            truth: query_id and doc_id of the labels that are wanted.
+
+        Returns:
+            The columns of `records.Qrel`, the queries in the order of the truth.
+
+        Raises:
+            InseparableError: nothing is left, or no such labels can be told.
+        """
+        rest = [judge for judge in self.judges if judge not in judges]
+        if not rest:
+            raise InseparableError("no judge of the truth is left")
+        if self.options is None or not self._by_judge:
+            raise InseparableError(f"judges of {self.protocol.name} do not judge apart")
+        try:
+            return self._refitted(rest, self.options, truth)
+        except (ZeloError, ArithmeticError) as error:
+            raise InseparableError(" ".join(str(error).split())) from None
+
+    @property
+    def _by_judge(self) -> bool:
+        """Whether what the others said would stand, had some never been asked."""
+        kinds = {each.record for each in self.protocol.counted.values()}
+        return bool(kinds) and (kinds <= _APART or self.protocol.alone(self.options))
+
+    def _refitted(
+        self, judges: Sequence[str], options: AnnotateOptions, truth: pa.Table
+    ) -> pa.Table:
+        protocol, queries = self.protocol, pc.unique(truth["query_id"]).to_pylist()
+        tables = {
+            name: _of_judges(read_table(self.out, name, _columns(kind)), judges)
+            for name, kind in protocol.judgments.items()
+        }
+        pools = _by_query(tables, protocol, queries)
+        learned = None
+        if wanted := protocol.learned_from(options):
+            if "scores" in wanted:
+                tables["scores"] = _scores(pools, protocol, options, None)
+            known = {name: tables[name] for name in wanted}
+            human = human_grades(options)
+            known |= {} if human is None else {"human": human}
+            learned = protocol.learn(known, options) if protocol.learn else None
+        scores = with_error(_scores(pools, protocol, options, learned))
+        names = [*_IDS, "score", "std_error"]
+        found = scores.select(names).rename_columns(schema_of(Qrel).names)
+        return _among(found, truth)
+
+
+def annotated(truth: str) -> Annotated | None:
+    """The run of `annotate` that a truth is of; None if it is of none.
+
+    Args:
+        truth: its ``--out``, or ``scores.parquet`` or ``annotated.jsonl`` in there.
+
+    Raises:
+        InputError: the storage cannot be reached, or the run's record is no such.
+    """
+    folder, _, name = truth.rstrip("/").rpartition("/")
+    out = (folder or ".") if name in {SCORES, ANNOTATED} else truth.rstrip("/")
+    if RUN not in (listing(out) or ()):
+        return None
+    run = record(f"{out}/{RUN}")
+    if run.get("kind", "annotate") != "annotate":  # which 0.1.0 did not say
+        return None
+    protocol, options = of_record(run), None
+    with contextlib.suppress(KeyError, TypeError, ValueError):
+        options = recorded_options(run)
+    return Annotated(out, protocol, options, tuple(sorted(_judges(out, protocol, run))))
+
+
+def _judges(out: str, protocol: Protocol, run: Mapping[str, Any]) -> set[str]:
+    """Whose judgments there are; where these are gone, who was asked."""
+    found = set[str]()
+    try:
+        for name in protocol.counted:
+            found |= {*pc.unique(read_table(out, name, ["judge"])["judge"]).to_pylist()}
+    except (InputError, KeyError):
+        found = set()
+    return found or {each["judge"] for each in run.get("panel", ())}
+
+
+def _columns(kind: Judgments) -> tuple[str, ...]:
+    """The columns that a fit reads; without what was said in words, where it is known for those."""
+    return kind.columns if kind.record in _APART and kind.columns else kind.fields
+
+
+def _of_judges(table: pa.Table, judges: Sequence[str]) -> pa.Table:
+    return table.filter(pc.is_in(table["judge"], pa.array(judges, pa.string())))
+
+
+def _by_query(
+    tables: Mapping[str, pa.Table], protocol: Protocol, queries: Sequence[str]
+) -> list[list[Any]]:
+    """The judgments of each query as records, of which what no fit reads is empty."""
+    pools: dict[str, list[Any]] = {query_id: [] for query_id in queries}
+    for name, table in tables.items():
+        kind = protocol.judgments[name].record
+        wanted = table.filter(pc.is_in(table["query_id"], pa.array(queries, pa.string())))
+        names, known = [each.name for each in fields(kind)], set(wanted.column_names)
+        columns = [
+            wanted[each.name].to_pylist() if each.name in known else repeat(_nothing(each.type))
+            for each in fields(kind)
+        ]
+        for query_id, *row in zip(wanted["query_id"].to_pylist(), *columns, strict=False):
+            pools[query_id].append(kind(**dict(zip(names, row, strict=True))))
+    return list(pools.values())
+
+
+def _nothing(kind: Any) -> Any:
+    return () if "tuple" in str(kind) else ""
+
+
+def _scores(
+    pools: Sequence[Sequence[Any]], protocol: Protocol, options: AnnotateOptions, learned: Any
+) -> pa.Table:
+    fits = protocol.fit(pools, options, learned)
+    return table_of([*chain.from_iterable(fit.scores for fit in fits)], protocol.score.record)
+
+
+def _among(labels: pa.Table, truth: pa.Table) -> pa.Table:
+    """Those of the labels that are of documents of the truth, in its order."""
+    place = {ids: n for n, ids in enumerate(_pairs(truth))}
+    at = [(place[ids], n) for n, ids in enumerate(_pairs(labels)) if ids in place]
+    if not at:
+        raise InseparableError("the other judges' judgments give no label")
+    return labels.take(pa.array([n for _, n in sorted(at)]))
+
+
+def _pairs(table: pa.Table) -> Iterator[tuple[str, str]]:
+    return zip(*(table[name].to_pylist() for name in _IDS), strict=True)

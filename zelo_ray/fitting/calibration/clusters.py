@@ -1,0 +1,88 @@
+"""Shares of documents or pairs that hang together by query: intervals that allow for it.
+
+A share's interval is the exact binomial one (Clopper & Pearson 1934, Biometrika 26:404) of as many
+independent answers as these are worth (Korn & Graubard 1998, Survey Methodology 24:193).
+"""
+
+import numpy as np
+import scipy
+
+from zelo_ray.fitting.calibration.ratings import Floats, Ints
+
+
+def by_query(values: Floats, query: Ints) -> tuple[Floats, Floats]:
+    """Sums of values and how many there are, by query: [queries] each, of those that have any."""
+    _, place = np.unique(query, return_inverse=True)
+    sums = np.bincount(place, values.astype(np.float64)).astype(np.float64)
+    return sums, np.bincount(place).astype(np.float64)
+
+
+def alike(part: Floats, whole: Floats) -> float:
+    """How far answers of one query are alike: the correlation within queries, from 0 to 1.
+
+    Args:
+        part: how many of a query's answers are yes, [queries].
+        whole: how many there are, [queries].
+
+    Returns:
+        NaN where all answers are the same, or no query has two.
+    """
+    effect, size = _effect(part, whole), _size(whole)
+    return float(np.clip((effect - 1) / (size - 1), 0, 1)) if size > 1 else np.nan
+
+
+def worth(part: Floats, whole: Floats, usual: float, confidence: float = 0.95) -> float:
+    """How many independent answers these are worth.
+
+    Args:
+        part: how many of a query's answers are yes, [queries].
+        whole: how many there are, [queries].
+        usual: how far answers of a query are alike elsewhere, NaN for unknown: as far as can be.
+            These may show more, not less, since a few misses cannot show how they cluster.
+        confidence: of the interval that is wanted.
+    """
+    usual = 1.0 if np.isnan(usual) else usual
+    effect = np.nanmax([1.0, _effect(part, whole), 1 + (_size(whole) - 1) * usual])
+    many, queries = float(whole.sum()), len(whole)
+    if queries < 2:
+        return 1.0 if many > 1 else many
+    tail = (1 + confidence) / 2
+    short = scipy.special.stdtrit(many - 1, tail) / scipy.special.stdtrit(queries - 1, tail)
+    # No fewer than where all of a query say the same: then queries are the answers.
+    return float(max(many / effect * short**2, many / _size(whole)))
+
+
+def exact(found: float, size: float, confidence: float = 0.95) -> tuple[float, float]:
+    """The interval of a share of so many independent answers; fractions interpolate."""
+    tail = (1 - confidence) / 2
+    low = scipy.special.betaincinv(found, size - found + 1, tail) if found > 0 else 0.0
+    high = scipy.special.betaincinv(found + 1, size - found, 1 - tail) if found < size else 1.0
+    return float(low), float(high)
+
+
+def share(
+    part: Floats, whole: Floats, usual: float, confidence: float = 0.95
+) -> tuple[float, float, float]:
+    """A share with its interval; see `worth`."""
+    value = float(part.sum() / whole.sum())
+    known = whole > 0
+    size = worth(part[known], whole[known], usual, confidence)
+    return value, *exact(min(value * size, size), size, confidence)
+
+
+def _size(whole: Floats) -> float:
+    """Answers of a query, as one of the answers sees it."""
+    return float((whole**2).sum() / max(1.0, whole.sum()))
+
+
+def _effect(part: Floats, whole: Floats) -> float:
+    """How much larger the variance is than that of independent answers: the design effect."""
+    many, queries = whole.sum(), len(whole)
+    if many < 2 or queries < 2:
+        return np.nan
+    mean = part.sum() / many
+    plain = mean * (1 - mean) / (many - 1)
+    if plain <= 0:
+        return np.nan
+    found = queries / (queries - 1) * float(((part - mean * whole) ** 2).sum()) / many**2
+    return float(found / plain)

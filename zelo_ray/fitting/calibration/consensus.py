@@ -1,0 +1,164 @@
+"""How right a panel is by how far its judges agree: when its word can be taken blindly.
+
+A judge says one of two documents is better, or neither; or it gives a document a grade. The level
+of agreement is how many say what most say, of those who said anything: `LEVELS`. Whoever says
+neither does not agree with an order, so that a panel that ties is split. People are no judges here.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zelo_ray.fitting.calibration import clusters
+from zelo_ray.fitting.calibration.ratings import Floats, Ints
+from zelo_ray.records import Consensus
+
+LEVELS = ("unanimous", "all but one", "three quarters", "over half", "split")
+"""How far judges agree: all; all but one; at least so many; half or fewer."""
+ALL = "all"
+VOTES, ORDERS, GRADES = "votes", "orders", "grades"
+"""What judges agree on: pairs, by votes and by the order of grades; and documents."""
+FEWEST = 5
+"""Of fewer queries no interval is given."""
+
+_CELLS = 2**24  # of grades, of pairs that are looked at together
+
+Bools = NDArray[np.bool_]
+
+
+def of_votes(said: Floats, people: Floats, query: Ints) -> list[Consensus]:
+    """How often people prefer the document that most judges prefer.
+
+    A pair on which people tie is left out, and counted. Where as many judges prefer the one as the
+    other, the panel is half right whatever people say.
+
+    Args:
+        said: 1, 0 or -1, NaN where a judge said nothing, [judges, pairs].
+        people: the same of people, [pairs].
+        query: number of each pair's query, [pairs].
+    """
+    tally = _Tally(len(np.unique(query)))
+    up, down, of = (said == 1).sum(0), (said == -1).sum(0), (~np.isnan(said)).sum(0)
+    known = ~np.isnan(people) & (of >= min(2, len(said)))
+    place = np.unique(query, return_inverse=True)[1]
+    right = _right(up, down, people)
+    tally.add(_level(np.maximum(up, down), of), place, right, people == 0, known * 1.0)
+    return [*tally.rows(VOTES, "")]
+
+
+def of_grades(
+    grades: NDArray[np.int16],
+    human: NDArray[np.int16],
+    query: Ints,
+    levels: int,
+    cuts: Sequence[int],
+) -> list[Consensus]:
+    """How often people grade as the panel does, and order two documents of a query as it does.
+
+    The panel's grade is the lower median of the judges', its order of two documents what most
+    judges' grades say. Documents that fewer than two judges of several graded are left out.
+
+    Args:
+        grades: -1 where a judge gave none, [judges, documents].
+        human: -1 where there is none, [documents].
+        query: number of each document's query, [documents].
+        levels: number of grades.
+        cuts: the grades from which on documents count as relevant, for scales of two grades.
+    """
+    known = (human >= 0) & ((grades >= 0).sum(axis=0) >= min(2, len(grades)))
+    grades, human = grades[:, known], human[known]
+    place = np.unique(query[known], return_inverse=True)[1]
+    queries = len(np.unique(place))
+    orders = _Tally(queries)
+    at = np.argsort(place, kind="stable")
+    for own in np.split(at, np.flatnonzero(np.diff(place[at])) + 1):
+        if own.size:
+            _order(orders, int(place[own[0]]), grades[:, own], human[own])
+    found = [*orders.rows(ORDERS, "")]
+    each = np.stack([(grades == grade).sum(axis=0) for grade in range(levels)])
+    of, none = each.sum(axis=0), np.zeros(len(human), dtype=bool)
+    for cut in (0, *cuts):
+        tally = _Tally(queries)
+        counts = np.stack([each[:cut].sum(axis=0), each[cut:].sum(axis=0)]) if cut else each
+        word = (2 * counts.cumsum(axis=0) >= of).argmax(axis=0)
+        true = (human >= cut) if cut else human
+        level = _level(counts.max(axis=0), of)
+        tally.add(level, place, (word == true) * 1.0, none, np.ones(len(human)))
+        found += tally.rows(GRADES, f">={cut}" if cut else f"0-{levels - 1}")
+    return found
+
+
+@dataclass(slots=True)
+class _Tally:
+    """Sums by level and query."""
+
+    queries: int
+    sums: Floats = field(init=False)
+    """What is right, what counts, and what people tie, [3, levels, queries]."""
+
+    def __post_init__(self) -> None:
+        self.sums = np.zeros((3, len(LEVELS), self.queries))
+
+    def add(self, level: Ints, query: Ints, right: Floats, tied: Bools, weight: Floats) -> None:
+        """Count items, each as often as its weight."""
+        cell, shape = level * self.queries + query, self.sums.shape[1:]
+        for row, part in enumerate((np.where(tied, 0.0, right), ~tied, tied)):
+            self.sums[row] += np.bincount(cell, weight * part, len(LEVELS) * self.queries).reshape(
+                shape
+            )
+
+    def rows(self, about: str, scale: str) -> Iterator[Consensus]:
+        """All levels together, then each that there is."""
+        whole = self.sums.sum(axis=1)
+        items = whole[1:].sum()
+        usual = clusters.alike(*whole[:2, whole[1] > 0]) if whole[1].any() else np.nan
+        levels = zip(LEVELS, self.sums.swapaxes(0, 1), strict=True)
+        for level, (right, known, tied) in ((ALL, whole), *levels):
+            if not known.any() and not tied.any():
+                continue
+            queries = int((known > 0).sum())
+            same, low, high = np.nan, np.nan, np.nan
+            if queries:
+                same, low, high = clusters.share(right, known, usual)
+            if queries < FEWEST:
+                low = high = np.nan
+            share = float((known.sum() + tied.sum()) / items)
+            counts = round(known.sum()), round(tied.sum())
+            yield Consensus(about, scale, level, share, same, low, high, *counts, queries)
+
+
+def _level(most: Ints, of: Ints) -> Ints:
+    """The place in `LEVELS`, where so many judges of so many say what most say."""
+    split = 2 * most <= of
+    cases = [(most == of) & (of > 0), split, most == of - 1, 4 * most >= 3 * of]
+    return np.select(cases, [0, 4, 1, 2], 3)
+
+
+def _right(up: Ints, down: Ints, people: Floats | Ints) -> Floats:
+    """Whether more judges say what people say; a half where as many say the opposite."""
+    right: Floats = np.where(up == down, 0.5, np.sign(up - down) == people)
+    return right
+
+
+def _order(tally: _Tally, query: int, grades: NDArray[np.int16], human: NDArray[np.int16]) -> None:
+    """Add the pairs of a query's documents; alike documents are looked at together."""
+    kinds, counts = np.unique(np.vstack([human, grades]), axis=1, return_counts=True)
+    step = max(1, _CELLS // kinds.size)
+    for start in range(0, kinds.shape[1], step):
+        one, other = kinds[:, start : start + step, np.newaxis], kinds[:, np.newaxis]
+        both = (one[1:] >= 0) & (other[1:] >= 0)
+        up, down = (both & (one[1:] > other[1:])).sum(0), (both & (one[1:] < other[1:])).sum(0)
+        people = np.sign(one[0] - other[0])
+        # A pair stands here both ways round: once with the better first, by people; twice if tied.
+        weight = counts[start : start + step, np.newaxis] * counts.astype(np.float64)
+        at = np.arange(weight.shape[0])
+        weight[at, start + at] -= counts[start + at]
+        weight *= np.where(people > 0, 1.0, np.where(people == 0, 0.5, 0.0))
+        of = both.sum(0)
+        weight[of < min(2, len(grades))] = 0
+        level, people = _level(np.maximum(up, down), of).ravel(), people.ravel()
+        right = _right(up.ravel(), down.ravel(), people)
+        times = weight.ravel().astype(np.float64)
+        tally.add(level, np.full(len(level), query), right, people == 0, times)

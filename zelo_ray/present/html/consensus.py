@@ -1,0 +1,94 @@
+"""Sections on trust: how often people say what a panel says, by how far its judges agree."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from zelo_ray.commands.agree.consensus import SAID, answer, kinds, titled
+from zelo_ray.fitting.calibration.consensus import ALL, GRADES, LEVELS
+from zelo_ray.present.html.figures import intervals
+from zelo_ray.present.html.judged import Annotation
+from zelo_ray.present.html.measured import Measured, spans
+from zelo_ray.present.html.page import (
+    Cells,
+    Chart,
+    Figure,
+    Section,
+    Table,
+    Text,
+    estimate,
+)
+from zelo_ray.records import Consensus
+
+TRUST = 0.97
+"""From which share of words that people share a panel is taken blindly, if nothing else is said."""
+
+
+def of_judges(measured: Measured) -> Section | None:
+    """That of ``agree``."""
+    return _section(_records(measured.rows("consensus")), _trust(measured))
+
+
+def of_run(annotation: Annotation) -> Section | None:
+    """That of a graded run with people's grades."""
+    return _section(_records(annotation.learned("consensus")), TRUST)
+
+
+def answers(measured: Measured) -> str:
+    """The answer: when the panel's word can be taken blindly; of documents on the whole scale."""
+    told = []
+    for (about, scale), rows in kinds(_records(measured.rows("consensus"))).items():
+        said = answer(rows, _trust(measured))
+        if said and (about != GRADES or "-" in scale):
+            told.append(f"{titled(about, scale)}: {said}")
+    return (
+        f"How far to trust the panel. {'. '.join(_capital(each) for each in told)}." if told else ""
+    )
+
+
+def _section(rows: Sequence[Consensus], trust: float) -> Section | None:
+    if not rows:
+        return None
+    figures: dict[str, Figure] = {}
+    cells: list[Cells] = []
+    for (about, scale), found in kinds(rows).items():
+        by_level = {row.level: row for row in found}
+        own = [by_level[level] for level in (*LEVELS, ALL) if level in by_level]
+        known = [row for row in own if row.items]
+        title = titled(about, scale)
+        names = [SAID[row.level] for row in known]
+        series = {"": spans([_columns(row) for row in known], ("same", "low", "high"))}
+        notes = [f", {row.share:.0%}" for row in known]
+        figures[title] = intervals(names, series, "people say the same", trust, notes=notes)
+        for row in own:
+            same = estimate(row.same, row.low, row.high)
+            counts = (f"{row.items:,}", "" if about == GRADES else f"{row.tied:,}")
+            cells.append([Text(title), Text(SAID[row.level]), f"{row.share:.1%}", same, *counts])
+    caption = (
+        "How often people say what most judges say, by how many of the judges do; the share of all "
+        f"pairs or documents stands behind each. The dotted line is {trust:g}, from which the "
+        "panel's word may be taken blindly: where an interval lies right of it."
+    )
+    columns = ("of", "judges", "share", "people say the same", "of so many", "people tie")
+    told = (
+        "Pairs that people tie are left out, and counted. A pair on which as many judges say the "
+        "one as the other is half right; a judge that ties does not agree. Intervals are 95%, over "
+        "queries."
+    )
+    table = Table(columns, cells, told, frozenset(columns[2:]), 6)
+    return Section("consensus", "When the judges agree", (Chart(figures, caption, "of"), table))
+
+
+def _records(rows: Sequence[Mapping[str, Any]]) -> list[Consensus]:
+    return [Consensus(**row) for row in rows]
+
+
+def _columns(row: Consensus) -> dict[str, float]:
+    return {name: getattr(row, name) for name in ("same", "low", "high")}
+
+
+def _trust(measured: Measured) -> float:
+    return float(measured.record["options"].get("trust", TRUST))
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

@@ -1,0 +1,64 @@
+"""What people's grades say of a graded run beyond its scale: its means, and when to trust it.
+
+People's grades set the means over all documents right, if their documents were drawn at random; and
+they show how right the panel is by how far its judges agree.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from math import isfinite, nan
+
+import numpy as np
+
+from zelo_ray.fitting import calibration
+from zelo_ray.fitting.calibration.ratings import Floats, Ints
+from zelo_ray.records import Consensus, Share
+
+
+def set_right(
+    word: Floats, sure: Floats | None, human: Floats, query: Ints, probability: Floats | None = None
+) -> tuple[tuple[Share, ...], tuple[str, ...]]:
+    """Means over all documents, and what a user should know of them.
+
+    Where labels were not drawn at random the means are NaN, but for the panel's own.
+
+    Args:
+        word: the panel's, [documents].
+        sure: its chances of grades 1, 2 and 3 or higher, [documents, 3]; None: its word alone.
+        human: people's grades, NaN where there is none, [documents].
+        query: number of each document's query, [documents].
+        probability: with which a labelled document was drawn, [documents]; None: as any other.
+    """
+    seen = calibration.drawn(word, human, query, probability)
+    found = calibration.shares(word, human, at_least=sure, query=query, probability=probability)
+    if not seen.sound:
+        found = tuple(replace(share, mean=nan, low=nan, high=nan) for share in found)
+    return found, (seen.note,) if seen.note else ()
+
+
+def consensus(ratings: calibration.Ratings, human: Floats, query: Ints) -> tuple[Consensus, ...]:
+    """How often people say what the panel says, by how far its judges agree.
+
+    Args:
+        ratings: the judges' grades; its units are documents.
+        human: people's grades, NaN where there is none, [documents].
+        query: number of each document's query, [documents].
+    """
+    (asked,) = np.isfinite(human).nonzero()
+    if not asked.size:
+        return ()
+    grades = calibration.by_judge(ratings)[:, asked]
+    cuts = range(1, ratings.levels)
+    people = human[asked].astype(np.int16)
+    return tuple(calibration.of_grades(grades, people, query[asked], ratings.levels, cuts))
+
+
+def told(found: Iterable[Consensus]) -> Iterator[str]:
+    """How often people order two documents as all judges do, in a line."""
+    for row in found:
+        if (row.about, row.level) == (calibration.ORDERS, calibration.LEVELS[0]) and row.items:
+            known = f" [{row.low:.3f}, {row.high:.3f}]" if isfinite(row.low) else ""
+            yield (
+                f"where all judges agree on the order of two documents ({row.share:.0%} of pairs), "
+                f"people say the same of {row.same:.3f}{known}: consensus.parquet"
+            )
