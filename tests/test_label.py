@@ -4,6 +4,7 @@ import csv
 import json
 import shlex
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -94,6 +95,33 @@ def test_what_comes_next_measures_as_the_contest_did(tmp_path, contest):
     assert (known.truth, known.pools) == ("truth", (str(tmp_path / "pools.jsonl"),))
     assert (known.measures, known.ties, known.human) == (("P@5",), "expected", str(out))
     assert (known.runs, known.out) == (("a contest/runs.parquet",), "a contest-people")
+
+
+def test_a_contest_a_sheet_and_the_contest_again(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(5)
+    ids = [(f"q{q}", f"d{d}") for q in range(8) for d in range(12)]
+    documents = [{"id": f"d{d}", "content": f"text {d}"} for d in range(12)]
+    pools = [{"query": {"id": f"q{n}", "query": "why?"}, "documents": documents} for n in range(8)]
+    Path("pools.jsonl").write_text("".join(json.dumps(pool) + "\n" for pool in pools))
+    Path("qrels").write_text("".join(f"{q} 0 {d} {rng.integers(4)}\n" for q, d in ids))
+    for name in ("one", "two"):
+        lines = [f"{q} Q0 {d} 1 {rng.uniform()} {name}\n" for q, d in ids]
+        Path(f"{name}.run").write_text("".join(lines))
+    words = "--truth qrels --runs one.run two.run --pools pools.jsonl --resamples 100"
+    assert cli.main(f"bakeoff {words} --measures P@5 nDCG@5 --out contest".split()) == 0
+    first = "label --contest contest --labels 15 --out labels --measure nDCG@5 --csv out.csv"
+    assert cli.main(first.split()) == 0
+    capsys.readouterr()
+    with Path("out.csv").open(encoding="utf-8-sig", newline="") as text:
+        rows = list(csv.DictReader(text))
+    status, told = back(
+        "labels", Path("in.csv"), [r | {"grade": "2"} for r in rows], capsys, "--person", "ann"
+    )
+    assert (status, "15 of 15 documents judged" in told) == (0, True)
+    then = next(line for line in told.splitlines() if line.startswith("next: "))
+    assert cli.main(shlex.split(then)[2:]) == 0
+    assert "1 person labelled 15 documents" in capsys.readouterr().out
 
 
 def test_equal_seeds_draw_equal_documents_and_others_do_not(tmp_path, contest):
