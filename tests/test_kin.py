@@ -4,15 +4,14 @@ import json
 import random
 from itertools import combinations
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+from tests.hills import rows_of_tournaments
 from tests.test_bakeoff import all_like, entry_of, options_of, truth_of
 from tests.test_report import page_of
-from tests.test_report_graded import write_graded
 from zelo_ray import bakeoff
 from zelo_ray.commands.bakeoff import describe, measure
 from zelo_ray.commands.bakeoff.kin import guard
@@ -22,15 +21,13 @@ from zelo_ray.commands.bakeoff.verdicts import turned, verdict
 from zelo_ray.errors import OptionError
 from zelo_ray.evaluation.measures import Truth
 from zelo_ray.families import families_of
-from zelo_ray.fitting.calibration import Ratings
-from zelo_ray.fitting.effective import correlation_of, effective, ends, given_people
 from zelo_ray.formats.interchange.truth import read_truth
 from zelo_ray.formats.results import write_json
 from zelo_ray.formats.tables import table_of
 from zelo_ray.present.html import write_report
 from zelo_ray.present.terminal.bakeoff import standings
 from zelo_ray.protocols import load
-from zelo_ray.records import Grade, Vote
+from zelo_ray.records import Contest, Grade, Vote, Winner
 
 GPT, CLAUDE, GEMINI = "openai:gpt-6-luna", "anthropic:claude-haiku-5-5", "gemini:gemini-3.8-flash"
 QUERIES, DOCUMENTS = [f"q{n:02}" for n in range(20)], "abcdef"
@@ -287,7 +284,7 @@ def test_the_page_says_so_on_top_and_shows_the_arms_without_each_family(contest)
     assert first["openai:gpt-5"][1] == "gpt"
     assert "\N{UPWARDS ARROW}" in first["bm25"][4]
     assert "\N{UPWARDS ARROW}" not in first["openai:gpt-5"][3]
-    assert any("not told apart without kin" in row for row in page.table("differences"))
+    assert any("only by kin" in row for row in page.table("differences"))
     table = found.kin.to_arrow()
     assert set(table["without"].to_pylist()) == {"gpt", "claude"}
     whole = {row["run"] for row in table.to_pylist()}
@@ -308,57 +305,21 @@ def test_a_contest_that_was_never_guarded_has_a_record():
     assert describe(outcome, [], {})["summary"]["kin"] is None
 
 
-def test_judges_that_err_together_count_as_fewer():
-    assert effective(np.eye(3)) == 3
-    assert effective(np.full((3, 3), 1.0)) == 1
-    assert effective(np.full((2, 2), 0.5) + np.eye(2) / 2) == pytest.approx(4 / 3)
-    gpt, claude = frozenset(["gpt"]), frozenset(["claude"])
-    alike = np.array([[1, 0.8, 0.5], [0.8, 1, 0.5], [0.5, 0.5, 1]])
-    low, high = ends(alike, [gpt, gpt, claude])
-    assert low == pytest.approx(9 / 6.6)
-    assert high == pytest.approx(9 / (3 + 2 * (0.8 - 0.5) / 0.5))
-    assert ends(alike, [gpt, gpt, frozenset(["x"])])[1] < ends(alike, [gpt, claude, gpt])[1]
-    low, high = ends(alike, [gpt] * 3)
-    assert (low, np.isnan(high)) == (pytest.approx(9 / 6.6), True)
-
-
-def test_errors_are_taken_from_what_a_judge_says_of_that_human_grade():
-    rng = np.random.default_rng(0)
-    documents, human = 4000, rng.integers(0, 2, 4000).astype(float)
-    shared, own = rng.normal(size=documents), rng.normal(size=(3, documents))
-    said = human + 1 + 0.6 * shared + 0.6 * own  # errors correlate .5
-    said[2] += 0.4  # harsh or kind throughout is no error in common
-    grade = np.rint(said).clip(0, 3).astype(np.int64).ravel()
-    unit, judge = np.tile(np.arange(documents), 3), np.repeat(np.arange(3), documents)
-    ratings = Ratings(unit, judge, grade, documents, ("a", "b", "c"))
-    found = given_people(ratings, human)
-    assert found == pytest.approx(9 / 6, abs=0.15)
-    some = np.where(np.arange(documents) < 500, human, np.nan)
-    assert given_people(ratings, some) == pytest.approx(found, abs=0.15)
-    assert np.isnan(given_people(ratings, np.full(documents, np.nan)))
-    confusion = np.zeros((4, 4))
-    np.add.at(confusion, (grade[:documents], grade[documents : 2 * documents]), 1)
-    wanted = np.corrcoef(grade[:documents], grade[documents : 2 * documents])[0, 1]
-    assert correlation_of(confusion) == pytest.approx(wanted)
-    assert np.isnan(correlation_of(np.diag([5.0, 0, 0, 0])))
-
-
-@pytest.mark.parametrize(
-    ("judges", "told"),
-    [
-        ((GPT, CLAUDE, GEMINI), "these 3 are worth between"),
-        ((GPT, "openai:gpt-4o"), "These 2 judges are of one family"),
-        ((GPT,), ""),
-    ],
-)
-def test_the_page_of_grades_says_what_the_panel_is_worth(tmp_path, judges, told):
-    write_graded(tmp_path, judges=judges)
-    write_report(str(tmp_path))
-    page = page_of(tmp_path)
-    rows = page.table("judges")
-    assert rows[0][-1] == "family"
-    family = {row[0]: row[-1] for row in rows}
-    assert all(family[name] == min(families_of(name)) for name in judges)
-    html = (tmp_path / "report.html").read_text()
-    assert told in html
-    assert ("worth between" in html or "of one family" in html) == bool(told)
+@pytest.mark.parametrize(("decide", "told"), [("each", ""), ("panel", "do not judge apart")])
+def test_tournaments_can_be_told_apart_where_each_judge_has_its_own(tmp_path, decide, told):
+    contests, winners, _ = rows_of_tournaments()
+    for name, rows, record in (("contests", contests, Contest), ("winners", winners, Winner)):
+        pq.write_table(table_of(rows, record), tmp_path / f"{name}.parquet")
+    options = {"protocol": "best-of", "inputs": ["in.jsonl"], "out": "out", "decide": decide}
+    write_json(str(tmp_path), "run.json", {"kind": "annotate", "options": options})
+    truth = pa.table({"query_id": ["q0"] * 3, "doc_id": list("abc")})
+    run = annotated(str(tmp_path))
+    if told:
+        with pytest.raises(InseparableError, match=told):
+            run.without(["j1"], truth)
+    else:
+        assert run.judges == ("j1", "j2")
+        (first, *_) = sorted(
+            run.without(["j1"], truth).to_pylist(), key=lambda row: -row["relevance"]
+        )
+        assert first["doc_id"] == "a"

@@ -35,8 +35,8 @@ class Contest(Results):
     """What a bake-off came to.
 
     Its tables are `Table` objects: ``comparisons`` (two arms by one measure: difference, interval,
-    p), ``metrics`` (arm, query, measure, value), ``means``, ``slices``, ``holes``, ``failures`` and
-    ``runs``.
+    p), ``metrics`` (arm, query, measure, value), ``means``, ``kin`` (arms without each family of
+    judges), ``slices``, ``holes``, ``failures`` and ``runs``.
     """
 
     @property

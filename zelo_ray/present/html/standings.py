@@ -33,7 +33,7 @@ _SAID: dict[Verdict, str] = {
     "below": "different",
     "open": "not told apart",
     "labels": "not told apart by these labels",
-    "kin": "not told apart without kin",
+    "kin": "only by kin",
     "few": "too few queries",
 }
 
