@@ -58,7 +58,7 @@ def flipped_for_many(rows: Rows, tests: int, *, resamples: int, seed: int) -> Fl
 
     What is near the smallest p that draws can give is found anew: where the bound of `proven` is
     below what the further draws could give, by that, else by these. Of more than some 2,500 tests
-    draws would take minutes, and the bound is all: it tells apart what lies 5% further out.
+    draws would take minutes, and the bound is all: it tells apart what lies some 5% further out.
 
     The level is kept, as each of the two keeps it, and where the bound is chosen the draws could
     hardly have said other.

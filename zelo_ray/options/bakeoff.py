@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from zelo_ray.options.asking import AskingOptions
 from zelo_ray.options.command import FILES, RUNNING, Group
@@ -52,6 +52,18 @@ class BakeoffOptions(AskingOptions):
         description="as ir_measures writes them, or your own as my_module:MEASURE@10, the leading "
         "one first; without it, what suits the truth",
     )
+    baseline: Annotated[str | None, _MEASURING] = Field(
+        None,
+        min_length=1,
+        description="an arm, or the file of a run, that the others are to be no worse than; exit "
+        "status 0: none is, 4: one is worse, 3: not enough data",
+    )
+    margin: Annotated[float, _MEASURING] = Field(
+        0.01,
+        ge=0,
+        allow_inf_nan=False,
+        description="with baseline: a loss of the leading measure that does not matter",
+    )
     ties: Annotated[Literal["trec", "expected"], _MEASURING] = Field(
         "trec",
         description="equal scores: trec, by document id, descending; expected, the mean over all "
@@ -72,3 +84,9 @@ class BakeoffOptions(AskingOptions):
     slices: Annotated[tuple[str, ...], _MEASURING] = Field(
         (), description="show results by these fields of a query, too"
     )
+
+    @model_validator(mode="after")
+    def _gate_is_sure_of_something(self) -> "BakeoffOptions":
+        if self.baseline and self.confidence <= 0.5:
+            raise ValueError("confidence: with baseline, its limits take more than 0.5")
+        return self

@@ -8,6 +8,7 @@ import numpy as np
 
 from zelo_ray.commands.bakeoff.contrasts import contrasting, contrasts
 from zelo_ray.commands.bakeoff.files import describe, write_annotated, write_outcome
+from zelo_ray.commands.bakeoff.gate import gated
 from zelo_ray.commands.bakeoff.outcome import Entry, Floats, Hole, Outcome, Unranked
 from zelo_ray.commands.bakeoff.slices import slices_of
 from zelo_ray.errors import Stopped
@@ -64,7 +65,7 @@ def measure(
     Raises:
         MeasureError: one of ``options.measures`` is none.
         RunError: what an arm ranked is no run.
-        Stopped: there is no arm to measure.
+        Stopped: there is no arm to measure, or the baseline is none.
     """
     measures = parse_measures(options.measures) or default_measures(truth)
     rankings = {entry.name: rank(truth, entry.run, ties=options.ties) for entry in entries}
@@ -111,6 +112,8 @@ def measure(
         draws=len(next(iter(drawn.values()))) if drawn else 0,
         confidence=options.confidence,
     )
+    if options.baseline:
+        outcome.gate = [*gated(outcome, options, drawn.get(outcome.leading))]
     outcome.slices = list(slices_of(outcome, options, fields))
     return outcome
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import asdict
 from typing import Any
 
 import pyarrow as pa
@@ -49,6 +50,7 @@ def describe(
         "damaged": len(outcome.damaged),
         "maybe_dollars": outcome.maybe_dollars,
         "seconds": dict(seconds),
+        "gate": [asdict(each) for each in outcome.gate],
     }
     told = {"complete": outcome.complete, "summary": summary}
     return {**told, "curves": outcome.curves, "contrasts": list(shown)}

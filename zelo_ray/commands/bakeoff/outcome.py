@@ -10,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from zelo_ray.engine.ledger import Damaged
+from zelo_ray.evaluation.gate import Gated
 from zelo_ray.evaluation.measures import Measure, Ranking, Truth
 from zelo_ray.records import Comparison, Mean, Status
 
@@ -95,6 +96,8 @@ class Outcome:
     """of all intervals"""
     damaged: list[Damaged] = field(default_factory=list)
     """lines of the ledger that are set aside"""
+    gate: list[Gated] = field(default_factory=list)
+    """the others against the baseline, if there is one"""
     maybe_dollars: float = 0.0
     """what may have been billed besides, at most, for calls that were cut off"""
 

@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from zelo_ray.commands.bakeoff import Outcome
+from zelo_ray.commands.bakeoff.gate import gate_lines
 from zelo_ray.commands.bakeoff.verdicts import turned, verdict
 from zelo_ray.engine.bookkeeping import maybe_billed
 from zelo_ray.engine.ledger import told_damage
@@ -32,6 +33,7 @@ def standings(outcome: Outcome, width: int = 160) -> Iterator[Table | str]:
     yield f"Means over {queries:,} queries with {sure}. {_labels(outcome)}"
     yield ""
     yield from _differences(outcome)
+    yield from gate_lines(outcome.gate)
     if outcome.damaged:
         yield told_damage(outcome.damaged)
     if outcome.maybe_dollars:
