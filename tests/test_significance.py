@@ -7,7 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from zelo_ray.evaluation.significance import compare, contest, holm, label_draws, means, sign_flip
+from zelo_ray.evaluation.paired import Rows
+from zelo_ray.evaluation.randomisation import flipped_for_many, proven
+from zelo_ray.evaluation.significance import (
+    TIE,
+    compare,
+    contest,
+    holm,
+    label_draws,
+    means,
+    sign_flip,
+)
 
 NAN = float("nan")
 OPTIONS = {"resamples": 2000, "confidence": 0.95, "seed": 0}
@@ -83,13 +93,14 @@ class TestMeans:
     def test_chunks_change_nothing(self, monkeypatch):
         values = metrics(3, 50)
         whole = means(values, **OPTIONS), sign_flip(values - 0.5, resamples=999, seed=0)
-        monkeypatch.setattr("zelo_ray.evaluation.significance.CHUNK_CELLS", 400)
+        monkeypatch.setattr("zelo_ray.evaluation.chance.CHUNK_CELLS", 400)
         split = means(values, **OPTIONS), sign_flip(values - 0.5, resamples=999, seed=0)
         np.testing.assert_allclose(split[0], whole[0])
         np.testing.assert_allclose(split[1], whole[1])
 
     def test_many_pairs_do_not_fill_the_memory(self, monkeypatch):
-        monkeypatch.setattr("zelo_ray.evaluation.significance.CHUNK_CELLS", 2**16)
+        monkeypatch.setattr("zelo_ray.evaluation.chance.CHUNK_CELLS", 2**16)
+        monkeypatch.setattr("zelo_ray.evaluation.bootstrap.ALONE_CELLS", 2**16)
         values = metrics(1000, 20)
         tracemalloc.start()
         means(values, resamples=800, confidence=0.9, seed=0)
@@ -141,13 +152,78 @@ class TestSignFlip:
     def test_signs_drawn_agree_with_all_signs(self, monkeypatch):
         differences = np.subtract(*metrics(2, 14, seed=5))[np.newaxis]
         exact = sign_flip(differences, resamples=1, seed=0)
-        monkeypatch.setattr("zelo_ray.evaluation.significance.EXACT", 0)
+        monkeypatch.setattr("zelo_ray.evaluation.randomisation.EXACT", 0)
         drawn = sign_flip(differences, resamples=20_000, seed=0)
         assert 0.02 < exact[0] < 0.98
         assert drawn == pytest.approx(exact, abs=0.02)
 
     def test_is_never_0(self):
         assert sign_flip(np.full((1, 40), 0.1), resamples=99, seed=0) == pytest.approx([0.01])
+
+
+class TestProven:
+    @pytest.mark.parametrize("count", [1, 2, 3, 8, 15])
+    def test_no_p_exceeds_the_bound(self, count):
+        values = np.random.default_rng(count).normal(0.5, 1, (40, count))
+        values[0] = 1.0  # all alike, which comes nearest to it
+        p = sign_flip(values, resamples=1, seed=0)
+        assert (p <= proven(Rows(values)) + TIE).all()
+
+    def test_by_hand(self):
+        sure = proven(Rows(np.array([[0.5] * 25, [0.0] * 25, [0.1, -0.1] + [NAN] * 23])))
+        assert sure == pytest.approx([2 * 3.1787 * 2.8665e-7, 1.0, 1.0], rel=1e-4)
+
+
+class TestManyTests:
+    """Of more tests than draws are made for, the bound tells what is clear."""
+
+    values = metrics(12, 60) + np.array([[0.0] * 60] * 11 + [[0.3] * 60])
+
+    def told(self):
+        rows = compare({"m": self.values, "n": self.values**2}, [*"abcdefghijkl"], **OPTIONS)
+        return {(r.run_a, r.run_b, r.measure): r for r in rows}
+
+    def test_draws_and_the_bound_tell_the_same_apart(self, monkeypatch):
+        drawn = self.told()
+        monkeypatch.setattr("zelo_ray.evaluation.randomisation.MOST_SIGNS", 0)
+        bound = self.told()
+        clear = [key for key in drawn if "l" in key]
+        assert len(clear) == 22
+        assert all(found[key].p_holm < 0.001 for key in clear for found in (drawn, bound))
+        for key in set(drawn) - set(clear):
+            assert bound[key].p >= 1 / 2001
+            assert (drawn[key].p_holm < 0.05) == (bound[key].p_holm < 0.05)
+
+    def test_clear_ones_have_the_bound_and_others_draws(self):
+        rows = Rows(np.stack([np.full(60, 0.1), metrics(1, 60, seed=4)[0] - 0.5]))
+        p = flipped_for_many(rows, tests=200, resamples=1000, seed=0)
+        assert p[0] == pytest.approx(proven(rows)[0])
+        assert p[0] < 1e-12
+        assert p[1] == sign_flip(rows.values(slice(1, 2)), resamples=1000, seed=0)[0]
+
+
+class TestRows:
+    """Sums of differences, by subtraction and row by row."""
+
+    pairs = np.array([(0, 1), (0, 2), (1, 2)])
+
+    @pytest.mark.parametrize("lost", [0, 3, 40])
+    def test_sums_and_counts_are_those_of_the_differences(self, lost):
+        rng = np.random.default_rng(lost)
+        tables = [rng.random((3, 30)), rng.random((3, 30))]
+        tables[0].ravel()[rng.choice(90, lost, replace=False)] = NAN
+        tables[1][:, :4] = NAN  # of all arms
+        rows = Rows.apart(tables, self.pairs)
+        apart = np.concatenate([t[self.pairs[:, 0]] - t[self.pairs[:, 1]] for t in tables])
+        weights = rng.random((5, 30))
+        under, part = rows.weighed(weights, counted=True), slice(1, 5)
+        np.testing.assert_array_equal(rows.values(part), apart[part])
+        np.testing.assert_allclose(rows.sums(part, under), np.nan_to_num(apart)[part] @ weights.T)
+        np.testing.assert_allclose(rows.counts(part, under), ~np.isnan(apart)[part] @ weights.T)
+        some = rows.take(np.array([4, 0]))
+        np.testing.assert_allclose(
+            some.sums(slice(0, 2), under), np.nan_to_num(apart)[[4, 0]] @ weights.T
+        )
 
 
 class TestHolm:

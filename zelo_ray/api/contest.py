@@ -24,6 +24,7 @@ from zelo_ray.options import BakeoffOptions
 from zelo_ray.present.terminal.bakeoff import standings
 
 if TYPE_CHECKING:
+    from zelo_ray.evaluation.gate import Gated
     from zelo_ray.on_ray.begin import Watch
 
 _ABSENT = "-"
@@ -37,7 +38,10 @@ class Contest(Results):
     Its tables are `Table` objects: ``comparisons`` (two arms by one measure: difference, interval,
     p), ``metrics`` (arm, query, measure, value), ``means``, ``kin`` (arms without each family of
     judges), ``slices``, ``holes``, ``failures`` and ``runs``.
+    ``gate`` has the word on each other arm, if there is a ``baseline``.
     """
+
+    gate: "tuple[Gated, ...]" = ()
 
     @property
     def standings(self) -> Table:
@@ -126,9 +130,10 @@ def contested(settings: BakeoffOptions, progress: "Watch | bool | None" = True) 
         settings.out,
         tables_in(settings.out),
         partial(standings, outcome),
-        complete=outcome.complete,
+        complete=outcome.complete and all(not each.reason for each in outcome.gate),
         files=("metrics.parquet", "comparisons.parquet"),
     )
+    contest.gate = tuple(outcome.gate)
     write_text(settings.out, TEXT, f"{contest.told()}\n")
     return contest
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         SizeOptions,
     )
 
-COMPLETE, INCOMPLETE = 0, 3
+COMPLETE, INCOMPLETE, WORSE = 0, 3, 4
 _WIDE = 160  # characters of a line that no terminal shows
 
 
@@ -54,7 +54,9 @@ def _preview(options: "AnnotateOptions") -> int:
 def _bakeoff(options: "BakeoffOptions") -> int:
     from zelo_ray.api.contest import contested
 
-    return _told(contested(options))
+    contest = contested(options)
+    status = _told(contest)
+    return WORSE if any(each.verdict == "worse" for each in contest.gate) else status
 
 
 def _compare_protocols(options: "CompareProtocolsOptions") -> int:

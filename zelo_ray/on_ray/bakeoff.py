@@ -50,7 +50,7 @@ from zelo_ray.on_ray.dataset import Job, dataset_of, parsed
 from zelo_ray.on_ray.limits_actor import limits_for
 from zelo_ray.on_ray.preflight import paid_before
 from zelo_ray.on_ray.session import on_ray
-from zelo_ray.options import AnnotateOptions, BakeoffOptions
+from zelo_ray.options import AnnotateOptions, BakeoffOptions, meant
 from zelo_ray.protocols import find
 from zelo_ray.providers.pricing import table_version
 from zelo_ray.records import Pool, Ranked
@@ -102,6 +102,10 @@ def bakeoff(options: BakeoffOptions, watch: Watch) -> Outcome:
         table = read_truth(options.truth)
         labels = read_labels(options.human) if options.human else None
         runs = [Entry(name, run) for name, run in read_runs(options.runs).items()]
+        named, baseline = options.baseline, _baseline(options, [*arms, *(e.name for e in runs)])
+        runs.extend(baseline)
+        if baseline:
+            named = baseline[0].name
         _refuse_twins([*arms, *(entry.name for entry in runs)])
         judged = annotated(options.truth)
         who = {name: arm.judge.name if arm.judge else arm.protocol for name, arm in arms.items()}
@@ -123,8 +127,9 @@ def bakeoff(options: BakeoffOptions, watch: Watch) -> Outcome:
         else:
             ranked = _Ranked([])
         ranked.entries.extend(runs)
-        outcome = measure(Truth(table), ranked.entries, options, fields, labels)
-        guard(outcome, kinship, judged, options)
+        measured = options.model_copy(update={"baseline": named})
+        outcome = measure(Truth(table), ranked.entries, measured, fields, labels)
+        guard(outcome, kinship, judged, measured)
         outcome.damaged, outcome.maybe_dollars = ranked.damaged, in_doubt(options.books)
         timer.lap("measure")
         write_outcome(options.out, outcome)
@@ -148,6 +153,28 @@ def _shards(options: BakeoffOptions) -> list[str]:
     if beside == ("",):
         raise OptionError(f"--pools: name the documents to rank; {options.truth} holds none")
     return find_shards(options.pools or beside)
+
+
+def _baseline(options: BakeoffOptions, arms: Sequence[str]) -> list[Entry]:
+    """The baseline as a further arm, if it is none of the arms but the file of a run.
+
+    Raises:
+        OptionError: it is neither, or there is no other arm.
+        InputError: it is no run.
+    """
+    name = options.baseline
+    if name is None or name in arms:
+        if name and len(arms) == 1:
+            raise OptionError(f"--baseline: there is no arm but {name}; name --runs or --rerankers")
+        return []
+    try:
+        found = read_runs([name])
+    except InputError as error:
+        known = f"there are {', '.join(arms)}{meant(name, arms)}"
+        raise OptionError(f"--baseline: no arm is {name} ({known}), nor a run: {error}") from None
+    if len(found) > 1:
+        raise OptionError(f"--baseline: {name} holds {len(found):,} runs; it takes one")
+    return [Entry(*each) for each in found.items()]
 
 
 def _refuse_twins(names: Sequence[str]) -> None:

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_validator
 
 from zelo_ray.options.asking import AskingOptions
 from zelo_ray.options.command import FILES, RUNNING, Group
@@ -60,6 +60,18 @@ class BakeoffOptions(AskingOptions):
         description="as ir_measures writes them, or your own as my_module:MEASURE@10, the leading "
         "one first; without it, what suits the truth",
     )
+    baseline: Annotated[str | None, _MEASURING] = Field(
+        None,
+        min_length=1,
+        description="an arm, or the file of a run, that the others are to be no worse than; exit "
+        "status 0: none is, 4: one is worse, 3: not enough data",
+    )
+    margin: Annotated[float, _MEASURING] = Field(
+        0.01,
+        ge=0,
+        allow_inf_nan=False,
+        description="with baseline: a loss of the leading measure that does not matter",
+    )
     ties: Annotated[Literal["trec", "expected"], _MEASURING] = Field(
         "trec",
         description="equal scores: trec, by document id, descending; expected, the mean over all "
@@ -85,3 +97,9 @@ class BakeoffOptions(AskingOptions):
         description="by arm or judge, its families, such as gpt, where its name does not tell: "
         "judges that are kin of an arm favour it; truth: of qrels that models made",
     )
+
+    @model_validator(mode="after")
+    def _gate_is_sure_of_something(self) -> "BakeoffOptions":
+        if self.baseline and self.confidence <= 0.5:
+            raise ValueError("confidence: with baseline, its limits take more than 0.5")
+        return self

@@ -8,6 +8,7 @@ import numpy as np
 
 from zelo_ray.commands.bakeoff.contrasts import contrasting, contrasts
 from zelo_ray.commands.bakeoff.files import describe, write_annotated, write_outcome
+from zelo_ray.commands.bakeoff.gate import gated
 from zelo_ray.commands.bakeoff.outcome import Entry, Floats, Hole, Outcome, Unranked
 from zelo_ray.commands.bakeoff.people import corrections
 from zelo_ray.commands.bakeoff.slices import slices_of
@@ -68,7 +69,7 @@ def measure(
     Raises:
         MeasureError: one of ``options.measures`` is none.
         RunError: what an arm ranked is no run.
-        Stopped: there is no arm to measure.
+        Stopped: there is no arm to measure, or the baseline is none.
         InputError: the labels of people are of other documents.
     """
     measures = parse_measures(options.measures) or default_measures(truth)
@@ -118,6 +119,8 @@ def measure(
     )
     outcome.slices = list(slices_of(outcome, options, fields))
     outcome.people = corrections(outcome, labels, options) if labels else None
+    if options.baseline:
+        outcome.gate = [*gated(outcome, options, drawn.get(outcome.leading))]
     return outcome
 
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import asdict
 from typing import Any
 
 import pyarrow as pa
@@ -50,6 +51,7 @@ def describe(
         "maybe_dollars": outcome.maybe_dollars,
         "seconds": dict(seconds),
         "kin": _kin(outcome.kin) if outcome.kin else None,
+        "gate": [asdict(each) for each in outcome.gate],
     }
     told = {"complete": outcome.complete, "summary": summary}
     if outcome.people:

@@ -1,6 +1,6 @@
 """What a contest comes to without judges that are kin of its arms, and what only they support."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -12,12 +12,19 @@ from zelo_ray.commands.bakeoff.outcome import Entry, Kin, LeftOut, Outcome, stan
 from zelo_ray.commands.bakeoff.rest import Annotated, InseparableError
 from zelo_ray.commands.bakeoff.verdicts import verdict
 from zelo_ray.errors import Stopped
+from zelo_ray.evaluation.gate import Gated
 from zelo_ray.evaluation.measures import Truth, evaluate, rank
 from zelo_ray.evaluation.significance import means
 from zelo_ray.options import BakeoffOptions
 from zelo_ray.records import Comparison
 
 Judges = frozenset[str]
+_AS_GOOD = {
+    "better": ("better", "not worse"),
+    "not worse": ("better", "not worse"),
+    "worse": ("worse",),
+}
+"""What judges without kin have to say of a candidate, by what all of them say."""
 
 
 def guard(
@@ -41,8 +48,8 @@ def guard(
     """
     rests = _Rests(outcome, annotated, options)
     told = Kin(kinship)
-    held = [_held(one, kinship, rests) for one in outcome.comparisons]
-    outcome.comparisons = held
+    outcome.comparisons = [_held(one, kinship, rests) for one in outcome.comparisons]
+    outcome.gate = [_gated(one, kinship, rests) for one in outcome.gate]
     for family, judges in kinship.families.items() if kinship.of_arms else ():
         try:
             told.left_out += rests.standing(family, judges)
@@ -64,6 +71,21 @@ def _held(one: Comparison, kinship: Kinship, rests: "_Rests") -> Comparison:
     return replace(one, kin=", ".join(sorted(only))) if only else one
 
 
+def _gated(one: Gated, kinship: Kinship, rests: "_Rests") -> Gated:
+    """The word on a candidate, which people correct or judges without kin have to share."""
+    if one.estimate != "panel" or one.verdict == "not enough data":
+        return one
+    only = set[str]()
+    for arm in (one.run, one.baseline):
+        kin = kinship.kin_of(arm)
+        if kin and rests.gate_on(one, kin) not in _AS_GOOD[one.verdict]:
+            only |= kinship.shared(arm)
+    if not only:
+        return one
+    why = f"only judges that are kin say so ({', '.join(sorted(only))})"
+    return replace(one, verdict="not enough data", reason=why)
+
+
 @dataclass(slots=True)
 class _Rests:
     """The contest under the truth without some judges, each made once, when it is first needed."""
@@ -72,7 +94,8 @@ class _Rests:
     annotated: Annotated | None
     options: BakeoffOptions
     _truths: dict[Judges, Truth | str] = field(default_factory=dict)
-    _said: dict[Judges, Mapping[tuple[str, str, str], Comparison]] = field(default_factory=dict)
+    _found: dict[Judges, Outcome | None] = field(default_factory=dict)
+    _compared: dict[Judges, dict[tuple[str, str, str], str]] = field(default_factory=dict)
 
     nothing = "no judge of the truth is left"
 
@@ -99,22 +122,29 @@ class _Rests:
 
     def verdict_on(self, one: Comparison, judges: Judges) -> str:
         """What a comparison allows to say without some judges; empty where nothing is left."""
-        if judges not in self._said:
-            self._said[judges] = self._compared(judges)
-        found = self._said[judges].get((one.run_a, one.run_b, one.measure))
-        return verdict(found) if found else ""
+        found = self._measured(judges)
+        if judges not in self._compared:
+            compared = found.comparisons if found else ()
+            self._compared[judges] = {_pair(each): verdict(each) for each in compared}
+        return self._compared[judges].get(_pair(one), "")
 
-    def _compared(self, judges: Judges) -> Mapping[tuple[str, str, str], Comparison]:
-        """The whole contest, measured anew."""
-        entries = [Entry(entry.name, entry.run) for entry in self.outcome.entries]
-        told = {"measures": tuple(map(str, self.outcome.measures)), "slices": ()}
-        try:
-            found = measure(
-                self.truth(judges), entries, self.options.model_copy(update=told), {}
-            ).comparisons
-        except (InseparableError, Stopped):
-            return {}
-        return {(one.run_a, one.run_b, one.measure): one for one in found}
+    def gate_on(self, one: Gated, judges: Judges) -> str:
+        """The word on a candidate without some judges; empty where nothing is left."""
+        found = self._measured(judges)
+        same = (each for each in found.gate if each.run == one.run) if found else ()
+        return next((each.verdict for each in same), "")
+
+    def _measured(self, judges: Judges) -> Outcome | None:
+        """The whole contest, measured anew; None where nothing is left."""
+        if judges not in self._found:
+            entries = [Entry(entry.name, entry.run) for entry in self.outcome.entries]
+            told = {"measures": tuple(map(str, self.outcome.measures)), "slices": ()}
+            options = self.options.model_copy(update=told)
+            try:
+                self._found[judges] = measure(self.truth(judges), entries, options, {})
+            except (InseparableError, Stopped):
+                self._found[judges] = None
+        return self._found[judges]
 
     def standing(self, family: str, judges: Judges) -> Iterator[LeftOut]:
         """The arms by the leading measure without some judges, best first.
@@ -139,6 +169,10 @@ class _Rests:
                 *(family, tuple(sorted(judges)), outcome.leading, arm),
                 *(*rows[arm], len(truth.query_ids), place),
             )
+
+
+def _pair(one: Comparison) -> tuple[str, str, str]:
+    return one.run_a, one.run_b, one.measure
 
 
 def _labels(truth: Truth) -> pa.Table:

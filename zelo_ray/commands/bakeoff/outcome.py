@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from zelo_ray.commands.bakeoff.kinship import Kinship
 from zelo_ray.engine.ledger import Damaged
+from zelo_ray.evaluation.gate import Gated
 from zelo_ray.evaluation.measures import Measure, Ranking, Truth
 from zelo_ray.evaluation.people.outlook import Outlook
 from zelo_ray.records import Comparison, Mean, Status
@@ -147,13 +148,15 @@ class Corrections:
     """those that are corrected; the first leads"""
     left_out: Mapping[str, str] | None = None
     """other measures, and why they are not"""
+    values: Floats | None = None
+    """the corrected metrics of the leading one, [arms, queries]"""
     means: Sequence[Mean] = ()
     comparisons: Sequence[Comparison] = ()
     forecasts: Sequence[Forecast] = ()
 
     def told(self) -> dict[str, Any]:
         """What ``run.json`` has of them; the figures are in the tables."""
-        in_tables = {"means", "comparisons"}
+        in_tables = {"means", "comparisons", "values"}
         told = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in in_tables}
         return told | {"forecasts": [asdict(each) for each in self.forecasts]}
 
@@ -183,6 +186,8 @@ class Outcome:
     """lines of the ledger that are set aside"""
     people: Corrections | None = None
     """what labels of people make of it, if there are any"""
+    gate: list[Gated] = field(default_factory=list)
+    """the others against the baseline, if there is one"""
     maybe_dollars: float = 0.0
     """what may have been billed besides, at most, for calls that were cut off"""
     kin: Kin | None = None

@@ -27,6 +27,8 @@ from zelo_ray.formats.labels import PeoplesLabels
 from zelo_ray.options import BakeoffOptions
 from zelo_ray.records import Comparison, Estimate, Mean
 
+_Values = Mapping[Estimate, Mapping[str, Floats]]
+
 
 def corrections(outcome: Outcome, labels: PeoplesLabels, options: BakeoffOptions) -> Corrections:
     """Correct every measure that is linear in the labels.
@@ -63,7 +65,8 @@ def corrections(outcome: Outcome, labels: PeoplesLabels, options: BakeoffOptions
             each[str(measure)] = own
         else:
             left_out[str(measure)] = "the labels were not drawn for it"
-    means, comparisons = _measured(outcome, each, way, about.queries, options)
+    values = _by_whom(outcome, each, way)
+    means, comparisons = _measured(outcome, values, about.queries, options)
     forecasts = list[Forecast]()
     if way == "drawn":
         forecasts = [*_forecasts(leading, outcome.arms, comparisons, str(chosen[0]))]
@@ -72,6 +75,7 @@ def corrections(outcome: Outcome, labels: PeoplesLabels, options: BakeoffOptions
         way=way,
         measures=tuple(each),
         left_out=left_out,
+        values=values["corrected"][str(chosen[0])],
         means=means,
         comparisons=comparisons,
         forecasts=forecasts,
@@ -83,14 +87,8 @@ def _pairs(labels: PeoplesLabels) -> Iterator[tuple[str, str]]:
     return zip(*names, strict=True)
 
 
-def _measured(
-    outcome: Outcome,
-    each: Mapping[str, Labelled],
-    way: Way,
-    queries: int,
-    options: BakeoffOptions,
-) -> tuple[list[Mean], list[Comparison]]:
-    """Means and comparisons by whose word they are."""
+def _by_whom(outcome: Outcome, each: Mapping[str, Labelled], way: Way) -> _Values:
+    """Metrics by whose word they are, and by measure: [arms, queries]."""
     values: dict[Estimate, dict[str, Floats]] = {"panel": {}, "people": {}, "corrected": {}}
     for name, one in each.items():
         chance = chances_of(one, way)
@@ -100,6 +98,13 @@ def _measured(
         values["people"][name] = people_alone(one.frame, one.gain, chance)
         if name not in outcome.values:  # such as nDCG@10, where the panel's scores had another
             values["panel"][name] = panel
+    return values
+
+
+def _measured(
+    outcome: Outcome, values: _Values, queries: int, options: BakeoffOptions
+) -> tuple[list[Mean], list[Comparison]]:
+    """Means and comparisons by whose word they are."""
     means, found = list[Mean](), list[Comparison]()
     first, second = np.array([*combinations(range(len(outcome.arms)), 2)], int).reshape(-1, 2).T
     for estimate, tables in values.items():

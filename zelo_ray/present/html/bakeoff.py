@@ -3,13 +3,14 @@
 from collections.abc import Mapping
 from typing import Any
 
-from zelo_ray.present.html import breakdown, corrected, gaps, kin, standings
+from zelo_ray.present.html import breakdown, corrected, gaps, gate, kin, standings
 from zelo_ray.present.html.contest import Contest
 from zelo_ray.present.html.headline import absences, outcome
 from zelo_ray.present.html.page import Page, estimate, plural, short
 from zelo_ray.present.html.source import Source, bare
 
 SECTIONS = (
+    gate.gate_section,
     standings.leaderboard_section,
     standings.differences_section,
     corrected.people_section,

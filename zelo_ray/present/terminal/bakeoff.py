@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from zelo_ray.commands.bakeoff import Outcome
+from zelo_ray.commands.bakeoff.gate import gate_lines
 from zelo_ray.commands.bakeoff.kinship import kin_told
 from zelo_ray.commands.bakeoff.verdicts import turned, verdict
 from zelo_ray.engine.bookkeeping import maybe_billed
@@ -40,6 +41,7 @@ def standings(outcome: Outcome, width: int = 160) -> Iterator[Table | str]:
     yield from without_kin(outcome)
     if outcome.people:
         yield from of_people(outcome, outcome.people, width)
+    yield from gate_lines(outcome.gate)
     if outcome.damaged:
         yield told_damage(outcome.damaged)
     if outcome.maybe_dollars:

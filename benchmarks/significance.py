@@ -1,0 +1,84 @@
+"""Contests of many arms: how long the statistics take, how often they cry wolf, what they tell.
+
+    OPENBLAS_NUM_THREADS=2 python -m benchmarks.significance [--only speed|level]
+
+Speed: contests of 10 to 100 arms by 3 measures on 1,000 queries, all of which all arms answered, or
+all but 2% each. Level: of contests of 40 equal arms (780 tests), how many hold any false alarm
+after Holm's correction, with p of further draws and with the bound alone that has to do for more
+than 2,500 tests; then how many of the pairs of unequal arms each tells apart.
+"""
+
+import argparse
+import resource
+import time
+from unittest.mock import patch
+
+import numpy as np
+
+from zelo_ray.evaluation import randomisation
+from zelo_ray.evaluation.significance import Floats, compare, contest
+
+ARMS, QUERIES, MEASURES = (10, 20, 40, 100), 1000, ("nDCG@10", "AP", "RR")
+CONTESTS, MANY, SIZES = 200, 40, (25, 100)
+OPTIONS = {"confidence": 0.95, "seed": 0}
+
+
+def metrics(
+    rng: np.random.Generator, arms: int, queries: int, apart: float = 0.0, lost: float = 0.0
+) -> Floats:
+    """Metrics from 0 to 1 of arms that agree on what is hard; their means differ by ``apart``."""
+    hard, own = rng.normal(0.5, 0.3, queries), rng.normal(0, 0.15, (arms, queries))
+    values = np.clip(hard + own + apart * rng.normal(size=(arms, 1)), 0, 1)
+    return np.where(rng.random(values.shape) < lost, np.nan, values)
+
+
+def print_speed() -> None:
+    print("| arms | queries lost by each | comparisons | seconds | told apart | peak MB |")
+    print("|---:|---:|---:|---:|---:|---:|")
+    for arms in ARMS:
+        for lost in (0.0, 0.02):
+            rng = np.random.default_rng(0)
+            values = {name: metrics(rng, arms, QUERIES, 0.01) for name in MEASURES}
+            answered = rng.random((arms, QUERIES)) >= lost
+            names = [f"arm {n}" for n in range(arms)]
+            began = time.monotonic()
+            _, found = contest(values, answered, names, resamples=10_000, **OPTIONS)
+            seconds = time.monotonic() - began
+            told = sum(one.p_holm < 0.05 for one in found)
+            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+            cells = f"{arms} | {lost:.0%} | {len(found):,} | {seconds:.1f} | {told:,} | {peak:,.0f}"
+            print(f"| {cells} |", flush=True)
+
+
+def told(queries: int, number: int, apart: float) -> int:
+    """How many pairs one contest tells apart."""
+    rng = np.random.default_rng([queries, number])
+    values = {"m": metrics(rng, MANY, queries, apart)}
+    found = compare(values, [str(n) for n in range(MANY)], resamples=2000, **OPTIONS)
+    return sum(one.p_holm < 0.05 for one in found)
+
+
+def print_level() -> None:
+    print("| queries | p | contests with a false alarm | pairs told apart, of 780 |")
+    print("|---:|---|---:|---:|")
+    for queries in SIZES:
+        for name, most in (("of draws", randomisation.MOST_SIGNS), ("bound alone", 0)):
+            with patch.object(randomisation, "MOST_SIGNS", most):
+                alarms = [told(queries, number, 0.0) > 0 for number in range(CONTESTS)]
+                power = [told(queries, number, 0.03) for number in range(CONTESTS // 10)]
+            row = f"| {queries} | {name} | {np.mean(alarms):.3f} | {np.mean(power):.1f} |"
+            print(row, flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", choices=("speed", "level"))
+    only = parser.parse_args().only
+    if only != "level":
+        print_speed()
+    if only != "speed":
+        print_level()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,123 @@
+"""Means with intervals from a bootstrap over queries."""
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+from scipy.special import ndtr, stdtrit
+
+from zelo_ray.evaluation import chance
+from zelo_ray.evaluation.chance import TIE, Counts, Floats, chunks, count_of, mean_of, parts, stream
+from zelo_ray.evaluation.paired import Rows, Weighed
+
+FEWEST = 5
+"""Of fewer queries no interval is given: at nominal .95, those of 5 hold .91, and of 3 .76."""
+
+ALONE_CELLS = 2**23
+"""Cells of a part of rows for each of which the queries are drawn anew: 64 MB."""
+
+
+def means(
+    values: Floats, *, resamples: int, confidence: float, seed: int
+) -> tuple[Floats, Floats, Floats]:
+    """The mean of each row, with a bootstrap interval.
+
+    Args:
+        values: of shape [rows, queries]; NaN is left out.
+        resamples: how many samples of the queries are drawn.
+        confidence: chance with which an interval is to hold the true mean.
+        seed: all chance follows from it.
+
+    Returns:
+        Means, and the lower and upper ends of their intervals, each of shape [rows]. NaN without a
+        value; the ends also with fewer than 5 values.
+    """
+    count = count_of(values)
+    low, high = intervals(
+        Rows(values), count, resamples=resamples, confidence=confidence, seed=seed
+    )
+    return mean_of(values), low, high
+
+
+def intervals(
+    rows: Rows, count: Counts, *, resamples: int, confidence: float, seed: int
+) -> tuple[Floats, Floats]:
+    """The expanded percentile interval of each row (Hesterberg 2015, Am. Stat. 69:371).
+
+    The bootstrap's percentiles are too narrow for few queries, by what parts a normal interval with
+    the variance over n from Student's with that over n - 1; these stand as much further out. They
+    follow the skew of the metrics and keep to their range.
+
+    With 43 queries of six populations, 95% intervals hold .94 to .96 of true differences and .93 to
+    .95 of true means, with 25 queries .93 to .95 and .92 to .95 (``benchmarks/coverage.py``). The
+    low figures are of an easy test, with 35% perfect queries. The plain percentiles hold .02 less
+    with 25 queries. BCa and studentised bootstraps, corrected for a skew that so few queries hardly
+    show, hold more true means (.93 to .98) but fewer true differences (.90 to .94).
+
+    Args:
+        rows: of whose means.
+        count: how many values each row has.
+        resamples: how many samples of the queries are drawn.
+        confidence: chance with which an interval is to hold the true mean.
+        seed: all chance follows from it.
+
+    Returns:
+        The lower and the upper ends, each of shape [rows]; NaN with fewer than 5 values.
+    """
+    ends = np.full((2, len(rows)), np.nan)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        out = np.sqrt(count / (count - 1)) * stdtrit(count - 1, (1 + confidence) / 2)
+    enough = count >= FEWEST
+    tails = ndtr(-out[enough]), ndtr(out[enough])
+    for part, resampled in _resampled(rows.take(enough), resamples, seed):
+        resampled.sort(axis=1)  # NaN last
+        ends[:, np.flatnonzero(enough)[part]] = [_quantile(resampled, tail[part]) for tail in tails]
+    ends[np.abs(ends) <= TIE] = 0.0
+    return ends[0], ends[1]
+
+
+def _quantile(ordered: Floats, share: Floats) -> Floats:
+    """Of each row, which is sorted and may end in NaN, the quantile of its own share, [rows]."""
+    kept = ordered.shape[1] - np.isnan(ordered).sum(axis=1)
+    place = (kept - 1) * share
+    below = np.floor(place).astype(np.intp)
+    each = np.arange(len(ordered))
+    first, second = ordered[each, below], ordered[each, np.minimum(below + 1, kept - 1)]
+    found: Floats = first + (second - first) * (place - below)
+    return found
+
+
+def _resampled(rows: Rows, resamples: int, seed: int) -> Iterator[tuple[slice, Floats]]:
+    """Means of the rows under samples of the queries: parts, and [part, resamples] for each.
+
+    Where a row has no metric is sampled with the queries; a sample without any gives it NaN.
+    """
+    shared: Iterable[Weighed] = ()
+    cells = ALONE_CELLS
+    if not rows.alone.any():
+        shared, cells = [*_weighed(rows, resamples, seed)], chance.CHUNK_CELLS
+    for part in parts(len(rows), resamples, cells):
+        found, start = np.empty((part.stop - part.start, resamples)), 0
+        for under in shared or _weighed(rows, resamples, seed):  # the same samples for each part
+            sums = rows.sums(part, under)
+            stop = start + sums.shape[1]
+            with np.errstate(invalid="ignore"):
+                count = rows.queries if rows.whole else rows.counts(part, under)
+                found[:, start:stop] = sums / count
+            start = stop
+        yield part, found
+
+
+def _weighed(rows: Rows, resamples: int, seed: int) -> Iterator[Weighed]:
+    """The rows under samples of the queries, in chunks."""
+    for weights in _samples(rows.queries, resamples, seed):
+        yield rows.weighed(weights, counted=not rows.whole)
+
+
+def _samples(queries: int, resamples: int, seed: int) -> Iterator[Floats]:
+    """How often each query is in each sample: chunks of shape [samples, queries]."""
+    rng = stream(seed, "queries")
+    for size in chunks(resamples, queries):
+        drawn = rng.integers(0, queries, (size, queries))
+        drawn += np.arange(size)[:, np.newaxis] * queries
+        counted = np.bincount(drawn.ravel(), minlength=size * queries)
+        yield counted.reshape(size, queries).astype(np.float64)

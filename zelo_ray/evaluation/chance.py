@@ -1,0 +1,53 @@
+"""Streams of chance, and pieces of work that fit into memory."""
+
+from collections.abc import Iterator
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Counts = NDArray[np.int64]
+
+TIE = 1e-12
+"""Metrics and means that differ by no more are equal: they are of the order of 1, so it is noise of
+rounding, which depends on the order of a sum."""
+
+CHUNK_CELLS = 2**21
+"""Cells of a chunk of weights, or of sums under weights: 16 MB."""
+
+_STREAMS = {"queries": 0, "signs": 1, "labels": 2}
+
+
+def stream(seed: int, name: Literal["queries", "signs", "labels"]) -> np.random.Generator:
+    """One of the streams of chance of a seed."""
+    # A seed may be negative, which numpy does not take.
+    return np.random.Generator(np.random.PCG64([_STREAMS[name], seed % 2**64]))
+
+
+def chunks(resamples: int, queries: int) -> Iterator[int]:
+    """Split resamples, so that their weights do not fill the memory."""
+    # Not by the number of rows: a chunk may use up more chance than it needs.
+    step = max(1, CHUNK_CELLS // max(1, queries))
+    for start in range(0, resamples, step):
+        yield min(step, resamples - start)
+
+
+def parts(rows: int, width: int, cells: int = 0) -> Iterator[slice]:
+    """Split rows of some width, so that a table of them does not fill the memory."""
+    step = max(1, (cells or CHUNK_CELLS) // max(1, width))
+    for start in range(0, rows, step):
+        yield slice(start, min(start + step, rows))
+
+
+def mean_of(values: Floats) -> Floats:
+    """Of each row, without its NaN."""
+    with np.errstate(invalid="ignore"):
+        mean: Floats = np.nansum(values, axis=1) / count_of(values)
+    return mean
+
+
+def count_of(values: Floats) -> Counts:
+    """How many values of each row are not NaN."""
+    count: Counts = (~np.isnan(values)).sum(axis=1)
+    return count

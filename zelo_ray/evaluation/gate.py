@@ -1,0 +1,169 @@
+"""Whether candidates may replace a baseline: better, not worse by more than a margin, or worse."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil, nan, sqrt
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri, stdtrit
+
+from zelo_ray.evaluation.bootstrap import FEWEST
+from zelo_ray.evaluation.chance import TIE, Floats, mean_of
+
+LABELS_SURE = 0.95
+"""In so many draws of the labels it must be so, too."""
+POWER = 0.8
+"""Chance with which so many queries as are told would let an equal candidate pass."""
+
+Gate = Literal["better", "not worse", "worse", "not enough data"]
+
+
+@dataclass(frozen=True, slots=True)
+class Gated:
+    """A candidate against the baseline.
+
+    ``low`` and ``high`` are `limits` of the true difference. ``labels`` is the share of draws of
+    the labels in which the difference is not below -``margin``, NaN without draws; ``enough`` how
+    many queries would let an equal candidate pass four times in five, 0 where that is not known.
+    """
+
+    run: str
+    baseline: str
+    measure: str
+    estimate: str
+    margin: float
+    confidence: float
+    verdict: Gate
+    reason: str
+    """why there is not enough data; else empty"""
+    difference: float
+    low: float
+    high: float
+    labels: float
+    queries: int
+    enough: int
+
+
+def gate(
+    values: Floats,
+    answered: NDArray[np.bool_],
+    arms: Sequence[str],
+    baseline: str,
+    *,
+    measure: str,
+    margin: float,
+    confidence: float,
+    drawn: Floats | None = None,
+    estimate: str = "panel",
+) -> list[Gated]:
+    """Decide for each arm but the baseline, each by itself.
+
+    Better: the lower limit of the difference is above 0. Not worse: it is not below -``margin``.
+    Worse: neither, and the upper limit is below 0. Each chance of error is 1 - ``confidence``: to
+    let pass what is worse by the margin, or to refuse what is as good. What holds on these labels
+    must hold in .95 of their draws. A candidate that lacks queries that the baseline has cannot
+    pass: what it would have made of them is not known.
+
+    Args:
+        values: metrics of shape [arms, queries]; NaN: not defined for that query.
+        answered: which queries each arm answered, of shape [arms, queries].
+        arms: names of the runs.
+        baseline: one of them.
+        measure: the name of it.
+        margin: a loss that does not matter, of the measure.
+        confidence: of each limit.
+        drawn: metrics under resampled labels, of shape [draws, arms, queries].
+        estimate: what the values are: of the panel, of people, or corrected.
+    """
+    known = np.where(answered, values, np.nan)
+    base = arms.index(baseline)
+    others = [n for n in range(len(arms)) if n != base]
+    apart = known[others] - known[base]
+    found = []
+    for row, arm in enumerate(others):
+        kept = ~np.isnan(apart[row])
+        here = apart[row, kept]
+        under = np.empty(0)  # mean differences under draws of the labels
+        if drawn is not None and here.size:
+            under = mean_of((drawn[:, arm] - drawn[:, base])[:, kept])
+        lost = int((answered[base] & ~answered[arm]).sum())
+        ends = limits(here, confidence)
+        verdict, reason = _decided(ends, here.size, margin, under, lost)
+        found.append(
+            Gated(
+                run=arms[arm],
+                baseline=baseline,
+                measure=measure,
+                estimate=estimate,
+                margin=margin,
+                confidence=confidence,
+                verdict=verdict,
+                reason=reason,
+                difference=float(here.mean()) if here.size else np.nan,
+                low=ends[0],
+                high=ends[1],
+                labels=float((under >= -margin).mean()) if under.size else np.nan,
+                queries=here.size,
+                enough=enough(here, margin, confidence),
+            )
+        )
+    return found
+
+
+def limits(differences: Floats, confidence: float) -> tuple[float, float]:
+    """One-sided limits of the true mean, each at ``confidence``; NaN of fewer than 5 differences.
+
+    Student's t; and where the differences are skewed, the limit on the side towards which they lean
+    stands further out by Johnson's correction (1978, J. Am. Stat. Assoc. 73:536). Of differences of
+    few queries, most of which are 0, t alone is wrong more often than it says, and so are the
+    bootstrap's percentiles (``benchmarks/gate.py``).
+    """
+    n = len(differences)
+    if n < FEWEST:
+        return nan, nan
+    mean, spread = float(differences.mean()), float(differences.std(ddof=1))
+    t = float(stdtrit(n - 1, confidence))
+    cubes = float(((differences - mean) ** 3).mean())
+    lean = cubes / spread**2 / (6 * n) * (1 + 2 * t * t) if spread > TIE else 0.0
+    out = t * spread / sqrt(n)
+    return mean - out + min(lean, 0.0), mean + out + max(lean, 0.0)
+
+
+def enough(differences: Floats, margin: float, confidence: float) -> int:
+    """How many queries would let a candidate pass that is as good, four times in five.
+
+    By the normal approximation, from the spread of the differences found; 0 where they are too few
+    or do not differ, or there is no margin.
+    """
+    if len(differences) < FEWEST or not margin > 0:
+        return 0
+    steps = float(ndtri(confidence) + ndtri(POWER))
+    return ceil((steps * float(differences.std(ddof=1)) / margin) ** 2)
+
+
+def _decided(
+    limits: tuple[float, float], queries: int, margin: float, under: Floats, lost: int
+) -> tuple[Gate, str]:
+    """The verdict; where there is not enough data, also why."""
+    low, high = limits
+    if queries < FEWEST:
+        return "not enough data", f"a comparison takes {FEWEST} queries, and here are {queries:,}"
+
+    def agreed(draws: NDArray[np.bool_]) -> bool:
+        return not draws.size or float(draws.mean()) >= LABELS_SURE
+
+    found: Gate = "not enough data"
+    if low > 0 and agreed(under > 0):
+        found = "better"
+    elif low >= -margin and agreed(under >= -margin):
+        found = "not worse"
+    elif low < -margin and high < 0 and agreed(under < 0):
+        found = "worse"
+    if found == "not enough data":
+        unsure = low >= -margin or high < 0
+        return found, "the labels are too unsure" if unsure else "the interval is too wide"
+    if found != "worse" and lost:
+        return "not enough data", f"it did not rank {lost:,} of the baseline's queries"
+    return found, ""

@@ -1,0 +1,60 @@
+"""The section of a bake-off on its baseline: which candidates may replace it."""
+
+from collections.abc import Mapping
+from math import nan
+from typing import Any
+
+from zelo_ray.evaluation.gate import Gate, Gated
+from zelo_ray.present.html.contest import Contest
+from zelo_ray.present.html.page import Cells, Section, Table, Text, interval, number
+
+_SAID: dict[Gate, str] = {
+    "better": "better",
+    "not worse": "not worse by more than the margin",
+    "worse": "worse",
+    "not enough data": "not enough data",
+}
+
+
+def gate_section(contest: Contest) -> Section | None:
+    """Each candidate against the baseline."""
+    found = [_read(row) for row in contest.summary.get("gate", ())]
+    if not found:
+        return None
+    first = found[0]
+    draws = bool(contest.summary["label_draws"])
+    rows: list[Cells] = [
+        [
+            *(Text(one.run), _SAID[one.verdict], Text(one.reason)),
+            *(number(one.difference, "+.4f"), interval(one.low, one.high, "+.4f")),
+            *([number(one.labels, ".0%")] if draws else []),
+            *(f"{one.queries:,}", f"{one.enough:,}" if one.enough else number(nan)),
+        ]
+        for one in found
+    ]
+    numbers = (
+        *("difference", "limits"),
+        *(["in draws"] if draws else []),
+        *("queries", "enough queries"),
+    )
+    caption = (
+        f"{first.measure} of each candidate minus {first.baseline}'s, with a margin of "
+        f"{first.margin:g}. Each limit is one-sided, at {first.confidence:.0%}: a candidate passes "
+        "if the lower one is not below the margin, and is worse if it is and the upper one is "
+        "below 0. So many queries as are enough would show in 80% of cases that an equal candidate "
+        "is not worse. Each candidate is a decision of its own."
+    )
+    if draws:
+        caption += " In so many draws of the labels it is not worse by more than the margin."
+    columns = ("candidate", "it is", "why", *numbers)
+    return Section(
+        "gate",
+        "May they replace the baseline?",
+        (Table(columns, rows, caption, frozenset(numbers)),),
+    )
+
+
+def _read(row: Mapping[str, Any]) -> Gated:
+    """JSON knows no NaN."""
+    known: dict[str, Any] = {k: nan if v is None else v for k, v in row.items()}
+    return Gated(**known)
