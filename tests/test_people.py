@@ -474,3 +474,16 @@ def test_an_arm_that_the_labels_were_not_drawn_for_is_named(contest):
         assert got == way
     assert why.startswith("9 documents among the first of ")
     assert "could not be drawn, as the labels were drawn for other arms" in why
+
+
+def test_people_correct_the_gate(contest, capsys):
+    folder, people = contest
+    rows = [{"query_id": q, "doc_id": d, "grade": 3.0 - g} for (q, d), g in people.items()]
+    words = ("--baseline", "b", "--margin", "0.01")
+    assert run_it(folder, *words) == 0
+    assert "GATE pass: a is better than b (nDCG@10 +" in capsys.readouterr().out
+    # people who say the contrary of all that the panel says
+    assert run_it(folder, *words, "--human", written(folder / "contrary.csv", rows)) == 4
+    shown = capsys.readouterr().out
+    assert "GATE fail: a is worse than b (nDCG@10 -" in shown
+    assert ", corrected, one-sided" in shown
