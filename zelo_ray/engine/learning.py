@@ -3,11 +3,13 @@
 from collections.abc import Callable
 from dataclasses import replace
 
+import numpy as np
 import pyarrow as pa
 
 from zelo_ray.engine.write_results import Summary
 from zelo_ray.errors import Stopped
-from zelo_ray.formats.interchange.truth import read_grades
+from zelo_ray.formats.interchange.truth import as_grades
+from zelo_ray.formats.labels import read_labels
 from zelo_ray.formats.results import Results, read_table, write_json
 from zelo_ray.formats.tables import schema_of, table_of
 from zelo_ray.options import AnnotateOptions
@@ -21,13 +23,28 @@ _NARROW = (
 
 
 def human_grades(options: AnnotateOptions) -> pa.Table | None:
-    """The human grades that a job was given: the columns of `records.Qrel`; None without any.
+    """The human grades that a job was given, one a document; None without any.
+
+    Of several people's the lower median counts.
+
+    Returns:
+        query_id, doc_id and relevance; and ``probability`` where all were drawn by chance.
 
     Raises:
         InputError: they cannot be read.
     """
     human = getattr(options, "human", None)  # few protocols take them
-    return None if human is None else read_grades(human)
+    if human is None:
+        return None
+    labels = read_labels(human)
+    rows = labels.rows.sort_by([(name, "ascending") for name in ("query_id", "doc_id", "grade")])
+    ids = rows.select(["query_id", "doc_id"])
+    several = ids.group_by(ids.column_names, use_threads=False).aggregate([([], "count_all")])
+    sizes = several["count_all"].to_numpy()
+    table = rows.take(pa.array(np.cumsum(sizes) - sizes + (sizes - 1) // 2))
+    drawn = ["probability"] if labels.drawn else []
+    table = table.select(["query_id", "doc_id", "grade", *drawn])
+    return as_grades(human, table.rename_columns(["query_id", "doc_id", "relevance", *drawn]))
 
 
 def learn(options: AnnotateOptions, human: pa.Table | None) -> Learned:

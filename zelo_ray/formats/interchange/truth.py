@@ -65,7 +65,15 @@ def read_grades(url: str, levels: int = 4) -> pa.Table:
     Raises:
         InputError: as `read_truth`, or a judgment is no such grade.
     """
-    table = read_truth(url)
+    return as_grades(url, read_truth(url), levels)
+
+
+def as_grades(url: str, table: pa.Table, levels: int = 4) -> pa.Table:
+    """Judgments of a place, with relevance as whole grades from 0 to ``levels`` - 1.
+
+    Raises:
+        InputError: a judgment is no such grade.
+    """
     grades = np.maximum(table["relevance"].to_numpy(), 0)
     bad = (grades != np.floor(grades)) | (grades >= levels)
     if bad.any():
