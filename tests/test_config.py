@@ -174,6 +174,7 @@ LEAST = {
     "compare-protocols": {**FLAGS, "human": "votes.jsonl"},
     "agree": {"sources": ["graded"]},
     "compare-labels": {"old": "a.qrels", "new": "b.qrels"},
+    "drift": {"old": "then", "new": "now"},
     "fit": {"source": "votes.parquet"},
     "convert": {"what": "qrels", "source": "graded", "out": "qrels.txt"},
     "explain": {"dir": "out", "query": "q1"},

@@ -17,6 +17,7 @@ DOES = {
     "compare-protocols": "compare ways of judging at equal cost",
     "agree": "measure judges against people and each other",
     "compare-labels": "show what new labels change",
+    "drift": "tell whether judges changed since they last judged a frozen set",
     "fit": "turn anybody's comparisons into ratings",
     "convert": "write pools, judgments and runs in other formats",
     "explain": "show the judgments behind scores",
