@@ -175,6 +175,7 @@ LEAST = {
     "agree": {"sources": ["graded"]},
     "compare-labels": {"old": "a.qrels", "new": "b.qrels"},
     "label": {"out": "labels"},
+    "drift": {"old": "then", "new": "now"},
     "fit": {"source": "votes.parquet"},
     "convert": {"what": "qrels", "source": "graded", "out": "qrels.txt"},
     "explain": {"dir": "out", "query": "q1"},

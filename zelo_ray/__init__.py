@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from zelo_ray.api.annotation import Run, annotate, estimate
     from zelo_ray.api.comparisons import (
+        JudgeDrift,
         LabelComparison,
         ProtocolComparison,
         RaterAgreement,
         agree,
         compare_labels,
         compare_protocols,
+        drift,
     )
     from zelo_ray.api.contest import Contest, bakeoff
     from zelo_ray.api.load import load_run
@@ -41,6 +43,7 @@ __all__ = [
     "Contest",
     "Document",
     "Judge",
+    "JudgeDrift",
     "Judgments",
     "LabelComparison",
     "Pool",
@@ -60,6 +63,7 @@ __all__ = [
     "bakeoff",
     "compare_labels",
     "compare_protocols",
+    "drift",
     "estimate",
     "fit_votes",
     "load_run",
@@ -70,8 +74,8 @@ __all__ = [
 _MODULES = {
     "zelo_ray.api.annotation": ("Run", "annotate", "estimate"),
     "zelo_ray.api.comparisons": (
-        *("LabelComparison", "ProtocolComparison", "RaterAgreement"),
-        *("agree", "compare_labels", "compare_protocols"),
+        *("JudgeDrift", "LabelComparison", "ProtocolComparison", "RaterAgreement"),
+        *("agree", "compare_labels", "compare_protocols", "drift"),
     ),
     "zelo_ray.api.contest": ("Contest", "bakeoff"),
     "zelo_ray.api.load": ("load_run",),

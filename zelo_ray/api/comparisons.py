@@ -16,9 +16,15 @@ from zelo_ray.api.settings import Place, compare_options, is_place, options_of
 from zelo_ray.api.tables import Table, tables_in
 from zelo_ray.commands import agree as agreeing
 from zelo_ray.commands import compare_labels as comparing
+from zelo_ray.commands import drift as drifting
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.formats.results import write_text
-from zelo_ray.options import AgreeOptions, CompareLabelsOptions, CompareProtocolsOptions
+from zelo_ray.options import (
+    AgreeOptions,
+    CompareLabelsOptions,
+    CompareProtocolsOptions,
+    DriftOptions,
+)
 from zelo_ray.present.terminal import labels, protocols
 
 if TYPE_CHECKING:
@@ -38,6 +44,12 @@ class RaterAgreement(Results):
 
 class LabelComparison(Results):
     """What `compare_labels` came to: ``leaderboards``, ``siblings`` and ``contradictions``."""
+
+
+class JudgeDrift(Results):
+    """What `drift` came to: the tables ``drift`` and ``changes``; ``moved`` if a judge did."""
+
+    moved = False
 
 
 def compare_protocols(
@@ -184,6 +196,39 @@ def compare_labels(
         if runs is not None:
             given["runs"] = list(runs_in(runs, folder))
         return labels_compared(options_of(CompareLabelsOptions, given))
+
+
+def drift(old: Any, new: Any, *, out: Place | None = None, **options: Any) -> JudgeDrift:
+    """Which judges of a panel changed between two outputs of `annotate` on the same pools.
+
+    Args:
+        old: a `Run`, or the path or URL of what `annotate` wrote then.
+        new: the same now.
+        out: directory or URL for the tables; nothing is written without it.
+        **options: those of ``zelo-ray drift``: ``resamples`` and ``seed``.
+
+    Raises:
+        OptionError: an option makes no sense.
+        InputError: what is read is wrong, or the two share too little.
+    """
+    places = [each.out if isinstance(each, Results) else fspath(each) for each in (old, new)]
+    return drifted(
+        options_of(DriftOptions, {"old": places[0], "new": places[1], "out": out, **options})
+    )
+
+
+def drifted(settings: DriftOptions) -> JudgeDrift:
+    """The same as `drift`, by options."""
+    told = drifting.drift(settings)
+    found = JudgeDrift(
+        settings.out or "",
+        {name: Table(table) for name, table in drifting.tables_of(told).items()},
+        lambda _: drifting.told(told),
+        complete=told.complete,
+        files=("drift.json", "drift.parquet", "changes.parquet"),
+    )
+    found.moved = told.moved
+    return found
 
 
 def labels_compared(settings: CompareLabelsOptions) -> LabelComparison:

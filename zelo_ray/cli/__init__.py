@@ -18,6 +18,7 @@ DOES = {
     "agree": "measure judges against people and each other",
     "compare-labels": "show what new labels change",
     "label": "draw documents for people to judge, and collect their answers",
+    "drift": "tell whether judges changed since they last judged a frozen set",
     "fit": "turn anybody's comparisons into ratings",
     "convert": "write pools, judgments and runs in other formats",
     "explain": "show the judgments behind scores",

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         CompareLabelsOptions,
         CompareProtocolsOptions,
         ConvertOptions,
+        DriftOptions,
         ExplainOptions,
         FitOptions,
         LabelOptions,
@@ -116,6 +117,16 @@ def _fit(options: "FitOptions") -> int:
     return INCOMPLETE if fitted.unscored else COMPLETE
 
 
+def _drift(options: "DriftOptions") -> int:
+    from zelo_ray.api.comparisons import drifted
+
+    found = drifted(options)
+    show(*found.parts(_console().width))
+    if found.moved:
+        return WORSE
+    return COMPLETE if found.complete else INCOMPLETE
+
+
 def _convert(options: "ConvertOptions") -> int:
     from zelo_ray.commands.convert import convert
 
@@ -167,6 +178,7 @@ RUN: Mapping[str, Callable[[Any], int]] = {
     "agree": _agree,
     "compare-labels": _compare_labels,
     "label": _label,
+    "drift": _drift,
     "fit": _fit,
     "convert": _convert,
     "explain": _explain,

@@ -14,6 +14,7 @@ from zelo_ray.options.command import CommandOptions, holds, meant
 from zelo_ray.options.compare_labels import CompareLabelsOptions
 from zelo_ray.options.compare_protocols import CompareProtocolsOptions
 from zelo_ray.options.convert import ConvertOptions
+from zelo_ray.options.drift import DriftOptions
 from zelo_ray.options.fit import FitOptions
 from zelo_ray.options.label import LabelOptions
 from zelo_ray.options.results import BatchesOptions, CompactOptions, ExplainOptions, ReportOptions
@@ -27,6 +28,7 @@ COMMANDS: Mapping[str, type[CommandOptions]] = {
     "agree": AgreeOptions,
     "compare-labels": CompareLabelsOptions,
     "label": LabelOptions,
+    "drift": DriftOptions,
     "fit": FitOptions,
     "convert": ConvertOptions,
     "explain": ExplainOptions,

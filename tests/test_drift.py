@@ -1,0 +1,169 @@
+"""``drift``: which judge of a panel moved since it last judged a frozen set."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import zelo_ray
+from zelo_ray.cli import main
+from zelo_ray.commands.drift import PANEL, drift
+from zelo_ray.errors import InputError, OptionError
+from zelo_ray.formats.tables import schema_of
+from zelo_ray.options import DriftOptions
+from zelo_ray.records import Grade, Vote
+
+JUDGES = ("anna", "ben", "cleo")
+
+
+def grades(path, change=lambda judge, grade, rng: grade, queries=range(30), judges=JUDGES, seed=0):
+    """Grades of 5 documents a query: what is true, a little noise, and then the change."""
+    rng, later = np.random.default_rng(seed), np.random.default_rng(9)
+    rows = []
+    for q in range(40):
+        for d in range(5):
+            true = rng.integers(0, 4)
+            for judge in judges:
+                grade = int(np.clip(true + rng.integers(-1, 2), 0, 3))
+                if q in queries:
+                    told = int(np.clip(change(judge, grade, later), 0, 3))
+                    rows.append(Grade(f"q{q}", f"d{d}", judge, told, (), (), "", "k"))
+    return write(path / "grades.parquet", rows, Grade)
+
+
+def write(path, rows, record):
+    path.parent.mkdir(exist_ok=True)
+    columns = {n: [getattr(row, n) for row in rows] for n in schema_of(record).names}
+    pq.write_table(pa.table(columns, schema=schema_of(record)), path)
+    return str(path.parent)
+
+
+def found(old, new, **options):
+    return drift(DriftOptions(old=old, new=new, resamples=500, **options))
+
+
+def moves(drifted):
+    return {(one.judge, one.what) for one in drifted.moves if one.moved}
+
+
+def wobble(judge, grade, rng):
+    """Noise that every judge has from one time to the other."""
+    return grade + rng.choice([-1, 0, 0, 0, 1])
+
+
+def test_what_is_the_same_did_not_move(tmp_path):
+    same = found(grades(tmp_path / "old"), grades(tmp_path / "new"))
+    assert not same.moved
+    assert same.complete
+    assert {(one.same, one.kappa, one.change) for one in same.moves} == {(1.0, 1.0, 0.0)}
+    assert same.changes == ()
+
+
+def test_noise_is_no_drift(tmp_path):
+    same = found(grades(tmp_path / "old"), grades(tmp_path / "new", wobble))
+    assert not same.moved
+    assert all(0.4 < one.same < 1 for one in same.moves if one.judge != PANEL)
+
+
+def test_the_judge_that_got_severe_is_named(tmp_path):
+    def severe(judge, grade, rng):
+        return wobble(judge, grade, rng) - (judge == "ben" and rng.random() < 0.4)
+
+    drifted = found(grades(tmp_path / "old"), grades(tmp_path / "new", severe))
+    assert ("ben", "level") in moves(drifted)
+    assert not any(judge in ("anna", "cleo") for judge, _ in moves(drifted))
+    (ben,) = [one for one in drifted.moves if (one.judge, one.what) == ("ben", "level")]
+    assert ben.change == pytest.approx(ben.new - ben.old)
+    assert ben.low < ben.change < ben.high < 0
+
+
+def test_a_judge_that_guesses_moved_though_its_mean_did_not(tmp_path):
+    def guesses(judge, grade, rng):
+        return rng.integers(0, 4) if judge == "cleo" else grade
+
+    drifted = found(grades(tmp_path / "old"), grades(tmp_path / "new", guesses))
+    assert moves(drifted) == {("cleo", "with others")}
+    assert {one.judge for one in drifted.changes} == {"cleo"}
+    sizes = [abs(one.new - one.old) for one in drifted.changes]
+    assert sizes == sorted(sizes, reverse=True)
+
+
+def test_what_only_one_set_has_is_counted(tmp_path):
+    old = grades(tmp_path / "old")
+    part = found(old, grades(tmp_path / "new", queries=range(25)))
+    assert part.notes == ("75 of 450 judgments are in OLD alone",)
+    assert not part.complete
+    with pytest.raises(InputError, match="no judge is in both"):
+        found(old, grades(tmp_path / "other", judges=("dora",)))
+    with pytest.raises(InputError, match="share too little"):
+        found(old, grades(tmp_path / "late", queries=range(26, 40)))
+
+
+def votes(path, first):
+    """Votes on pairs, of which each judge prefers the true one, or what it saw first."""
+    rng, rows = np.random.default_rng(0), []
+    for q in range(30):
+        for n in range(6):
+            for judge in JUDGES:
+                swapped = bool(rng.integers(2))
+                word = float(rng.choice([-1.0, -1.0, 1.0]))
+                if rng.random() < first.get(judge, 0):
+                    word = 1.0 if swapped else -1.0
+                rows.append(Vote(f"q{q}", f"a{n}", f"b{n}", judge, word, swapped, "", "k"))
+    return write(path / "votes.parquet", rows, Vote)
+
+
+def test_votes_show_a_new_love_for_what_is_shown_first(tmp_path):
+    drifted = found(votes(tmp_path / "old", {}), votes(tmp_path / "new", {"anna": 0.7}))
+    assert ("anna", "level") in moves(drifted)
+    assert drifted.votes
+    (anna,) = [one for one in drifted.moves if (one.judge, one.what) == ("anna", "level")]
+    assert anna.old == pytest.approx(0, abs=0.2)
+    assert anna.change > 0.4
+    with pytest.raises(InputError, match="one kind"):
+        found(votes(tmp_path / "votes", {}), grades(tmp_path / "grades"))
+
+
+@pytest.mark.parametrize("column", ["grade", "judge"])
+def test_what_is_no_table_of_judgments_is_refused(tmp_path, column):
+    old = grades(tmp_path / "old")
+    table = pq.read_table(tmp_path / "old" / "grades.parquet")
+    empty = pa.nulls(len(table), table.schema.field(column).type)
+    at = table.column_names.index(column)
+    (tmp_path / "nulls").mkdir()
+    (tmp_path / "bad").mkdir()
+    pq.write_table(table.set_column(at, column, empty), tmp_path / "nulls" / "grades.parquet")
+    pq.write_table(table.drop_columns(column), tmp_path / "bad" / "grades.parquet")
+    with pytest.raises(InputError, match="empty field"):
+        found(old, str(tmp_path / "nulls"))
+    with pytest.raises(InputError, match=column):
+        found(old, str(tmp_path / "bad"))
+
+
+def test_from_python(tmp_path):
+    old, new = grades(tmp_path / "old"), grades(tmp_path / "new", lambda judge, grade, rng: 0)
+    judged = zelo_ray.drift(old, new, resamples=500)
+    assert judged.moved
+    assert judged.complete
+    assert judged.drift.to_pandas().judge.unique().tolist() == [*JUDGES, PANEL]
+    assert "DRIFT anna moved" in judged.told()
+
+
+def test_status_lines_and_files(tmp_path, capsys):
+    def severe(judge, grade, rng):
+        return grade - (judge == "ben")
+
+    old, new = grades(tmp_path / "old"), grades(tmp_path / "new", severe)
+    out = tmp_path / "out"
+    assert main(["drift", old, old]) == 0
+    assert main(["drift", old, new, "--out", str(out)]) == 4
+    assert "DRIFT ben moved: mean grade" in capsys.readouterr().out
+    assert json.loads((out / "drift.json").read_text())["moved"]
+    assert pq.read_table(out / "changes.parquet").num_rows
+    assert main(["drift", old, grades(tmp_path / "part", queries=range(25))]) == 3
+    assert main(["drift", old, str(tmp_path)]) == 1
+    (out / "run.json").write_text("{}")
+    with pytest.raises(OptionError, match="other results"):
+        found(old, new, out=str(out))

@@ -1,0 +1,212 @@
+"""``drift``: the same panel on the same frozen set, then and now: which judge moved."""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from importlib.metadata import version
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from zelo_ray.commands.drift.judgments import Both, read_both
+from zelo_ray.errors import OptionError
+from zelo_ray.evaluation.agreement import kappa
+from zelo_ray.evaluation.significance import FEWEST, Floats, holm, means, sign_flip
+from zelo_ray.formats.files import listing
+from zelo_ray.formats.results import Results, write_json
+from zelo_ray.formats.tables import table_of
+from zelo_ray.options.drift import DriftOptions
+
+SURE = 0.05
+"""Below this, p after Holm's correction is taken for a movement."""
+PANEL = "(panel)"
+_SHOWN = 10
+_TAKEN = {"run.json", "agree.json", "compare.json"}
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """How far a judge, or the mean of the panel, moved in one respect.
+
+    ``what``: ``level``, its mean grade, or of votes its preference for what is shown first;
+    ``with others``, how far it follows the other judges' old word on a query's items. ``same`` is
+    the share of judgments that are as they were, ``kappa`` Cohen's with itself (quadratic for
+    grades). p is of the paired randomisation test over queries, corrected over the table by Holm.
+    """
+
+    judge: str
+    what: str
+    old: float
+    new: float
+    change: float
+    low: float
+    high: float
+    p: float
+    p_holm: float
+    same: float
+    kappa: float
+    judgments: int
+    queries: int
+
+    @property
+    def moved(self) -> bool:
+        """Whether chance does not explain it."""
+        return self.p_holm < SURE
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One judgment that changed, the largest first."""
+
+    judge: str
+    query_id: str
+    item: str
+    old: float
+    new: float
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """What two sets of judgments came to; ``notes`` tell where the sets differ."""
+
+    moves: tuple[Moved, ...]
+    changes: tuple[Change, ...]
+    notes: tuple[str, ...]
+    votes: bool
+
+    @property
+    def moved(self) -> bool:
+        """Whether any judge moved; the panel alone is the sum of its judges."""
+        return any(each.moved for each in self.moves if each.judge != PANEL)
+
+    @property
+    def complete(self) -> bool:
+        """Whether the sets are the same, and there is enough data."""
+        return not self.notes and all(each.queries >= FEWEST for each in self.moves)
+
+
+def drift(options: DriftOptions) -> Drift:
+    """Tell which judges of a panel moved between two outputs of `annotate` on the same pools.
+
+    Raises:
+        OptionError: ``out`` holds other results.
+        InputError: what is read is wrong, or the two share too little.
+    """
+    if options.out and not _TAKEN.isdisjoint(listing(options.out) or ()):
+        raise OptionError(f"{options.out} holds other results; name another --out")
+    both = read_both(options.old, options.new)
+    found = [*_moves(both, options)]
+    corrected = holm(np.array([each.p for each in found]))
+    moves = [replace(one, p_holm=float(p)) for one, p in zip(found, corrected, strict=True)]
+    rows = both.rows.assign(size=(both.rows["new"] - both.rows["old"]).abs())
+    rows = rows[rows["size"] > 0].sort_values("size", ascending=False, kind="stable")
+    columns = [rows[name].tolist() for name in ("judge", "query_id", "item", "old", "new")]
+    changes = [Change(*row) for row in zip(*columns, strict=True)]
+    told = Drift(tuple(moves), tuple(changes), both.notes, both.votes)
+    if options.out:
+        _write(options.out, options, told)
+    return told
+
+
+def _moves(both: Both, options: DriftOptions) -> Iterator[Moved]:
+    rows = both.rows
+    for judge, own in rows.groupby("judge"):
+        name = str(judge), "level"
+        yield _move(name, own, own[["old", "new"]], options)
+        word = _word(both, own, rows[rows["judge"] != judge])
+        if word.notna().any():
+            known = own[word.notna()]
+            follows = known[["old", "new"]].mul(word[known.index], axis=0)
+            yield _move((name[0], "with others"), known, follows, options)
+    if rows["judge"].nunique() > 1 and not both.votes:
+        panel = rows.groupby(["query_id", "item"], as_index=False)[["old", "new"]].mean()
+        yield _move((PANEL, "level"), panel, panel[["old", "new"]], options)
+
+
+def _word(both: Both, own: pd.DataFrame, others: pd.DataFrame) -> pd.Series:
+    """What others said of the items of a judge, then; NaN where none did."""
+    if both.votes:  # also where they saw the pair in the other order
+        turned = others.assign(item=others["turned"], old=-others["old"])
+        others = pd.concat([others, turned])
+    means_of = others.groupby(["query_id", "item"])["old"].mean()
+    items = pd.MultiIndex.from_frame(own[["query_id", "item"]])
+    word = pd.Series(means_of.reindex(items).to_numpy(), index=own.index)
+    if both.votes:
+        return word
+    return word - word.groupby(own["query_id"]).transform("mean")  # above the mean of its query
+
+
+def _move(
+    name: tuple[str, str], own: pd.DataFrame, values: pd.DataFrame, options: DriftOptions
+) -> Moved:
+    """One row, by means over the queries of the means over their items."""
+    by_query = values.groupby(own["query_id"]).mean()
+    apart = (by_query["new"] - by_query["old"]).to_numpy()[np.newaxis]
+    numbers = {"resamples": options.resamples, "seed": options.seed}
+    change, low, high = (float(each[0]) for each in means(apart, confidence=0.95, **numbers))
+    return Moved(
+        judge=name[0],
+        what=name[1],
+        old=float(by_query["old"].mean()),
+        new=float(by_query["new"].mean()),
+        change=change,
+        low=low,
+        high=high,
+        p=float(sign_flip(apart, **numbers)[0]),
+        p_holm=1.0,
+        same=float((own["old"] == own["new"]).mean()),
+        kappa=_kappa(own["old"].to_numpy(), own["new"].to_numpy()),
+        judgments=len(own),
+        queries=len(by_query),
+    )
+
+
+def _kappa(old: Floats, new: Floats) -> float:
+    """Cohen's kappa, with quadratic weights, over values rounded to the scale's steps."""
+    steps = np.rint(np.stack([old, new])).astype(np.int64)
+    steps -= steps.min()
+    size = int(steps.max()) + 1
+    table = np.zeros((size, size))
+    np.add.at(table, (steps[0], steps[1]), 1.0)
+    return float(kappa.values(table, "quadratic")) if size > 1 else 1.0
+
+
+def told(found: Drift) -> Iterator[str]:
+    """What the terminal shows: what moved, by how much, and where most."""
+    unit = "preference for what is shown first" if found.votes else "mean grade"
+    for one in found.moves:
+        says = "moved" if one.moved else "not seen to move"
+        what = unit if one.what == "level" else "agreement with the other judges' old word"
+        yield (
+            f"DRIFT {one.judge} {says}: {what} {one.old:.3f} -> {one.new:.3f}, {one.change:+.3f} "
+            f"({one.low:+.3f} to {one.high:+.3f}), p {one.p:.2g}, {one.p_holm:.2g} after Holm; "
+            f"{one.same:.0%} of {one.judgments:,} judgments are the same, kappa {one.kappa:.2f}; "
+            f"{one.queries:,} queries"
+        )
+    for each in found.changes[:_SHOWN]:
+        yield f"  {each.judge} on {each.query_id}, {each.item}: {each.old:g} -> {each.new:g}"
+    if (rest := len(found.changes) - _SHOWN) > 0:
+        yield f"  and {rest:,} more that changed"
+    yield from (f"The sets differ: {note}." for note in found.notes)
+
+
+def tables_of(found: Drift) -> dict[str, pa.Table]:
+    """The tables of a comparison, by name."""
+    return {"drift": table_of(found.moves, Moved), "changes": table_of(found.changes, Change)}
+
+
+def _write(out: str, options: DriftOptions, found: Drift) -> None:
+    tables = tables_of(found)
+    with Results(out, {name: table.schema for name, table in tables.items()}) as results:
+        for name, table in tables.items():
+            results.add(name, table)
+    value = {
+        "kind": "drift",
+        "version": version("zelo-ray"),
+        "options": options.model_dump(mode="json"),
+        "complete": found.complete,
+        "moved": found.moved,
+        "judges": [asdict(each) for each in found.moves],
+        "notes": list(found.notes),
+    }
+    write_json(out, "drift.json", value)

@@ -1,0 +1,30 @@
+"""Options of `drift`."""
+
+from typing import Annotated, ClassVar
+
+from pydantic import Field
+
+from zelo_ray.options.command import FILES, CommandOptions, Group
+from zelo_ray.options.places import Place
+
+_MEASURING = Group("measuring")
+
+
+class DriftOptions(CommandOptions):
+    """Options of `drift`."""
+
+    does: ClassVar[str] = "tell whether judges changed since they last judged a frozen set"
+    usage: ClassVar[str] = "drift OLD NEW [--out DIR]"
+    positional: ClassVar[tuple[str, ...]] = ("old", "new")
+
+    old: Annotated[Place, FILES] = Field(
+        description="the --out of annotate then, or its grades.parquet or votes.parquet"
+    )
+    new: Annotated[Place, FILES] = Field(description="the same of the same pools now")
+    out: Annotated[Place | None, FILES] = Field(
+        None, description="directory or URL for tables of all of it"
+    )
+    resamples: Annotated[int, _MEASURING] = Field(
+        10_000, ge=100, description="samples of queries, for intervals and tests"
+    )
+    seed: Annotated[int, _MEASURING] = Field(0, description="determines every random choice")
