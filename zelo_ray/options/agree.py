@@ -23,9 +23,9 @@ class AgreeOptions(CommandOptions):
 
     sources: Annotated[tuple[str, ...], FILES] = Field(
         min_length=1,
-        description="judgments: an --out of annotate; Parquet or JSON lines of grades, votes, or "
-        "rows that name a winner; qrels, whose judge is the file's name or NAME in NAME=path; a "
-        "directory of such files",
+        description="judgments: an --out of annotate; tables (Parquet, JSON, CSV) of grades, "
+        "votes, or rows that name a winner; qrels, whose judge is the file's name or NAME in "
+        "NAME=path; a directory of such files",
     )
     human: Annotated[Place | None, FILES] = Field(
         None, description="what people say: one such file, or qrels of any kind"
