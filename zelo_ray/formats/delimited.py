@@ -5,13 +5,14 @@ value is a text, and an empty one is no value.
 """
 
 import csv
+import io
 from collections.abc import Iterator
 from typing import Any
 
 import orjson
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.files import blocks, lines, pieces, reading, text_of
+from zelo_ray.formats.files import blocks, lines, pieces, reading
 from zelo_ray.formats.pools import short
 from zelo_ray.formats.wording import counted
 
@@ -120,9 +121,13 @@ def _under(url: str, names: list[str]) -> Iterator[Row]:
 def _texts(url: str) -> Iterator[str]:
     number = 0
     for block in blocks(url):
-        for line in block.splitlines(keepends=True):
-            number += 1
-            yield text_of(f"{url}:{number}", line)
+        try:
+            text = block.decode()
+        except UnicodeDecodeError as error:
+            at = number + block.count(b"\n", 0, error.start) + 1
+            raise InputError(f"{url}:{at}: is no UTF-8 ({short(error)})") from None
+        yield from io.StringIO(text, newline="")  # which leaves ends of lines as they are
+        number += block.count(b"\n")
 
 
 def _mark(line: bytes) -> str:

@@ -50,7 +50,7 @@ def _of_parquet(
 def _of_rows(
     url: str, columns: Mapping[str, pa.DataType], check: Checked
 ) -> tuple[pa.Table, Callable[[int], str]]:
-    places = []
+    places, text = [], pa.string()
     found: dict[str, list[Any]] = {name: [] for name in columns}
     read = _of_text if (headed := is_headed(url)) else _of_value
     for place, row in rows(url):
@@ -58,7 +58,8 @@ def _of_rows(
             check(place, row)
         places.append(place)
         for name, of in columns.items():
-            if (value := row.get(name)) is not None:
+            value = row.get(name)
+            if value is not None and not (headed and of == text):
                 value = read(value, of)
                 if value is None:
                     raise InputError(f"{place}: {name} cannot be {row[name]!r}")
@@ -71,8 +72,6 @@ _MISSING = object()
 
 def _of_text(value: str, kind: pa.DataType) -> object:
     """What a text stands for; None if it does not stand for such a thing."""
-    if kind == pa.string():
-        return value
     if is_missing(value):
         return _MISSING
     if kind == pa.bool_():
