@@ -1,6 +1,6 @@
 """Options of `agree`."""
 
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
@@ -55,6 +55,11 @@ class AgreeOptions(CommandOptions):
         None,
         description="binarise at these grades, too, or at none; without it, at every grade above 0",
     )
+    both_orders: Annotated[Literal["tie", "lenient"], _MEASURING] = Field(
+        "tie",
+        description="a judge's word on a pair that it decided in one order, and called a tie in "
+        "the other: a tie; or lenient: what it decided, as in JudgeBench",
+    )
     coefficients: Annotated[tuple[str, ...], _MEASURING] = Field(
         (), description="which to compute; without it, all"
     )
@@ -68,6 +73,11 @@ class AgreeOptions(CommandOptions):
     def cuts(self) -> tuple[int, ...]:
         """The grades at which grades are binarised."""
         return tuple(range(1, self.levels)) if self.thresholds is None else self.thresholds
+
+    @property
+    def lenient(self) -> bool:
+        """Whether what a judge decided in one order counts where the other is a tie."""
+        return self.both_orders == "lenient"
 
     @property
     def chance(self) -> dict[str, int]:

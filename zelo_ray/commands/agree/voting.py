@@ -23,6 +23,7 @@ from zelo_ray.evaluation.agreement.votes import (
     crossed,
     first_shown,
     majority,
+    once,
     words,
 )
 from zelo_ray.formats.interchange.verdicts import OTHERS, PANEL, Verdicts
@@ -49,7 +50,7 @@ def voting(verdicts: Verdicts, options: AgreeOptions) -> Section:
     one_way: list[tuple[str, str]] = []
     if len(verdicts.votes):
         cast = ballots(verdicts.votes)
-        said = words(cast)
+        said = words(once(cast, lenient=True) if options.lenient else cast)
         found = [*_biases(cast, said, options)]
         agreed = [*_agreements(cast, said, options)]
         one_way = [*_one_way(cast, verdicts.votes)]

@@ -4,7 +4,7 @@ Only the sign of a vote counts here: which document is the better one, or a tie.
 query, so that those of a sample of queries are sums of them.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -36,6 +36,10 @@ class Ballots:
     """1: the first document of the pair is better, -1: the second, 0: a tie, [votes]."""
     shown: Ints
     """1: the first document of the pair was shown first, -1: the second, 0: unknown, [votes]."""
+    named: Ints
+    """1: the row has the first document of the pair as A, -1: the second, [votes]."""
+    rater: Ints
+    """Who of those that are one judge here cast it, as a number, [votes]."""
 
 
 def ballots(votes: pa.Table, query_ids: list[str] | None = None) -> Ballots:
@@ -43,7 +47,8 @@ def ballots(votes: pa.Table, query_ids: list[str] | None = None) -> Ballots:
 
     Args:
         votes: columns of `records.Vote`: query_id, doc_id_a, doc_id_b, judge, preference, swapped;
-            the last may be null where the order is not known.
+            the last may be null where the order is not known. Where several are one judge, as
+            people are, a column rater says whose vote it is.
         query_ids: the queries in the order wanted, all of them; as they appear if None.
     """
     queries = votes["query_id"].combine_chunks().dictionary_encode()
@@ -69,7 +74,44 @@ def ballots(votes: pa.Table, query_ids: list[str] | None = None) -> Ballots:
         # A preference below 0 is for A.
         sign=(-turn * np.sign(votes["preference"].to_numpy())).astype(np.int64),
         shown=turn * np.array([1, -1, 0])[swapped],
+        named=turn,
+        rater=_raters(votes),
     )
+
+
+def _raters(votes: pa.Table) -> Ints:
+    if "rater" not in votes.column_names:
+        return np.zeros(len(votes), np.int64)
+    names = votes["rater"].combine_chunks().fill_null("").dictionary_encode()
+    codes: Ints = names.indices.to_numpy().astype(np.int64)
+    return codes
+
+
+def once(cast: Ballots, *, lenient: bool = False) -> Ballots:
+    """The same with one vote of each rater on each row: what most of its votes there say.
+
+    A row is a pair in one order; where it is not known what was shown first, it is the order in
+    which the row names the two.
+
+    Args:
+        cast: the votes.
+        lenient: make one vote of those in both orders, too. What one order decides counts where
+            the other is a tie; with another winner in each it is a tie (as JudgeBench counts: Tan
+            et al. 2024, arXiv:2410.12784).
+    """
+    order = np.where(cast.shown != 0, cast.shown, cast.named)
+    shape = (len(cast.judges), int(cast.rater.max(initial=0)) + 1, len(cast.pairs) or 1, 2)
+    at = (cast.judge, cast.rater, cast.pair, (order + 1) // 2)
+    rows, place = np.unique(np.ravel_multi_index(at, shape), return_inverse=True)
+    each = np.bincount(3 * place.reshape(-1) + cast.sign + 1, minlength=3 * len(rows))
+    sign = _majority(each.reshape(-1, 3))
+    if lenient:
+        pairs, place = np.unique(rows // 2, return_inverse=True)
+        rows, sign = 2 * pairs, np.sign(np.bincount(place.reshape(-1), sign, len(pairs)))
+    judge, rater, pair, _ = (each.astype(np.int64) for each in np.unravel_index(rows, shape))
+    none = np.zeros(len(rows), np.int64)
+    signs = sign.astype(np.int64)
+    return replace(cast, judge=judge, rater=rater, pair=pair, sign=signs, shown=none, named=none)
 
 
 def first_shown(cast: Ballots) -> Ints:
@@ -154,19 +196,23 @@ def circles(cast: Ballots, said: Floats) -> Ints:
     return found
 
 
-def crossed(cast: Ballots, one: int, other: int) -> Ints:
-    """How the votes of two judges on the same pairs go together, every one with every one.
+def crossed(cast: Ballots, one: int, other: int) -> Floats:
+    """How the votes of two judges on the same pairs go together.
 
-    With several votes of a judge on a pair this is how FastChat counts the agreement of a judge
-    with many people (Zheng et al. 2023, NeurIPS, "Judging LLM-as-a-judge", appendix D): for people
-    are one judge there. For one word a judge see `confusion`.
+    Each vote of the one with more on a pair counts once, beside the votes of the other, which share
+    it. So a judge's vote meets that of every person, as FastChat counts the agreement of a judge
+    with many people (Zheng et al. 2023, NeurIPS, "Judging LLM-as-a-judge", appendix D), who are one
+    judge here; and n votes beside m are no n times m. For one word a judge see `confusion`.
 
     Returns:
         Of shape [queries, 3, 3]: by the sign (-1, 0, 1) of the one and of the other.
     """
-    products = tally(cast, one)[:, :, np.newaxis] * tally(cast, other)[:, np.newaxis, :]
-    found = np.zeros((len(cast.query_ids), 3, 3), np.int64)
-    np.add.at(found, cast.pairs[:, 0], products)
+    first, second = tally(cast, one), tally(cast, other)
+    fewer = np.minimum(first.sum(axis=1), second.sum(axis=1))
+    products = first[:, :, np.newaxis] * second[:, np.newaxis, :]
+    shares: Floats = products / np.maximum(fewer, 1)[:, np.newaxis, np.newaxis]
+    found = np.zeros((len(cast.query_ids), 3, 3))
+    np.add.at(found, cast.pairs[:, 0], shares)
     return found
 
 

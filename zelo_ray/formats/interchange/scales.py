@@ -6,7 +6,7 @@ import pyarrow.compute as pc
 
 from zelo_ray.errors import InputError
 from zelo_ray.formats.interchange.judgments import Part
-from zelo_ray.formats.interchange.winner_rows import VOTES
+from zelo_ray.formats.interchange.winner_rows import VOICES, VOTES
 
 GRADES = pa.schema(
     [
@@ -74,7 +74,7 @@ def _refuse_twice(part: Part) -> None:
 
 
 def preferences(part: Part) -> pa.Table:
-    """A part's votes, with the columns of ``VOTES``.
+    """A part's votes, with the columns of ``VOTES``, or of ``VOICES`` where it tells their raters.
 
     Raises:
         InputError: a preference is outside [-1, 1], or of one document.
@@ -89,4 +89,5 @@ def preferences(part: Part) -> pa.Table:
     if (row := pc.index(same, True).as_py()) >= 0:
         document = part.table["doc_id_a"][row].as_py()
         raise InputError(f"{part.place(row)}: document {document!r} is compared with itself")
-    return part.table.select(VOTES.names).cast(VOTES)
+    schema = VOICES if "rater" in part.table.column_names else VOTES
+    return part.table.select(schema.names).cast(schema)

@@ -11,7 +11,7 @@ from zelo_ray.errors import InputError
 from zelo_ray.formats.files import listing, stem
 from zelo_ray.formats.interchange.judgments import Part, judged_by, read_judgments
 from zelo_ray.formats.interchange.scales import GRADES, on_scale, preferences
-from zelo_ray.formats.interchange.winner_rows import VOTES
+from zelo_ray.formats.interchange.winner_rows import VOICES, VOTES
 from zelo_ray.formats.record import refuse_unfinished
 from zelo_ray.formats.wording import counted, printable
 from zelo_ray.options.places import split_name
@@ -49,8 +49,8 @@ _ROWS = "a table that names its judges"
 class Verdicts:
     """Judgments of several judges, and of people.
 
-    ``grades`` and ``human`` have the columns of ``GRADES``, ``votes`` and ``voices`` those of
-    ``VOTES``; what people said is in ``human`` and ``voices``, under the judge ``human``. A judge
+    ``grades`` and ``human`` have the columns of ``GRADES``, ``votes`` those of ``VOTES``; what
+    people said is in ``human`` and ``voices``, under the judge ``human``. A judge
     that was asked several times has several rows for a document, in the order in which they were
     read. Grades lie in 0 to ``levels`` - 1.
     """
@@ -63,8 +63,8 @@ class Verdicts:
     """What a reader of the results should know of the sources."""
     pooled: tuple[str, ...] = ()
     """Of the judges, those that are what a graded run's judges came to together."""
-    voices: pa.Table = field(default_factory=VOTES.empty_table)
-    """The people's votes, of all people together."""
+    voices: pa.Table = field(default_factory=VOICES.empty_table)
+    """The people's votes, of all people together: the columns of ``VOICES``."""
 
     @property
     def judges(self) -> tuple[str, ...]:
@@ -134,7 +134,7 @@ def read_verdicts(
         (voted if part.votes else graded).append(table)
         queries[url] = set(pc.unique(table["query_id"]).to_pylist())
         pooled += pc.unique(table["judge"]).to_pylist() if part.pooled else []
-    grades, voices = GRADES.empty_table(), VOTES.empty_table()
+    grades, voices = GRADES.empty_table(), VOICES.empty_table()
     if human is not None:
         part = read_people(human, people, turn)
         turned |= part.turned
@@ -154,6 +154,9 @@ def read_verdicts(
 def read_people(url: str, pattern: str | None = None, turn: int | None = None) -> Part:
     """What people said, all of them as the judge ``human``: grades, or votes.
 
+    ``rater`` says who of them: as the rows name them, or another one in each row of a file that
+    names nobody.
+
     Args:
         url: a file of them, or qrels of any kind.
         pattern: those of the people whose name fits it alone.
@@ -168,7 +171,12 @@ def read_people(url: str, pattern: str | None = None, turn: int | None = None) -
         if not any(fits):
             raise InputError(f"{url}: no row is of a judge like {pattern}")
         part = part.only(pa.chunked_array([pa.array(fits, pa.bool_())]))
-    return replace(part, table=judged_by(part.table, HUMAN))
+    names = (
+        part.table["judge"]
+        if part.own
+        else pa.array([str(row) for row in range(len(part.table))], pa.string())
+    )
+    return replace(part, table=judged_by(part.table.append_column("rater", names), HUMAN))
 
 
 def _unanswered(url: str, part: Part) -> str:
