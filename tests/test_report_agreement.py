@@ -65,7 +65,9 @@ def test_the_answer_comes_first(tmp_path):
     told = f"kappa-quadratic {best['value']:.3f} [{best['low']:.3f}, {best['high']:.3f}]"
     assert f"Closest to the people is good: {told} on 80 items of 8 queries." in page.words()
     assert "farthest is poor" in page.words()
-    assert list(page.sections)[1:] == ["people", "panel", "between", "confusion", "grading"]
+    assert list(page.sections)[1:] == [
+        *("people", "panel", "between", "confusion", "precision", "grading")
+    ]
 
 
 def test_judges_stand_by_each_coefficient_and_scale(tmp_path):

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from zelo_ray.commands.agree.grades import grading
 from zelo_ray.commands.agree.leaderboards import leaderboards
 from zelo_ray.commands.agree.own import readable
+from zelo_ray.commands.agree.precision import precision
 from zelo_ray.commands.agree.raters import raters
 from zelo_ray.commands.agree.section import Section
 from zelo_ray.commands.agree.verdicts import outcomes
@@ -32,6 +33,7 @@ from zelo_ray.options.places import split_name
 SECTIONS: tuple[Callable[[Verdicts, AgreeOptions], Section], ...] = (
     raters,
     outcomes,
+    precision,
     grading,
     voting,
     leaderboards,

@@ -5,10 +5,9 @@ from itertools import combinations
 from math import isnan, nan
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from zelo_ray.commands.agree.section import Section, laid_out, with_interval
+from zelo_ray.commands.agree.spoken import spoken
 from zelo_ray.commands.agree.wins import Win, win_lines, wins
 from zelo_ray.evaluation.agreement import COEFFICIENTS, Agreement
 from zelo_ray.evaluation.agreement.differences import Difference
@@ -20,11 +19,9 @@ from zelo_ray.evaluation.agreement.pairs import (
     VOTES_DECIDED,
     WITH_TIES,
     differ,
-    first_named,
     with_people,
-    word_ratings,
 )
-from zelo_ray.evaluation.agreement.votes import Ballots, ballots, crossed, once, words
+from zelo_ray.evaluation.agreement.votes import Ballots, crossed
 from zelo_ray.formats.interchange.verdicts import HUMAN, Verdicts
 from zelo_ray.formats.tables import table_of
 from zelo_ray.options import AgreeOptions
@@ -49,16 +46,12 @@ def outcomes(verdicts: Verdicts, options: AgreeOptions) -> Section:
     lines: list[str] = []
     missing: list[str] = []
     if len(verdicts.voices):
-        both = [verdicts.voices, verdicts.votes]
-        votes = pa.concat_tables(both, promote_options="default")
-        cast = ballots(votes, sorted(pc.unique(votes["query_id"]).to_pylist()))
-        single = once(cast, lenient=options.lenient)
-        said = np.concatenate([words(single)[:1], words(single if options.lenient else cast)[1:]])
-        ratings = word_ratings(cast, said, first_named(cast, verdicts.voices))
-        agreed = [*with_people(ratings, _NAMED, **options.chance), *_by_votes(single, options)]
+        told = spoken(verdicts, options)
+        ratings = told.ratings
+        agreed = [*with_people(ratings, _NAMED, **options.chance), *_by_votes(told.single, options)]
         judges = _best_first(agreed)
         apart = differ(ratings, judges, _NAMED, **options.chance)
-        won = [*wins(cast, said, votes, options)]
+        won = [*wins(told.cast, told.said, told.votes, options)]
         lines = [*_lines(agreed, apart, judges), *win_lines(won, judges)] if judges else []
         missing = [*_alone(verdicts, agreed)]
     tables = {
