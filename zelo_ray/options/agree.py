@@ -1,11 +1,13 @@
 """Options of `agree`."""
 
-from typing import Annotated, ClassVar, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
 from zelo_ray.options.command import FILES, CommandOptions, Group
 from zelo_ray.options.places import Place, check_url, split_name
+from zelo_ray.options.scales import Scale, scales_of
 
 _SCALE = Group("scale")
 _MEASURING = Group("measuring")
@@ -48,6 +50,11 @@ class AgreeOptions(CommandOptions):
     levels: Annotated[int, _SCALE] = Field(
         4, ge=2, le=_MOST_LEVELS, description="grades of the scale, from 0"
     )
+    scale: Annotated[tuple[str, ...], _SCALE] = Field(
+        (),
+        description="the grades of one judge, or of human: NAME=0-5, which are mapped onto the "
+        "common scale, or NAME=0-5:ranks, which are compared by ranks alone",
+    )
     clip: Annotated[bool, _SCALE] = Field(
         False, description="put grades outside the scale to its nearest end"
     )
@@ -75,6 +82,11 @@ class AgreeOptions(CommandOptions):
         return tuple(range(1, self.levels)) if self.thresholds is None else self.thresholds
 
     @property
+    def scales(self) -> dict[str, Scale]:
+        """The scales that judges have of their own, by their names."""
+        return scales_of(self.scale)
+
+    @property
     def lenient(self) -> bool:
         """Whether what a judge decided in one order counts where the other is a tie."""
         return self.both_orders == "lenient"
@@ -90,6 +102,20 @@ class AgreeOptions(CommandOptions):
         for source in sources:
             check_url(split_name(source)[1])
         return sources
+
+    @field_validator("scale", mode="before")
+    @classmethod
+    def _by_name(cls, scale: Any) -> Any:
+        if isinstance(scale, Mapping):
+            return tuple(f"{name}={written}" for name, written in scale.items())
+        return scale
+
+    @field_validator("scale")
+    @classmethod
+    def _scales_make_sense(cls, scale: tuple[str, ...]) -> tuple[str, ...]:
+        if any(each.ranks for name, each in scales_of(scale).items() if name == "human"):
+            raise ValueError("human: ranks are held against people, who have the common scale")
+        return scale
 
     @field_validator("resamples")
     @classmethod

@@ -17,6 +17,7 @@ from zelo_ray.commands.agree.grades import grading
 from zelo_ray.commands.agree.leaderboards import leaderboards
 from zelo_ray.commands.agree.own import readable
 from zelo_ray.commands.agree.precision import precision
+from zelo_ray.commands.agree.ranks import ranks
 from zelo_ray.commands.agree.raters import raters
 from zelo_ray.commands.agree.section import Section
 from zelo_ray.commands.agree.verdicts import outcomes
@@ -34,6 +35,7 @@ SECTIONS: tuple[Callable[[Verdicts, AgreeOptions], Section], ...] = (
     raters,
     outcomes,
     precision,
+    ranks,
     grading,
     voting,
     leaderboards,
@@ -62,7 +64,8 @@ def agree(options: AgreeOptions) -> Told:
     _refuse_taken(options)
     told = options.model_dump(include={"levels", "clip", "human", "people", "turn"})
     with TemporaryDirectory() as folder:
-        verdicts = read_verdicts(readable(options.sources, folder), **told)
+        sources = readable(options.sources, folder)
+        verdicts = read_verdicts(sources, scales=options.scales, **told)
     sections = [section(verdicts, options) for section in SECTIONS]
     if not any(section.lines for section in sections):
         raise InputError("one judge alone has nobody to agree with: name more judges, or --human")

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from types import MappingProxyType
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -10,11 +11,12 @@ import pyarrow.compute as pc
 from zelo_ray.errors import InputError
 from zelo_ray.formats.files import listing, stem
 from zelo_ray.formats.interchange.judgments import Part, judged_by, read_judgments
-from zelo_ray.formats.interchange.scales import GRADES, on_scale, preferences
+from zelo_ray.formats.interchange.scales import GRADES, on_scale, own_scales, preferences
 from zelo_ray.formats.interchange.winner_rows import VOICES, VOTES
 from zelo_ray.formats.record import refuse_unfinished
 from zelo_ray.formats.wording import counted, printable
 from zelo_ray.options.places import split_name
+from zelo_ray.options.scales import Scale
 
 __all__ = [
     "GRADES",
@@ -65,6 +67,8 @@ class Verdicts:
     """Of the judges, those that are what a graded run's judges came to together."""
     voices: pa.Table = field(default_factory=VOICES.empty_table)
     """The people's votes, of all people together: the columns of ``VOICES``."""
+    ranked: pa.Table = field(default_factory=GRADES.empty_table)
+    """Grades of judges that are compared by ranks alone, from 0 on: the columns of ``GRADES``."""
 
     @property
     def judges(self) -> tuple[str, ...]:
@@ -86,6 +90,7 @@ def read_verdicts(
     sources: Iterable[str],
     *,
     levels: int = 4,
+    scales: Mapping[str, Scale] = MappingProxyType({}),
     clip: bool = False,
     human: str | None = None,
     people: str | None = None,
@@ -104,6 +109,7 @@ def read_verdicts(
     Args:
         sources: paths or URLs.
         levels: how many grades there are, from 0.
+        scales: the scales of judges, or of ``human``, that have one of their own.
         clip: put grades outside the scale to its nearest end, rather than to refuse them.
         human: grades or votes of people, as a source's, or qrels of any kind.
         people: of ``human``, what those say whose name fits this pattern alone.
@@ -117,6 +123,7 @@ def read_verdicts(
     notes: list[str] = []
     pooled: list[str] = []
     graded, voted = [GRADES.empty_table()], [VOTES.empty_table()]
+    ranked = [GRADES.empty_table()]
     queries: dict[str, set[str]] = {}
     owners: dict[str, str] = {} if human is None else {HUMAN: "--human"}
     turned = False
@@ -130,10 +137,14 @@ def read_verdicts(
         turned |= part.turned
         if part.missing:
             notes.append(_unanswered(url, part))
-        table = preferences(part) if part.votes else on_scale(url, part, levels, notes, clip=clip)
-        (voted if part.votes else graded).append(table)
-        queries[url] = set(pc.unique(table["query_id"]).to_pylist())
-        pooled += pc.unique(table["judge"]).to_pylist() if part.pooled else []
+        queries[url] = set(pc.unique(part.table["query_id"]).to_pylist())
+        if part.votes:
+            voted.append(preferences(part))
+        else:
+            part, kept = own_scales(part, scales, levels, notes, clip=clip)
+            ranked.append(kept)
+            graded.append(on_scale(url, part, levels, notes, clip=clip))
+        pooled += pc.unique(part.table["judge"]).to_pylist() if part.pooled else []
     grades, voices = GRADES.empty_table(), VOICES.empty_table()
     if human is not None:
         part = read_people(human, people, turn)
@@ -142,13 +153,28 @@ def read_verdicts(
         if part.votes:
             voices = preferences(part)
         else:
+            part, _ = own_scales(part, scales, levels, notes, clip=clip)
             grades = on_scale(human, part, levels, notes, clip=clip)
         queries["--human"] = set(pc.unique(part.table["query_id"]).to_pylist())
     if turn is not None and not turned:
         raise InputError(NO_TURN)
     notes += _alone(queries)
     tables = (pa.concat_tables(graded), pa.concat_tables(voted), grades)
-    return Verdicts(*tables, levels, tuple(notes), tuple(pooled), voices)
+    found = Verdicts(
+        *(*tables, levels, tuple(notes), tuple(pooled), voices), pa.concat_tables(ranked)
+    )
+    _refuse_unknown(scales, found)
+    return found
+
+
+def _refuse_unknown(scales: Mapping[str, Scale], found: Verdicts) -> None:
+    """A scale of nobody would leave a judge on the wrong one."""
+    tables = (found.human, found.grades, found.ranked)
+    there = [name for table in tables for name in pc.unique(table["judge"]).to_pylist()]
+    if strange := [name for name in scales if name not in there]:
+        names = ", ".join(map(printable, there)) or "nobody"
+        who = printable(strange[0])
+        raise InputError(f"--scale {who}: nobody of this name gave grades, but {names}")
 
 
 def read_people(url: str, pattern: str | None = None, turn: int | None = None) -> Part:

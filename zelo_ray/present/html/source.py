@@ -55,6 +55,7 @@ _TABLES: Mapping[str, Sequence[type]] = {
     "outcomes": (Agreement,),
     "pairs": (Agreement,),
     "precision": (Precision,),
+    "ranks": (Agreement,),
     "raters": (Rater,),
     "runs": (Ranked,),
     "scores": (Score,),
