@@ -128,7 +128,7 @@ def kind_of(url: str, also: Sequence[str] = ()) -> tuple[str, Kind]:
             return name, kind
     raise InputError(
         f"{url}: holds no judgments of a known kind (but {sight.said}); "
-        f"known are: {'; '.join([*also, *KINDS])}"
+        f"known are: {'; '.join([*KINDS, *also])}"
     )
 
 
