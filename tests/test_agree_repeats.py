@@ -8,7 +8,8 @@ import pytest
 
 from tests.builders import rows_of, write_lines
 from zelo_ray.commands.compare_protocols import read_people
-from zelo_ray.evaluation.agreement.votes import ballots, crossed, once, words
+from zelo_ray.evaluation.agreement.single import once
+from zelo_ray.evaluation.agreement.votes import ballots, crossed, words
 from zelo_ray.formats.interchange.verdicts import read_verdicts
 
 A, TIE, B = -1.0, 0.0, 1.0

@@ -8,7 +8,8 @@ import pyarrow.compute as pc
 
 from zelo_ray.evaluation.agreement.counts import Floats, Ratings
 from zelo_ray.evaluation.agreement.pairs import first_named, word_ratings
-from zelo_ray.evaluation.agreement.votes import Ballots, ballots, once, words
+from zelo_ray.evaluation.agreement.single import once
+from zelo_ray.evaluation.agreement.votes import Ballots, ballots, words
 from zelo_ray.formats.interchange.verdicts import Verdicts
 from zelo_ray.options import AgreeOptions
 

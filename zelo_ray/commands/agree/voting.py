@@ -13,6 +13,7 @@ from zelo_ray.evaluation.agreement import Agreement, kappa
 from zelo_ray.evaluation.agreement.counts import Floats
 from zelo_ray.evaluation.agreement.estimates import estimate, share
 from zelo_ray.evaluation.agreement.pairs import DECIDED, VOTES, VOTES_DECIDED, WITH_TIES
+from zelo_ray.evaluation.agreement.single import once
 from zelo_ray.evaluation.agreement.votes import (
     CHANCE,
     Ballots,
@@ -23,7 +24,6 @@ from zelo_ray.evaluation.agreement.votes import (
     crossed,
     first_shown,
     majority,
-    once,
     words,
 )
 from zelo_ray.formats.interchange.verdicts import OTHERS, PANEL, Verdicts

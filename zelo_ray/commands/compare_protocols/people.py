@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from zelo_ray.errors import InputError
 from zelo_ray.evaluation.agreement.pairs import A_BETTER, B_BETTER, first_named, word_ratings
-from zelo_ray.evaluation.agreement.votes import ballots, once, words
+from zelo_ray.evaluation.agreement.single import once
+from zelo_ray.evaluation.agreement.votes import ballots, words
 from zelo_ray.formats.interchange import verdicts
 from zelo_ray.formats.interchange.scales import preferences
 

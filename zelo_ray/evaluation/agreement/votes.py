@@ -4,7 +4,7 @@ Only the sign of a vote counts here: which document is the better one, or a tie.
 query, so that those of a sample of queries are sums of them.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -87,33 +87,6 @@ def _raters(votes: pa.Table) -> Ints:
     return codes
 
 
-def once(cast: Ballots, *, lenient: bool = False) -> Ballots:
-    """The same with one vote of each rater on each row: what most of its votes there say.
-
-    A row is a pair in one order; where it is not known what was shown first, it is the order in
-    which the row names the two.
-
-    Args:
-        cast: the votes.
-        lenient: make one vote of those in both orders, too. What one order decides counts where
-            the other is a tie; with another winner in each it is a tie (as JudgeBench counts: Tan
-            et al. 2024, arXiv:2410.12784).
-    """
-    order = np.where(cast.shown != 0, cast.shown, cast.named)
-    shape = (len(cast.judges), int(cast.rater.max(initial=0)) + 1, len(cast.pairs) or 1, 2)
-    at = (cast.judge, cast.rater, cast.pair, (order + 1) // 2)
-    rows, place = np.unique(np.ravel_multi_index(at, shape), return_inverse=True)
-    each = np.bincount(3 * place.reshape(-1) + cast.sign + 1, minlength=3 * len(rows))
-    sign = _majority(each.reshape(-1, 3))
-    if lenient:
-        pairs, place = np.unique(rows // 2, return_inverse=True)
-        rows, sign = 2 * pairs, np.sign(np.bincount(place.reshape(-1), sign, len(pairs)))
-    judge, rater, pair, _ = (each.astype(np.int64) for each in np.unravel_index(rows, shape))
-    none = np.zeros(len(rows), np.int64)
-    signs = sign.astype(np.int64)
-    return replace(cast, judge=judge, rater=rater, pair=pair, sign=signs, shown=none, named=none)
-
-
 def first_shown(cast: Ballots) -> Ints:
     """Votes by what the document that was shown first came to: lost, tied, won.
 
@@ -140,7 +113,7 @@ def both_orders(cast: Ballots) -> Ints:
         mine = cast.shown == order
         cell, place = np.unique(cells[mine], return_inverse=True)
         each = np.bincount(3 * place.reshape(-1) + cast.sign[mine] + 1, minlength=3 * len(cell))
-        seen.append((cell, _majority(each.reshape(-1, 3)).astype(np.int64)))
+        seen.append((cell, most(each.reshape(-1, 3)).astype(np.int64)))
     (one, first), (other, second) = seen
     cell, i, j = np.intersect1d(one, other, assume_unique=True, return_indices=True)
     apart = np.abs(first[i] - second[j])  # 0 the same, 2 another winner, 1 one tie
@@ -164,13 +137,13 @@ def words(cast: Ballots) -> Floats:
     Returns:
         Of shape [judges, pairs]; NaN where a judge gave no vote.
     """
-    return np.stack([_majority(tally(cast, judge)) for judge in range(len(cast.judges))])
+    return np.stack([most(tally(cast, judge)) for judge in range(len(cast.judges))])
 
 
 def majority(said: Floats) -> Floats:
     """The panel's word on each pair: what most of its judges say, [pairs]; see `words`."""
     each = np.stack([(said == sign).sum(axis=0) for sign in (-1, 0, 1)], axis=1)
-    return _majority(each)
+    return most(each)
 
 
 def circles(cast: Ballots, said: Floats) -> Ints:
@@ -240,7 +213,7 @@ def _counts(cast: Ballots, judge: Ints, query: Ints, outcome: Ints) -> Ints:
     return np.bincount(cells, minlength=int(np.prod(shape))).reshape(shape)
 
 
-def _majority(each: Ints) -> Floats:
+def most(each: Ints) -> Floats:
     """The sign whose column is the greatest, 0 if none is; NaN where there is nothing, [rows]."""
     most = each.max(axis=1, keepdims=True)
     word: Floats = np.where((each == most).sum(axis=1) == 1, each.argmax(axis=1) - 1.0, 0.0)

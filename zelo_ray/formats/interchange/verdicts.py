@@ -1,6 +1,6 @@
 """What judges and people said, from any mixture of places: grades, votes and qrels."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from types import MappingProxyType
@@ -9,13 +9,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.files import listing, stem
+from zelo_ray.formats.files import stem
 from zelo_ray.formats.interchange.judgments import Part, judged_by, read_judgments
 from zelo_ray.formats.interchange.scales import GRADES, on_scale, own_scales, preferences
+from zelo_ray.formats.interchange.sources import opened
 from zelo_ray.formats.interchange.winner_rows import VOICES, VOTES
-from zelo_ray.formats.record import refuse_unfinished
 from zelo_ray.formats.wording import counted, printable
-from zelo_ray.options.places import split_name
 from zelo_ray.options.scales import Scale
 
 __all__ = [
@@ -37,12 +36,6 @@ HUMAN = "human"
 PANEL, WITH_HUMAN, OTHERS = "all judges", "all judges and human", "others"
 """What several are called together; no judge can have one of these names."""
 
-_OF_ANNOTATE = ("grades.parquet", "votes.parquet", "contests.parquet", "verdicts.parquet")
-_NO_DATA = (
-    *(".md", ".rst", ".html", ".pdf", ".ipynb", ".png", ".svg", ".log"),
-    *(".py", ".sh", ".toml", ".yaml", ".yml", ".run", ".zip"),
-)
-"""How files end that lie beside judgments, and are none."""
 NO_TURN = "--turn chooses among FastChat's rows, and there are none here"
 _ROWS = "a table that names its judges"
 
@@ -127,7 +120,7 @@ def read_verdicts(
     queries: dict[str, set[str]] = {}
     owners: dict[str, str] = {} if human is None else {HUMAN: "--human"}
     turned = False
-    for name, url in _files(sources, notes):
+    for name, url in opened(sources, notes):
         if url in queries:
             raise InputError(f"{url}: is named twice")
         part = read_judgments(url, name or stem(url), renamed=bool(name), turn=turn)
@@ -223,33 +216,6 @@ def _own(owners: dict[str, str], url: str, part: Part) -> None:
                 f"{url}: has a judge {printable(judge)}, as has {other}: give a file another name, "
                 "NAME=path"
             )
-
-
-def _files(sources: Iterable[str], notes: list[str]) -> Iterator[tuple[str, str]]:
-    """The name that a user gave, or "", and the place, of each source; directories are opened."""
-    for source in sources:
-        name, url = split_name(source)
-        names = listing(url)
-        refuse_unfinished(url)
-        if names is None:
-            yield name, url
-            continue
-        root = url.rstrip("/")
-        found = [each for each in _OF_ANNOTATE if each in names]
-        if not found and any(each.split(".")[0] == "qrels" for each in names):
-            yield name, url  # a collection
-            continue
-        if name:
-            raise InputError(f"{source}: a directory has no one judge; name its files instead")
-        if not found:
-            shown = [each for each in names if not each.startswith((".", "_"))]
-            found = [each for each in shown if not each.lower().endswith(_NO_DATA)]
-            if other := [each for each in shown if each not in found]:
-                notes.append(f"{url}: passed over {', '.join(other)}")
-        if not found or "run.json" in found:
-            raise InputError(f"{url}: holds neither grades nor votes")
-        for each in found:
-            yield "", f"{root}/{each}"
 
 
 def _alone(queries: Mapping[str, set[str]]) -> Sequence[str]:
