@@ -115,7 +115,7 @@ def test_what_has_no_text_is_left_out_and_noted(folder):
 @pytest.mark.parametrize(
     ("name", "text", "why"),
     [
-        ("qrels/test.tsv", QRELS + "q3\td1\n", r"test.tsv:5: wants query-id, corpus-id, score"),
+        ("qrels/test.tsv", QRELS + "q3\td1\n", r"test.tsv:5: has 2 columns, and the head 3"),
         ("qrels/test.tsv", QRELS + "q3\td1\thigh\n", r"test.tsv:5: wants"),
         ("qrels/test.tsv", QRELS + "q1\td1\t0\n", "document 'd1' of query 'q1' is judged twice"),
         ("qrels/test.tsv", "query-id\tcorpus-id\tscore\n", "holds no judged document"),

@@ -141,7 +141,7 @@ def test_what_makes_no_sense_is_told(row, options, says):
 def test_a_place_that_cannot_be_read_is_told(tmp_path, capsys):
     assert "no such file" in run(capsys, tmp_path / "none.csv")[2]
     (tmp_path / "bad.csv").write_text("winner,loser\nx,y\nx\n")
-    assert "bad.csv: cannot be read" in run(capsys, tmp_path / "bad.csv")[2]
+    assert "bad.csv:3: has 1 column, and the head 2" in run(capsys, tmp_path / "bad.csv")[2]
     (tmp_path / "bad.jsonl").write_text('{"winner": "x", "loser": "y"}\n{"winner"\n')
     assert "bad.jsonl:2: is no JSON" in run(capsys, tmp_path / "bad.jsonl")[2]
     (tmp_path / "none.csv").write_text("")

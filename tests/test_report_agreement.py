@@ -66,7 +66,7 @@ def test_the_answer_comes_first(tmp_path):
     assert f"Closest to the people is good: {told} on 80 items of 8 queries." in page.words()
     assert "farthest is poor" in page.words()
     assert list(page.sections)[1:] == [
-        *("consensus", "people", "panel", "between", "confusion", "grading"),
+        *("consensus", "people", "panel", "between", "confusion", "precision", "grading"),
     ]
 
 

@@ -142,7 +142,7 @@ def test_scores_that_are_none(out):
     with pytest.raises(InputError, match="document 'b' for query 'q' is no finite number"):
         read_truth(str(out / "some.parquet"))
     pq.write_table(pa.table(columns | {"score": ["a", "b"]}), out / "some.parquet")
-    with pytest.raises(InputError, match=r"some\.parquet: ArrowInvalid"):
+    with pytest.raises(InputError, match=r"some\.parquet: the column score: ArrowInvalid"):
         read_truth(str(out / "some.parquet"))
 
 
@@ -222,7 +222,7 @@ def test_iterables_of_the_package_itself():
     [
         ("std_error", [0.1, float("inf")], "a std_error is below 0, or infinite"),
         ("std_error", [0.1, -0.1], "a std_error is below 0, or infinite"),
-        ("doc_id", ["a", None], "no query_id or no doc_id"),
+        ("doc_id", ["a", None], "row 2: has no doc_id"),
         ("score", [[1.0], [2.0]], "scores.parquet"),
     ],
 )

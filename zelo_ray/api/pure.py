@@ -15,15 +15,18 @@ from zelo_ray.api.results import Results
 from zelo_ray.api.settings import is_place
 from zelo_ray.api.tables import Table
 from zelo_ray.commands.fit import fitted_to, write
-from zelo_ray.errors import InputError
+from zelo_ray.errors import InputError, OptionError
 from zelo_ray.evaluation.agreement import agreements, chosen, ratings_of
 from zelo_ray.evaluation.agreement.measured import Agreement
 from zelo_ray.evaluation.measures import Truth, default_measures, evaluate, parse_measures, rank
 from zelo_ray.evaluation.measures.ranking import Ties
 from zelo_ray.formats import tables
 from zelo_ray.formats.interchange.comparisons import comparisons_in, read_comparisons
+from zelo_ray.formats.interchange.judgments import Part
+from zelo_ray.formats.interchange.scales import own_scales
 from zelo_ray.formats.interchange.truth import read_truth
 from zelo_ray.options import AgreeOptions, FitOptions, load_options
+from zelo_ray.options.scales import Scale
 
 _GRADE = ("query_id", "doc_id", "judge", "grade")
 _PANEL = "all judges"
@@ -158,6 +161,7 @@ def agreement(
     levels: int = 4,
     coefficients: Sequence[str] | None = None,
     thresholds: Sequence[int] | None = None,
+    scale: Mapping[str, str] | None = None,
     resamples: int = 1000,
     seed: int = 0,
 ) -> Table:
@@ -172,6 +176,8 @@ def agreement(
         coefficients: names such as ``kappa``; all if None.
         thresholds: grades from which on a grade counts as positive, beside the whole scale; every
             grade above 0 if None.
+        scale: of judges that have one of their own, such as ``{"anna": "1-5"}``, from which it is
+            mapped onto the common one.
         resamples: how many samples of queries are drawn; 0 for no intervals.
         seed: every random choice follows from it.
 
@@ -193,9 +199,15 @@ def agreement(
         >>> found.to_pandas()[["scale", "value"]].round(2).values.tolist()
         [['0-3', 0.67], ['>=2', 0.67]]
     """
-    given = {"levels": levels, "thresholds": thresholds, "resamples": resamples, "seed": seed}
+    given: dict[str, Any] = {
+        "levels": levels,
+        "thresholds": thresholds,
+        "resamples": resamples,
+        "seed": seed,
+    }
+    given |= {"scale": scale or {}}
     options = load_options(AgreeOptions, {"sources": ("-",), **given}, {})
-    ratings = ratings_of(_graded(labels, levels), levels)
+    ratings = ratings_of(_graded(labels, levels, options.scales), levels)
     found, _ = agreements(
         *(ratings, {_PANEL: ratings.raters}, chosen(coefficients or ())),
         thresholds=options.cuts,
@@ -213,13 +225,18 @@ def _qrels(qrels: Any) -> pa.Table:
     return qrels_of(qrels, "qrels")
 
 
-def _graded(labels: Any, levels: int) -> pa.Table:
+def _graded(labels: Any, levels: int, scales: Mapping[str, Scale]) -> pa.Table:
     """Labels with whole grades of the scale."""
     table = table_of(labels, "labels", *_GRADE).select(_GRADE)
     try:
         grades = table["grade"].cast(pa.float64()).to_numpy()
     except pa.ArrowException as error:
         raise InputError(f"labels: the column grade: {error}") from None
+    judges = table["judge"].to_pylist()
+    if lost := [name for name, one in scales.items() if name not in judges or one.ranks]:
+        raise OptionError(f"scale: {lost[0]} gave no grades, or its scale is for ranks alone")
+    part = Part(table.select(_GRADE[:3]).append_column("grade", pa.array(grades)), _row, own=True)
+    grades = own_scales(part, scales, levels, [], clip=False)[0].table["grade"].to_numpy()
     odd = np.flatnonzero(~np.isin(grades, range(levels)))
     if odd.size:
         row = int(odd[0])
@@ -228,3 +245,7 @@ def _graded(labels: Any, levels: int) -> pa.Table:
         )
     texts = {name: table[name].cast(pa.string()) for name in _GRADE[:3]}
     return pa.table({**texts, "grade": pc.cast(pa.array(grades), pa.int64())})
+
+
+def _row(row: int) -> str:
+    return f"labels: row {row + 1}"

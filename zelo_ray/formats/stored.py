@@ -7,12 +7,12 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.files import lines, pieces, reading
+from zelo_ray.formats.delimited import text_columns, text_rows
+from zelo_ray.formats.files import pieces, reading
 from zelo_ray.formats.pools import short
 
 _DAMAGED = (pa.ArrowException, UnicodeDecodeError)
@@ -208,22 +208,17 @@ def _whole(url: str, table: pa.Table) -> pa.Table:
 
 
 def rows(url: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Where each row of a JSON lines or Parquet file stands, and the row.
+    """Where each row of a file stands, and the row: Parquet, or what `text_rows` reads.
 
     Raises:
-        InputError: a line is no JSON object.
+        InputError: a row is none.
     """
-    if url.endswith(".parquet"):
-        yield from _parquet_rows(url)
-        return
-    for place, line in lines(url):
-        try:
-            row = orjson.loads(line)
-        except orjson.JSONDecodeError as error:
-            raise InputError(f"{place}: is no JSON ({error})") from None
-        if not isinstance(row, dict):
-            raise InputError(f"{place}: is no JSON object")
-        yield place, row
+    return _parquet_rows(url) if url.endswith(".parquet") else text_rows(url)
+
+
+def names_of(url: str) -> list[str]:
+    """The names of the columns of such a file, as far as its first row tells."""
+    return Stored(url).names if url.endswith(".parquet") else text_columns(url)
 
 
 def _parquet_rows(url: str) -> Iterator[tuple[str, dict[str, Any]]]:

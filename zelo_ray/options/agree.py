@@ -1,11 +1,13 @@
 """Options of `agree`."""
 
-from typing import Annotated, ClassVar
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
 from zelo_ray.options.command import FILES, CommandOptions, Group
 from zelo_ray.options.places import Place, check_url, split_name
+from zelo_ray.options.scales import Scale, scales_of
 
 _SCALE = Group("scale")
 _MEASURING = Group("measuring")
@@ -23,9 +25,9 @@ class AgreeOptions(CommandOptions):
 
     sources: Annotated[tuple[str, ...], FILES] = Field(
         min_length=1,
-        description="judgments: an --out of annotate; Parquet or JSON lines of grades, votes, or "
-        "rows that name a winner; qrels, whose judge is the file's name or NAME in NAME=path; a "
-        "directory of such files",
+        description="judgments: an --out of annotate; tables (Parquet, JSON, CSV) of grades, "
+        "votes, or rows that name a winner; qrels, whose judge is the file's name or NAME in "
+        "NAME=path; a directory of such files",
     )
     human: Annotated[Place | None, FILES] = Field(
         None, description="what people say: one such file, or qrels of any kind"
@@ -48,12 +50,22 @@ class AgreeOptions(CommandOptions):
     levels: Annotated[int, _SCALE] = Field(
         4, ge=2, le=_MOST_LEVELS, description="grades of the scale, from 0"
     )
+    scale: Annotated[tuple[str, ...], _SCALE] = Field(
+        (),
+        description="the grades of one judge, or of human: NAME=0-5, which are mapped onto the "
+        "common scale, or NAME=0-5:ranks, which are compared by ranks alone",
+    )
     clip: Annotated[bool, _SCALE] = Field(
         False, description="put grades outside the scale to its nearest end"
     )
     thresholds: Annotated[tuple[int, ...] | None, _SCALE] = Field(
         None,
         description="binarise at these grades, too, or at none; without it, at every grade above 0",
+    )
+    both_orders: Annotated[Literal["tie", "lenient"], _MEASURING] = Field(
+        "tie",
+        description="a judge's word on a pair that it decided in one order, and called a tie in "
+        "the other: a tie; or lenient: what it decided, as in JudgeBench",
     )
     coefficients: Annotated[tuple[str, ...], _MEASURING] = Field(
         (), description="which to compute; without it, all"
@@ -76,6 +88,16 @@ class AgreeOptions(CommandOptions):
         return tuple(range(1, self.levels)) if self.thresholds is None else self.thresholds
 
     @property
+    def scales(self) -> dict[str, Scale]:
+        """The scales that judges have of their own, by their names."""
+        return scales_of(self.scale)
+
+    @property
+    def lenient(self) -> bool:
+        """Whether what a judge decided in one order counts where the other is a tie."""
+        return self.both_orders == "lenient"
+
+    @property
     def chance(self) -> dict[str, int]:
         """What intervals depend on, as keywords."""
         return {"resamples": self.resamples, "seed": self.seed}
@@ -86,6 +108,20 @@ class AgreeOptions(CommandOptions):
         for source in sources:
             check_url(split_name(source)[1])
         return sources
+
+    @field_validator("scale", mode="before")
+    @classmethod
+    def _by_name(cls, scale: Any) -> Any:
+        if isinstance(scale, Mapping):
+            return tuple(f"{name}={written}" for name, written in scale.items())
+        return scale
+
+    @field_validator("scale")
+    @classmethod
+    def _scales_make_sense(cls, scale: tuple[str, ...]) -> tuple[str, ...]:
+        if any(each.ranks for name, each in scales_of(scale).items() if name == "human"):
+            raise ValueError("human: ranks are held against people, who have the common scale")
+        return scale
 
     @field_validator("resamples")
     @classmethod

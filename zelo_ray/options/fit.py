@@ -22,7 +22,7 @@ class FitOptions(CommandOptions):
     positional: ClassVar[tuple[str, ...]] = ("source",)
 
     source: Annotated[Place, FILES] = Field(
-        description="comparisons: JSON lines, CSV, TSV or Parquet of winner and loser; or of two "
+        description="comparisons: JSON, CSV, TSV or Parquet of winner and loser; or of two "
         "items, such as a and b, with preference (-1 to 1, negative: a is better), winner, or "
         "a_wins and b_wins; votes.parquet of annotate"
     )

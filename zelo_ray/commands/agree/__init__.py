@@ -18,6 +18,8 @@ from zelo_ray.commands.agree.grades import grading
 from zelo_ray.commands.agree.heldout import seen_before
 from zelo_ray.commands.agree.leaderboards import leaderboards
 from zelo_ray.commands.agree.own import readable
+from zelo_ray.commands.agree.precision import precision
+from zelo_ray.commands.agree.ranks import ranks
 from zelo_ray.commands.agree.raters import raters
 from zelo_ray.commands.agree.section import Section
 from zelo_ray.commands.agree.verdicts import outcomes
@@ -35,6 +37,8 @@ SECTIONS: tuple[Callable[[Verdicts, AgreeOptions], Section], ...] = (
     raters,
     outcomes,
     consensus,
+    precision,
+    ranks,
     grading,
     voting,
     leaderboards,
@@ -63,7 +67,8 @@ def agree(options: AgreeOptions) -> Told:
     _refuse_taken(options)
     told = options.model_dump(include={"levels", "clip", "human", "people", "turn"})
     with TemporaryDirectory() as folder:
-        verdicts = read_verdicts(readable(options.sources, folder), **told)
+        sources = readable(options.sources, folder)
+        verdicts = read_verdicts(sources, scales=options.scales, **told)
     notes = (*verdicts.notes, *seen_before(verdicts, options))
     verdicts = replace(verdicts, notes=notes)
     sections = [section(verdicts, options) for section in SECTIONS]

@@ -5,10 +5,9 @@ from itertools import combinations
 from math import isnan, nan
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from zelo_ray.commands.agree.section import Section, laid_out, with_interval
+from zelo_ray.commands.agree.spoken import spoken
 from zelo_ray.commands.agree.wins import Win, win_lines, wins
 from zelo_ray.evaluation.agreement import COEFFICIENTS, Agreement
 from zelo_ray.evaluation.agreement.differences import Difference
@@ -20,11 +19,9 @@ from zelo_ray.evaluation.agreement.pairs import (
     VOTES_DECIDED,
     WITH_TIES,
     differ,
-    first_named,
     with_people,
-    word_ratings,
 )
-from zelo_ray.evaluation.agreement.votes import Ballots, ballots, crossed, words
+from zelo_ray.evaluation.agreement.votes import Ballots, crossed
 from zelo_ray.formats.interchange.verdicts import HUMAN, Verdicts
 from zelo_ray.formats.tables import table_of
 from zelo_ray.options import AgreeOptions
@@ -49,14 +46,12 @@ def outcomes(verdicts: Verdicts, options: AgreeOptions) -> Section:
     lines: list[str] = []
     missing: list[str] = []
     if len(verdicts.voices):
-        votes = pa.concat_tables([verdicts.voices, verdicts.votes])
-        cast = ballots(votes, sorted(pc.unique(votes["query_id"]).to_pylist()))
-        said = words(cast)
-        ratings = word_ratings(cast, said, first_named(cast, verdicts.voices))
-        agreed = [*with_people(ratings, _NAMED, **options.chance), *_by_votes(cast, options)]
+        told = spoken(verdicts, options)
+        ratings = told.ratings
+        agreed = [*with_people(ratings, _NAMED, **options.chance), *_by_votes(told.single, options)]
         judges = _best_first(agreed)
         apart = differ(ratings, judges, _NAMED, **options.chance)
-        won = [*wins(cast, said, votes, options)]
+        won = [*wins(told.cast, told.said, told.votes, options)]
         lines = [*_lines(agreed, apart, judges), *win_lines(won, judges)] if judges else []
         missing = [*_alone(verdicts, agreed)]
     tables = {
@@ -75,7 +70,7 @@ def _by_votes(cast: Ballots, options: AgreeOptions) -> Iterator[Agreement]:
             same, whole = np.trace(counts, axis1=1, axis2=2), counts.sum(axis=(1, 2))
             found = share(same, whole, **options.chance)
             ends = (found.value, found.low, found.high)
-            items = int(whole.sum())
+            items = round(float(whole.sum()))
             yield Agreement(HUMAN, judge, scale, "agreement", *ends, items, found.queries)
 
 
@@ -138,8 +133,8 @@ def _counts(of: _Found, places: Mapping[str, str]) -> Iterator[str]:
     yield from laid_out(
         ["judge", "words", "kappa", "both decided", "kappa", "votes", "both decided"], rows
     )
-    yield "words: one of each on a pair, most of its votes; votes: each of a judge with each of the"
-    yield "  people's (as FastChat counts agreement)"
+    yield "words: one of each on a pair, most of its votes; votes: a judge's with each person's, as"
+    yield "  FastChat counts agreement; who votes again on the same counts once"
 
 
 def _apart(apart: Sequence[Difference], places: Mapping[str, str]) -> Iterator[str]:

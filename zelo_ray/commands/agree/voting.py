@@ -13,6 +13,7 @@ from zelo_ray.evaluation.agreement import Agreement, kappa
 from zelo_ray.evaluation.agreement.counts import Floats
 from zelo_ray.evaluation.agreement.estimates import estimate, share
 from zelo_ray.evaluation.agreement.pairs import DECIDED, VOTES, VOTES_DECIDED, WITH_TIES
+from zelo_ray.evaluation.agreement.single import once
 from zelo_ray.evaluation.agreement.votes import (
     CHANCE,
     Ballots,
@@ -49,7 +50,7 @@ def voting(verdicts: Verdicts, options: AgreeOptions) -> Section:
     one_way: list[tuple[str, str]] = []
     if len(verdicts.votes):
         cast = ballots(verdicts.votes)
-        said = words(cast)
+        said = words(once(cast, lenient=True) if options.lenient else cast)
         found = [*_biases(cast, said, options)]
         agreed = [*_agreements(cast, said, options)]
         one_way = [*_one_way(cast, verdicts.votes)]

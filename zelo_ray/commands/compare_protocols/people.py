@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from zelo_ray.errors import InputError
 from zelo_ray.evaluation.agreement.pairs import A_BETTER, B_BETTER, first_named, word_ratings
+from zelo_ray.evaluation.agreement.single import once
 from zelo_ray.evaluation.agreement.votes import ballots, words
 from zelo_ray.formats.interchange import verdicts
 from zelo_ray.formats.interchange.scales import preferences
@@ -98,7 +99,7 @@ def read_people(url: str, pattern: str | None = None, turn: int | None = None) -
 def _words(votes: pa.Table) -> dict[str, dict[tuple[str, str], int]]:
     cast = ballots(votes)
     turn = first_named(cast, votes)
-    [said] = word_ratings(cast, words(cast), turn).grades.tolist()
+    [said] = word_ratings(cast, words(once(cast)), turn).grades.tolist()
     doc_ids = sorted({*votes["doc_id_a"].to_pylist(), *votes["doc_id_b"].to_pylist()})
     found: dict[str, dict[tuple[str, str], int]] = {}
     for (query, *places), way, word in zip(cast.pairs.tolist(), turn.tolist(), said, strict=True):

@@ -36,6 +36,10 @@ class Ballots:
     """1: the first document of the pair is better, -1: the second, 0: a tie, [votes]."""
     shown: Ints
     """1: the first document of the pair was shown first, -1: the second, 0: unknown, [votes]."""
+    named: Ints
+    """1: the row has the first document of the pair as A, -1: the second, [votes]."""
+    rater: Ints
+    """Who of those that are one judge here cast it, as a number, [votes]."""
 
 
 def ballots(votes: pa.Table, query_ids: list[str] | None = None) -> Ballots:
@@ -43,7 +47,8 @@ def ballots(votes: pa.Table, query_ids: list[str] | None = None) -> Ballots:
 
     Args:
         votes: columns of `records.Vote`: query_id, doc_id_a, doc_id_b, judge, preference, swapped;
-            the last may be null where the order is not known.
+            the last may be null where the order is not known. Where several are one judge, as
+            people are, a column rater says whose vote it is.
         query_ids: the queries in the order wanted, all of them; as they appear if None.
     """
     queries = votes["query_id"].combine_chunks().dictionary_encode()
@@ -69,7 +74,17 @@ def ballots(votes: pa.Table, query_ids: list[str] | None = None) -> Ballots:
         # A preference below 0 is for A.
         sign=(-turn * np.sign(votes["preference"].to_numpy())).astype(np.int64),
         shown=turn * np.array([1, -1, 0])[swapped],
+        named=turn,
+        rater=_raters(votes),
     )
+
+
+def _raters(votes: pa.Table) -> Ints:
+    if "rater" not in votes.column_names:
+        return np.zeros(len(votes), np.int64)
+    names = votes["rater"].combine_chunks().fill_null("").dictionary_encode()
+    codes: Ints = names.indices.to_numpy().astype(np.int64)
+    return codes
 
 
 def first_shown(cast: Ballots) -> Ints:
@@ -98,7 +113,7 @@ def both_orders(cast: Ballots) -> Ints:
         mine = cast.shown == order
         cell, place = np.unique(cells[mine], return_inverse=True)
         each = np.bincount(3 * place.reshape(-1) + cast.sign[mine] + 1, minlength=3 * len(cell))
-        seen.append((cell, _majority(each.reshape(-1, 3)).astype(np.int64)))
+        seen.append((cell, most(each.reshape(-1, 3)).astype(np.int64)))
     (one, first), (other, second) = seen
     cell, i, j = np.intersect1d(one, other, assume_unique=True, return_indices=True)
     apart = np.abs(first[i] - second[j])  # 0 the same, 2 another winner, 1 one tie
@@ -122,13 +137,13 @@ def words(cast: Ballots) -> Floats:
     Returns:
         Of shape [judges, pairs]; NaN where a judge gave no vote.
     """
-    return np.stack([_majority(tally(cast, judge)) for judge in range(len(cast.judges))])
+    return np.stack([most(tally(cast, judge)) for judge in range(len(cast.judges))])
 
 
 def majority(said: Floats) -> Floats:
     """The panel's word on each pair: what most of its judges say, [pairs]; see `words`."""
     each = np.stack([(said == sign).sum(axis=0) for sign in (-1, 0, 1)], axis=1)
-    return _majority(each)
+    return most(each)
 
 
 def circles(cast: Ballots, said: Floats) -> Ints:
@@ -154,19 +169,23 @@ def circles(cast: Ballots, said: Floats) -> Ints:
     return found
 
 
-def crossed(cast: Ballots, one: int, other: int) -> Ints:
-    """How the votes of two judges on the same pairs go together, every one with every one.
+def crossed(cast: Ballots, one: int, other: int) -> Floats:
+    """How the votes of two judges on the same pairs go together.
 
-    With several votes of a judge on a pair this is how FastChat counts the agreement of a judge
-    with many people (Zheng et al. 2023, NeurIPS, "Judging LLM-as-a-judge", appendix D): for people
-    are one judge there. For one word a judge see `confusion`.
+    Each vote of the one with more on a pair counts once, beside the votes of the other, which share
+    it. So a judge's vote meets that of every person, as FastChat counts the agreement of a judge
+    with many people (Zheng et al. 2023, NeurIPS, "Judging LLM-as-a-judge", appendix D), who are one
+    judge here; and n votes beside m are no n times m. For one word a judge see `confusion`.
 
     Returns:
         Of shape [queries, 3, 3]: by the sign (-1, 0, 1) of the one and of the other.
     """
-    products = tally(cast, one)[:, :, np.newaxis] * tally(cast, other)[:, np.newaxis, :]
-    found = np.zeros((len(cast.query_ids), 3, 3), np.int64)
-    np.add.at(found, cast.pairs[:, 0], products)
+    first, second = tally(cast, one), tally(cast, other)
+    fewer = np.minimum(first.sum(axis=1), second.sum(axis=1))
+    products = first[:, :, np.newaxis] * second[:, np.newaxis, :]
+    shares: Floats = products / np.maximum(fewer, 1)[:, np.newaxis, np.newaxis]
+    found = np.zeros((len(cast.query_ids), 3, 3))
+    np.add.at(found, cast.pairs[:, 0], shares)
     return found
 
 
@@ -194,7 +213,7 @@ def _counts(cast: Ballots, judge: Ints, query: Ints, outcome: Ints) -> Ints:
     return np.bincount(cells, minlength=int(np.prod(shape))).reshape(shape)
 
 
-def _majority(each: Ints) -> Floats:
+def most(each: Ints) -> Floats:
     """The sign whose column is the greatest, 0 if none is; NaN where there is nothing, [rows]."""
     most = each.max(axis=1, keepdims=True)
     word: Floats = np.where((each == most).sum(axis=1) == 1, each.argmax(axis=1) - 1.0, 0.0)

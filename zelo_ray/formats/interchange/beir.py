@@ -30,7 +30,7 @@ from zelo_ray.formats.interchange.texts import (
     write_lines,
 )
 from zelo_ray.formats.interchange.trec import numbers
-from zelo_ray.formats.stored import rows
+from zelo_ray.formats.stored import names_of, rows
 from zelo_ray.records import Document, Pool
 
 QRELS_COLUMNS = ("query-id", "corpus-id", "score")
@@ -97,14 +97,13 @@ def write(url: str, pools: Sequence[Pool], qrels: pa.Table, decimals: int | None
 
 
 def _judged(file: str) -> Iterator[_Row]:
-    if file.removesuffix(".gz").removesuffix(".zst").endswith((".jsonl", ".parquet")):
+    if {*QRELS_COLUMNS} <= {*names_of(file)}:
         for place, row in rows(file):
             yield _row(place, *(row.get(name) for name in QRELS_COLUMNS))
         return
-    for number, (place, line) in enumerate(lines(file)):
+    for place, line in lines(file):
         cells = text_of(place, line).split("\t")
-        if number or cells != list(QRELS_COLUMNS):
-            yield _row(place, *(cells if len(cells) == 3 else (None,)))
+        yield _row(place, *(cells if len(cells) == 3 else (None,)))
 
 
 def _row(place: str, query_id: object = None, doc_id: object = None, score: object = None) -> _Row:

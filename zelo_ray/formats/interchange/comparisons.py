@@ -1,20 +1,16 @@
 """Anybody's comparisons of two items, from a file or from memory, in one form."""
 
-import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.csv
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.files import lines, reading, text_of
 from zelo_ray.formats.interchange.outcomes import Outcome, Rows, is_missing, outcomes
 from zelo_ray.formats.interchange.roles import Roles, roles_of
-from zelo_ray.formats.pools import short
 from zelo_ray.formats.record import refuse_unfinished
-from zelo_ray.formats.stored import parquet_table, rows
+from zelo_ray.formats.stored import names_of, parquet_table, rows
 
 COMPARISONS = pa.schema(
     [
@@ -43,7 +39,7 @@ class Comparisons:
 
 
 def read_comparisons(url: str, columns: Mapping[str, str]) -> Comparisons:
-    """The comparisons of a file: Parquet, JSON lines, or a head and lines with commas or tabs.
+    """The comparisons of a file: Parquet, JSON, or a head and lines with commas or tabs.
 
     Args:
         url: path or URL; ``.gz`` and ``.zst`` are unpacked.
@@ -57,10 +53,10 @@ def read_comparisons(url: str, columns: Mapping[str, str]) -> Comparisons:
     refuse_unfinished(url)
     if url.endswith(".parquet"):
         return comparisons_of(_arrow(parquet_table(url), f"{url}: row {{}}", url, 1), columns)
-    place, first = next(lines(url), (url, b""))
-    text_of(place, first)
-    read = _json if first.lstrip().startswith(b"{") else _text
-    return comparisons_of(read(url, first), columns)
+    held = [*rows(url)]
+    names = dict.fromkeys([*names_of(url), *(name for _, row in held for name in row)])
+    cells = {name: [row.get(name) for _, row in held] for name in names}
+    return comparisons_of(Rows(url, cells, lambda row: held[row][0]), columns)
 
 
 def comparisons_in(table: pa.Table, columns: Mapping[str, str], what: str) -> Comparisons:
@@ -134,31 +130,3 @@ def _turned(held: Rows, roles: Roles) -> list[bool] | None:
 def _arrow(table: pa.Table, place: str, what: str, first: int) -> Rows:
     columns = {name: table[name].to_pylist() for name in table.column_names}
     return Rows(what, columns, lambda row: place.format(row + first))
-
-
-def _json(url: str, _: bytes) -> Rows:
-    held = [*rows(url)]
-    names = dict.fromkeys(name for _, row in held for name in row)
-    columns = {name: [row.get(name) for _, row in held] for name in names}
-    return Rows(url, columns, lambda row: held[row][0])
-
-
-def _text(url: str, head: bytes) -> Rows:
-    """Lines with commas or tabs, whose first one names the columns."""
-    mark = "\t" if b"\t" in head else ","
-    names = next(csv.reader([head.decode()], delimiter=mark), [])
-    if not names:
-        return Rows(url, {}, str)
-    if len({*names}) < len(names):
-        raise InputError(f"{url}: two columns have the same name ({', '.join(names)})")
-    with reading(url) as stream:
-        try:
-            table = pa.csv.read_csv(
-                stream,
-                pa.csv.ReadOptions(column_names=names, skip_rows=1),
-                pa.csv.ParseOptions(delimiter=mark, newlines_in_values=True),
-                pa.csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string())),
-            )
-        except pa.ArrowInvalid as error:
-            raise InputError(f"{url}: cannot be read ({short(error)})") from None
-    return _arrow(table, f"{url}:{{}}", url, 2)

@@ -10,16 +10,21 @@ import pyarrow.compute as pc
 
 from zelo_ray.errors import InputError
 from zelo_ray.formats.files import lines, listing
+from zelo_ray.formats.interchange.cells import typed
 from zelo_ray.formats.interchange.truth import look, read_truth
 from zelo_ray.formats.interchange.winner_rows import FORMS, Form, votes_of
-from zelo_ray.formats.pools import short
-from zelo_ray.formats.stored import parquet_table, rows
 from zelo_ray.formats.tables import schema_of
 from zelo_ray.records import GradedScore
 
 _VALUES = ("grade", "relevance", "score")
 _POOLED = frozenset(schema_of(GradedScore).names)
 _SWAPPED = {"swapped": pa.bool_()}
+_KNOWN = (
+    "such tables with a judge in each row",
+    "tables of query_id, doc_id_a, doc_id_b and preference",
+    "tables of question_id, model_a, model_b and winner",
+)
+"""What is read here beside what `read_truth` reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +40,15 @@ class _Kind:
     def columns(self) -> dict[str, pa.DataType]:
         """All that is read of them."""
         return {**self.wanted, **self.optional}
+
+    def refuse_other(self, place: str, row: Mapping[str, Any]) -> None:
+        """The first line says what all lines are: one of another kind would vanish."""
+        for name in ("judge", "preference", "winner", "winner_id", "turn"):
+            if name in row and name not in self.columns:
+                raise InputError(f"{place}: has a {name}, which the first line has not")
+        for name in (*_VALUES, "preference", "winner", "winner_id"):
+            if name in self.wanted and name not in row:
+                raise InputError(f"{place}: has no {name}; a missing answer is null")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +94,7 @@ def read_judgments(url: str, judge: str, *, renamed: bool = False, turn: int | N
     kind = _kind(columns, renamed=renamed)
     if kind is None:
         return of_qrels(url, judge)
-    table, place = (_parquet if url.endswith(".parquet") else _json)(url, kind)
+    table, place = typed(url, kind.columns, kind.refuse_other)
     own = "judge" in kind.wanted
     part = _valid(Part(table, place, own), kind)
     if kind.form and kind.form.renamed and turn is not None:
@@ -141,57 +155,9 @@ def _of_turn(url: str, part: Part, turn: int) -> Part:
     return replace(kept, turned=True)
 
 
-def _parquet(url: str, kind: _Kind) -> tuple[pa.Table, Callable[[int], str]]:
-    table = parquet_table(url, [*kind.columns])
-    names = set(table.column_names)
-    columns = {}
-    for name, of in kind.columns.items():
-        try:
-            columns[name] = table[name].cast(of) if name in names else pa.nulls(len(table), of)
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-            raise InputError(f"{url}: the column {name}: {short(error)}") from None
-    return pa.table(columns), lambda row: f"{url}: row {row + 1}"
-
-
-def _json(url: str, kind: _Kind) -> tuple[pa.Table, Callable[[int], str]]:
-    places = []
-    columns: dict[str, list[Any]] = {name: [] for name in kind.columns}
-    for place, row in rows(url):
-        _refuse_other_kind(place, row, kind)
-        places.append(place)
-        for name, of in kind.columns.items():
-            columns[name].append(_cell(place, name, row.get(name), of))
-    return pa.table(columns, schema=pa.schema(kind.columns)), places.__getitem__
-
-
-def _refuse_other_kind(place: str, row: Mapping[str, Any], kind: _Kind) -> None:
-    """The first line says what all lines are: one of another kind would vanish."""
-    for name in ("judge", "preference", "winner", "winner_id", "turn"):
-        if name in row and name not in kind.columns:
-            raise InputError(f"{place}: has a {name}, which the first line has not")
-    for name in (*_VALUES, "preference", "winner", "winner_id"):
-        if name in kind.wanted and name not in row:
-            raise InputError(f"{place}: has no {name}; a missing answer is null")
-
-
-def _cell(place: str, name: str, value: object, kind: pa.DataType) -> object:
-    """A value of a JSON line, if it is of the kind that its column wants."""
-    if value is None:
-        return None
-    if kind == pa.string():
-        if isinstance(value, str | int) and not isinstance(value, bool):
-            return str(value)
-    elif kind == pa.bool_():
-        if isinstance(value, bool):
-            return value
-    elif isinstance(value, int | float) and not isinstance(value, bool):
-        return float(value)
-    raise InputError(f"{place}: {name} cannot be {value!r}")
-
-
 def of_qrels(url: str, judge: str) -> Part:
     """Judgments of any kind that `read_truth` reads, as those of one judge."""
-    qrels = read_truth(url)
+    qrels = read_truth(url, _KNOWN)
     table = pa.table(
         {
             "query_id": qrels["query_id"],

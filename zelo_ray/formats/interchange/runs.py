@@ -8,20 +8,27 @@ import pyarrow.compute as pc
 from zelo_ray.errors import InputError
 from zelo_ray.formats.files import stem
 from zelo_ray.formats.interchange import trec
+from zelo_ray.formats.interchange.cells import typed
 from zelo_ray.formats.interchange.pooling import repeated
-from zelo_ray.formats.interchange.truth import is_annotated, scored
+from zelo_ray.formats.interchange.truth import look, scored
 from zelo_ray.formats.pools import short
 from zelo_ray.formats.record import refuse_unfinished
-from zelo_ray.formats.stored import parquet_table
 from zelo_ray.formats.tables import schema_of
 from zelo_ray.records import Ranked
+
+_COLUMNS = 6
+_KNOWN = (
+    "known are: a TREC run (query, Q0, document, rank, score, tag); Parquet, CSV, TSV or JSON "
+    "tables of query_id, doc_id, score and perhaps run; annotated JSON lines (query, documents "
+    "with a score)"
+)
 
 
 def read_runs(urls: Iterable[str]) -> dict[str, pa.Table]:
     """Each run by its name, in the order given: tables with the columns of `Ranked`.
 
-    A Parquet table may hold several, told apart by a column ``run``; without it the run is called
-    what the file is. So is one of annotated JSON lines, which has the documents with a ``score``.
+    A table may hold several, told apart by a column ``run``; without it the run is called what the
+    file is. So is one of annotated JSON lines, which has the documents with a ``score``.
 
     Raises:
         InputError: a file is no run, or two runs have one name.
@@ -38,16 +45,21 @@ def read_runs(urls: Iterable[str]) -> dict[str, pa.Table]:
 
 def _read(url: str) -> Iterable[tuple[str, pa.Table]]:
     schema = schema_of(Ranked)
-    if is_annotated(url):
+    sight = look(url)
+    if {"query", "documents"} <= sight.columns:
         rows = [row[:3] for row in scored(url)]
         columns = zip(*rows, strict=True) if rows else [()] * len(schema)
         arrays = [pa.array(column, of) for column, of in zip(columns, schema.types, strict=True)]
         return [(stem(url), _checked(url, pa.table(arrays, schema=schema)))]
-    if not url.endswith(".parquet"):
+    names = {*schema.names}
+    if not (url.endswith(".parquet") or names <= sight.columns):
+        if sight.names or (len(sight.line.split()) < _COLUMNS and sight.said != "nothing"):
+            raise InputError(f"{url}: holds no run of a known kind (but {sight.said}); {_KNOWN}")
         return [trec.read_run(url)]
-    table = parquet_table(url)
-    if missing := set(schema.names) - set(table.column_names):
+    if missing := names - sight.columns:
         raise InputError(f"{url}: a run has a column {min(missing)}")
+    run = {"run": pa.string()} if "run" in sight.columns else {}
+    table, _ = typed(url, run | dict(zip(schema.names, schema.types, strict=True)))
     if "run" not in table.column_names:
         return [(stem(url), _checked(url, table.select(schema.names)))]
     names = pc.unique(table["run"].drop_null()).to_pylist()

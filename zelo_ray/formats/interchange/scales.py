@@ -1,12 +1,17 @@
 """Grades and preferences that are numbers, held against what they may be."""
 
+from collections.abc import Mapping
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from zelo_ray.errors import InputError
 from zelo_ray.formats.interchange.judgments import Part
-from zelo_ray.formats.interchange.winner_rows import VOTES
+from zelo_ray.formats.interchange.winner_rows import VOICES, VOTES
+from zelo_ray.options.scales import Scale
 
 GRADES = pa.schema(
     [
@@ -59,6 +64,56 @@ def on_scale(url: str, part: Part, levels: int, notes: list[str], *, clip: bool)
     return table.select(GRADES.names).cast(GRADES)
 
 
+def own_scales(
+    part: Part, scales: Mapping[str, Scale], levels: int, notes: list[str], *, clip: bool
+) -> tuple[Part, pa.Table]:
+    """A part whose judges grade on scales of their own, mapped onto the common one.
+
+    Args:
+        part: what is there.
+        scales: those of judges by their names.
+        levels: how many grades the common scale has, from 0.
+        notes: where it is noted that some were clipped.
+        clip: put grades outside a judge's scale to its nearest end.
+
+    Returns:
+        The part, without judges that are compared by ranks alone, and the grades of these from 0
+        on, with the columns of ``GRADES``.
+
+    Raises:
+        InputError: a grade of such a judge is no whole number, or none of its scale.
+    """
+    judges = part.table["judge"].to_numpy()
+    grades = part.table["grade"].to_numpy().copy()
+    alone = np.zeros(len(grades), dtype=bool)
+    for name, scale in scales.items():
+        mine = np.flatnonzero(judges == name)
+        own = grades[mine]
+        inside = np.clip(own, scale.low, scale.high)
+        odd = np.flatnonzero((own != np.floor(own)) | (inside != own) & (not clip))
+        if odd.size:
+            raise InputError(
+                f"{part.place(int(mine[odd[0]]))}: the grade {own[odd[0]]:g} of {name} is none of "
+                f"its scale {scale}"
+            )
+        if outside := int((inside != own).sum()):
+            notes.append(f"{name}: {outside:,} of {len(own):,} grades clipped to {scale}")
+        grades[mine] = inside - scale.low if scale.ranks else mapped(inside, scale, levels)
+        alone[mine] = scale.ranks
+    at = part.table.schema.get_field_index("grade")
+    table = part.table.set_column(at, "grade", pa.array(grades))
+    kept = table.filter(pa.array(alone)).select(GRADES.names).cast(GRADES)
+    return replace(part, table=table).only(pa.chunked_array([pa.array(~alone)])), kept
+
+
+def mapped(grades: NDArray[np.float64], scale: Scale, levels: int) -> NDArray[np.float64]:
+    """Grades of a scale as the nearest ones of 0 to ``levels`` - 1, its ends being the ends."""
+    found: NDArray[np.float64] = np.floor(
+        (grades - scale.low) * (levels - 1) / (scale.high - scale.low) + 0.5
+    )
+    return found
+
+
 def _refuse_twice(part: Part) -> None:
     """A judge whose answers no keys tell apart has one word on a document."""
     pairs = part.table.select(["query_id", "doc_id"])
@@ -74,7 +129,7 @@ def _refuse_twice(part: Part) -> None:
 
 
 def preferences(part: Part) -> pa.Table:
-    """A part's votes, with the columns of ``VOTES``.
+    """A part's votes, with the columns of ``VOTES``, or of ``VOICES`` where it tells their raters.
 
     Raises:
         InputError: a preference is outside [-1, 1], or of one document.
@@ -89,4 +144,5 @@ def preferences(part: Part) -> pa.Table:
     if (row := pc.index(same, True).as_py()) >= 0:
         document = part.table["doc_id_a"][row].as_py()
         raise InputError(f"{part.place(row)}: document {document!r} is compared with itself")
-    return part.table.select(VOTES.names).cast(VOTES)
+    schema = VOICES if "rater" in part.table.column_names else VOTES
+    return part.table.select(schema.names).cast(schema)

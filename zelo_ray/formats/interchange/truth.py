@@ -1,28 +1,30 @@
 """Judgments from wherever they are kept: what is there decides how it is read."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.files import lines, listing, text_of
+from zelo_ray.formats.delimited import first_line, is_headed
+from zelo_ray.formats.files import listing
 from zelo_ray.formats.interchange import beir, mteb, trec
+from zelo_ray.formats.interchange.cells import typed
 from zelo_ray.formats.interchange.pooling import checked, judgments
 from zelo_ray.formats.interchange.texts import Filled
 from zelo_ray.formats.interchange.work import pool_lines
 from zelo_ray.formats.pools import short
 from zelo_ray.formats.record import refuse_unfinished
-from zelo_ray.formats.stored import Stored, parquet_table, rows
+from zelo_ray.formats.stored import names_of, rows
 from zelo_ray.formats.tables import schema_of
 from zelo_ray.records import Qrel
 
 SCORES, ANNOTATED = "scores.parquet", "annotated.jsonl"
+_VALUES = ("relevance", "score", "grade")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +32,21 @@ class Sight:
     """What can be seen of a place before it is read.
 
     ``names`` are those in a directory (empty for a file); ``columns`` those of a Parquet file, or
-    the keys of the first JSON line; ``line`` is the first line of another text.
+    those that the first line of another file names; ``line`` is the first line of other texts.
     """
 
     names: tuple[str, ...] = ()
     columns: frozenset[str] = frozenset()
     line: bytes = b""
+
+    @property
+    def said(self) -> str:
+        """It in a few words, for messages."""
+        try:
+            text = ", ".join([*self.names, *sorted(self.columns)]) or self.line.decode()
+        except UnicodeDecodeError:
+            text = "bytes that are no UTF-8"
+        return text[:100] or "nothing"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +58,12 @@ class Kind:
     pools: Callable[[str], Filled] | None = None
 
 
-def read_truth(url: str) -> pa.Table:
+def read_truth(url: str, also: Sequence[str] = ()) -> pa.Table:
     """Judgments from a file or directory of any known kind.
+
+    Args:
+        url: where it is.
+        also: what else the caller reads, for the message where this is nothing that is known.
 
     Returns:
         The columns of `records.Qrel`; the standard errors are NaN where they are not told.
@@ -56,7 +71,7 @@ def read_truth(url: str) -> pa.Table:
     Raises:
         InputError: it is of no known kind, or something in it is wrong.
     """
-    return kind_of(url)[1].truth(url)
+    return kind_of(url, also)[1].truth(url)
 
 
 def read_grades(url: str, levels: int = 4) -> pa.Table:
@@ -109,8 +124,8 @@ def pools_of_truth(url: str) -> str | None:
     return url if is_annotated(url) else None
 
 
-def kind_of(url: str) -> tuple[str, Kind]:
-    """What a place holds: the name of the kind, and how to read it.
+def kind_of(url: str, also: Sequence[str] = ()) -> tuple[str, Kind]:
+    """What a place holds: the name of the kind, and how to read it; ``also`` as in `read_truth`.
 
     Raises:
         InputError: nothing that is known.
@@ -119,11 +134,9 @@ def kind_of(url: str) -> tuple[str, Kind]:
     for name, kind in KINDS.items():
         if kind.looks(sight):
             return name, kind
-    names = ", ".join([*sight.names, *sorted(sight.columns)])
-    seen = (names or sight.line.decode("utf-8", "replace"))[:100]
     raise InputError(
-        f"{url}: holds no judgments of a known kind (but {seen or 'nothing'}); "
-        f"known are: {'; '.join(KINDS)}"
+        f"{url}: holds no judgments of a known kind (but {sight.said}); "
+        f"known are: {'; '.join([*KINDS, *also])}"
     )
 
 
@@ -136,35 +149,32 @@ def look(url: str) -> Sight:
     refuse_unfinished(url)
     if (names := listing(url)) is not None:
         return Sight(names=tuple(names))
-    if url.endswith(".parquet"):
-        return Sight(columns=frozenset(Stored(url).names))
-    place, first = next(lines(url), (url, b""))
-    text_of(place, first)
-    try:
-        value = orjson.loads(first)
-    except orjson.JSONDecodeError:
-        value = None
-    if isinstance(value, dict):
-        return Sight(columns=frozenset(value))
-    return Sight(line=first)
+    columns = frozenset(names_of(url))
+    # The first line of JSON may look like that of any other text.
+    known = url.endswith(".parquet") or (columns and not is_headed(url))
+    return Sight(columns=columns, line=b"" if known else first_line(url)[1])
 
 
 def _scores(url: str) -> pa.Table:
-    """scores.parquet, or any Parquet table of query_id, doc_id, and score or relevance."""
-    table = parquet_table(url)
-    value = "relevance" if "relevance" in table.schema.names else "score"
-    try:
-        table = with_error(table).select(["query_id", "doc_id", value, "std_error"])
-        table = table.filter(pc.is_valid(table[value]))
-        table = table.rename_columns(schema_of(Qrel).names).cast(schema_of(Qrel))
-    except (KeyError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise InputError(f"{url}: {short(error)}") from None
-    if table["query_id"].null_count or table["doc_id"].null_count:
-        raise InputError(f"{url}: a row has no query_id or no doc_id")
+    """scores.parquet, or any table of query_id, doc_id, and relevance, score or grade."""
+    names = names_of(url)
+    value = next((each for each in _VALUES if each in names), "score")
+    numbers = [each for each in (value, "std_error", "truth_error") if each in names]
+    text = dict.fromkeys(("query_id", "doc_id"), pa.string())
+    if missing := [name for name in (*text, value) if name not in names]:
+        raise InputError(f"{url}: has no column {missing[0]}")
+    table, place = typed(url, text | dict.fromkeys(numbers, pa.float64()))
+    judged = pc.is_valid(table[value])
+    for name in text:
+        row = pc.index(pc.and_(judged, pc.is_null(table[name])), True).as_py()
+        if row >= 0:
+            raise InputError(f"{place(row)}: has no {name}")
+    table = with_error(table.filter(judged)).select([*text, value, "std_error"])
     known = pc.fill_null(table["std_error"], math.nan)
     if pc.any(pc.or_(pc.is_inf(known), pc.less(known, 0))).as_py():
         raise InputError(f"{url}: a std_error is below 0, or infinite")
-    return checked(url, table.set_column(3, "std_error", known))
+    table = table.set_column(3, "std_error", known)
+    return checked(url, table.rename_columns(schema_of(Qrel).names).cast(schema_of(Qrel)))
 
 
 def with_error(table: pa.Table) -> pa.Table:
@@ -243,9 +253,9 @@ KINDS = {
         truth=lambda url: _scores(f"{url.rstrip('/')}/{SCORES}"),
         pools=lambda url: _annotated_pools(f"{url.rstrip('/')}/{ANNOTATED}"),
     ),
-    "Parquet tables of query_id, doc_id and score": Kind(
+    "Parquet, CSV, TSV or JSON tables of query_id, doc_id and relevance, score or grade": Kind(
         looks=lambda sight: (
-            {"query_id", "doc_id"} <= sight.columns and bool({"score", "relevance"} & sight.columns)
+            {"query_id", "doc_id"} <= sight.columns and not sight.columns.isdisjoint(_VALUES)
         ),
         truth=_scores,
     ),

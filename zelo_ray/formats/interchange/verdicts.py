@@ -1,20 +1,21 @@
 """What judges and people said, from any mixture of places: grades, votes and qrels."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from types import MappingProxyType
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.files import listing, stem
+from zelo_ray.formats.files import stem
 from zelo_ray.formats.interchange.judgments import Part, judged_by, read_judgments
-from zelo_ray.formats.interchange.scales import GRADES, on_scale, preferences
-from zelo_ray.formats.interchange.winner_rows import VOTES
-from zelo_ray.formats.record import refuse_unfinished
+from zelo_ray.formats.interchange.scales import GRADES, on_scale, own_scales, preferences
+from zelo_ray.formats.interchange.sources import opened
+from zelo_ray.formats.interchange.winner_rows import VOICES, VOTES
 from zelo_ray.formats.wording import counted, printable
-from zelo_ray.options.places import split_name
+from zelo_ray.options.scales import Scale
 
 __all__ = [
     "GRADES",
@@ -35,12 +36,6 @@ HUMAN = "human"
 PANEL, WITH_HUMAN, OTHERS = "all judges", "all judges and human", "others"
 """What several are called together; no judge can have one of these names."""
 
-_OF_ANNOTATE = ("grades.parquet", "votes.parquet", "contests.parquet", "verdicts.parquet")
-_NO_DATA = (
-    *(".md", ".rst", ".html", ".pdf", ".ipynb", ".png", ".svg", ".log"),
-    *(".py", ".sh", ".toml", ".yaml", ".yml", ".run", ".zip"),
-)
-"""How files end that lie beside judgments, and are none."""
 NO_TURN = "--turn chooses among FastChat's rows, and there are none here"
 _ROWS = "a table that names its judges"
 
@@ -49,8 +44,8 @@ _ROWS = "a table that names its judges"
 class Verdicts:
     """Judgments of several judges, and of people.
 
-    ``grades`` and ``human`` have the columns of ``GRADES``, ``votes`` and ``voices`` those of
-    ``VOTES``; what people said is in ``human`` and ``voices``, under the judge ``human``. A judge
+    ``grades`` and ``human`` have the columns of ``GRADES``, ``votes`` those of ``VOTES``; what
+    people said is in ``human`` and ``voices``, under the judge ``human``. A judge
     that was asked several times has several rows for a document, in the order in which they were
     read. Grades lie in 0 to ``levels`` - 1.
     """
@@ -63,8 +58,10 @@ class Verdicts:
     """What a reader of the results should know of the sources."""
     pooled: tuple[str, ...] = ()
     """Of the judges, those that are what a graded run's judges came to together."""
-    voices: pa.Table = field(default_factory=VOTES.empty_table)
-    """The people's votes, of all people together."""
+    voices: pa.Table = field(default_factory=VOICES.empty_table)
+    """The people's votes, of all people together: the columns of ``VOICES``."""
+    ranked: pa.Table = field(default_factory=GRADES.empty_table)
+    """Grades of judges that are compared by ranks alone, from 0 on: the columns of ``GRADES``."""
 
     @property
     def judges(self) -> tuple[str, ...]:
@@ -86,6 +83,7 @@ def read_verdicts(
     sources: Iterable[str],
     *,
     levels: int = 4,
+    scales: Mapping[str, Scale] = MappingProxyType({}),
     clip: bool = False,
     human: str | None = None,
     people: str | None = None,
@@ -104,6 +102,7 @@ def read_verdicts(
     Args:
         sources: paths or URLs.
         levels: how many grades there are, from 0.
+        scales: the scales of judges, or of ``human``, that have one of their own.
         clip: put grades outside the scale to its nearest end, rather than to refuse them.
         human: grades or votes of people, as a source's, or qrels of any kind.
         people: of ``human``, what those say whose name fits this pattern alone.
@@ -117,10 +116,11 @@ def read_verdicts(
     notes: list[str] = []
     pooled: list[str] = []
     graded, voted = [GRADES.empty_table()], [VOTES.empty_table()]
+    ranked = [GRADES.empty_table()]
     queries: dict[str, set[str]] = {}
     owners: dict[str, str] = {} if human is None else {HUMAN: "--human"}
     turned = False
-    for name, url in _files(sources, notes):
+    for name, url in opened(sources, notes):
         if url in queries:
             raise InputError(f"{url}: is named twice")
         part = read_judgments(url, name or stem(url), renamed=bool(name), turn=turn)
@@ -130,11 +130,15 @@ def read_verdicts(
         turned |= part.turned
         if part.missing:
             notes.append(_unanswered(url, part))
-        table = preferences(part) if part.votes else on_scale(url, part, levels, notes, clip=clip)
-        (voted if part.votes else graded).append(table)
-        queries[url] = set(pc.unique(table["query_id"]).to_pylist())
-        pooled += pc.unique(table["judge"]).to_pylist() if part.pooled else []
-    grades, voices = GRADES.empty_table(), VOTES.empty_table()
+        queries[url] = set(pc.unique(part.table["query_id"]).to_pylist())
+        if part.votes:
+            voted.append(preferences(part))
+        else:
+            part, kept = own_scales(part, scales, levels, notes, clip=clip)
+            ranked.append(kept)
+            graded.append(on_scale(url, part, levels, notes, clip=clip))
+        pooled += pc.unique(part.table["judge"]).to_pylist() if part.pooled else []
+    grades, voices = GRADES.empty_table(), VOICES.empty_table()
     if human is not None:
         part = read_people(human, people, turn)
         turned |= part.turned
@@ -142,17 +146,35 @@ def read_verdicts(
         if part.votes:
             voices = preferences(part)
         else:
+            part, _ = own_scales(part, scales, levels, notes, clip=clip)
             grades = on_scale(human, part, levels, notes, clip=clip)
         queries["--human"] = set(pc.unique(part.table["query_id"]).to_pylist())
     if turn is not None and not turned:
         raise InputError(NO_TURN)
     notes += _alone(queries)
     tables = (pa.concat_tables(graded), pa.concat_tables(voted), grades)
-    return Verdicts(*tables, levels, tuple(notes), tuple(pooled), voices)
+    found = Verdicts(
+        *(*tables, levels, tuple(notes), tuple(pooled), voices), pa.concat_tables(ranked)
+    )
+    _refuse_unknown(scales, found)
+    return found
+
+
+def _refuse_unknown(scales: Mapping[str, Scale], found: Verdicts) -> None:
+    """A scale of nobody would leave a judge on the wrong one."""
+    tables = (found.human, found.grades, found.ranked)
+    there = [name for table in tables for name in pc.unique(table["judge"]).to_pylist()]
+    if strange := [name for name in scales if name not in there]:
+        names = ", ".join(map(printable, there)) or "nobody"
+        who = printable(strange[0])
+        raise InputError(f"--scale {who}: nobody of this name gave grades, but {names}")
 
 
 def read_people(url: str, pattern: str | None = None, turn: int | None = None) -> Part:
     """What people said, all of them as the judge ``human``: grades, or votes.
+
+    ``rater`` says who of them: as the rows name them, or another one in each row of a file that
+    names nobody.
 
     Args:
         url: a file of them, or qrels of any kind.
@@ -168,7 +190,12 @@ def read_people(url: str, pattern: str | None = None, turn: int | None = None) -
         if not any(fits):
             raise InputError(f"{url}: no row is of a judge like {pattern}")
         part = part.only(pa.chunked_array([pa.array(fits, pa.bool_())]))
-    return replace(part, table=judged_by(part.table, HUMAN))
+    names = (
+        part.table["judge"]
+        if part.own
+        else pa.array([str(row) for row in range(len(part.table))], pa.string())
+    )
+    return replace(part, table=judged_by(part.table.append_column("rater", names), HUMAN))
 
 
 def _unanswered(url: str, part: Part) -> str:
@@ -189,33 +216,6 @@ def _own(owners: dict[str, str], url: str, part: Part) -> None:
                 f"{url}: has a judge {printable(judge)}, as has {other}: give a file another name, "
                 "NAME=path"
             )
-
-
-def _files(sources: Iterable[str], notes: list[str]) -> Iterator[tuple[str, str]]:
-    """The name that a user gave, or "", and the place, of each source; directories are opened."""
-    for source in sources:
-        name, url = split_name(source)
-        names = listing(url)
-        refuse_unfinished(url)
-        if names is None:
-            yield name, url
-            continue
-        root = url.rstrip("/")
-        found = [each for each in _OF_ANNOTATE if each in names]
-        if not found and any(each.split(".")[0] == "qrels" for each in names):
-            yield name, url  # a collection
-            continue
-        if name:
-            raise InputError(f"{source}: a directory has no one judge; name its files instead")
-        if not found:
-            shown = [each for each in names if not each.startswith((".", "_"))]
-            found = [each for each in shown if not each.lower().endswith(_NO_DATA)]
-            if other := [each for each in shown if each not in found]:
-                notes.append(f"{url}: passed over {', '.join(other)}")
-        if not found or "run.json" in found:
-            raise InputError(f"{url}: holds neither grades nor votes")
-        for each in found:
-            yield "", f"{root}/{each}"
 
 
 def _alone(queries: Mapping[str, set[str]]) -> Sequence[str]:

@@ -12,6 +12,8 @@ from zelo_ray.records import Vote
 
 VOTES = pa.schema([f for f in schema_of(Vote) if f.name not in ("reasoning", "key")])
 """``swapped`` is null where a source does not tell it."""
+VOICES = VOTES.append(pa.field("rater", pa.string()))
+"""Votes of people, who are one judge: ``rater`` says who of them."""
 
 _Row = Mapping[str, Any]
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from zelo_ray.formats.interchange.verdicts import HUMAN
-from zelo_ray.present.html import biases, coefficients, consensus, people
+from zelo_ray.present.html import biases, coefficients, consensus, people, precision
 from zelo_ray.present.html.measured import Measured, said
 from zelo_ray.present.html.page import Page, plural, short
 from zelo_ray.present.html.source import Source
@@ -21,6 +21,7 @@ SECTIONS = (
     coefficients.panel_section,
     coefficients.between_section,
     coefficients.confusion_section,
+    precision.precision_section,
     biases.grading_section,
     biases.voting_section,
     biases.systems_section,

@@ -16,6 +16,7 @@ from zelo_ray.commands.compare_labels.neighbours import Sibling
 from zelo_ray.commands.compare_protocols.outcome import Cost
 from zelo_ray.evaluation.agreement.differences import Difference
 from zelo_ray.evaluation.agreement.measured import Agreement, Confused
+from zelo_ray.evaluation.agreement.precision import Precision
 from zelo_ray.formats.files import lines, pieces, record
 from zelo_ray.formats.stored import Stored
 from zelo_ray.formats.tables import oldest_of
@@ -55,6 +56,8 @@ _TABLES: Mapping[str, Sequence[type]] = {
     "metrics": (Metric,),
     "outcomes": (Agreement,),
     "pairs": (Agreement,),
+    "precision": (Precision,),
+    "ranks": (Agreement,),
     "raters": (Rater,),
     "runs": (Ranked,),
     "scores": (Score,),

@@ -1,0 +1,148 @@
+"""``agree`` with judges on scales of their own: mapped, or by ranks alone."""
+
+import numpy as np
+import pytest
+
+from tests.builders import rows_of, write_lines
+from zelo_ray import agree, agreement
+from zelo_ray.errors import InputError, OptionError
+from zelo_ray.evaluation.agreement.ranks import kendall, spearman
+from zelo_ray.formats.interchange.scales import mapped
+from zelo_ray.formats.interchange.verdicts import read_verdicts
+from zelo_ray.options.scales import Scale, scales_of
+
+
+def grade(query_id, doc_id, judge, value):
+    return {"query_id": query_id, "doc_id": doc_id, "judge": judge, "grade": value}
+
+
+def graded(seed=0):
+    """People on 0 to 3, one judge with the same on 1 to 4, and a noisy one on 0 to 5."""
+    rng = np.random.default_rng(seed)
+    human, judges = [], []
+    for q in range(12):
+        for d in range(8):
+            truth = int(rng.integers(0, 4))
+            human.append(grade(f"q{q}", f"d{d}", "ann", truth))
+            judges.append(grade(f"q{q}", f"d{d}", "x:shifted", truth + 1))
+            noisy = int(np.clip(round(truth * 5 / 3 + rng.normal()), 0, 5))
+            judges.append(grade(f"q{q}", f"d{d}", "wide", noisy))
+    return human, judges
+
+
+@pytest.fixture
+def files(tmp_path):
+    human, judges = graded()
+    return [
+        str(write_lines(tmp_path / f"{name}.jsonl", rows))
+        for name, rows in (("judges", judges), ("human", human))
+    ]
+
+
+def test_rank_coefficients_are_scipys():
+    from scipy.stats import kendalltau, spearmanr
+
+    rng = np.random.default_rng(1)
+    for levels in ((4, 6), (2, 2), (3, 9)):
+        one, other = (rng.integers(0, n, 60) for n in levels)
+        other = np.where(rng.random(60) < 0.5, one * (levels[1] - 1) // (levels[0] - 1), other)
+        table = np.zeros((1, 10, 10))
+        np.add.at(table[0], (one, other), 1)
+        assert kendall(table)[0] == pytest.approx(kendalltau(one, other).statistic)
+        assert spearman(table)[0] == pytest.approx(spearmanr(one, other).statistic)
+    table = np.zeros((1, 3, 3))
+    table[0, 1] = 2  # one of the two always says the same
+    assert np.isnan([kendall(table)[0], spearman(table)[0]]).all()
+
+
+@pytest.mark.parametrize(
+    ("scale", "expected"),
+    [
+        (Scale(1, 4, False), [0, 1, 2, 3]),
+        (Scale(0, 5, False), [0, 1, 1, 2, 2, 3]),
+        (Scale(-1, 1, False), [0, 2, 3]),
+        (Scale(0, 1, False), [0, 3]),
+    ],
+)
+def test_a_scale_is_mapped_end_to_end(scale, expected):
+    grades = np.arange(scale.low, scale.high + 1.0)
+    assert mapped(grades, scale, 4).tolist() == expected
+
+
+def test_what_is_no_scale_is_told():
+    assert scales_of(("a=b=0-5:ranks", "c:d=-2--1")) == {
+        "a=b": Scale(0, 5, True),
+        "c:d": Scale(-2, -1, False),
+    }
+    for written in ("j", "j=5", "j=5-0", "j=1-1", "j=0-900", "j=0-5:shift", "=0-5"):
+        with pytest.raises(ValueError, match=r"NAME=0-5|from 2 to 100 grades"):
+            scales_of((written,))
+    with pytest.raises(ValueError, match="j: has two scales"):
+        scales_of(("j=0-5", "j=1-4"))
+    with pytest.raises(OptionError, match="human: ranks"):
+        agree("x", human="x", scale={"human": "0-5:ranks"})
+
+
+def test_judges_meet_on_the_common_scale(say, files, tmp_path):
+    status, lines = say(
+        *(files[0], "--human", files[1], "--out", tmp_path / "out"),
+        *("--scale", "x:shifted=1-4", "wide=0-5"),
+    )
+    assert status == 0
+    found = {
+        (row["rater_b"], row["coefficient"]): row["value"]
+        for row in rows_of(tmp_path / "out", "agreement")
+        if (row["rater_a"], row["scale"]) == ("human", "0-3")
+    }
+    assert found["x:shifted", "kappa"] == 1
+    assert 0.3 < found["wide", "kappa"] < 1
+    assert not any(line.startswith("Ranks") for line in lines)
+
+
+def test_a_judge_on_its_own_scale_is_compared_by_ranks(say, files, tmp_path):
+    from scipy.stats import kendalltau
+
+    words = ("--scale", "x:shifted=1-4", "wide=0-5:ranks", "--resamples", 100)
+    status, lines = say(files[0], "--human", files[1], "--out", tmp_path / "out", *words)
+    assert status == 0
+    assert "wide" not in {row["rater_b"] for row in rows_of(tmp_path / "out", "agreement")}
+    ranks = {(r["rater_b"], r["coefficient"]): r for r in rows_of(tmp_path / "out", "ranks")}
+    human, judges = graded()
+    wide = [row["grade"] for row in judges if row["judge"] == "wide"]
+    one = ranks["wide", "kendall"]
+    assert one["value"] == pytest.approx(
+        kendalltau([row["grade"] for row in human], wide).statistic
+    )
+    assert one["low"] < one["value"] < one["high"]
+    assert (one["scale"], one["items"], one["queries"]) == ("0-3, 0-5", 96, 12)
+    assert ranks["x:shifted", "spearman"]["value"] == pytest.approx(1)
+    assert any(line.split()[:5] == ["human", "and", "wide", "0-3,", "0-5"] for line in lines)
+    say(files[0], "--out", tmp_path / "alone", *words)
+    [pair] = {(r["rater_a"], r["rater_b"]) for r in rows_of(tmp_path / "alone", "ranks")}
+    assert pair == ("x:shifted", "wide")
+
+
+def test_errors_name_the_judge(files, tmp_path):
+    with pytest.raises(InputError, match=r":\d+: the grade \d of wide is none of its scale 0-2"):
+        read_verdicts([files[0]], scales=scales_of(("wide=0-2", "x:shifted=1-4")))
+    found = read_verdicts([files[0]], scales=scales_of(("wide=0-2", "x:shifted=1-4")), clip=True)
+    assert any(note.startswith("wide: ") and "clipped to 0-2" in note for note in found.notes)
+    with pytest.raises(InputError, match="--scale wise: nobody of this name gave grades, but x:s"):
+        read_verdicts([files[0]], clip=True, scales=scales_of(("wise=0-5",)))
+    half = write_lines(tmp_path / "half.jsonl", [grade("q", "d", "j", 1.5)])
+    with pytest.raises(InputError, match=r"half.jsonl:1: the grade 1.5 of j is none of its"):
+        read_verdicts([str(half)], scales=scales_of(("j=1-4",)))
+
+
+def test_python_takes_the_same(files):
+    found = agree(files[0], human=files[1], scale={"x:shifted": "1-4", "wide": "0-5"}, resamples=0)
+    rows = found.agreement.to_pandas().query("scale == '0-3' and coefficient == 'kappa'")
+    assert rows[(rows.rater_a == "human") & (rows.rater_b == "x:shifted")].value.item() == 1
+    human, judges = graded()
+    labels = [*human, *(row for row in judges if row["judge"] == "x:shifted")]
+    told = agreement(labels, scale={"x:shifted": "1-4"}, coefficients=["kappa"], resamples=0)
+    assert told.to_pandas().value.tolist() == [1] * 4
+    with pytest.raises(InputError, match=r"labels: row \d+: the grade \d of x:shifted is none of"):
+        agreement(labels, scale={"x:shifted": "2-4"})
+    with pytest.raises(OptionError, match="nobody gave no grades"):
+        agreement(labels, scale={"nobody": "2-4"})

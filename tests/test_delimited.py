@@ -1,0 +1,192 @@
+"""Rows of text files of every kind say the same, and what is wrong is named by its line."""
+
+import gzip
+import json
+
+import pyarrow as pa
+import pytest
+
+from zelo_ray.errors import InputError
+from zelo_ray.formats.interchange.judgments import read_judgments
+from zelo_ray.formats.interchange.runs import read_runs
+from zelo_ray.formats.interchange.truth import read_truth
+from zelo_ray.formats.interchange.verdicts import read_verdicts
+from zelo_ray.formats.stored import names_of, rows
+
+HEAD = ("query_id", "doc_id", "relevance")
+ROWS = [("q1", "dé, 1", 3.0), ("q1", '7 "x"\nend', 0.5), ("東京", "007", -1.0)]
+
+
+def delimited(rows_, mark=",", end="\n", head=HEAD):
+    def cell(value):
+        text = f"{value:g}" if isinstance(value, float) else str(value)
+        return '"' + text.replace('"', '""') + '"' if set(text) & set(mark + '"\n') else text
+
+    return "".join(mark.join(map(cell, row)) + end for row in [head, *rows_])
+
+
+def array(indent=None):
+    return json.dumps([dict(zip(HEAD, row, strict=True)) for row in ROWS], indent=indent)
+
+
+def lines_of(rows_):
+    return "".join(json.dumps(dict(zip(HEAD, row, strict=True))) + "\n" for row in rows_)
+
+
+EVERY = {
+    "a.csv": delimited(ROWS),
+    "a.tsv": delimited(ROWS, "\t"),
+    "semicolons.csv": delimited(ROWS, ";"),
+    "crlf.csv": delimited(ROWS, end="\r\n"),
+    "bom.csv": "\ufeff" + delimited(ROWS),
+    "no-end.csv": delimited(ROWS).rstrip("\n"),
+    "blank.csv": delimited(ROWS).replace("query_id", "\n\nquery_id", 1) + "\n\n",
+    "spaced.csv": delimited(ROWS, head=("query_id ", " doc_id", "relevance")),
+    "other.csv": delimited(
+        [(w, "note", d, q) for q, d, w in ROWS], head=("relevance", "note", "doc_id", "query_id")
+    ),
+    "noending": delimited(ROWS),
+    "a.json": array(),
+    "indented.json": array(2),
+    "bom.json": "\ufeff" + array(),
+    "a.jsonl": lines_of(ROWS),
+    "lines.txt": lines_of(ROWS),
+}
+
+
+@pytest.mark.parametrize("packed", ["", ".gz", ".zst"])
+@pytest.mark.parametrize("name", EVERY)
+def test_every_kind_says_the_same(tmp_path, name, packed):
+    path, data = tmp_path / f"{name}{packed}", EVERY[name].encode()
+    if packed == ".gz":
+        path.write_bytes(gzip.compress(data))
+    elif packed:
+        path.write_bytes(pa.compress(data, "zstd", asbytes=True))
+    else:
+        path.write_bytes(data)
+    truth = read_truth(str(path))
+    assert [tuple(row.values())[:3] for row in truth.to_pylist()] == ROWS
+    [judge] = {read_judgments(str(path), "me").table["judge"][i].as_py() for i in range(3)}
+    assert judge == "me"
+
+
+def test_the_names_of_the_columns_are_those_of_the_first_row(tmp_path):
+    for name, text in EVERY.items():
+        (tmp_path / name).write_text(text)
+        assert {*HEAD} <= {*names_of(str(tmp_path / name))}
+
+
+def test_a_row_stands_where_its_first_line_does(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text('a,b\n"x\ny",1\n\nz,2\n')
+    assert [(p.rsplit("/", 1)[1], row) for p, row in rows(str(path))] == [
+        ("a.csv:2", {"a": "x\ny", "b": "1"}),
+        ("a.csv:5", {"a": "z", "b": "2"}),
+    ]
+
+
+def test_a_huge_cell_is_one(tmp_path):
+    path, text = tmp_path / "a.csv", "wörd \n" * 2_000_000
+    path.write_text(f'query_id,doc_id,text,grade\nq,d,"{text}",2\nq,e,,\n')
+    found = read_judgments(str(path), "j")
+    assert found.table.to_pylist() == [{"query_id": "q", "doc_id": "d", "judge": "j", "grade": 2}]
+    assert found.missing == 1
+
+
+def test_a_head_alone_and_one_row(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("query_id,doc_id,relevance\n")
+    assert len(read_judgments(str(path), "j").table) == 0
+    with pytest.raises(InputError, match="holds no judged document"):
+        read_truth(str(path))
+    path.write_text("query_id,doc_id,relevance\nNA,null,1")
+    assert read_truth(str(path)).to_pylist()[0]["query_id"] == "NA"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [
+        ("a.csv", "query_id,doc_id,grade\nq,d\n", "a.csv:2: has 2 columns, and the head 3"),
+        ("a.csv", "query_id,doc_id,grade\nq,d,1\nq,e,1,2\n", "a.csv:3: has 4 columns"),
+        ("a.csv", "query_id,doc_id,doc_id,grade\nq,d,d,1\n", "two columns have the same name"),
+        ("a.csv", 'query_id,doc_id,grade\nq,"d,1\n', "a.csv:2: cannot be read"),
+        ("a.csv", 'query_id,doc_id,grade\nq,"d"x,1\n', "a.csv:2: cannot be read"),
+        ("a.csv", "query_id,doc_id,grade\nq,d,high\n", "a.csv:2: grade cannot be 'high'"),
+        ("a.csv", "query_id,doc_id,grade\nq,d,1_0\n", "a.csv:2: grade cannot be '1_0'"),
+        ("a.csv", "query_id,doc_id,grade\nq,,1\n", "a.csv:2: has no doc_id"),
+        ("a.csv", "query_id,doc_id,grade\nq,d,inf\n", "no finite number"),
+        ("a.csv", "query_id,doc_id,grade\nq,d,1\nq,d,1\n", "is judged twice"),
+        ("a.csv", b"query_id,doc_id,grade\nq,\xff,1\n", "a.csv:2: is no UTF-8"),
+        ("a.csv", "query_id;doc_id;grade\nq;d;0,5\n", "a.csv:2: grade cannot be '0,5'"),
+        ("a.json", '[{"query_id": "q", "doc_id": "d", "grade": 1}, 7]', "item 2: is no JSON obj"),
+        (
+            "a.json",
+            '[{"query_id": "q", "doc_id": "d", "grade": "1"}]',
+            "item 1: grade cannot be",
+        ),
+        ("a.json", '[{"query_id": "q"},\n{"doc_id"]', "holds no judgments of a known kind"),
+        ("a.json", "[]", "holds no judgments of a known kind"),
+        ("a.xlsx", b"PK\x03\x04\xff\xfe\n", "but bytes that are no UTF-8.; known are: "),
+        (
+            "a.csv",
+            "query_id,doc_id\nq,d\n",
+            r"but doc_id, query_id.; known are: .*CSV",
+        ),
+    ],
+)
+def test_what_is_wrong_is_named(tmp_path, name, text, says):
+    data = text if isinstance(text, bytes) else text.encode()
+    (tmp_path / name).write_bytes(data)
+    with pytest.raises(InputError, match=says):
+        read_truth(str(tmp_path / name))
+
+
+def test_votes_and_winners_under_a_head(tmp_path):
+    votes = tmp_path / "votes.csv"
+    votes.write_text(
+        "judge,query_id,doc_id_a,doc_id_b,preference,swapped\n"
+        "j,q,1,2,-1,True\nj,q,1,3,0.5,0\nj,q,2,3,,false\nj,q,2,4,NaN,\n"
+    )
+    found = read_verdicts([str(votes)])
+    assert [tuple(row.values())[1:] for row in found.votes.to_pylist()] == [
+        ("1", "2", "j", -1.0, True),
+        ("1", "3", "j", 0.5, False),
+    ]
+    assert found.notes == (f"{votes}: 2 rows without an answer (null)",)
+    winners = tmp_path / "winners.tsv"
+    winners.write_text("winner\tturn\tmodel_b\tmodel_a\tquestion_id\nmodel_b\t1\ty\tx\t81\n")
+    found = read_verdicts([f"me={winners}"])
+    assert [tuple(row.values()) for row in found.votes.to_pylist()] == [
+        ("81-1", "x", "y", "me", 1.0, None)
+    ]
+
+
+def test_each_reader_names_what_it_reads(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("hello there\n")
+    with pytest.raises(InputError, match=r"\(but hello there\); known are: .*TREC q.*preference"):
+        read_verdicts([str(path)])
+    with pytest.raises(InputError) as told:
+        read_truth(str(path))
+    assert "preference" not in str(told.value)
+    with pytest.raises(InputError, match=r"a.txt: holds no run .*hello there.*a TREC run"):
+        read_runs([str(path)])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "run,score,query_id,doc_id\na,2,q,d\nb,1,q,d\n",
+        json.dumps(
+            [
+                {"query_id": "q", "doc_id": "d", "score": s, "run": r}
+                for s, r in ((2, "a"), (1, "b"))
+            ]
+        ),
+    ],
+)
+def test_runs_are_tables_too(tmp_path, text):
+    path = tmp_path / "runs.txt"
+    path.write_text(text)
+    found = read_runs([str(path)])
+    assert [found[name]["score"].to_pylist() for name in "ab"] == [[2.0], [1.0]]

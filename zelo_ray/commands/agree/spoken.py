@@ -1,0 +1,40 @@
+"""What people and judges say of pairs: their votes, and a word of each."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from zelo_ray.evaluation.agreement.counts import Floats, Ratings
+from zelo_ray.evaluation.agreement.pairs import first_named, word_ratings
+from zelo_ray.evaluation.agreement.single import once
+from zelo_ray.evaluation.agreement.votes import Ballots, ballots, words
+from zelo_ray.formats.interchange.verdicts import Verdicts
+from zelo_ray.options import AgreeOptions
+
+
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """Votes of the people, who are the first judge, and of judges.
+
+    ``votes`` are those that ``cast`` is of; ``single`` has none that repeats; ``said`` are the
+    words, [judges, pairs], and ``ratings`` the same on the scale of words.
+    """
+
+    votes: pa.Table
+    cast: Ballots
+    single: Ballots
+    said: Floats
+    ratings: Ratings
+
+
+def spoken(verdicts: Verdicts, options: AgreeOptions) -> Spoken:
+    """The votes and words where people voted."""
+    votes = pa.concat_tables([verdicts.voices, verdicts.votes], promote_options="default")
+    cast = ballots(votes, sorted(pc.unique(votes["query_id"]).to_pylist()))
+    single = once(cast, lenient=options.lenient)
+    of_judges = words(single if options.lenient else cast)[1:]
+    said = np.concatenate([words(single)[:1], of_judges])
+    ratings = word_ratings(cast, said, first_named(cast, verdicts.voices))
+    return Spoken(votes, cast, single, said, ratings)

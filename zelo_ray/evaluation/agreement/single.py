@@ -1,0 +1,34 @@
+"""Votes of which none repeats."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from zelo_ray.evaluation.agreement.votes import Ballots, most
+
+
+def once(cast: Ballots, *, lenient: bool = False) -> Ballots:
+    """The same with one vote of each rater on each row: what most of its votes there say.
+
+    A row is a pair in one order; where it is not known what was shown first, it is the order in
+    which the row names the two.
+
+    Args:
+        cast: the votes.
+        lenient: make one vote of those in both orders, too. What one order decides counts where
+            the other is a tie; with another winner in each it is a tie (as JudgeBench counts: Tan
+            et al. 2024, arXiv:2410.12784).
+    """
+    order = np.where(cast.shown != 0, cast.shown, cast.named)
+    shape = (len(cast.judges), int(cast.rater.max(initial=0)) + 1, len(cast.pairs) or 1, 2)
+    at = (cast.judge, cast.rater, cast.pair, (order + 1) // 2)
+    rows, place = np.unique(np.ravel_multi_index(at, shape), return_inverse=True)
+    each = np.bincount(3 * place.reshape(-1) + cast.sign + 1, minlength=3 * len(rows))
+    sign = most(each.reshape(-1, 3))
+    if lenient:
+        pairs, place = np.unique(rows // 2, return_inverse=True)
+        rows, sign = 2 * pairs, np.sign(np.bincount(place.reshape(-1), sign, len(pairs)))
+    judge, rater, pair, _ = (each.astype(np.int64) for each in np.unravel_index(rows, shape))
+    none = np.zeros(len(rows), np.int64)
+    signs = sign.astype(np.int64)
+    return replace(cast, judge=judge, rater=rater, pair=pair, sign=signs, shown=none, named=none)

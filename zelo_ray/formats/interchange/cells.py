@@ -1,0 +1,92 @@
+"""Columns of one type each, from a file of rows of any kind."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from zelo_ray.errors import InputError
+from zelo_ray.formats.delimited import is_headed
+from zelo_ray.formats.interchange.outcomes import is_missing
+from zelo_ray.formats.pools import short
+from zelo_ray.formats.stored import parquet_table, rows
+
+Checked = Callable[[str, Mapping[str, Any]], None]
+"""Looks at a row, and at where it stands."""
+_YES_NO = {"true": True, "1": True, "false": False, "0": False}
+
+
+def typed(
+    url: str, columns: Mapping[str, pa.DataType], check: Checked = lambda *_: None
+) -> tuple[pa.Table, Callable[[int], str]]:
+    """Some columns of a file, and a function that tells where a row stands.
+
+    Args:
+        url: Parquet, JSON lines, a JSON array, or a head and lines with commas or tabs.
+        columns: their types: text, number or yes and no. One that is not there is all null.
+        check: each row that is not of Parquet or under a head, which has the columns of the first.
+
+    Raises:
+        InputError: it cannot be read, or a value is not of its type. Whole numbers are texts, too;
+            texts are numbers only under a head, where all values are texts.
+    """
+    return (_of_parquet if url.endswith(".parquet") else _of_rows)(url, columns, check)
+
+
+def _of_parquet(
+    url: str, columns: Mapping[str, pa.DataType], _: Checked
+) -> tuple[pa.Table, Callable[[int], str]]:
+    table = parquet_table(url, [*columns])
+    names = set(table.column_names)
+    found = {}
+    for name, of in columns.items():
+        try:
+            found[name] = table[name].cast(of) if name in names else pa.nulls(len(table), of)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise InputError(f"{url}: the column {name}: {short(error)}") from None
+    return pa.table(found), lambda row: f"{url}: row {row + 1}"
+
+
+def _of_rows(
+    url: str, columns: Mapping[str, pa.DataType], check: Checked
+) -> tuple[pa.Table, Callable[[int], str]]:
+    places, text = [], pa.string()
+    found: dict[str, list[Any]] = {name: [] for name in columns}
+    read = _of_text if (headed := is_headed(url)) else _of_value
+    for place, row in rows(url):
+        if not headed:
+            check(place, row)
+        places.append(place)
+        for name, of in columns.items():
+            value = row.get(name)
+            if value is not None and not (headed and of == text):
+                value = read(value, of)
+                if value is None:
+                    raise InputError(f"{place}: {name} cannot be {row[name]!r}")
+            found[name].append(None if value is _MISSING else value)
+    return pa.table(found, schema=pa.schema(columns)), places.__getitem__
+
+
+_MISSING = object()
+
+
+def _of_text(value: str, kind: pa.DataType) -> object:
+    """What a text stands for; None if it does not stand for such a thing."""
+    if is_missing(value):
+        return _MISSING
+    if kind == pa.bool_():
+        return _YES_NO.get(value.strip().lower())
+    try:
+        return None if "_" in value else float(value)
+    except ValueError:
+        return None
+
+
+def _of_value(value: object, kind: pa.DataType) -> object:
+    """A value of JSON, if it is of such a kind; else None."""
+    if kind == pa.string():
+        return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else None
+    if kind == pa.bool_():
+        return value if isinstance(value, bool) else None
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if is_number else None  # type: ignore[arg-type]  # it is one

@@ -1,0 +1,43 @@
+"""The scales that judges grade on: ``NAME=0-5``, or ``NAME=0-5:ranks``."""
+
+import re
+from dataclasses import dataclass
+
+_WRITTEN = re.compile(
+    r"(?P<name>.+)=(?P<low>-?\d{1,6})-(?P<high>-?\d{1,6})(?P<ranks>:ranks)?", re.S
+)
+_MOST = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Whole grades from ``low`` to ``high``; ``ranks``: they are mapped onto no other scale."""
+
+    low: int
+    high: int
+    ranks: bool
+
+    def __str__(self) -> str:
+        """As it is written."""
+        return f"{self.low}-{self.high}"
+
+
+def scales_of(written: tuple[str, ...]) -> dict[str, Scale]:
+    """Scales by the name of the judge.
+
+    Raises:
+        ValueError: one is written otherwise, makes no sense, or a judge has two.
+    """
+    found: dict[str, Scale] = {}
+    for each in written:
+        match = _WRITTEN.fullmatch(each)
+        if match is None:
+            raise ValueError(f"{each!r} is not of the form NAME=0-5, or NAME=0-5:ranks")
+        name = match["name"]
+        scale = Scale(int(match["low"]), int(match["high"]), bool(match["ranks"]))
+        if not 0 < scale.high - scale.low < _MOST:
+            raise ValueError(f"{name}: a scale has from 2 to {_MOST} grades, the lowest first")
+        if name in found:
+            raise ValueError(f"{name}: has two scales")
+        found[name] = scale
+    return found

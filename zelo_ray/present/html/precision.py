@@ -1,0 +1,38 @@
+"""The section of ``agree`` on precision, recall and F1."""
+
+from zelo_ray.present.html.figures import intervals
+from zelo_ray.present.html.measured import Measured, Row, said, spans
+from zelo_ray.present.html.page import Cells, Chart, Figure, Section, Table, Text
+
+_OPEN = 12
+
+
+def precision_section(measured: Measured) -> Section | None:
+    """How often judges are right in what they say, and what they miss."""
+    found: dict[tuple[str, str, str], dict[str, Row]] = {}
+    for row in measured.rows("precision"):
+        key = row["measure"], row["scale"], row["label"]
+        found.setdefault(key, {})[row["judge"]] = row
+    figures: dict[tuple[str, ...], Figure] = {
+        (measure, label): intervals(list(rows), {"": spans(list(rows.values()))}, measure)
+        for (measure, _, label), rows in found.items()
+    }
+    if not figures:
+        return None
+    chart = Chart(
+        figures,
+        "Of the items of which a judge says it, the share of which the people say it, too "
+        "(precision); of those of which the people do, the share that the judge finds (recall); "
+        "and the harmonic mean of both (F1). With 95% intervals.",
+        ("measure", "of"),
+    )
+    columns = ("judge", "says", "precision", "recall", "F1", "said", "right")
+    cells: list[Cells] = []
+    for (measure, scale, label), rows in found.items():
+        for judge, row in rows.items() if measure == "precision" else ():
+            others = [found[name, scale, label][judge] for name in ("recall", "f1")]
+            sizes = (f"{row['said']:,}", f"{row['right']:,}")
+            cells.append([Text(judge), Text(label), *map(said, (row, *others)), *sizes])
+    caption = "Said: by the judge; right: by the people. precision.parquet has all."
+    table = Table(columns, cells, caption, frozenset(columns[2:]), _OPEN)
+    return Section("precision", "Precision and recall", (chart, table))
