@@ -1,17 +1,14 @@
 """Labels in a table: one row for each, with the query, the document and the grade."""
 
-import csv
-import io
-import math
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.files import lines, reading, text_of
+from zelo_ray.formats.interchange.cells import typed
 from zelo_ray.formats.interchange.truth import look
-from zelo_ray.formats.stored import rows
 
 ROWS = pa.schema(
     [
@@ -31,73 +28,36 @@ def read_rows(url: str) -> tuple[pa.Table, int] | None:
     Raises:
         InputError: it cannot be read, or a row makes no sense.
     """
-    sight = look(url)
-    text = not sight.columns and b"query_id" in sight.line
-    names = _cells(url, sight.line) if text else [*sight.columns]
+    names = look(url).columns
     column = next((name for name in _GRADES if name in names), None)
-    if column is None or not {"query_id", "doc_id"} <= {*names} or "documents" in names:
+    if column is None or not {"query_id", "doc_id"} <= names or "documents" in names:
         return None
-    told, unsure = list[tuple[Any, ...]](), 0
-    seen: dict[tuple[Any, ...], str] = {}
-    for place, row in _text_rows(url) if text else rows(url):
-        grade = _number(place, column, row.get(column))
-        if grade is None:
-            unsure += 1
-            continue
-        chance = _number(place, "probability", row.get("probability"))
-        if chance is not None and not 0 < chance <= 1:
-            raise InputError(f"{place}: the probability {chance:g} is not above 0 and up to 1")
-        ids = tuple(_id(place, name, row) for name in ("query_id", "doc_id"))
-        label = (*ids, str(row.get("person") or ""))
-        if label in seen:
-            raise InputError(f"{place}: the document of {seen[label]} again, by the same person")
-        seen[label] = place
-        told.append((*label, grade, chance))
-    by_column: Any = zip(*told, strict=True) if told else [()] * len(ROWS)
-    return pa.table(dict(zip(ROWS.names, by_column, strict=True)), schema=ROWS), unsure
+    wanted = {column if field.name == "grade" else field.name: field.type for field in ROWS}
+    table, place = typed(url, wanted)
+    table = table.rename_columns(ROWS.names)
+    graded = np.flatnonzero(pc.is_finite(pc.fill_null(table["grade"], np.nan)).to_numpy())
+    unsure, table = len(table) - len(graded), table.take(pa.array(graded))
+    for name in ("query_id", "doc_id"):
+        empty = pc.fill_null(pc.equal(table[name], ""), True).to_numpy()
+        if empty.any():
+            raise InputError(f"{place(graded[empty.argmax()])}: has no {name}")
+    chance = pc.fill_null(table["probability"], 1.0).to_numpy()
+    if (strange := ~((chance > 0) & (chance <= 1))).any():
+        row = int(strange.argmax())
+        where, value = place(graded[row]), chance[row]
+        raise InputError(f"{where}: the probability {value:g} is not above 0 and up to 1")
+    person = pc.fill_null(table["person"], "")
+    table = table.set_column(table.schema.get_field_index("person"), "person", person)
+    _refuse_repeated(table, lambda row: place(graded[row]))
+    return table.cast(ROWS), unsure
 
 
-def _text_rows(url: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Where each row of a text with a head stands, by the line in which it begins, and the row."""
-    _, head = next(lines(url))
-    with reading(url) as file:
-        text = io.StringIO(text_of(url, file.read()).removeprefix("\ufeff"), newline="")
-    table = csv.reader(text, delimiter=_mark(head))
-    names = [name.strip() for name in next(row for row in table if row)]
-    begins = table.line_num + 1
-    try:
-        for row in table:
-            if row:
-                yield f"{url}:{begins}", dict(zip(names, row, strict=False))
-            begins = table.line_num + 1
-    except csv.Error as error:
-        raise InputError(f"{url}:{begins}: {error}") from None
-
-
-def _cells(url: str, head: bytes) -> list[str]:
-    text = text_of(url, head)
-    return [name.strip() for name in next(csv.reader([text], delimiter=_mark(head)))]
-
-
-def _mark(head: bytes) -> str:
-    return max("\t;,", key=lambda mark: head.count(mark.encode()))
-
-
-def _id(place: str, name: str, row: Mapping[str, Any]) -> str:
-    value = row.get(name)
-    if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
-        raise InputError(f"{place}: {name} cannot be {value!r}")
-    return str(value)
-
-
-def _number(place: str, name: str, value: Any) -> float | None:
-    """A number of a row; None where there is none."""
-    if value is None or value == "":
-        return None
-    try:
-        found = math.nan if isinstance(value, bool) else float(value)
-    except (TypeError, ValueError):
-        found = math.nan
-    if not math.isfinite(found):
-        raise InputError(f"{place}: {name} cannot be {value!r}")
-    return found
+def _refuse_repeated(table: pa.Table, place: Callable[[int], str]) -> None:
+    """One label a document and person."""
+    seen = dict[tuple[str, ...], int]()
+    ids = (table[name].to_pylist() for name in ("query_id", "doc_id", "person"))
+    for row, label in enumerate(zip(*ids, strict=True)):
+        if (first := seen.setdefault(label, row)) != row:
+            raise InputError(
+                f"{place(row)}: the document of {place(first)} again, by the same person"
+            )
