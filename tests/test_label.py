@@ -15,10 +15,10 @@ from tests.labelling import sample_at
 from zelo_ray import cli
 from zelo_ray.commands.label import draw, page_words, working
 from zelo_ray.commands.label.between import between_people
+from zelo_ray.commands.label.candidates import Candidates
 from zelo_ray.commands.label.desk import Desk
 from zelo_ray.commands.label.rubric import RUBRIC, names_of
 from zelo_ray.commands.label.store import Answers
-from zelo_ray.commands.people_frame import Candidates
 from zelo_ray.engine.lock import claim
 from zelo_ray.errors import InputError, LockError, OptionError
 from zelo_ray.evaluation.people.design import inclusion, threshold_of

@@ -14,7 +14,7 @@ import pytest
 from tests.builders import rows_of
 from zelo_ray.cli import main
 from zelo_ray.commands.bakeoff.labelled import Labelled, way_of
-from zelo_ray.commands.people_frame import candidates
+from zelo_ray.commands.label.candidates import candidates
 from zelo_ray.errors import MeasureError
 from zelo_ray.evaluation.measures import MEASURES, Truth, evaluate, parse_measure, rank
 from zelo_ray.evaluation.people.corrected import by_panel, corrected, people_alone, student

@@ -18,9 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from zelo_ray.commands.label.candidates import candidates
 from zelo_ray.commands.label.rubric import RUBRIC
 from zelo_ray.commands.label.texts import places_of, refuse_lacking, texts_of
-from zelo_ray.commands.people_frame import candidates
 from zelo_ray.engine.durable import keep_file
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.evaluation.measures import parse_measure
