@@ -438,6 +438,17 @@ def test_probabilities_that_cannot_be_are_noticed(contest, capsys):
     assert "the probabilities do not fit these arms" in capsys.readouterr().out
 
 
+def test_labels_of_other_documents_and_a_contest_of_one_arm(contest, tmp_path, capsys):
+    folder, people = contest
+    (tmp_path / "labels.csv").write_text("query_id,doc_id,grade\nother,d0,1\n")
+    assert run_it(folder, "--human", str(tmp_path / "labels.csv")) == 0
+    assert "is among the first of any arm." in capsys.readouterr().out
+    rows = [{"query_id": q, "doc_id": d, "grade": g} for (q, d), g in people.items()]
+    assert run_it(folder, "--human", written(folder / "all.csv", rows), runs="a") == 0
+    assert "corrected by people" in capsys.readouterr().out
+    assert run_it(folder) == 0
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -445,7 +456,6 @@ def test_probabilities_that_cannot_be_are_noticed(contest, capsys):
         ("query_id,doc_id,grade\n", "holds no label"),
         ("query_id,doc_id,grade,probability\nq0,d0,many,0.5\n", "many"),
         ("query_id,doc_id,grade,probability\nq0,d0,1,1.5\n", "probability 1.5"),
-        ("query_id,doc_id,grade\nother,d0,1\n", "no document that it labels"),
     ],
 )
 def test_labels_that_make_no_sense_are_told_in_one_line(contest, tmp_path, capsys, text, said):

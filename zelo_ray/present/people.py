@@ -98,7 +98,7 @@ def leading(corrected: Sequence[Comparison]) -> list[Comparison]:
         if not isnan(one.difference):
             above[one.run_a] += one.difference
             above[one.run_b] -= one.difference
-    best = max(above, key=lambda arm: above[arm])
+    best = max(above, key=lambda arm: above[arm], default="")
     own = [_seen(one, best) for one in corrected if best in (one.run_a, one.run_b)]
     return sorted(own, key=lambda one: one.difference)
 

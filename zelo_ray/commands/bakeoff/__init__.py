@@ -70,7 +70,6 @@ def measure(
         MeasureError: one of ``options.measures`` is none.
         RunError: what an arm ranked is no run.
         Stopped: there is no arm to measure, or the baseline is none.
-        InputError: the labels of people are of other documents.
     """
     measures = parse_measures(options.measures) or default_measures(truth)
     rankings = {entry.name: rank(truth, entry.run, ties=options.ties) for entry in entries}

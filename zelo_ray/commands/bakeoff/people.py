@@ -5,14 +5,12 @@ from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
-import pyarrow.compute as pc
 from scipy.stats import norm
 
 from zelo_ray.commands.bakeoff.labelled import Labelled, chances_of, labelled_in, way_of
 from zelo_ray.commands.bakeoff.outcome import Corrections, Floats, Forecast, Outcome, Way
 from zelo_ray.commands.bakeoff.verdicts import SURE
 from zelo_ray.commands.label.between import between_people, told
-from zelo_ray.errors import InputError
 from zelo_ray.evaluation.people.corrected import (
     by_panel,
     corrected,
@@ -31,17 +29,13 @@ _Values = Mapping[Estimate, Mapping[str, Floats]]
 
 
 def corrections(outcome: Outcome, labels: PeoplesLabels, options: BakeoffOptions) -> Corrections:
-    """Correct every measure that is linear in the labels.
-
-    Raises:
-        InputError: none of the labels is of the contest.
-    """
+    """Correct every measure that is linear in the labels; or say why that cannot be."""
     chosen, left_out = for_people(outcome.measures)
     leading = labelled_in(outcome, chosen[0], labels)
     found = int((~np.isnan(leading.gain)).sum())
     about = Corrections(
         labels=found,
-        persons=len(pc.unique(labels.rows["person"])),
+        persons=len({*labels.rows["person"].to_pylist()} - {""}),
         strangers=len({*_pairs(labels)}) - found,
         unsure=labels.unsure,
         ahead=labels.ahead,
@@ -50,9 +44,8 @@ def corrections(outcome: Outcome, labels: PeoplesLabels, options: BakeoffOptions
         queries=len(np.unique(leading.frame.query[~np.isnan(leading.gain)])),
     )
     if not found:
-        raise InputError(
-            f"{options.human}: no document that it labels is among the first of any arm"
-        )
+        why = f"none of the documents that {options.human} labels is among the first of any arm"
+        return replace(about, refused=why)
     way, why = way_of(leading, labels, outcome.arms)
     if way is None:
         return replace(about, refused=why)
