@@ -42,9 +42,10 @@ def bakeoff_page(source: Source, run: Mapping[str, Any]) -> Page:
         f"{run['options']['confidence']:.0%}, over queries. A document that nobody judged counts "
         "as not relevant."
     )
+    people = corrected.people_sentences(contest)
     sentences = (
-        " ".join(outcome(contest)),
-        *corrected.people_sentences(contest),
+        *people,
+        ("By the panel alone: " if people else "") + " ".join(outcome(contest)),
         " ".join(absences(contest)),
         reading,
     )
