@@ -17,7 +17,7 @@ from zelo_ray.commands.bakeoff.labelled import Labelled, way_of
 from zelo_ray.commands.label.candidates import candidates
 from zelo_ray.errors import MeasureError
 from zelo_ray.evaluation.measures import MEASURES, Truth, evaluate, parse_measure, rank
-from zelo_ray.evaluation.people.corrected import by_panel, corrected, people_alone, student
+from zelo_ray.evaluation.people.corrected import FEWEST, by_panel, corrected, people_alone, student
 from zelo_ray.evaluation.people.design import inclusion, priorities, threshold_of
 from zelo_ray.evaluation.people.frame import frame_of, panel_grades, sizes
 from zelo_ray.evaluation.people.measures import for_people
@@ -431,6 +431,13 @@ def test_the_top_of_each_query_corrects_nothing(contest, capsys):
     assert {row["estimate"] for row in rows_of(folder / "out", "comparisons")} == {"panel"}
 
 
+def test_a_few_labels_do_not_show_how_often_the_panel_is_wrong(contest, capsys):
+    folder, people = contest
+    assert run_it(folder, "--human", drawn_labels(folder, people, 29)) == 0
+    shown = capsys.readouterr().out
+    assert "correct nothing: 29 documents are labelled, and a correction takes 30." in shown
+
+
 def test_probabilities_that_cannot_be_are_noticed(contest, capsys):
     folder, people = contest
     labels = drawn_labels(folder, people, 80, probability=0.9)
@@ -475,6 +482,7 @@ def test_an_arm_that_the_labels_were_not_drawn_for_is_named(contest):
     frame, said, rankings = framed("nDCG@10", queries=40, documents=12)
     known = np.where(frame.query < 3, said, np.nan)
     some = Labelled(frame, sizes(frame), known, np.ones(len(said)))
+    assert (~np.isnan(known)).sum() >= FEWEST
     columns = [found.query_ids, found.doc_ids, found.size]
     could = pa.table(columns, names=["query_id", "doc_id", "size"])
     could = could.filter(pa.array(found.size > 0))

@@ -4,9 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from zelo_ray.commands.bakeoff.outcome import Floats, Outcome, Way
 from zelo_ray.evaluation.measures import Measure
+from zelo_ray.evaluation.people.corrected import FEWEST as FEWEST_LABELS
 from zelo_ray.evaluation.people.frame import Frame, frame_of, sizes
 from zelo_ray.evaluation.significance import FEWEST
 from zelo_ray.formats.labels import PeoplesLabels
@@ -52,7 +54,7 @@ def way_of(
     if known[matters].all():
         return "complete", ""
     if labels.drawn:
-        why = _not_drawn(labelled, labels, arms)
+        why = _too_few(known) or _not_drawn(labelled, labels, arms)
         return (None, why) if why else ("drawn", "")
     query, size = labelled.frame.query, len(labelled.frame.query_ids)
     whole, has = (np.bincount(query[rows], minlength=size) for rows in (matters, matters & known))
@@ -66,6 +68,14 @@ def way_of(
     if (has > 0).sum() < FEWEST:
         return None, f"whole queries are labelled, but fewer than {FEWEST}"
     return "queries", ""
+
+
+def _too_few(known: NDArray[np.bool_]) -> str:
+    """A few labels that find the panel right do not show how often it is wrong."""
+    if (few := int(known.sum())) >= FEWEST_LABELS:
+        return ""
+    labels = counted(few, "document is labelled", "documents are labelled")
+    return f"{labels}, and a correction takes {FEWEST_LABELS}"
 
 
 def _not_drawn(labelled: Labelled, labels: PeoplesLabels, arms: Sequence[str]) -> str:
