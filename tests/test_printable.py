@@ -149,7 +149,7 @@ def parquet_with(path, **columns):
 
 
 BAD = {
-    "first.jsonl": "first.jsonl:1: is no UTF-8",
+    "first.jsonl": "first.jsonl: holds no judgments of a known kind (but bytes that are no UTF-8)",
     "scores.parquet": "scores.parquet: cannot be read",
     "grades.parquet": "grades.parquet: cannot be read",
     "beir.parquet": "beir.parquet: cannot be read",

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zelo_ray.commands.agree.section import Section, laid_out, with_interval
+from zelo_ray.commands.agree.spoken import spoken
 from zelo_ray.evaluation.agreement import ratings_of
-from zelo_ray.evaluation.agreement.votes import ballots, words
 from zelo_ray.fitting.calibration.consensus import (
     ALL,
     GRADES,
@@ -45,7 +45,7 @@ _SCALES = 2  # of documents, for which there is room
 
 def consensus(verdicts: Verdicts, options: AgreeOptions) -> Section:
     """Accuracy of the panel against people by how far its judges agree."""
-    found = [*_by_votes(verdicts), *_by_grades(verdicts, options)]
+    found = [*_by_votes(verdicts, options), *_by_grades(verdicts, options)]
     tables = {"consensus": table_of(found, Consensus)}
     return Section([*_lines(found, options.trust)] if found else [], tables)
 
@@ -93,13 +93,11 @@ def kinds(rows: Iterable[Consensus]) -> dict[tuple[str, str], list[Consensus]]:
     return found
 
 
-def _by_votes(verdicts: Verdicts) -> list[Consensus]:
+def _by_votes(verdicts: Verdicts, options: AgreeOptions) -> list[Consensus]:
     if not (len(verdicts.voices) and len(verdicts.votes)):
         return []
-    votes = pa.concat_tables([verdicts.voices, verdicts.votes])
-    cast = ballots(votes, sorted(pc.unique(votes["query_id"]).to_pylist()))
-    said = words(cast)
-    return of_votes(said[1:], said[0], cast.pairs[:, 0])
+    told = spoken(verdicts, options)
+    return of_votes(told.said[1:], told.said[0], told.cast.pairs[:, 0])
 
 
 def _by_grades(verdicts: Verdicts, options: AgreeOptions) -> list[Consensus]:
