@@ -110,7 +110,7 @@ def test_a_contest_a_sheet_and_the_contest_again(tmp_path, capsys, monkeypatch):
         Path(f"{name}.run").write_text("".join(lines))
     words = "--truth qrels --runs one.run two.run --pools pools.jsonl --resamples 100"
     assert cli.main(f"bakeoff {words} --measures P@5 nDCG@5 --out contest".split()) == 0
-    first = "label --contest contest --labels 15 --out labels --measure nDCG@5 --csv out.csv"
+    first = "label --contest contest --labels 35 --out labels --measure nDCG@5 --csv out.csv"
     assert cli.main(first.split()) == 0
     capsys.readouterr()
     with Path("out.csv").open(encoding="utf-8-sig", newline="") as text:
@@ -118,10 +118,10 @@ def test_a_contest_a_sheet_and_the_contest_again(tmp_path, capsys, monkeypatch):
     status, told = back(
         "labels", Path("in.csv"), [r | {"grade": "2"} for r in rows], capsys, "--person", "ann"
     )
-    assert (status, "15 of 15 documents judged" in told) == (0, True)
+    assert (status, "35 of 35 documents judged" in told) == (0, True)
     then = next(line for line in told.splitlines() if line.startswith("next: "))
     assert cli.main(shlex.split(then)[2:]) == 0
-    assert "1 person labelled 15 documents" in capsys.readouterr().out
+    assert "1 person labelled 35 documents" in capsys.readouterr().out
 
 
 def test_equal_seeds_draw_equal_documents_and_others_do_not(tmp_path, contest):

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import shlex
+import signal
 import sys
 import threading
 import webbrowser
@@ -95,9 +96,26 @@ def _serve(work: Work, options: LabelOptions, say: Say, make_page: MakePage) -> 
         say(f"{server.url} ({judged}); end with Ctrl-C")
         if not options.no_browser and _has_screen():
             threading.Thread(target=webbrowser.open, args=(server.url,), daemon=True).start()
-        with contextlib.suppress(KeyboardInterrupt):
+        with contextlib.suppress(KeyboardInterrupt), _ended_by_signals():
             server.serve_forever(poll_interval=0.1)
         work.desk.close()
+
+
+@contextlib.contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """SIGTERM ends the page as Ctrl-C does, and SIGINT where a script's shell ignores it, too."""
+
+    def end(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    main = threading.current_thread() is threading.main_thread()  # only there it may be
+    signals = (signal.SIGINT, signal.SIGTERM) if main else ()
+    before = {each: signal.signal(each, end) for each in signals}
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
 
 
 def _has_screen() -> bool:
