@@ -272,10 +272,11 @@ def by_panel_gain(frame):
 def test_what_no_label_can_settle_and_what_needs_none():
     values = np.random.default_rng(0).normal(0.1, 1.0, 50)
     rest = np.full(300, np.nan)
-    rest[:30] = 0.1
+    rest[:31] = 0.1
     ones = np.ones(300)
-    assert outlook(values, rest, ones * 0.1, ones, 0.01).labels is None
-    assert outlook(values, rest, ones * 0.1, ones, 0.5).labels == 0
+    size = np.where(np.arange(300) == 30, 0.0, 1.0)  # of one that all arms rank alike by now
+    assert outlook(values, rest, ones * 0.1, size, 0.01).labels is None
+    assert outlook(values, rest, ones * 0.1, size, 0.5).labels == 0
 
 
 # --- the command

@@ -43,7 +43,7 @@ def outlook(
         size: by which the sample is drawn, [rows].
         aim: the standard error that is wanted.
     """
-    queries, known = len(values), ~np.isnan(rest)
+    queries, known = len(values), ~np.isnan(rest) & (size > 0)
     now = float(values.var(ddof=1)) / queries
     squares, had = rest[known] ** 2, chance[known]
     drawn = float((squares * (1 - had) / had**2).sum()) / queries**2
