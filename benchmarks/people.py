@@ -29,9 +29,10 @@ import numpy as np
 import pyarrow as pa
 
 from zelo_ray.evaluation.measures import Ranking, Truth, parse_measure, rank
-from zelo_ray.evaluation.people.corrected import by_panel, corrected, people_alone, student
+from zelo_ray.evaluation.people.corrected import by_panel, corrected, people_alone
 from zelo_ray.evaluation.people.design import Floats, inclusion, threshold_of
 from zelo_ray.evaluation.people.frame import Frame, frame_of, sizes
+from zelo_ray.evaluation.people.tested import student
 from zelo_ray.evaluation.significance import means, sign_flip
 from zelo_ray.formats.interchange.trec import read_run
 

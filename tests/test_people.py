@@ -4,6 +4,7 @@ import csv
 import json
 import math
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -13,15 +14,16 @@ import pytest
 
 from tests.builders import rows_of
 from zelo_ray.cli import main
-from zelo_ray.commands.bakeoff.labelled import Labelled, way_of
+from zelo_ray.commands.bakeoff.labelled import Labelled, _with_way
 from zelo_ray.commands.label.candidates import candidates
 from zelo_ray.errors import MeasureError
 from zelo_ray.evaluation.measures import MEASURES, Truth, evaluate, parse_measure, rank
-from zelo_ray.evaluation.people.corrected import FEWEST, by_panel, corrected, people_alone, student
+from zelo_ray.evaluation.people.corrected import FEWEST, by_panel, corrected, foretold, people_alone
 from zelo_ray.evaluation.people.design import inclusion, priorities, threshold_of
 from zelo_ray.evaluation.people.frame import frame_of, panel_grades, sizes
 from zelo_ray.evaluation.people.measures import for_people
 from zelo_ray.evaluation.people.outlook import outlook, threshold_for
+from zelo_ray.evaluation.people.tested import student
 from zelo_ray.formats.labels import PeoplesLabels, read_labels
 
 LINEAR = ("nDCG@5", "nDCG@3", "nDCG(dcg='exp-log2')@5", "P(rel=2)@4", "RBP(rel=1)@5", "Grade@5")
@@ -206,7 +208,7 @@ def test_intervals_hold_what_people_would_say(labels, error):
         gain = np.where(order > threshold, said[at], np.nan)
         one, other = corrected(sample, gain, inclusion(size, threshold))
         rows.append(one - other)
-    low, high = student(np.array(rows), 60, 0.95)
+    low, high, _, _ = student(np.array(rows), 60, 0.95)
     true = (wanted[0] - wanted[1]).mean()
     assert 0.93 <= ((low <= true) & (true <= high)).mean() <= 0.975
 
@@ -255,8 +257,9 @@ def test_the_error_with_more_labels_is_foretold():
     for _ in range(40):
         gain, chance = drawn(100)
         apart = frame.weight[0] - frame.weight[1]
-        rest = apart * (gain - by_panel_gain(frame))
-        found = outlook(difference(gain, chance), rest, chance, size, aim)
+        rest = apart * (gain - foretold(frame, gain))
+        guess = frame.by_query((apart * foretold(frame, gain))[np.newaxis])[0]
+        found = outlook(difference(gain, chance), rest, chance, size, told=guess, aim=aim)
         told.append(found.labels if found.labels is not None else np.inf)
         least.append(found.least)
     assert 50 <= np.median(told) <= 200  # in truth 100 more
@@ -275,8 +278,12 @@ def test_what_no_label_can_settle_and_what_needs_none():
     rest[:31] = 0.1
     ones = np.ones(300)
     size = np.where(np.arange(300) == 30, 0.0, 1.0)  # of one that all arms rank alike by now
-    assert outlook(values, rest, ones * 0.1, size, 0.01).labels is None
-    assert outlook(values, rest, ones * 0.1, size, 0.5).labels == 0
+    some = partial(outlook, values, rest, ones * 0.1, size, told=values)
+    assert (some(aim=0.01).labels, some(aim=0.01).never) == (None, True)
+    assert some(aim=0.5).labels == 0
+    # one way says that labels would do, and the other that they would not
+    unsure = outlook(values, rest, ones * 0.1, size, told=values / 100, aim=0.05)
+    assert (unsure.labels, unsure.never) == (None, False)
 
 
 # --- the command
@@ -388,7 +395,7 @@ def test_a_sample_of_label_corrects_a_contest_and_grows(contest, tmp_path, capsy
     assert said == [60, 40]
     assert widths[1] < widths[0]
     shown = capsys.readouterr().out
-    assert "Not corrected: P(rel=2)@30: the labels were not drawn for it." in shown
+    assert "Not corrected: P(rel=2)@30: " in shown
     assert "The sample was made larger 1 time." in shown
     assert ("P(rel=2)@10", "corrected") in by
 
@@ -436,7 +443,7 @@ def test_a_few_labels_do_not_show_how_often_the_panel_is_wrong(contest, capsys):
     folder, people = contest
     assert run_it(folder, "--human", drawn_labels(folder, people, 29)) == 0
     shown = capsys.readouterr().out
-    assert "correct nothing: 29 documents are labelled, and a correction takes 30." in shown
+    assert "correct nothing: 29 documents are labelled in" in shown
 
 
 def test_probabilities_that_cannot_be_are_noticed(contest, capsys):
@@ -481,7 +488,7 @@ def test_an_arm_that_the_labels_were_not_drawn_for_is_named(contest):
     found = candidates(str(folder / "out"))
     rows = read_labels(drawn_labels(folder, people, 60)).rows
     frame, said, rankings = framed("nDCG@10", queries=40, documents=12)
-    known = np.where(frame.query < 3, said, np.nan)
+    known = np.where(frame.query < 6, said, np.nan)
     some = Labelled(frame, sizes(frame), known, np.ones(len(said)))
     assert (~np.isnan(known)).sum() >= FEWEST
     columns = [found.query_ids, found.doc_ids, found.size]
@@ -489,10 +496,10 @@ def test_an_arm_that_the_labels_were_not_drawn_for_is_named(contest):
     could = could.filter(pa.array(found.size > 0))
     for left, way in ((0, "drawn"), (9, None)):
         labels = PeoplesLabels(rows, drawn=True, top=3, frame=could.slice(left))
-        got, why = way_of(some, labels, [*rankings])
-        assert got == way
-    assert why.startswith("9 documents among the first of ")
-    assert "could not be drawn, as the labels were drawn for other arms" in why
+        got = _with_way(some, labels, [*rankings])
+        assert got.way == way
+    assert got.refused.startswith("9 documents among the first of ")
+    assert "could not be drawn: the labels were drawn for other arms" in got.refused
 
 
 def test_people_correct_the_gate(contest, capsys):

@@ -606,9 +606,9 @@ class Metric:
     value: float
 
 
-Estimate = Literal["panel", "people", "corrected"]
-"""Whose word a figure is: the panel's, that of people who labelled some documents, or the panel's
-as their labels correct it."""
+Estimate = Literal["panel", "graded", "people", "corrected"]
+"""Whose word a figure is: the panel's; the panel's scores taken as grades; that of people who
+labelled some documents; or the panel's as their labels correct it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,6 +57,7 @@ def gate(
     confidence: float,
     drawn: Floats | None = None,
     estimate: str = "panel",
+    labelled: int | None = None,
 ) -> list[Gated]:
     """Decide for each arm but the baseline, each by itself.
 
@@ -76,6 +77,7 @@ def gate(
         confidence: of each limit.
         drawn: metrics under resampled labels, of shape [draws, arms, queries].
         estimate: what the values are: of the panel, of people, or corrected.
+        labelled: how many queries have a label of people, where the values rest on these.
     """
     known = np.where(answered, values, np.nan)
     base = arms.index(baseline)
@@ -89,7 +91,7 @@ def gate(
         if drawn is not None and here.size:
             under = mean_of((drawn[:, arm] - drawn[:, base])[:, kept])
         lost = int((answered[base] & ~answered[arm]).sum())
-        ends = limits(here, confidence)
+        ends = limits(here, confidence, labelled)
         verdict, reason = _decided(ends, here.size, margin, under, lost)
         found.append(
             Gated(
@@ -112,19 +114,22 @@ def gate(
     return found
 
 
-def limits(differences: Floats, confidence: float) -> tuple[float, float]:
+def limits(
+    differences: Floats, confidence: float, labelled: int | None = None
+) -> tuple[float, float]:
     """One-sided limits of the true mean, each at ``confidence``; NaN of fewer than 5 differences.
 
     Student's t; and where the differences are skewed, the limit on the side towards which they lean
     stands further out by Johnson's correction (1978, J. Am. Stat. Assoc. 73:536). Of differences of
     few queries, most of which are 0, t alone is wrong more often than it says, and so are the
-    bootstrap's percentiles (``benchmarks/gate.py``).
+    bootstrap's percentiles (``benchmarks/gate.py``). ``labelled`` queries give the degrees of
+    freedom, where a difference rests on labels of these.
     """
     n = len(differences)
     if n < FEWEST:
         return nan, nan
     mean, spread = float(differences.mean()), float(differences.std(ddof=1))
-    t = float(stdtrit(n - 1, confidence))
+    t = float(stdtrit((n if labelled is None else min(n, labelled)) - 1, confidence))
     cubes = float(((differences - mean) ** 3).mean())
     lean = cubes / spread**2 / (6 * n) * (1 + 2 * t * t) if spread > TIE else 0.0
     out = t * spread / sqrt(n)

@@ -11,16 +11,17 @@ from zelo_ray.records import Comparison, Estimate
 By = Mapping[Estimate, Sequence[Comparison]]
 _WHOSE: tuple[tuple[Estimate, str], ...] = (
     ("panel", "the panel said"),
+    ("graded", "the panel's scores say, as grades,"),
     ("people", "people's labels alone say"),
 )
 
 
 def by_estimate(rows: Sequence[Comparison], measure: str) -> dict[Estimate, list[Comparison]]:
     """The comparisons by one measure, by whose word they are."""
-    found: dict[Estimate, list[Comparison]] = {"panel": [], "people": [], "corrected": []}
+    found: dict[Estimate, list[Comparison]] = {}
     for one in rows:
         if one.measure == measure:
-            found[one.estimate].append(one)
+            found.setdefault(one.estimate, []).append(one)
     return found
 
 
@@ -47,10 +48,10 @@ def sentences(found: By, people: Mapping[str, Any], confidence: float) -> Iterat
     """
     forecasts = {frozenset((f["run_a"], f["run_b"])): f["outlook"] for f in people["forecasts"]}
     of = {
-        whose: {frozenset((one.run_a, one.run_b)): one for one in rows}
-        for whose, rows in found.items()
+        whose: {frozenset((one.run_a, one.run_b)): one for one in found.get(whose, ())}
+        for whose, _ in _WHOSE
     }
-    for one in leading(found["corrected"]):
+    for one in leading(found.get("corrected", ()), people["leader"]):
         pair = frozenset((one.run_a, one.run_b))
         said = [
             f"{name} {_amount(_seen(other, one.run_a))}"
@@ -91,14 +92,8 @@ def remarks(people: Mapping[str, Any]) -> Iterator[str]:
         yield f"Not corrected: {', '.join(names)}: {why}."
 
 
-def leading(corrected: Sequence[Comparison]) -> list[Comparison]:
-    """The arm that is best by these, as A, against each other one; the nearest first."""
-    above = {one.run_a: 0.0 for one in corrected} | {one.run_b: 0.0 for one in corrected}
-    for one in corrected:
-        if not isnan(one.difference):
-            above[one.run_a] += one.difference
-            above[one.run_b] -= one.difference
-    best = max(above, key=lambda arm: above[arm], default="")
+def leading(corrected: Sequence[Comparison], best: str) -> list[Comparison]:
+    """The arm that leads, as A, against each other one; the nearest first."""
     own = [_seen(one, best) for one in corrected if best in (one.run_a, one.run_b)]
     return sorted(own, key=lambda one: one.difference)
 
@@ -132,6 +127,8 @@ def _next(one: Comparison, outlook: Mapping[str, Any] | None) -> str:
         return ""
     if verdict(one) in ("above", "below"):
         return "More labels are not needed."
+    if outlook["labels"] is None and not outlook["never"]:
+        return "How many labels would settle it cannot be told yet; some more will show it."
     if outlook["labels"] is None:
         return (
             f"Labels will not settle it: with all {outlook['most']:,} documents labelled the "

@@ -1,9 +1,11 @@
 """The gate of a bake-off: a line for each candidate that a script can read, and an exit status."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from math import isnan, nan
+from typing import Any
 
-from zelo_ray.commands.bakeoff.outcome import Floats, Outcome
+from zelo_ray.commands.bakeoff.outcome import Corrections, Floats, Outcome
 from zelo_ray.errors import Stopped
 from zelo_ray.evaluation.gate import POWER, Gated, gate
 from zelo_ray.options import BakeoffOptions
@@ -20,42 +22,61 @@ def gated(outcome: Outcome, options: BakeoffOptions, drawn: Floats | None) -> It
     Raises:
         Stopped: the baseline ranked nothing.
     """
-    baseline, measure = options.baseline or "", outcome.leading
-    values, estimate = outcome.values[measure], "panel"
-    if outcome.people and outcome.people.values is not None:
-        values, measure, drawn = outcome.people.values, outcome.people.measures[0], None
-        estimate = "corrected"
+    baseline, people = options.baseline or "", outcome.people
     if baseline not in outcome.arms:
         raise Stopped(f"--baseline: {baseline} ranked no query of the truth")
-    yield from gate(
-        values,
-        outcome.answered,
-        outcome.arms,
-        baseline,
-        measure=measure,
-        margin=options.margin,
-        confidence=options.confidence,
-        drawn=drawn,
-        estimate=estimate,
-    )
+    about: dict[str, Any] = {
+        "baseline": baseline,
+        "margin": options.margin,
+        "confidence": options.confidence,
+    }
+    why = _other_measure(people, outcome) if people and people.values is not None else ""
+    if people is None:
+        values = outcome.values[outcome.leading]
+        about |= {"measure": outcome.leading, "drawn": drawn}
+        yield from gate(values, outcome.answered, outcome.arms, **about)
+    elif people.values is not None and not why:
+        about |= {"measure": people.measures[0], "labelled": people.queries}
+        about |= {"estimate": "corrected"}
+        yield from gate(people.values, outcome.answered, outcome.arms, **about)
+    else:
+        why = why or f"people's labels say nothing: {people.refused}"
+        others = (arm for arm in outcome.arms if arm != baseline)
+        yield from (_open(arm, why, outcome, options) for arm in others)
     for entry in outcome.entries:
         if entry.name not in outcome.arms:
-            yield Gated(
-                run=entry.name,
-                baseline=baseline,
-                measure=measure,
-                estimate=estimate,
-                margin=options.margin,
-                confidence=options.confidence,
-                verdict="not enough data",
-                reason="it ranked no query of the truth",
-                difference=nan,
-                low=nan,
-                high=nan,
-                labels=nan,
-                queries=0,
-                enough=0,
-            )
+            yield _open(entry.name, "it ranked no query of the truth", outcome, options)
+
+
+def _other_measure(people: Corrections, outcome: Outcome) -> str:
+    """Why what people correct is not what the gate goes by; empty if it is.
+
+    Of zELO scores people's word is on grades: nDCG for nDCG(dcg='zelo').
+    """
+    leading, corrected = outcome.measures[0], people.measures[0]
+    if corrected in (str(leading), str(replace(leading, parameters=()))):
+        return ""
+    return f"people's labels correct {corrected}, and not {leading}: name it first in --measures"
+
+
+def _open(run: str, why: str, outcome: Outcome, options: BakeoffOptions) -> Gated:
+    """An arm of which nothing can be said."""
+    return Gated(
+        run=run,
+        baseline=options.baseline or "",
+        measure=outcome.leading,
+        estimate="corrected" if outcome.people else "panel",
+        margin=options.margin,
+        confidence=options.confidence,
+        verdict="not enough data",
+        reason=why,
+        difference=nan,
+        low=nan,
+        high=nan,
+        labels=nan,
+        queries=0,
+        enough=0,
+    )
 
 
 def gate_lines(found: Iterable[Gated]) -> Iterator[str]:
@@ -84,5 +105,5 @@ def _figures(one: Gated) -> Iterator[str]:
         yield f"{one.measure} {one.difference:+.4f}{told}{limits}, {one.queries:,} queries"
     if one.reason:
         yield one.reason
-        if one.enough > one.queries:
+        if one.estimate == "panel" and one.enough > one.queries:
             yield f"about {one.enough:,} queries show it in {POWER:.0%} of cases if both are alike"

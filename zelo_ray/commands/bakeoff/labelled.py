@@ -1,15 +1,15 @@
 """People's labels beside the documents of a contest, and how these came to have them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from zelo_ray.commands.bakeoff.outcome import Floats, Outcome, Way
-from zelo_ray.evaluation.measures import Measure
+from zelo_ray.evaluation.measures import Measure, Truth
 from zelo_ray.evaluation.people.corrected import FEWEST as FEWEST_LABELS
-from zelo_ray.evaluation.people.frame import Frame, frame_of, sizes
+from zelo_ray.evaluation.people.frame import TOP, Frame, frame_of, sizes
 from zelo_ray.evaluation.significance import FEWEST
 from zelo_ray.formats.labels import PeoplesLabels
 from zelo_ray.formats.wording import counted
@@ -20,103 +20,146 @@ _UNLIKELY = 5
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """A frame with what people said of it, [rows]."""
+    """A frame with what people said of it, [rows]. Without ``way`` they correct nothing."""
 
     frame: Frame
     size: Floats
     gain: Floats
     """NaN where there is no label"""
-    chance: Floats
-    """of being labelled, NaN where it is not known"""
+    chances: Floats
+    """of being labelled, NaN where they are not known"""
+    way: Way | None = None
+    refused: str = ""
+    """why there is no way"""
+
+    @property
+    def labelled(self) -> NDArray[np.bool_]:
+        """Which documents have a label, [rows]."""
+        return ~np.isnan(self.gain)
+
+    @property
+    def known(self) -> int:
+        """How many documents have a label."""
+        return int(self.labelled.sum())
+
+    @property
+    def queries(self) -> int:
+        """How many queries have a label of a document that matters."""
+        return len(np.unique(self.frame.query[self.labelled & (self.size > 0)]))
 
 
 def labelled_in(outcome: Outcome, measure: Measure, labels: PeoplesLabels) -> Labelled:
-    """Several people's gains of one document are averaged."""
-    frame = frame_of(measure, outcome.rankings)
-    columns = labels.rows
-    row = frame.rows_of(columns["query_id"].to_pylist(), columns["doc_id"].to_pylist())
+    """The documents that decide a measure, with people's labels of some.
+
+    Several people's gains of one document are averaged. Without a grade are, in a table, rows of
+    which nobody knows more: they are taken as missing by chance.
+    """
+    frame, rows = frame_of(measure, outcome.rankings), labels.rows
+    row = frame.rows_of(rows["query_id"].to_pylist(), rows["doc_id"].to_pylist())
     here = np.flatnonzero(row >= 0)
     row, size = row[here], len(frame.query)
-    gains = frame.linear.gains(columns["grade"].to_numpy()[here])
+    gains = frame.linear.gains(rows["grade"].to_numpy()[here])
     count = np.bincount(row, minlength=size)
     with np.errstate(invalid="ignore"):
         gain = np.bincount(row, gains, size) / count
-    chance = np.full(size, np.nan)
-    chance[row] = columns["probability"].to_numpy(zero_copy_only=False)[here]
-    return Labelled(frame, sizes(frame), gain, chance)
+    chances = np.full(size, np.nan)
+    chances[row] = rows["probability"].to_numpy(zero_copy_only=False)[here]
+    if labels.frame is None and labels.unsure:
+        chances *= len(rows) / (len(rows) + labels.unsure)
+    found = Labelled(frame, sizes(frame), gain, chances)
+    if refused := _nothing(found, labels) or _other_scale(outcome.truth, labels):
+        return replace(found, refused=refused)
+    return _with_way(found, labels, outcome.arms)
 
 
-def way_of(
-    labelled: Labelled, labels: PeoplesLabels, arms: Sequence[str]
-) -> tuple[Way | None, str]:
+def _nothing(found: Labelled, labels: PeoplesLabels) -> str:
+    """Why no document has a label; empty if one has."""
+    if found.known:
+        return ""
+    if labels.ahead:
+        return (
+            f"the first document that was drawn has no answer yet, and {labels.ahead:,} others "
+            "wait for it: zelo-ray label goes on with it"
+        )
+    if not len(labels.rows):
+        return f"no document has a grade ({labels.unsure:,} times: cannot say)"
+    return "none of the documents with a label is among the first of any arm"
+
+
+def _other_scale(truth: Truth, labels: PeoplesLabels) -> str:
+    """Why grades of people and of the panel cannot be compared; empty if they can."""
+    if truth.kind == "scores":
+        return ""
+    top = float(truth.relevance.max(initial=0.0))
+    if (top <= 1) == (labels.top <= 1) and not (top > TOP >= labels.top > 1):
+        return ""
+    return (
+        f"the truth's grades go up to {top:g}, and people's to {labels.top:g}: bring them to one "
+        "scale (zelo-ray convert qrels --cut makes grades of scores)"
+    )
+
+
+def _with_way(found: Labelled, labels: PeoplesLabels, arms: Sequence[str]) -> Labelled:
     """How documents came to have labels; or why nothing can be corrected by them."""
-    matters, known = labelled.size > 0, ~np.isnan(labelled.gain)
-    if known[matters].all():
-        return "complete", ""
+    matters = found.size > 0
+    if found.labelled[matters].all():
+        return replace(found, way="complete", chances=np.ones(len(matters)))
     if labels.drawn:
-        why = _too_few(known) or _not_drawn(labelled, labels, arms)
-        return (None, why) if why else ("drawn", "")
-    query, size = labelled.frame.query, len(labelled.frame.query_ids)
-    whole, has = (np.bincount(query[rows], minlength=size) for rows in (matters, matters & known))
+        why = _too_few(found) or _not_drawn(found, labels, arms)
+        return replace(found, refused=why) if why else replace(found, way="drawn")
+    query, size = found.frame.query, len(found.frame.query_ids)
+    whole, has = (
+        np.bincount(query[rows], minlength=size) for rows in (matters, matters & found.labelled)
+    )
     if not (has == whole)[has > 0].all():
-        return None, (
-            f"{known.sum():,} of {matters.sum():,} documents that matter are labelled, without the "
+        why = (
+            f"{found.known:,} of {matters.sum():,} documents that matter are labelled, without the "
             "probabilities with which they were drawn: if they were not chosen by chance, as the "
             "top of each query, a correction by them would be wrong. zelo-ray label draws "
             "documents; or label whole queries, or all of these documents"
         )
-    if (has > 0).sum() < FEWEST:
-        return None, f"whole queries are labelled, but fewer than {FEWEST}"
-    return "queries", ""
+        return replace(found, refused=why)
+    if (some := int((has > 0).sum())) < FEWEST:
+        return replace(found, refused=f"whole queries are labelled, but fewer than {FEWEST}")
+    chances = np.full(len(matters), some / int((whole > 0).sum()))
+    return replace(found, way="queries", chances=chances)
 
 
-def _too_few(known: NDArray[np.bool_]) -> str:
+def _too_few(found: Labelled) -> str:
     """A few labels that find the panel right do not show how often it is wrong."""
-    if (few := int(known.sum())) >= FEWEST_LABELS:
+    if found.known >= FEWEST_LABELS and found.queries >= FEWEST:
         return ""
-    labels = counted(few, "document is labelled", "documents are labelled")
-    return f"{labels}, and a correction takes {FEWEST_LABELS}"
+    labels = counted(found.known, "document is labelled", "documents are labelled")
+    of = counted(found.queries, "query", "queries")
+    return f"{labels} in {of}, and a correction takes {FEWEST_LABELS} in {FEWEST}"
 
 
-def _not_drawn(labelled: Labelled, labels: PeoplesLabels, arms: Sequence[str]) -> str:
+def _not_drawn(found: Labelled, labels: PeoplesLabels, arms: Sequence[str]) -> str:
     """Why labels cannot stand for all documents that matter; empty if they can.
 
     Weighed by the inverse of their chances, sizes of the labelled documents sum to those of all
     that could be drawn (Horvitz & Thompson 1952), but for chance.
     """
     if labels.frame is None:
-        known = (labelled.size > 0) & ~np.isnan(labelled.gain)
-        size, chance = labelled.size[known], labelled.chance[known]
+        known = (found.size > 0) & found.labelled
+        size, chance = found.size[known], found.chances[known]
         error = np.sqrt((size**2 * (1 - chance) / chance**2).sum())
-        if abs((size / chance).sum() - labelled.size.sum()) <= _UNLIKELY * error:
+        if abs((size / chance).sum() - found.size.sum()) <= _UNLIKELY * error:
             return ""
         return (
             "the probabilities do not fit these arms: labels that were drawn with them would stand "
             "for more documents than there are, or for fewer"
         )
-    frame, could = labelled.frame, np.zeros(len(labelled.size), np.bool_)
+    frame, could = found.frame, np.zeros(len(found.size), np.bool_)
     row = frame.rows_of(*(labels.frame[name].to_pylist() for name in ("query_id", "doc_id")))
     could[row[(row >= 0) & (labels.frame["size"].to_numpy() > 0)]] = True
-    lost = (labelled.size > 0) & ~could
+    lost = (found.size > 0) & ~could
     if not lost.any():
         return ""
     whose = [arm for arm, own in zip(arms, frame.weight, strict=True) if own[lost].any()]
     return (
-        f"{counted(int(lost.sum()), 'document')} among the first of {', '.join(whose[:5])} could "
-        "not be drawn, as the labels were drawn for other arms: zelo-ray label --contest with "
-        "this contest, and --out with these labels, draws them, too"
+        f"{counted(int(lost.sum()), 'document')} among the first of {', '.join(whose[:5])} by "
+        f"{frame.measure} could not be drawn: the labels were drawn for other arms or another "
+        "measure. For new arms, zelo-ray label --contest with this contest, and --out with these "
+        "labels, draws them, too"
     )
-
-
-def chances_of(labelled: Labelled, way: Way) -> Floats:
-    """The chance of each document to be labelled, [rows]; NaN where it is not known."""
-    if way == "drawn":
-        return labelled.chance
-    if way == "complete":
-        return np.ones(len(labelled.gain))
-    query = labelled.frame.query
-    some, of_all = (
-        len(np.unique(query[rows]))
-        for rows in ((labelled.size > 0) & ~np.isnan(labelled.gain), labelled.size > 0)
-    )
-    return np.full(len(labelled.gain), some / of_all)

@@ -148,6 +148,8 @@ class Corrections:
     """those that are corrected; the first leads"""
     left_out: Mapping[str, str] | None = None
     """other measures, and why they are not"""
+    leader: str = ""
+    """the arm that is above the others by most, by the leading one of them"""
     values: Floats | None = None
     """the corrected metrics of the leading one, [arms, queries]"""
     means: Sequence[Mean] = ()

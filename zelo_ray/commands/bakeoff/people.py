@@ -2,24 +2,18 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import stdtrit
 
-from zelo_ray.commands.bakeoff.labelled import Labelled, chances_of, labelled_in, way_of
-from zelo_ray.commands.bakeoff.outcome import Corrections, Floats, Forecast, Outcome, Way
+from zelo_ray.commands.bakeoff.labelled import Labelled, labelled_in
+from zelo_ray.commands.bakeoff.outcome import Corrections, Floats, Forecast, Outcome
 from zelo_ray.commands.bakeoff.verdicts import SURE
 from zelo_ray.commands.label.between import between_people, told
-from zelo_ray.evaluation.people.corrected import (
-    by_panel,
-    corrected,
-    foretold,
-    people_alone,
-    student,
-)
+from zelo_ray.evaluation.people.corrected import by_panel, corrected, foretold, people_alone
 from zelo_ray.evaluation.people.measures import for_people
 from zelo_ray.evaluation.people.outlook import outlook
+from zelo_ray.evaluation.people.tested import compared
 from zelo_ray.evaluation.significance import FEWEST, compare
 from zelo_ray.formats.labels import PeoplesLabels
 from zelo_ray.options import BakeoffOptions
@@ -31,45 +25,40 @@ _Values = Mapping[Estimate, Mapping[str, Floats]]
 def corrections(outcome: Outcome, labels: PeoplesLabels, options: BakeoffOptions) -> Corrections:
     """Correct every measure that is linear in the labels; or say why that cannot be."""
     chosen, left_out = for_people(outcome.measures)
-    leading = labelled_in(outcome, chosen[0], labels)
-    found = int((~np.isnan(leading.gain)).sum())
+    tried = {str(each): labelled_in(outcome, each, labels) for each in chosen}
+    each = {name: one for name, one in tried.items() if one.way}
+    left_out |= {name: one.refused for name, one in tried.items() if not one.way}
+    if labels.frame is None:  # nothing tells whether a deeper document could have been drawn
+        drawn = [name for name, one in each.items() if one.way == "drawn"]
+        left_out |= dict.fromkeys(drawn[1:], "the labels do not tell what else could be drawn")
+        each = {name: one for name, one in each.items() if name not in drawn[1:]}
+    leading = next(iter(each.values() or tried.values()))
     about = Corrections(
-        labels=found,
+        labels=leading.known,
         persons=len({*labels.rows["person"].to_pylist()} - {""}),
-        strangers=len({*_pairs(labels)}) - found,
+        strangers=len({*_pairs(labels)}) - leading.known,
         unsure=labels.unsure,
         ahead=labels.ahead,
         stages=labels.stages,
         between=(*told(between_people(labels.rows, labels.top)),),
-        queries=len(np.unique(leading.frame.query[~np.isnan(leading.gain)])),
+        queries=leading.queries,
+        left_out=left_out,
     )
-    if not found:
-        why = f"none of the documents that {options.human} labels is among the first of any arm"
-        return replace(about, refused=why)
-    way, why = way_of(leading, labels, outcome.arms)
-    if way is None:
-        return replace(about, refused=why)
-    each = {str(chosen[0]): leading}
-    for measure in chosen[1:]:
-        own = labelled_in(outcome, measure, labels)
-        if way == "drawn" and labels.frame is None:
-            left_out[str(measure)] = "the labels do not tell what else could be drawn"
-        elif way_of(own, labels, outcome.arms)[0] == way:
-            each[str(measure)] = own
-        else:
-            left_out[str(measure)] = "the labels were not drawn for it"
-    values = _by_whom(outcome, each, way)
-    means, comparisons = _measured(outcome, values, about.queries, options)
+    if not each:
+        return replace(about, refused=leading.refused)
+    values = _by_whom(outcome, each)
+    comparisons = _compared(outcome, values, leading.queries, options)
+    leader = _leader(outcome.arms, comparisons, next(iter(each)))
     forecasts = list[Forecast]()
-    if way == "drawn":
-        forecasts = [*_forecasts(leading, outcome.arms, comparisons, str(chosen[0]))]
+    if leading.way == "drawn":
+        forecasts = [*_forecasts(leading, outcome.arms, leader, comparisons, next(iter(each)))]
     return replace(
         about,
-        way=way,
+        way=leading.way,
         measures=tuple(each),
-        left_out=left_out,
-        values=values["corrected"][str(chosen[0])],
-        means=means,
+        leader=leader,
+        values=values["corrected"][next(iter(each))],
+        means=[*_means(outcome.arms, values)],
         comparisons=comparisons,
         forecasts=forecasts,
     )
@@ -80,72 +69,77 @@ def _pairs(labels: PeoplesLabels) -> Iterator[tuple[str, str]]:
     return zip(*names, strict=True)
 
 
-def _by_whom(outcome: Outcome, each: Mapping[str, Labelled], way: Way) -> _Values:
+def _by_whom(outcome: Outcome, each: Mapping[str, Labelled]) -> _Values:
     """Metrics by whose word they are, and by measure: [arms, queries]."""
-    values: dict[Estimate, dict[str, Floats]] = {"panel": {}, "people": {}, "corrected": {}}
+    values: dict[Estimate, dict[str, Floats]] = {"graded": {}, "people": {}, "corrected": {}}
     for name, one in each.items():
-        chance = chances_of(one, way)
-        panel = by_panel(one.frame)
-        together = way == "queries"
-        values["corrected"][name] = corrected(one.frame, one.gain, chance, whole_queries=together)
-        values["people"][name] = people_alone(one.frame, one.gain, chance)
+        labels = one.frame, one.gain, one.chances
+        together = one.way == "queries"
+        values["corrected"][name] = corrected(*labels, whole_queries=together)
+        values["people"][name] = people_alone(*labels)
         if name not in outcome.values:  # such as nDCG@10, where the panel's scores had another
-            values["panel"][name] = panel
+            values["graded"][name] = by_panel(one.frame)
     return values
 
 
-def _measured(
+def _compared(
     outcome: Outcome, values: _Values, queries: int, options: BakeoffOptions
-) -> tuple[list[Mean], list[Comparison]]:
-    """Means and comparisons by whose word they are."""
-    means, found = list[Mean](), list[Comparison]()
-    first, second = np.array([*combinations(range(len(outcome.arms)), 2)], int).reshape(-1, 2).T
+) -> list[Comparison]:
+    found = list[Comparison]()
     for estimate, tables in values.items():
-        if not tables:
-            continue
         common = {name: np.where(outcome.answered, of, np.nan) for name, of in tables.items()}
-        compared = compare(
-            common,
-            outcome.arms,
-            resamples=options.resamples,
-            confidence=options.confidence,
-            seed=options.seed,
-        )
-        if estimate != "panel":
-            rows = np.concatenate([table[first] - table[second] for table in common.values()])
-            ends = np.transpose(student(rows, queries, options.confidence)).tolist()
-            compared = [
-                replace(one, low=low, high=high)
-                for one, (low, high) in zip(compared, ends, strict=True)
-            ]
-        found += [replace(one, estimate=estimate) for one in compared]
-        if estimate != "people":
-            means += _means(outcome.arms, tables, estimate)
-    return means, found
+        if estimate != "graded" and common:
+            found += compared(common, outcome.arms, queries, options.confidence, estimate)
+        elif common:
+            rows = compare(
+                common,
+                outcome.arms,
+                resamples=options.resamples,
+                confidence=options.confidence,
+                seed=options.seed,
+            )
+            found += [replace(one, estimate=estimate) for one in rows]
+    return found
 
 
-def _means(arms: Sequence[str], tables: Mapping[str, Floats], estimate: Estimate) -> Iterator[Mean]:
+def _means(arms: Sequence[str], values: _Values) -> Iterator[Mean]:
     """Without intervals: of documents that all arms rank alike there is the panel's word alone."""
-    for name, table in tables.items():
-        for arm, row in zip(arms, table, strict=True):
-            yield Mean(arm, name, float(row.mean()), np.nan, np.nan, len(row), estimate)
+    for estimate in ("graded", "corrected"):
+        for name, table in values[estimate].items():
+            for arm, row in zip(arms, table, strict=True):
+                mean = float(row.mean())
+                yield Mean(arm, name, mean, np.nan, np.nan, len(row), estimate)
+
+
+def _leader(arms: Sequence[str], comparisons: Sequence[Comparison], measure: str) -> str:
+    """The arm that is above the others by most, on the queries that each two ranked."""
+    above = dict.fromkeys(arms, 0.0)
+    for one in comparisons:
+        if (one.estimate, one.measure) == ("corrected", measure) and one.queries:
+            above[one.run_a] += one.difference
+            above[one.run_b] -= one.difference
+    return max(above, key=lambda arm: above[arm])
 
 
 def _forecasts(
-    labelled: Labelled, arms: Sequence[str], comparisons: Sequence[Comparison], measure: str
+    labelled: Labelled,
+    arms: Sequence[str],
+    leader: str,
+    comparisons: Sequence[Comparison],
+    measure: str,
 ) -> Iterator[Forecast]:
     """For the arm that leads, against each other: what it would take to be sure of the difference.
 
     Of the difference as it is now, after Holm's correction at its strictest.
     """
     frame, place = labelled.frame, {arm: i for i, arm in enumerate(arms)}
-    rest = labelled.gain - foretold(frame, labelled.gain)
-    metrics = corrected(frame, labelled.gain, labelled.chance)
-    best = arms[int(metrics.mean(axis=1).argmax())]
-    sure = norm.isf(SURE / 2 / max(1, sum(one.estimate == "corrected" for one in comparisons)))
-    for one in comparisons:
-        of_best = best in (one.run_a, one.run_b) and one.measure == measure
-        if one.estimate != "corrected" or not of_best or one.queries < FEWEST:
+    guess = foretold(frame, labelled.gain)
+    rest = labelled.gain - guess
+    metrics = corrected(frame, labelled.gain, labelled.chances)
+    own = [one for one in comparisons if one.estimate == "corrected"]
+    sure = float(stdtrit(max(1, labelled.queries - 1), 1 - SURE / 2 / len(own))) if own else np.inf
+    for one in own:
+        if leader not in (one.run_a, one.run_b) or one.measure != measure or one.queries < FEWEST:
             continue
         a, b = place[one.run_a], place[one.run_b]
         both = frame.answered[a] & frame.answered[b]
@@ -153,8 +147,9 @@ def _forecasts(
         found = outlook(
             (metrics[a] - metrics[b])[both],
             weight * rest,
-            labelled.chance,
+            labelled.chances,
             labelled.size,
-            abs(one.difference) / sure,
+            told=frame.by_query((weight * guess)[np.newaxis])[0, both],
+            aim=abs(one.difference) / sure,
         )
         yield Forecast(one.run_a, one.run_b, one.measure, found)

@@ -16,10 +16,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
-from scipy.special import stdtrit
 
 from zelo_ray.evaluation.people.frame import Frame
-from zelo_ray.evaluation.significance import FEWEST as FEWEST_QUERIES
 
 Floats = NDArray[np.float64]
 
@@ -139,28 +137,3 @@ def _learned(
         steps = isotonic_regression(means, weights=count).x
         found[at] = np.interp(panel[wanted][at], grades, steps)
     return found
-
-
-def student(differences: Floats, labelled: int, confidence: float) -> tuple[Floats, Floats]:
-    """Intervals of means over queries by Student's t.
-
-    Percentiles of a bootstrap are too narrow where a few labels weigh much
-    (``benchmarks/people.py``), and queries without a label tell nothing of how far labels scatter.
-
-    Args:
-        differences: of shape [pairs, queries]; NaN is left out.
-        labelled: how many queries have a label: the degrees of freedom are one less, at most.
-        confidence: chance with which an interval is to hold the true mean.
-
-    Returns:
-        Lower and upper ends, [pairs]; NaN with fewer than 5 queries.
-    """
-    count = (~np.isnan(differences)).sum(axis=1)
-    enough = np.minimum(count, labelled) >= FEWEST_QUERIES
-    with np.errstate(invalid="ignore", divide="ignore"):
-        mean = np.nansum(differences, axis=1) / count
-        squares = np.nansum((differences - mean[:, np.newaxis]) ** 2, axis=1)
-        error = np.sqrt(squares / (count - 1) / count)
-    half = stdtrit(np.minimum(count, labelled) - 1, (1 + confidence) / 2) * error
-    low, high = (np.where(enough, mean + sign * half, np.nan) for sign in (-1, 1))
-    return low, high

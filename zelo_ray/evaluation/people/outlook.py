@@ -1,7 +1,9 @@
 """What more labels would bring: the error of a difference by how many of them there are."""
 
 from bisect import bisect_left
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -19,8 +21,10 @@ class Outlook:
     most: int
     """how many documents that is"""
     labels: int | None
-    """more labels that would bring the error to ``aim``; None: no number of them would"""
+    """more labels that would bring the error to ``aim``; None: see ``never``"""
     aim: float
+    never: bool = False
+    """whether no number of labels would; else, without ``labels``, it cannot be told yet"""
 
 
 def outlook(
@@ -28,42 +32,49 @@ def outlook(
     rest: Floats,
     chance: Floats,
     size: Floats,
+    *,
+    told: Floats,
     aim: float,
 ) -> Outlook:
     """Tell what more labels would do for one difference.
 
     Its variance is that of the queries and that of the draw. The second is estimated from what
     labels corrected: a document drawn with probability p adds rest^2 (1 - p) / p, and stands for
-    1 / p such (Horvitz & Thompson 1952, J. Am. Stat. Assoc. 47:663).
+    1 / p such (Horvitz & Thompson 1952, J. Am. Stat. Assoc. 47:663). What is left is that of the
+    queries, but a few labels tell it badly; what is foretold scatters less than people's own
+    difference does. That labels will not do is said only where both ways say so.
 
     Args:
         values: differences of the corrected metrics, [queries].
         rest: what each label corrected, times its weight in the difference, [rows]; NaN: no label.
         chance: of each document to be labelled, [rows].
         size: by which the sample is drawn, [rows].
+        told: differences of what is foretold of people, without their labels, [queries].
         aim: the standard error that is wanted.
     """
     queries, known = len(values), ~np.isnan(rest) & (size > 0)
     now = float(values.var(ddof=1)) / queries
     squares, had = rest[known] ** 2, chance[known]
     drawn = float((squares * (1 - had) / had**2).sum()) / queries**2
-    # at least as much as the queries would leave if they were all that differs
-    least = max(now - drawn, 0.1 * now)
+    lower, upper = sorted((max(now - drawn, 0.0), min(now, float(told.var(ddof=1)) / queries)))
     known_size, many = size[known], int((size > 0).sum())
 
-    def error(labels: int) -> float:
+    def error(labels: int, least: float) -> float:
         then = inclusion(known_size, threshold_for(size, labels))
         return float(np.sqrt(least + (squares * (1 - then) / (then * had)).sum() / queries**2))
 
-    labels = int(known.sum())
+    labels, more = int(known.sum()), None
+    never = error(many, lower) > aim
     if now <= aim**2:
-        more: int | None = 0
-    elif error(many) > aim:
-        more = None
-    else:
-        enough = bisect_left(range(labels, many), True, key=lambda n: error(n) <= aim)
-        more = max(1, enough)
-    return Outlook(float(np.sqrt(now)), error(many), many, more, aim)
+        more = 0
+    elif error(many, upper) <= aim:
+        enough = partial(_is_enough, error, upper, aim)
+        more = max(1, bisect_left(range(labels, many), True, key=enough))
+    return Outlook(float(np.sqrt(now)), error(many, upper), many, more, aim, never)
+
+
+def _is_enough(error: Callable[[int, float], float], least: float, aim: float, n: int) -> bool:
+    return error(n, least) <= aim
 
 
 def threshold_for(size: Floats, labels: int) -> float:

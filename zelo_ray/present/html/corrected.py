@@ -14,6 +14,7 @@ from zelo_ray.records import Comparison, Estimate
 _CALLED: dict[Estimate, str] = {
     "corrected": "the panel, corrected by people",
     "panel": "the panel alone",
+    "graded": "the panel's scores as grades",
     "people": "people's labels alone",
 }
 _LEAD, _OPEN = 3, 30
@@ -41,8 +42,8 @@ def people_section(contest: Contest) -> Section | None:
     rows: list[Comparison] = []
     for measure in people["measures"]:
         found = by_estimate(contest.every_comparison, measure)
-        figures[measure] = _forest(found["corrected"], found, measure)
-        rows += found["corrected"]
+        figures[measure] = _forest(found, measure, people["leader"])
+        rows += found.get("corrected", ())
     chart = Chart(
         figures,
         "By how much the arm that leads by the corrected measure is above each other one, with "
@@ -53,15 +54,12 @@ def people_section(contest: Contest) -> Section | None:
     return Section("people", "What people's labels change", (chart, _table(contest, rows)))
 
 
-def _forest(
-    corrected: Sequence[Comparison], found: dict[Estimate, list[Comparison]], measure: str
-) -> Figure:
-    rivals = leading(corrected)
-    best = rivals[0].run_a if rivals else ""
+def _forest(found: dict[Estimate, list[Comparison]], measure: str, best: str) -> Figure:
+    rivals = leading(found.get("corrected", ()), best)
     series = {}
     for estimate, name in _CALLED.items():
-        of = {one.run_b: one for one in found[estimate] if one.run_a == best}
-        of |= {one.run_a: turned(one) for one in found[estimate] if one.run_b == best}
+        of = {one.run_b: one for one in found.get(estimate, ()) if one.run_a == best}
+        of |= {one.run_a: turned(one) for one in found.get(estimate, ()) if one.run_b == best}
         if of:
             rows = [of[one.run_b] for one in rivals]
             ends = ([getattr(one, end) for one in rows] for end in ("difference", "low", "high"))
@@ -77,7 +75,7 @@ def _table(contest: Contest, rows: Sequence[Comparison]) -> Table:
     alone = {
         (one.run_a, one.run_b, one.measure): one
         for one in contest.every_comparison
-        if one.estimate == "panel"
+        if one.estimate in ("panel", "graded")
     }
     cells: list[Cells] = []
     for one in rows:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from itertools import islice
-from math import isnan
+from math import isnan, nan
 
 from rich.table import Table
 from rich.text import Text
@@ -39,7 +39,8 @@ def _table(outcome: Outcome, people: Corrections, measure: str, width: int) -> T
     for head in (f"{measure} by the panel", "corrected by people"):
         table.add_column(head, justify="right")
     for arm in sorted(outcome.arms, key=lambda arm: -means[arm, "corrected"]):
-        both = (means[arm, "panel"], means[arm, "corrected"])
+        alone = means.get((arm, "panel")) or means.get((arm, "graded"), nan)
+        both = (alone, means[arm, "corrected"])
         cells = ("-" if isnan(mean) else f"{mean:.4f}" for mean in both)
         table.add_row(Text(printable(arm)), *cells)
     return table

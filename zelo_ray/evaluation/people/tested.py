@@ -1,0 +1,90 @@
+"""How sure differences are that rest on labels of people: Student's t over queries.
+
+Percentiles of a bootstrap are too narrow where a few labels weigh much, and a test of all queries'
+signs is too sure of what the panel says where no label looked (``benchmarks/people.py``). Queries
+without a label tell nothing of how far labels scatter: they give no degree of freedom.
+"""
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from scipy.special import stdtr, stdtrit
+
+from zelo_ray.evaluation.people.design import Floats
+from zelo_ray.evaluation.significance import FEWEST, TIE, holm
+from zelo_ray.records import Comparison, Estimate
+
+
+def compared(
+    values: Mapping[str, Floats],
+    arms: Sequence[str],
+    labelled: int,
+    confidence: float,
+    estimate: Estimate,
+) -> list[Comparison]:
+    """Compare all pairs of arms by all measures, each on the queries where both have a metric.
+
+    Args:
+        values: by measure, metrics of shape [arms, queries]; NaN: not answered.
+        arms: names of the runs.
+        labelled: how many queries have a label.
+        confidence: chance with which an interval is to hold the true mean.
+        estimate: whose word the metrics are.
+
+    Returns:
+        By measure and pair in the order given; NaN where fewer than 5 queries tell of it. Of wins,
+        ties and losses there is none: a metric that few labels correct says little of its query.
+    """
+    pairs = [*combinations(range(len(arms)), 2)]
+    first, second = np.array(pairs, dtype=np.intp).reshape(-1, 2).T
+    columns = []
+    for table in values.values():
+        one, other = table[first], table[second]
+        common = ~(np.isnan(one) | np.isnan(other))
+        count = common.sum(axis=1)
+        low, high, p, above = student(np.where(common, one - other, np.nan), labelled, confidence)
+        sides = (np.where(common, side, 0.0).sum(axis=1) for side in (one, other))
+        with np.errstate(invalid="ignore"):
+            mean_a, mean_b = (side / count for side in sides)
+        columns.append((mean_a, mean_b, mean_a - mean_b, low, high, p, above, count))
+    joined = (np.concatenate(column) for column in zip(*columns, strict=True))
+    mean_a, mean_b, apart, low, high, p, above, count = joined
+    known = ~np.isnan(p)
+    corrected = np.ones(len(p))
+    corrected[known] = holm(p[known])
+    names = [(arms[a], arms[b], measure) for measure in values for a, b in pairs]
+    floats = (mean_a, mean_b, apart, low, high, p, corrected, above, np.full(len(p), np.nan))
+    wins = ties = losses = np.zeros(len(p), np.int64)
+    plain = (each.tolist() for each in (*floats, count, wins, ties, losses))
+    rows: Any = zip(*plain, [estimate] * len(p), strict=True)
+    return [Comparison(*name, *row) for name, row in zip(names, rows, strict=True)]
+
+
+def student(
+    differences: Floats, labelled: int, confidence: float
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Intervals and tests of means over queries.
+
+    Args:
+        differences: of shape [pairs, queries]; NaN is left out.
+        labelled: how many queries have a label: the degrees of freedom are one less, at most.
+        confidence: chance with which an interval is to hold the true mean.
+
+    Returns:
+        Lower and upper ends, two-sided p, and the chance that the true mean is above 0, [pairs];
+        NaN with fewer than 5 queries.
+    """
+    count = (~np.isnan(differences)).sum(axis=1)
+    free = np.minimum(count, labelled) - 1.0
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = np.nansum(differences, axis=1) / count
+        squares = np.nansum((differences - mean[:, np.newaxis]) ** 2, axis=1)
+        error = np.sqrt(squares / (count - 1) / count)
+        t = np.where(np.abs(mean) <= TIE, 0.0, mean / error)
+    half = stdtrit(free, (1 + confidence) / 2) * error
+    above = stdtr(free, t)
+    found = (mean - half, mean + half, 2 * stdtr(free, -np.abs(t)), above)
+    low, high, p, chance = (np.where(free >= FEWEST - 1, each, np.nan) for each in found)
+    return low, high, p, chance
