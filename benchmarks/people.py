@@ -9,7 +9,8 @@ the measure is nDCG@10 by the ideal of the panel's grades. Printed by panel and 
   documents that the tool draws: by Student's t, which the tool reports where there are labels, and
   by the bootstrap;
 * the labels needed until the standard error is 1.25 times that with all labels (median of pairs);
-* A/A: false alarms (p < .05) where the two runs' lists are exchanged by chance, query by query;
+* A/A: false alarms (p < .05) where the two runs' lists are exchanged by chance, query by query, and
+  where the panel then overrates all that one of them ranks higher;
   looks: the same for someone who looks after 50, 100, 200 and 400 labels and stops when it is sure.
 
 Run: python -m benchmarks.people FOLDER [--pairs 120] [--trials 20]
@@ -33,11 +34,11 @@ from zelo_ray.evaluation.people.corrected import by_panel, corrected, people_alo
 from zelo_ray.evaluation.people.design import Floats, inclusion, threshold_of
 from zelo_ray.evaluation.people.frame import Frame, frame_of, sizes
 from zelo_ray.evaluation.people.tested import student
-from zelo_ray.evaluation.significance import means, sign_flip
+from zelo_ray.evaluation.significance import means
 from zelo_ray.formats.interchange.trec import read_run
 
 LABELS = (50, 100, 200, 400)
-NEEDED = (30, 50, 70, 100, 130, 160, 200, 250, 300, 350, 400, 500, 600, 800)
+NEEDED = (30, 60, 100, 150, 200, 250, 300, 400, 500, 600, 800)
 FACTOR, LEVEL, RESAMPLES = 1.25, 0.05, 5000
 PANELS = {
     "good": ("gpt-4_umbrela_graded", "gpt-4o_umbrela_graded", "llama3.3-70b_4prompts_graded"),
@@ -137,7 +138,8 @@ def coverage(contests: Sequence[Contest], trials: int, rng: np.random.Generator)
                 queries.append(len(np.unique(sample.frame.query[~np.isnan(drawn[0])])))
         found, wanted = np.stack(rows), contest.truth.mean()
         _, low, high = means(found, resamples=RESAMPLES, confidence=0.95, seed=0)
-        ends = [student(row[np.newaxis], n, 0.95) for row, n in zip(found, queries, strict=True)]
+        both = zip(found, queries, strict=True)
+        ends = [student(row[np.newaxis], n, 0.95)[:2] for row, n in both]
         lower, upper = np.array(ends)[:, :, 0].T
         lower, upper = np.where(np.isnan(lower), [low, high], [lower, upper])
         within = (low <= wanted) & (wanted <= high)
@@ -162,23 +164,25 @@ def estimates(
 
 
 def needed(contests: Sequence[Contest], draws: int, rng: np.random.Generator) -> None:
-    """Print how many labels bring the error near that of all labels, median over pairs."""
+    """Print how many labels bring the error near that of all labels, median over pairs.
+
+    The error is that of the draws, as they scatter, and of the queries, which people tell.
+    """
     found = defaultdict[str, list[float]](list)
     for contest in contests:
-        whole = contest.truth.var(ddof=1)
+        whole = contest.truth.var(ddof=1) / len(contest.truth)
         for way, (draw, estimate) in WAYS.items():
-            variances = [
-                [apart(estimate(contest, draw(contest, rng, n))).var(ddof=1) for _ in range(draws)]
-                for n in NEEDED
-            ]
-            found[way].append(first_below(np.sqrt(np.mean(variances, axis=1) / whole)))
+            errors = []
+            for n in NEEDED:
+                each = (estimate(contest, draw(contest, rng, n)) for _ in range(draws))
+                errors.append(np.var([apart(values).mean() for values in each], ddof=1))
+            found[way].append(first_below(np.sqrt((np.array(errors) + whole) / whole)))
     medians = {way: np.nanmedian(each) for way, each in found.items()}
     base = medians["whole queries, corrected"]
     for way, median in medians.items():
         never = np.isnan(found[way]).sum()
-        print(
-            f"  {way:27} {median:5.0f} labels, {median / base:.2f} of whole queries ({never} never)"
-        )
+        share = f"{median / base:.2f} of whole queries"
+        print(f"  {way:27} {median:5.0f} labels, {share} ({never} of {len(contests)} never)")
 
 
 def first_below(ratios: Floats) -> float:
@@ -192,17 +196,35 @@ def first_below(ratios: Floats) -> float:
     return float(np.nan)
 
 
-def alarms(contests: Sequence[Contest], trials: int, rng: np.random.Generator) -> None:
-    """Print how often two runs that are alike are told apart."""
-    rows = list[Floats]()
+def alarms(
+    contests: Sequence[Contest], trials: int, rng: np.random.Generator, favour: float
+) -> None:
+    """Print how often two runs that are alike to people are told apart.
+
+    Args:
+        contests: pairs of runs.
+        trials: for each of them.
+        rng: all chance follows from it.
+        favour: by how many grades the panel overrates what one of the two ranks higher.
+    """
+    found = list[list[float]]()
     for contest in contests:
         for _ in range(3 * trials):
             sample = contest.resampled(rng, exchange=True)
-            rows += [apart(by_documents(sample, each)) for each in sample.drawn_on(rng)]
-    p = sign_flip(np.stack(rows), resamples=RESAMPLES, seed=0).reshape(-1, len(LABELS))
+            better = np.sign(apart(sample.frame.weight))
+            panel = np.clip(sample.frame.panel + favour * better, 0, 3)
+            sample = replace(sample, frame=replace(sample.frame, panel=panel))
+            found.append([p_of(sample, drawn) for drawn in sample.drawn_on(rng)])
+    p = np.array(found)
     for n, each in zip(LABELS, p.T, strict=True):
         print(f"  {f'{n} labels':27} {(each < LEVEL).mean():.3f} of {len(each):,}")
     print(f"  {'looks after each of these':27} {(p < LEVEL).any(axis=1).mean():.3f}")
+
+
+def p_of(sample: Contest, drawn: Drawn) -> float:
+    queries = len(np.unique(sample.frame.query[~np.isnan(drawn[0])]))
+    difference = apart(by_documents(sample, drawn))[np.newaxis]
+    return float(student(difference, queries, 0.95)[2][0])
 
 
 def contests_of(folder: Path, judges: Sequence[str], pairs: int, seed: int) -> list[Contest]:
@@ -262,9 +284,11 @@ def main() -> None:
         print("  whose word                 labels  holds  width  (holds, by bootstrap)")
         coverage(contests, given.trials, rng())
         print(f"labels until the error is {FACTOR} times that with all of them")
-        needed(contests, max(4, given.trials // 2), rng())
+        needed(contests, 2 * given.trials, rng())
         print("A/A: two runs that are alike, told apart at p < .05")
-        alarms(contests, given.trials, rng())
+        alarms(contests, given.trials, rng(), 0.0)
+        print("the same under a panel that overrates one of them by a grade")
+        alarms(contests, given.trials, rng(), 1.0)
 
 
 if __name__ == "__main__":
