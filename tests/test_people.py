@@ -9,10 +9,12 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
 from tests.builders import rows_of
+from zelo_ray import bakeoff
 from zelo_ray.cli import main
 from zelo_ray.commands.bakeoff.labelled import Labelled, _with_way
 from zelo_ray.commands.label.candidates import candidates
@@ -513,3 +515,62 @@ def test_people_correct_the_gate(contest, capsys):
     shown = capsys.readouterr().out
     assert "GATE fail: a is worse than b (nDCG@10 -" in shown
     assert ", corrected, one-sided" in shown
+
+
+def test_a_gate_does_not_open_where_people_say_nothing(contest, tmp_path, capsys):
+    folder, people = contest
+    words = ("--baseline", "b", "--human", drawn_labels(folder, people, 20))
+    assert run_it(folder, *words) == 3
+    assert "GATE open: not enough data" in (shown := capsys.readouterr().out)
+    assert "people's labels say nothing: 20 documents are labelled" in shown
+    assert run_it(folder, "--baseline", "b") == 0
+    page = (folder / "out" / "report.html").read_text()
+    assert "corrected by people" not in page
+    assert run_it(folder, *words[:2], "--human", drawn_labels(folder, people, 150)) in (0, 3)
+    assert ", corrected by people, with a margin" in (folder / "out" / "report.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("grade", "said"),
+    [
+        (lambda grade: min(1, grade), "the truth's grades go up to 3, and people's to 1"),
+        (lambda grade: grade, ""),
+    ],
+)
+def test_grades_of_another_scale_correct_nothing(contest, tmp_path, capsys, grade, said):
+    folder, people = contest
+    rows = [{"query_id": q, "doc_id": d, "grade": grade(g)} for (q, d), g in people.items()]
+    assert run_it(folder, "--human", written(tmp_path / "labels.csv", rows)) == 0
+    shown = capsys.readouterr().out
+    assert said in shown
+    assert ("correct nothing" in shown) == bool(said)
+
+
+def test_people_who_cannot_say_are_missing_by_chance(contest, capsys):
+    """A row without a grade makes the others stand for more."""
+    folder, people = contest
+    every = drawn_labels(folder, people, 160)
+    with Path(every).open(newline="") as file:
+        rows = [*csv.DictReader(file)]
+    for row in rows[::5]:
+        row["grade"] = ""
+    assert run_it(folder, "--human", written(folder / "blank.csv", rows)) == 0
+    shown = capsys.readouterr().out
+    assert "Of 32 documents people could not say" in shown
+    assert "do not fit" not in shown
+
+
+def test_a_frame_of_labels_from_python(contest, tmp_path):
+    folder, people = contest
+    rows = [{"query_id": q, "doc_id": d, "grade": g} for (q, d), g in people.items()]
+    found = bakeoff(
+        truth=str(folder / "panel.qrels"),
+        runs=[str(folder / f"{name}.run") for name in "ab"],
+        human=pd.DataFrame(rows),
+        measures=["nDCG@5"],
+        out=str(tmp_path / "out"),
+        progress=None,
+    )
+    estimates = [row["estimate"] for row in found.comparisons]
+    assert estimates == ["panel", "people", "corrected"]
+    assert len([*found.standings]) == 2

@@ -36,9 +36,9 @@ class Contest(Results):
     """What a bake-off came to.
 
     Its tables are `Table` objects: ``comparisons`` (two arms by one measure: difference, interval,
-    p), ``metrics`` (arm, query, measure, value), ``means``, ``kin`` (arms without each family of
-    judges), ``slices``, ``holes``, ``failures`` and ``runs``.
-    ``gate`` has the word on each other arm, if there is a ``baseline``.
+    p; with labels of people once for each ``estimate``), ``metrics`` (arm, query, measure, value),
+    ``means``, ``kin`` (arms without each family of judges), ``slices``, ``holes``, ``failures`` and
+    ``runs``. ``gate`` has the word on each other arm, if there is a ``baseline``.
     """
 
     gate: "tuple[Gated, ...]" = ()
@@ -74,6 +74,7 @@ def bakeoff(
     pools: Any = None,
     rerankers: Any = None,
     runs: Any = None,
+    human: Any = None,
     out: Place | None = None,
     progress: "Watch | bool | None" = True,
     config: Place | None = None,
@@ -93,6 +94,8 @@ def bakeoff(
             or a mapping from the arms' names.
         runs: orders made elsewhere: paths, or a mapping from names to paths or frames (query_id,
             doc_id, score).
+        human: labels that people gave, to correct the truth by: a path or URL, such as that of
+            ``zelo-ray label``, or a frame (query_id, doc_id, grade; perhaps person, probability).
         out: directory or URL for the results and the ledger.
         progress: True shows it on the terminal; None is silent; or an object with the methods
             ``say``, ``budget`` and ``show``.
@@ -107,7 +110,7 @@ def bakeoff(
         InputError: the truth, the pools or a run cannot be read.
         Stopped: while asking; what was paid for is kept, and the same call goes on.
     """
-    marks = {"truth": truth, "pools": pools, "rerankers": rerankers, "runs": runs}
+    marks = {"truth": truth, "pools": pools, "rerankers": rerankers, "runs": runs, "human": human}
     given: dict[str, Any] = {n: None if v is None else _ABSENT for n, v in marks.items()}
     settings = options_of(BakeoffOptions, {**given, "out": out, **options}, config)
     keep: Mapping[str, Callable[[Any, str], Any]] = {
@@ -115,6 +118,7 @@ def bakeoff(
         "pools": pools_in,
         "rerankers": named_rerankers,
         "runs": runs_in,
+        "human": labels_in,
     }
     found = {n: keep[n](v, settings.out) for n, v in marks.items() if v is not None}
     return contested(settings.model_copy(update=found), progress)
@@ -149,6 +153,17 @@ def truth_in(truth: Any, out: str) -> str:
     if is_place(truth):
         return fspath(truth)
     return keep_table(out, "truth", qrels_of(truth, "truth"))
+
+
+def labels_in(labels: Any, out: str) -> str:
+    """Where people's labels lie: as they were given, or in a file that this writes.
+
+    Raises:
+        InputError: they are none.
+    """
+    if is_place(labels):
+        return fspath(labels)
+    return keep_table(out, "labels", table_of(labels, "human", "query_id", "doc_id"))
 
 
 def runs_in(runs: Any, out: str) -> tuple[str, ...]:

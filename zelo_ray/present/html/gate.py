@@ -22,28 +22,34 @@ def gate_section(contest: Contest) -> Section | None:
     if not found:
         return None
     first = found[0]
-    draws = bool(contest.summary["label_draws"])
+    draws = bool(contest.summary["label_draws"]) and first.estimate == "panel"
+    alone = first.estimate == "panel"
     rows: list[Cells] = [
         [
             *(Text(one.run), _SAID[one.verdict], Text(one.reason)),
             *(number(one.difference, "+.4f"), interval(one.low, one.high, "+.4f")),
             *([number(one.labels, ".0%")] if draws else []),
-            *(f"{one.queries:,}", f"{one.enough:,}" if one.enough else number(nan)),
+            *(f"{one.queries:,}", *([f"{one.enough:,}" if one.enough else number(nan)] * alone)),
         ]
         for one in found
     ]
     numbers = (
         *("difference", "limits"),
         *(["in draws"] if draws else []),
-        *("queries", "enough queries"),
+        *("queries", *(["enough queries"] * alone)),
     )
     caption = (
-        f"{first.measure} of each candidate minus {first.baseline}'s, with a margin of "
+        f"{first.measure} of each candidate minus {first.baseline}'s, "
+        f"{'by the panel' if alone else 'corrected by people'}, with a margin of "
         f"{first.margin:g}. Each limit is one-sided, at {first.confidence:.0%}: a candidate passes "
         "if the lower one is not below the margin, and is worse if it is and the upper one is "
-        "below 0. So many queries as are enough would show in 80% of cases that an equal candidate "
-        "is not worse. Each candidate is a decision of its own."
+        "below 0. Each candidate is a decision of its own."
     )
+    if alone:
+        caption += (
+            " So many queries as are enough would show in 80% of cases that an equal candidate is "
+            "not worse."
+        )
     if draws:
         caption += " In so many draws of the labels it is not worse by more than the margin."
     columns = ("candidate", "it is", "why", *numbers)
