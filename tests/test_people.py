@@ -231,6 +231,19 @@ def test_labels_of_people_who_like_a_query_better_narrow_the_others_of_it():
     assert np.std(spread[False]) < 0.9 * np.std(spread[True])
 
 
+def test_queries_that_people_grade_alike_throughout_leave_nothing_undefined():
+    """No scatter within a query: one label of it tells of all others, and of none where alone."""
+    frame, _, _ = framed(queries=20, documents=12, error=0.5)
+    gain = np.where(np.arange(len(frame.query)) % 3 > 0, 1.0 + frame.query % 2, np.nan)
+    gain[frame.query == 4] = np.nan
+    gain[np.flatnonzero(frame.query == 4)[0]] = 2.0
+    frame = replace(frame, panel=np.ones(len(gain)))
+    told = foretold(frame, gain)
+    assert np.isfinite(told).all()
+    several = frame.query != 4
+    assert told[several] == pytest.approx((1.0 + frame.query % 2)[several], abs=0.02)
+
+
 # --- what more labels would bring
 
 

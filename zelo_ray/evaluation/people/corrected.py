@@ -110,7 +110,9 @@ def _of_query(frame: Frame, rest: Floats) -> Floats:
     if between <= 0:
         return np.zeros(len(rest))
     others = count[frame.query] - known
-    found: Floats = (total[frame.query] - own) / (others + within / between)
+    weight = others + within / between
+    found = np.zeros(len(rest))  # also where no other label says anything
+    np.divide(total[frame.query] - own, weight, out=found, where=others > 0)
     return found
 
 
