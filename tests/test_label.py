@@ -3,6 +3,8 @@
 import csv
 import json
 import shlex
+import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -285,6 +287,49 @@ def test_an_answer_that_is_sent_twice_is_kept_once_and_undone_once(tmp_path):
     assert anew.take("ann")["document"]["key"] == key
 
 
+def test_undoing_takes_back_an_answer_that_was_changed_too(tmp_path):
+    desk = desk_at(sample_at(tmp_path, 2))
+    key = desk.documents[0].key
+    desk.answer("ann", key, 1.0)
+    desk.answer("ann", key, 3.0)
+    told = desk.undo("ann", key)
+    assert (told["before"], told["progress"]["done"], told["previous"]) == (3.0, 0, None)
+    assert desk_at(tmp_path).take("ann")["document"]["key"] == key
+
+
+class Slow(str):
+    """A name; while it is compared, somebody else sits down at the desk."""
+
+    __hash__ = str.__hash__
+
+    def __ne__(self, other):
+        thread = threading.Thread(target=self.desk.take, args=(f"new {time.monotonic_ns()}",))
+        thread.start()
+        thread.join(0.05)
+        return str(self) != other
+
+
+def test_who_sits_down_while_progress_is_told_waits(tmp_path):
+    desk = desk_at(sample_at(tmp_path, 2))
+    desk.take("ann")
+    name = Slow("bob")
+    name.desk = desk
+    assert desk.progress(name).elsewhere == 1
+
+
+def test_a_document_that_was_left_open_comes_before_all_others_and_is_named(tmp_path, capsys):
+    out = sample_at(tmp_path / "labels", 5, overlap=1.0)
+    desk = desk_at(out)
+    for number in (0, 1, 3):
+        desk.answer("ann", desk.documents[number].key, 1.0)
+    assert desk.take("bob")["document"]["key"] == desk.documents[2].key
+    numbers = [row["key"] for row in sheet(out, tmp_path / "out.csv", capsys, "--person", "bob")]
+    assert numbers == [desk.documents[n].key for n in (2, 0, 1, 3, 4)]
+    cli.main(["label", "--out", str(out), "--csv", str(tmp_path / "again.csv")])
+    line = next(each for each in capsys.readouterr().out.splitlines() if "out of turn" in each)
+    assert line.endswith("; open is document 'doc-2' of query 'q2'")
+
+
 def test_undoing_goes_back_over_a_restart(tmp_path):
     desk = desk_at(sample_at(tmp_path, 4))
     keys = [each.key for each in desk.documents]
@@ -444,6 +489,13 @@ def test_two_people_in_one_file_and_a_document_twice(tmp_path, capsys):
     both[0]["grade"], both[0]["person"] = "2", "bob"
     status, told = back(out, tmp_path / "in.csv", both, capsys)
     assert (status, "another grade than in" in told) == (1, True)
+
+
+def test_people_are_not_compared_on_a_scale_too_fine_for_a_table():
+    rows = [("q", f"d{n}", who, n * 1e7, None) for n in range(4) for who in ("ann", "bob")]
+    names = ["query_id", "doc_id", "person", "grade", "probability"]
+    table = pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in rows])
+    assert between_people(table, 3e7) == []
 
 
 def test_a_file_that_is_no_sheet_says_what_it_has(tmp_path, capsys):
