@@ -10,6 +10,7 @@ import webbrowser
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from zelo_ray.commands.label.again import AGAIN
 from zelo_ray.commands.label.between import between_people, rows_of, told
 from zelo_ray.commands.label.desk import Desk, Shown
 from zelo_ray.commands.label.draw import TOP, About, drawn
@@ -47,7 +48,7 @@ def working(options: LabelOptions, say: Say) -> Iterator[Work]:
         LockError: another process is at work there, or it holds something else.
     """
     with claim(options.out, say, "label"):
-        about, sample = drawn(options)
+        about, sample = drawn(options, say)
         yield Work(options.out, about, Desk(sample, Answers(options.out, say), TOP))
 
 
@@ -82,10 +83,7 @@ def page_words(work: Work) -> dict[str, str]:
 
 def _next(work: Work) -> str:
     """The command that measures the contest's runs anew, with what people said."""
-    contest = str(work.about["contest"]).rstrip("/")
-    words = ["zelo-ray", "bakeoff", *work.about.get("words", ())]
-    words += ["--runs", f"{contest}/runs.parquet", "--human", work.out]
-    return shlex.join([*words, "--out", f"{contest}-people"])
+    return shlex.join(["zelo-ray", "bakeoff", "--config", f"{work.out.rstrip('/')}/{AGAIN}"])
 
 
 def _serve(work: Work, options: LabelOptions, say: Say, make_page: MakePage) -> None:
