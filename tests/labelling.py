@@ -34,9 +34,6 @@ def sample_at(out, drawn, *, more=0, text="", overlap=0.0, seed=0):
     about |= {"measure": "nDCG@10", "arms": ["a", "b"], "pools": [], "documents": count}
     about |= {
         "contest": "contest",
-        "words": ["--truth", "my truth"],
-        "truth": "truth",
-        "measures": ["nDCG@10"],
         "stages": [{"labels": drawn, "at": "2026-01-01T00:00:00+00:00"}],
     }
     (out / "label.json").write_text(json.dumps(about))

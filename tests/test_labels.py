@@ -74,8 +74,21 @@ def test_the_last_answer_of_a_person_counts_and_undoing_takes_it_back(tmp_path):
     assert {pair: sorted(by) for pair, by in standing(said).items()} == {("q", "d0"): ["ann"]}
     assert standing(said)["q", "d0"]["ann"].grade == 2.0
     undone = Answer(AT, "ann", "q", "d0", undo=True)
-    assert standing([*said, undone])["q", "d0"]["ann"].grade == 1.0
-    assert standing([*said, undone, undone]) == {}
+    assert standing([*said, undone]) == {}  # as the page shows it: open
+    again = standing([*said, undone, Answer(AT, "ann", "q", "d0", 0.0)])
+    assert again["q", "d0"]["ann"].grade == 0.0
+
+
+def test_a_sample_tells_where_it_lies_what_it_was_drawn_for_and_how_large(tmp_path):
+    stages = [{"labels": 1, "at": AT}, {"labels": 3, "at": AT}]
+    about = {"measure": "P@5", "stages": stages}
+    place = sample(tmp_path / "labels", [0.2] * 4, [2.0, 1.0, 0.8, 0.4], [], **about)
+    labels = read_labels(f"{place}/")
+    assert (labels.measure, labels.place, labels.drawn_so_far) == ("P@5", place, 3)
+    file = tmp_path / "qrels.txt"
+    file.write_text("q 0 d1 2\n")
+    labels = read_labels(str(file))
+    assert (labels.measure, labels.place, labels.drawn_so_far) == ("", str(file), 0)
 
 
 def test_nothing_answered_is_no_label_and_no_error(tmp_path):

@@ -2,8 +2,8 @@
 
     {"at": "2026-03-01T12:00:00+00:00", "person": "ann", "query_id": "q", "doc_id": "d", "grade": 2}
 
-A grade of null is "cannot say". A line with ``"undo": true`` takes back the last answer of that
-person on that document.
+A grade of null is "cannot say". A line with ``"undo": true`` takes back all that this person said
+of that document so far.
 """
 
 from collections.abc import Iterable, Mapping
@@ -76,15 +76,14 @@ def read_answers(url: str) -> tuple[list[Answer], int]:
 
 def standing(answers: Iterable[Answer]) -> dict[Pair, dict[str, Answer]]:
     """What stands after all undoing: by document and person, the last answer."""
-    said: dict[Pair, dict[str, list[Answer]]] = {}
+    said: dict[Pair, dict[str, Answer]] = {}
     for answer in answers:
-        own = said.setdefault(answer.pair, {}).setdefault(answer.person, [])
-        if not answer.undo:
-            own.append(answer)
-        elif own:
-            own.pop()
-    last = {pair: {who: own[-1] for who, own in by.items() if own} for pair, by in said.items()}
-    return {pair: by for pair, by in last.items() if by}
+        by = said.setdefault(answer.pair, {})
+        if answer.undo:
+            by.pop(answer.person, None)
+        else:
+            by[answer.person] = answer
+    return {pair: by for pair, by in said.items() if by}
 
 
 def _answer(line: bytes) -> Answer:

@@ -39,6 +39,12 @@ class PeoplesLabels:
     """documents of which all who were asked cannot say"""
     ahead: int = 0
     """documents that were answered out of turn, which do not count until those before them do"""
+    measure: str = ""
+    """the one that the documents were drawn for, where that is known"""
+    place: str = ""
+    """where the labels were read"""
+    drawn_so_far: int = 0
+    """documents of the sample as it was drawn, answered or not; 0 where that is not known"""
 
 
 def read_labels(place: str) -> PeoplesLabels:
@@ -63,7 +69,8 @@ def read_labels(place: str) -> PeoplesLabels:
     if not len(rows):
         raise InputError(f"{place}: holds no label")
     drawn = rows["probability"].null_count == 0
-    return PeoplesLabels(rows, drawn, float(np.max(rows["grade"].to_numpy())), unsure=unsure)
+    top = float(np.max(rows["grade"].to_numpy()))
+    return PeoplesLabels(rows, drawn, top, unsure=unsure, place=place)
 
 
 def frame_pairs(table: pa.Table) -> list[Pair]:
@@ -86,6 +93,7 @@ def _of_sample(place: str) -> PeoplesLabels:
             f"{place}/{ANSWERS}: document {doc_id!r} of query {query_id!r} is not among the "
             f"documents of {DOCUMENTS}"
         )
+    stages = about.get("stages", ())
     done = next((row for row, pair in enumerate(pairs) if pair not in said), len(pairs))
     sizes, priorities = (documents[name].to_numpy() for name in ("size", "priority"))
     graded = [_graded(said[pair]) for pair in pairs[:done]]
@@ -101,9 +109,12 @@ def _of_sample(place: str) -> PeoplesLabels:
         drawn=True,
         top=float(about.get("top", 3)),
         frame=documents.select(FRAME.names),
-        stages=len(about.get("stages", ())),
+        stages=len(stages),
         unsure=sum(not each for each in graded),
         ahead=len(said) - done,
+        measure=str(about.get("measure") or ""),
+        place=place,
+        drawn_so_far=int(stages[-1]["labels"]) if stages else 0,
     )
 
 

@@ -40,7 +40,7 @@ class LabelOptions(CommandOptions):
         None, ge=1, description="documents to draw, in all (default 200)"
     )
     more: Annotated[int | None, _SAMPLE] = Field(
-        None, ge=1, description="documents to add to the sample"
+        None, ge=1, description="documents to judge beyond those judged so far"
     )
     measure: Annotated[str | None, _SAMPLE] = Field(
         None,

@@ -7,11 +7,12 @@ import signal
 import sys
 import threading
 import webbrowser
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from zelo_ray.commands.label.again import AGAIN
 from zelo_ray.commands.label.between import between_people, rows_of, told
-from zelo_ray.commands.label.desk import Desk
+from zelo_ray.commands.label.desk import Desk, Shown
 from zelo_ray.commands.label.draw import TOP, About, drawn
 from zelo_ray.commands.label.rubric import names_of
 from zelo_ray.commands.label.serve import MakePage, Server
@@ -47,7 +48,7 @@ def working(options: LabelOptions, say: Say) -> Iterator[Work]:
         LockError: another process is at work there, or it holds something else.
     """
     with claim(options.out, say, "label"):
-        about, sample = drawn(options)
+        about, sample = drawn(options, say)
         yield Work(options.out, about, Desk(sample, Answers(options.out, say), TOP))
 
 
@@ -82,10 +83,7 @@ def page_words(work: Work) -> dict[str, str]:
 
 def _next(work: Work) -> str:
     """The command that measures the contest's runs anew, with what people said."""
-    contest = str(work.about["contest"]).rstrip("/")
-    words = ["zelo-ray", "bakeoff", *work.about.get("words", ())]
-    words += ["--runs", f"{contest}/runs.parquet", "--human", work.out]
-    return shlex.join([*words, "--out", f"{contest}-people"])
+    return shlex.join(["zelo-ray", "bakeoff", "--config", f"{work.out.rstrip('/')}/{AGAIN}"])
 
 
 def _serve(work: Work, options: LabelOptions, say: Say, make_page: MakePage) -> None:
@@ -155,6 +153,15 @@ def _taken_in(work: Work, url: str, person: str) -> str:
     return f"{url}: {counted(len(said), 'answer')}, {len(new):,} of them new"
 
 
+def _named(missed: Sequence[Shown]) -> str:
+    """The first document that holds up later answers, as the end of a line."""
+    if not missed:
+        return ""
+    (query_id, doc_id), more = missed[0].pair, len(missed) - 1
+    others = f" and {counted(more, 'other')}" if more else ""
+    return f"; open is document {doc_id!r} of query {query_id!r}{others}"
+
+
 def _standing(work: Work) -> Iterator[str]:
     """How far the work is, what counts of it, and how far people agree."""
     progress = work.desk.progress("")
@@ -169,7 +176,7 @@ def _standing(work: Work) -> Iterator[str]:
     if labels.ahead:
         yield (
             f"{counted(labels.ahead, 'document')} judged out of turn: "
-            "they count when all before them are judged"
+            f"they count when all before them are judged{_named(work.desk.missed())}"
         )
     if progress.second:
         yield f"{counted(progress.second, 'document')} may be judged by a second person, too"

@@ -13,6 +13,7 @@ from zelo_ray.formats.label_rows import ROWS
 from zelo_ray.formats.wording import counted
 
 _WEIGHTED, _EQUAL = "kappa-quadratic", "agreement"
+_MOST = 101  # grades from 0 to 100; tables of more, such as of scores from elsewhere, are too large
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,16 +32,20 @@ class BetweenPeople:
 def between_people(rows: pa.Table, top: float, *, seed: int = 0) -> list[BetweenPeople]:
     """Each two people who graded some of the same documents; most documents first.
 
+    Nobody, where there are more than 101 grades.
+
     Args:
         rows: query_id, doc_id, person and grade, such as those of `labels.PeoplesLabels`.
         top: the highest grade. Grades that are no whole numbers are rounded.
         seed: of the interval.
     """
     names = ["query_id", "doc_id", "judge", "grade"]
+    levels = int(top) + 1
+    if levels > _MOST:
+        return []
     table = rows.select(["query_id", "doc_id", "person", "grade"]).rename_columns(names)
     grades = np.clip(np.rint(table["grade"].to_numpy()), 0, top)
     table = table.set_column(3, "grade", pa.array(grades))
-    levels = int(top) + 1
     found, _ = agreements(
         ratings_of(table, levels),
         {},

@@ -29,7 +29,7 @@ class Candidates:
     measure: str
     arms: tuple[str, ...]
     options: BakeoffOptions
-    """of the bake-off"""
+    """of the bake-off, with its measures and the name of its baseline as they turned out"""
 
 
 def candidates(contest: str, measure: str | None = None) -> Candidates:
@@ -61,4 +61,8 @@ def candidates(contest: str, measure: str | None = None) -> Candidates:
         chosen, {name: rank(truth, table, ties=options.ties) for name, table in runs.items()}
     )
     names = [frame.query_ids[query] for query in frame.query]
+    known = {"measures": (*run["summary"]["measures"],), "baseline": options.baseline}
+    if gate := run["summary"].get("gate"):
+        known["baseline"] = gate[0]["baseline"]  # an arm's name, where the file of a run was given
+    options = options.model_copy(update=known)
     return Candidates(names, frame.doc_ids, sizes(frame), str(chosen), tuple(runs), options)

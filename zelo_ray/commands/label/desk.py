@@ -69,7 +69,7 @@ class Desk:
         ]
         self.answers, self.top = answers, top
         self._by_key = {each.key: each for each in self.documents}
-        self._lock, self._clock = threading.Lock(), clock
+        self._lock, self._clock = threading.RLock(), clock
         self._keys = {each.pair: each.key for each in self.documents}
         self._open: dict[str, _Open] = {}
 
@@ -117,17 +117,18 @@ class Desk:
 
     def progress(self, person: str) -> Progress:
         """How far the work is, as one person sees it."""
-        said = self.answers.standing
-        both = [(each, said.get(each.pair, {})) for each in self.documents]
-        return Progress(
-            done=sum(bool(people) for _, people in both),
-            of=len(both),
-            yours=sum(person in people for _, people in both),
-            second=sum(len(people) == 1 < each.wanted for each, people in both),
-            elsewhere=sum(
-                not people and self._elsewhere(each.pair, person) > 0 for each, people in both
-            ),
-        )
+        with self._lock:
+            said = self.answers.standing
+            both = [(each, said.get(each.pair, {})) for each in self.documents]
+            return Progress(
+                done=sum(bool(people) for _, people in both),
+                of=len(both),
+                yours=sum(person in people for _, people in both),
+                second=sum(len(people) == 1 < each.wanted for each, people in both),
+                elsewhere=sum(
+                    not people and self._elsewhere(each.pair, person) > 0 for each, people in both
+                ),
+            )
 
     def find(self, key: str) -> Shown:
         """The document that a key stands for.
@@ -140,13 +141,22 @@ class Desk:
         return self._by_key[key]
 
     def open_to(self, person: str) -> Sequence[Shown]:
-        """The documents that still want an answer, and could have this person's, in order."""
-        found = []
+        """The documents that still want an answer, and could have this person's, in order.
+
+        Before all others come those without which later answers do not count.
+        """
+        found, missed = list[Shown](), {each.key for each in self.missed()}
         for shown in self.documents:
             said = self.answers.standing.get(shown.pair, {})
             if len(said) < shown.wanted and person not in said:
                 found.append(shown)
-        return found
+        return sorted(found, key=lambda each: each.key not in missed)
+
+    def missed(self) -> Sequence[Shown]:
+        """The documents that nobody answered, while one after them has an answer, in order."""
+        open_ = [each.pair not in self.answers.standing for each in self.documents]
+        last = max((n for n, each in enumerate(open_) if not each), default=0)
+        return [each for each, left in zip(self.documents[:last], open_, strict=False) if left]
 
     def _next(self, person: str) -> dict[str, Any]:
         for shown in self.open_to(person):

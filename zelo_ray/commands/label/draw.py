@@ -7,6 +7,7 @@ contest to do so.
 
 import hashlib
 import io
+from collections.abc import Callable
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -18,19 +19,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from zelo_ray.commands.label.candidates import candidates
+from zelo_ray.commands.label.again import AGAIN, again
+from zelo_ray.commands.label.candidates import Candidates, candidates
 from zelo_ray.commands.label.rubric import RUBRIC
 from zelo_ray.commands.label.texts import places_of, refuse_lacking, texts_of
 from zelo_ray.engine.durable import keep_file
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.evaluation.measures import parse_measure
 from zelo_ray.evaluation.people.design import priorities, threshold_of
-from zelo_ray.formats.answers import Pair
+from zelo_ray.formats.answers import ANSWERS, Pair, read_answers, standing
 from zelo_ray.formats.files import record
 from zelo_ray.formats.labels import DOCUMENTS, LABEL, frame_pairs
-from zelo_ray.formats.results import write_json
+from zelo_ray.formats.results import write_json, write_text
 from zelo_ray.formats.stored import Stored
-from zelo_ray.options.bakeoff import BakeoffOptions
 from zelo_ray.options.label import LabelOptions
 
 About = dict[str, Any]
@@ -48,8 +49,12 @@ _SCHEMA = pa.schema(
 _FRESH: About = {"kind": "label", "top": TOP, "seed": 0, "overlap": 0.0, "rubric": RUBRIC}
 
 
-def drawn(options: LabelOptions) -> tuple[About, pa.Table]:
+def drawn(options: LabelOptions, say: Callable[[str], None]) -> tuple[About, pa.Table]:
     """The sample as the options want it, which is written where it has changed.
+
+    Args:
+        options: of the command.
+        say: told, in a line, where ``more`` adds nothing.
 
     Returns:
         What ``label.json`` tells; and the documents of the sample in order: query_id, doc_id, size,
@@ -62,17 +67,23 @@ def drawn(options: LabelOptions) -> tuple[About, pa.Table]:
     before, old = _kept(options)
     about = _settled(before, options)
     held = labels_of(before)
-    if options.contest:
-        table = _ranked(about, old, options)
+    found = candidates(options.contest, about.get("measure")) if options.contest else None
+    if found:
+        table = _ranked(about, old, options, found)
         threshold = threshold_of(old["priority"].to_numpy(), held) if held else np.inf
         held = int(np.count_nonzero(table["priority"].to_numpy() > threshold))
     else:
         table = old
-    size = min(_wanted(options, held), len(table))
+    answered = _answered(options.out) if options.more else 0
+    size = min(_wanted(options, held, answered), len(table))
     if size != labels_of(before):
         at = datetime.now(UTC).isoformat(timespec="seconds")
         about["stages"] = [*about["stages"], {"labels": size, "at": at}]
+    elif options.more and size > answered:
+        say(f"{size - answered:,} of those that are drawn are open: go on with them")
     table = _completed(table, size, about, eager=bool(options.contest or options.pools))
+    if found:
+        write_text(options.out, AGAIN, again(found, options))
     _keep(options.out, (before, old), about | {"documents": len(table)}, table)
     return about | {"documents": len(table)}, _marked(table.slice(0, size), about)
 
@@ -110,15 +121,12 @@ def _settled(before: About, options: LabelOptions) -> About:
     return about | {"versions": {"zelo-ray": version("zelo-ray")}}
 
 
-def _ranked(about: About, old: pa.Table, options: LabelOptions) -> pa.Table:
+def _ranked(about: About, old: pa.Table, options: LabelOptions, found: Candidates) -> pa.Table:
     """The documents of a contest and those so far, in order; ``about`` learns of the contest.
 
     Sizes never fall, so that all that was drawn is among the first by the old threshold still.
     """
-    assert options.contest is not None  # noqa: S101 - for the type checker
-    found = candidates(options.contest, about.get("measure"))
     about |= {"contest": options.contest, "measure": found.measure}
-    about["words"] = _words(found.options)
     about["arms"] = [*dict.fromkeys([*about["arms"], *found.arms])]
     about["pools"] = [*dict.fromkeys([*about["pools"], *places_of(found.options)])]
     sizes: dict[Pair, float] = dict(zip(frame_pairs(old), old["size"].to_pylist(), strict=True))
@@ -142,23 +150,16 @@ def _ranked(about: About, old: pa.Table, options: LabelOptions) -> pa.Table:
     return pa.Table.from_pylist(rows, _SCHEMA)
 
 
-def _words(contest: BakeoffOptions) -> list[str]:
-    """How to measure a contest's runs anew as they were measured, on the command line."""
-    asked = contest.rerankers or contest.pools or contest.slices or contest.write_annotated
-    more = {
-        "--pools": places_of(contest) if asked else (),
-        "--measures": contest.measures,
-        "--ties": () if contest.ties == "trec" else (contest.ties,),
-    }
-    words = ["--truth", contest.truth]
-    for flag, values in more.items():
-        words += [flag, *values] if values else []
-    return words
+def _answered(out: str) -> int:
+    """How many documents have an answer."""
+    known = (Path(out) / ANSWERS).exists()
+    return len(standing(read_answers(f"{out}/{ANSWERS}")[0])) if known else 0
 
 
-def _wanted(options: LabelOptions, held: int) -> int:
+def _wanted(options: LabelOptions, held: int, answered: int) -> int:
+    """Documents of the sample; what is drawn and not answered is part of ``more``."""
     if options.more:
-        return held + options.more
+        return max(held, answered + options.more)
     return max(held, options.labels or (held or _LABELS))
 
 

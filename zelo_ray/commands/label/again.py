@@ -1,0 +1,65 @@
+"""How a contest's runs are measured anew with what people said: the options, as a YAML file."""
+
+import yaml
+
+from zelo_ray.commands.label.candidates import Candidates
+from zelo_ray.commands.label.texts import places_of
+from zelo_ray.evaluation.measures import parse_measure
+from zelo_ray.evaluation.people.measures import for_people
+from zelo_ray.families import families_of
+from zelo_ray.options.bakeoff import BakeoffOptions
+from zelo_ray.options.label import LabelOptions
+
+AGAIN = "contest.yaml"
+_ASKING = ("ledger", "reranker_options", "num_gpus", "limits", "prices", "api_key_env")
+"""What tells of rerankers, of which none is asked again: their runs are there."""
+
+
+def again(found: Candidates, options: LabelOptions) -> str:
+    """All options of a contest, as YAML; its arms come back as runs.
+
+    Args:
+        found: of the contest.
+        options: of the labels, which name the contest.
+    """
+    contest, root = found.options, (options.contest or "").rstrip("/")
+    asked = contest.rerankers or contest.pools or contest.slices or contest.write_annotated
+    told = contest.model_dump(mode="json", exclude={*_ASKING}) | {
+        "rerankers": [],
+        "runs": [f"{root}/runs.parquet"],
+        "pools": [*places_of(contest)] if asked else [],
+        "human": options.out,
+        "out": f"{root}-people",
+        "measures": _leading(found.measure, contest.measures),
+        "families": _families(contest, found.arms),
+    }
+    kept = {name: value for name, value in told.items() if value not in (None, [], {})}
+    head = "# How to measure the contest's runs anew, with what people said\n"
+    return head + yaml.safe_dump(kept, sort_keys=False, allow_unicode=True)
+
+
+def _leading(drawn_for: str, measures: tuple[str, ...]) -> list[str]:
+    """The measures, the one first that people's labels were drawn for."""
+    first = next((each for each in measures if _for_people(each) == drawn_for), drawn_for)
+    return [first, *(each for each in measures if each != first)]
+
+
+def _for_people(measure: str) -> str:
+    """What people's labels make of a measure; empty where that is none of its own."""
+    chosen, left_out = for_people([parse_measure(measure)])
+    return "" if left_out else str(chosen[0])
+
+
+def _families(contest: BakeoffOptions, arms: tuple[str, ...]) -> dict[str, list[str]]:
+    """What was declared, and the families of rerankers with a name of their own.
+
+    As runs they are known by that name alone.
+    """
+    named = {}
+    for text in contest.rerankers:
+        name, is_named, spec = text.partition("=")
+        if is_named and name in arms and families_of(spec) != families_of(name):
+            named[name] = sorted(families_of(spec))
+    lost = {text.partition("=")[0] for text in contest.rerankers} - {*arms}
+    declared = {who: [*own] for who, own in contest.families.items() if who not in lost}
+    return named | declared
