@@ -411,7 +411,7 @@ def test_a_sample_of_label_corrects_a_contest_and_grows(contest, tmp_path, capsy
     assert widths[1] < widths[0]
     shown = capsys.readouterr().out
     assert "Not corrected: P(rel=2)@30: " in shown
-    assert "The sample was made larger 1 time." in shown
+    assert "The sample was made larger 1 time: an interval holds" in shown
     assert ("P(rel=2)@10", "corrected") in by
 
 

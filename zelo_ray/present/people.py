@@ -66,11 +66,17 @@ def remarks(people: Mapping[str, Any]) -> Iterator[str]:
     """What a reader has to know of the labels."""
     if people["refused"]:
         yield f"People's labels correct nothing: {people['refused']}."
-    if people["stages"] > 1:
+    looked = [f"the sample was made larger {counted(people['stages'] - 1, 'time')}"]
+    looked = looked if people["stages"] > 1 else []
+    if people["waiting"]:
+        documents = counted(people["waiting"], "drawn document is", "drawn documents are")
+        looked.append(f"{documents} still to be judged")
+    if looked:
+        said = " and ".join(looked)
         yield (
-            f"The sample was made larger {counted(people['stages'] - 1, 'time')}. An interval "
-            "holds at its level for a number of labels that was fixed beforehand: who looks after "
-            "each stage, and stops as soon as a difference is sure, is wrong more often."
+            f"{said[0].upper()}{said[1:]}: an interval holds at its level for a number of labels "
+            "that was fixed beforehand. Who looks again and again, and stops as soon as a "
+            "difference is sure, is wrong more often (docs/people.md)."
         )
     yield from people["between"]
     if people["unsure"]:
@@ -138,5 +144,5 @@ def _next(one: Comparison, outlook: Mapping[str, Any] | None) -> str:
     return (
         f"If it stays so large, about {outlook['labels']:,} more labels would settle it: they "
         f"bring the standard error from {outlook['error']:.3f} to {outlook['aim']:.3f} "
-        f"(zelo-ray label --more {outlook['labels']})."
+        f"(zelo-ray label --out LABELS --more {outlook['labels']})."
     )

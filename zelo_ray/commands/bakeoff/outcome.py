@@ -138,6 +138,8 @@ class Corrections:
     unsure: int = 0
     ahead: int = 0
     stages: int = 1
+    waiting: int = 0
+    """documents that were drawn and have no answer yet"""
     between: Sequence[str] = ()
     """how far two people agree who labelled the same documents, in words"""
     way: Way | None = None

@@ -40,6 +40,7 @@ def corrections(outcome: Outcome, labels: PeoplesLabels, options: BakeoffOptions
         unsure=labels.unsure,
         ahead=labels.ahead,
         stages=labels.stages,
+        waiting=max(0, labels.drawn_so_far - labels.ahead - _answered(labels)),
         between=(*told(between_people(labels.rows, labels.top)),),
         queries=leading.queries,
         left_out=left_out,
@@ -62,6 +63,10 @@ def corrections(outcome: Outcome, labels: PeoplesLabels, options: BakeoffOptions
         comparisons=comparisons,
         forecasts=forecasts,
     )
+
+
+def _answered(labels: PeoplesLabels) -> int:
+    return len({*_pairs(labels)}) + labels.unsure
 
 
 def _pairs(labels: PeoplesLabels) -> Iterator[tuple[str, str]]:
