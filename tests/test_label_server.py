@@ -31,7 +31,7 @@ def server(tmp_path):
 
 
 def test_the_page_is_one_file_that_may_run_its_own_script_alone(server):
-    status, (page, headers) = ask(server, "/")
+    status, (page, headers) = ask(server, f"/?key={server.token}")
     assert status == 200
     policy = headers["Content-Security-Policy"]
     assert "default-src 'none'" in policy
@@ -40,6 +40,22 @@ def test_the_page_is_one_file_that_may_run_its_own_script_alone(server):
     assert not any(word in page for word in ("http://", "https://", "src=", "@import", "url("))
     assert not any(word in page for word in ("doc-", "text 0", "query 0"))
     assert ask(server, "/label.json")[0] == 404
+
+
+def test_who_does_not_know_the_key_gets_no_page_and_no_token(server, tmp_path):
+    for path in ("/", "/?key=", "/?key=guess", "/?key=%C3%BC"):
+        status, (page, _) = ask(server, path)
+        assert (status, server.token in page) == (403, False)
+    assert server.url.endswith(f"/?key={server.token}")
+    assert (tmp_path / ".key").stat().st_mode & 0o777 == 0o600
+
+
+def test_the_next_server_of_a_directory_has_its_address_and_another_one_has_not(tmp_path):
+    urls = []
+    for name in ("labels", "labels", "others"):
+        with serving(sample_at(tmp_path / name, 1)) as server:
+            urls.append(server.token)
+    assert urls[0] == urls[1] != urls[2]
 
 
 def test_answers_are_kept_and_the_next_document_comes_with_them(server, tmp_path):

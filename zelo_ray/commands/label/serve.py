@@ -1,10 +1,12 @@
 """The page where people judge, served to this machine alone.
 
-Other pages in the same browser cannot use it: what names another host is refused (a name of theirs
-that leads here), and so is what does not know the token that stands in the page.
+Other people of this machine cannot use it, as its address has a key. Nor can other pages in the
+same browser: what names another host is refused (a name of theirs that leads here), and so is what
+does not know that key.
 """
 
 import hashlib
+import os
 import secrets
 from collections.abc import Callable
 from dataclasses import asdict
@@ -12,6 +14,7 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import orjson
 
@@ -19,6 +22,7 @@ from zelo_ray.commands.label.desk import Desk
 from zelo_ray.errors import InputError, OptionError
 
 HOST = "127.0.0.1"
+_KEY = ".key"
 _LONGEST = 2**16  # bytes of a request
 _NAME = 60  # characters
 _SAFE = {
@@ -48,8 +52,8 @@ class Server(ThreadingHTTPServer):
     Args:
         desk: what is judged.
         make_page: the page.
-        out: directory of the labels; the same one gets the same port where it is free, so that a
-            page that is open finds the next server.
+        out: directory of the labels; the same one gets the same key, and the same port where it is
+            free, so that a page that is open finds the next server.
         port: that one and no other, unless it is 0.
 
     Raises:
@@ -59,7 +63,7 @@ class Server(ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(self, desk: Desk, make_page: MakePage, out: str, port: int = 0) -> None:
-        self.desk, self.token = desk, secrets.token_urlsafe(24)
+        self.desk, self.token = desk, _key_of(Path(out))
         self.page, self.policy = make_page(self.token)
         usual = 49152 + int.from_bytes(_digest(str(Path(out).resolve()))[:2]) % 16000
         for each in (port,) if port else (usual, 0):
@@ -74,7 +78,7 @@ class Server(ThreadingHTTPServer):
     @property
     def url(self) -> str:
         """Where the page is."""
-        return f"http://{HOST}:{self.server_port}/"
+        return f"http://{HOST}:{self.server_port}/?key={self.token}"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A browser that hangs up is nobody's trouble."""
@@ -91,8 +95,11 @@ class _Requests(BaseHTTPRequestHandler):
         """The page, and nothing else."""
         if not self._from_here():
             self._send(HTTPStatus.MISDIRECTED_REQUEST, b"another host was asked for", "text/plain")
-        elif self.path.partition("?")[0] != "/":
+        elif urlsplit(self.path).path != "/":
             self._send(HTTPStatus.NOT_FOUND, b"nothing here", "text/plain")
+        elif not self._knows(parse_qs(urlsplit(self.path).query).get("key", [""])[0]):
+            why = b"open the whole address that zelo-ray label printed, with its key"
+            self._send(HTTPStatus.FORBIDDEN, why, "text/plain")
         else:
             self._send(HTTPStatus.OK, self.server.page.encode(), "text/html; charset=utf-8")
 
@@ -120,11 +127,8 @@ class _Requests(BaseHTTPRequestHandler):
         origin = self.headers.get("Origin", "")
         if origin and origin not in self._origins():
             raise _RefusedError(HTTPStatus.FORBIDDEN, "another page asks")
-        token = self.headers.get("X-Token", "")
-        if not secrets.compare_digest(token.encode(), self.server.token.encode()):
-            raise _RefusedError(
-                HTTPStatus.FORBIDDEN, "this page is of an earlier server: load it anew"
-            )
+        if not self._knows(self.headers.get("X-Token", "")):
+            raise _RefusedError(HTTPStatus.FORBIDDEN, "this page is of other labels: load it anew")
         try:
             asked = orjson.loads(body)
         except orjson.JSONDecodeError:
@@ -147,6 +151,9 @@ class _Requests(BaseHTTPRequestHandler):
                 raise _RefusedError(HTTPStatus.BAD_REQUEST, "a grade is a whole number, or null")
             return desk.answer(person, str(key), None if grade is None else float(grade))
         raise _RefusedError(HTTPStatus.NOT_FOUND, "nothing here")
+
+    def _knows(self, key: str) -> bool:
+        return secrets.compare_digest(key.encode(), self.server.token.encode())
 
     def _from_here(self) -> bool:
         hosts = {origin.removeprefix("http://") for origin in self._origins()}
@@ -174,6 +181,18 @@ def _name(given: object) -> str:
     if not name or len(name) > _NAME or not name.isprintable():
         raise _RefusedError(HTTPStatus.BAD_REQUEST, f"a name has 1 to {_NAME} characters")
     return name
+
+
+def _key_of(out: Path) -> str:
+    """The key of a directory of labels, in a file that its owner alone can read."""
+    path = out / _KEY
+    if path.exists() and (key := path.read_text().strip()):
+        return key
+    path.unlink(missing_ok=True)  # one that a killed process left empty
+    key = secrets.token_urlsafe(24)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(key)
+    return key
 
 
 def _digest(text: str) -> bytes:
