@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 from tests.builders import rows_of, write_lines
+from tests.test_labels import sample
 from zelo_ray.commands.compare_protocols import read_people
 from zelo_ray.evaluation.agreement.single import once
 from zelo_ray.evaluation.agreement.votes import ballots, crossed, words
@@ -53,6 +54,26 @@ def test_people_without_names_are_several(say, tmp_path):
     assert told(say, tmp_path, nameless, JUDGE * 2)["votes"] == (2, 4)
     voices = read_verdicts([str(tmp_path / "j.jsonl")], human=str(tmp_path / "p.jsonl")).voices
     assert voices["rater"].to_pylist() == [*"0123"]
+
+
+def test_of_several_people_who_grade_the_median_counts(say, tmp_path):
+    """As a table with a column person, and as a directory of ``label``."""
+    answers = [("ann", "d0", 3.0), ("bob", "d0", 1.0), ("cy", "d0", 1.0), ("bob", "d1", 2.0)]
+    place = sample(tmp_path / "labels", [0.9, 0.1], [2.0, 1.0], answers)
+    ids = [{"query_id": "q", "doc_id": doc_id} for doc_id in ("d0", "d1")]
+    judge = write_lines(tmp_path / "j.jsonl", [ids[0] | {"grade": 1}, ids[1] | {"grade": 2}])
+    rows = [f"q,{doc_id},{who},{grade:g}" for who, doc_id, grade in answers]
+    table = tmp_path / "people.csv"
+    table.write_text("\n".join(["query_id,doc_id,person,grade", *rows]) + "\n")
+    for human in (place, table):
+        say(judge, "--human", human, "--out", tmp_path / "out", "--resamples", 0)
+        (same,) = [
+            row
+            for row in rows_of(tmp_path / "out", "agreement")
+            if (row["scale"], row["coefficient"]) == ("0-3", "agreement")
+        ]
+        assert (same["value"], same["items"]) == (1, 2)
+    say(judge, "--human", table, "--people", "ann", "--out", tmp_path / "out", "--resamples", 0)
 
 
 def test_votes_in_both_orders_beside_several_people_are_not_multiplied(say, tmp_path):

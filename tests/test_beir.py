@@ -58,6 +58,12 @@ def test_read(folder):
     assert texts["d3"].content == "Resets\nResets are easy."
 
 
+def test_a_quote_is_a_part_of_an_id(folder):
+    text = 'corpus-id\tquery-id\tscore\n"d1\tq1\t2\nd"2"\tq1\t0\n'
+    (folder / "qrels/test.tsv").write_text(text)
+    assert rows(beir.read_qrels(str(folder))) == [("q1", '"d1', 2), ("q1", 'd"2"', 0)]
+
+
 def test_of_several_splits_it_is_the_test_split(folder):
     (folder / "qrels/dev.tsv").write_text(QRELS.replace("q2", "q9"))
     lines(folder / "qrels/test.jsonl", [{"query-id": "q1", "corpus-id": "d1", "score": 9}])

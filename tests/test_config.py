@@ -127,6 +127,16 @@ def test_what_must_be_given_is_asked_for():
         load(inputs=[])
 
 
+def test_a_margin_goes_with_a_baseline():
+    given = {"truth": "t", "runs": "a.run", "out": "o"}
+    kind = COMMANDS["bakeoff"]
+    options = load_options(kind, given, {})
+    assert kind(**options.model_dump()) == options
+    with pytest.raises(OptionError, match="margin: goes with baseline"):
+        load_options(kind, given | {"margin": 0.05}, {})
+    assert load_options(kind, given | {"margin": 0.05, "baseline": "a"}, {}).margin == 0.05
+
+
 def test_options_do_not_change_and_come_back_from_their_record():
     options = load(judges=["offline"], limits={"offline:bm25": {"concurrency": 3}})
     with pytest.raises(ValueError, match="frozen"):

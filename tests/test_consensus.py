@@ -1,5 +1,6 @@
 """When the judges agree: how often people say the same, counted by hand and by brute force."""
 
+import json
 from itertools import combinations
 
 import numpy as np
@@ -50,7 +51,23 @@ def test_one_judge_is_unanimous_where_it_decides():
     assert (found["split"].items, found["split"].same) == (1, 0.5)
 
 
-@pytest.mark.parametrize("judges", [1, 2, 3, 8])
+def test_of_one_grading_judge_there_is_no_consensus():
+    grades = np.array([[0, 1, 2, 3]], np.int16)
+    assert of_grades(grades, grades[0], np.zeros(4, int), 4, (2,)) == []
+
+
+def test_one_judge_that_votes_decides(say, tmp_path):
+    pairs = [{"query_id": f"q{n}", "doc_id_a": "a", "doc_id_b": "b"} for n in range(8)]
+    for name in ("judge", "people"):
+        rows = [json.dumps(pair | {"preference": (n % 3) - 1}) for n, pair in enumerate(pairs)]
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(rows))
+    words = (tmp_path / "judge.jsonl", "--human", tmp_path / "people.jsonl", "--resamples", 0)
+    lines = say(*words)[1]
+    assert any("the judge decides" in line for line in lines)
+    assert not any("all judges agree" in line for line in lines)
+
+
+@pytest.mark.parametrize("judges", [2, 3, 8])
 def test_orders_and_grades_are_those_of_brute_force(judges):
     rng = np.random.default_rng(judges)
     query = rng.integers(0, 4, 60)

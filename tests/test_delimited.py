@@ -85,6 +85,17 @@ def test_a_row_stands_where_its_first_line_does(tmp_path):
     ]
 
 
+def test_quotes_within_cells_and_blanks_before_them(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text('a, b, c\nx"y, "d, 1", 2\n"z"w,d,"3"')
+    assert [tuple(row.values()) for _, row in rows(str(path))] == [
+        ('x"y', "d, 1", "2"),
+        ("zw", "d", "3"),
+    ]
+    path.write_text("a\tb\n x\ty\n")
+    assert [row for _, row in rows(str(path))] == [{"a": " x", "b": "y"}]
+
+
 def test_a_huge_cell_is_one(tmp_path):
     path, text = tmp_path / "a.csv", "wörd \n" * 2_000_000
     path.write_text(f'query_id,doc_id,text,grade\nq,d,"{text}",2\nq,e,,\n')
@@ -110,7 +121,7 @@ def test_a_head_alone_and_one_row(tmp_path):
         ("a.csv", "query_id,doc_id,grade\nq,d,1\nq,e,1,2\n", "a.csv:3: has 4 columns"),
         ("a.csv", "query_id,doc_id,doc_id,grade\nq,d,d,1\n", "two columns have the same name"),
         ("a.csv", 'query_id,doc_id,grade\nq,"d,1\n', "a.csv:2: cannot be read"),
-        ("a.csv", 'query_id,doc_id,grade\nq,"d"x,1\n', "a.csv:2: cannot be read"),
+        ("a.csv", 'query_id,doc_id,grade\nq,c,1\nq,"d,1', "a.csv:3: .*never closed"),
         ("a.csv", "query_id,doc_id,grade\nq,d,high\n", "a.csv:2: grade cannot be 'high'"),
         ("a.csv", "query_id,doc_id,grade\nq,d,1_0\n", "a.csv:2: grade cannot be '1_0'"),
         ("a.csv", "query_id,doc_id,grade\nq,,1\n", "a.csv:2: has no doc_id"),

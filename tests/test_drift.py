@@ -9,7 +9,7 @@ import pytest
 
 import zelo_ray
 from zelo_ray.cli import main
-from zelo_ray.commands.drift import PANEL, drift
+from zelo_ray.commands.drift import PANEL, drift, told
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.formats.tables import schema_of
 from zelo_ray.options import DriftOptions
@@ -140,6 +140,55 @@ def test_what_is_no_table_of_judgments_is_refused(tmp_path, column):
         found(old, str(tmp_path / "nulls"))
     with pytest.raises(InputError, match=column):
         found(old, str(tmp_path / "bad"))
+
+
+def severe_all(judge, grade, rng):
+    return 0 if judge == "ben" else grade
+
+
+@pytest.mark.parametrize(("queries", "judges", "needed"), [(7, JUDGES, 8), (5, ("ben",), 6)])
+def test_so_few_queries_that_nothing_could_move_are_not_complete(tmp_path, queries, judges, needed):
+    old = grades(tmp_path / "old", queries=range(queries), judges=judges)
+    new = grades(tmp_path / "new", severe_all, range(queries), judges)
+    few = found(old, new)
+    assert (few.moved, few.complete, few.needed) == (False, False, needed)
+    assert any(f"fewer than {needed}" in line for line in told(few))
+    more = [
+        grades(tmp_path / f"{n}", change, range(12), judges)
+        for n, change in enumerate([lambda judge, grade, rng: 3, lambda judge, grade, rng: 0])
+    ]
+    assert found(*more).moved
+    assert found(*more).complete
+
+
+def test_one_judge_is_told_of_and_a_constant_one_has_no_kappa(tmp_path):
+    same = grades(tmp_path / "same", lambda judge, grade, rng: 2, judges=("ben",))
+    lines = [*told(drifted := found(same, same))]
+    assert np.isnan(drifted.moves[0].kappa)
+    assert "kappa -;" in lines[0]
+    assert any("only its level was tested" in line for line in lines)
+
+
+def test_the_panel_is_no_test_among_its_judges(tmp_path):
+    drifted = found(grades(tmp_path / "old"), grades(tmp_path / "new", wobble))
+    assert [one.p_holm == one.p for one in drifted.moves if one.judge == PANEL] == [True]
+    judges = [one for one in drifted.moves if one.judge != PANEL]
+    smallest = min(one.p for one in judges)
+    assert min(one.p_holm for one in judges) == pytest.approx(min(1, smallest * len(judges)))
+
+
+def test_runs_that_asked_otherwise_or_are_not_finished(tmp_path):
+    old, new = grades(tmp_path / "old"), grades(tmp_path / "new")
+    for name, criteria in (("old", None), ("new", "be strict")):
+        options = {"protocol": "graded", "criteria": criteria, "seed": name}
+        (tmp_path / name / "run.json").write_text(json.dumps({"options": options}))
+    asked = found(old, new)
+    assert asked.notes == ("the option criteria was None in OLD and is 'be strict' in NEW",)
+    assert not asked.complete
+    (tmp_path / "new" / "run.json").write_text(json.dumps({"finished": False}))
+    for pair in ((old, new), (new, old), (old, f"{new}/grades.parquet")):
+        with pytest.raises(InputError, match="not finished"):
+            found(*pair)
 
 
 def test_from_python(tmp_path):

@@ -4,6 +4,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.test_labels import sample
 from zelo_ray.engine.learning import human_grades
 from zelo_ray.errors import InputError
 from zelo_ray.protocols.graded import GradedOptions
@@ -24,6 +25,12 @@ def test_people_are_one_by_the_lower_median_and_chances_are_kept(tmp_path):
         "relevance": [2, 0],
         "probability": [0.5, 0.25],
     }
+
+
+def test_a_sample_of_label_tells_how_many_could_be_drawn(tmp_path):
+    answers = [("ann", "d0", 3.0), ("ann", "d1", 0.0)]
+    found = given(sample(tmp_path, [0.9, 0.1, 0.2, 0.0], [2.0, 1.0, 0.5, 0.0], answers))
+    assert found["frame"] == [3, 3]
 
 
 def test_qrels_tell_no_chance_and_grades_are_of_the_scale(tmp_path):

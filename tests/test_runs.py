@@ -57,7 +57,8 @@ def test_one_of_several_runs_becomes_a_trec_run(tmp_path):
     [
         ("score", [1.0, float("nan"), 2.0], "a score is no finite number"),
         ("score", ["high", "low", "no"], "Failed to parse"),
-        ("doc_id", ["x", None, "y"], "no empty field"),
+        ("doc_id", ["x", None, "y"], "row 2: has no doc_id"),
+        ("run", ["a", "", "b"], "row 2: has no run"),
         ("doc_id", ["x", "x", "x"], "document 'x' of query 'q' is ranked twice"),
     ],
 )

@@ -114,7 +114,8 @@ def test_known_chances_set_the_mean_right_where_labels_were_chosen(truth):
         panel, human, query = graded(rng)
         chance = np.where(panel >= 2, 0.6, 0.15)
         seen = only(human, rng.random(len(human)) < chance)
-        assert drawn(panel, seen, query, chance).sound
+        assert drawn(panel, seen, query, chance, frame=len(panel)).sound
+        assert "not show" in drawn(panel, seen, query, chance).note
         row = shares(panel, seen, query=query, probability=chance)[0]
         means.append(row.mean)
         held += row.low < truth < row.high
@@ -131,6 +132,44 @@ def test_labels_that_were_drawn_for_a_contest_are_of_a_part():
     found = drawn(panel, only(human, rng.random(len(human)) < chance), query, chance)
     assert not found.sound
     assert "for a contest" in found.note
+
+
+def test_chances_alone_must_show_that_labels_are_of_all():
+    """Of four fifths of the documents, they stand for so many, give or take more."""
+    rng = np.random.default_rng(4)
+    panel, human, query = graded(rng)
+    of = np.where(panel >= 2, 0.3, 0.15)
+    chance = np.where(np.arange(len(panel)) % 5 > 0, of, 0.0)
+    seen = only(human, rng.random(len(human)) < chance)
+    assert "only 480 of 600" in drawn(panel, seen, query, chance, frame=480).note
+    assert "do not show" in drawn(panel, seen, query, chance).note
+    many = np.tile(panel, 40), np.tile(human, 40), np.arange(40 * len(panel)) // DOCUMENTS
+    of = np.where(many[0] >= 2, 0.3, 0.15)
+    assert drawn(many[0], only(many[1], rng.random(len(of)) < of), many[2], of).sound
+
+
+def test_chances_that_are_all_alike_or_one_tell_no_more_than_none():
+    panel, human, query = graded(np.random.default_rng(5))
+    whole = only(human, query < 12)
+    sure = np.ones(len(panel))
+    assert drawn(panel, whole, query, sure) == drawn(panel, whole, query)
+    told = learned(panel, whole, query, probability=sure).shares
+    assert told == learned(panel, whole, query).shares
+    assert drawn(panel, only(human, np.arange(600) % 5 == 0), query, sure / 5).sound
+    top = only(human, panel >= 2)
+    alike = sure * np.isfinite(top).mean()  # by which they stand for all
+    assert "not drawn at random" in drawn(panel, top, query, alike).note
+
+
+def test_labels_of_a_known_part_are_of_no_whole_however_few():
+    panel, human, query = graded(np.random.default_rng(5))
+    seen = only(human, np.arange(len(human)) % 20 == 0)
+    chance, frame = np.full(len(panel), 0.05), np.full(len(panel), 599)
+    found = learned(panel, seen, query, probability=chance, frame=frame)
+    assert [note for note in found.notes if "only 599 of 600 documents could be drawn" in note]
+    assert all(math.isnan(share.mean) for share in found.shares)
+    fine = learned(panel, seen, query, probability=chance, frame=frame + 1)
+    assert all(math.isfinite(share.mean) for share in fine.shares)
 
 
 def learned(panel, human, query, **more):
@@ -190,9 +229,12 @@ def test_agree_says_that_its_labels_have_calibrated_the_run(say, tmp_path, sourc
     write_qrels(tmp_path / "all.qrels", human)
     write_qrels(tmp_path / "half.qrels", [g if i < 30 else None for i, g in enumerate(human)])
     write_qrels(tmp_path / "rest.qrels", [g if i >= 30 else None for i, g in enumerate(human)])
+    said = "query_id,doc_id,person,grade\nq0,d0,ann,1\nq0,d0,bob,2\nq1,d1,ann,1\n"
+    (tmp_path / "people.csv").write_text(said)
     for calibrating, measuring, seen in (
         ("half.qrels", "all.qrels", 30),
         ("half.qrels", "rest.qrels", 0),
+        ("people.csv", "all.qrels", 2),
         ("gone/all.qrels", "all.qrels", 60),
         (None, "all.qrels", 0),
     ):
@@ -201,4 +243,5 @@ def test_agree_says_that_its_labels_have_calibrated_the_run(say, tmp_path, sourc
         _, lines = say(source, "--human", measuring, "--resamples", 0)
         told = [line for line in lines if "calibrated that run" in line]
         assert len(told) == (seen > 0)
-        assert not seen or f"run: {seen} documents of {measuring}" in told[0]
+        says = "is not known" if seen == 60 else f"run: {seen} documents of {measuring}"
+        assert not seen or says in told[0]

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from zelo_ray.engine.write_results import Summary
 from zelo_ray.errors import Stopped
@@ -28,7 +29,8 @@ def human_grades(options: AnnotateOptions) -> pa.Table | None:
     Of several people's the lower median counts.
 
     Returns:
-        query_id, doc_id and relevance; and ``probability`` where all were drawn by chance.
+        query_id, doc_id and relevance; ``probability`` where all were drawn by chance; and
+        ``frame``, how many documents could be, where that is known.
 
     Raises:
         InputError: they cannot be read.
@@ -44,7 +46,11 @@ def human_grades(options: AnnotateOptions) -> pa.Table | None:
     table = rows.take(pa.array(np.cumsum(sizes) - sizes + (sizes - 1) // 2))
     drawn = ["probability"] if labels.drawn else []
     table = table.select(["query_id", "doc_id", "grade", *drawn])
-    return as_grades(human, table.rename_columns(["query_id", "doc_id", "relevance", *drawn]))
+    table = table.rename_columns(["query_id", "doc_id", "relevance", *drawn])
+    if labels.frame is not None:
+        could = pc.sum(pc.greater(labels.frame["size"], 0), min_count=0).as_py()
+        table = table.append_column("frame", pa.array([could] * len(table), pa.int64()))
+    return as_grades(human, table)
 
 
 def learn(options: AnnotateOptions, human: pa.Table | None) -> Learned:

@@ -99,11 +99,14 @@ def _of_cells(url: str) -> Iterator[Row]:
 
 
 def _under(url: str, names: list[str]) -> Iterator[Row]:
-    found = csv.reader(_texts(url), delimiter=_mark(first_line(url)[1]), strict=True)
+    mark, texts = _mark(first_line(url)[1]), _Texts(url)
+    found = csv.reader(texts, delimiter=mark, skipinitialspace=mark != "\t")
     number, headed = 0, False
     try:
         for cells in found:
             start, number = number + 1, found.line_num
+            if texts.ended:  # within a cell, since a row that ends asks for no more
+                raise InputError(f"{url}:{start}: cannot be read (a quote is never closed)")
             if not any(cells):
                 continue
             if not headed:
@@ -116,6 +119,24 @@ def _under(url: str, names: list[str]) -> Iterator[Row]:
                 yield f"{url}:{start}", row
     except csv.Error as error:
         raise InputError(f"{url}:{number + 1}: cannot be read ({short(error)})") from None
+
+
+class _Texts:
+    """The lines of a file, and whether all of them were asked for, and more."""
+
+    def __init__(self, url: str) -> None:
+        self.ended = False
+        self._lines = _texts(url)
+
+    def __iter__(self) -> "_Texts":
+        return self
+
+    def __next__(self) -> str:
+        try:
+            return next(self._lines)
+        except StopIteration:
+            self.ended = True
+            raise
 
 
 def _texts(url: str) -> Iterator[str]:
@@ -140,7 +161,9 @@ def _head(url: str, line: bytes) -> list[str]:
     if not mark:
         return []
     try:
-        cells = next(csv.reader([line.decode("utf-8", "replace")], delimiter=mark), [])
+        cells = next(
+            csv.reader([line.decode("utf-8", "replace")], delimiter=mark, skipinitialspace=True), []
+        )
         return [cell.strip() for cell in cells]
     except csv.Error as error:
         raise InputError(f"{url}: cannot be read ({short(error)})") from None

@@ -46,6 +46,12 @@ def read_rows(url: str) -> tuple[pa.Table, int] | None:
         row = int(strange.argmax())
         where, value = place(graded[row]), chance[row]
         raise InputError(f"{where}: the probability {value:g} is not above 0 and up to 1")
+    if 0 < (blank := table["probability"].null_count) < len(table):
+        row = int(np.argmax(table["probability"].is_null().to_numpy()))
+        raise InputError(
+            f"{place(graded[row])}: has no probability, as {blank:,} of {len(table):,} labels: "
+            "give each one, or leave the column away"
+        )
     person = pc.fill_null(table["person"], "")
     table = table.set_column(table.schema.get_field_index("person"), "person", person)
     _refuse_repeated(table, lambda row: place(graded[row]))

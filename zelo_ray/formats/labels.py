@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from zelo_ray.errors import InputError
 from zelo_ray.formats.answers import ANSWERS, Answer, Pair, read_answers, standing
 from zelo_ray.formats.files import listing, record
-from zelo_ray.formats.interchange.truth import read_truth
+from zelo_ray.formats.interchange.truth import look, read_truth
 from zelo_ray.formats.label_rows import ROWS, read_rows
 from zelo_ray.formats.stored import Stored
 
@@ -71,6 +71,18 @@ def read_labels(place: str) -> PeoplesLabels:
     drawn = rows["probability"].null_count == 0
     top = float(np.max(rows["grade"].to_numpy()))
     return PeoplesLabels(rows, drawn, top, unsure=unsure, place=place)
+
+
+def by_person(place: str) -> pa.Table | None:
+    """Grades by person: query_id, doc_id, person and grade; None where no row names a person."""
+    there = listing(place)
+    if there is None:
+        columns = look(place).columns
+        if not {"query_id", "doc_id", "person"} <= columns or {"judge", "preference"} & columns:
+            return None
+    elif LABEL not in there:
+        return None
+    return read_labels(place).rows.select(["query_id", "doc_id", "person", "grade"])
 
 
 def frame_pairs(table: pa.Table) -> list[Pair]:

@@ -100,6 +100,9 @@ class BakeoffOptions(AskingOptions):
 
     @model_validator(mode="after")
     def _gate_is_sure_of_something(self) -> "BakeoffOptions":
+        # Records of contests tell the default, too.
+        if self.baseline is None and self.margin != type(self).model_fields["margin"].default:
+            raise ValueError("margin: goes with baseline, the arm that others are compared with")
         if self.baseline and self.confidence <= 0.5:
             raise ValueError("confidence: with baseline, its limits take more than 0.5")
         return self

@@ -101,7 +101,8 @@ def learn(tables: Mapping[str, pa.Table], options: GradedOptions) -> Measured:
     if not len(grades):
         return Measured()
     judges = tuple(sorted(pc.unique(grades["judge"]).to_pylist()))
-    unit, query, human, drawn = _units(grades, tables.get("human"))
+    people = tables.get("human")
+    unit, query, human, drawn = _units(grades, people)
     ratings = calibration.Ratings(
         unit=unit,
         judge=pc.index_in(grades["judge"], pa.array(judges)).to_numpy().astype(np.int64),
@@ -145,7 +146,9 @@ def learn(tables: Mapping[str, pa.Table], options: GradedOptions) -> Measured:
         found = replace(found, shared=shared.value, notes=tuple(notes))
     sure = calibration.judge(found.model, ratings).at_least if found.model else None
     panel = score if found.model else grade.astype(np.float64)
-    shares, said = with_people.set_right(panel, sure, human, query, drawn)
+    framed = people is not None and "frame" in people.column_names and len(people)
+    frame = people["frame"][0].as_py() if people is not None and framed else None
+    shares, said = with_people.set_right(panel, sure, human, query, drawn, frame=frame)
     trusted = with_people.consensus(ratings, human, query)
     said = (*found.notes, *said, *with_people.told(trusted))
     return replace(found, shares=shares, consensus=trusted, notes=said)

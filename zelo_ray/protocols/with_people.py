@@ -16,7 +16,13 @@ from zelo_ray.records import Consensus, Share
 
 
 def set_right(
-    word: Floats, sure: Floats | None, human: Floats, query: Ints, probability: Floats | None = None
+    word: Floats,
+    sure: Floats | None,
+    human: Floats,
+    query: Ints,
+    probability: Floats | None = None,
+    *,
+    frame: int | None = None,
 ) -> tuple[tuple[Share, ...], tuple[str, ...]]:
     """Means over all documents, and what a user should know of them.
 
@@ -28,8 +34,11 @@ def set_right(
         human: people's grades, NaN where there is none, [documents].
         query: number of each document's query, [documents].
         probability: with which a labelled document was drawn, [documents]; None: as any other.
+        frame: how many documents could be drawn; None: that is not known.
     """
-    seen = calibration.drawn(word, human, query, probability)
+    seen = calibration.drawn(word, human, query, probability, frame)
+    if probability is not None and (probability[np.isfinite(human)] == 1).all():
+        probability = None  # as of all documents, or of whole queries
     found = calibration.shares(word, human, at_least=sure, query=query, probability=probability)
     if not seen.sound:
         found = tuple(replace(share, mean=nan, low=nan, high=nan) for share in found)

@@ -28,6 +28,7 @@ from zelo_ray.errors import InputError, OptionError
 from zelo_ray.evaluation.agreement import chosen
 from zelo_ray.formats.files import listing
 from zelo_ray.formats.interchange.verdicts import Verdicts, read_verdicts
+from zelo_ray.formats.labels import by_person
 from zelo_ray.formats.results import Results, write_json
 from zelo_ray.formats.wording import printable
 from zelo_ray.options import AgreeOptions
@@ -68,6 +69,7 @@ def agree(options: AgreeOptions) -> Told:
     told = options.model_dump(include={"levels", "clip", "human", "people", "turn"})
     with TemporaryDirectory() as folder:
         sources = readable(options.sources, folder)
+        told["by_person"] = by_person(options.human) if options.human else None
         verdicts = read_verdicts(sources, scales=options.scales, **told)
     notes = (*verdicts.notes, *seen_before(verdicts, options))
     verdicts = replace(verdicts, notes=notes)

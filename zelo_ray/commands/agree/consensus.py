@@ -1,6 +1,6 @@
 """The section on trust: how often people say what the judges say, by how far these agree."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import takewhile
 from math import isnan
 
@@ -40,6 +40,8 @@ SAID = {
     ALL: "all together",
 }
 """What levels are called."""
+ALONE = SAID | {"unanimous": "the judge decides", "split": "the judge ties"}
+"""The same of one judge that votes."""
 _SCALES = 2  # of documents, for which there is room
 
 
@@ -47,7 +49,8 @@ def consensus(verdicts: Verdicts, options: AgreeOptions) -> Section:
     """Accuracy of the panel against people by how far its judges agree."""
     found = [*_by_votes(verdicts, options), *_by_grades(verdicts, options)]
     tables = {"consensus": table_of(found, Consensus)}
-    return Section([*_lines(found, options.trust)] if found else [], tables)
+    said = ALONE if len(verdicts.voters) == 1 else SAID
+    return Section([*_lines(found, options.trust, said)] if found else [], tables)
 
 
 def titled(about: str, scale: str) -> str:
@@ -55,7 +58,7 @@ def titled(about: str, scale: str) -> str:
     return TITLES[about] + (f" {scale}" if scale else "")
 
 
-def answer(rows: Sequence[Consensus], trust: float) -> str:
+def answer(rows: Sequence[Consensus], trust: float, said: Mapping[str, str] = SAID) -> str:
     """When the panel's word can be taken blindly, and for what share of pairs or documents.
 
     A level counts if its interval lies above ``trust``, and so do all levels before it. ``perhaps``
@@ -64,6 +67,7 @@ def answer(rows: Sequence[Consensus], trust: float) -> str:
     Args:
         rows: of one kind and scale.
         trust: the share of words that people share from which on it can.
+        said: what levels are called.
     """
     by_level = {row.level: row for row in rows}
     levels = [by_level[level] for level in LEVELS[:-1] if level in by_level]
@@ -74,13 +78,13 @@ def answer(rows: Sequence[Consensus], trust: float) -> str:
     sure = [*takewhile(lambda row: row.low >= trust, levels)]
     blindly = f"blindly trustworthy ({trust:g} or more)"
     if sure:
-        share, where = sum(row.share for row in sure), SAID[sure[-1].level]
+        share, where = sum(row.share for row in sure), said[sure[-1].level]
         more = " or more" if len(sure) > 1 else ""
         return f"{blindly}: {share:.0%} of {noun}, where {where}{more}"
     word = "none" if first.high < trust else "not shown" if first.same < trust else "perhaps"
     value = with_interval(first.same, first.low, first.high)
     return (
-        f"{blindly}: {word}; where {SAID[first.level]} ({first.share:.0%} of {noun}), people say "
+        f"{blindly}: {word}; where {said[first.level]} ({first.share:.0%} of {noun}), people say "
         f"the same of {value}"
     )
 
@@ -113,7 +117,7 @@ def _by_grades(verdicts: Verdicts, options: AgreeOptions) -> list[Consensus]:
     return of_grades(judges, ratings.grades[people], ratings.queries, verdicts.levels, cuts)
 
 
-def _lines(found: Sequence[Consensus], trust: float) -> Iterator[str]:
+def _lines(found: Sequence[Consensus], trust: float, called: Mapping[str, str]) -> Iterator[str]:
     shown = 0
     yield "How often people say what the judges say, by how far the judges agree"
     for (about, scale), rows in kinds(found).items():
@@ -124,7 +128,7 @@ def _lines(found: Sequence[Consensus], trust: float) -> Iterator[str]:
         ordered = [row for row in rows if row.level != ALL] + [r for r in rows if r.level == ALL]
         cells = [
             [
-                SAID[row.level],
+                (SAID if about != VOTES else called)[row.level],
                 f"{row.share:.1%}",
                 with_interval(row.same, row.low, row.high),
                 f"{row.items:,}",
@@ -134,7 +138,7 @@ def _lines(found: Sequence[Consensus], trust: float) -> Iterator[str]:
         ]
         heads = [titled(about, scale), f"of {noun}", "people say the same", noun]
         yield from laid_out([*heads, *([] if about == GRADES else ["people tie"])], cells)
-        if said := answer(rows, trust):
+        if said := answer(rows, trust, called if about == VOTES else SAID):
             yield from (f"  {part}" for part in said.split("; "))
     if any(row.about != GRADES for row in found):
         tied = counted(sum(row.tied for row in found if row.level == ALL), "pair")

@@ -4,8 +4,9 @@ from collections.abc import Iterable, Iterator
 
 from zelo_ray.errors import InputError
 from zelo_ray.formats.files import listing, record
-from zelo_ray.formats.interchange.truth import SCORES, read_truth
+from zelo_ray.formats.interchange.truth import SCORES
 from zelo_ray.formats.interchange.verdicts import Verdicts
+from zelo_ray.formats.labels import read_labels
 from zelo_ray.formats.record import RUN
 from zelo_ray.formats.wording import counted
 from zelo_ray.options import AgreeOptions
@@ -18,7 +19,8 @@ _IDS = ("query_id", "doc_id")
 def seen_before(verdicts: Verdicts, options: AgreeOptions) -> Iterator[str]:
     """A word on each run whose ``--human`` holds documents by which it is measured now.
 
-    The labels of the run are read where they still lie; else the name of their file must do.
+    The labels of the run are read where they still lie; else it is not known, where their names are
+    the same.
     """
     if options.human is None or not len(verdicts.human):
         return
@@ -29,7 +31,13 @@ def seen_before(verdicts: Verdicts, options: AgreeOptions) -> Iterator[str]:
         pooled = file == SCORES
         place = (folder or ".") if pooled else url.rstrip("/")
         labels = _calibrated(place)
-        if labels and (both := _both(labels, options.human, measuring)):
+        both = _both(labels, options.human, measuring) if labels else 0
+        if both is None:
+            yield (
+                f"{place}: whether {options.human} calibrated that run is not known: its --human "
+                f"{labels} cannot be read"
+            )
+        elif both:
             documents = counted(both, "document")
             told = (
                 f"{name or url} is too close to people here"
@@ -50,11 +58,12 @@ def _calibrated(place: str) -> str:
     return str(options.get("human") or "") if isinstance(options, dict) else ""
 
 
-def _both(labels: str, human: str, measuring: Iterable[_Item]) -> int:
-    """How many documents are in both."""
+def _both(labels: str, human: str, measuring: Iterable[_Item]) -> int | None:
+    """How many documents are in both; None where it is not known and may be many."""
     known = set(measuring)
     try:
-        table = read_truth(labels)
+        table = read_labels(labels).rows
     except InputError:
-        return len(known) if labels.rpartition("/")[2] == human.rpartition("/")[2] else 0
+        names = (place.rstrip("/").rpartition("/")[2] for place in (labels, human))
+        return None if len({*names}) == 1 else 0
     return len(known.intersection(zip(*(table[name].to_pylist() for name in _IDS), strict=True)))

@@ -11,7 +11,7 @@ import pyarrow as pa
 from zelo_ray.commands.drift.judgments import Both, read_both
 from zelo_ray.errors import OptionError
 from zelo_ray.evaluation.agreement import kappa
-from zelo_ray.evaluation.significance import FEWEST, Floats, holm, means, sign_flip
+from zelo_ray.evaluation.significance import Floats, holm, means, sign_flip
 from zelo_ray.formats.files import listing
 from zelo_ray.formats.results import Results, write_json
 from zelo_ray.formats.tables import table_of
@@ -31,7 +31,7 @@ class Moved:
     ``what``: ``level``, its mean grade, or of votes its preference for what is shown first;
     ``with others``, how far it follows the other judges' old word on a query's items. ``same`` is
     the share of judgments that are as they were, ``kappa`` Cohen's with itself (quadratic for
-    grades). p is of the paired randomisation test over queries, corrected over the table by Holm.
+    grades). p is of the paired randomisation test over queries, corrected over all judges by Holm.
     """
 
     judge: str
@@ -81,8 +81,22 @@ class Drift:
 
     @property
     def complete(self) -> bool:
-        """Whether the sets are the same, and there is enough data."""
-        return not self.notes and all(each.queries >= FEWEST for each in self.moves)
+        """Whether the sets are the same, and there is enough data to show that a judge moved."""
+        return not self.notes and self.queries >= self.needed
+
+    @property
+    def queries(self) -> int:
+        """Of the test that has the fewest."""
+        return min(each.queries for each in self.moves)
+
+    @property
+    def needed(self) -> int:
+        """Queries with which a test could show a movement, had all moved alike.
+
+        Its smallest p is 2 / 2**queries, which Holm takes times the number of tests.
+        """
+        tests = sum(each.judge != PANEL for each in self.moves)
+        return int(np.log2(2 * tests / SURE)) + 1
 
 
 def drift(options: DriftOptions) -> Drift:
@@ -96,8 +110,10 @@ def drift(options: DriftOptions) -> Drift:
         raise OptionError(f"{options.out} holds other results; name another --out")
     both = read_both(options.old, options.new)
     found = [*_moves(both, options)]
-    corrected = holm(np.array([each.p for each in found]))
-    moves = [replace(one, p_holm=float(p)) for one, p in zip(found, corrected, strict=True)]
+    judges = [one for one in found if one.judge != PANEL]  # the panel is the sum of these
+    corrected = holm(np.array([each.p for each in judges]))
+    moves = [replace(one, p_holm=float(p)) for one, p in zip(judges, corrected, strict=True)]
+    moves += [replace(one, p_holm=one.p) for one in found[len(judges) :]]
     rows = both.rows.assign(size=(both.rows["new"] - both.rows["old"]).abs())
     rows = rows[rows["size"] > 0].sort_values("size", ascending=False, kind="stable")
     columns = [rows[name].tolist() for name in ("judge", "query_id", "item", "old", "new")]
@@ -168,7 +184,7 @@ def _kappa(old: Floats, new: Floats) -> float:
     size = int(steps.max()) + 1
     table = np.zeros((size, size))
     np.add.at(table, (steps[0], steps[1]), 1.0)
-    return float(kappa.values(table, "quadratic")) if size > 1 else 1.0
+    return float(kappa.values(table, "quadratic")) if size > 1 else np.nan
 
 
 def told(found: Drift) -> Iterator[str]:
@@ -180,8 +196,19 @@ def told(found: Drift) -> Iterator[str]:
         yield (
             f"DRIFT {one.judge} {says}: {what} {one.old:.3f} -> {one.new:.3f}, {one.change:+.3f} "
             f"({one.low:+.3f} to {one.high:+.3f}), p {one.p:.2g}, {one.p_holm:.2g} after Holm; "
-            f"{one.same:.0%} of {one.judgments:,} judgments are the same, kappa {one.kappa:.2f}; "
+            f"{one.same:.0%} of {one.judgments:,} judgments are the same, "
+            f"kappa {'-' if np.isnan(one.kappa) else f'{one.kappa:.2f}'}; "
             f"{one.queries:,} queries"
+        )
+    if len({one.judge for one in found.moves}) == 1:
+        yield (
+            "With one judge only its level was tested: kappa tells, and how much is the same, "
+            "whether it took to guessing."
+        )
+    if found.queries < found.needed:
+        yield (
+            f"Too few queries: {found.queries:,}, and nothing could be shown with fewer than "
+            f"{found.needed:,}."
         )
     for each in found.changes[:_SHOWN]:
         yield f"  {each.judge} on {each.query_id}, {each.item}: {each.old:g} -> {each.new:g}"
@@ -206,6 +233,7 @@ def _write(out: str, options: DriftOptions, found: Drift) -> None:
         "options": options.model_dump(mode="json"),
         "complete": found.complete,
         "moved": found.moved,
+        "needed": found.needed,
         "judges": [asdict(each) for each in found.moves],
         "notes": list(found.notes),
     }

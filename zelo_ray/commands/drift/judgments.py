@@ -1,17 +1,20 @@
 """What a panel said of a frozen set, then and now, item by item."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 import pandas as pd
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.files import listing
+from zelo_ray.formats.files import listing, record
+from zelo_ray.formats.record import RUN, refuse_unfinished
 from zelo_ray.formats.stored import Stored
 from zelo_ray.formats.tables import oldest_of
 from zelo_ray.records import Grade, Vote
 
 GRADES, VOTES = "grades.parquet", "votes.parquet"
+_ASKED = ("protocol", "criteria", "document_tokens")
+"""Options that change what a judge is asked."""
 _LEAST = 0.5
 """Of the items of the smaller set, so many must be in both."""
 
@@ -55,11 +58,27 @@ def read_both(old: str, new: str) -> Both:
             notes.append(f"{lost:,} of {len(table):,} judgments are in {which} alone")
     if len(rows) < _LEAST * max(1, min(map(len, tables))):
         raise InputError(f"{old} and {new} share too little for a comparison: {'; '.join(notes)}")
+    notes += _asked_otherwise(old, new)
     return Both(rows.reset_index(drop=True), kinds[0] == VOTES, tuple(notes))
+
+
+def _asked_otherwise(*urls: str) -> Iterator[str]:
+    """A word on each option of the question that two runs were given otherwise, if both tell."""
+    asked = []
+    for url in urls:
+        folder = (url.rpartition("/")[0] or ".") if url.endswith(".parquet") else url.rstrip("/")
+        there = RUN in (listing(folder) or ())
+        asked.append(record(f"{folder}/{RUN}").get("options") if there else None)
+    if all(isinstance(each, dict) for each in asked):
+        for name in _ASKED:
+            was, now = (each.get(name) for each in asked if each)
+            if was != now:
+                yield f"the option {name} was {was!r} in OLD and is {now!r} in NEW"
 
 
 def _read(url: str) -> tuple[str, pd.DataFrame]:
     """The kind of judgments, and columns judge, query_id, item, value; repeats are averaged."""
+    refuse_unfinished(url)
     there: Collection[str] = listing(url) or ()
     kind = next((name for name in (GRADES, VOTES) if name in there or url.endswith(name)), None)
     if kind is None:

@@ -58,7 +58,8 @@ def of_grades(
     """How often people grade as the panel does, and order two documents of a query as it does.
 
     The panel's grade is the lower median of the judges', its order of two documents what most
-    judges' grades say. Documents that fewer than two judges of several graded are left out.
+    judges' grades say. Documents that fewer than two judges graded are left out: there is nothing
+    of one judge, who agrees with nobody.
 
     Args:
         grades: -1 where a judge gave none, [judges, documents].
@@ -67,7 +68,9 @@ def of_grades(
         levels: number of grades.
         cuts: the grades from which on documents count as relevant, for scales of two grades.
     """
-    known = (human >= 0) & ((grades >= 0).sum(axis=0) >= min(2, len(grades)))
+    if len(grades) < 2:
+        return []
+    known = (human >= 0) & ((grades >= 0).sum(axis=0) >= 2)
     grades, human = grades[:, known], human[known]
     place = np.unique(query[known], return_inverse=True)[1]
     queries = len(np.unique(place))
@@ -157,7 +160,7 @@ def _order(tally: _Tally, query: int, grades: NDArray[np.int16], human: NDArray[
         weight[at, start + at] -= counts[start + at]
         weight *= np.where(people > 0, 1.0, np.where(people == 0, 0.5, 0.0))
         of = both.sum(0)
-        weight[of < min(2, len(grades))] = 0
+        weight[of < 2] = 0
         level, people = _level(np.maximum(up, down), of).ravel(), people.ravel()
         right = _right(up.ravel(), down.ravel(), people)
         times = weight.ravel().astype(np.float64)

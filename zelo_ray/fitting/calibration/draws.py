@@ -15,6 +15,8 @@ CHANCE = 0.001
 """Labels that chance draws as seldom as this were not drawn at random."""
 FEW = 10
 """Of fewer queries, intervals of whole queries are wide, and hold a little less than they say."""
+PART = 0.1
+"""Labels that may leave out more than this share of the documents are not of all."""
 _REDRAW = "draw documents at random from all of the run, or label whole queries drawn at random"
 
 
@@ -27,25 +29,35 @@ class Drawn:
 
 
 def drawn(
-    panel_grade: Floats, human: Floats, query: Ints, probability: Floats | None = None
+    panel_grade: Floats,
+    human: Floats,
+    query: Ints,
+    probability: Floats | None = None,
+    frame: int | None = None,
 ) -> Drawn:
     """How labels were drawn.
 
     Within queries, labelled documents must have the panel grades that a random draw of as many
     would give: the Wilcoxon test, over strata (van Elteren 1960, Bull. ISI 37:351). So labels of
-    the top of the panel's own order are seen; labels of chosen queries are not.
+    the top of the panel's own order are seen; labels of chosen queries are not. Labels drawn with
+    probabilities must be shown to stand for all documents, by these or by what could be drawn.
 
     Args:
         panel_grade: the panel's word, [units].
         human: NaN where there is none, [units].
         query: number of each unit's query, [units].
         probability: with which a labelled unit was drawn, [units]; None: alike.
+        frame: how many documents could be drawn; None: that is not known.
     """
     asked = ~np.isnan(human)
     if not asked.any():
         return Drawn(sound=True)
-    if probability is not None:
-        return _covering(probability[asked], len(human))
+    if frame is not None and frame < len(human):
+        return _of_part(f"only {frame:,} of {len(human):,} documents could be drawn")
+    if probability is not None and (probability[asked] < 1).any():
+        covering = _covering(probability[asked], len(human), framed=frame is not None)
+        if not covering.sound or np.ptp(probability[asked]) > 0 or frame is not None:
+            return covering
     place = np.unique(query, return_inverse=True)[1]
     size, labelled = np.bincount(place), np.bincount(place, asked)
     some = (labelled > 0) & (labelled < size)
@@ -98,21 +110,31 @@ def _test(panel_grade: Floats, asked: Bools, place: Ints, some: Bools) -> tuple[
     return float(np.average(means, weights=weights)), chance
 
 
-def _covering(probability: Floats, units: int) -> Drawn:
-    """Whether labels drawn with probabilities can be of all documents: these weigh N together."""
+def _covering(probability: Floats, units: int, *, framed: bool) -> Drawn:
+    """Whether labels drawn with probabilities are of all documents: these weigh N together.
+
+    Where all could be drawn, or all alike, so that grades can tell more, it is enough that they may
+    be of all. Else it must be shown, since what could not be drawn is in no probability.
+    """
     weight = 1 / probability
     stood = float(weight.sum())
     error = float(np.sqrt(((1 - probability) * weight**2).sum()))
-    if abs(stood - units) <= 4 * error + 0.01 * units:
+    apart = abs(stood - units)
+    if apart > 4 * error + 0.01 * units:
+        return _of_part(
+            f"by their probabilities they stand for {stood:,.0f} of {units:,} documents"
+        )
+    if framed or np.ptp(probability) == 0 or apart + 2 * error <= PART * units:
         return Drawn(sound=True)
-    return Drawn(
-        sound=False,
-        note=(
-            f"human grades do not set the means right: by their probabilities they stand for "
-            f"{stood:,.0f} of {units:,} documents, as where they were drawn for a contest; "
-            f"{_REDRAW}"
-        ),
+    return _of_part(
+        f"their probabilities do not show that they are of all {units:,} documents and not of a "
+        f"part (they stand for {stood:,.0f}, give or take {2 * error:,.0f})"
     )
+
+
+def _of_part(seen: str) -> Drawn:
+    told = f"human grades do not set the means right: {seen}, as for a contest; {_REDRAW}"
+    return Drawn(sound=False, note=told)
 
 
 def _odds(chance: float) -> str:

@@ -11,7 +11,7 @@ Hugging Face are laid out. Of several splits it is the one called test.
 
 import math
 from collections.abc import Iterator, Sequence
-from itertools import chain
+from itertools import chain, islice
 
 import orjson
 import pyarrow as pa
@@ -31,6 +31,7 @@ from zelo_ray.formats.interchange.texts import (
 )
 from zelo_ray.formats.interchange.trec import numbers
 from zelo_ray.formats.stored import names_of, rows
+from zelo_ray.formats.wording import counted
 from zelo_ray.records import Document, Pool
 
 QRELS_COLUMNS = ("query-id", "corpus-id", "score")
@@ -97,6 +98,19 @@ def write(url: str, pools: Sequence[Pool], qrels: pa.Table, decimals: int | None
 
 
 def _judged(file: str) -> Iterator[_Row]:
+    place, line = next(lines(file), (file, b"")) if not file.endswith(".parquet") else (file, b"")
+    head = text_of(place, line).split("\t")
+    if {*QRELS_COLUMNS} <= {*head}:  # BEIR quotes nothing: a quote is a part of an id
+        at = [head.index(name) for name in QRELS_COLUMNS]
+        for place, line in islice(lines(file), 1, None):
+            cells = text_of(place, line).split("\t")
+            if cells == head:  # of another part
+                continue
+            if len(cells) != len(head):
+                told = counted(len(cells), "column")
+                raise InputError(f"{place}: has {told}, and the head {len(head)}")
+            yield _row(place, *(cells[n] or None for n in at))
+        return
     if {*QRELS_COLUMNS} <= {*names_of(file)}:
         for place, row in rows(file):
             yield _row(place, *(row.get(name) for name in QRELS_COLUMNS))

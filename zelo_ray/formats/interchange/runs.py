@@ -1,7 +1,8 @@
 """Runs from files: TREC, tables of one run or many, and pools whose documents have scores."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -59,12 +60,24 @@ def _read(url: str) -> Iterable[tuple[str, pa.Table]]:
     if missing := names - sight.columns:
         raise InputError(f"{url}: a run has a column {min(missing)}")
     run = {"run": pa.string()} if "run" in sight.columns else {}
-    table, _ = typed(url, run | dict(zip(schema.names, schema.types, strict=True)))
+    table, place = typed(url, run | dict(zip(schema.names, schema.types, strict=True)))
+    _refuse_empty(table, place)
     if "run" not in table.column_names:
         return [(stem(url), _checked(url, table.select(schema.names)))]
-    names = pc.unique(table["run"].drop_null()).to_pylist()
+    names = pc.unique(table["run"]).to_pylist()
     parts = {name: table.filter(pc.equal(table["run"], name)) for name in names}
     return [(name, _checked(url, part.select(schema.names))) for name, part in parts.items()]
+
+
+def _refuse_empty(table: pa.Table, place: Callable[[int], str]) -> None:
+    """Each row of a run has all of its fields."""
+    for name in table.column_names:
+        column = table[name]
+        empty = column.is_null()
+        if pa.types.is_string(column.type):
+            empty = pc.or_kleene(empty, pc.equal(column, ""))
+        if pc.any(empty).as_py():
+            raise InputError(f"{place(int(np.argmax(empty.to_numpy())))}: has no {name}")
 
 
 def _checked(url: str, table: pa.Table) -> pa.Table:
@@ -73,8 +86,6 @@ def _checked(url: str, table: pa.Table) -> pa.Table:
         run = table.cast(schema_of(Ranked))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise InputError(f"{url}: {short(error)}") from None
-    if any(column.null_count for column in run.columns):
-        raise InputError(f"{url}: a row of a run has no empty field")
     if not pc.all(pc.is_finite(run["score"])).as_py():
         raise InputError(f"{url}: a score is no finite number")
     if pair := repeated(run):

@@ -88,6 +88,7 @@ def read_verdicts(
     human: str | None = None,
     people: str | None = None,
     turn: int | None = None,
+    by_person: pa.Table | None = None,
 ) -> Verdicts:
     """Read judgments from files and directories of any known kind.
 
@@ -107,6 +108,7 @@ def read_verdicts(
         human: grades or votes of people, as a source's, or qrels of any kind.
         people: of ``human``, what those say whose name fits this pattern alone.
         turn: of FastChat's rows, those of this turn alone.
+        by_person: of ``human``, as for `read_people`.
 
     Raises:
         InputError: something is of no known kind, a grade is none of the scale, a preference is
@@ -140,7 +142,7 @@ def read_verdicts(
         pooled += pc.unique(part.table["judge"]).to_pylist() if part.pooled else []
     grades, voices = GRADES.empty_table(), VOICES.empty_table()
     if human is not None:
-        part = read_people(human, people, turn)
+        part = read_people(human, people, turn, by_person)
         turned |= part.turned
         notes += [_unanswered(human, part)] if part.missing else []
         if part.votes:
@@ -170,7 +172,12 @@ def _refuse_unknown(scales: Mapping[str, Scale], found: Verdicts) -> None:
         raise InputError(f"--scale {who}: nobody of this name gave grades, but {names}")
 
 
-def read_people(url: str, pattern: str | None = None, turn: int | None = None) -> Part:
+def read_people(
+    url: str,
+    pattern: str | None = None,
+    turn: int | None = None,
+    by_person: pa.Table | None = None,
+) -> Part:
     """What people said, all of them as the judge ``human``: grades, or votes.
 
     ``rater`` says who of them: as the rows name them, or another one in each row of a file that
@@ -180,11 +187,16 @@ def read_people(url: str, pattern: str | None = None, turn: int | None = None) -
         url: a file of them, or qrels of any kind.
         pattern: those of the people whose name fits it alone.
         turn: of FastChat's rows, those of this turn alone.
+        by_person: what stands there, where rows name persons, as `labels.by_person` reads them.
 
     Raises:
         InputError: as `read_judgments`; or nothing is of such people, or of the turn.
     """
-    part = read_judgments(url, HUMAN, turn=turn)
+    part = (
+        _by_person(url, by_person)
+        if by_person is not None
+        else read_judgments(url, HUMAN, turn=turn)
+    )
     if pattern is not None:
         fits = [part.own and fnmatchcase(name, pattern) for name in part.table["judge"].to_pylist()]
         if not any(fits):
@@ -196,6 +208,11 @@ def read_people(url: str, pattern: str | None = None, turn: int | None = None) -
         else pa.array([str(row) for row in range(len(part.table))], pa.string())
     )
     return replace(part, table=judged_by(part.table.append_column("rater", names), HUMAN))
+
+
+def _by_person(url: str, table: pa.Table) -> Part:
+    table = table.rename_columns({"person": "judge"})
+    return Part(table, lambda row: f"{url}: label {row + 1}", own=True)
 
 
 def _unanswered(url: str, part: Part) -> str:
