@@ -120,9 +120,10 @@ class Cluster(AbstractContextManager["Cluster"]):
             before: words of the command that starts it.
             environ: what it has beside, or instead of, the environment of the others.
         """
-        words, before_it = ["--address", self.address], self.nodes_alive()
+        words, known = ["--address", self.address], self._alive()
         self.nodes.append(Node(words, {**self.environ, **environ}, before))
-        await_("one more node", lambda: self.nodes_alive() > before_it)
+        # not by their number: the head may learn only now that another one is dead
+        await_("one more node", lambda: bool(self._alive() - known))
         return self.nodes[-1]
 
     def job(self, verb: str, *words: str, environ: Mapping[str, str] | None = None) -> str:
@@ -146,8 +147,11 @@ class Cluster(AbstractContextManager["Cluster"]):
 
     def nodes_alive(self) -> int:
         """How many have joined and live."""
+        return len(self._alive())
+
+    def _alive(self) -> set[str]:
         rows = self.ask("/api/v0/nodes")["data"]["result"]["result"]
-        return sum(row["state"] == "ALIVE" for row in rows)
+        return {row["node_id"] for row in rows if row["state"] == "ALIVE"}
 
     def status(self, job: str) -> str:
         """Of a job: PENDING, RUNNING, STOPPED, SUCCEEDED or FAILED."""
