@@ -1,0 +1,306 @@
+"""A contest corrected by people's labels, as a user sees it: terminal, tables, page and gate."""
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from tests.builders import rows_of
+from tests.test_people import framed, world
+from zelo_ray import bakeoff
+from zelo_ray.cli import main
+from zelo_ray.commands.bakeoff.labelled import Labelled, _with_way
+from zelo_ray.commands.label.candidates import candidates
+from zelo_ray.evaluation.people.corrected import FEWEST
+from zelo_ray.evaluation.people.design import inclusion, priorities, threshold_of
+from zelo_ray.evaluation.people.frame import sizes
+from zelo_ray.formats.labels import PeoplesLabels, read_labels
+
+
+@pytest.fixture(scope="module")
+def contest(tmp_path_factory):
+    """Two run files against a panel's grades, measured; and people's grades of all documents."""
+    folder = tmp_path_factory.mktemp("contest")
+    people, truth, runs = world(queries=40, documents=12)
+    with (folder / "panel.qrels").open("w") as file:
+        for q, query_id in enumerate(truth.query_ids):
+            for doc_id, grade in truth.labels(q).items():
+                file.write(f"{query_id} 0 {doc_id} {grade:g}\n")
+    for name, run in runs.items():
+        with (folder / f"{name}.run").open("w") as file:
+            for row in run.to_pylist():
+                file.write(f"{row['query_id']} Q0 {row['doc_id']} 1 {row['score']} {name}\n")
+    assert run_it(folder) == 0
+    return folder, people
+
+
+def run_it(folder, *more, runs=("a", "b")):
+    files = [str(folder / f"{name}.run") for name in runs]
+    words = ["bakeoff", "--truth", str(folder / "panel.qrels"), "--runs", *files]
+    words += ["--measures", "nDCG@10", "P(rel=2)@10", "AP", "P(rel=2)@30", "--resamples", "500"]
+    return main([*words, "--out", str(folder / "out"), *more])
+
+
+def drawn_labels(folder, people, labels, **columns):
+    """The file of labels that a draw for the contest gives."""
+    found = candidates(str(folder / "out"))
+    order = priorities(found.query_ids, found.doc_ids, found.size, 1)
+    threshold = threshold_of(order, labels)
+    chance = inclusion(found.size, threshold)
+    ids = zip(found.query_ids, found.doc_ids, strict=True)
+    rows = [
+        {"query_id": q, "doc_id": d, "grade": people[q, d], "probability": p, **columns}
+        for (q, d), one, p in zip(ids, order, chance, strict=True)
+        if one > threshold
+    ]
+    return written(folder / f"labels-{labels}.csv", rows)
+
+
+def written(path, rows):
+    with path.open("w", newline="") as file:
+        out = csv.DictWriter(file, rows[0])
+        out.writeheader()
+        out.writerows(rows)
+    return str(path)
+
+
+def test_labels_correct_a_contest_in_terminal_tables_and_page(contest, capsys):
+    folder, people = contest
+    labels = drawn_labels(folder, people, 80, person="ann")
+    assert run_it(folder, "--human", labels) == 0
+    shown = capsys.readouterr().out
+    assert "1 person labelled 80 documents, drawn by chance" in shown
+    assert "corrected by people" in shown
+    assert "beats b by +" in shown or "cannot be told apart: +" in shown
+    assert "the panel said +" in shown
+    assert "Not corrected: AP: it is not linear in the labels." in shown
+    assert "P(rel=2)@30: the labels do not tell what else could be drawn." in shown
+    rows = rows_of(folder / "out", "comparisons")
+    by = {(row["measure"], row["estimate"]): row for row in rows}
+    assert set(by) == {(m, "panel") for m in ("nDCG@10", "P(rel=2)@10", "AP", "P(rel=2)@30")} | {
+        ("nDCG@10", "people"),
+        ("nDCG@10", "corrected"),
+    }
+    full = by["nDCG@10", "corrected"]
+    assert full["low"] < full["difference"] < full["high"]
+    alone = by["nDCG@10", "people"]
+    assert full["high"] - full["low"] < alone["high"] - alone["low"]
+    told = json.loads((folder / "out" / "run.json").read_text())["summary"]["people"]
+    assert told["way"] == "drawn"
+    assert told["labels"] == 80
+    page = (folder / "out" / "report.html").read_text()
+    assert "What people&#39;s labels change" in page
+    assert "1 person labelled 80 documents" in page
+    means_of = {(r["run"], r["measure"], r["estimate"]) for r in rows_of(folder / "out", "means")}
+    assert ("a", "nDCG@10", "corrected") in means_of
+
+
+def test_a_sample_of_label_corrects_a_contest_and_grows(contest, tmp_path, capsys):
+    """As a team uses it: draw, send out a spreadsheet, take it in, correct, draw more."""
+    folder, people = contest
+    pools = tmp_path / "pools.jsonl"
+    with pools.open("w") as file:
+        for query_id in sorted({query_id for query_id, _ in people}):
+            documents = [{"id": d, "content": f"{q} {d}"} for q, d in people if q == query_id]
+            pool = {"query": {"id": query_id, "query": "?"}, "documents": documents}
+            file.write(json.dumps(pool) + "\n")
+    out, sheet = str(tmp_path / "labels"), tmp_path / "open.csv"
+    said, widths = [], []
+    for words in (["--contest", str(folder / "out"), "--labels", "60"], ["--more", "40"]):
+        words += ["--pools", str(pools), "--csv", str(sheet)]
+        assert main(["label", "--out", out, *words]) == 0
+        with sheet.open(newline="", encoding="utf-8-sig") as file:
+            rows = [*csv.DictReader(file)]
+        said.append(len(rows))
+        for row in rows:
+            row["grade"] = f"{people[tuple(row['document'].split())]:g}"
+        written(sheet, rows)
+        assert main(["label", "--out", out, "--read", str(sheet), "--person", "ann"]) == 0
+        assert run_it(folder, "--human", out) == 0
+        by = {(r["measure"], r["estimate"]): r for r in rows_of(folder / "out", "comparisons")}
+        full = by["nDCG@10", "corrected"]
+        widths.append(full["high"] - full["low"])
+    assert said == [60, 40]
+    assert widths[1] < widths[0]
+    shown = capsys.readouterr().out
+    assert "Not corrected: P(rel=2)@30: " in shown
+    assert "The sample was made larger 1 time: an interval holds" in shown
+    assert ("P(rel=2)@10", "corrected") in by
+
+
+def test_all_labels_give_what_people_say_and_need_no_probability(contest, capsys):
+    folder, people = contest
+    rows = [{"query_id": q, "doc_id": d, "grade": g} for (q, d), g in people.items()]
+    assert run_it(folder, "--human", written(folder / "all.csv", rows)) == 0
+    assert "which are all that tell the arms apart" in capsys.readouterr().out
+    by = {(r["measure"], r["estimate"]): r for r in rows_of(folder / "out", "comparisons")}
+    one, other = by["P(rel=2)@10", "people"], by["P(rel=2)@10", "corrected"]
+    assert one["difference"] == pytest.approx(other["difference"])
+    assert one["p"] == other["p"]
+
+
+def test_whole_queries_are_used_and_said_to_be_drawn(contest, capsys):
+    folder, people = contest
+    own = {f"q{q}" for q in range(0, 40, 3)}
+    rows = [{"query_id": q, "doc_id": d, "grade": g} for (q, d), g in people.items() if q in own]
+    assert run_it(folder, "--human", written(folder / "whole.csv", rows)) == 0
+    assert "all that tell the arms apart in 14 queries, which are taken as drawn" in (
+        capsys.readouterr().out
+    )
+
+
+def test_the_top_of_each_query_corrects_nothing(contest, capsys):
+    folder, people = contest
+    top = {}
+    for row in rows_of(folder / "out", "runs"):
+        if row["run"] == "a":
+            top.setdefault(row["query_id"], []).append((-row["score"], row["doc_id"]))
+    rows = [
+        {"query_id": q, "doc_id": d, "grade": people[q, d]}
+        for q, documents in top.items()
+        for _, d in sorted(documents)[:4]
+    ]
+    assert run_it(folder, "--human", written(folder / "top.csv", rows)) == 0
+    shown = capsys.readouterr().out
+    assert "People's labels correct nothing: " in shown
+    assert "without the probabilities with which they were drawn" in shown
+    assert {row["estimate"] for row in rows_of(folder / "out", "comparisons")} == {"panel"}
+
+
+def test_a_few_labels_do_not_show_how_often_the_panel_is_wrong(contest, capsys):
+    folder, people = contest
+    assert run_it(folder, "--human", drawn_labels(folder, people, 29)) == 0
+    shown = capsys.readouterr().out
+    assert "correct nothing: 29 documents are labelled in" in shown
+
+
+def test_probabilities_that_cannot_be_are_noticed(contest, capsys):
+    folder, people = contest
+    labels = drawn_labels(folder, people, 80, probability=0.9)
+    assert run_it(folder, "--human", labels) == 0
+    assert "the probabilities do not fit these arms" in capsys.readouterr().out
+
+
+def test_labels_of_other_documents_and_a_contest_of_one_arm(contest, tmp_path, capsys):
+    folder, people = contest
+    (tmp_path / "labels.csv").write_text("query_id,doc_id,grade\nother,d0,1\n")
+    assert run_it(folder, "--human", str(tmp_path / "labels.csv")) == 0
+    assert "is among the first of any arm." in capsys.readouterr().out
+    rows = [{"query_id": q, "doc_id": d, "grade": g} for (q, d), g in people.items()]
+    assert run_it(folder, "--human", written(folder / "all.csv", rows), runs="a") == 0
+    assert "corrected by people" in capsys.readouterr().out
+    assert run_it(folder) == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "labels.csv"),
+        ("query_id,doc_id,grade\n", "holds no label"),
+        ("query_id,doc_id,grade,probability\nq0,d0,many,0.5\n", "many"),
+        ("query_id,doc_id,grade,probability\nq0,d0,1,1.5\n", "probability 1.5"),
+    ],
+)
+def test_labels_that_make_no_sense_are_told_in_one_line(contest, tmp_path, capsys, text, said):
+    folder, _ = contest
+    (tmp_path / "labels.csv").write_text(text)
+    assert run_it(folder, "--human", str(tmp_path / "labels.csv")) in (1, 2)
+    shown = capsys.readouterr().err
+    assert said in shown
+    assert len(shown.strip().split("\n")) == 1
+
+
+def test_an_arm_that_the_labels_were_not_drawn_for_is_named(contest):
+    """A directory of labels knows what could be drawn; a new arm brings other documents."""
+    folder, people = contest
+    found = candidates(str(folder / "out"))
+    rows = read_labels(drawn_labels(folder, people, 60)).rows
+    frame, said, rankings = framed("nDCG@10", queries=40, documents=12)
+    known = np.where(frame.query < 6, said, np.nan)
+    some = Labelled(frame, sizes(frame), known, np.ones(len(said)))
+    assert (~np.isnan(known)).sum() >= FEWEST
+    columns = [found.query_ids, found.doc_ids, found.size]
+    could = pa.table(columns, names=["query_id", "doc_id", "size"])
+    could = could.filter(pa.array(found.size > 0))
+    for left, way in ((0, "drawn"), (9, None)):
+        labels = PeoplesLabels(rows, drawn=True, top=3, frame=could.slice(left))
+        got = _with_way(some, labels, [*rankings])
+        assert got.way == way
+    assert got.refused.startswith("9 documents among the first of ")
+    assert "could not be drawn: the labels were drawn for other arms" in got.refused
+
+
+def test_people_correct_the_gate(contest, capsys):
+    folder, people = contest
+    rows = [{"query_id": q, "doc_id": d, "grade": 3.0 - g} for (q, d), g in people.items()]
+    words = ("--baseline", "b", "--margin", "0.01")
+    assert run_it(folder, *words) == 0
+    assert "GATE pass: a is better than b (nDCG@10 +" in capsys.readouterr().out
+    # people who say the contrary of all that the panel says
+    assert run_it(folder, *words, "--human", written(folder / "contrary.csv", rows)) == 4
+    shown = capsys.readouterr().out
+    assert "GATE fail: a is worse than b (nDCG@10 -" in shown
+    assert ", corrected, one-sided" in shown
+
+
+def test_a_gate_does_not_open_where_people_say_nothing(contest, tmp_path, capsys):
+    folder, people = contest
+    words = ("--baseline", "b", "--human", drawn_labels(folder, people, 20))
+    assert run_it(folder, *words) == 3
+    assert "GATE open: not enough data" in (shown := capsys.readouterr().out)
+    assert "people's labels say nothing: 20 documents are labelled" in shown
+    assert run_it(folder, "--baseline", "b") == 0
+    page = (folder / "out" / "report.html").read_text()
+    assert "corrected by people" not in page
+    assert run_it(folder, *words[:2], "--human", drawn_labels(folder, people, 150)) in (0, 3)
+    assert ", corrected by people, with a margin" in (folder / "out" / "report.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("grade", "said"),
+    [
+        (lambda grade: min(1, grade), "the truth's grades go up to 3, and people's to 1"),
+        (lambda grade: grade, ""),
+    ],
+)
+def test_grades_of_another_scale_correct_nothing(contest, tmp_path, capsys, grade, said):
+    folder, people = contest
+    rows = [{"query_id": q, "doc_id": d, "grade": grade(g)} for (q, d), g in people.items()]
+    assert run_it(folder, "--human", written(tmp_path / "labels.csv", rows)) == 0
+    shown = capsys.readouterr().out
+    assert said in shown
+    assert ("correct nothing" in shown) == bool(said)
+
+
+def test_people_who_cannot_say_are_missing_by_chance(contest, capsys):
+    """A row without a grade makes the others stand for more."""
+    folder, people = contest
+    every = drawn_labels(folder, people, 160)
+    with Path(every).open(newline="") as file:
+        rows = [*csv.DictReader(file)]
+    for row in rows[::5]:
+        row["grade"] = ""
+    assert run_it(folder, "--human", written(folder / "blank.csv", rows)) == 0
+    shown = capsys.readouterr().out
+    assert "Of 32 documents people could not say" in shown
+    assert "do not fit" not in shown
+
+
+def test_a_frame_of_labels_from_python(contest, tmp_path):
+    folder, people = contest
+    rows = [{"query_id": q, "doc_id": d, "grade": g} for (q, d), g in people.items()]
+    found = bakeoff(
+        truth=str(folder / "panel.qrels"),
+        runs=[str(folder / f"{name}.run") for name in "ab"],
+        human=pd.DataFrame(rows),
+        measures=["nDCG@5"],
+        out=str(tmp_path / "out"),
+        progress=None,
+    )
+    estimates = [row["estimate"] for row in found.comparisons]
+    assert estimates == ["panel", "people", "corrected"]
+    assert len([*found.standings]) == 2
