@@ -1,9 +1,17 @@
 """What actors and readers declare: nothing to a private Ray, and to a cluster what it can hold."""
 
+from itertools import islice
+
 import pytest
 import ray
 
-from zelo_ray.on_ray.placement import ASKING_BYTES, ASKING_CPUS, of_asking, of_reading
+from zelo_ray.on_ray.placement import (
+    ASKING_BYTES,
+    ASKING_CPUS,
+    nodes_by_turns,
+    of_asking,
+    of_reading,
+)
 
 
 @pytest.fixture
@@ -12,7 +20,10 @@ def cluster(monkeypatch):
 
     def joined(*nodes):
         monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
-        told = [{"Alive": alive, "Resources": resources} for alive, resources in nodes]
+        told = [
+            {"NodeID": f"{number:056x}", "Alive": alive, "Resources": resources}
+            for number, (alive, resources) in enumerate(nodes)
+        ]
         monkeypatch.setattr(ray, "nodes", lambda: told)
         cpus = sum(resources.get("CPU", 0) for alive, resources in nodes if alive)
         monkeypatch.setattr(ray, "cluster_resources", lambda: {"CPU": cpus} if cpus else {})
@@ -41,3 +52,17 @@ def test_a_head_that_lets_nothing_run_on_it_is_a_cluster_too(cluster):
     cluster((True, {"memory": 12e9}))
     assert of_asking() == {"num_cpus": ASKING_CPUS, "memory": ASKING_BYTES}
     assert of_reading()["concurrency"] == 1
+
+
+def places(count):
+    """The numbers of the nodes that so many actors are to be on, which may move from there."""
+    found = [place["scheduling_strategy"] for place in islice(nodes_by_turns(), count)]
+    assert all(each.soft for each in found)
+    return [int(each.node_id, 16) for each in found]
+
+
+def test_actors_that_declare_nothing_take_turns_on_the_nodes_that_work(cluster):
+    cluster((True, {}), (True, {"CPU": 2.0}), (False, {"CPU": 2.0}), (True, {"CPU": 1.0}))
+    assert places(5) == [1, 3, 1, 3, 1]
+    cluster((True, {"memory": 12e9}))
+    assert places(2) == [0, 0]

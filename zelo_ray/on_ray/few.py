@@ -5,6 +5,7 @@ for, back-pressure and blocks that are read where they are used, few lines do no
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import pyarrow as pa
@@ -46,16 +47,29 @@ class AskFew:
 
 
 def ask_few(
-    job: Job, lines: Sequence[Line], desk: Any, judges: Sequence[Judge]
+    job: Job,
+    lines: Sequence[Line],
+    desk: Any,
+    judges: Sequence[Judge],
+    places: Iterator[dict[str, Any]],
 ) -> tuple[list[Any], list[Any]]:
     """Ask judges that share actors.
+
+    Args:
+        job: what is to be judged.
+        lines: the pools.
+        desk: where the actors report.
+        judges: of one provider.
+        places: for each actor, where it is to be; see ``nodes_by_turns``.
 
     Returns:
         The actors, which live while somebody has hold of them, and what to wait for.
     """
     kind: Any = AskFew
     # They declare nothing: blocks are dealt out now, and an actor without room would keep its own.
-    actor = kind.options(max_concurrency=_BLOCKS_AT_ONCE, scheduling_strategy="SPREAD")
-    actors = [actor.remote(job, judges, desk) for _ in range(job.options.actors)]
+    actors = [
+        kind.options(max_concurrency=_BLOCKS_AT_ONCE, **place).remote(job, judges, desk)
+        for place in islice(places, job.options.actors)
+    ]
     blocks = enumerate(blocks_of(lines))
     return actors, [actors[number % len(actors)].ask.remote(block) for number, block in blocks]

@@ -5,9 +5,12 @@ declaration brings.
 """
 
 import os
+from collections.abc import Iterator
+from itertools import cycle
 from typing import Any
 
 import ray
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 ASKING_CPUS = 0.25
 """Of an actor: a hundred calls a second. Nothing keeps it from more where more is there."""
@@ -24,6 +27,20 @@ def of_asking() -> dict[str, Any]:
     sizes = (node["Resources"].get("memory", 0) for node in nodes if node["Alive"])
     memory = min(ASKING_BYTES, int(max(sizes, default=0) / _OF_A_NODE))
     return {"num_cpus": ASKING_CPUS, "memory": memory}
+
+
+def nodes_by_turns() -> Iterator[dict[str, Any]]:
+    """Options of actors that declare nothing: for each, that it is to be on the next node.
+
+    Ray's own strategy for that, ``SPREAD``, has each node count by itself, and an actor that needs
+    nothing is placed by any of them: three of them on three nodes came to be on one in 2 of 14
+    cases. A head without processors is left out. If a node dies, its actors come back on another.
+    """
+    nodes: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
+    alive = [node for node in nodes if node["Alive"]]
+    for node in cycle([node for node in alive if node["Resources"].get("CPU")] or alive):
+        there = NodeAffinitySchedulingStrategy(node["NodeID"], soft=True)
+        yield {"scheduling_strategy": there}
 
 
 def of_reading() -> dict[str, Any]:

@@ -25,7 +25,7 @@ from zelo_ray.on_ray.coordinator import open_coordinator
 from zelo_ray.on_ray.dataset import Job
 from zelo_ray.on_ray.few import ask_few, blocks_of, few
 from zelo_ray.on_ray.limits_actor import limits_for
-from zelo_ray.on_ray.placement import of_asking
+from zelo_ray.on_ray.placement import nodes_by_turns, of_asking
 from zelo_ray.on_ray.settling import Settle, learns_first, settle_in_parts, settled_on_ray
 from zelo_ray.protocols import Learned
 
@@ -96,6 +96,7 @@ class Sweeps:
         """
         online, sent = list[Any](), list[Any]()
         handed, alive = list[Any](), list[Any]()  # actors live while they are held
+        places = nodes_by_turns()
         panel = [judge for judge in job.panel if judge.name not in job.absent]
         for _, each in groupby(sorted(panel, key=lambda j: j.provider), lambda j: j.provider):
             judges = list(each)
@@ -109,7 +110,7 @@ class Sweeps:
             if self._few is None:
                 online.append(asking(job, self._shards, desk, here))
             else:
-                actors, refs = ask_few(job, self._few, desk, here)
+                actors, refs = ask_few(job, self._few, desk, here, places)
                 alive, handed = [*alive, *actors], [*handed, *refs]
         planned = self._census.planned
         tallies, reason, lost = ask_all(online, sent, desk, planned, self._watch, handed=handed)
