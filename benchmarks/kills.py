@@ -126,11 +126,11 @@ def books(kills: int) -> bool:
             billed = sum(crash.billed(environ).values())
         told = json.loads((out / "run.json").read_text())["summary"]
         paid, maybe = told["dollars_in_all"], told.get("maybe_dollars", 0.0)
-        repeats, others = crash.paid_twice(folder, done)
+        repeats, others = crash.paid_twice(folder, out)
     print("| kills | flying | answered again | billed, $ | paid, $ | maybe, $ | unaccounted, $ |")
     print("|---" * 7 + "|")
     print(
-        f"| {len(done)} | {flying}, {BOOKS.most * len(done)} | {repeats}, {others} "
+        f"| {done} | {flying}, {BOOKS.most * done} | {repeats}, {others} "
         f"| {billed:.6f} | {paid:.6f} | {maybe:.6f} | {billed - paid - maybe:.6f} |\n",
         flush=True,
     )
@@ -153,13 +153,13 @@ def results(name: str, kills: int) -> bool:
             planned = moments(total, kills, name)
             done, flying = crash.killed(command, environ, folder, planned, batch=batch)
             finished(command, environ)
-        repeats, others = crash.paid_twice(folder, done)
+        repeats, others = crash.paid_twice(folder, folder / "out")
         expected, found = tables(plain / "out"), tables(folder / "out")
         differ = sorted(each for each in expected | found if expected.get(each) != found.get(each))
-    most = job.most * len(done)
+    most = job.most * done
     same = f"NO: {', '.join(differ)}" if differ else f"yes, {len(found)} files"
     print(
-        f"| {name} | {total:,} | {len(done)} | {flying}, {most} | {repeats}, {others} | {same} |",
+        f"| {name} | {total:,} | {done} | {flying}, {most} | {repeats}, {others} | {same} |",
         flush=True,
     )
     return not (differ or others) and repeats <= most

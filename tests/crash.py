@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -15,6 +14,8 @@ from typing import Any
 from urllib.request import urlopen
 
 import psutil
+
+from zelo_ray.engine.ledger import read_rows
 
 OUTPUTS = (
     "annotated.jsonl",
@@ -220,7 +221,7 @@ def killed(
     moments: Iterable[int],
     *,
     batch: bool = False,
-) -> tuple[list[tuple[float, float]], int]:
+) -> tuple[int, int]:
     """Start a command again and again, and kill it at work.
 
     Args:
@@ -231,15 +232,15 @@ def killed(
         batch: whether batches have to be on their way then, else calls.
 
     Returns:
-        When each kill began and was done, and how many calls or batches were on their way in all.
+        How often it was killed, and how many calls or batches were on their way then in all.
     """
-    kills, flying, tries = list[tuple[float, float]](), 0, _TRIES
+    kills, flying, tries = 0, 0, _TRIES
     left = list(moments)
     while left and tries:
         run = start(command, environ)
         if found := await_work(folder, environ, run, left[0], batch=batch):
-            kills.append(kill_tree(run))
-            flying, left = flying + found, left[1:]
+            kill_tree(run)
+            kills, flying, left = kills + 1, flying + found, left[1:]
         elif _NO_RAY in finish(run)[1]:
             tries -= 1
         else:
@@ -259,29 +260,19 @@ def await_work(
     return 0
 
 
-def kill(process: psutil.Process) -> tuple[float, float]:
-    """Kill one process with SIGKILL; when that began and was done."""
-    began = time.time()
-    process.kill()
-    return began, time.time()
-
-
-def kill_tree(process: "subprocess.Popen[str]") -> tuple[float, float]:
-    """Kill a run and all its processes with SIGKILL; the moments when that began and was done.
+def kill_tree(process: "subprocess.Popen[str]") -> None:
+    """Kill a run and all its processes with SIGKILL.
 
     To find them all takes a moment, in which those that are still alive go on calling.
     """
-    began = time.time()
     tree = [process.pid, *(p.pid for p in psutil.Process(process.pid).children(recursive=True))]
     for pid in tree:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-    ended = time.time()
     process.wait()
     if process.stdout:
         process.stdout.close()
     psutil.wait_procs([psutil.Process(p) for p in tree if psutil.pid_exists(p)], timeout=10)
-    return began, ended
 
 
 def journal(folder: Path) -> list[dict[str, Any]]:
@@ -296,29 +287,16 @@ def await_requests(folder: Path, count: int, run: "subprocess.Popen[str]") -> No
         time.sleep(0.05)
 
 
-def paid_twice(
-    folder: Path, kills: list[tuple[float, float]], grace: float = 0.5
-) -> tuple[int, int]:
-    """How many requests were sent again: while in flight at a kill, and without that excuse.
+def paid_twice(folder: Path, out: Path) -> tuple[int, int]:
+    """How many requests were sent again: those whose reply was not kept, and those whose was.
 
-    What came to the server less than ``grace`` seconds after a kill was sent before it, and what
-    left the server so shortly before it may not have come to the client's disk: both were in
-    flight. The next run starts seconds later.
+    A kill may cost what is in flight: what was sent, and whose reply is not in the ledger.
     """
-    sent = defaultdict(list)
-    for entry in journal(folder):
-        if entry["endpoint"] not in ("answer", "line"):  # to look again at a batch costs nothing
-            continue
-        sent[entry["sha"]].append((entry["arrived"], entry["finished"]))
-    counts = Counter[bool]()
-    for calls in sent.values():
-        for arrived, finished in sorted(calls)[:-1]:
-            counts[
-                any(
-                    arrived <= ended + grace and began <= finished + grace for began, ended in kills
-                )
-            ] += 1
-    return counts[True], counts[False]
+    endpoints = ("answer", "line")  # to look again at a batch costs nothing
+    sent = [entry["sha"] for entry in journal(folder) if entry["endpoint"] in endpoints]
+    kept = [row for row in read_rows(str(out)) if not row.judge.startswith("offline:")]
+    lost = len(sent) - len(kept)
+    return lost, len(sent) - len(set(sent)) - lost
 
 
 def outputs(out: Path) -> dict[str, bytes]:

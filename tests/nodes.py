@@ -70,9 +70,8 @@ class Node:
                     return True
         return False
 
-    def kill(self) -> tuple[float, float]:
-        """Kill -9 all of it; when that began, and was done."""
-        began = time.time()
+    def kill(self) -> None:
+        """Kill -9 all of it."""
         while living := self.processes():
             for each in living:
                 with contextlib.suppress(psutil.Error):
@@ -80,7 +79,6 @@ class Node:
             psutil.wait_procs(living, timeout=5)
         self._process.kill()
         self._process.wait()
-        return began, time.time()
 
 
 class Cluster(AbstractContextManager["Cluster"]):

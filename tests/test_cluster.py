@@ -18,6 +18,8 @@ pytestmark = pytest.mark.ray
 
 OPENAI = crash.DEFAULT_JUDGES[0]
 RPM = 1200
+SLOTS = 24  # calls that the judge may have in flight
+KILLS = 3  # of a worker, of the driver, of the head
 SHARDS = 25  # of a block each, of which an actor takes 8 at once
 STEPS = ("start", "stop", "kill of a worker", "of the driver", "of the head", "the end")
 
@@ -57,11 +59,11 @@ def worker_that_calls(cluster: Cluster, server: str) -> Node:
 @pytest.mark.timeout(1200)  # four jobs on two clusters, and a run without a trouble
 def test_a_job_on_three_nodes_outlives_stops_and_kills(pools: Path, tmp_path: Path) -> None:
     """Nothing is paid twice but what was in flight, and no byte of the results is another."""
-    out, kills, times = tmp_path / "out", [], [time.time()]
+    out, times = tmp_path / "out", [time.time()]
     words = ("annotate.py", str(pools), "--out", str(out), "--judges", OPENAI, "--actors", "3")
     flags = ("--rpm", str(RPM), "--burst", "2", "--latency", "0.3")
     with crash.fakes(tmp_path, *flags) as environ:
-        environ.update(crash.limits([OPENAI], rpm=RPM))
+        environ.update(crash.limits([OPENAI], rpm=RPM, concurrency=SLOTS))
         with Cluster(environ, workers=2) as cluster:
             times.append(time.time())
             cluster.submit("stopped", *words)
@@ -79,30 +81,30 @@ def test_a_job_on_three_nodes_outlives_stops_and_kills(pools: Path, tmp_path: Pa
             cluster.submit("bereft", *words)
             await_answers(tmp_path, 40)
             with crash.held(environ):
-                kills.append(worker_that_calls(cluster, environ["OPENAI_BASE_URL"]).kill())
+                worker_that_calls(cluster, environ["OPENAI_BASE_URL"]).kill()
             cluster.add()
             await_answers(tmp_path, 40)
             times.append(time.time())
-            driver = cluster.driver("bereft")
-            kills.append(crash.kill(driver))
+            cluster.driver("bereft").kill()
             await_("the end of a job", lambda: cluster.status("bereft") == "FAILED")
             assert set(crash.stats(environ)["outcomes"]) == {"ok"}, "a limit of the account was met"
             times.append(time.time())
 
             cluster.submit("headless", *words)
             await_answers(tmp_path, 40)
-            kills.append(cluster.head.kill())
+            cluster.head.kill()
             times.append(time.time())
             with Cluster(environ, workers=2) as another:
                 another.submit("last", *words)
                 await_("the end", lambda: another.status("last") in ("SUCCEEDED", "FAILED"))
                 assert another.status("last") == "SUCCEEDED", another.logs("last")
         times.append(time.time())
-    in_flight, repeated = crash.paid_twice(tmp_path, kills)
+    in_flight, repeated = crash.paid_twice(tmp_path, out)
     steps = zip(STEPS, pairwise(times), strict=True)
     seconds = [f"{step} {end - begin:.0f} s" for step, (begin, end) in steps]
-    print(f"{len(kills)} kills, {in_flight} requests in flight sent again, {repeated} others")
+    print(f"{KILLS} kills, {in_flight} requests in flight sent again, {repeated} others")
     print(", ".join(seconds))
+    assert in_flight <= KILLS * SLOTS
     assert repeated == 0
     assert crash.outputs(out) == crash.outputs(plain(pools, tmp_path / "plain"))
 

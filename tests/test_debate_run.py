@@ -219,9 +219,9 @@ def test_a_debate_that_is_killed_goes_on_where_it_was(undisturbed, tmp_path, poo
         killed = crash.annotate(pools, out, environ, *flags)
         crash.await_requests(tmp_path, expected.asked.total() // 2, killed)
         assert killed.poll() is None
-        kill = crash.kill_tree(killed)
+        crash.kill_tree(killed)
         status, printed = crash.finish(crash.annotate(pools, out, environ, *flags))
     assert status == 0, printed
-    assert crash.paid_twice(tmp_path, [kill])[1] == 0
+    assert crash.paid_twice(tmp_path, out)[1] == 0
     for name in ("verdicts", "scores"):
         assert rows_of(out, name) == rows_of(expected.out, name)

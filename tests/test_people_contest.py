@@ -77,7 +77,7 @@ def test_labels_correct_a_contest_in_terminal_tables_and_page(contest, capsys):
     assert "corrected by people" in shown
     assert "beats b by +" in shown or "cannot be told apart: +" in shown
     assert "the panel said +" in shown
-    assert "Not corrected: AP: it is not linear in the labels." in shown
+    assert "Not corrected: AP: not linear in the labels." in shown
     assert "P(rel=2)@30: the labels do not tell what else could be drawn." in shown
     rows = rows_of(folder / "out", "comparisons")
     by = {(row["measure"], row["estimate"]): row for row in rows}

@@ -294,7 +294,7 @@ def test_a_full_disk_loses_no_answer(one_ray: OneRay, tmp_path: Path) -> None:
         subprocess.run(["mount", "-o", "remount,size=50m", str(disk)], check=True)
         status, printed = one_ray.annotate(pools, disk / "out", environ | alone, *judge)
         assert status == 0, printed
-        assert crash.paid_twice(tmp_path, []) == (0, 0)
+        assert crash.paid_twice(tmp_path, disk / "out") == (0, 0)
 
 
 @dataclass(frozen=True)

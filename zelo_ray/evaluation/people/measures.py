@@ -20,7 +20,7 @@ def for_people(measures: Iterable[Measure]) -> tuple[tuple[Measure, ...], dict[s
             linear_of(each)
         except MeasureError:
             if not each.of_labels:
-                left_out[str(each)] = "it is not linear in the labels"
+                left_out[str(each)] = "not linear in the labels"
             continue
         zelo = ("dcg", "zelo") in each.parameters
         chosen.append(replace(each, parameters=()) if zelo else each)
