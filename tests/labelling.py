@@ -1,6 +1,7 @@
 """A sample of `label` as it lies in its directory, without a contest; and its page, served."""
 
 import contextlib
+import csv
 import json
 import threading
 from functools import partial
@@ -9,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from zelo_ray import cli
 from zelo_ray.commands.label import working
 from zelo_ray.commands.label.rubric import RUBRIC
 from zelo_ray.commands.label.serve import Server
@@ -54,3 +56,22 @@ def serving(out):
         finally:
             server.shutdown()
             thread.join()
+
+
+def sheet(out, file, capsys, *words):
+    """Write a sheet by the command; its rows."""
+    assert cli.main(["label", "--out", str(out), "--csv", str(file), *words]) == 0
+    capsys.readouterr()
+    with file.open(encoding="utf-8-sig", newline="") as text:
+        return list(csv.DictReader(text))
+
+
+def back(out, file, rows, capsys, *words, mark=",", coding="utf-8-sig"):
+    """Read a sheet of these rows by the command; exit status, and what was said."""
+    with file.open("w", encoding=coding, newline="") as text:
+        writer = csv.DictWriter(text, [*rows[0]], delimiter=mark)
+        writer.writeheader()
+        writer.writerows(rows)
+    status = cli.main(["label", "--out", str(out), "--read", str(file), *words])
+    told = capsys.readouterr()
+    return status, told.out + told.err

@@ -1,0 +1,120 @@
+"""Spreadsheets of `label` that go out and come back, and two people who judge the same."""
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.labelling import back, sample_at, sheet
+from zelo_ray import cli
+from zelo_ray.commands.label.between import between_people
+from zelo_ray.commands.label.rubric import RUBRIC, names_of
+from zelo_ray.formats.labels import read_labels
+
+
+@pytest.mark.parametrize("mark", ",;\t")
+@pytest.mark.parametrize("coding", ["utf-8-sig", "utf-16", "cp1252"])
+def test_a_spreadsheet_goes_out_and_comes_back_moved_and_cut(tmp_path, capsys, mark, coding):
+    out = sample_at(tmp_path / "labels", 6, text='=cmd()\nüber; "all"')
+    rows = sheet(out, tmp_path / "out.csv", capsys)
+    assert [row["number"] for row in rows] == ["1", "2", "3", "4", "5", "6"]
+    assert not any("doc-" in "".join(row.values()) for row in rows)
+    for row, grade in zip(rows, ("2.0", "u", "Cannot say", "", "0", "3,0"), strict=True):
+        row |= {"grade": grade, "colour": "red"}
+    moved = [
+        {name: row[name] for name in ("grade", "colour", "document", "key")} for row in rows[::-1]
+    ]
+    status, told = back(
+        out, tmp_path / "in.csv", moved, capsys, "--person", "ann", mark=mark, coding=coding
+    )
+    assert (status, "5 answers, 5 of them new" in told) == (0, True)
+    labels = read_labels(str(out))
+    assert labels.rows["grade"].to_pylist() == [2.0]
+    assert (labels.unsure, labels.ahead) == (2, 2)
+    assert "2 documents judged out of turn" in told
+    _, told = back(out, tmp_path / "in.csv", moved, capsys, "--person", "ann")
+    assert "5 answers, 0 of them new" in told
+    assert [row["number"] for row in sheet(out, tmp_path / "rest.csv", capsys)] == ["1"]
+
+
+@pytest.mark.parametrize("start", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1"])
+def test_no_text_is_taken_for_a_formula(tmp_path, capsys, start):
+    out = sample_at(tmp_path / "labels", 1)
+    table = pq.read_table(out / "documents.parquet")
+    for name in ("query", "document"):
+        at = table.schema.get_field_index(name)
+        table = table.set_column(at, name, pa.array([start]))
+    pq.write_table(table, out / "documents.parquet")
+    row = sheet(out, tmp_path / "out.csv", capsys)[0]
+    assert row["query"] == row["document"] == f"'{start}"
+
+
+def test_a_text_longer_than_a_cell_is_cut_and_says_so(tmp_path, capsys):
+    out = sample_at(tmp_path / "labels", 1, text="x" * 40_000)
+    row = sheet(out, tmp_path / "out.csv", capsys)[0]
+    assert len(row["document"]) < 32_767
+    assert "the whole text has 40,007 characters" in row["document"]
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"grade": "good"}, "in.csv: row 3, cell E3 (grade): 'good' is no grade from 0 to 3"),
+        ({"grade": "4"}, "'4' is no grade from 0 to 3"),
+        ({"grade": "1.5"}, "'1.5' is no grade"),
+        ({"key": "kwrong"}, "row 3: no document of this sample has the key 'kwrong'"),
+        ({"person": ""}, "row 3: whose answer is it?"),
+    ],
+)
+def test_a_cell_that_cannot_be_read_is_named_and_nothing_is_kept(tmp_path, capsys, change, says):
+    out = sample_at(tmp_path / "labels", 3)
+    rows = [row | {"grade": "1", "person": "ann"} for row in sheet(out, tmp_path / "o.csv", capsys)]
+    rows[1] |= change
+    status, told = back(out, tmp_path / "in.csv", rows, capsys)
+    assert status == 1
+    assert says in told
+    assert (out / "answers.jsonl").read_bytes() == b""
+
+
+def test_two_people_in_one_file_and_a_document_twice(tmp_path, capsys):
+    out = sample_at(tmp_path / "labels", 12)
+    rows = sheet(out, tmp_path / "out.csv", capsys)
+    both = [row | {"grade": str(n % 3), "person": "ann"} for n, row in enumerate(rows)]
+    both += [row | {"grade": str(min(n % 3, 1)), "person": "bob"} for n, row in enumerate(rows)]
+    _, told = back(out, tmp_path / "in.csv", both, capsys)
+    assert "24 answers" in told
+    assert "ann and bob on 12 documents: the same grade on 67%, weighted kappa 0.67" in told
+    between = between_people(read_labels(str(out)).rows, 3)
+    assert [(each.person_a, each.person_b, each.documents) for each in between] == [
+        ("ann", "bob", 12)
+    ]
+    both[0]["grade"], both[0]["person"] = "2", "bob"
+    status, told = back(out, tmp_path / "in.csv", both, capsys)
+    assert (status, "another grade than in" in told) == (1, True)
+
+
+def test_people_are_not_compared_on_a_scale_too_fine_for_a_table():
+    rows = [("q", f"d{n}", who, n * 1e7, None) for n in range(4) for who in ("ann", "bob")]
+    names = ["query_id", "doc_id", "person", "grade", "probability"]
+    table = pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in rows])
+    assert between_people(table, 3e7) == []
+
+
+def test_a_file_that_is_no_sheet_says_what_it_has(tmp_path, capsys):
+    out = sample_at(tmp_path / "labels", 3)
+    (tmp_path / "in.csv").write_text("id,grade\n1,2\n")
+    assert cli.main(["label", "--out", str(out), "--read", str(tmp_path / "in.csv")]) == 1
+    assert (
+        "wants the columns key and grade of label --csv, and has id, grade"
+        in capsys.readouterr().err
+    )
+
+
+def test_grades_are_named_by_the_lines_of_a_rubric():
+    assert names_of(RUBRIC, 3) == ["Not relevant", "Related", "Answers in part", "Answers it"]
+    assert names_of("# Ours\n- 0: no\n- 1: well (perhaps)\n- 3. yes, all of it\n", 3) == [
+        "no",
+        "well",
+        "",
+        "yes",
+    ]
+    assert names_of("Whatever you think.", 3) == ["", "", "", ""]
