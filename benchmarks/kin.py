@@ -115,7 +115,7 @@ def row(
     kinship = kinship_of(judges, {name: name for name in arms}, {})
     before, kin = counts(outcome.comparisons, people), kinship.of_arms
     apart = [one for one in outcome.comparisons if not {one.run_a, one.run_b} & kin.keys()]
-    guard(outcome, kinship, Panel(data, judges), OPTIONS)  # type: ignore[arg-type] - in its place
+    guard(outcome, kinship, Panel(data, judges), OPTIONS)
     return np.array([*before, *counts(outcome.comparisons, people), *counts(apart, people)])
 
 

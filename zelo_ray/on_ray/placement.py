@@ -19,12 +19,17 @@ ASKING_BYTES = 512 * 2**20
 _OF_A_NODE = 4  # actors that the largest holds, however little memory it says it has
 
 
+def nodes_alive() -> list[dict[str, Any]]:
+    """What Ray, which has no types for it, knows of each node that lives."""
+    nodes: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
+    return [node for node in nodes if node["Alive"]]
+
+
 def of_asking() -> dict[str, Any]:
     """Options of an actor that asks."""
     if not _is_joined():
         return {"num_cpus": 0}
-    nodes: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
-    sizes = (node["Resources"].get("memory", 0) for node in nodes if node["Alive"])
+    sizes = (node["Resources"].get("memory", 0) for node in nodes_alive())
     memory = min(ASKING_BYTES, int(max(sizes, default=0) / _OF_A_NODE))
     return {"num_cpus": ASKING_CPUS, "memory": memory}
 
@@ -36,8 +41,7 @@ def nodes_by_turns() -> Iterator[dict[str, Any]]:
     nothing is placed by any of them: three of them on three nodes came to be on one in 2 of 14
     cases. A head without processors is left out. If a node dies, its actors come back on another.
     """
-    nodes: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
-    alive = [node for node in nodes if node["Alive"]]
+    alive = nodes_alive()
     for node in cycle([node for node in alive if node["Resources"].get("CPU")] or alive):
         there = NodeAffinitySchedulingStrategy(node["NodeID"], soft=True)
         yield {"scheduling_strategy": there}

@@ -18,6 +18,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 import zelo_ray
 from zelo_ray.errors import LedgerError
 from zelo_ray.on_ray.folder import folder_for_ray
+from zelo_ray.on_ray.placement import nodes_alive
 from zelo_ray.on_ray.trouble import (
     in_one_line,
     no_cluster,
@@ -160,7 +161,7 @@ def _refuse_unlike_nodes(options: AskingOptions) -> None:
         LedgerError: some node does not see the output directory, or the ledger's: a path on one
             node's disk is no place for a cluster's ledger.
     """
-    nodes: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
+    nodes = nodes_alive()
     places = [place for place in {options.out, options.books} if "://" not in place]
     if len(nodes) == 1:
         return
@@ -175,7 +176,7 @@ def _refuse_unlike_nodes(options: AskingOptions) -> None:
 
     paths = [str(Path(place).resolve() / ".run.lock") for place in places]
     looks = []
-    for node in (node for node in nodes if node["Alive"]):
+    for node in nodes:
         there_only = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
         look_there = look.options(scheduling_strategy=there_only).remote(paths)
         looks.append((node["NodeManagerAddress"], look_there))

@@ -1,7 +1,8 @@
 """What a contest comes to without judges that are kin of its arms, and what only they support."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -9,7 +10,7 @@ import pyarrow as pa
 from zelo_ray.commands.bakeoff import measure
 from zelo_ray.commands.bakeoff.kinship import Kinship
 from zelo_ray.commands.bakeoff.outcome import Entry, Kin, LeftOut, Outcome, standing
-from zelo_ray.commands.bakeoff.rest import Annotated, InseparableError
+from zelo_ray.commands.bakeoff.rest import InseparableError
 from zelo_ray.commands.bakeoff.verdicts import verdict
 from zelo_ray.errors import Stopped
 from zelo_ray.evaluation.gate import Gated
@@ -27,8 +28,16 @@ _AS_GOOD = {
 """What judges without kin have to say of a candidate, by what all of them say."""
 
 
+class Judged(Protocol):
+    """A truth of which some judges can be left out."""
+
+    def without(self, judges: Collection[str], truth: pa.Table) -> pa.Table:
+        """As `zelo_ray.commands.bakeoff.rest.Annotated.without`."""
+        ...
+
+
 def guard(
-    outcome: Outcome, kinship: Kinship, annotated: Annotated | None, options: BakeoffOptions
+    outcome: Outcome, kinship: Kinship, annotated: Judged | None, options: BakeoffOptions
 ) -> None:
     """Take back what only kin support, and tell how the arms stand without each family of judges.
 
@@ -91,7 +100,7 @@ class _Rests:
     """The contest under the truth without some judges, each made once, when it is first needed."""
 
     outcome: Outcome
-    annotated: Annotated | None
+    annotated: Judged | None
     options: BakeoffOptions
     _truths: dict[Judges, Truth | str] = field(default_factory=dict)
     _found: dict[Judges, Outcome | None] = field(default_factory=dict)

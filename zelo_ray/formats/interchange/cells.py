@@ -88,5 +88,6 @@ def _of_value(value: object, kind: pa.DataType) -> object:
         return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else None
     if kind == pa.bool_():
         return value if isinstance(value, bool) else None
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if is_number else None  # type: ignore[arg-type]  # it is one
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value)
