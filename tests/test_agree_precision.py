@@ -127,7 +127,8 @@ def test_nothing_that_both_judged_has_no_precision(say, tmp_path):
     one = {"query_id": "q", "doc_id": "d", "judge": "j", "grade": 1}
     judges = write_lines(tmp_path / "j.jsonl", [one, one | {"doc_id": "e"}])
     human = write_lines(tmp_path / "h.jsonl", [one | {"judge": "p"}])
-    say(judges, "--human", human, "--out", tmp_path / "some", "--levels", 2)
+    lines = say(judges, "--human", human, "--out", tmp_path / "some", "--levels", 2)[1]
+    assert any("precision" in line for line in lines)
     rows = {(r["label"], r["measure"]): r["value"] for r in rows_of(tmp_path / "some", "precision")}
     assert rows["1", "f1"] == 1
     assert math.isnan(rows["0", "precision"])

@@ -122,6 +122,15 @@ def test_a_judge_on_its_own_scale_is_compared_by_ranks(say, files, tmp_path):
     assert pair == ("x:shifted", "wide")
 
 
+@pytest.mark.parametrize("scale", ["C=0-3", "C=0-3:ranks"])
+def test_a_document_that_a_file_judges_twice_is_refused_on_any_scale(say, tmp_path, files, scale):
+    twice = [{"query_id": "q0", "doc_id": "d0", "grade": grade} for grade in (1, 3)]
+    path = write_lines(tmp_path / "c.jsonl", twice)
+    status, lines = say(f"C={path}", "--human", files[1], "--scale", scale)
+    assert status == 1
+    assert "is judged again: keep one" in lines[-1]
+
+
 def test_errors_name_the_judge(files, tmp_path):
     with pytest.raises(InputError, match=r":\d+: the grade \d of wide is none of its scale 0-2"):
         read_verdicts([files[0]], scales=scales_of(("wide=0-2", "x:shifted=1-4")))

@@ -9,9 +9,10 @@ from scipy.stats import binomtest
 
 from tests.builders import rows_of
 from tests.test_agree import write_qrels
-from zelo_ray.commands.agree.consensus import answer
+from zelo_ray.commands.agree.consensus import SAID, answer
 from zelo_ray.fitting.calibration import clusters
 from zelo_ray.fitting.calibration.consensus import LEVELS, of_grades, of_votes
+from zelo_ray.present.html import write_report
 from zelo_ray.records import Consensus
 
 NAN = np.nan
@@ -62,9 +63,12 @@ def test_one_judge_that_votes_decides(say, tmp_path):
         rows = [json.dumps(pair | {"preference": (n % 3) - 1}) for n, pair in enumerate(pairs)]
         (tmp_path / f"{name}.jsonl").write_text("\n".join(rows))
     words = (tmp_path / "judge.jsonl", "--human", tmp_path / "people.jsonl", "--resamples", 0)
-    lines = say(*words)[1]
-    assert any("the judge decides" in line for line in lines)
-    assert not any("all judges agree" in line for line in lines)
+    lines = say(*words, "--out", tmp_path / "out")[1]
+    write_report(str(tmp_path / "out"))
+    page = (tmp_path / "out" / "report.html").read_text()
+    for told in ("\n".join(lines), page):
+        assert "the judge decides" in told
+        assert "all judges agree" not in told
 
 
 @pytest.mark.parametrize("judges", [2, 3, 8])
@@ -150,15 +154,17 @@ def row(name, same, low, high, share=0.2):
 
 def test_the_answer_in_words():
     good, bad = row("unanimous", 0.99, 0.98, 1), row("all but one", 0.9, 0.88, 0.93)
-    assert answer([good, bad], 0.97).endswith(
+    assert answer([good, bad], 0.97, SAID).endswith(
         "(0.97 or more): 20% of pairs, where all judges agree"
     )
-    assert "40% of pairs, where all but one agree or more" in answer([good, bad], 0.85)
-    assert "perhaps; where all judges agree (20% of pairs)" in answer([good], 0.985)
-    assert "none; where all judges agree" in answer([row("unanimous", 0.9, 0.88, 0.93)], 0.97)
+    assert "40% of pairs, where all but one agree or more" in answer([good, bad], 0.85, SAID)
+    assert "perhaps; where all judges agree (20% of pairs)" in answer([good], 0.985, SAID)
+    assert "none; where all judges agree" in answer([row("unanimous", 0.9, 0.88, 0.93)], 0.97, SAID)
     # a level that is good beyond one that is not is no reason to trust it
-    assert "perhaps" in answer([row("unanimous", 0.98, 0.6, 1), row("split", 1, 0.99, 1)], 0.97)
-    assert not answer([row("unanimous", 1, NAN, NAN)], 0.97)
+    assert "perhaps" in answer(
+        [row("unanimous", 0.98, 0.6, 1), row("split", 1, 0.99, 1)], 0.97, SAID
+    )
+    assert not answer([row("unanimous", 1, NAN, NAN)], 0.97, SAID)
 
 
 def test_agree_tells_it_without_the_people_among_the_judges(say, tmp_path):

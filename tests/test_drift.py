@@ -180,7 +180,7 @@ def test_the_panel_is_no_test_among_its_judges(tmp_path):
 def test_runs_that_asked_otherwise_or_are_not_finished(tmp_path):
     old, new = grades(tmp_path / "old"), grades(tmp_path / "new")
     for name, criteria in (("old", None), ("new", "be strict")):
-        options = {"protocol": "graded", "criteria": criteria, "seed": name}
+        options = {"protocol": "graded", "criteria": criteria, "concurrency": name}
         (tmp_path / name / "run.json").write_text(json.dumps({"options": options}))
     asked = found(old, new)
     assert asked.notes == ("the option criteria was None in OLD and is 'be strict' in NEW",)
@@ -189,6 +189,25 @@ def test_runs_that_asked_otherwise_or_are_not_finished(tmp_path):
     for pair in ((old, new), (new, old), (old, f"{new}/grades.parquet")):
         with pytest.raises(InputError, match="not finished"):
             found(*pair)
+
+
+@pytest.mark.parametrize(
+    "option", ["anchors", "show_metadata", "document_tokens", "judge_options", "seed"]
+)
+def test_every_option_that_changes_the_question_is_noted(tmp_path, option):
+    old, new = grades(tmp_path / "old"), grades(tmp_path / "new")
+    for name in ("old", "new"):
+        told = {"options": {"protocol": "graded", option: name}}
+        (tmp_path / name / "run.json").write_text(json.dumps(told))
+    assert found(old, new).notes == (f"the option {option} was 'old' in OLD and is 'new' in NEW",)
+
+
+def test_few_resamples_hide_no_movement_of_many_judges(tmp_path):
+    """Holm times the smallest p that 100 draws can give is above .05."""
+    old = grades(tmp_path / "old")
+    new = grades(tmp_path / "new", lambda judge, grade, rng: 3)
+    drifted = drift(DriftOptions(old=old, new=new, resamples=100))
+    assert {(judge, "level") for judge in JUDGES} <= moves(drifted)
 
 
 def test_from_python(tmp_path):

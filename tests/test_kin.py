@@ -2,6 +2,7 @@
 
 import json
 import random
+from dataclasses import replace
 from itertools import combinations
 
 import pyarrow as pa
@@ -41,6 +42,7 @@ QUERIES, DOCUMENTS = [f"q{n:02}" for n in range(20)], "abcdef"
         ("openai:ft:gpt-4o-mini:org::id", {"gpt"}),
         ("openai:Qwen/Qwen3-32B@http://gpt.host/v1", {"qwen"}),
         ("openai:in-house@http://host/v1", {"in-house"}),
+        ("gemini:in-house@http://host/v1", {"in-house"}),
         ("listwise:anthropic:claude-haiku-5-5", {"claude"}),
         ("gemini:gemini-3.8-flash", {"gemini"}),
         ("openai:deepseek-r1-distill-llama-70b@http://host/v1", {"deepseek", "llama"}),
@@ -221,6 +223,19 @@ def test_without_another_family_nothing_about_kin_is_sure(tmp_path):
     assert verdict(found["bm25", "other"]) == "below"
     assert outcome.kin.left_out == []
     assert outcome.kin.untold == {"gpt": "no judge of the truth is left"}
+
+
+def test_a_protocol_that_cannot_do_without_a_judge_does_not_end_the_contest(tmp_path):
+    def needs_both(*given):
+        raise ValueError("two judges are needed")
+
+    out = write_truth(tmp_path, "zelo", {GPT: "abcdef", CLAUDE: "fedcba"})
+    run = annotated(out)
+    run = replace(run, protocol=replace(run.protocol, fit=needs_both))
+    arms = {"openai:gpt-5": "abcdef", "bm25": "fedcba"}
+    outcome, _ = contest_under(Truth(read_truth(out)), run.judges, run, **arms)
+    why = "ValueError: two judges are needed"
+    assert outcome.kin.untold == {"gpt": why, "claude": why}
 
 
 def test_qrels_claim_nothing_unless_they_are_declared():

@@ -1,6 +1,8 @@
 """The desk of `label`: who gets which document, what is kept, and what is taken back."""
 
 import json
+import subprocess
+import sys
 import threading
 import time
 
@@ -11,7 +13,7 @@ from zelo_ray import cli
 from zelo_ray.commands.label import draw
 from zelo_ray.commands.label.desk import Desk
 from zelo_ray.commands.label.store import Answers
-from zelo_ray.formats.answers import Answer
+from zelo_ray.formats.answers import Answer, read_answers
 from zelo_ray.options.label import LabelOptions
 
 
@@ -154,6 +156,34 @@ def test_what_a_killed_process_tore_is_set_aside_and_said(tmp_path):
     assert (tmp_path / "answers.torn").read_bytes() == b'{"at": "2026-0\n'
     answers.keep([Answer("", "ann", *desk.documents[1].pair, 1.0)])
     assert len(Answers(str(tmp_path), pytest.fail).standing) == 2
+
+
+FULL = """
+import resource, sys
+from zelo_ray.commands.label.store import Answers
+from zelo_ray.formats.answers import Answer
+answers = Answers(sys.argv[1], print)
+one, two = ([Answer("now", who, "q", f"d{n}", 2.0) for n in range(3)] for who in ("ann", "bob"))
+answers.keep(one)
+size = sum(len(each.line()) for each in one)
+least, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+resource.setrlimit(resource.RLIMIT_FSIZE, (size + len(two[0].line()) + 9, most))
+try:
+    answers.keep(two)
+except OSError as error:
+    print(error.strerror)
+resource.setrlimit(resource.RLIMIT_FSIZE, (least, most))
+answers.keep(two[:1])
+"""
+
+
+def test_of_answers_that_a_full_disk_refuses_nothing_is_left(tmp_path):
+    run = subprocess.run(
+        [sys.executable, "-c", FULL, str(tmp_path)], capture_output=True, text=True, check=True
+    )
+    assert run.stdout == "File too large\n"
+    kept, _ = read_answers(str(tmp_path / "answers.jsonl"))
+    assert [each.person for each in kept] == ["ann"] * 3 + ["bob"]
 
 
 def test_who_lets_go_of_the_directory_keeps_nothing_more(tmp_path):

@@ -99,6 +99,20 @@ def test_people_are_not_compared_on_a_scale_too_fine_for_a_table():
     assert between_people(table, 3e7) == []
 
 
+def test_a_sheet_with_a_column_twice_and_a_grade_that_is_a_number_to_python_alone(tmp_path, capsys):
+    out = sample_at(tmp_path / "labels", 2)
+    rows = sheet(out, tmp_path / "out.csv", capsys)
+    text = (tmp_path / "out.csv").read_text("utf-8-sig")
+    (tmp_path / "twice.csv").write_text(f"grade,{text}".replace("\n", "\n3,"))
+    words = ["label", "--out", str(out), "--read", str(tmp_path / "twice.csv"), "--person", "ann"]
+    assert cli.main(words) == 1
+    assert "two columns are called grade" in capsys.readouterr().err
+    given = [row | {"grade": "0_1"} for row in rows]
+    status, told = back(out, tmp_path / "in.csv", given, capsys, "--person", "ann")
+    assert status == 1
+    assert "'0_1' is no grade" in told
+
+
 def test_a_file_that_is_no_sheet_says_what_it_has(tmp_path, capsys):
     out = sample_at(tmp_path / "labels", 3)
     (tmp_path / "in.csv").write_text("id,grade\n1,2\n")

@@ -9,7 +9,7 @@ import pytest
 
 from zelo_ray.errors import InputError
 from zelo_ray.formats.answers import Answer, read_answers, standing
-from zelo_ray.formats.labels import read_labels
+from zelo_ray.formats.labels import by_person, read_labels
 
 AT = "2026-01-01T00:00:00+00:00"
 
@@ -129,6 +129,29 @@ def test_a_table_with_a_head_is_read_whatever_parts_its_columns(tmp_path, mark):
     labels = read_labels(str(file))
     assert told(labels) == [("q", "7", "ann", 2.0, 0.5), ("q", "7", "bob", 1.0, 0.5)]
     assert (labels.drawn, labels.unsure, labels.frame, labels.top) == (True, 1, None, 2.0)
+
+
+def test_who_cannot_say_is_no_loss_where_another_can(tmp_path):
+    rows = ["q,d0,ann,2,.5", "q,d0,bob,,.5", "q,d1,ann,,.5", "q,d1,bob,,.5"]
+    (tmp_path / "people.csv").write_text(
+        "\n".join(["query_id,doc_id,person,grade,probability", *rows])
+    )
+    labels = read_labels(str(tmp_path / "people.csv"))
+    assert (labels.documents, labels.unsure, labels.blank) == (1, 1, 3)
+
+
+def test_agreement_of_people_takes_every_grade_that_stands(tmp_path):
+    """Also those that count in no correction, since the first document is still open."""
+    answers = [("ann", "d1", 2.0), ("bob", "d1", 1.0), ("ann", "d2", None)]
+    place = sample(tmp_path / "labels", [0.2] * 3, [2.0, 1.0, 0.8], answers)
+    rows, blank = by_person(place)
+    assert [*zip(*rows.to_pydict().values(), strict=True)] == [
+        ("q", "d1", "ann", 2.0),
+        ("q", "d1", "bob", 1.0),
+    ]
+    assert blank == 1
+    with pytest.raises(InputError, match="holds no grade of a person"):
+        by_person(sample(tmp_path / "none", [0.2], [2.0], [("ann", "d0", None)]))
 
 
 def test_json_lines_and_parquet_are_read_and_know_no_chances(tmp_path):

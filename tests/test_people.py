@@ -11,14 +11,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from zelo_ray.commands.bakeoff.labelled import Labelled
 from zelo_ray.errors import MeasureError
-from zelo_ray.evaluation.measures import MEASURES, Truth, evaluate, parse_measure, rank
+from zelo_ray.evaluation.gate import gate
+from zelo_ray.evaluation.measures import MEASURES, Truth, evaluate, linear_of, parse_measure, rank
 from zelo_ray.evaluation.people.corrected import by_panel, corrected, foretold, people_alone
 from zelo_ray.evaluation.people.design import inclusion, priorities, threshold_of
 from zelo_ray.evaluation.people.frame import frame_of, panel_grades, sizes
 from zelo_ray.evaluation.people.measures import for_people
 from zelo_ray.evaluation.people.outlook import outlook, threshold_for
-from zelo_ray.evaluation.people.tested import student
+from zelo_ray.evaluation.people.tested import compared, student
 
 LINEAR = ("nDCG@5", "nDCG@3", "nDCG(dcg='exp-log2')@5", "P(rel=2)@4", "RBP(rel=1)@5", "Grade@5")
 
@@ -95,6 +97,16 @@ def test_measures_that_people_can_correct():
     assert set(left_out) == {"AP", "RR@10", "R@5", "Pairs"}
     assert [*map(str, for_people([parse_measure("nDCG(dcg='zelo')@20")])[0])] == ["nDCG@20"]
     assert [*map(str, for_people([parse_measure("Tau")])[0])] == ["nDCG@10"]
+    of_scores = map(parse_measure, ("P(rel=0)@5", "Grade@5"))
+    chosen, left_out = for_people(of_scores, scores=True)
+    assert [*map(str, chosen)] == ["Grade@5"]
+    assert left_out == {"P(rel=0)@5": "its rel is a score, and people give grades"}
+
+
+@pytest.mark.parametrize("dcg", ["log2", "exp-log2"])
+def test_a_negative_grade_gains_nothing(dcg):
+    gains = linear_of(parse_measure(f"nDCG(dcg='{dcg}')@5")).gains
+    assert gains(np.array([-2.0, -1.0, 0.0, 1.0])).tolist() == pytest.approx([0, 0, 0, 1])
     with pytest.raises(MeasureError, match=r"AP is not linear.*nDCG, P, RBP, Grade"):
         frame_of(parse_measure("AP"), framed()[2])
     assert {parse_measure(text).name for text in LINEAR} <= set(MEASURES)
@@ -207,6 +219,66 @@ def test_intervals_hold_what_people_would_say(labels, error):
     assert 0.93 <= ((low <= true) & (true <= high)).mean() <= 0.975
 
 
+def close_arms_and_another(rng, queries=60, documents=15):
+    """Two arms that differ by one swap in every second query, and one that is unlike both.
+
+    The panel overrates what the first arm has higher; people see no difference on average.
+    """
+    panel, people, runs = [], {}, {"a": [], "b": [], "c": []}
+    for q in range(queries):
+        grade = rng.integers(0, 4, documents).astype(float)
+        told = np.clip(np.rint(grade + rng.normal(0, 0.5, documents)), 0, 3)
+        one = np.argsort(-grade + rng.normal(0, 1, documents))
+        other = one.copy()
+        if q % 2:
+            other[[1, 5]] = one[[5, 1]]
+            grade[one[[1, 5]]] = rng.permutation([1.0, 2.0])
+            told[one[[1, 5]]] = 2.0, 1.0
+        for d in range(documents):
+            panel.append((f"q{q:02}", f"d{d}", told[d]))
+            people[f"q{q:02}", f"d{d}"] = grade[d]
+        for name, order in zip(runs, (one, other, rng.permutation(documents)), strict=True):
+            runs[name] += [(f"q{q:02}", f"d{d}", -float(place)) for place, d in enumerate(order)]
+    truth = Truth(table("relevance", zip(*panel, strict=True)))
+    ranked = {n: rank(truth, table("score", zip(*r, strict=True))) for n, r in runs.items()}
+    frame = frame_of(parse_measure("nDCG@10"), ranked)
+    pairs = zip((frame.query_ids[q] for q in frame.query), frame.doc_ids, strict=True)
+    return frame, np.array([people[pair] for pair in pairs])
+
+
+def test_what_tells_others_apart_makes_nothing_of_two_arms_sure():
+    """Most labels are drawn where the third arm is unlike both: they tell nothing of these."""
+    rng, sure, told = np.random.default_rng(2), 0, set()
+    for _ in range(20):
+        frame, said = close_arms_and_another(rng)
+        size = sizes(frame)
+        for _ in range(5):
+            order = np.where(size > 0, size / (1 - rng.random(len(size))), 0)
+            threshold = threshold_of(order, 60)
+            gain = np.where(order > threshold, said, np.nan)
+            chances = inclusion(size, threshold)
+            telling = Labelled(frame, size, gain, chances, "drawn").telling
+            known = ~np.isnan(gain)
+            for a, b in ((0, 1), (0, 2)):
+                rows = known & (frame.weight[a] != frame.weight[b])
+                queries = len(np.unique(frame.query[rows]))
+                assert telling[a, b] == telling[b, a] == (queries if rows.sum() >= 30 else 0)
+            values = {"m": corrected(frame, gain, chances)}
+            rows = compared(values, ["a", "b", "c"], {"m": telling}, 0.95, "corrected")
+            sure += rows[0].p < 0.05
+            told.add(math.isnan(rows[0].low))
+            assert not math.isnan(rows[1].low)
+            verdicts = gate(
+                *(values["m"], frame.answered, ["a", "b", "c"], "b"),
+                measure="m",
+                margin=0.0,
+                confidence=0.95,
+                labelled=telling[1],
+            )
+            assert verdicts[0].reason == "too few labels of people tell the two apart"
+    assert (sure, told) == (0, {True})
+
+
 def test_labels_of_people_who_like_a_query_better_narrow_the_others_of_it():
     """What the panel cannot know: in half of the queries all documents are one grade better."""
     frame, said, _ = framed(queries=60, documents=12, error=0.3, best=(0, 3))
@@ -273,10 +345,6 @@ def test_the_error_with_more_labels_is_foretold():
     everything = difference(said, np.ones(len(said))).std(ddof=1) / math.sqrt(60)
     assert np.median(least) == pytest.approx(everything, rel=0.45)
     assert found.most == (size > 0).sum()
-
-
-def by_panel_gain(frame):
-    return frame.linear.gains(np.nan_to_num(frame.panel))
 
 
 def test_what_no_label_can_settle_and_what_needs_none():

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tests.builders import rows_of
@@ -274,6 +275,65 @@ def test_grades_of_another_scale_correct_nothing(contest, tmp_path, capsys, grad
     shown = capsys.readouterr().out
     assert said in shown
     assert ("correct nothing" in shown) == bool(said)
+
+
+def scored(folder, measure, labels, *more):
+    """The contest by zELO scores instead of grades; what is said of it, and its rows."""
+    with (folder / "panel.qrels").open() as file:
+        rows = [line.split() for line in file]
+    columns = [[row[0] for row in rows], [row[2] for row in rows]]
+    scores = [float(row[3]) - 1.55 for row in rows]
+    truth = pa.table([*columns, scores], names=["query_id", "doc_id", "score"])
+    pq.write_table(truth, folder / "scores.parquet")
+    words = ["bakeoff", "--truth", folder / "scores.parquet", "--runs", folder / "a.run"]
+    words += [folder / "b.run", "--measures", *measure, "--resamples", "500", "--human", labels]
+    return main([*map(str, [*words, "--out", folder / "scored", *more])])
+
+
+def test_beside_scores_the_panels_figures_are_those_of_grades(contest, capsys):
+    folder, people = contest
+    labels = written(
+        folder / "all.csv",
+        [{"query_id": q, "doc_id": d, "grade": g} for (q, d), g in people.items()],
+    )
+    assert scored(folder, ["Grade@10", "P(rel=0)@5"], labels) == 0
+    shown = capsys.readouterr().out
+    assert "Not corrected: P(rel=0)@5: its rel is a score, and people give grades." in shown
+    assert "the panel's scores say, as grades, +" in shown
+    assert "the panel said" not in shown
+    rows = rows_of(folder / "scored", "comparisons")
+    by = {row["estimate"]: row for row in rows if row["measure"] == "Grade@10"}
+    assert 0 < by["graded"]["mean_a"] < 3
+    assert f"{by['graded']['mean_a']:.4f}" in shown
+
+
+@pytest.mark.parametrize("change", [lambda grade: grade * 3.3, lambda grade: grade >= 2])
+def test_beside_scores_people_grade_from_0_to_3(contest, capsys, change):
+    folder, people = contest
+    rows = [{"query_id": q, "doc_id": d, "grade": float(change(g))} for (q, d), g in people.items()]
+    assert scored(folder, ["nDCG@10"], written(folder / "other.csv", rows)) == 0
+    assert "beside zELO scores people grade from 0 to 3" in capsys.readouterr().out
+
+
+def test_arms_of_which_few_labels_tell_say_so(contest, capsys):
+    """A third arm takes the labels; two that are close are not sure by the few that are left."""
+    folder, people = contest
+    with (folder / "a.run").open() as file:
+        lines = [line.split() for line in file]
+    for number, line in enumerate(lines):  # as a, but for one query
+        line[4:] = str(-number) if line[0] == "q1" else line[4], "near"
+    (folder / "near.run").write_text("".join(" ".join(line) + "\n" for line in lines))
+    arms = ("a", "near", "b")
+    assert run_it(folder, runs=arms) == 0
+    labels = drawn_labels(folder, people, 80)
+    capsys.readouterr()
+    words = ("--baseline", "near", "--margin", "0.05")
+    assert run_it(folder, "--human", labels, *words, runs=arms) == 4
+    shown = capsys.readouterr().out
+    assert "Fewer than 30 labels, or of fewer than 5 queries, tell " in shown
+    assert "GATE open: not enough data to say that a is not worse than near" in shown
+    assert "too few labels of people tell the two apart" in shown
+    assert "What people&#39;s labels change" in (folder / "out" / "report.html").read_text()
 
 
 def test_people_who_cannot_say_are_missing_by_chance(contest, capsys):

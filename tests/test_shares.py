@@ -10,7 +10,7 @@ import pytest
 
 from tests.test_agree import write_qrels
 from zelo_ray.fitting.calibration.draws import drawn
-from zelo_ray.fitting.calibration.shares import shares
+from zelo_ray.fitting.calibration.shares import _variance, shares
 from zelo_ray.formats.tables import table_of
 from zelo_ray.protocols.graded import GradedOptions, learn
 from zelo_ray.records import Grade
@@ -71,6 +71,32 @@ def test_documents_of_one_query_that_are_alike_are_no_evidence():
     few = shares(panel, only(human, asked), query=np.arange(400) // 20)[1]
     assert many.high == pytest.approx(1 - 0.025 ** (1 / 100), abs=1e-4)
     assert few.high == pytest.approx(1 - 0.025 ** (1 / 5), abs=0.06)
+
+
+def test_the_variance_of_a_mean_of_queries_is_the_textbooks():
+    """And of two means whose parts go against each other in every query it is none below 0."""
+    values = np.random.default_rng(0).normal(size=12)
+    one = values, np.ones(12), np.arange(12)
+    assert _variance(one) == pytest.approx(values.var(ddof=1) / 12)
+    assert _variance(one, (1 - values, *one[1:])) == pytest.approx(0)
+    assert _variance(one, one) == pytest.approx(4 * values.var(ddof=1) / 12)
+
+
+def test_labels_and_the_rest_of_a_query_that_go_against_each_other_give_an_interval():
+    rng = np.random.default_rng(1)
+    held = 0
+    for _ in range(200):
+        first = rng.random(20) < 0.5
+        true = np.stack([first, np.where(rng.random(20) < 0.9, ~first, first)], axis=1) * 1.0
+        panel = np.where(rng.random((20, 2)) < 0.95, true, 1 - true)
+        human = np.full((20, 2), np.nan)
+        asked = np.arange(20), rng.integers(0, 2, 20)
+        human[asked] = true[asked]
+        query = np.repeat(np.arange(20), 2)
+        row = shares(panel.ravel(), human.ravel(), levels=2, query=query)[1]
+        assert row.high > row.low
+        held += row.low <= 0.5 <= row.high
+    assert held >= 0.9 * 200
 
 
 def test_the_top_of_the_panels_own_order_is_seen():

@@ -68,7 +68,8 @@ def families_of(name: str) -> frozenset[str]:
     """
     who, at, _ = name.lower().partition("@")
     *heads, model = who.split(":")
-    last = who.rstrip("/").rpartition("/")[2]  # of a path, or of an owner and a model
+    own = [*(head for head in heads if head not in _VENDORS), model]
+    last = ":".join(own).rstrip("/").rpartition("/")[2]  # of a path, or of an owner and a model
     if found := {family for family, pattern in _PATTERNS.items() if pattern.search(last)}:
         return frozenset(found)
     vendors = [] if at else [_VENDORS[head] for head in heads if head in _VENDORS]

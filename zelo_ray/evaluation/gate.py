@@ -57,7 +57,7 @@ def gate(
     confidence: float,
     drawn: Floats | None = None,
     estimate: str = "panel",
-    labelled: int | None = None,
+    labelled: Sequence[int] | None = None,
 ) -> list[Gated]:
     """Decide for each arm but the baseline, each by itself.
 
@@ -77,7 +77,8 @@ def gate(
         confidence: of each limit.
         drawn: metrics under resampled labels, of shape [draws, arms, queries].
         estimate: what the values are: of the panel, of people, or corrected.
-        labelled: how many queries have a label of people, where the values rest on these.
+        labelled: how many queries have labels of people that tell each arm from the baseline, where
+            the values rest on these.
     """
     known = np.where(answered, values, np.nan)
     base = arms.index(baseline)
@@ -91,8 +92,11 @@ def gate(
         if drawn is not None and here.size:
             under = mean_of((drawn[:, arm] - drawn[:, base])[:, kept])
         lost = int((answered[base] & ~answered[arm]).sum())
-        ends = limits(here, confidence, labelled)
+        own = None if labelled is None else labelled[arm]
+        ends = limits(here, confidence, own)
         verdict, reason = _decided(ends, here.size, margin, under, lost)
+        if own is not None and own < FEWEST <= here.size:
+            reason = "too few labels of people tell the two apart"
         found.append(
             Gated(
                 run=arms[arm],
@@ -126,10 +130,11 @@ def limits(
     freedom, where a difference rests on labels of these.
     """
     n = len(differences)
-    if n < FEWEST:
+    known = n if labelled is None else min(n, labelled)
+    if known < FEWEST:
         return nan, nan
     mean, spread = float(differences.mean()), float(differences.std(ddof=1))
-    t = float(stdtrit((n if labelled is None else min(n, labelled)) - 1, confidence))
+    t = float(stdtrit(known - 1, confidence))
     cubes = float(((differences - mean) ** 3).mean())
     lean = cubes / spread**2 / (6 * n) * (1 + 2 * t * t) if spread > TIE else 0.0
     out = t * spread / sqrt(n)

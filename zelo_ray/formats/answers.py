@@ -74,9 +74,13 @@ def read_answers(url: str) -> tuple[list[Answer], int]:
     return found, end
 
 
-def standing(answers: Iterable[Answer]) -> dict[Pair, dict[str, Answer]]:
+Standing = dict[Pair, dict[str, Answer]]
+"""By document and person, the answer that stands."""
+
+
+def standing(answers: Iterable[Answer]) -> Standing:
     """What stands after all undoing: by document and person, the last answer."""
-    said: dict[Pair, dict[str, Answer]] = {}
+    said: Standing = {}
     for answer in answers:
         by = said.setdefault(answer.pair, {})
         if answer.undo:

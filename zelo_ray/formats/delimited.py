@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.files import blocks, lines, pieces, reading
+from zelo_ray.formats.files import blocks, lines, reading
 from zelo_ray.formats.pools import short
 from zelo_ray.formats.wording import counted
 
@@ -94,8 +94,7 @@ def _of_cells(url: str) -> Iterator[Row]:
     names = _head(url, first_line(url)[1])
     if len({*names}) < len(names):
         raise InputError(f"{url}: two columns have the same name ({', '.join(names)})")
-    for place in pieces(url) or [url]:
-        yield from _under(place, names)
+    yield from _under(url, names)
 
 
 def _under(url: str, names: list[str]) -> Iterator[Row]:

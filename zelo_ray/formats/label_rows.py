@@ -19,11 +19,12 @@ ROWS = pa.schema(
 _GRADES = ("grade", "relevance", "score", "label")
 
 
-def read_rows(url: str) -> tuple[pa.Table, int] | None:
-    """The labels of a table, and how many of its rows have no grade.
+def read_rows(url: str) -> tuple[pa.Table, int, int] | None:
+    """The labels of a table.
 
     Returns:
-        The columns of ``ROWS``, and the number; None where the file is no such table.
+        The columns of ``ROWS``, how many documents nobody gave a grade, and how many rows have
+        none; None where the file is no such table.
 
     Raises:
         InputError: it cannot be read, or a row makes no sense.
@@ -36,7 +37,9 @@ def read_rows(url: str) -> tuple[pa.Table, int] | None:
     table, place = typed(url, wanted)
     table = table.rename_columns(ROWS.names)
     graded = np.flatnonzero(pc.is_finite(pc.fill_null(table["grade"], np.nan)).to_numpy())
-    unsure, table = len(table) - len(graded), table.take(pa.array(graded))
+    every, ungraded = _documents(table), len(table) - len(graded)
+    table = table.take(pa.array(graded))
+    unsure = len(every - _documents(table))
     for name in ("query_id", "doc_id"):
         empty = pc.fill_null(pc.equal(table[name], ""), True).to_numpy()
         if empty.any():
@@ -55,7 +58,12 @@ def read_rows(url: str) -> tuple[pa.Table, int] | None:
     person = pc.fill_null(table["person"], "")
     table = table.set_column(table.schema.get_field_index("person"), "person", person)
     _refuse_repeated(table, lambda row: place(graded[row]))
-    return table.cast(ROWS), unsure
+    return table.cast(ROWS), unsure, ungraded
+
+
+def _documents(table: pa.Table) -> set[tuple[str, str]]:
+    names = (table[name].to_pylist() for name in ("query_id", "doc_id"))
+    return {*zip(*names, strict=True)}
 
 
 def _refuse_repeated(table: pa.Table, place: Callable[[int], str]) -> None:

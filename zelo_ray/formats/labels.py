@@ -1,5 +1,6 @@
 """Labels that people gave: a directory of ``zelo-ray label``, or a file from anywhere."""
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,7 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.answers import ANSWERS, Answer, Pair, read_answers, standing
+from zelo_ray.formats.answers import ANSWERS, Answer, Pair, Standing, read_answers, standing
 from zelo_ray.formats.files import listing, record
 from zelo_ray.formats.interchange.truth import look, read_truth
 from zelo_ray.formats.label_rows import ROWS, read_rows
@@ -37,6 +38,8 @@ class PeoplesLabels:
     """how often the sample was made or made larger"""
     unsure: int = 0
     """documents of which all who were asked cannot say"""
+    blank: int = 0
+    """rows of a table that have no grade"""
     ahead: int = 0
     """documents that were answered out of turn, which do not count until those before them do"""
     measure: str = ""
@@ -45,6 +48,11 @@ class PeoplesLabels:
     """where the labels were read"""
     drawn_so_far: int = 0
     """documents of the sample as it was drawn, answered or not; 0 where that is not known"""
+
+    @property
+    def documents(self) -> int:
+        """How many have a grade."""
+        return len({*frame_pairs(self.rows)})
 
 
 def read_labels(place: str) -> PeoplesLabels:
@@ -64,25 +72,61 @@ def read_labels(place: str) -> PeoplesLabels:
         blank = {"person": pa.array([""] * len(qrels)), "probability": pa.nulls(len(qrels))}
         columns = {"query_id": qrels["query_id"], "doc_id": qrels["doc_id"]}
         grades = {"grade": qrels["relevance"]}
-        found = pa.table({**columns, **grades, **blank}).select(ROWS.names).cast(ROWS), 0
-    rows, unsure = found
+        found = pa.table({**columns, **grades, **blank}).select(ROWS.names).cast(ROWS), 0, 0
+    rows, unsure, blanks = found
     if not len(rows):
         raise InputError(f"{place}: holds no label")
     drawn = rows["probability"].null_count == 0
     top = float(np.max(rows["grade"].to_numpy()))
-    return PeoplesLabels(rows, drawn, top, unsure=unsure, place=place)
+    return PeoplesLabels(rows, drawn, top, unsure=unsure, blank=blanks, place=place)
 
 
-def by_person(place: str) -> pa.Table | None:
-    """Grades by person: query_id, doc_id, person and grade; None where no row names a person."""
+def by_person(place: str) -> tuple[pa.Table, int] | None:
+    """Every grade by person, whether or not it counts already in a correction.
+
+    Returns:
+        query_id, doc_id, person and grade, and how many answers are no grade; None where no row
+        names a person.
+
+    Raises:
+        InputError: it cannot be read, or there is no grade.
+    """
     there = listing(place)
     if there is None:
         columns = look(place).columns
         if not {"query_id", "doc_id", "person"} <= columns or {"judge", "preference"} & columns:
             return None
+        labels = read_labels(place)
+        rows, blank = labels.rows, labels.blank
     elif LABEL not in there:
         return None
-    return read_labels(place).rows.select(["query_id", "doc_id", "person", "grade"])
+    else:
+        said = standing(_answers(place, there))
+        rows = grades_of(said)
+        blank = sum(map(len, said.values())) - len(rows)
+    if not len(rows):
+        raise InputError(f"{place}: holds no grade of a person")
+    return rows.select(["query_id", "doc_id", "person", "grade"]), blank
+
+
+def grades_of(said: Standing) -> pa.Table:
+    """All grades that stand, the columns of ``ROWS``, without chances."""
+    return _table(
+        [
+            (*pair, each.person, each.grade, None)
+            for pair, by in sorted(said.items())
+            for each in _graded(by)
+        ]
+    )
+
+
+def _table(rows: Sequence[tuple[Any, ...]]) -> pa.Table:
+    columns: Any = zip(*rows, strict=True) if rows else [()] * len(ROWS)
+    return pa.table(dict(zip(ROWS.names, columns, strict=True)), schema=ROWS)
+
+
+def _answers(place: str, there: Collection[str]) -> list[Answer]:
+    return read_answers(f"{place.rstrip('/')}/{ANSWERS}")[0] if ANSWERS in there else []
 
 
 def frame_pairs(table: pa.Table) -> list[Pair]:
@@ -95,10 +139,7 @@ def _of_sample(place: str) -> PeoplesLabels:
     columns = (*FRAME.names, "priority")
     documents = Stored(f"{place}/{DOCUMENTS}", FRAME).read(columns)
     pairs = frame_pairs(documents)
-    answers: list[Answer] = []
-    if ANSWERS in (listing(place) or ()):
-        answers, _ = read_answers(f"{place}/{ANSWERS}")
-    said = standing(answers)
+    said = standing(_answers(place, listing(place) or ()))
     if strange := said.keys() - set(pairs):
         query_id, doc_id = min(strange)
         raise InputError(
@@ -115,9 +156,8 @@ def _of_sample(place: str) -> PeoplesLabels:
         for pair, grades, chance in zip(pairs[:done], graded, chances, strict=True)
         for each in grades
     ]
-    by_column: Any = zip(*rows, strict=True) if rows else [()] * len(ROWS)
     return PeoplesLabels(
-        pa.table(dict(zip(ROWS.names, by_column, strict=True)), schema=ROWS),
+        _table(rows),
         drawn=True,
         top=float(about.get("top", 3)),
         frame=documents.select(FRAME.names),

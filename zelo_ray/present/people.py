@@ -5,6 +5,8 @@ from math import isnan
 from typing import Any
 
 from zelo_ray.commands.bakeoff.verdicts import turned, verdict
+from zelo_ray.evaluation.people.corrected import FEWEST as FEWEST_LABELS
+from zelo_ray.evaluation.significance import FEWEST
 from zelo_ray.formats.wording import counted
 from zelo_ray.records import Comparison, Estimate
 
@@ -17,11 +19,13 @@ _WHOSE: tuple[tuple[Estimate, str], ...] = (
 
 
 def by_estimate(rows: Sequence[Comparison], measure: str) -> dict[Estimate, list[Comparison]]:
-    """The comparisons by one measure, by whose word they are."""
+    """The comparisons by one measure, by whose word they are: of scores, as they are as grades."""
     found: dict[Estimate, list[Comparison]] = {}
     for one in rows:
         if one.measure == measure:
             found.setdefault(one.estimate, []).append(one)
+    if "graded" in found:
+        found.pop("panel", None)
     return found
 
 
@@ -59,7 +63,8 @@ def sentences(found: By, people: Mapping[str, Any], confidence: float) -> Iterat
             if (other := of[whose].get(pair)) and not isnan(other.difference)
         ]
         more = _next(one, forecasts.get(pair))
-        yield f"{_claim(one)} ({confidence:.0%}); {', '.join(said)}. {more}".rstrip()
+        sure = "" if isnan(one.low) else f" ({confidence:.0%})"
+        yield f"{_claim(one)}{sure}; {', '.join(said)}. {more}".rstrip()
 
 
 def remarks(people: Mapping[str, Any]) -> Iterator[str]:
@@ -117,6 +122,11 @@ def _claim(one: Comparison) -> str:
             return f"{one.run_a} has the higher mean, but {one.run_b} beats it: {amount}"
         case "few":
             return f"{one.run_a} and {one.run_b} share too few queries: {amount}"
+        case "open" if isnan(one.low):
+            return (
+                f"Fewer than {FEWEST_LABELS} labels, or of fewer than {FEWEST} queries, tell "
+                f"{one.run_a} and {one.run_b} apart, and more are needed: {amount}"
+            )
         case _:
             return f"{one.run_a} and {one.run_b} cannot be told apart: {amount}"
 

@@ -49,8 +49,13 @@ def consensus(verdicts: Verdicts, options: AgreeOptions) -> Section:
     """Accuracy of the panel against people by how far its judges agree."""
     found = [*_by_votes(verdicts, options), *_by_grades(verdicts, options)]
     tables = {"consensus": table_of(found, Consensus)}
-    said = ALONE if len(verdicts.voters) == 1 else SAID
-    return Section([*_lines(found, options.trust, said)] if found else [], tables)
+    voters = len(verdicts.voters)
+    return Section([*_lines(found, options.trust, voters)] if found else [], tables)
+
+
+def called(about: str, voters: int) -> Mapping[str, str]:
+    """What levels are called, of so many judges that vote."""
+    return ALONE if about == VOTES and voters == 1 else SAID
 
 
 def titled(about: str, scale: str) -> str:
@@ -58,7 +63,7 @@ def titled(about: str, scale: str) -> str:
     return TITLES[about] + (f" {scale}" if scale else "")
 
 
-def answer(rows: Sequence[Consensus], trust: float, said: Mapping[str, str] = SAID) -> str:
+def answer(rows: Sequence[Consensus], trust: float, said: Mapping[str, str]) -> str:
     """When the panel's word can be taken blindly, and for what share of pairs or documents.
 
     A level counts if its interval lies above ``trust``, and so do all levels before it. ``perhaps``
@@ -117,18 +122,18 @@ def _by_grades(verdicts: Verdicts, options: AgreeOptions) -> list[Consensus]:
     return of_grades(judges, ratings.grades[people], ratings.queries, verdicts.levels, cuts)
 
 
-def _lines(found: Sequence[Consensus], trust: float, called: Mapping[str, str]) -> Iterator[str]:
+def _lines(found: Sequence[Consensus], trust: float, voters: int) -> Iterator[str]:
     shown = 0
     yield "How often people say what the judges say, by how far the judges agree"
     for (about, scale), rows in kinds(found).items():
         shown += about == GRADES
         if shown > _SCALES:
             break
-        noun = "documents" if about == GRADES else "pairs"
+        noun, names = "documents" if about == GRADES else "pairs", called(about, voters)
         ordered = [row for row in rows if row.level != ALL] + [r for r in rows if r.level == ALL]
         cells = [
             [
-                (SAID if about != VOTES else called)[row.level],
+                names[row.level],
                 f"{row.share:.1%}",
                 with_interval(row.same, row.low, row.high),
                 f"{row.items:,}",
@@ -138,7 +143,7 @@ def _lines(found: Sequence[Consensus], trust: float, called: Mapping[str, str]) 
         ]
         heads = [titled(about, scale), f"of {noun}", "people say the same", noun]
         yield from laid_out([*heads, *([] if about == GRADES else ["people tie"])], cells)
-        if said := answer(rows, trust, called if about == VOTES else SAID):
+        if said := answer(rows, trust, names):
             yield from (f"  {part}" for part in said.split("; "))
     if any(row.about != GRADES for row in found):
         tied = counted(sum(row.tied for row in found if row.level == ALL), "pair")

@@ -23,10 +23,11 @@ _JUDGES = 3  # for which there is room
 def precision(verdicts: Verdicts, options: AgreeOptions) -> Section:
     """Precision, recall and F1 beside the people, by verdict and by grade."""
     verdict = [*_of_words(verdicts, options)]
-    graded = [*_of_grades(verdicts, options)]
+    cuts = options.cuts if verdicts.levels > 2 else ()
+    graded = [*_of_grades(verdicts, cuts, options)]
     whole = scale_name(verdicts.levels)
     # Of grades the cuts are what is asked most; the grades themselves where there are no cuts.
-    short = [one for one in graded if (one.scale == whole) != bool(options.cuts)]
+    short = [one for one in graded if (one.scale == whole) != bool(cuts)]
     parts = [[*_lines("verdict", verdict)], [*_lines("grade", short)]]
     lines = [line for part in parts if part for line in ["", *part]][1:]
     return Section(lines, {"precision": table_of([*verdict, *graded], Precision)})
@@ -41,12 +42,13 @@ def _of_words(verdicts: Verdicts, options: AgreeOptions) -> Iterator[Precision]:
             yield from precisions(judge, WITH_TIES, counts, _WORDS, **options.chance)
 
 
-def _of_grades(verdicts: Verdicts, options: AgreeOptions) -> Iterator[Precision]:
+def _of_grades(
+    verdicts: Verdicts, cuts: Sequence[int], options: AgreeOptions
+) -> Iterator[Precision]:
     if not len(verdicts.human):
         return
     ratings = ratings_of(pa.concat_tables([verdicts.human, verdicts.grades]), verdicts.levels)
     whole = {grade: str(grade) for grade in range(verdicts.levels)}
-    cuts = options.cuts if verdicts.levels > 2 else ()
     for row, judge in enumerate(ratings.raters[1:], 1):
         if (counts := of_pair(ratings, 0, row)).items:
             for scale, table in scales(counts, verdicts.levels, cuts):

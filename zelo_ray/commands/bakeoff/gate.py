@@ -35,8 +35,9 @@ def gated(outcome: Outcome, options: BakeoffOptions, drawn: Floats | None) -> It
         values = outcome.values[outcome.leading]
         about |= {"measure": outcome.leading, "drawn": drawn}
         yield from gate(values, outcome.answered, outcome.arms, **about)
-    elif people.values is not None and not why:
-        about |= {"measure": people.measures[0], "labelled": people.queries}
+    elif people.values is not None and people.telling is not None and not why:
+        labelled = people.telling[outcome.arms.index(baseline)].tolist()
+        about |= {"measure": people.measures[0], "labelled": labelled}
         about |= {"estimate": "corrected"}
         yield from gate(people.values, outcome.answered, outcome.arms, **about)
     else:

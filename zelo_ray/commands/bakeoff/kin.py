@@ -12,7 +12,7 @@ from zelo_ray.commands.bakeoff.kinship import Kinship
 from zelo_ray.commands.bakeoff.outcome import Entry, Kin, LeftOut, Outcome, standing
 from zelo_ray.commands.bakeoff.rest import InseparableError
 from zelo_ray.commands.bakeoff.verdicts import verdict
-from zelo_ray.errors import Stopped
+from zelo_ray.errors import QrelsError, Stopped
 from zelo_ray.evaluation.gate import Gated
 from zelo_ray.evaluation.measures import Truth, evaluate, rank
 from zelo_ray.evaluation.significance import means
@@ -126,7 +126,7 @@ class _Rests:
             return self.nothing
         try:
             return Truth(self.annotated.without(judges, _labels(self.outcome.truth)))
-        except InseparableError as error:
+        except (InseparableError, QrelsError) as error:
             return str(error)
 
     def verdict_on(self, one: Comparison, judges: Judges) -> str:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from zelo_ray.commands.bakeoff.outcome import Floats, Outcome, Way
 from zelo_ray.evaluation.measures import Measure, Truth
 from zelo_ray.evaluation.people.corrected import FEWEST as FEWEST_LABELS
-from zelo_ray.evaluation.people.frame import TOP, Frame, frame_of, sizes
+from zelo_ray.evaluation.people.frame import TOP, Frame, Ints, frame_of, sizes
 from zelo_ray.evaluation.significance import FEWEST
 from zelo_ray.formats.labels import PeoplesLabels
 from zelo_ray.formats.wording import counted
@@ -47,6 +47,27 @@ class Labelled:
         """How many queries have a label of a document that matters."""
         return len(np.unique(self.frame.query[self.labelled & (self.size > 0)]))
 
+    @property
+    def telling(self) -> Ints:
+        """How many queries have labels that tell two arms apart, [arms, arms].
+
+        Of documents that were drawn, 0 where these labels are too few for a correction: they may
+        lie where a third arm is unlike both. Where all is labelled, or whole queries, that two arms
+        are alike is known as well.
+        """
+        frame, arms = self.frame, len(self.frame.weight)
+        if self.way != "drawn":
+            known = len(frame.query_ids) if self.way == "complete" else self.queries
+            return np.full((arms, arms), known)
+        rows, found = np.flatnonzero(self.labelled), np.zeros((arms, arms), np.int64)
+        weight, there = frame.weight[:, rows], frame.answered[:, frame.query[rows]]
+        starts = np.unique(frame.query[rows], return_index=True)[1]
+        for arm in range(arms):
+            apart = (weight != weight[arm]) & there & there[arm]
+            queries = np.logical_or.reduceat(apart, starts, axis=1).sum(axis=1)
+            found[arm] = np.where(apart.sum(axis=1) < FEWEST_LABELS, 0, queries)
+        return found
+
 
 def labelled_in(outcome: Outcome, measure: Measure, labels: PeoplesLabels) -> Labelled:
     """The documents that decide a measure, with people's labels of some.
@@ -65,7 +86,7 @@ def labelled_in(outcome: Outcome, measure: Measure, labels: PeoplesLabels) -> La
     chances = np.full(size, np.nan)
     chances[row] = rows["probability"].to_numpy(zero_copy_only=False)[here]
     if labels.frame is None and labels.unsure:
-        chances *= len(rows) / (len(rows) + labels.unsure)
+        chances *= labels.documents / (labels.documents + labels.unsure)
     found = Labelled(frame, sizes(frame), gain, chances)
     if refused := _nothing(found, labels) or _other_scale(outcome.truth, labels):
         return replace(found, refused=refused)
@@ -88,11 +109,14 @@ def _nothing(found: Labelled, labels: PeoplesLabels) -> str:
 
 def _other_scale(truth: Truth, labels: PeoplesLabels) -> str:
     """Why grades of people and of the panel cannot be compared; empty if they can."""
+    top = TOP if truth.kind == "scores" else float(truth.relevance.max(initial=0.0))
+    if (top > 1, top > TOP) == (labels.top > 1, labels.top > TOP):
+        return ""
     if truth.kind == "scores":
-        return ""
-    top = float(truth.relevance.max(initial=0.0))
-    if (top <= 1) == (labels.top <= 1) and not (top > TOP >= labels.top > 1):
-        return ""
+        return (
+            f"beside zELO scores people grade from 0 to {TOP}, and these grades go up to "
+            f"{labels.top:g}"
+        )
     return (
         f"the truth's grades go up to {top:g}, and people's to {labels.top:g}: bring them to one "
         "scale (zelo-ray convert qrels --cut makes grades of scores)"

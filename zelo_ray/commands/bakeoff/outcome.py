@@ -14,6 +14,7 @@ from zelo_ray.commands.bakeoff.kinship import Kinship
 from zelo_ray.engine.ledger import Damaged
 from zelo_ray.evaluation.gate import Gated
 from zelo_ray.evaluation.measures import Measure, Ranking, Truth
+from zelo_ray.evaluation.people.frame import Ints
 from zelo_ray.evaluation.people.outlook import Outlook
 from zelo_ray.records import Comparison, Mean, Status
 
@@ -154,13 +155,15 @@ class Corrections:
     """the arm that is above the others by most, by the leading one of them"""
     values: Floats | None = None
     """the corrected metrics of the leading one, [arms, queries]"""
+    telling: Ints | None = None
+    """queries with labels that tell two arms apart by it, [arms, arms]; see `Labelled.telling`"""
     means: Sequence[Mean] = ()
     comparisons: Sequence[Comparison] = ()
     forecasts: Sequence[Forecast] = ()
 
     def told(self) -> dict[str, Any]:
         """What ``run.json`` has of them; the figures are in the tables."""
-        in_tables = {"means", "comparisons", "values"}
+        in_tables = {"means", "comparisons", "values", "telling"}
         told = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in in_tables}
         return told | {"forecasts": [asdict(each) for each in self.forecasts]}
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from math import isnan
 
 import numpy as np
 from scipy.special import stdtrit
@@ -11,10 +12,11 @@ from zelo_ray.commands.bakeoff.outcome import Corrections, Floats, Forecast, Out
 from zelo_ray.commands.bakeoff.verdicts import SURE
 from zelo_ray.commands.label.between import between_people, told
 from zelo_ray.evaluation.people.corrected import by_panel, corrected, foretold, people_alone
+from zelo_ray.evaluation.people.frame import Ints
 from zelo_ray.evaluation.people.measures import for_people
 from zelo_ray.evaluation.people.outlook import outlook
 from zelo_ray.evaluation.people.tested import compared
-from zelo_ray.evaluation.significance import FEWEST, compare
+from zelo_ray.evaluation.significance import compare
 from zelo_ray.formats.labels import PeoplesLabels
 from zelo_ray.options import BakeoffOptions
 from zelo_ray.records import Comparison, Estimate, Mean
@@ -24,7 +26,7 @@ _Values = Mapping[Estimate, Mapping[str, Floats]]
 
 def corrections(outcome: Outcome, labels: PeoplesLabels, options: BakeoffOptions) -> Corrections:
     """Correct every measure that is linear in the labels; or say why that cannot be."""
-    chosen, left_out = for_people(outcome.measures)
+    chosen, left_out = for_people(outcome.measures, scores=outcome.truth.kind == "scores")
     tried = {str(each): labelled_in(outcome, each, labels) for each in chosen}
     each = {name: one for name, one in tried.items() if one.way}
     left_out |= {name: one.refused for name, one in tried.items() if not one.way}
@@ -36,11 +38,11 @@ def corrections(outcome: Outcome, labels: PeoplesLabels, options: BakeoffOptions
     about = Corrections(
         labels=leading.known,
         persons=len({*labels.rows["person"].to_pylist()} - {""}),
-        strangers=len({*_pairs(labels)}) - leading.known,
+        strangers=labels.documents - leading.known,
         unsure=labels.unsure,
         ahead=labels.ahead,
         stages=labels.stages,
-        waiting=max(0, labels.drawn_so_far - labels.ahead - _answered(labels)),
+        waiting=max(0, labels.drawn_so_far - labels.ahead - labels.documents - labels.unsure),
         between=(*told(between_people(labels.rows, labels.top)),),
         queries=leading.queries,
         left_out=left_out,
@@ -48,30 +50,28 @@ def corrections(outcome: Outcome, labels: PeoplesLabels, options: BakeoffOptions
     if not each:
         return replace(about, refused=leading.refused)
     values = _by_whom(outcome, each)
-    comparisons = _compared(outcome, values, leading.queries, options)
-    leader = _leader(outcome.arms, comparisons, next(iter(each)))
+    telling = {name: one.telling for name, one in each.items()}
+    comparisons = _compared(outcome, values, telling, options)
+    first = next(iter(each))
+    leader = _leader(outcome.arms, comparisons, first)
     forecasts = list[Forecast]()
     if leading.way == "drawn":
-        forecasts = [*_forecasts(leading, outcome.arms, leader, comparisons, next(iter(each)))]
+        own = [one for one in comparisons if (one.estimate, one.measure) == ("corrected", first)]
+        metrics = values["corrected"][first]
+        forecasts = [
+            *_forecasts(leading, telling[first], outcome.arms, leader, own, metrics=metrics)
+        ]
     return replace(
         about,
         way=leading.way,
         measures=tuple(each),
         leader=leader,
-        values=values["corrected"][next(iter(each))],
+        values=values["corrected"][first],
+        telling=telling[first],
         means=[*_means(outcome.arms, values)],
         comparisons=comparisons,
         forecasts=forecasts,
     )
-
-
-def _answered(labels: PeoplesLabels) -> int:
-    return len({*_pairs(labels)}) + labels.unsure
-
-
-def _pairs(labels: PeoplesLabels) -> Iterator[tuple[str, str]]:
-    names = (labels.rows[name].to_pylist() for name in ("query_id", "doc_id"))
-    return zip(*names, strict=True)
 
 
 def _by_whom(outcome: Outcome, each: Mapping[str, Labelled]) -> _Values:
@@ -82,19 +82,19 @@ def _by_whom(outcome: Outcome, each: Mapping[str, Labelled]) -> _Values:
         together = one.way == "queries"
         values["corrected"][name] = corrected(*labels, whole_queries=together)
         values["people"][name] = people_alone(*labels)
-        if name not in outcome.values:  # such as nDCG@10, where the panel's scores had another
+        if outcome.truth.kind == "scores":  # by which the panel's own metrics are of another kind
             values["graded"][name] = by_panel(one.frame)
     return values
 
 
 def _compared(
-    outcome: Outcome, values: _Values, queries: int, options: BakeoffOptions
+    outcome: Outcome, values: _Values, telling: Mapping[str, Ints], options: BakeoffOptions
 ) -> list[Comparison]:
     found = list[Comparison]()
     for estimate, tables in values.items():
         common = {name: np.where(outcome.answered, of, np.nan) for name, of in tables.items()}
         if estimate != "graded" and common:
-            found += compared(common, outcome.arms, queries, options.confidence, estimate)
+            found += compared(common, outcome.arms, telling, options.confidence, estimate)
         elif common:
             rows = compare(
                 common,
@@ -128,25 +128,26 @@ def _leader(arms: Sequence[str], comparisons: Sequence[Comparison], measure: str
 
 def _forecasts(
     labelled: Labelled,
+    telling: Ints,
     arms: Sequence[str],
     leader: str,
-    comparisons: Sequence[Comparison],
-    measure: str,
+    corrected: Sequence[Comparison],
+    *,
+    metrics: Floats,
 ) -> Iterator[Forecast]:
     """For the arm that leads, against each other: what it would take to be sure of the difference.
 
-    Of the difference as it is now, after Holm's correction at its strictest.
+    Of the difference as it is now, after Holm's correction at its strictest. Nothing is told where
+    too few labels tell the two apart.
     """
     frame, place = labelled.frame, {arm: i for i, arm in enumerate(arms)}
     guess = foretold(frame, labelled.gain)
     rest = labelled.gain - guess
-    metrics = corrected(frame, labelled.gain, labelled.chances)
-    own = [one for one in comparisons if one.estimate == "corrected"]
-    sure = float(stdtrit(max(1, labelled.queries - 1), 1 - SURE / 2 / len(own))) if own else np.inf
-    for one in own:
-        if leader not in (one.run_a, one.run_b) or one.measure != measure or one.queries < FEWEST:
+    for one in corrected:
+        if leader not in (one.run_a, one.run_b) or isnan(one.low):
             continue
         a, b = place[one.run_a], place[one.run_b]
+        sure = float(stdtrit(telling[a, b] - 1, 1 - SURE / 2 / len(corrected)))
         both = frame.answered[a] & frame.answered[b]
         weight = np.where(both[frame.query], frame.weight[a] - frame.weight[b], 0.0)
         found = outlook(

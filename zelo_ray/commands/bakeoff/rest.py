@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zelo_ray.engine.learning import human_grades
-from zelo_ray.errors import InputError, ZeloError
+from zelo_ray.errors import InputError, ZeloError, in_a_line
 from zelo_ray.formats.files import listing, record
 from zelo_ray.formats.interchange.truth import ANNOTATED, SCORES, with_error
 from zelo_ray.formats.record import RUN
@@ -62,8 +62,10 @@ class Annotated:
             raise InseparableError(f"judges of {self.protocol.name} do not judge apart")
         try:
             return self._refitted(rest, self.options, truth)
-        except (ZeloError, ArithmeticError) as error:
+        except ZeloError as error:
             raise InseparableError(" ".join(str(error).split())) from None
+        except Exception as error:  # noqa: BLE001 - the protocol may be the user's own
+            raise InseparableError(in_a_line(error)) from None
 
     @property
     def _by_judge(self) -> bool:

@@ -11,7 +11,9 @@ import pyarrow as pa
 from zelo_ray.commands.drift.judgments import Both, read_both
 from zelo_ray.errors import OptionError
 from zelo_ray.evaluation.agreement import kappa
-from zelo_ray.evaluation.significance import Floats, holm, means, sign_flip
+from zelo_ray.evaluation.paired import Rows
+from zelo_ray.evaluation.randomisation import flipped_for_many
+from zelo_ray.evaluation.significance import Floats, holm, means
 from zelo_ray.formats.files import listing
 from zelo_ray.formats.results import Results, write_json
 from zelo_ray.formats.tables import table_of
@@ -126,17 +128,18 @@ def drift(options: DriftOptions) -> Drift:
 
 def _moves(both: Both, options: DriftOptions) -> Iterator[Moved]:
     rows = both.rows
+    tests = 2 * rows["judge"].nunique()
     for judge, own in rows.groupby("judge"):
         name = str(judge), "level"
-        yield _move(name, own, own[["old", "new"]], options)
+        yield _move(name, own, own[["old", "new"]], tests, options)
         word = _word(both, own, rows[rows["judge"] != judge])
         if word.notna().any():
             known = own[word.notna()]
             follows = known[["old", "new"]].mul(word[known.index], axis=0)
-            yield _move((name[0], "with others"), known, follows, options)
+            yield _move((name[0], "with others"), known, follows, tests, options)
     if rows["judge"].nunique() > 1 and not both.votes:
         panel = rows.groupby(["query_id", "item"], as_index=False)[["old", "new"]].mean()
-        yield _move((PANEL, "level"), panel, panel[["old", "new"]], options)
+        yield _move((PANEL, "level"), panel, panel[["old", "new"]], 1, options)
 
 
 def _word(both: Both, own: pd.DataFrame, others: pd.DataFrame) -> pd.Series:
@@ -153,9 +156,13 @@ def _word(both: Both, own: pd.DataFrame, others: pd.DataFrame) -> pd.Series:
 
 
 def _move(
-    name: tuple[str, str], own: pd.DataFrame, values: pd.DataFrame, options: DriftOptions
+    name: tuple[str, str],
+    own: pd.DataFrame,
+    values: pd.DataFrame,
+    tests: int,
+    options: DriftOptions,
 ) -> Moved:
-    """One row, by means over the queries of the means over their items."""
+    """One row of so many tests, by means over the queries of the means over their items."""
     by_query = values.groupby(own["query_id"]).mean()
     apart = (by_query["new"] - by_query["old"]).to_numpy()[np.newaxis]
     numbers = {"resamples": options.resamples, "seed": options.seed}
@@ -168,7 +175,7 @@ def _move(
         change=change,
         low=low,
         high=high,
-        p=float(sign_flip(apart, **numbers)[0]),
+        p=float(flipped_for_many(Rows(apart), tests, **numbers)[0]),
         p_holm=1.0,
         same=float((own["old"] == own["new"]).mean()),
         kappa=_kappa(own["old"].to_numpy(), own["new"].to_numpy()),

@@ -13,7 +13,10 @@ from zelo_ray.formats.tables import oldest_of
 from zelo_ray.records import Grade, Vote
 
 GRADES, VOTES = "grades.parquet", "votes.parquet"
-_ASKED = ("protocol", "criteria", "document_tokens")
+_ASKED = (
+    *("protocol", "criteria", "anchors", "show_metadata", "document_tokens", "judge_options"),
+    "seed",  # which draws the examples, and in what order documents are shown
+)
 """Options that change what a judge is asked."""
 _LEAST = 0.5
 """Of the items of the smaller set, so many must be in both."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from zelo_ray.commands.label.again import AGAIN
-from zelo_ray.commands.label.between import between_people, rows_of, told
+from zelo_ray.commands.label.between import between_people, told
 from zelo_ray.commands.label.desk import Desk, Shown
 from zelo_ray.commands.label.draw import TOP, About, drawn
 from zelo_ray.commands.label.rubric import names_of
@@ -21,7 +21,7 @@ from zelo_ray.commands.label.store import Answers, now
 from zelo_ray.engine.lock import claim
 from zelo_ray.errors import InputError
 from zelo_ray.formats.answers import Answer
-from zelo_ray.formats.labels import read_labels
+from zelo_ray.formats.labels import grades_of, read_labels
 from zelo_ray.formats.wording import counted
 from zelo_ray.options.label import LabelOptions
 
@@ -180,7 +180,7 @@ def _standing(work: Work) -> Iterator[str]:
         )
     if progress.second:
         yield f"{counted(progress.second, 'document')} may be judged by a second person, too"
-    yield from told(between_people(rows_of(work.desk.answers.standing), TOP))
+    yield from told(between_people(grades_of(work.desk.answers.standing), TOP))
     if progress.done == progress.of:
         yield f"next: {_next(work)}"
         yield f"or more labels: zelo-ray label --out {shlex.quote(work.out)} --more N"

@@ -6,10 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from zelo_ray.commands.label.store import Standing
 from zelo_ray.evaluation.agreement import agreements, chosen, ratings_of, scale_name
 from zelo_ray.evaluation.agreement.measured import Agreement
-from zelo_ray.formats.label_rows import ROWS
 from zelo_ray.formats.wording import counted
 
 _WEIGHTED, _EQUAL = "kappa-quadratic", "agreement"
@@ -63,18 +61,6 @@ def between_people(rows: pa.Table, top: float, *, seed: int = 0) -> list[Between
         for pair, of in by_pair.items()
     ]
     return sorted(both, key=lambda each: -each.documents)
-
-
-def rows_of(standing: Standing) -> pa.Table:
-    """All grades that stand, the columns of ``ROWS``, whether or not they count already."""
-    rows = [
-        (*pair, who, answer.grade, None)
-        for pair, by in sorted(standing.items())
-        for who, answer in sorted(by.items())
-        if answer.grade is not None
-    ]
-    columns = zip(*rows, strict=True) if rows else [()] * len(ROWS)
-    return pa.table(dict(zip(ROWS.names, columns, strict=True)), schema=ROWS)
 
 
 def told(between: Iterable[BetweenPeople]) -> list[str]:

@@ -49,13 +49,14 @@ def candidates(contest: str, measure: str | None = None) -> Candidates:
     if not run or run.get("kind") != "bakeoff":
         raise InputError(f"{contest}: holds no bake-off; name the --out of one")
     options = BakeoffOptions.model_validate(run["options"])
-    chosen = for_people(map(parse_measure, run["summary"]["measures"]))[0][0]
-    if measure:
-        chosen = parse_measure(measure)
-        linear_of(chosen)
     measured = pc.unique(Stored(f"{root}/metrics.parquet").read(["query_id"])["query_id"])
     table = read_truth(options.truth)
     truth = Truth(table.filter(pc.is_in(table["query_id"], pa.array(measured))))
+    measures, scores = map(parse_measure, run["summary"]["measures"]), truth.kind == "scores"
+    chosen = for_people(measures, scores=scores)[0][0]
+    if measure:
+        chosen = parse_measure(measure)
+        linear_of(chosen)
     runs = read_runs([f"{root}/runs.parquet"])
     frame = frame_of(
         chosen, {name: rank(truth, table, ties=options.ties) for name, table in runs.items()}

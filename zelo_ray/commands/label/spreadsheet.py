@@ -81,6 +81,8 @@ def _rows(url: str) -> Iterator[tuple[int, Mapping[str, str], Mapping[str, int]]
     if not {"key", "grade"} <= {*names}:
         has = ", ".join(names) or "nothing"
         raise InputError(f"{url}: wants the columns key and grade of label --csv, and has {has}")
+    if twice := [name for name in ("key", "grade", "person", "note") if names.count(name) > 1]:
+        raise InputError(f"{url}: two columns are called {twice[0]}: leave one of them")
     start = 3 if first.startswith("sep=") else 2
     try:
         for number, cells in enumerate(table, start):
@@ -105,7 +107,7 @@ def _grade(cell: str, said: str, top: int) -> float | None:
     if plain in _UNSURE:
         return None
     try:
-        grade = float(plain.replace(",", "."))
+        grade = -1.0 if "_" in plain else float(plain.replace(",", "."))
     except ValueError:
         grade = -1.0
     if grade not in range(top + 1):

@@ -7,9 +7,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from zelo_ray.engine.durable import sync_folder
-from zelo_ray.formats.answers import ANSWERS, Answer, Pair, read_answers, standing
+from zelo_ray.formats.answers import ANSWERS, Answer, Standing, read_answers, standing
 
-Standing = dict[Pair, dict[str, Answer]]
 _TORN = "answers.torn"
 
 
@@ -63,15 +62,17 @@ class Answers:
             return
         if self._closed:
             raise OSError(errno.ESHUTDOWN, "the server has ended")
-        with self._path.open("ab") as file:
+        left = b"".join(answer.line() for answer in new)
+        end = self._end + len(left)
+        with self._path.open("ab", buffering=0) as file:  # else its end would write what is left
             try:
-                file.write(b"".join(answer.line() for answer in new))
-                file.flush()
+                while left:
+                    left = left[file.write(left) :]
                 os.fsync(file.fileno())
             except OSError:
                 os.ftruncate(file.fileno(), self._end)
                 raise
-            self._end = file.tell()
+        self._end = end
         self._said += new
         self.standing = standing(self._said)
 

@@ -58,7 +58,8 @@ def _linear_in(cutoff: int | None, dcg: str) -> Linear:
     """With the ideal fixed. People grade, and do not score: the gain is the grade, or 2^g - 1."""
 
     def gains(grades: Floats) -> Floats:
-        return np.expm1(np.log(2) * grades) if dcg == "exp-log2" else np.maximum(grades, 0)
+        gained = np.maximum(grades, 0)
+        return np.expm1(np.log(2) * gained) if dcg == "exp-log2" else gained
 
     return Linear(cutoff, _discounts, gains, ideal=True)
 

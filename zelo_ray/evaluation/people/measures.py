@@ -4,15 +4,19 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from zelo_ray.errors import MeasureError
-from zelo_ray.evaluation.measures import Measure, linear_of, parse_measure
+from zelo_ray.evaluation.measures import Measure, linear_of, load_measure, parse_measure
 
 OTHERWISE = "nDCG@10"
 
 
-def for_people(measures: Iterable[Measure]) -> tuple[tuple[Measure, ...], dict[str, str]]:
+def for_people(
+    measures: Iterable[Measure], *, scores: bool = False
+) -> tuple[tuple[Measure, ...], dict[str, str]]:
     """Those of a contest's measures that are linear in the labels, and why others are not taken.
 
-    People give grades and no scores: of nDCG(dcg='zelo') it is nDCG. nDCG@10 if there is none.
+    People give grades and no scores: of nDCG(dcg='zelo') it is nDCG, and from which score on a
+    document is relevant (``rel``, where the truth has ``scores``) says nothing of their grades.
+    nDCG@10 if there is none.
     """
     chosen, left_out = list[Measure](), dict[str, str]()
     for each in measures:
@@ -21,6 +25,9 @@ def for_people(measures: Iterable[Measure]) -> tuple[tuple[Measure, ...], dict[s
         except MeasureError:
             if not each.of_labels:
                 left_out[str(each)] = "not linear in the labels"
+            continue
+        if scores and "rel" in load_measure(each.name).parameters:
+            left_out[str(each)] = "its rel is a score, and people give grades"
             continue
         zelo = ("dcg", "zelo") in each.parameters
         chosen.append(replace(each, parameters=()) if zelo else each)

@@ -2,7 +2,8 @@
 
 Percentiles of a bootstrap are too narrow where a few labels weigh much, and a test of all queries'
 signs is too sure of what the panel says where no label looked (``benchmarks/people.py``). Queries
-without a label tell nothing of how far labels scatter: they give no degree of freedom.
+without a label of a document that two arms rank otherwise tell nothing of how far labels of these
+scatter: they give no degree of freedom.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,6 +14,7 @@ import numpy as np
 from scipy.special import stdtr, stdtrit
 
 from zelo_ray.evaluation.people.design import Floats
+from zelo_ray.evaluation.people.frame import Ints
 from zelo_ray.evaluation.significance import FEWEST, TIE, holm
 from zelo_ray.records import Comparison, Estimate
 
@@ -20,7 +22,7 @@ from zelo_ray.records import Comparison, Estimate
 def compared(
     values: Mapping[str, Floats],
     arms: Sequence[str],
-    labelled: int,
+    labelled: Mapping[str, Ints],
     confidence: float,
     estimate: Estimate,
 ) -> list[Comparison]:
@@ -29,7 +31,7 @@ def compared(
     Args:
         values: by measure, metrics of shape [arms, queries]; NaN: not answered.
         arms: names of the runs.
-        labelled: how many queries have a label.
+        labelled: by measure, how many queries have labels that tell two arms apart, [arms, arms].
         confidence: chance with which an interval is to hold the true mean.
         estimate: whose word the metrics are.
 
@@ -40,11 +42,12 @@ def compared(
     pairs = [*combinations(range(len(arms)), 2)]
     first, second = np.array(pairs, dtype=np.intp).reshape(-1, 2).T
     columns = []
-    for table in values.values():
+    for measure, table in values.items():
         one, other = table[first], table[second]
         common = ~(np.isnan(one) | np.isnan(other))
         count = common.sum(axis=1)
-        low, high, p, above = student(np.where(common, one - other, np.nan), labelled, confidence)
+        own = labelled[measure][first, second]
+        low, high, p, above = student(np.where(common, one - other, np.nan), own, confidence)
         sides = (np.where(common, side, 0.0).sum(axis=1) for side in (one, other))
         with np.errstate(invalid="ignore"):
             mean_a, mean_b = (side / count for side in sides)
@@ -63,18 +66,19 @@ def compared(
 
 
 def student(
-    differences: Floats, labelled: int, confidence: float
+    differences: Floats, labelled: Ints, confidence: float
 ) -> tuple[Floats, Floats, Floats, Floats]:
     """Intervals and tests of means over queries.
 
     Args:
         differences: of shape [pairs, queries]; NaN is left out.
-        labelled: how many queries have a label: the degrees of freedom are one less, at most.
+        labelled: how many queries have labels that tell of each, [pairs]: the degrees of freedom
+            are one less, at most.
         confidence: chance with which an interval is to hold the true mean.
 
     Returns:
         Lower and upper ends, two-sided p, and the chance that the true mean is above 0, [pairs];
-        NaN with fewer than 5 queries.
+        NaN with fewer than 5 queries, or 5 that have such labels.
     """
     count = (~np.isnan(differences)).sum(axis=1)
     free = np.minimum(count, labelled) - 1.0

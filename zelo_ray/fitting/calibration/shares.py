@@ -40,7 +40,7 @@ def shares(
     of queries such as these, not for these alone. Where all have human grades, the mean is the
     humans' own.
 
-    Intervals are Student's, with variances by the jackknife over queries. Where fewer than five
+    Intervals are Student's, with variances over queries (CR2). Where fewer than five
     labels, as independent ones count, lie on one side of a grade, its share is the labels' own and
     its interval the binomial one of `clusters`. Where
     labels leave no variance to go by, as when the panel was right on all, a share q of the
@@ -134,22 +134,21 @@ class _Sample:
 
 
 def _variance(*means: tuple[Floats, Floats, Ints]) -> float:
-    """The variance of a sum of weighted means of values, by the jackknife over queries.
+    """The variance of a sum of weighted means of values, over queries, which are drawn.
 
-    Each mean is of queries of its own number; those of one query in both go together.
+    Of one mean of queries that weigh alike it is their variance by their number: what each adds is
+    divided by the root of its leverage's complement (CR2: Bell & McCaffrey 2002, Survey Methodol.
+    28:169). Values of one query in both means go together.
     """
     several = max(int(query.max(initial=0)) for *_, query in means) + 1
     moved = np.zeros(several)
-    centred = 0.0
     for values, weight, query in means:
         if values.size:
             share = weight / weight.sum()
             kept = 1 - np.bincount(query, share, several)
             sums = np.bincount(query, share * (values - share @ values), several)
-            own = np.divide(sums, kept, out=np.zeros(several), where=kept > ROUNDING)
-            centred += float((own**2).sum()) / len(np.unique(query))
-            moved += own
-    return float((moved**2).sum()) - centred
+            moved += np.divide(sums, kept**0.5, out=np.zeros(several), where=kept > ROUNDING)
+    return float((moved**2).sum())
 
 
 def _trust(unseen: Floats, seen: Floats, true: Floats, weight: Floats) -> float:

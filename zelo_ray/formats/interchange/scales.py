@@ -34,8 +34,7 @@ def on_scale(url: str, part: Part, levels: int, notes: list[str], *, clip: bool)
         clip: put grades outside the scale to its nearest end.
 
     Raises:
-        InputError: a grade is no whole number or none of the scale, or a file of one judge has a
-            document twice.
+        InputError: a grade is no whole number or none of the scale.
     """
     grades = part.table["grade"].to_numpy()
     odd = np.flatnonzero(grades != np.floor(grades))  # NaN is, too
@@ -56,8 +55,6 @@ def on_scale(url: str, part: Part, levels: int, notes: list[str], *, clip: bool)
         worst = ", ".join(f"{value:g}" for value in np.unique(grades[outside])[:5])
         counted = f"{outside.size:,} of {len(grades):,} grades"
         notes.append(f"{url}: {counted} clipped to 0 to {levels - 1} ({worst})")
-    if not part.own:
-        _refuse_twice(part)
     table = part.table.set_column(
         part.table.schema.get_field_index("grade"), "grade", pa.array(clipped.astype(np.int64))
     )
@@ -81,8 +78,11 @@ def own_scales(
         on, with the columns of ``GRADES``.
 
     Raises:
-        InputError: a grade of such a judge is no whole number, or none of its scale.
+        InputError: a grade of such a judge is no whole number, or none of its scale, or a file of
+            one judge has a document twice.
     """
+    if not part.own:
+        _refuse_twice(part)
     judges = part.table["judge"].to_numpy()
     grades = part.table["grade"].to_numpy().copy()
     alone = np.zeros(len(grades), dtype=bool)

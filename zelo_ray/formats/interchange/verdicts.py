@@ -88,7 +88,7 @@ def read_verdicts(
     human: str | None = None,
     people: str | None = None,
     turn: int | None = None,
-    by_person: pa.Table | None = None,
+    by_person: tuple[pa.Table, int] | None = None,
 ) -> Verdicts:
     """Read judgments from files and directories of any known kind.
 
@@ -176,7 +176,7 @@ def read_people(
     url: str,
     pattern: str | None = None,
     turn: int | None = None,
-    by_person: pa.Table | None = None,
+    by_person: tuple[pa.Table, int] | None = None,
 ) -> Part:
     """What people said, all of them as the judge ``human``: grades, or votes.
 
@@ -193,7 +193,7 @@ def read_people(
         InputError: as `read_judgments`; or nothing is of such people, or of the turn.
     """
     part = (
-        _by_person(url, by_person)
+        _by_person(url, *by_person)
         if by_person is not None
         else read_judgments(url, HUMAN, turn=turn)
     )
@@ -210,9 +210,9 @@ def read_people(
     return replace(part, table=judged_by(part.table.append_column("rater", names), HUMAN))
 
 
-def _by_person(url: str, table: pa.Table) -> Part:
+def _by_person(url: str, table: pa.Table, blank: int) -> Part:
     table = table.rename_columns({"person": "judge"})
-    return Part(table, lambda row: f"{url}: label {row + 1}", own=True)
+    return Part(table, lambda row: f"{url}: label {row + 1}", own=True, missing=blank)
 
 
 def _unanswered(url: str, part: Part) -> str:

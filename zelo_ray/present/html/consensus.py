@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from zelo_ray.commands.agree.consensus import SAID, answer, kinds, titled
+from zelo_ray.commands.agree.consensus import answer, called, kinds, titled
 from zelo_ray.fitting.calibration.consensus import ALL, GRADES, LEVELS
 from zelo_ray.present.html.figures import intervals
 from zelo_ray.present.html.judged import Annotation
@@ -25,19 +25,19 @@ TRUST = 0.97
 
 def of_judges(measured: Measured) -> Section | None:
     """That of ``agree``."""
-    return _section(_records(measured.rows("consensus")), _trust(measured))
+    return _section(_records(measured.rows("consensus")), _trust(measured), _voters(measured))
 
 
 def of_run(annotation: Annotation) -> Section | None:
     """That of a graded run with people's grades."""
-    return _section(_records(annotation.learned("consensus")), TRUST)
+    return _section(_records(annotation.learned("consensus")), TRUST, 0)
 
 
 def answers(measured: Measured) -> str:
     """The answer: when the panel's word can be taken blindly; of documents on the whole scale."""
     told = []
     for (about, scale), rows in kinds(_records(measured.rows("consensus"))).items():
-        said = answer(rows, _trust(measured))
+        said = answer(rows, _trust(measured), called(about, _voters(measured)))
         if said and (about != GRADES or "-" in scale):
             told.append(f"{titled(about, scale)}: {said}")
     return (
@@ -45,7 +45,7 @@ def answers(measured: Measured) -> str:
     )
 
 
-def _section(rows: Sequence[Consensus], trust: float) -> Section | None:
+def _section(rows: Sequence[Consensus], trust: float, voters: int) -> Section | None:
     if not rows:
         return None
     figures: dict[str, Figure] = {}
@@ -55,14 +55,15 @@ def _section(rows: Sequence[Consensus], trust: float) -> Section | None:
         own = [by_level[level] for level in (*LEVELS, ALL) if level in by_level]
         known = [row for row in own if row.items]
         title = titled(about, scale)
-        names = [SAID[row.level] for row in known]
+        said = called(about, voters)
+        names = [said[row.level] for row in known]
         series = {"": spans([_columns(row) for row in known], ("same", "low", "high"))}
         notes = [f", {row.share:.0%}" for row in known]
         figures[title] = intervals(names, series, "people say the same", trust, notes=notes)
         for row in own:
             same = estimate(row.same, row.low, row.high)
             counts = (f"{row.items:,}", "" if about == GRADES else f"{row.tied:,}")
-            cells.append([Text(title), Text(SAID[row.level]), f"{row.share:.1%}", same, *counts])
+            cells.append([Text(title), Text(said[row.level]), f"{row.share:.1%}", same, *counts])
     caption = (
         "How often people say what most judges say, by how many of the judges do; the share of all "
         f"pairs or documents stands behind each. The dotted line is {trust:g}, from which the "
@@ -88,6 +89,10 @@ def _columns(row: Consensus) -> dict[str, float]:
 
 def _trust(measured: Measured) -> float:
     return float(measured.record["options"].get("trust", TRUST))
+
+
+def _voters(measured: Measured) -> int:
+    return len(measured.record.get("voters", ()))
 
 
 def _capital(text: str) -> str:

@@ -74,8 +74,10 @@ def _table(contest: Contest, rows: Sequence[Comparison]) -> Table:
     """Every corrected comparison beside what the panel alone said."""
     alone = {
         (one.run_a, one.run_b, one.measure): one
-        for one in contest.every_comparison
-        if one.estimate in ("panel", "graded")
+        for measure in {row.measure for row in rows}
+        for estimate, found in by_estimate(contest.every_comparison, measure).items()
+        if estimate in ("panel", "graded")
+        for one in found
     }
     cells: list[Cells] = []
     for one in rows:

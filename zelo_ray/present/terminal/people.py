@@ -39,7 +39,7 @@ def _table(outcome: Outcome, people: Corrections, measure: str, width: int) -> T
     for head in (f"{measure} by the panel", "corrected by people"):
         table.add_column(head, justify="right")
     for arm in sorted(outcome.arms, key=lambda arm: -means[arm, "corrected"]):
-        alone = means.get((arm, "panel")) or means.get((arm, "graded"), nan)
+        alone = means.get((arm, "graded"), means.get((arm, "panel"), nan))
         both = (alone, means[arm, "corrected"])
         cells = ("-" if isnan(mean) else f"{mean:.4f}" for mean in both)
         table.add_row(Text(printable(arm)), *cells)
