@@ -10,7 +10,8 @@ the measure is nDCG@10 by the ideal of the panel's grades. Printed by panel and 
   by the bootstrap;
 * the labels needed until the standard error is 1.25 times that with all labels (median of pairs);
 * A/A: false alarms (p < .05) where the two runs' lists are exchanged by chance, query by query, and
-  where the panel then overrates all that one of them ranks higher;
+  where the panel then overrates all that one of them ranks higher; both again where documents are
+  drawn for a third run as well, so that few labels tell of the two;
   looks: the same for someone who looks after 50, 100, 200 and 400 labels and stops when it is sure.
 
 Run: python -m benchmarks.people FOLDER [--pairs 120] [--trials 20]
@@ -30,7 +31,7 @@ import numpy as np
 import pyarrow as pa
 
 from zelo_ray.evaluation.measures import Ranking, Truth, parse_measure, rank
-from zelo_ray.evaluation.people.corrected import by_panel, corrected, people_alone
+from zelo_ray.evaluation.people.corrected import FEWEST, by_panel, corrected, people_alone
 from zelo_ray.evaluation.people.design import Floats, inclusion, threshold_of
 from zelo_ray.evaluation.people.frame import Frame, frame_of, sizes
 from zelo_ray.evaluation.people.tested import student
@@ -139,7 +140,7 @@ def coverage(contests: Sequence[Contest], trials: int, rng: np.random.Generator)
         found, wanted = np.stack(rows), contest.truth.mean()
         _, low, high = means(found, resamples=RESAMPLES, confidence=0.95, seed=0)
         both = zip(found, queries, strict=True)
-        ends = [student(row[np.newaxis], n, 0.95)[:2] for row, n in both]
+        ends = [student(row[np.newaxis], np.array([n]), 0.95)[:2] for row, n in both]
         lower, upper = np.array(ends)[:, :, 0].T
         lower, upper = np.where(np.isnan(lower), [low, high], [lower, upper])
         within = (low <= wanted) & (wanted <= high)
@@ -222,13 +223,19 @@ def alarms(
 
 
 def p_of(sample: Contest, drawn: Drawn) -> float:
-    queries = len(np.unique(sample.frame.query[~np.isnan(drawn[0])]))
+    rows = ~np.isnan(drawn[0]) & (apart(sample.frame.weight) != 0)
+    queries = len(np.unique(sample.frame.query[rows])) if rows.sum() >= FEWEST else 0
     difference = apart(by_documents(sample, drawn))[np.newaxis]
-    return float(student(difference, queries, 0.95)[2][0])
+    return float(student(difference, np.array([queries]), 0.95)[2][0])
 
 
-def contests_of(folder: Path, judges: Sequence[str], pairs: int, seed: int) -> list[Contest]:
-    """Pairs of a collection's runs, drawn by chance, under the mean grade of some judges."""
+def contests_of(
+    folder: Path, judges: Sequence[str], pairs: int, seed: int
+) -> tuple[list[Contest], list[Contest]]:
+    """Pairs of a collection's runs, drawn by chance, under the mean grade of some judges.
+
+    The same twice: documents are drawn for the two, and for a third one as well.
+    """
     people = read_grades(folder / "qrels.txt")
     panel = [read_grades(folder / "judges" / f"{judge}.txt") for judge in judges]
     rows = [
@@ -245,15 +252,25 @@ def contests_of(folder: Path, judges: Sequence[str], pairs: int, seed: int) -> l
     paths = sorted((folder / "runs_top10").glob("*.run"))
     ranked = {path.stem: rank(truth, read_run(str(path))[1]) for path in paths}
     both = [*combinations(ranked, 2)]
-    chosen = np.random.default_rng(seed).permutation(len(both))[:pairs]
-    return [contest_of({name: ranked[name] for name in both[i]}, people) for i in chosen]
+    rng = np.random.default_rng(seed)
+    chosen = [both[i] for i in rng.permutation(len(both))[:pairs]]
+    third = [rng.choice([name for name in ranked if name not in pair]) for pair in chosen]
+    alone = [contest_of([ranked[name] for name in pair], people) for pair in chosen]
+    beside = [
+        contest_of([ranked[name] for name in (*pair, other)], people)
+        for pair, other in zip(chosen, third, strict=True)
+    ]
+    return alone, beside
 
 
-def contest_of(rankings: dict[str, Ranking], people: Grades) -> Contest:
-    frame = frame_of(parse_measure("nDCG@10"), rankings)
+def contest_of(rankings: Sequence[Ranking], people: Grades) -> Contest:
+    """A contest of the first two, whose documents are drawn for all of them."""
+    frame = frame_of(parse_measure("nDCG@10"), {str(n): one for n, one in enumerate(rankings)})
     names = zip((frame.query_ids[q] for q in frame.query), frame.doc_ids, strict=True)
     said = np.array([people[query_id].get(doc_id, 0.0) for query_id, doc_id in names])
-    return Contest(frame, said, sizes(frame))
+    size = sizes(frame)
+    two = replace(frame, weight=frame.weight[:2], answered=frame.answered[:2])
+    return Contest(two, said, size)
 
 
 def read_grades(path: Path) -> Grades:
@@ -279,16 +296,17 @@ def main() -> None:
     given = parser.parse_args()
     for name, judges in dict(given.panel or PANELS.items()).items():
         rng = partial(np.random.default_rng, given.seed)
-        contests = contests_of(given.folder, judges, given.pairs, given.seed)
+        contests, beside = contests_of(given.folder, judges, given.pairs, given.seed)
         print(f"{name} judges ({', '.join(judges)}): {len(contests)} pairs of runs")
         print("  whose word                 labels  holds  width  (holds, by bootstrap)")
         coverage(contests, given.trials, rng())
         print(f"labels until the error is {FACTOR} times that with all of them")
         needed(contests, 2 * given.trials, rng())
-        print("A/A: two runs that are alike, told apart at p < .05")
-        alarms(contests, given.trials, rng(), 0.0)
-        print("the same under a panel that overrates one of them by a grade")
-        alarms(contests, given.trials, rng(), 1.0)
+        for each, where in ((contests, ""), (beside, ", where a third is labelled for")):
+            print(f"A/A: two runs that are alike, told apart at p < .05{where}")
+            alarms(each, given.trials, rng(), 0.0)
+            print("the same under a panel that overrates one of them by a grade")
+            alarms(each, given.trials, rng(), 1.0)
 
 
 if __name__ == "__main__":

@@ -3,13 +3,12 @@
 from dataclasses import replace
 from typing import Literal
 
+from zelo_ray.evaluation.gate import LABELS_SURE
 from zelo_ray.evaluation.significance import FEWEST
 from zelo_ray.records import Comparison
 
 SURE = 0.05
 """Below this, p after Holm's correction is taken for a difference."""
-LABELS_SURE = 0.95
-"""In so many draws of the labels the same arm must be above."""
 
 Verdict = Literal["above", "below", "open", "labels", "kin", "few"]
 """Of A: it is above B or below it; open: chance explains the difference; labels: on these labels it
