@@ -22,7 +22,7 @@ Figure = Mapping[str, Any]
 Colours are names of the page's own (``--up``).
 """
 
-_SCRIPTS = ("charts.js", "page.js")
+_SCRIPTS = ("charts.js", "when.js", "take.js", "page.js")
 
 
 @dataclass(frozen=True, slots=True)
