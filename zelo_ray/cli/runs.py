@@ -143,10 +143,18 @@ def _explain(options: "ExplainOptions") -> int:
 
 def _report(options: "ReportOptions") -> int:
     from zelo_ray.present.html import write_report
+    from zelo_ray.present.html.index import holds_runs, write_index
 
-    if told := write_report(options.dir):
+    first = options.dir[0]
+    if len(options.dir) > 1 or options.out or holds_runs(first):
+        index = write_index(options.dir, options.out)
+        for other in index.others:
+            show(f"left out: {other}")
+        show(index.place)
+        return COMPLETE
+    if told := write_report(first):
         show(told)
-    show(f"{options.dir}/report.html")
+    show(f"{first}/report.html")
     return COMPLETE
 
 

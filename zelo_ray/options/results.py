@@ -25,11 +25,20 @@ class ExplainOptions(CommandOptions):
 class ReportOptions(CommandOptions):
     """Options of `report`."""
 
-    does: ClassVar[str] = "write report.html anew, or of what there is so far"
-    usage: ClassVar[str] = "report DIR"
+    does: ClassVar[str] = "write report.html anew, or of what there is so far; or one index of runs"
+    usage: ClassVar[str] = "report DIR [DIR ...]"
     positional: ClassVar[tuple[str, ...]] = ("dir",)
 
-    dir: Place = Field(description="output directory or URL of any command")
+    dir: tuple[Place, ...] = Field(
+        min_length=1,
+        description="output directory or URL of any command; of several, or of a directory whose "
+        "subdirectories are runs, one index page is written",
+    )
+    out: Place | None = Field(
+        None,
+        description="file or URL of the index page; without it, index.html in the directory that "
+        "holds all the runs",
+    )
 
 
 class CompactOptions(CommandOptions):
