@@ -252,7 +252,7 @@ def test_an_interrupt_is_one_line(pipeline, capsys):
         (["annotate", "a.jsonl", "--out", "o", "--cycle", "7"], "did you mean '--cycles'"),
         (["annotate", "a.jsonl", "--seed"], "annotate: --seed: expected one argument"),
         (["protocols", "a.jsonl", "--protocol", "zelo"], "did you mean '--protocols'"),
-        (["report", "out", "other"], "report: unexpected 'other'"),
+        (["compact", "out", "other"], "compact: unexpected 'other'"),
         (["convert", "qrel"], "did you mean 'qrels'"),
         (["anotate"], "no such command 'anotate' (did you mean 'annotate'?)"),
         ([], "command"),

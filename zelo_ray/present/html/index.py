@@ -49,9 +49,13 @@ def write_index(places: Sequence[str], out: str | None = None) -> Index:
     runs, others = _found(places)
     if not runs:
         raise NothingToReport(f"no run in {', '.join(places)}: is it the --out of a run?")
-    target = out or _default(runs)
+    target = _default(runs) if out is None else out
+    if listing(target) is not None:
+        target = f"{target.rstrip('/')}/{INDEX}"
     folder, _, name = target.rpartition("/")
     folder = folder or ("/" if target.startswith("/") else ".")
+    fs, path = fsspec.url_to_fs(folder)
+    fs.makedirs(path, exist_ok=True)
     write_text(folder, name, render(overview(runs, others, folder)))
     return Index(target, len(runs), tuple(others))
 
@@ -60,17 +64,17 @@ def _found(places: Iterable[str]) -> tuple[list[Past], list[str]]:
     """The runs, each once and the latest first; and why the other places are none."""
     runs, others = dict[str, Past](), list[str]()
     for place in dict.fromkeys(each.rstrip("/") or "/" for each in places):
-        before = len(runs) + len(others)
+        seen = len(others)
+        here = dict[str, Past]()
         for each in _within(place):
             try:
                 if run := past(each):
-                    runs.setdefault(whole_path(each), run)
+                    here[whole_path(each)] = run
             except InputError as why:
                 others.append(str(why))
-        if len(runs) + len(others) == before and not any(
-            whole_path(place) == known for known in runs
-        ):
+        if not here and len(others) == seen:
             others.append(f"{place} holds no run")
+        runs |= here
     return sorted(runs.values(), key=lambda run: run.started or run.written, reverse=True), others
 
 
@@ -82,14 +86,13 @@ def _within(place: str) -> list[str]:
 
 def _default(runs: Sequence[Past]) -> str:
     """``index.html`` beside the runs."""
-    paths = [whole_path(run.place) for run in runs]
-    schemes = {path.partition("://")[0] for path in paths}
-    above = posixpath.commonpath([posixpath.dirname(path) for path in paths])
-    if len(schemes) > 1 or not posixpath.basename(above).rstrip(":"):
+    split = [whole_path(run.place).split("://", 1) for run in runs]
+    schemes = {scheme for scheme, _ in split}
+    above = posixpath.commonpath([posixpath.dirname(f"/{path.lstrip('/')}") for _, path in split])
+    if len(schemes) > 1 or above == "/":
         raise OptionError("no directory holds all these runs: name the page with --out FILE.html")
-    scheme, _, rest = above.partition(":/")
-    local = scheme == "file"
-    folder = _near(rest) if local else f"{scheme}://{rest.lstrip('/')}"
+    scheme = split[0][0]
+    folder = _near(above) if scheme == "file" else f"{scheme}:/{above}"
     target = f"{folder}/{INDEX}" if folder != "." else INDEX
     fs, path = fsspec.url_to_fs(target)
     if fs.exists(path) and _MARK not in fs.cat_file(path)[:2000]:
@@ -99,5 +102,5 @@ def _default(runs: Sequence[Past]) -> str:
 
 def _near(folder: str) -> str:
     """A directory as seen from here, if it is below."""
-    path = Path("/" + folder.lstrip("/"))
+    path = Path(folder)
     return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)

@@ -59,24 +59,23 @@ def spent_in_all(runs: Sequence[Past]) -> tuple[float, int]:
 
 
 def _runs_section(runs: Sequence[Past], folder: str) -> Section:
-    columns = ("run", "command", "state", "started", "took", "judges or arms", "queries")
-    columns += ("documents", "failed", "result", "spent")
-    names = _names(runs)
+    columns = ("run", "command", "state", "started", "result", "spent", "queries", "documents")
+    columns += ("failed", "took", "judges or arms")
     rows: list[Cells] = [
         [
             _link(run, name, folder),
             " ".join(filter(None, (run.command, run.protocol))),
             run.state,
             run.started or run.written,
-            _span(run.seconds),
-            Text(short(", ".join(run.who), 200)),
-            *map(_count, (run.queries, run.documents, run.failures)),
             Text(short(run.headline, 200) or _NONE),
             _dollars(*run.spent),
+            *map(_count, (run.queries, run.documents, run.failures)),
+            _span(run.seconds),
+            Text(short(", ".join(run.who), 200)),
         ]
-        for run, name in zip(runs, names, strict=True)
+        for run, name in zip(runs, _names(runs), strict=True)
     ]
-    right = frozenset({"took", "queries", "documents", "failed", "spent"})
+    right = frozenset({"started", "took", "queries", "documents", "failed", "spent"})
     return Section("runs", "Runs", [Table(columns, rows, numbers=right, sortable=True)])
 
 
@@ -106,14 +105,18 @@ def _differences(command: str, runs: Sequence[tuple[Past, str]]) -> Table:
     names = differing([run for run, _ in runs])
     if not names:
         return Table(["run"], [[Text(n)] for _, n in runs], f"{command}: the same options.")
-    rows: list[Cells] = [
-        [Text(name), *(Text(short(_written(_told(run).get(n)), 120)) for n in names)]
-        for run, name in runs
-    ]
+    told = [_told(run) for run, _ in runs]
     said = ", ".join(name.replace("_", " ") for name in names)
-    return Table(
-        ["run", *names], rows, f"{command}: {len(rows):,} runs differ in {said}.", sortable=True
-    )
+    caption = f"{command}: {len(runs):,} runs differ in {said}."
+    called = [name for _, name in runs]
+    if len(names) > len(runs):  # the longer side goes down the page
+        rows: list[Cells] = [[n, *(_option(each.get(n)) for each in told)] for n in names]
+        return Table(["option", *called], rows, caption, sortable=True)
+    rows = [
+        [Text(name), *(_option(each.get(n)) for n in names)]
+        for name, each in zip(called, told, strict=True)
+    ]
+    return Table(["run", *names], rows, caption, sortable=True)
 
 
 def _calls_section(runs: Sequence[Past]) -> Section | None:
@@ -134,13 +137,11 @@ def _calls_section(runs: Sequence[Past]) -> Section | None:
 
 def _names(runs: Sequence[Past]) -> list[str]:
     """What runs are called: their paths without what they have in common."""
-    paths = [whole_path(run.place) for run in runs]
-    above = posixpath.commonpath([posixpath.dirname(path) for path in paths])
-    if len({path.partition("://")[0] for path in paths}) > 1:
+    split = [whole_path(run.place).split("://", 1) for run in runs]
+    if len({scheme for scheme, _ in split}) > 1:
         return [run.place for run in runs]
-    return [
-        path[len(above) :].lstrip("/") or run.place for path, run in zip(paths, runs, strict=True)
-    ]
+    above = posixpath.commonpath([posixpath.dirname(f"/{path.lstrip('/')}") for _, path in split])
+    return [posixpath.relpath(f"/{path.lstrip('/')}", above) for _, path in split]
 
 
 def _link(run: Past, name: str, folder: str) -> Text | Away:
@@ -155,10 +156,15 @@ def _link(run: Past, name: str, folder: str) -> Text | Away:
 
 
 def _written(value: Any) -> str:
-    """An option as it stands in a cell."""
+    """An option as a file of options has it."""
     if value is None:
         return _NONE
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _option(value: Any) -> Text:
+    many = isinstance(value, list) and all(isinstance(each, str) for each in value)
+    return Text(short(", ".join(value) if many else _written(value), 120))
 
 
 def _span(seconds: float | None) -> str:

@@ -209,7 +209,7 @@ def _known(find: Any, *given: Any) -> Any:
     """What a function finds; None where the files are damaged, of another version or not there."""
     try:
         return find(*given)
-    except (ZeloError, OSError, KeyError, IndexError, TypeError, ValueError, NotImplementedError):
+    except (ZeloError, OSError, LookupError, AttributeError, TypeError, ValueError, RuntimeError):
         return None
 
 
