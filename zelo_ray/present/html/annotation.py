@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from zelo_ray.present.html import consensus, contests, judges, queries, raters, scores, verdicts
+from zelo_ray.present.html.found import of_annotation
 from zelo_ray.present.html.judged import Annotation
 from zelo_ray.present.html.page import Page, plural
 from zelo_ray.present.html.source import Source
@@ -65,6 +66,7 @@ def annotation_page(source: Source, run: Mapping[str, Any]) -> Page:
         lead=[said for said in (done, _outcome(annotation), _reading(annotation)) if said],
         notes=(*summary.get("notes", ()), ", ".join((made, *parts)) + "."),
         sections=[make(annotation) for make in SECTIONS],
+        findings=of_annotation(annotation),
     )
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from zelo_ray.present.html import breakdown, corrected, gaps, gate, kin, standings
 from zelo_ray.present.html.contest import Contest
+from zelo_ray.present.html.found import of_contest_page
 from zelo_ray.present.html.headline import absences, outcome
 from zelo_ray.present.html.page import Page, estimate, plural, short
 from zelo_ray.present.html.source import Source, bare
@@ -56,6 +57,7 @@ def bakeoff_page(source: Source, run: Mapping[str, Any]) -> Page:
         notes=(_made(run),),
         banner=" ".join(kin.told_on_top(contest)),
         sections=[make(contest) for make in SECTIONS],
+        findings=of_contest_page(contest),
     )
 
 

@@ -225,6 +225,19 @@ class Annotation:
             return gradings.Gradings()
         return gradings.gradings_of(self.source.chunks("grades", gradings.COLUMNS))
 
+    @cached_property
+    def failed(self) -> dict[str, dict[str, int]]:
+        """By judge, how many requests gave no judgment, by status."""
+        counts: dict[str, dict[str, int]] = {}
+        if not self.source.has("failures.parquet"):
+            return counts
+        for chunk in self.source.chunks("failures", ("query_id", "judge", "status")):
+            found = chunk.group_by(["judge", "status"]).aggregate([([], "count_all")])
+            for row in found.to_pylist():
+                of_judge = counts.setdefault(row["judge"], {})
+                of_judge[row["status"]] = of_judge.get(row["status"], 0) + row["count_all"]
+        return counts
+
     def learned(self, name: str) -> list[dict[str, Any]]:
         """A table of what all grades say, whole; nothing where scores take no grades."""
         present = self.protocol.fits_from and self.source.has(f"{name}.parquet")

@@ -5,18 +5,18 @@ from typing import Any
 
 import numpy as np
 
+from zelo_ray.evaluation.wilson import wilson
 from zelo_ray.families import families_of
 from zelo_ray.present.html import effective
 from zelo_ray.present.html.figures import intervals
 from zelo_ray.present.html.grids import matrix
 from zelo_ray.present.html.judged import Annotation
 from zelo_ray.present.html.page import Cells, Chart, Section, Table, Text, plural
-from zelo_ray.present.html.raters import wilson
 
 
 def judges_section(annotation: Annotation) -> Section:
     """What each judge gave, failed and cost."""
-    failed = _failures_by_judge(annotation)
+    failed = annotation.failed
     statuses = sorted({status for counts in failed.values() for status in counts})
     asked = annotation.run["judges"]
     given: dict[str, Mapping[str, int]] = {}
@@ -55,17 +55,6 @@ def _spent(tally: Mapping[str, Any]) -> list[str]:
     tokens = (tally["input_tokens"], tally["output_tokens"])
     numbers = [f"{count:,}" for count in (tally["known"], *counts, *tokens)]
     return [*numbers, f"{tally['dollars']:.4f}", each]
-
-
-def _failures_by_judge(annotation: Annotation) -> dict[str, dict[str, int]]:
-    if not annotation.source.has("failures.parquet"):
-        return {}
-    counts: dict[str, dict[str, int]] = {}
-    for chunk in annotation.source.chunks("failures", ("query_id", "judge", "status")):
-        for row in chunk.group_by(["judge", "status"]).aggregate([([], "count_all")]).to_pylist():
-            of_judge = counts.setdefault(row["judge"], {})
-            of_judge[row["status"]] = of_judge.get(row["status"], 0) + row["count_all"]
-    return counts
 
 
 def agreement_section(annotation: Annotation) -> Section | None:
