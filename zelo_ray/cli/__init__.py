@@ -83,4 +83,6 @@ def _command(words: Sequence[str]) -> int:
 
 def _complain(what: object, status: int) -> int:
     print(printable(f"zelo-ray: {what}"), file=sys.stderr)
+    for note in getattr(what, "__notes__", ()):
+        print(printable(note), file=sys.stderr)
     return status
