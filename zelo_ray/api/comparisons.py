@@ -35,7 +35,13 @@ _ABSENT = "-"
 
 
 class ProtocolComparison(Results):
-    """What `compare_protocols` came to: the tables ``trials``, ``costs`` and ``differences``."""
+    """What `compare_protocols` came to: the tables ``trials``, ``costs`` and ``differences``.
+
+    Attributes:
+        best: the protocol that agrees with people most.
+    """
+
+    best: str = ""
 
 
 class RaterAgreement(Results):
@@ -112,6 +118,7 @@ def protocols_compared(
         complete=outcome.complete,
         files=("trials.parquet", "differences.parquet", "costs.parquet"),
     )
+    comparison.best = next((each.protocol for each in outcome.standing), "zelo")
     return _told(comparison)
 
 

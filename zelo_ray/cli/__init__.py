@@ -21,7 +21,7 @@ DOES = {
     "drift": "tell whether judges changed since they last judged a frozen set",
     "fit": "turn anybody's comparisons into ratings",
     "convert": "write pools, judgments and runs in other formats",
-    "explain": "show the judgments behind scores",
+    "explain": "show a query or document, its score, and the judgments behind it",
     "report": "write report.html anew, or of what there is so far",
     "size": "say, without any call, how many calls an error takes",
     "batches": "list what lies in batches at providers, or cancel it",
@@ -77,7 +77,7 @@ def _command(words: Sequence[str]) -> int:
         from zelo_ray.cli.arguments import parse
 
         name, options = parse(words)
-        return RUN[name](options)
+        return RUN[name](options, [name, *words[1:]])
     return COMPLETE
 
 

@@ -28,8 +28,15 @@ def preview(options: AnnotateOptions, environ: Mapping[str, str]) -> list[str]:
     Raises:
         InputError, OptionError, PanelError: as `annotate` would.
     """
+    return foreseen(options, environ)[0]
+
+
+def foreseen(options: AnnotateOptions, environ: Mapping[str, str]) -> tuple[list[str], float]:
+    """The same, and the dollars that a cap needs: what is spent, and the most that is to come."""
     estimated, notes = _estimated(options, environ)
-    return [*lines(estimated), *notes]
+    high = estimated.dollars(estimated.mode).high
+    cap = estimated.spent + estimated.maybe + high if high else 0.0
+    return [*lines(estimated), *notes], cap
 
 
 def previews(each: Mapping[str, AnnotateOptions], environ: Mapping[str, str]) -> Iterator[str]:
