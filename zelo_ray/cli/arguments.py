@@ -36,7 +36,7 @@ def parse(words: Sequence[str]) -> tuple[str, CommandOptions]:
 
         kind = united(kind, _own_protocols(words))
         only = kind.model_fields
-    flags = given | parse_flags(kind, prog, words, _known(name), only)
+    flags = given | parse_flags(kind, prog, words, known_values(name), only)
     config = flags.pop("config", None)
     try:
         text = read_text(config) if config else ""
@@ -72,7 +72,7 @@ def _chosen(words: Sequence[str], prog: str, known: Sequence[str]) -> str:
     raise OptionError(f"give a command, such as {prog} {known[0]}; {prog} --help shows all")
 
 
-def _known(command: str) -> Mapping[str, Collection[str]]:
+def known_values(command: str) -> Mapping[str, Collection[str]]:
     """By option, the values that its help names."""
     if command in ("annotate", "compare-protocols"):
         from zelo_ray.protocols import PROTOCOLS

@@ -1,0 +1,134 @@
+"""What README.md and docs/ say is so: links, flags, options, messages, and the site is built."""
+
+import ast
+import re
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.crash import ROOT, bare_environment
+from tests.pages import PAGES, commands, flags
+from zelo_ray.options import COMMANDS
+from zelo_ray.protocols import PROTOCOLS, load
+
+LINKED = [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", ROOT / "data" / "README.md"]
+SYNOPSES = [c for page in PAGES for c in commands(page) if c.kind == "synopsis"]
+OPTIONS = {
+    f"--{name.replace('_', '-')}"
+    for kind in (*COMMANDS.values(), *(load(name).options for name in PROTOCOLS))
+    for name in kind.model_fields
+} | {"--config", "--help", "--version"}
+OTHERS = {  # flags of other programs
+    *("--address", "--working-dir", "--runtime-env-json", "--submission-id", "--no-wait"),
+    *("--head", "--port", "--dashboard-port", "--num-cpus", "--block", "--from-env-file"),
+    *("--generate", "--strict", "--rows", "--seed", "--trials", "--lexical", "--jobs"),
+    *("--rpm", "--batch-seconds", "--judge", "--latency", "--tokens-by-text", "--bytes-per-token"),
+    *("--draws", "--tone"),
+}
+
+
+def _outside_code(text: str) -> str:
+    return re.sub(r"^```.*?^```|`[^`\n]*`", "", text, flags=re.S | re.M)
+
+
+def _anchors(page: Path) -> set[str]:
+    """As code hosts and the site make them of headings."""
+    headings = re.findall(
+        r"^#+ (.+)$", re.sub(r"^```.*?^```", "", page.read_text(), flags=re.S | re.M), re.M
+    )
+    plain = [
+        re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings
+    ]
+    return {re.sub("-+", "-", each) for each in plain} | {*plain}
+
+
+@pytest.mark.parametrize("page", LINKED, ids=lambda page: page.name)
+def test_every_link_leads_somewhere(page):
+    for link in re.findall(r"\]\(([^)\s]+)\)", _outside_code(page.read_text())):
+        if re.match(r"\w+:", link):
+            continue
+        place, _, anchor = link.partition("#")
+        target = (page.parent / place).resolve() if place else page
+        assert target.exists(), link
+        assert not anchor or anchor in _anchors(target), link
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_flag_that_is_named_exists(page):
+    assert not {*flags(page.read_text())} - OPTIONS - OTHERS
+
+
+@pytest.mark.parametrize("synopsis", SYNOPSES, ids=str)
+def test_a_synopsis_shows_flags_of_its_command(synopsis):
+    words = synopsis.text.split()[1:]
+    head = words[:2] if words[0] == "convert" else words[:1]
+    kind = COMMANDS[head[0]]
+    takes = kind.takes({"what": head[1]}) if head[0] == "convert" else kind.model_fields
+    assert {*flags(synopsis.text)} <= {f"--{name.replace('_', '-')}" for name in takes}
+
+
+@cache
+def _texts() -> list[str]:
+    """All texts of the code; what stands in braces in an f-string is ``…``."""
+    found = list[str]()
+    for file in (ROOT / "zelo_ray").rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.JoinedStr):
+                parts = (p.value if isinstance(p, ast.Constant) else "…" for p in node.values)
+                found.append("".join(map(str, parts)))
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                found.append(re.sub(r"\{\w*\}", "…", node.value))
+    return found
+
+
+MESSAGES = re.findall(r"^\| `([^`]+)` \|", (ROOT / "docs" / "troubleshooting.md").read_text(), re.M)
+
+
+@pytest.mark.parametrize("message", MESSAGES)
+def test_every_message_that_is_explained_is_one_of_the_code(message):
+    pieces = [re.escape(piece) for piece in message.split("…")]
+    assert sum(map(len, pieces)) > 9, "too little to find it by"
+    assert any(re.search(".*".join(pieces), text, re.S) for text in _texts())
+
+
+def test_the_options_page_shows_every_option():
+    sys.path.insert(0, str(ROOT / "docs" / "hooks"))
+    from options_page import options_page
+
+    page = options_page()
+    assert not [
+        flag
+        for flag in OPTIONS - {"--config", "--help", "--version"}
+        if f"`{flag}" not in page and flag[2:].replace("-", "_") not in page.lower()
+    ]
+    assert all(f"\n## {name}\n" in f"\n{page}" for name in COMMANDS)
+
+
+def test_the_site_is_built_without_a_warning_and_fetches_nothing(tmp_path):
+    config = yaml.safe_load((ROOT / "mkdocs.yml").read_text())
+    assert config["theme"]["font"] is False
+    built = subprocess.run(
+        [
+            Path(sys.executable).parent / "mkdocs",
+            "build",
+            "--strict",
+            "-q",
+            "-d",
+            tmp_path / "site",
+        ],
+        cwd=ROOT,
+        env=bare_environment() | {"NO_MKDOCS_2_WARNING": "1", "PYTHONPATH": str(ROOT)},
+        stderr=subprocess.STDOUT,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    assert (built.returncode, built.stdout) == (0, "")
+    pages = list((tmp_path / "site").rglob("*.html"))
+    assert len(pages) > 30
+    fetched = r"<(?:script|link|img|iframe)[^>]+(?:src|href)=[\"']?(?:https?:)?//"
+    assert not [page for page in pages if re.search(fetched, page.read_text())]
