@@ -23,10 +23,11 @@ KEEP = """
   URL.createObjectURL = (blob) => { window.kept.push(blob); return "about:blank#kept"; };
   HTMLAnchorElement.prototype.click = function () { window.called = this.download; };
 """
-BYTES = (
-    "window.kept[0].arrayBuffer().then((b) => "
-    "window.read = btoa(String.fromCharCode(...new Uint8Array(b))))"
-)
+BYTES = """
+  { const reader = new FileReader();
+    reader.onload = () => (window.read = reader.result.split(",")[1]);
+    reader.readAsDataURL(window.kept[0]); }
+"""
 VISIBLE = "document.querySelector('{}').checkVisibility()"
 
 
@@ -34,7 +35,7 @@ async def taken(tab, selector):
     """What a click on a button saves: its name, and its bytes."""
     await tab.run(f"{{ window.read = null; {KEEP} document.querySelector('{selector}').click() }}")
     await tab.until("window.kept.length")
-    await tab.run(f"void {BYTES}")
+    await tab.run(BYTES)
     await tab.until("window.read !== null")
     return await tab.run("window.called"), base64.b64decode(await tab.run("window.read"))
 
@@ -126,20 +127,20 @@ def test_a_chart_is_taken_as_a_picture_that_needs_no_page(tmp_path, scheme, pape
     async def visit(tab):
         await tab.open(path, scheme=scheme)
         await tab.until(DRAWN.format(".plot"))
-        seen.append(await taken(tab, '#depth [aria-label^="Save the chart as SVG"]'))
-        seen.append(await tab.run(shows("#depth .legend button:first-child")))
-        seen.append(await taken(tab, '#depth [aria-label^="Save the chart as PNG"]'))
-        seen.append(await tab.run("document.querySelector('#depth .plot').clientWidth"))
+        seen.append(await taken(tab, '#curves [aria-label^="Save the chart as SVG"]'))
+        seen.append(await tab.run(shows("#curves .legend button:first-child")))
+        seen.append(await taken(tab, '#curves [aria-label^="Save the chart as PNG"]'))
+        seen.append(await tab.run("document.querySelector('#curves .plot').clientWidth"))
         await tab.until("document.querySelector('[role=status]').textContent.endsWith(': done')")
         await deaf(tab, path)
 
     in_browser(tmp_path, visit)
     (svg_name, svg), legend, (png_name, png), width = seen
     text = svg.decode()
-    assert (svg_name, png_name) == ("depth.svg", "depth.png")
+    assert (svg_name, png_name) == ("curves.svg", "curves.png")
     assert f'fill="rgb({paper})"' in text
     assert not any(word in text for word in ("var(", "light-dark(", "color(srgb", "class=", "href"))
-    assert "By depth" in text
+    assert "epth" in text
     assert "of the first k documents" in text
     assert legend.strip().replace("<", "&lt;").replace(">", "&gt;") in text
     assert png[:8] == b"\x89PNG\r\n\x1a\n"

@@ -59,8 +59,10 @@ def spent_in_all(runs: Sequence[Past]) -> tuple[float, int]:
 
 
 def _runs_section(runs: Sequence[Past], folder: str) -> Section:
-    columns = ("run", "command", "state", "started", "result", "spent", "queries", "documents")
-    columns += ("failed", "took", "judges or arms")
+    columns = (
+        *("run", "command", "state", "started", "result", "spent"),
+        *("queries", "documents", "failed", "took", "judges or arms"),
+    )
     rows: list[Cells] = [
         [
             _link(run, name, folder),

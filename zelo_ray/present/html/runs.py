@@ -125,10 +125,10 @@ class Past:
     def failures(self) -> int | None:
         """How many requests, or queries of arms, have no answer."""
         if self.command == "bakeoff" and self.finished:
-            return sum(_dict(arm).get("missing", 0) for arm in self._summary.get("arms", ()))
+            return sum(int(_dict(arm).get("missing", 0)) for arm in self._summary.get("arms", ()))
         if self.command == "compare-protocols":
             each = _dict(self.record.get("runs")).values()
-            return sum(_dict(run).get("failures", 0) for run in each)
+            return sum(int(_dict(run).get("failures", 0)) for run in each)
         return _first(self._summary, of="failures")
 
     @cached_property
