@@ -95,9 +95,9 @@ def demonstration(judges: Sequence[str], target: str) -> Iterator[Finding]:
             "take this for a demonstration, and no number of it for a measurement"
             if whole
             else "the scores are in part a demonstration",
-            "Name models that read: --judges openai:..."
+            "Name models that read: --judges openai:MODEL"
             if kind != "recorded"
-            else "Name judges that are asked: --judges openai:...",
+            else "Name judges that are asked: --judges openai:MODEL",
             target,
         )
 
