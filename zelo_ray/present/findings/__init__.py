@@ -4,6 +4,6 @@ Modules here take plain figures and know neither. An effect with an interval sta
 its whole interval lies past a limit that matters; each limit has its reason beside it.
 """
 
-from zelo_ray.present.findings.finding import Finding, Findings, ranked
+from zelo_ray.present.findings.finding import Finding, Findings, ranked, said, spoken
 
-__all__ = ["Finding", "Findings", "ranked"]
+__all__ = ["Finding", "Findings", "ranked", "said", "spoken"]

@@ -80,6 +80,7 @@ def _stopped(asked: Asked) -> Iterator[Finding]:
             else "they were asked nothing more, and the scores of later queries lack their word",
             "Mend that and run the same command again: what is paid for is kept",
             "judges",
+            spoken=True,
         )
 
 

@@ -1,10 +1,13 @@
 """One thing that stands out, and all of them in the order in which they do harm."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 SHOWN = 5
 """How many stand open: more than that nobody reads before the results."""
+
+SPOKEN = 3
+"""How many the terminal says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +28,8 @@ class Finding:
     """the flag or command that mends it; a sentence without its full stop"""
     target: str = ""
     """the section of the page that shows it"""
+    spoken: bool = False
+    """whether the terminal says it anyway, among the results"""
 
     @property
     def told(self) -> str:
@@ -48,6 +53,20 @@ class Findings:
     def rest(self) -> Sequence[Finding]:
         """Those that are folded away."""
         return self.every[SHOWN:]
+
+
+def spoken(found: Findings | None) -> Iterator[str]:
+    """The worst that the terminal does not say among the results, in lines."""
+    left = [each for each in found.every if not each.spoken] if found else []
+    for each in left[:SPOKEN]:
+        yield f"stands out: {each.told}"
+    if len(left) > SPOKEN:
+        yield f"… and {len(left) - SPOKEN} more: see report.html"
+
+
+def said(found: Iterable[Finding]) -> Iterator[Finding]:
+    """The same, of which the terminal says all anyway."""
+    return (replace(each, spoken=True) for each in found)
 
 
 def ranked(found: Iterable[Finding], checked: str) -> Findings:

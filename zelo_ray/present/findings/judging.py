@@ -95,9 +95,9 @@ def demonstration(judges: Sequence[str], target: str) -> Iterator[Finding]:
             "take this for a demonstration, and no number of it for a measurement"
             if whole
             else "the scores are in part a demonstration",
-            "Name models that read: --judges openai:..."
+            "Name models that read: --judges openai:MODEL"
             if kind != "recorded"
-            else "Name judges that are asked: --judges openai:...",
+            else "Name judges that are asked: --judges openai:MODEL",
             target,
         )
 
@@ -167,7 +167,7 @@ def prefers_place(
     return Finding(
         (40 if both else 55) + abs(share - 0.5),
         f"{judge} prefers what comes {'first' if share > 0.5 else 'second'}: what came first won "
-        f"{span} of its votes instead of .50",
+        f"{span} of the time instead of .50",
         so,
         (f"{orders}, or put" if orders and not both else "Put") + " another model in its place",
         "agreement",
@@ -214,7 +214,7 @@ def _ties(seen: Seen) -> Iterator[Finding]:
     if votes and wilson_of(tied, votes)[0] > TIES:
         yield Finding(
             42,
-            f"{tied / votes:.0%} of {votes:,} votes are ties",
+            f"{tied / votes:.0%} of {counted(votes, 'comparison')} are ties",
             "most calls say nothing of which document is better",
             "Give the judges a rubric that tells the documents apart, or grade them instead "
             "(--protocol graded)",

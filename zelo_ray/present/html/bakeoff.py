@@ -7,6 +7,7 @@ from zelo_ray.present.html import breakdown, corrected, gaps, gate, kin, standin
 from zelo_ray.present.html.contest import Contest
 from zelo_ray.present.html.found import of_contest_page
 from zelo_ray.present.html.headline import absences, outcome
+from zelo_ray.present.html.money import paid
 from zelo_ray.present.html.page import Page, estimate, plural, short
 from zelo_ray.present.html.source import Source, bare
 
@@ -71,7 +72,7 @@ def tiles(contest: Contest) -> list[tuple[str, str]]:
     ]
     spent, unpriced = sum(arm["dollars"] or 0.0 for arm in arms), any(a["unpriced"] for a in arms)
     if spent or unpriced:
-        shown.append(("spent", f"${spent:,.4f}" + (" + ?" if unpriced else "")))
+        shown.append(("spent", paid(spent, unpriced)))
     if contest.arms:
         leading, best = contest.summary["leading"], contest.arms[0]
         row = contest.means[leading][best]

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from math import isfinite, log, nan, sqrt, tanh
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from zelo_ray.fitting.effective import correlation_of
 from zelo_ray.formats.interchange.verdicts import HUMAN
-from zelo_ray.present.findings import Finding, Findings, ranked
+from zelo_ray.present.findings import Finding, Findings, ranked, said
 from zelo_ray.present.findings.asking import Asked, of_asking
 from zelo_ray.present.findings.compared import of_labels
 from zelo_ray.present.findings.contest import Arms, of_contest
@@ -28,7 +29,7 @@ _Z = 1.959964
 
 def of_annotation(annotation: Annotation) -> Findings:
     """Of a run that judged documents: what is missing, and what its judges are like."""
-    found = [*of_asking(asked_of(annotation)), *of_judging(_seen(annotation))]
+    found = [*said(of_asking(asked_of(annotation))), *of_judging(_seen(annotation))]
     return ranked(
         found,
         "answers that are missing, input lines, order and ties, judges that contradict the others "
@@ -150,7 +151,8 @@ def _spread(annotation: Annotation) -> float:
 def of_contest_page(contest: Contest) -> Findings:
     """Of a bake-off."""
     summary, leading = contest.summary, contest.summary["leading"]
-    found = list(of_contest(_arms(contest)))
+    arms = of_contest(_arms(contest))
+    found = [one if one.target == "holes" else replace(one, spoken=True) for one in arms]
     judges = [*(summary.get("kin") or {}).get("judges", {})]
     found += demonstration(judges, "kin")
     return ranked(
@@ -201,7 +203,7 @@ def of_relabelling(relabelling: Relabelling) -> Findings:
     leaders = None
     if rows:
         leaders = min(rows, key=lambda row: row["old_rank"])["run"], rows[0]["run"]
-    found = of_labels(record["counts"], leaders, record.get("missing") or {})
+    found = said(of_labels(record["counts"], leaders, record.get("missing") or {}))
     return ranked(
         found, "the order of the runs, their leader, and contradicted queries were looked at"
     )

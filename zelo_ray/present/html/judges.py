@@ -11,6 +11,7 @@ from zelo_ray.present.html import effective
 from zelo_ray.present.html.figures import intervals
 from zelo_ray.present.html.grids import matrix
 from zelo_ray.present.html.judged import Annotation
+from zelo_ray.present.html.money import paid
 from zelo_ray.present.html.page import Cells, Chart, Section, Table, Text, plural
 
 
@@ -25,7 +26,7 @@ def judges_section(annotation: Annotation) -> Section:
     judging = (name for counts in given.values() for name in counts)
     names = list(dict.fromkeys([*asked, *judging, *failed]))
     columns = ["judge", *given, *statuses]
-    now = ("known", "asked", "ok", "retries", "tokens in", "tokens out", "dollars", "$ per 1,000")
+    now = ("known", "asked", "ok", "retries", "tokens in", "tokens out", "cost", "per 1,000")
     rows: list[Cells] = []
     for name in names:
         gave = [f"{counts.get(name, 0):,}" for counts in given.values()]
@@ -50,11 +51,12 @@ def judges_section(annotation: Annotation) -> Section:
 
 def _spent(tally: Mapping[str, Any]) -> list[str]:
     answered = tally["answered"]
-    each = f"{1000 * tally['dollars'] / answered:.4f}" if answered else "\N{EN DASH}"
+    unpriced = tally.get("unpriced", 0)
+    each = paid(1000 * tally["dollars"] / answered, unpriced) if answered else "\N{EN DASH}"
     counts = (answered, tally["statuses"].get("ok", 0), tally["retries"])
     tokens = (tally["input_tokens"], tally["output_tokens"])
     numbers = [f"{count:,}" for count in (tally["known"], *counts, *tokens)]
-    return [*numbers, f"{tally['dollars']:.4f}", each]
+    return [*numbers, paid(tally["dollars"], unpriced) if answered else "\N{EN DASH}", each]
 
 
 def agreement_section(annotation: Annotation) -> Section | None:

@@ -8,7 +8,7 @@ from typing import Any
 from zelo_ray.commands.compare_protocols import Bill, told_apart
 from zelo_ray.evaluation.agreement.differences import Difference
 from zelo_ray.evaluation.agreement.pairs import A_OR_NOT, DECIDED, WITH_TIES
-from zelo_ray.present.findings import ranked
+from zelo_ray.present.findings import ranked, said
 from zelo_ray.present.findings.compared import of_protocols
 from zelo_ray.present.html.figures import intervals
 from zelo_ray.present.html.measured import spans
@@ -68,7 +68,7 @@ def trials_page(source: Source, record: Mapping[str, Any]) -> Page:
         notes=(*record["notes"], _made(record)),
         sections=[make(trials) for make in SECTIONS],
         findings=ranked(
-            of_protocols(trials.rows, _alike(trials), len(trials.rows) - 1),
+            said(of_protocols(trials.rows, _alike(trials), len(trials.rows) - 1)),
             "differences between protocols, and items that they did not judge, were looked at",
         ),
     )
