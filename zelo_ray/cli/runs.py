@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         CompareLabelsOptions,
         CompareProtocolsOptions,
         ConvertOptions,
+        DoctorOptions,
         DriftOptions,
         ExplainOptions,
         FitOptions,
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
         SizeOptions,
     )
 
-COMPLETE, INCOMPLETE, WORSE = 0, 3, 4
+COMPLETE, WRONG, INCOMPLETE, WORSE = 0, 1, 3, 4
 Words = Sequence[str]
 """A command as it was typed, behind ``zelo-ray``."""
 _WIDE = 160  # characters of a line that no terminal shows
@@ -236,6 +237,16 @@ def _size(options: "SizeOptions", _words: Words) -> int:
     return COMPLETE
 
 
+def _doctor(options: "DoctorOptions", _words: Words) -> int:
+    from zelo_ray.api.doctor import doctored
+    from zelo_ray.present.terminal import next as follow
+
+    found = doctored(options, show)
+    show(*found.told(min(120, _console().width)).split("\n"))
+    _then(follow.after_doctor(options.judges, wrong=found.wrong, asked=options.ask))
+    return WRONG if found.wrong else COMPLETE
+
+
 def _batches(options: "BatchesOptions", _words: Words) -> int:
     from zelo_ray.commands.batches import list_batches
     from zelo_ray.present.terminal import next as follow
@@ -297,6 +308,7 @@ RUN: Mapping[str, Callable[[Any, Words], int]] = {
     "explain": _explain,
     "report": _reported,
     "size": _size,
+    "doctor": _doctor,
     "batches": _batches,
     "compact": _compact,
 }

@@ -12,6 +12,8 @@ from zelo_ray.protocols.course import DEEP
 _TEXT_LINES, _REASON_LINES = 4, 2
 _LEAST = 6
 """Lines of judgments that are shown, however low the screen is."""
+_NARROW = 40
+"""Cells of a line, however narrow the terminal is."""
 
 
 def on_screen(parts: Sequence[Part], width: int, height: int, whole: str) -> Iterator[str]:
@@ -23,7 +25,7 @@ def on_screen(parts: Sequence[Part], width: int, height: int, whole: str) -> Ite
         height: lines of the terminal.
         whole: the command that shows all of it.
     """
-    shown = list[str]()
+    width, shown = max(width, _NARROW), list[str]()
     for kind, group in groupby(parts, lambda each: each.kind):
         if kind == "judgments":
             room = max(_LEAST, height - len(shown) - 3)
@@ -72,7 +74,7 @@ def _said(line: str, width: int) -> list[str]:
 def _few(line: str, width: int, most: int) -> list[str]:
     """The first lines of a running text, and how many words they leave out."""
     words, ahead = line.split(), line[: len(line) - len(line.lstrip())]
-    begun = wrapped(ahead + " ".join(words[: most * width]), width, ahead)
+    begun = wrapped(ahead + " ".join(words[: most * width])[: 4 * most * width], width, ahead)
     if len(begun) <= most and len(words) <= most * width:
         return begun
     *first, last = begun[:most]
@@ -82,7 +84,7 @@ def _few(line: str, width: int, most: int) -> list[str]:
         kept.pop()
     left = len(words) - before - len(kept)
     if left <= 0 or not kept:  # a script without spaces, or one long word
-        return [*first, f"{set_cell_size(last, max(1, width - 8)).rstrip()} … (more)"]
+        return [*first, f"{set_cell_size(last, max(1, width - 9)).rstrip()} … (more)"]
     return [*first, f"{ahead}{' '.join(kept)} … ({counted(left, 'more word')})"]
 
 
