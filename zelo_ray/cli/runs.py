@@ -206,23 +206,6 @@ def _explain(options: "ExplainOptions", _words: Words) -> int:
     return COMPLETE
 
 
-def _report(options: "ReportOptions") -> int:
-    from zelo_ray.present.html import write_report
-    from zelo_ray.present.html.index import holds_runs, write_index
-
-    first = options.dir[0]
-    if len(options.dir) > 1 or options.out or holds_runs(first):
-        index = write_index(options.dir, options.out)
-        for other in index.others:
-            show(f"left out: {other}")
-        show(index.place)
-        return COMPLETE
-    if told := write_report(first):
-        show(told)
-    show(f"{first}/report.html")
-    return COMPLETE
-
-
 def _size(options: "SizeOptions", _words: Words) -> int:
     from zelo_ray.api.sizing import sized
     from zelo_ray.formats.files import record
@@ -280,19 +263,33 @@ def _compact(options: "CompactOptions", _words: Words) -> int:
     return COMPLETE
 
 
-def _reported(options: "ReportOptions", _words: Words) -> int:
-    from zelo_ray.errors import ZeloError
-    from zelo_ray.formats.files import record
+def _report(options: "ReportOptions", _words: Words) -> int:
+    from zelo_ray.present.html import write_report
+    from zelo_ray.present.html.index import holds_runs, write_index
     from zelo_ray.present.terminal import next as follow
 
-    status = _report(options)
+    first, *more = options.dir
+    if more or options.out or holds_runs(first):
+        index = write_index(options.dir, options.out)
+        show(*(f"left out: {other}" for other in index.others), index.place)
+        return COMPLETE
+    if told := write_report(first):
+        show(told)
+    show(f"{first}/report.html")
+    kind = _kind(first)
+    _then(follow.after_report(first, kind, _first(first, needed=kind == "annotate")))
+    return COMPLETE
+
+
+def _kind(out: str) -> str:
+    """Which command has written a directory; empty where it does not say."""
+    from zelo_ray.errors import ZeloError
+    from zelo_ray.formats.files import record
+
     try:
-        kind = str(record(f"{options.dir}/run.json").get("kind", "annotate"))
+        return str(record(f"{out}/run.json").get("kind", "annotate"))
     except (ZeloError, OSError):
-        kind = ""
-    query_id = _first(options.dir, needed=kind == "annotate")
-    _then(follow.after_report(options.dir, kind, query_id))
-    return status
+        return ""
 
 
 RUN: Mapping[str, Callable[[Any, Words], int]] = {
@@ -306,7 +303,7 @@ RUN: Mapping[str, Callable[[Any, Words], int]] = {
     "fit": _fit,
     "convert": _convert,
     "explain": _explain,
-    "report": _reported,
+    "report": _report,
     "size": _size,
     "doctor": _doctor,
     "batches": _batches,
