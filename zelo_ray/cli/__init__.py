@@ -22,7 +22,7 @@ DOES = {
     "fit": "turn anybody's comparisons into ratings",
     "convert": "write pools, judgments and runs in other formats",
     "explain": "show the judgments behind scores",
-    "report": "write report.html anew, or of what there is so far",
+    "report": "write report.html anew, or of what there is so far; or one index of runs",
     "size": "say, without any call, how many calls an error takes",
     "batches": "list what lies in batches at providers, or cancel it",
     "compact": "make few large segments of a ledger's many small ones",
