@@ -28,7 +28,7 @@ GROUPS = {
     },
     "look": {
         "explain": "show a query or document, its score, and the judgments behind it",
-        "report": "write report.html anew, or of what there is so far",
+        "report": "write report.html anew, or of what there is so far; or one index of runs",
     },
     "keep house": {
         "doctor": "check this machine, its keys and judges before a run",

@@ -112,9 +112,8 @@ def _given(
 def unscored_section(annotation: Annotation) -> Section | None:
     """The queries without scores, and why."""
     unscored = annotation.run["summary"]["unscored"]
-    rows: list[Cells] = [
-        [annotation.link(name), Text(why)] for name, why in list(unscored.items())[:ROWS]
-    ]
+    first = list(unscored.items())[:ROWS]
+    rows: list[Cells] = [[annotation.link(name), Text(why)] for name, why in first]
     caption = f"The first {ROWS} of {len(unscored):,}; run.json has all." if rows else ""
     table = Table(("query", "reason"), rows, caption if len(unscored) > ROWS else "")
     return Section("unscored", "Queries without scores", (table,)) if rows else None
