@@ -25,14 +25,14 @@ class OneRay:
     is known then, and keys are those of the fakes; what only the command reads may change.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, cwd: Path = crash.ROOT) -> None:
         self.port = _free_port()
         server = f"http://127.0.0.1:{self.port}"
         environ = crash.environment({name: server + PROVIDERS[name].BASE for name in crash.URLS})
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.one_ray", str(folder)],
-            env=environ,
-            cwd=crash.ROOT,
+            env=environ | {"PYTHONPATH": str(crash.ROOT)},
+            cwd=cwd,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

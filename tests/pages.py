@@ -87,7 +87,9 @@ def _console(page: str, start: int, body: str) -> Iterator[Command]:
                 yield last
             last = Command(page, number, line[2:])
         elif last and last.text.endswith("\\"):
-            last.text = last.text[:-1] + line.removeprefix(">")
+            last.text = last.text[:-1] + line
+        elif last and "<<" in last.text and line.startswith(">") and not last.printed:
+            last.text += "\n" + line[1:].removeprefix(" ")
         elif last:
             last.printed.append(line)
     if last:

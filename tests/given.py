@@ -1,0 +1,254 @@
+"""What pages of the documentation take for granted: the reader's own files and earlier runs."""
+
+import csv
+import json
+import re
+import shutil
+import tarfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from tests.crash import ROOT
+from zelo_ray.formats.files import lines
+
+QUERIES, DOCUMENTS = 5, 5
+_WRITTEN = ("--out", "--csv", "--labels-out")
+_RUNS = {
+    "judged": (),
+    "graded": ("--protocol", "graded"),
+    "judged-in-may": (),
+    "judged-in-june": (),
+    "out": (),
+}
+PRELUDES = {
+    "api.md": """
+class MyModel:
+    def __init__(self, size):
+        self.size = size
+
+    def score(self, query, documents):
+        return [len(text) * self.size for text in documents]
+
+
+def my_function(query, documents):
+    return [len(text) for text in documents]
+
+
+""",
+}
+
+
+class Given:
+    """Makes what a command names and nobody has made."""
+
+    def __init__(self, folder: Path, annotate: Callable[..., None]) -> None:
+        self._folder, self._annotate = folder, annotate
+        self._kept = folder.parent / f"{folder.name}-given"
+        self._kept.mkdir()
+
+    def make(self, text: str, page: str) -> None:
+        """Make what a command reads, such as ``pools.jsonl`` or the results ``judged``."""
+        for word in _read(text):
+            name = word.rstrip("/")
+            if (self._folder / name).exists() or name.startswith("data/"):
+                continue
+            if name in _RUNS:
+                self._run(name)
+            elif name in _FILES:
+                _FILES[name](self._folder)
+            elif name.endswith(".py") and name[:-3].isidentifier():
+                (self._folder / name).write_text(_programs(page)[name])
+
+    def around(
+        self, words: list[str], run: Callable[[list[str]], tuple[int, str]]
+    ) -> tuple[int, str]:
+        """Run a command; where it opens a page for a person, the person answers in a file."""
+        serves = words[0] == "label" and not {"--csv", "--read"} & {*words}
+        if not serves:
+            return run(words)
+        status, printed = run([*words, "--csv", "sheet.csv"])
+        if status or not (self._folder / "sheet.csv").exists():
+            return status, printed
+        _fill(self._folder)
+        out = words[words.index("--out") + 1]
+        return run(["label", "--out", out, "--read", "filled.csv", "--person", "ann"])
+
+    def _run(self, name: str) -> None:
+        kept = self._kept / name
+        if not kept.exists():
+            _pools(self._folder)
+            self._annotate("pools.jsonl", "--judges", "offline", "--out", str(kept), *_RUNS[name])
+        shutil.copytree(kept, self._folder / name)
+
+
+def _read(text: str) -> Iterable[str]:
+    """Words of a command that may name what it reads."""
+    before = ""
+    for word in re.findall(r"[^\s'\"=(),]+", text):
+        if before not in _WRITTEN:
+            yield from (word, word.rpartition("=")[2], word.partition(":")[0])
+        before = word
+
+
+def _sample() -> list[dict[str, Any]]:
+    """The first queries of the sample, with a few documents each."""
+    found = [json.loads(line) for _, line in lines(str(ROOT / "data/sample/part-0.jsonl"))]
+    return [{**p, "documents": p["documents"][:DOCUMENTS]} for p in found[:QUERIES]]
+
+
+def _grades() -> dict[str, int]:
+    rows = map(str.split, (ROOT / "data/qrels.txt").read_text().splitlines())
+    return {doc: int(grade) for _, _, doc, grade in rows}
+
+
+def _pools(folder: Path) -> None:
+    text = "".join(json.dumps(pool) + "\n" for pool in _sample())
+    (folder / "pools.jsonl").write_text(text)
+
+
+def _pool_folder(folder: Path) -> None:
+    import gzip
+
+    (folder / "pools").mkdir()
+    text = "".join(json.dumps(pool) + "\n" for pool in _sample())
+    (folder / "pools/part-0.jsonl").write_text(text)
+    more = "".join(json.dumps(p).replace('"id": "', '"id": "more-') + "\n" for p in _sample())
+    (folder / "pools/part-1.jsonl.gz").write_bytes(gzip.compress(more.encode()))
+
+
+def _qrels(name: str, change: int = 0) -> Callable[[Path], None]:
+    def write(folder: Path) -> None:
+        (folder / name).parent.mkdir(exist_ok=True)
+        grades = _grades()
+        rows = [
+            f"{pool['query']['id']} 0 {doc['id']} {abs(grades[doc['id']] - change * (n % 2))}\n"
+            for pool in _sample()
+            for n, doc in enumerate(pool["documents"])
+        ]
+        (folder / name).write_text("".join(rows))
+
+    return write
+
+
+def _run_file(name: str, tag: str, *, turned: bool = False) -> Callable[[Path], None]:
+    def write(folder: Path) -> None:
+        (folder / name).parent.mkdir(exist_ok=True)
+        rows = list[str]()
+        for pool in _sample():
+            ids = [doc["id"] for doc in pool["documents"]]
+            for rank, doc in enumerate(ids[::-1] if turned else ids, 1):
+                rows.append(f"{pool['query']['id']} Q0 {doc} {rank} {10 - rank} {tag}\n")
+        (folder / name).write_text("".join(rows))
+
+    return write
+
+
+def _together(*makers: Callable[[Path], None]) -> Callable[[Path], None]:
+    def write(folder: Path) -> None:
+        for make in makers:
+            make(folder)
+
+    return write
+
+
+def _mtbench(folder: Path) -> None:
+    with tarfile.open(ROOT / "tests/golden/mtbench_human.tar.xz") as files:
+        files.extractall(folder, filter="data")
+    for file in (folder / "mtbench_human").iterdir():
+        if not (folder / file.name).exists():
+            file.rename(folder / file.name)
+    if not (folder / "human_judgments.jsonl").exists():
+        shutil.copy(folder / "human.jsonl", folder / "human_judgments.jsonl")
+
+
+def _beir(folder: Path) -> None:
+    root = folder / "scidocs"
+    (root / "qrels").mkdir(parents=True)
+    grades, corpus, queries, judged = _grades(), [], [], ["query-id\tcorpus-id\tscore"]
+    for pool in _sample():
+        queries.append({"_id": pool["query"]["id"], "text": pool["query"]["query"]})
+        for doc in pool["documents"]:
+            corpus.append({"_id": doc["id"], "title": "", "text": doc["content"]})
+            judged.append(f"{pool['query']['id']}\t{doc['id']}\t{grades[doc['id']]}")
+    for name, rows in (("corpus", corpus), ("queries", queries)):
+        (root / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (root / "qrels/test.tsv").write_text("\n".join(judged) + "\n")
+
+
+def _games(name: str, head: str, rows: Iterable[str]) -> Callable[[Path], None]:
+    return lambda folder: (folder / name).write_text("\n".join([head, *rows]) + "\n") and None
+
+
+_CITIES = ("Milwaukee", "Detroit", "Toronto", "New York", "Boston", "Cleveland", "Baltimore")
+_PAIRS = [(a, b) for a in _CITIES for b in _CITIES if a != b]
+
+_FILES: dict[str, Callable[[Path], None]] = {
+    "pools.jsonl": _pools,
+    "pools": _pool_folder,
+    "pools/*.jsonl": _pool_folder,
+    "pools/*.jsonl.gz": _pool_folder,
+    "qrels.txt": _qrels("qrels.txt"),
+    "people.qrels": _qrels("people.qrels"),
+    "labels.qrels": _qrels("labels.qrels"),
+    "submissions": _together(_qrels("submissions/one.txt", 1), _qrels("submissions/two.txt", 2)),
+    "judges": _together(_qrels("judges/one.txt", 1), _qrels("judges/two.txt", 2)),
+    "runs/*.run": _together(
+        _run_file("runs/a.run", "a"), _run_file("runs/b.run", "b", turned=True)
+    ),
+    "production.run": _run_file("production.run", "production"),
+    "candidate.run": _run_file("candidate.run", "candidate", turned=True),
+    "question.jsonl": _mtbench,
+    "gpt4_pair.jsonl": _mtbench,
+    "scidocs": _beir,
+    "baseball.csv": _games(
+        "baseball.csv",
+        "home,away,home_wins,away_wins",
+        (f"{a},{b},{4 + n % 3},{3 + n % 4}" for n, (a, b) in enumerate(_PAIRS)),
+    ),
+    "games.csv": _games(
+        "games.csv",
+        "Heim,Gast,Tore_Heim,Tore_Gast",
+        (f"{a},{b},{n % 3},{n % 2}" for n, (a, b) in enumerate(_PAIRS)),
+    ),
+    "filled.csv": lambda folder: _fill(folder),
+    "my_module": lambda folder: (folder / "my_module.py").write_text(_OWN) and None,
+    "config.yaml": lambda folder: None,
+}
+_OWN = '''"""A reranker of the reader's."""
+
+
+class MyClass:
+    version = "1"
+
+    def score(self, query, documents):
+        return [-len(text) for text in documents]
+'''
+
+
+def _fill(folder: Path) -> None:
+    """A person fills in the sheet by the grades of the sample."""
+    by_text = {
+        doc["content"]: _grades()[doc["id"]]
+        for file in (ROOT / "data/sample").iterdir()
+        for _, line in lines(str(file))
+        for doc in json.loads(line)["documents"]
+    }
+    with (folder / "sheet.csv").open(newline="", encoding="utf-8-sig") as sheet:
+        rows = list(csv.DictReader(sheet))
+    for row in rows:
+        known = [grade for text, grade in by_text.items() if text in row.values()]
+        row["grade"] = str(known[0] if known else 1)
+    with (folder / "filled.csv").open("w", newline="") as filled:
+        writer = csv.DictWriter(filled, rows[0] if rows else ["key", "grade"])
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def _programs(page: str) -> dict[str, str]:
+    """The files of a page that its own blocks are."""
+    from tests.pages import commands
+
+    blocks = [c.text for c in commands(ROOT / "docs" / page) if c.kind == "python"]
+    names = {"thumbs.py": '"""Thumbs'}
+    return {name: next(b for b in blocks if b.startswith(s)) for name, s in names.items()}
