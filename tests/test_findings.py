@@ -76,8 +76,8 @@ def compared(p=0.4, difference=0.02, reach=0.04, queries=50, p_labels=float("nan
     ("above", "below", "said"),
     [
         ({"rivals": [compared()]}, {"rivals": [compared(p=0.01)]}, "about 410 queries"),
-        ({"rivals": [compared(p=0.01, p_labels=0.7)]}, {"rivals": [compared(p=0.01)]}, "turn the"),
-        ({"rivals": [compared(p=0.01, kin="gpt")]}, {"rivals": [compared(p=0.01)]}, "kin of one"),
+        ({"rivals": [compared(p=0.01, p_labels=0.7)]}, {"rivals": [compared(p=0.01)]}, "not sure by these labels"),
+        ({"rivals": [compared(p=0.01, kin="gpt")]}, {"rivals": [compared(p=0.01)]}, "not sure without judges"),
         ({"rivals": [compared(queries=2)]}, {"rivals": []}, "too few"),
         ({"missing": {"a": 1}}, {"missing": {"a": 0}}, "a ranked 49 of 50 queries"),
         ({"missing": {"a": 50}}, {"missing": {"a": 0}}, "a ranked none of 50 queries"),
