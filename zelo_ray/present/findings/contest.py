@@ -147,8 +147,8 @@ def _unjudged(arms: Arms) -> Iterator[Finding]:
             58 + 1 - shares[poor[0]][0],
             f"Many of the first {arms.depth} documents are unjudged (share judged: {told})",
             "they count as not relevant, and these arms may be better than they look",
-            "zelo-ray convert holes --all writes pools with them; annotate those on the --out of the "
-            "truth",
+            "zelo-ray convert holes --all writes pools with them; annotate those on the --out "
+            "of the truth",
             "holes",
         )
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import isnan, nan
+from math import isnan, nan, sqrt
 
 from zelo_ray.evaluation.wilson import wilson_of
 from zelo_ray.formats.wording import counted
@@ -48,6 +48,7 @@ class Seen:
         split: documents that judges are split on, and documents scored.
         error: mean standard error of the scores.
         spread: how far apart the scores of a query are, as a standard deviation.
+        freedom: the degrees of freedom that it rests on.
         unit: of both.
         more: what makes them surer.
         orders: what asks each pair in both orders; empty where nothing does.
@@ -63,6 +64,7 @@ class Seen:
     split: tuple[int, int] = (0, 0)
     error: float = nan
     spread: float = nan
+    freedom: int = 1
     unit: str = "logits"
     more: str = ""
     orders: str = ""
@@ -126,8 +128,9 @@ def _opposite(judge: str, how: str, target: str = "agreement") -> Finding:
 
 def _noise(seen: Seen) -> Iterator[Finding]:
     # A posterior standard error equals the spread of the scores where half of what they differ by
-    # is noise (a reliability of 1/2); above it most of a ranking is drawn by chance.
-    if seen.error > seen.spread:
+    # is noise (a reliability of 1/2); above it most of a ranking is drawn by chance. The spread is
+    # taken at the upper end of its own interval, which is wide where documents are few.
+    if seen.error > seen.spread * (1 + 1.96 / sqrt(2 * seen.freedom)):
         yield Finding(
             66,
             f"The standard error of a score, {seen.error:.2f} {seen.unit}, is larger than the "

@@ -78,6 +78,7 @@ def _seen(annotation: Annotation) -> Seen:
         split=(split, len(error)),
         error=float(error.mean()) if len(error) else nan,
         spread=_spread(annotation),
+        freedom=max(1, len(error) - len(annotation.scores.query_ids)),
         unit=annotation.unit,
         more=_more(own, options),
         orders=_orders(own),
