@@ -4,20 +4,20 @@ import json
 
 import pytest
 
-from tests.builders import Pool, pool_of
+from tests.builders import pool_of
 from tests.test_bakeoff_report import write_bakeoff
 from tests.test_report import EVIL, evil_pool, page_of, report
 from tests.test_report_agreement import agree
 from tests.test_report_graded import reported
 from tests.test_report_relabelling import compare_labels
-from zelo_ray.present.findings import Finding, ranked
+from zelo_ray.present.findings import Finding, ranked, spoken
 from zelo_ray.present.findings.asking import Asked, of_asking
 from zelo_ray.present.findings.compared import of_labels, of_protocols
 from zelo_ray.present.findings.contest import Arms, of_contest
 from zelo_ray.present.findings.judging import Seen, of_judging
 from zelo_ray.present.findings.measured import of_biases, of_people
 from zelo_ray.present.html import write_report
-from zelo_ray.records import Comparison, Document
+from zelo_ray.records import Comparison, Document, Pool
 
 THREE = ("a", "b", "c")
 
@@ -66,6 +66,11 @@ def test_what_went_missing_is_said_from_its_limit_on(above, below, said):
 def test_what_judges_are_like_is_said_from_its_limit_on(above, below, said):
     assert said in told(of_judging(Seen(**above)))
     assert not [*of_judging(Seen(**below))]
+
+
+def test_a_handful_of_votes_says_nothing_of_the_order():
+    assert not [*of_judging(Seen(first={"x": (29, 29)}))]
+    assert [*of_judging(Seen(first={"x": (30, 30)}))]
 
 
 def compared(p=0.4, difference=0.02, reach=0.04, queries=50, p_labels=float("nan"), kin=""):
@@ -168,6 +173,15 @@ def test_a_page_shows_its_findings_with_the_section_and_escapes_them(tmp_path):
 def test_a_page_where_nothing_stands_out_is_calm(tmp_path):
     report(tmp_path, [pool_of((0, 1, 5, 9), f"q{i}") for i in range(3)])
     assert "Nothing stands out: answers that are missing" in box(tmp_path)
+
+
+def test_the_terminal_says_the_worst_three_that_its_lines_do_not():
+    every = [Finding(90, "known", "so", "mend", spoken=True)]
+    every += [Finding(harm, f"{harm}", "so", "mend") for harm in (10, 20, 30, 40)]
+    lines = [*spoken(ranked(every, ""))]
+    assert lines[0] == "stands out: 40: so. mend."
+    assert lines[3:] == ["… and 1 more: see report.html"]
+    assert not [*spoken(None)]
 
 
 def test_more_than_five_are_folded_away(tmp_path):

@@ -113,7 +113,7 @@ def _more(one: Comparison) -> str:
 
 def _missing(arms: Arms) -> Iterator[Finding]:
     for arm, lost in arms.missing.items():
-        if lost == arms.queries:
+        if lost and lost == arms.queries:
             yield Finding(
                 88,
                 f"{arm} ranked none of {counted(arms.queries, 'query', 'queries')}",

@@ -11,6 +11,9 @@ from zelo_ray.present.findings.finding import Finding
 ORDER = 0.05
 """How far from 1/2 the whole interval of the share of what came first must lie. A judge with .45 or
 .55 turns one vote in ten by the order alone; less than that is lost among its other errors."""
+FEWEST = 30
+"""Votes below which nothing is said of the order: of many judges with five votes each, some prefer
+one side every time by chance."""
 AGAINST = 0.45
 """Below this share of agreement with the others (coins reach .5) a judge says the opposite."""
 AGAINST_GRADES = -0.1
@@ -66,7 +69,7 @@ class Seen:
     spread: float = nan
     freedom: int = 1
     unit: str = "logits"
-    more: str = ""
+    more: str = "More judgments make it smaller"
     orders: str = ""
 
 
@@ -143,7 +146,7 @@ def _noise(seen: Seen) -> Iterator[Finding]:
 
 def _order(seen: Seen) -> Iterator[Finding]:
     for judge, (first, votes) in seen.first.items():
-        if not votes:
+        if votes < FEWEST:
             continue
         low, high = wilson_of(first, votes)
         if low > 0.5 + ORDER or high < 0.5 - ORDER:
