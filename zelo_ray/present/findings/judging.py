@@ -97,14 +97,20 @@ def demonstration(judges: Sequence[str], target: str) -> Iterator[Finding]:
         yield Finding(
             75 if whole else 45,
             f"{who[0].upper()}{who[1:]} {does}" if who.startswith("every") else f"{who} {does}",
-            "take this for a demonstration, and no number of it for a measurement"
-            if whole
-            else "the scores are in part a demonstration",
+            _follows(kind, whole=whole),
             "Name models that read: --judges openai:MODEL"
             if kind != "recorded"
             else "Name judges that are asked: --judges openai:MODEL",
             target,
         )
+
+
+def _follows(kind: str, *, whole: bool) -> str:
+    if kind == "recorded":
+        return "these answers are recordings, and say nothing of what the model would answer now"
+    if whole:
+        return "take this for a demonstration, and no number of it for a measurement"
+    return "the scores are in part a demonstration"
 
 
 def _inverted(seen: Seen) -> Iterator[Finding]:
