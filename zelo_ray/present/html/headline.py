@@ -77,10 +77,7 @@ def _next(who: str, one: Comparison, contest: Contest) -> str:
                 f"turn that (it is above in {one.p_labels:.0%} of the draws of the labels)"
             )
         case "kin":
-            said = (
-                f"{who} is {side} {rival}, but only by judges that are kin of one of the two: "
-                f"without {one.kin} that is not sure"
-            )
+            said = f"{who} is {side} {rival}, but without {one.kin} that is not sure"
     return (
         f"{said}: {estimate(one.difference, one.low, one.high, '+.3f')}, P({one.run_a} is better) "
         f"{chance(one.p_better)}, p {one.p_holm:.2g} corrected for all comparisons."
