@@ -146,8 +146,8 @@ def _report(options: "ReportOptions") -> int:
     from zelo_ray.present.html.index import holds_runs, write_index
 
     first = options.dir[0]
-    if len(options.dir) > 1 or options.out or holds_runs(first):
-        index = write_index(options.dir, options.out)
+    if len(options.dir) > 1 or options.index or holds_runs(first):
+        index = write_index(options.dir, options.index)
         for other in index.others:
             show(f"left out: {other}")
         show(index.place)

@@ -33,7 +33,7 @@ class ReportOptions(CommandOptions):
         description="output directory or URL of any command; of several, or of a directory whose "
         "subdirectories are runs, one index page is written",
     )
-    out: Place | None = Field(
+    index: Place | None = Field(
         None,
         description="file or URL of the index page; without it, index.html in the directory that "
         "holds all the runs",
