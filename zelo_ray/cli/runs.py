@@ -269,8 +269,8 @@ def _report(options: "ReportOptions", _words: Words) -> int:
     from zelo_ray.present.terminal import next as follow
 
     first, *more = options.dir
-    if more or options.out or holds_runs(first):
-        index = write_index(options.dir, options.out)
+    if more or options.index or holds_runs(first):
+        index = write_index(options.dir, options.index)
         show(*(f"left out: {other}" for other in index.others), index.place)
         return COMPLETE
     if told := write_report(first):
