@@ -181,6 +181,15 @@ def test_what_has_no_text_is_left_out_by_name(tmp_path):
     )
 
 
+def test_a_table_without_a_head_is_told_to_have_one(tmp_path):
+    with pytest.raises(InputError) as told:
+        brought(tmp_path, put(tmp_path / "a.csv", "how to,use tweezers\nhow to,the clock\n"))
+    assert told.value.__notes__[1:] == [
+        "The first line has to name the columns, such as query,text.",
+        "Name columns that are called otherwise: --columns query=NAME content=NAME",
+    ]
+
+
 def test_answers_beside_a_list_of_documents_are_no_documents(tmp_path):
     rows = [{"question": "q", "contexts": ["a", "b"], "answer": "x", "response": "y"}]
     (found,), _ = brought(tmp_path, put(tmp_path / "a.jsonl", lines(rows)))

@@ -62,7 +62,10 @@ def test_a_run_keeps_its_order_and_takes_texts_from_anywhere(folder, name):
 
 def test_qrels_do_not_tell_their_grades_by_the_order(folder):
     texts = {"corpus": str(folder / "corpus.jsonl"), "queries": str(folder / "queries.tsv")}
+    rows = "".join(f"q{q}\td{d}\t{d}\n" for q in range(2) for d in range(3))
+    beir, _ = brought(folder, put(folder / "qrels.tsv", rows), **texts)
     found, told = brought(folder, str(folder / "qrels.txt"), **texts)
+    assert found == beir
     assert {query: sorted(ids) for query, ids in order(found).items()} == {
         "q0": ["d0", "d1", "d2"],
         "q1": ["d0", "d1", "d2"],

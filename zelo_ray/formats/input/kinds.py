@@ -39,6 +39,7 @@ _KNOWN = (
     "BEIR, MTEB or ir_datasets folder; a TREC run or qrels with --corpus and --queries."
 )
 _NAME_THEM = "Name columns that are called otherwise: --columns query=NAME content=NAME"
+_HEAD = "The first line has to name the columns, such as query,text."
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ _UNREAD = {
     b"\x1f\x8b": "is packed by gzip: give it a name that ends in .gz",
     b"\x28\xb5\x2f\xfd": "is packed by zstd: give it a name that ends in .zst",
 }
-_RUN_COLUMNS, _QRELS_COLUMNS = 6, 4
+_RUN_COLUMNS, _QRELS_COLUMNS, _BEIR_COLUMNS = 6, 4, 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +135,9 @@ def _of_text(url: str, line: bytes) -> Sight:
     if len(cells) >= _RUN_COLUMNS and _is_number(cells[3]) and _is_number(cells[4]):
         return Sight(url, "run", words=words)
     if len(cells) == _QRELS_COLUMNS and _is_number(cells[3]):
+        return Sight(url, "qrels", words=words)
+    parted = line.rstrip().split(b"\t")
+    if len(parted) == _BEIR_COLUMNS and _is_number(parted[2]):  # which may have no head
         return Sight(url, "qrels", words=words)
     if not words:
         return Sight(url, "broken")
