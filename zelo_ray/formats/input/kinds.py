@@ -122,6 +122,7 @@ def _has_text(sight: Sight, names: tuple[str, ...]) -> bool:
 def unknown(sight: Sight) -> InputError:
     """The error where a file is of no known kind."""
     more = (_NAME_THEM,) if sight.names else ()
+    more = (_HEAD, *more) if sight.form == "cells" else more
     return _told(
         f"{sight.url}: holds no pools, nor anything else that is known, but {sight.said}", *more
     )
