@@ -21,6 +21,7 @@ from zelo_ray.options import (
     FitOptions,
     SizeOptions,
 )
+from zelo_ray.options.places import split_name
 from zelo_ray.records import CrownedScore
 
 _PLAIN = ("--rerankers", "original", "bm25")
@@ -112,8 +113,9 @@ def after_compare_protocols(options: CompareProtocolsOptions, best: str) -> str:
 
 def after_agree(options: AgreeOptions) -> str:
     """What the first judge's labels change, or what they say of rerankers."""
-    first = options.sources[0]
-    place = _run_of(first.partition("=")[2] or first)
+    place, *others = dict.fromkeys(_run_of(split_name(each)[1]) for each in options.sources)
+    if others and not options.human:
+        return _command("compare-labels", "--old", place, "--new", others[0], *_runs(options))
     if options.human:
         return _command("compare-labels", "--old", options.human, "--new", place, *_runs(options))
     return _contest(place)
