@@ -22,7 +22,6 @@ from zelo_ray.options import (
     SizeOptions,
 )
 from zelo_ray.options.places import split_name
-from zelo_ray.records import CrownedScore
 
 _PLAIN = ("--rerankers", "original", "bm25")
 
@@ -216,11 +215,6 @@ def after_doctor(judges: Sequence[str], *, wrong: bool, asked: bool) -> str:
     return _command("annotate", "pools.jsonl", *named, "--out", "judged", "--dry-run")
 
 
-def is_crowned(record: type) -> bool:
-    """Whether scores are of tournaments, which say more than a ranking."""
-    return issubclass(record, CrownedScore)
-
-
 def _contest(truth: str) -> str:
     return _command("bakeoff", "--truth", truth, *_PLAIN, "--out", _beside(truth, "bakeoff"))
 
@@ -257,4 +251,20 @@ def _values(value: Any) -> list[str]:
 
 
 def _command(*words: str) -> str:
-    return shlex.join(["zelo-ray", *words])
+    return " ".join(map(_quoted, ["zelo-ray", *words]))
+
+
+def _quoted(word: str) -> str:
+    """A word for a shell; what could steer a terminal stands as bash and zsh escape it."""
+    if word.isprintable():
+        return shlex.quote(word)
+    return "$'" + "".join(map(_escaped, word)) + "'"
+
+
+def _escaped(char: str) -> str:
+    if char in "\\'":
+        return f"\\{char}"
+    if char.isprintable():
+        return char
+    code = ord(char)
+    return f"\\x{code:02x}" if code < 128 else f"\\U{code:08x}"
