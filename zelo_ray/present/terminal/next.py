@@ -121,11 +121,13 @@ def after_agree(options: AgreeOptions) -> str:
 
 
 def after_compare_labels(options: CompareLabelsOptions) -> str:
-    """The runs by the new labels with tests, or how far the two agree."""
+    """Runs or rerankers by the new labels, or how far the two agree."""
     runs = options.runs or ([f"{options.bakeoff}/runs.parquet"] if options.bakeoff else [])
     if runs:
         out = _beside(options.out or options.new, "bakeoff")
         return _command("bakeoff", "--truth", options.new, "--runs", *runs, "--out", out)
+    if "." not in options.new.rstrip("/").rpartition("/")[2]:  # a directory, which has texts
+        return _contest(options.new)
     return _command("agree", options.new, "--human", options.old)
 
 
