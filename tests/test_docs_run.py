@@ -49,6 +49,7 @@ def reader(tmp_path_factory):
     folder = tmp_path_factory.mktemp("reader")
     with OneRay(tmp_path_factory.mktemp("ray"), cwd=folder) as one:
         flags = ("--judge", "tests.fakes.sample:judge", "--rpm", "100000", "--batch-seconds", "0.5")
+        flags += ("--key", "")  # as a server of the reader's own, which knows none
         lengths = ("--bytes-per-token", "4", "--tokens-by-text")
         with one.fakes(tmp_path_factory.mktemp("fakes"), *flags, *lengths) as environ:
             environ |= {"ZELO_RAY_BATCH_POLL": "0.5", "PYTHONPATH": str(crash.ROOT)}
@@ -111,7 +112,7 @@ class Reader:
     def _limits(self, words: list[str]) -> dict[str, str]:
         """The environment; Gemini's server tells no limits, so they are given where it judges."""
         gemini = "gemini:gemini-3.1-flash-lite"
-        named = {"gemini", gemini} & {*words} or "--judges" not in words
+        named = {"gemini", gemini} & {*words} or not {"--judges", "--config"} & {*words}
         asked = words[0] == "annotate" and named
         return self.environ | (crash.limits([gemini]) if asked else {})
 
