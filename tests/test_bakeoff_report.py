@@ -209,7 +209,7 @@ def test_the_head_says_from_which_arms_the_best_cannot_be_told(written):
     assert f"It cannot be told from the next, original: {apart:+.3f} [" in text
     assert "P(bm25 is better) 80.0%, p 0.4 corrected for all comparisons. It is above" in text
     assert "It is above cross-encoder, my.module:Custom and run-file (on 59 common" in text
-    assert "run-file ranked 59 of 60 queries; the others count as 0 in its means." in text
+    assert "run-file ranked 59 of 60 queries: the others count as 0 in its means." in text
     assert "6 of 10 differences would be a surprise" in text
 
 
@@ -377,9 +377,10 @@ def test_undefined_values_and_an_arm_that_never_ran_are_shown_as_such(tmp_path):
     write_report(str(tmp_path))
     page = Page((tmp_path / "report.html").read_text())
     assert page.table("leaderboard")[-1] == (
-        ["absent", "0 of 8", "no key", *["\N{EN DASH}"] * 2, "0.5000 + ?"]
+        ["absent", "0 of 8", "no key", *["\N{EN DASH}"] * 2, "$0.5000 + ?"]
     )
-    assert "absent ranked 0 of 8 queries. absent: no key." in page.words()
+    assert "absent ranked none of 8 queries: it takes no part." in page.words()
+    assert "absent: no key." in page.words()
     [(_, ridges)] = page.chart("distribution", 0)
     assert [sum(trace["y"]) for trace in ridges["data"]] == [7, 7, 7, 7, 6]
     assert len(page.chart("difficulty", 0)[0][1]["data"][1]["y"]) == 7

@@ -252,7 +252,7 @@ def test_an_interrupt_is_one_line(pipeline, capsys):
         (["annotate", "a.jsonl", "--out", "o", "--cycle", "7"], "did you mean '--cycles'"),
         (["annotate", "a.jsonl", "--seed"], "annotate: --seed: expected one argument"),
         (["protocols", "a.jsonl", "--protocol", "zelo"], "did you mean '--protocols'"),
-        (["report", "out", "other"], "report: unexpected 'other'"),
+        (["compact", "out", "other"], "compact: unexpected 'other'"),
         (["convert", "qrel"], "did you mean 'qrels'"),
         (["anotate"], "no such command 'anotate' (did you mean 'annotate'?)"),
         ([], "command"),
@@ -325,12 +325,14 @@ def results(tmp_path):
 def test_explain_prints_the_comparisons(results, capsys):
     status, out, _ = outcome(capsys, "explain", results, "--query", "q1", "--doc", "d3")
     assert status == 0
-    assert out.startswith("d3: score +")
+    assert "\n\nd3: score +" in out
+    assert out.splitlines()[-1] == f"next: zelo-ray explain {results} --query q1"
 
 
 def test_report_writes_the_page_anew(results, capsys):
     status, out, _ = outcome(capsys, "report", results)
-    assert (status, out) == (0, f"{results}/report.html\n")
+    then = f"next: zelo-ray explain {results} --query q1"
+    assert (status, out.splitlines()) == (0, [f"{results}/report.html", then])
     assert (results / "report.html").read_text().startswith("<!doctype html>")
 
 

@@ -1,17 +1,23 @@
 """Why a document has its score, in words."""
 
+import math
 import re
+from dataclasses import replace
 
 import pyarrow.parquet as pq
 import pytest
+from rich.cells import cell_len
 
 from tests.builders import graded_pools, interrupted, pool_of, results_of, short
 from tests.hills import write_contests, write_verdicts
-from zelo_ray.commands.explain import explain
+from zelo_ray.commands.explain import explain, explanation
+from zelo_ray.commands.explain.meetings import alike, graded, meetings
+from zelo_ray.commands.explain.paragraphs import ranges, text_part
 from zelo_ray.errors import NothingToExplain
 from zelo_ray.formats.record import begin
 from zelo_ray.formats.tables import table_of
-from zelo_ray.records import Failure
+from zelo_ray.present.terminal.explain import on_screen
+from zelo_ray.records import Failure, Grade, Rater, Score, Vote
 
 DIFFER = "in this order; the orders differ, so a tie"
 
@@ -29,9 +35,16 @@ def out(tmp_path):
     return str(tmp_path)
 
 
+def judged(out, *asked):
+    """The paragraphs on scores and judgments: without texts, tables and what scores mean."""
+    others = ("query ", "document ", "It met", "A score", "Neighbours")
+    first, *rest = (p for p in explain(str(out), *asked).split("\n\n") if not p.startswith(others))
+    said = [line for line in first.split("\n") if not line.startswith((" ", "It beats", "A score"))]
+    return ["\n".join(said), *rest]
+
+
 def test_a_score_is_explained_by_its_battles_the_hardest_opponent_first(out):
-    text = explain(out, "q1", "d1")
-    headline, *battles = text.split("\n\n")
+    headline, *battles = judged(out, "q1", "d1")
     assert re.fullmatch(
         r"d1: score -\d\.\d\d ± \d\.\d\d, about people ± \d\.\d\d, rank 3 of 4, from 5 comparisons",
         headline.strip(),
@@ -40,7 +53,7 @@ def test_a_score_is_explained_by_its_battles_the_hardest_opponent_first(out):
     assert [found[1] for found in opponents] == ["d3", "d2", "d0"]
     assert battles[0].count("lost -0.20") == 2
     assert battles[2].count("won  +0.10") == 1
-    assert "no judgment from anthropic:two on d0 and d1: refused (because)" in text
+    assert battles[3] == "no judgment from anthropic:two on d0 and d1: refused (because)"
 
 
 def test_each_vote_says_which_document_the_judge_saw_as_which(out):
@@ -97,11 +110,9 @@ def test_a_document_of_which_nothing_came_back_is_explained_by_its_failures(tmp_
 
 def test_contests_are_told_in_order_with_the_king_after_each(tmp_path):
     write_contests(tmp_path)
-    text = explain(str(tmp_path), "q0", "c")
-    headline, _, won, *rest = text.splitlines()
+    headline, won, *tournaments = judged(tmp_path, "q0", "c")
     assert headline == "c: score +1.00 ± 0.50, rank 1 of 3, from 3 contests"
     assert won == "it won 1 of 4 tournaments with a winner"
-    tournaments = "\n".join(rest).strip().split("\n\n")
     assert tournaments[0].splitlines() == [
         "tournament of j1, repeat 1, won by a",
         "  round 2  lost against a  confidence 0.75, shown as Answer 1; then king: a",
@@ -126,7 +137,7 @@ def test_a_tournament_that_failed_says_so_with_the_failure(tmp_path):
 def test_a_tournament_of_the_panel_names_who_said_what(tmp_path):
     told = [("q0", judge, 0, "abc", "kk") for judge in ("j1", "j2")]
     write_contests(tmp_path, told=told, decide="panel", repeats=1)
-    head, *lines = explain(str(tmp_path), "q0", "b").split("\n\n")[2].splitlines()
+    head, *lines = judged(tmp_path, "q0", "b")[2].splitlines()
     assert head == "tournament of the panel, won by a"
     assert [line for line in lines if "round" in line] == [
         f"  round 1  lost against a  {judge}, confidence 0.75, shown as Answer 2; then king: a"
@@ -136,7 +147,7 @@ def test_a_tournament_of_the_panel_names_who_said_what(tmp_path):
 
 def test_debates_are_told_round_by_round_from_the_document_s_side(tmp_path):
     write_verdicts(tmp_path)
-    headline, debates = explain(str(tmp_path), "q0", "b").split("\n\n")
+    headline, debates = judged(tmp_path, "q0", "b")
     assert headline == "b: score +0.50 ± 0.50, rank 1 of 2, from 3 verdicts"
     assert debates.splitlines()[:14] == [
         "against a (score -0.50, rank 2)",
@@ -159,7 +170,7 @@ def test_debates_are_told_round_by_round_from_the_document_s_side(tmp_path):
 
 def test_without_a_document_the_course_of_every_tournament_is_told(tmp_path):
     write_contests(tmp_path)
-    scores, won, *tournaments = explain(str(tmp_path), "q1").split("\n\n")
+    scores, won, *tournaments = judged(tmp_path, "q1")
     assert [line.split(":")[0] for line in scores.splitlines()] == ["c", "a", "b"]
     assert won == "c won 2 of 2 tournaments with a winner"
     assert tournaments[1].splitlines() == [
@@ -179,7 +190,7 @@ def test_without_a_document_the_course_of_every_tournament_is_told(tmp_path):
 def test_without_a_document_a_tournament_of_the_panel_is_one(tmp_path):
     told = [("q0", judge, 0, "abc", "kt") for judge in ("j1", "j2")]
     write_contests(tmp_path, told=told, decide="panel", repeats=1)
-    head, *lines = explain(str(tmp_path), "q0").split("\n\n")[2].splitlines()
+    head, *lines = judged(tmp_path, "q0")[2].splitlines()
     assert head == "tournament of the panel, won by a"
     assert [line.strip() for line in lines if "round" in line] == [
         f"round {n}  king a against {other}  {judge}, confidence 0.75, {first} shown first; "
@@ -191,7 +202,7 @@ def test_without_a_document_a_tournament_of_the_panel_is_one(tmp_path):
 
 def test_without_a_document_all_verdicts_are_told(tmp_path):
     write_verdicts(tmp_path)
-    scores, pair = explain(str(tmp_path), "q0").split("\n\n")
+    scores, pair = judged(tmp_path, "q0")
     assert [line.split(":")[0] for line in scores.splitlines()] == ["b", "a"]
     assert pair.splitlines() == [
         "a against b",
@@ -205,7 +216,7 @@ def test_without_a_document_all_verdicts_are_told(tmp_path):
 
 
 def test_without_a_document_votes_are_a_ranking_of_a_line_each(out):
-    ranking, failure = explain(out, "q1").split("\n\n")
+    ranking, failure = judged(out, "q1")
     assert [line.split(":")[0] for line in ranking.splitlines()] == ["d3", "d2", "d1", "d0"]
     assert failure == "no judgment from anthropic:two on d0 and d1: refused (because)"
     with pytest.raises(NothingToExplain, match="no judgment of a query 'q7'"):
@@ -241,7 +252,8 @@ def test_of_an_interrupted_run_it_tells_what_there_is_and_says_so_first(tmp_path
         first,
     )
     assert empty == ""
-    assert rest[0].startswith("d3: ")
+    assert rest[0] == "query q0"
+    assert any(line.startswith("d3: ") for line in rest)
     assert "no judgment from" not in "\n".join(rest)
     assert explain(str(out), "q0").startswith(first)
     with pytest.raises(NothingToExplain, match=f"{out} holds no judgment of a query 'q9'"):
@@ -259,3 +271,74 @@ def test_an_unfinished_bakeoff_is_one_line(tmp_path):
     begin(str(tmp_path), "run.json", {"kind": "bakeoff", "options": {}})
     with pytest.raises(NothingToExplain, match=r"is not finished; run the same command again$"):
         explain(str(tmp_path), "q1")
+
+
+def test_query_and_document_come_first_and_opponents_with_how_they_begin(out):
+    query, document, score, table = explain(out, "q1", "d0").split("\n\n")[:4]
+    assert query == "query q1\n    how do I reset it?"
+    assert document == "document d0\n    Text 0 [[worth=0]]"
+    assert re.search(r"\nIt beats the query's average document in \d+% of comparisons\.\n", score)
+    head, _, *rows = table.splitlines()
+    assert head.startswith("It met 3 documents: lost 3, won 0.")
+    assert re.fullmatch(r"     1  d3 +0 +2 +\d+%  -0\.\d\d  Text 3 \[\[worth=3\]\]", rows[0])
+
+
+def test_the_fit_expects_what_the_two_scores_say():
+    scores = {d: Score("q", d, s, 0.1, 3, 1) for d, s in (("a", 1.0), ("b", 0.0))}
+    votes = [Vote("q", "a", "b", j, p, False, "", "") for j, p in (("x", -0.2), ("y", 0.0))]
+    (found,) = meetings("b", votes, scores)
+    assert (found.won, found.mean) == (0.25, -0.1)
+    assert found.expected == pytest.approx(1 / (1 + math.e))
+
+
+def test_neighbours_are_alike_where_their_errors_cover_the_difference():
+    told = [(3.0, 0.1), (1.0, 0.5), (0.5, 0.5), (0.0, 0.5)]
+    scores = [Score("q", str(n), s, e, 3, n) for n, (s, e) in enumerate(told, 1)]
+    assert [*ranges(alike(scores))] == ["2 to 4"]
+    assert [*ranges([1, 3, 4])] == ["1 to 2", "3 to 5"]
+
+
+def test_an_id_may_be_cut_short_and_a_slip_is_told(tmp_path):
+    results_of(tmp_path, [pool_of(query_id="reset-1"), pool_of(query_id="other")])
+    assert explain(str(tmp_path), "res", "d0") == explain(str(tmp_path), "reset-1", "d0")
+    with pytest.raises(NothingToExplain, match=r"did you mean 'reset-1'\?"):
+        explain(str(tmp_path), "rest-1")
+    with pytest.raises(NothingToExplain, match="several begin with 'd': d3, d2, d1, d0"):
+        explain(str(tmp_path), "other", "d")
+
+
+def test_texts_cannot_steer_a_terminal(tmp_path):
+    pool = pool_of(query="how\x1b[2J do I\u202e reset it?")
+    results_of(tmp_path, [pool])
+    text = explain(str(tmp_path), "q1", "d0")
+    assert text.startswith("query q1\n    how\\x1b[2J do I\\u202e reset it?")
+
+
+def test_a_terminal_gets_long_texts_cut_and_counted_and_no_line_too_wide(tmp_path):
+    long = " ".join(f"Wörter{n}" for n in range(900))
+    results_of(tmp_path, [replace(pool_of(), query=long)])
+    lines = [*on_screen(explanation(str(tmp_path), "q1", "d1"), 60, 24, "zelo-ray all")]
+    assert all(cell_len(line) <= 60 for line in lines)
+    shown = " ".join(" ".join(lines[1:5]).split())
+    left = int(re.search(r" … \((\d+) more words\)$", shown)[1])
+    assert long.startswith(shown.partition(" …")[0])
+    assert left + len(shown.partition(" …")[0].split()) == 900
+    assert lines[-1] == "… 2 more like this: zelo-ray all"
+
+
+@pytest.mark.parametrize("text", ["漢字" * 400, "x" * 900, "शब्द " * 400])
+def test_scripts_of_wide_characters_and_without_spaces_fit_too(text):
+    lines = [*on_screen([text_part("query q", text)], 40, 24, "")]
+    assert len(lines) == 5
+    assert all(cell_len(line) <= 40 for line in lines)
+    assert "more" in lines[-1]
+
+
+def test_grades_tell_what_they_count_for(tmp_path):
+    raters = [Rater(name, 0.5, 0.1, 1.0, 0.1, 0.25, 9) for name in ("openai:one", "gemini:x")]
+    grades = [Grade("q", "d", name, 2, (), (), "", "") for name in ("openai:one", "other")]
+    head, _, one, other, _ = graded(grades, raters, plain=False)
+    assert head == "How the grades become the score:"
+    assert one.split() == ["openai:one", "2", "+0.50", "25%"]
+    assert other.split() == ["other", "2", "unknown"]
+    assert next(graded(grades, raters, plain=True)) == "The score takes every judge alike:"

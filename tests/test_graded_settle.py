@@ -118,7 +118,7 @@ def test_grades_explain_a_document(tmp_path):
 
     run(tmp_path, [pool_of(), pool_of(query_id="lost", worths=(0,))], say)
     text = explain(str(tmp_path), "q1", "d2")
-    assert text.startswith("d2: grade 2 (score ")
+    assert "\n\nd2: grade 2 (score " in text
     assert "rank 2 of 4, from 2 grades: median 2, majority 2." in text
     assert text.count("covers: how") == text.count("misses: why; when") == 2
     assert "\x1b" not in text
@@ -135,7 +135,7 @@ def test_a_query_of_failures_alone_is_explained(tmp_path):
     run(tmp_path, [pool_of(), pool_of(query_id="lost", query="lost?")], say)
     (tmp_path / "run.json").write_text('{"summary": {"unscored": {"lost": "only 0 of 12"}}}')
     text = explain(str(tmp_path), "lost", "d0")
-    assert text.startswith("d0: no score, as only 0 of 12")
+    assert "\n\nd0: no score, as only 0 of 12" in text
     assert text.count("filtered (because)") == 3
 
 

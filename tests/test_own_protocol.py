@@ -84,7 +84,7 @@ def test_its_judgments_and_scores_are_written_and_told_truly(out):
     text = explain(str(out), "q0", one["doc_id"])
     noun = "thumb" if len(judges) == 1 else "thumbs"
     head = f"{one['doc_id']}: score {one['score']:.2f} ± {one['std_error']:.2f}"
-    assert text.startswith(f"{head}, rank {one['rank']} of 4, from {len(judges)} {noun}")
+    assert (f"\n\n{head}, rank {one['rank']} of 4, from {len(judges)} {noun}") in text
     assert "up: " in text
     for untrue in ("logits", "against", "grade", "comparison"):
         assert untrue not in text

@@ -274,7 +274,7 @@ def test_split_documents_stand_with_the_grade_of_each_judge(tmp_path):
     head, *rows = page.table("ambiguous")
     assert head == ["query", "document", *sorted(JUDGES), "panel", "differ by"]
     assert len(rows) == 5
-    assert {tuple(row[1:5]) for row in rows} == {("d3", "3", "0", "0")}
+    assert {tuple(row[1:5]) for row in rows} == {("d3: text 3", "3", "0", "0")}
     judges = tuple(f"judge-{i}" for i in range(9))
     many, _, _ = reported(tmp_path / "many", judges=judges)
     head, *rows = many.table("ambiguous")

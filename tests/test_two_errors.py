@@ -51,7 +51,7 @@ def test_the_page_and_explain_tell_both(run):
     assert ABOUT_PEOPLE in page.words("queries")
     assert "more calls do not reduce" in page.words("scores")
     assert page.packed[0, "documents"][0][6]["truth_error"] > page.packed[0, "documents"][0][3]
-    assert ABOUT_PEOPLE in explain(str(run), "q1", "d1").splitlines()[0]
+    assert ABOUT_PEOPLE in explain(str(run), "q1", "d1").split("\n\n")[2].splitlines()[0]
 
 
 def test_old_results_are_read_and_told_with_the_error_that_they_have(run):
@@ -60,7 +60,7 @@ def test_old_results_are_read_and_told_with_the_error_that_they_have(run):
     page = page_of(run)
     assert ABOUT_PEOPLE not in page.words("queries")
     assert "more calls do not reduce" not in page.words("scores")
-    assert ABOUT_PEOPLE not in explain(str(run), "q1", "d1").splitlines()[0]
+    assert ABOUT_PEOPLE not in explain(str(run), "q1", "d1").split("\n\n")[2].splitlines()[0]
     scores = pq.read_table(run / "scores.parquet")
     assert read_truth(str(run))["std_error"].to_pylist() == scores["std_error"].to_pylist()
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         drift,
     )
     from zelo_ray.api.contest import Contest, bakeoff
+    from zelo_ray.api.doctor import doctor
     from zelo_ray.api.load import load_run
     from zelo_ray.api.pure import agreement, fit_votes, measure
     from zelo_ray.api.sizing import Sizing, size
@@ -63,6 +64,7 @@ __all__ = [
     "bakeoff",
     "compare_labels",
     "compare_protocols",
+    "doctor",
     "drift",
     "estimate",
     "fit_votes",
@@ -78,6 +80,7 @@ _MODULES = {
         *("agree", "compare_labels", "compare_protocols", "drift"),
     ),
     "zelo_ray.api.contest": ("Contest", "bakeoff"),
+    "zelo_ray.api.doctor": ("doctor",),
     "zelo_ray.api.load": ("load_run",),
     "zelo_ray.api.pure": ("agreement", "fit_votes", "measure"),
     "zelo_ray.api.sizing": ("Sizing", "size"),

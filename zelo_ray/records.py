@@ -178,6 +178,10 @@ class Seen:
         return self.of_one
 
 
+RECORDING: Final = "recording"
+"""The option of a recorded judge that holds the digest of its recording."""
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """One question to one judge.
@@ -197,6 +201,8 @@ class Request:
     repeat: int = 0
     limit: int | None = None
     """Tokens that this call may answer with; None: as many as the judge's options say."""
+    query_id: str = field(default="", repr=False)
+    """Whose ``query`` it is: recorded judges look it up; nobody is sent it."""
     key: str = field(init=False)
     """A hash of everything that can change the answer: 32 hexadecimal digits."""
     former_key: str = field(init=False)
@@ -219,6 +225,8 @@ class Request:
         truth = self.judge.options.get("truth")
         if isinstance(truth, str):  # a simulated judge sees this field of the metadata
             rest.append([document.metadata.get(truth) for document in self.documents])
+        if RECORDING in self.judge.options:  # a recorded judge sees ids
+            rest.append([self.query_id, *(document.id for document in self.documents)])
         return key_of(head, self.system, self.user, *rest)
 
 

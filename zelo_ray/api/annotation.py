@@ -1,11 +1,11 @@
 """`annotate` from Python: pools in, a `Run` out."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from zelo_ray.api.given import pools_in
+from zelo_ray.api.given import with_pools
 from zelo_ray.api.progress import watching
 from zelo_ray.api.results import Parts, Results
 from zelo_ray.api.settings import Place, annotate_options
@@ -94,10 +94,11 @@ def annotate(
     command.
 
     Args:
-        inputs: paths, globs and URLs of JSONL files, one or a list; or a list of dicts, one a pool,
-            as a JSONL line holds it; or a data frame (pandas, Arrow, polars) with one row a
-            document: query_id, query, doc_id, content, and perhaps score and metadata. What is in
-            memory is written to a file below ``out``.
+        inputs: paths, globs and URLs of what the command takes, one or a list; or a data frame
+            (pandas, Arrow, polars) or a list of dicts, one a document (query_id, query, doc_id,
+            content, or what others call these), one a query with a list of documents, or one a
+            pool; or a data set of ``ir_datasets``. What is no JSON lines of pools is written to a
+            file below ``out``.
         out: directory or URL for the results and the ledger.
         progress: True shows it on the terminal; None is silent; or an object with the methods
             ``say``, ``budget`` and ``show``.
@@ -130,14 +131,20 @@ def annotate(
     settings = _settings(inputs, out, config, options)
     if settings.dry_run:
         raise OptionError("dry_run: from Python, estimate(...) with the same arguments")
-    return judged(_with_inputs(settings, inputs, settings.out), progress)
+    told = list[str]()
+    settings = with_pools(settings, "inputs", inputs, settings.out, told.append)
+    return judged(settings, progress, told)
 
 
-def judged(settings: AnnotateOptions, progress: "Watch | bool | None" = True) -> Run:
-    """The same as `annotate`, by options."""
+def judged(
+    settings: AnnotateOptions, progress: "Watch | bool | None" = True, told: Sequence[str] = ()
+) -> Run:
+    """The same as `annotate`, by options; ``told`` is said first."""
     from zelo_ray.on_ray.annotate import annotate as run  # noqa: PLC0415 - it takes a second
 
     with watching(progress) as watch:
+        for line in told:
+            watch.say(line)
         summary = run(settings, watch)
     return Run(settings.out, summary, settings, tables_in(settings.out))
 
@@ -166,8 +173,10 @@ def estimate(
     settings = _settings(inputs, out, config, options)
     from zelo_ray.commands.dry_run import preview  # noqa: PLC0415 - scipy takes a second to import
 
+    told = list[str]()
     with TemporaryDirectory() as folder:
-        return Text("\n".join(preview(_with_inputs(settings, inputs, folder), os.environ)))
+        settings = with_pools(settings, "inputs", inputs, folder, told.append)
+        return Text("\n".join([*preview(settings, os.environ), *told]))
 
 
 def run_of(out: str, record: Mapping[str, Any], tables: Mapping[str, Table], told: str = "") -> Run:
@@ -188,9 +197,3 @@ def _settings(
 ) -> AnnotateOptions:
     marked = None if inputs is None else _ABSENT
     return annotate_options({"inputs": marked, "out": out, **options}, config)
-
-
-def _with_inputs(settings: AnnotateOptions, inputs: Any, out: str) -> AnnotateOptions:
-    if inputs is None:  # the config file or a variable names them
-        return settings
-    return settings.model_copy(update={"inputs": pools_in(inputs, out)})

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from zelo_ray.api.contest import runs_in, truth_in
 from zelo_ray.api.frames import is_frame, is_nested, nested_table, table_of
-from zelo_ray.api.given import keep_table, pools_in
+from zelo_ray.api.given import keep_table, with_pools
 from zelo_ray.api.progress import watching
 from zelo_ray.api.results import TEXT, Results
 from zelo_ray.api.settings import Place, compare_options, is_place, options_of
@@ -35,7 +35,13 @@ _ABSENT = "-"
 
 
 class ProtocolComparison(Results):
-    """What `compare_protocols` came to: the tables ``trials``, ``costs`` and ``differences``."""
+    """What `compare_protocols` came to: the tables ``trials``, ``costs`` and ``differences``.
+
+    Attributes:
+        best: the protocol that agrees with people most.
+    """
+
+    best: str = ""
 
 
 class RaterAgreement(Results):
@@ -88,10 +94,13 @@ def compare_protocols(
     if settings.dry_run:
         raise OptionError("dry_run: is an option of the command line alone")
     found: dict[str, Any] = {}
-    if inputs is not None:
-        found["inputs"] = pools_in(inputs, settings.out)
     if human is not None:
         found["human"] = _judgments_in(human, "human", settings.out)
+    told = list[str]()
+    settings = with_pools(settings, "inputs", inputs, settings.out, told.append)
+    with watching(progress) as watch:
+        for line in told:
+            watch.say(line)
     return protocols_compared(settings.model_copy(update=found), progress)
 
 
@@ -109,6 +118,7 @@ def protocols_compared(
         complete=outcome.complete,
         files=("trials.parquet", "differences.parquet", "costs.parquet"),
     )
+    comparison.best = next((each.protocol for each in outcome.standing), "zelo")
     return _told(comparison)
 
 

@@ -1,6 +1,6 @@
 """`bakeoff` from Python: a truth and rerankers in, a `Contest` out."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from os import fspath
 from typing import TYPE_CHECKING, Any
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from zelo_ray.api.frames import is_frame, is_nested, nested_table, table_of
-from zelo_ray.api.given import keep_table, places_of, pools_in
+from zelo_ray.api.given import keep_table, places_of, with_pools
 from zelo_ray.api.progress import watching
 from zelo_ray.api.rerankers import named_rerankers
 from zelo_ray.api.results import TEXT, Results
@@ -115,20 +115,25 @@ def bakeoff(
     settings = options_of(BakeoffOptions, {**given, "out": out, **options}, config)
     keep: Mapping[str, Callable[[Any, str], Any]] = {
         "truth": truth_in,
-        "pools": pools_in,
         "rerankers": named_rerankers,
         "runs": runs_in,
         "human": labels_in,
     }
-    found = {n: keep[n](v, settings.out) for n, v in marks.items() if v is not None}
-    return contested(settings.model_copy(update=found), progress)
+    found = {n: keep[n](v, settings.out) for n, v in marks.items() if v is not None and n in keep}
+    told = list[str]()
+    settings = with_pools(settings, "pools", pools, settings.out, told.append)
+    return contested(settings.model_copy(update=found), progress, told)
 
 
-def contested(settings: BakeoffOptions, progress: "Watch | bool | None" = True) -> Contest:
-    """The same as `bakeoff`, by options."""
+def contested(
+    settings: BakeoffOptions, progress: "Watch | bool | None" = True, told: Sequence[str] = ()
+) -> Contest:
+    """The same as `bakeoff`, by options; ``told`` is said first."""
     from zelo_ray.on_ray.bakeoff import bakeoff as run  # noqa: PLC0415 - Ray takes seconds to import
 
     with watching(progress) as watch:
+        for line in told:
+            watch.say(line)
         outcome = run(settings, watch)
     contest = Contest(
         settings.out,

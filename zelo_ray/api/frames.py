@@ -2,16 +2,23 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
 
 from zelo_ray.errors import InputError
+from zelo_ray.formats.input import long, wide
+from zelo_ray.formats.input.collection import lines_of
+from zelo_ray.formats.input.columns import columns_of, list_column
+from zelo_ray.formats.input.long import Left
+from zelo_ray.formats.input.wide import is_wide
+from zelo_ray.formats.interchange.iterables import pools_of
 from zelo_ray.formats.pools import short
 from zelo_ray.records import Pool
 
 _IDS = ("query_id", "doc_id", "doc_id_a", "doc_id_b", "judge")
-_POOL_COLUMNS = ("query_id", "query", "doc_id", "content")
+_ROWS = 2**14
 
 
 def is_frame(value: object) -> bool:
@@ -61,16 +68,40 @@ def is_nested(value: object) -> bool:
 
 
 def pool_lines(pools: Any) -> bytes:
-    """Pools in memory as JSON lines: a frame, a list of dicts or of `Pool`, or one of them.
+    """Pools in memory as JSON lines; see `pools_told`."""
+    return pools_told(pools, {})[0]
+
+
+def pools_told(given: Any, columns: Mapping[str, str]) -> tuple[bytes, list[str]]:
+    """Pools in memory as JSON lines, and what was made up or left out.
+
+    Args:
+        given: rows of a document or a query each, as a frame or a list of dicts; pools, as a list
+            of dicts or of `Pool`, or one of them; or a data set with ``docs_iter`` and its like.
+        columns: by role, columns with names of their own.
 
     Raises:
         InputError: it is none of these, a column is missing, or something is no JSON.
     """
-    if is_frame(pools):
-        pools = list(_grouped(pools))
-    elif isinstance(pools, Mapping | Pool):
-        pools = [pools]
-    return b"".join(_line(number, pool) for number, pool in enumerate(pools, 1))
+    left = Left()
+    if is_dataset(given):
+        found: Iterable[Any] = lines_of(pools_of(given), left)
+    elif is_frame(given):
+        found = _of_rows(_rows(given), _names(given), columns, left)
+    else:
+        found = [given] if isinstance(given, Mapping | Pool) else given
+        first = next(iter(found), None)
+        if isinstance(first, Mapping) and _is_row(first, columns):
+            names = list(dict.fromkeys(name for row in found for name in row))
+            places = ((f"inputs: item {n}", row) for n, row in enumerate(found, 1))
+            found = _of_rows(places, names, columns, left)
+    data = b"".join(_line(number, pool) for number, pool in enumerate(found, 1))
+    return data, left.told()
+
+
+def is_dataset(value: object) -> bool:
+    """Whether it is iterated over as ``ir_datasets`` gives data sets."""
+    return hasattr(value, "docs_iter") and hasattr(value, "queries_iter")
 
 
 def _arrow(value: Any) -> pa.Table:
@@ -125,54 +156,64 @@ def _as_line(pool: Pool) -> dict[str, Any]:
     return {"query": {"id": pool.query_id, "query": pool.query} | session, "documents": documents}
 
 
-def _grouped(frame: Any) -> Iterator[dict[str, Any]]:
-    """Pools from rows of one document each, in the order in which queries first appear."""
-    columns = _columns(frame)
-    _refuse_lacking("inputs", columns, _POOL_COLUMNS)
-    names = [n for n in (*_POOL_COLUMNS, "score", "metadata", "session_id") if n in columns]
-    pools: dict[str, dict[str, Any]] = {}
-    for number, values in enumerate(zip(*(columns[n] for n in names), strict=True), 1):
-        row = {name: v for name, v in zip(names, values, strict=True) if v is not None}
-        query_id, doc_id = _id(row, "query_id", number), _id(row, "doc_id", number)
-        query: dict[str, Any] = {"id": query_id, "query": row.get("query")}
-        if "session_id" in row:
-            query["session_id"] = row["session_id"]
-        pool = pools.setdefault(query_id, {"query": query, "documents": []})
-        if pool["query"] != query:
-            raise InputError(f"inputs: row {number}: query {query_id!r} has another text before")
-        document: dict[str, Any] = {"id": doc_id, "content": row.get("content")}
-        document.update({name: row[name] for name in ("metadata", "score") if name in row})
-        pool["documents"].append(document)
-    yield from pools.values()
+def _is_row(first: Mapping[str, Any], columns: Mapping[str, str]) -> bool:
+    """Whether a dict is a row of a table; if not, it is to be a pool."""
+    if isinstance(first.get("query"), Mapping):
+        return False
+    return is_wide(first, list_column([*first], columns)) or _is_long(
+        columns_of("inputs", [*first], columns)
+    )
 
 
-def _columns(frame: Any) -> dict[str, list[Any]]:
-    """The columns as plain values; None for what is missing."""
+def _is_long(found: Mapping[str, str]) -> bool:
+    return "content" in found and not {"query", "query_id"}.isdisjoint(found)
+
+
+def _of_rows(
+    rows: Iterable[tuple[str, Mapping[str, Any]]],
+    names: Sequence[str],
+    given: Mapping[str, str],
+    left: Left,
+) -> Iterator[dict[str, Any]]:
+    """Pools of rows of a document, or of a query, each."""
+    listed, rows = list_column(names, given), iter(rows)
+    first = next(rows, None)
+    every = chain([first] if first else [], rows)
+    if first and listed and is_wide(first[1], listed):
+        rest = [name for name in names if name != listed]
+        own = {role: name for role, name in given.items() if role != "documents"}
+        return wide.pools(every, listed, columns_of("inputs", rest, own), left)
+    found = columns_of("inputs", names, given)
+    if lacking := [role for role in ("query", "content") if role not in found]:
+        what = ", ".join(names) or "none"
+        raise InputError(f"inputs: has no column {lacking[0]!r}; it has {what}")
+    return long.pools(long.gather(every, found), "inputs", left)
+
+
+def _names(frame: Any) -> list[str]:
     if hasattr(frame, "reset_index"):
-        return {str(n): _values(frame[n]) for n in frame.columns}
-    table = _arrow(frame)
-    return {
-        name: [_without_nulls(v) for v in table[name].to_pylist()] for name in table.column_names
-    }
+        return [str(name) for name in frame.columns]
+    return list(_arrow(frame).column_names)
+
+
+def _rows(frame: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The rows of a frame as plain values, a piece at a time; None for what is missing."""
+    number = 0
+    if hasattr(frame, "reset_index"):
+        names = [str(name) for name in frame.columns]
+        for start in range(0, len(frame), _ROWS):
+            piece = frame.iloc[start : start + _ROWS]
+            columns = [_values(piece.iloc[:, n]) for n in range(len(names))]
+            for values in zip(*columns, strict=True):
+                number += 1
+                yield f"inputs: row {number}", dict(zip(names, values, strict=True))
+        return
+    for batch in _arrow(frame).to_batches(_ROWS):
+        for row in batch.to_pylist():
+            number += 1
+            yield f"inputs: row {number}", row
 
 
 def _values(column: Any) -> list[Any]:
     values: list[Any] = column.astype(object).where(column.notna(), None).tolist()
-    return values
-
-
-def _without_nulls(value: Any) -> Any:
-    """Metadata without the fields that only other rows have, and no NaN."""
-    if isinstance(value, dict):
-        return {name: each for name, each in value.items() if each is not None}
-    return None if isinstance(value, float) and value != value else value  # noqa: PLR0124 - NaN
-
-
-def _id(row: Mapping[str, Any], name: str, number: int) -> str:
-    value = row.get(name)
-    if value is None:
-        raise InputError(f"inputs: row {number} has no {name}")
-    if isinstance(value, bool) or not isinstance(value, str | int):
-        kind = type(value).__name__
-        raise InputError(f"inputs: row {number}: {name} is a {kind}; write text or whole numbers")
-    return str(value)
+    return [value.tolist() if hasattr(value, "tolist") else value for value in values]

@@ -3,24 +3,24 @@
 The name of a file follows from its content: the same call writes the same file, and asks the same.
 """
 
-import hashlib
 import os
-import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
-import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from zelo_ray.api.frames import is_frame, pool_lines
+from zelo_ray.api.frames import is_dataset, is_frame, pools_told
 from zelo_ray.api.settings import is_place
 from zelo_ray.errors import InputError
-from zelo_ray.formats.files import writing
+from zelo_ray.formats.input.columns import split_columns
+from zelo_ray.formats.input.keeping import absolute, keep
+from zelo_ray.options.asking import AskingOptions
 from zelo_ray.records import Pool
 
-FOLDER = "input"
-_ODD = re.compile(r"[^\w.-]+")
+__all__ = ["absolute", "keep", "keep_table", "places_of", "pools_in", "with_pools"]
+
+Asking = TypeVar("Asking", bound=AskingOptions)
 
 
 def places_of(given: Any) -> tuple[str, ...] | None:
@@ -37,12 +37,20 @@ def places_of(given: Any) -> tuple[str, ...] | None:
     return texts or None
 
 
-def pools_in(given: Any, out: str) -> tuple[str, ...]:
+def pools_in(
+    given: Any,
+    out: str,
+    columns: tuple[str, ...] = (),
+    say: Callable[[str], None] = lambda _: None,
+) -> tuple[str, ...]:
     """Where pools lie: as they were given, or in a file that this writes.
 
     Args:
-        given: paths, globs and URLs; a frame; a list of dicts or of `Pool`.
+        given: paths, globs and URLs; a frame or a list of dicts, of rows or of pools; a list of
+            `Pool`; or a data set with ``docs_iter`` and its like.
         out: directory or URL of the results.
+        columns: as ``ROLE=NAME``, columns with names of their own.
+        say: told what was made up or left out.
 
     Raises:
         InputError: it is none of these, or cannot be written as pools.
@@ -50,10 +58,36 @@ def pools_in(given: Any, out: str) -> tuple[str, ...]:
     places = places_of(given)
     if places is not None:
         return places
-    if not (is_frame(given) or isinstance(given, Mapping | Pool | list | tuple)):
+    known = is_frame(given) or is_dataset(given)
+    if not (known or isinstance(given, Mapping | Pool | list | tuple)):
         kind = type(given).__name__
         raise InputError(f"inputs: cannot be a {kind}; write paths, dicts, or a data frame")
-    return (keep(out, "pools", ".jsonl", pool_lines(given)),)
+    data, told = pools_told(given, split_columns(columns))
+    for line in told:
+        say(line)
+    return (keep(out, "pools", ".jsonl", data),)
+
+
+def with_pools(
+    settings: Asking, name: str, given: Any, out: str, say: Callable[[str], None]
+) -> Asking:
+    """The options with what a caller gave for pools under one of them.
+
+    Args:
+        settings: the options.
+        name: of the option.
+        given: paths, or what is in memory; None leaves the options as they are.
+        out: directory or URL below which what is in memory is written.
+        say: told what was made up or left out.
+
+    Raises:
+        InputError: as `pools_in`.
+    """
+    if given is None:  # the config file or a variable names them
+        return settings
+    found = pools_in(given, out, settings.columns, say)
+    columns = settings.columns if places_of(given) else ()
+    return settings.model_copy(update={name: found, "columns": columns})
 
 
 def keep_table(out: str, name: str, table: pa.Table) -> str:
@@ -61,27 +95,3 @@ def keep_table(out: str, name: str, table: pa.Table) -> str:
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink)
     return keep(out, name, ".parquet", sink.getvalue().to_pybytes())
-
-
-def keep(out: str, name: str, suffix: str, data: bytes, mark: str = "") -> str:
-    """Write a file below the results, unless it is there; return where it is.
-
-    Args:
-        out: directory or URL of the results.
-        name: what the file's name begins with.
-        suffix: and what it ends with.
-        data: what it holds.
-        mark: what stands between these; if empty a hash of the data, and it is written once.
-    """
-    between = mark or hashlib.sha256(data).hexdigest()[:12]
-    place = f"{absolute(out).rstrip('/')}/{FOLDER}/{_ODD.sub('_', name)}-{between}{suffix}"
-    fs, path = fsspec.url_to_fs(place)
-    if mark or not fs.exists(path):
-        with writing(place) as file:
-            file.write(data)
-    return place
-
-
-def absolute(out: str) -> str:
-    """The place that every process on this machine means."""
-    return out if "://" in out else os.path.abspath(out)  # noqa: PTH100 - a link stays a link

@@ -12,6 +12,7 @@ from zelo_ray.api.tables import Table, Text
 from zelo_ray.errors import OptionError
 from zelo_ray.formats.record import RUN
 from zelo_ray.formats.wording import printable
+from zelo_ray.present.findings import Findings, spoken
 
 WIDTH = 120
 """Characters of a line, where nobody says how many there are."""
@@ -43,6 +44,7 @@ class Results:
     ) -> None:
         self.out, self.tables, self.complete = out, dict(tables), complete
         self._parts, self._files, self._stands = parts, [*files], False
+        self._findings: Findings | None = None
 
     def __getattr__(self, name: str) -> Table:
         tables: dict[str, Table] = self.__dict__.get("tables", {})
@@ -56,6 +58,7 @@ class Results:
     def parts(self, width: int) -> Parts:
         """What the terminal shows at the end, as lines and tables."""
         yield from self._parts(width)
+        yield from spoken(self._findings)
         if self.out and self._files:
             yield f"results: {self.out}/{', '.join(self._files)}"
 
@@ -76,9 +79,9 @@ class Results:
         if not self.out:
             raise OptionError("a report stands beside the results: give out=DIR")
         if not (self._stands and _is_younger(Path(self.out), PAGE, RUN)):
-            from zelo_ray.present.html import write_report  # noqa: PLC0415 - paid where it is used
+            from zelo_ray.present.html import reported  # noqa: PLC0415 - paid where it is used
 
-            write_report(self.out)
+            self._findings = reported(self.out)[1]
         if self._files and PAGE not in self._files:
             self._files.append(PAGE)
         return f"{self.out.rstrip('/')}/{PAGE}"

@@ -3,31 +3,46 @@
 import io
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import zelo_ray
-from zelo_ray.cli.runs import COMPLETE, RUN, show
+from zelo_ray.cli.runs import COMPLETE, RUN, WRONG, show
 from zelo_ray.errors import ZeloError
 from zelo_ray.formats.wording import printable
 
-WRONG = 1
-DOES = {
-    "annotate": "judge pools and write relevance scores",
-    "bakeoff": "compare rerankers and test which differences are significant",
-    "compare-protocols": "compare ways of judging at equal cost",
-    "agree": "measure judges against people and each other",
-    "compare-labels": "show what new labels change",
-    "label": "draw documents for people to judge, and collect their answers",
-    "drift": "tell whether judges changed since they last judged a frozen set",
-    "fit": "turn anybody's comparisons into ratings",
-    "convert": "write pools, judgments and runs in other formats",
-    "explain": "show the judgments behind scores",
-    "report": "write report.html anew, or of what there is so far",
-    "size": "say, without any call, how many calls an error takes",
-    "batches": "list what lies in batches at providers, or cancel it",
-    "compact": "make few large segments of a ledger's many small ones",
+GROUPS = {
+    "judge": {
+        "annotate": "judge pools and write relevance scores",
+        "size": "say, without any call, how many calls an error takes",
+        "fit": "turn anybody's comparisons into ratings",
+    },
+    "compare": {
+        "bakeoff": "compare rerankers and test which differences are significant",
+        "compare-protocols": "compare ways of judging at equal cost",
+        "compare-labels": "show what new labels change",
+        "drift": "tell whether judges changed since they last judged a frozen set",
+    },
+    "people": {
+        "label": "draw documents for people to judge, and collect their answers",
+        "agree": "measure judges against people and each other",
+    },
+    "look": {
+        "explain": "show a query or document, its score, and the judgments behind it",
+        "report": "write report.html anew, or of what there is so far; or one index of runs",
+    },
+    "keep house": {
+        "doctor": "check this machine, its keys and judges before a run",
+        "convert": "write pools, judgments and runs in other formats",
+        "batches": "list what lies in batches at providers, or cancel it",
+        "compact": "make few large segments of a ledger's many small ones",
+    },
 }
+DOES = {name: does for group in GROUPS.values() for name, does in group.items()}
 """What each command is for, as its options say: to import those takes most of a second."""
+FIRST = """begin with:
+  zelo-ray doctor
+  zelo-ray annotate data/sample --judges offline --out out
+  zelo-ray explain out --query tick-removal --doc tick-removal-01"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -66,21 +81,28 @@ def _command(words: Sequence[str]) -> int:
     if words[:1] == ["--version"]:
         show(f"zelo-ray {zelo_ray.__version__}")
     elif words[:1] in (["--help"], ["-h"]):
-        show(
-            "usage: zelo-ray COMMAND ..., or zelo-ray COMMAND --help",
-            "",
-            (zelo_ray.__doc__ or "").partition("\n")[0],
-            "",
-        )
-        show(*(f"  {name:18} {does}" for name, does in DOES.items()))
+        show(*_help())
     else:
+        show(*(() if words else _help()))
         from zelo_ray.cli.arguments import parse
 
         name, options = parse(words)
-        return RUN[name](options)
+        return RUN[name](options, [name, *words[1:]])
     return COMPLETE
+
+
+def _help() -> Iterator[str]:
+    """The commands by what they are for, and the first three that a newcomer types."""
+    yield "usage: zelo-ray COMMAND ..., or zelo-ray COMMAND --help"
+    yield ""
+    yield (zelo_ray.__doc__ or "").partition("\n")[0]
+    for title, commands in GROUPS.items():
+        yield from ("", title, *(f"  {name:18} {does}" for name, does in commands.items()))
+    yield from ("", *FIRST.split("\n"))
 
 
 def _complain(what: object, status: int) -> int:
     print(printable(f"zelo-ray: {what}"), file=sys.stderr)
+    for note in getattr(what, "__notes__", ()):
+        print(printable(note), file=sys.stderr)
     return status

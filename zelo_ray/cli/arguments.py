@@ -67,8 +67,9 @@ def _chosen(words: Sequence[str], prog: str, known: Sequence[str]) -> str:
     word = words[0] if words else ""
     if word in known:
         return word
-    what = f"no such command {word!r}{meant(word, known)}" if word else "give a command"
-    raise OptionError(f"{what}; {prog} {{{','.join(known)}}} ..., or --help")
+    if word:
+        raise OptionError(f"no such command {word!r}{meant(word, known)}; {prog} --help shows all")
+    raise OptionError(f"give a command, such as {prog} {known[0]}; {prog} --help shows all")
 
 
 def known_values(command: str) -> Mapping[str, Collection[str]]:

@@ -1,7 +1,7 @@
 """What each command does with its options: call, print, return an exit status."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from zelo_ray.formats.wording import printable
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         CompareLabelsOptions,
         CompareProtocolsOptions,
         ConvertOptions,
+        DoctorOptions,
         DriftOptions,
         ExplainOptions,
         FitOptions,
@@ -28,66 +29,97 @@ if TYPE_CHECKING:
         SizeOptions,
     )
 
-COMPLETE, INCOMPLETE, WORSE = 0, 3, 4
+COMPLETE, WRONG, INCOMPLETE, WORSE = 0, 1, 3, 4
+Words = Sequence[str]
+"""A command as it was typed, behind ``zelo-ray``."""
 _WIDE = 160  # characters of a line that no terminal shows
 
 
-def _annotate(options: "AnnotateOptions") -> int:
+def _annotate(options: "AnnotateOptions", words: Words) -> int:
     if options.dry_run:
-        return _preview(options)
+        return _preview(options, words)
     from zelo_ray.api.annotation import judged
+    from zelo_ray.present.terminal import next as follow
+    from zelo_ray.protocols import load
 
     run = judged(options)
     status = _told(run)
     if run.summary.pilot_of:
-        _preview(options)
+        _estimate(options)
         show("The same command without --pilot goes on; nothing is paid for twice.")
+    crowned = follow.is_crowned(load(options.protocol).score.record)
+    _then(follow.after_annotate(run.summary, options, words, _first(options.out, needed=crowned)))
     return status
 
 
-def _preview(options: "AnnotateOptions") -> int:
-    from zelo_ray.commands.dry_run import preview
+def _estimate(options: "AnnotateOptions") -> float:
+    """Show what is still to be paid, and return the cap that it needs."""
+    from zelo_ray.commands.dry_run import foreseen
 
-    show(*preview(options, os.environ))
+    lines, cap = foreseen(options, os.environ)
+    show(*lines)
+    return cap
+
+
+def _preview(options: "AnnotateOptions", words: Words) -> int:
+    from zelo_ray.present.terminal import next as follow
+
+    _then(follow.after_estimate(words, _estimate(options), options.max_usd))
     return COMPLETE
 
 
-def _bakeoff(options: "BakeoffOptions") -> int:
+def _bakeoff(options: "BakeoffOptions", words: Words) -> int:
     from zelo_ray.api.contest import contested
+    from zelo_ray.present.terminal import next as follow
 
     contest = contested(options)
     status = _told(contest)
+    failures = len(contest.tables["failures"]) if "failures" in contest.tables else 0
+    complete = contest.complete
+    _then(follow.after_bakeoff(options, words, failures=failures > 0, complete=complete))
     return WORSE if any(each.verdict == "worse" for each in contest.gate) else status
 
 
-def _compare_protocols(options: "CompareProtocolsOptions") -> int:
+def _compare_protocols(options: "CompareProtocolsOptions", words: Words) -> int:
     if options.dry_run:
-        return _previews(options)
+        return _previews(options, words)
     from zelo_ray.api.comparisons import protocols_compared
+    from zelo_ray.present.terminal import next as follow
 
-    return _told(protocols_compared(options))
+    compared = protocols_compared(options)
+    status = _told(compared)
+    _then(follow.after_compare_protocols(options, compared.best))
+    return status
 
 
-def _previews(options: "CompareProtocolsOptions") -> int:
+def _previews(options: "CompareProtocolsOptions", words: Words) -> int:
     from zelo_ray.commands.dry_run import previews
     from zelo_ray.on_ray.compare_protocols import planned
+    from zelo_ray.present.terminal import next as follow
     from zelo_ray.present.terminal.display import Display
 
     with planned(options, Display()) as each:
         show(*previews(each, os.environ))
+    _then(follow.after_estimate(words, 0.0, options.max_usd))
     return COMPLETE
 
 
-def _agree(options: "AgreeOptions") -> int:
+def _agree(options: "AgreeOptions", _words: Words) -> int:
     from zelo_ray.api.comparisons import agreed
+    from zelo_ray.present.terminal import next as follow
 
-    return _told(agreed(options))
+    status = _told(agreed(options))
+    _then(follow.after_agree(options))
+    return status
 
 
-def _compare_labels(options: "CompareLabelsOptions") -> int:
+def _compare_labels(options: "CompareLabelsOptions", _words: Words) -> int:
     from zelo_ray.api.comparisons import labels_compared
+    from zelo_ray.present.terminal import next as follow
 
-    return _told(labels_compared(options))
+    status = _told(labels_compared(options))
+    _then(follow.after_compare_labels(options))
+    return status
 
 
 def _told(results: "Results") -> int:
@@ -98,7 +130,26 @@ def _told(results: "Results") -> int:
     return COMPLETE if results.complete else INCOMPLETE
 
 
-def _label(options: "LabelOptions") -> int:
+def _then(command: str) -> None:
+    """Show the one command that makes sense now."""
+    from zelo_ray.present.terminal.next import line
+
+    show(line(command))
+
+
+def _first(out: str, *, needed: bool = True) -> str:
+    """The id of the first query with scores; empty where there is none."""
+    from zelo_ray.errors import ZeloError
+    from zelo_ray.formats.stored import Stored
+
+    try:
+        rows = Stored(f"{out}/scores.parquet").head(1).to_pylist()
+    except (ZeloError, OSError):
+        return ""
+    return str(rows[0].get("query_id", "")) if rows and needed else ""
+
+
+def _label(options: "LabelOptions", _words: Words) -> int:
     from functools import partial
 
     from zelo_ray.commands.label import label
@@ -108,70 +159,140 @@ def _label(options: "LabelOptions") -> int:
     return COMPLETE
 
 
-def _fit(options: "FitOptions") -> int:
+def _fit(options: "FitOptions", words: Words) -> int:
     from zelo_ray.commands.fit import fit
+    from zelo_ray.present.terminal import next as follow
     from zelo_ray.present.terminal.ratings import told
 
     fitted = fit(options)
     show(*told(fitted, options))
+    _then(follow.after_fit(options, words))
     return INCOMPLETE if fitted.unscored else COMPLETE
 
 
-def _drift(options: "DriftOptions") -> int:
+def _drift(options: "DriftOptions", _words: Words) -> int:
     from zelo_ray.api.comparisons import drifted
+    from zelo_ray.present.terminal import next as follow
 
     found = drifted(options)
     show(*found.parts(_console().width))
+    _then(follow.after_drift(options))
     if found.moved:
         return WORSE
     return COMPLETE if found.complete else INCOMPLETE
 
 
-def _convert(options: "ConvertOptions") -> int:
+def _convert(options: "ConvertOptions", _words: Words) -> int:
     from zelo_ray.commands.convert import convert
+    from zelo_ray.present.terminal import next as follow
 
     show(*convert(options).split("\n"))
+    _then(follow.after_convert(options))
     return COMPLETE
 
 
-def _explain(options: "ExplainOptions") -> int:
-    from zelo_ray.commands.explain import explain
+def _explain(options: "ExplainOptions", _words: Words) -> int:
+    from zelo_ray.commands.explain import explanation, first_ranked
+    from zelo_ray.present.terminal import next as follow
+    from zelo_ray.present.terminal.explain import on_screen
 
-    show(*explain(options.dir, options.query, options.doc).split("\n"))
+    parts, console = explanation(options.dir, options.query, options.doc), _console()
+    if options.all or not console.is_terminal:
+        show(*"\n\n".join(each.whole() for each in parts).split("\n"))
+    else:
+        show(*on_screen(parts, *console.size, follow.whole_of(options)))
+    show("")
+    _then(follow.after_explain(options, first_ranked(parts)))
     return COMPLETE
 
 
-def _report(options: "ReportOptions") -> int:
-    from zelo_ray.present.html import write_report
-
-    if told := write_report(options.dir):
-        show(told)
-    show(f"{options.dir}/report.html")
-    return COMPLETE
-
-
-def _size(options: "SizeOptions") -> int:
+def _size(options: "SizeOptions", _words: Words) -> int:
     from zelo_ray.api.sizing import sized
+    from zelo_ray.formats.files import record
+    from zelo_ray.present.terminal import next as follow
 
-    show(*sized(options).parts(_console().width))
+    found = sized(options)
+    show(*found.parts(_console().width))
+    enough = [row for row in found if options.error and row["std_error"] <= options.error]
+    plan = min(enough or list(found)[-1:], key=lambda row: row["calls"])["plan"]
+    run = record(f"{options.judges_from}/run.json") if options.judges_from else {}
+    _then(follow.after_size(options, plan, run.get("options", {}).get("inputs", ())))
     return COMPLETE
 
 
-def _batches(options: "BatchesOptions") -> int:
+def _doctor(options: "DoctorOptions", _words: Words) -> int:
+    from zelo_ray.api.doctor import doctored
+    from zelo_ray.present.terminal import next as follow
+
+    found = doctored(options, show)
+    show(*found.told(min(120, _console().width)).split("\n"))
+    _then(follow.after_doctor(options.judges, wrong=found.wrong, asked=options.ask))
+    return WRONG if found.wrong else COMPLETE
+
+
+def _batches(options: "BatchesOptions", _words: Words) -> int:
     from zelo_ray.commands.batches import list_batches
+    from zelo_ray.present.terminal import next as follow
 
     show(list_batches(options.dir, os.environ, cancel=options.cancel))
+    _then(follow.after_batches(options.dir, _recorded(options.dir)))
     return COMPLETE
 
 
-def _compact(options: "CompactOptions") -> int:
+def _recorded(out: str) -> "AnnotateOptions | None":
+    """The options of the run of a directory, as far as its record has them."""
+    from pydantic import ValidationError
+
+    from zelo_ray.errors import ZeloError
+    from zelo_ray.formats.files import record
+    from zelo_ray.formats.record import unfinished
+    from zelo_ray.protocols import recorded_options
+
+    try:
+        return recorded_options(unfinished(out) or record(f"{out}/run.json"))
+    except (ZeloError, OSError, KeyError, ValidationError):
+        return None
+
+
+def _compact(options: "CompactOptions", _words: Words) -> int:
     from zelo_ray.commands.compact import compacted
+    from zelo_ray.present.terminal import next as follow
 
     show(compacted(options.dir, show))
+    _then(follow.after_compact(options.dir))
     return COMPLETE
 
 
-RUN: Mapping[str, Callable[[Any], int]] = {
+def _report(options: "ReportOptions", _words: Words) -> int:
+    from zelo_ray.present.html import write_report
+    from zelo_ray.present.html.index import holds_runs, write_index
+    from zelo_ray.present.terminal import next as follow
+
+    first, *more = options.dir
+    if more or options.out or holds_runs(first):
+        index = write_index(options.dir, options.out)
+        show(*(f"left out: {other}" for other in index.others), index.place)
+        return COMPLETE
+    if told := write_report(first):
+        show(told)
+    show(f"{first}/report.html")
+    kind = _kind(first)
+    _then(follow.after_report(first, kind, _first(first, needed=kind == "annotate")))
+    return COMPLETE
+
+
+def _kind(out: str) -> str:
+    """Which command has written a directory; empty where it does not say."""
+    from zelo_ray.errors import ZeloError
+    from zelo_ray.formats.files import record
+
+    try:
+        return str(record(f"{out}/run.json").get("kind", "annotate"))
+    except (ZeloError, OSError):
+        return ""
+
+
+RUN: Mapping[str, Callable[[Any, Words], int]] = {
     "annotate": _annotate,
     "bakeoff": _bakeoff,
     "compare-protocols": _compare_protocols,
@@ -184,6 +305,7 @@ RUN: Mapping[str, Callable[[Any], int]] = {
     "explain": _explain,
     "report": _report,
     "size": _size,
+    "doctor": _doctor,
     "batches": _batches,
     "compact": _compact,
 }

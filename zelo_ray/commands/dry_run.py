@@ -13,6 +13,7 @@ from zelo_ray.engine.ledger import told_damage
 from zelo_ray.engine.sample_input import InputSample
 from zelo_ray.engine.waves import waves
 from zelo_ray.errors import InputError
+from zelo_ray.formats.input import brought
 from zelo_ray.formats.pools import Limits, find_shards, read_lines
 from zelo_ray.formats.sessions import join_sessions
 from zelo_ray.formats.wording import counted
@@ -27,8 +28,15 @@ def preview(options: AnnotateOptions, environ: Mapping[str, str]) -> list[str]:
     Raises:
         InputError, OptionError, PanelError: as `annotate` would.
     """
+    return foreseen(options, environ)[0]
+
+
+def foreseen(options: AnnotateOptions, environ: Mapping[str, str]) -> tuple[list[str], float]:
+    """The same, and the dollars that a cap needs: what is spent, and the most that is to come."""
     estimated, notes = _estimated(options, environ)
-    return [*lines(estimated), *notes]
+    high = estimated.dollars(estimated.mode).high
+    cap = estimated.spent + estimated.maybe + high if high else 0.0
+    return [*lines(estimated), *notes], cap
 
 
 def previews(each: Mapping[str, AnnotateOptions], environ: Mapping[str, str]) -> Iterator[str]:
@@ -57,8 +65,10 @@ def _estimated(options: AnnotateOptions, environ: Mapping[str, str]) -> tuple[Es
     panel = panel_of(options, environ, keys=False)
     ledger = ledger_of(options, panel)
     survey = InputSample(panel, options, ledger)
-    seen, shards = set[str](), find_shards(options.inputs, options.out)
+    seen, told = set[str](), list[str]()
     with TemporaryDirectory() as folder:
+        options = brought(options, folder, told.append)
+        shards = find_shards(options.inputs, options.out)
         joined = join_sessions(shards, folder) if options.blocks == "session" else None
         bad = joined.rejected if joined else 0
         for shard in [joined.path] if joined else shards:
@@ -70,7 +80,8 @@ def _estimated(options: AnnotateOptions, environ: Mapping[str, str]) -> tuple[Es
                 survey.add(line.pool)
     if not survey.pools:
         raise InputError("the input holds no pool")
-    notes = [f"{counted(bad, 'bad input line')} would be set aside."] if bad else []
+    notes = [line.partition("; pools written")[0] for line in told]
+    notes += [f"{counted(bad, 'bad input line')} would be set aside."] if bad else []
     if ledger.damaged:
         notes += _wrapped(told_damage(ledger.damaged))
     if load(options.protocol).max_rounds != 1:

@@ -30,15 +30,17 @@ def text_rows(url: str) -> Iterator[Row]:
         InputError: a row is no JSON object, or has not as many columns as the head.
     """
     if is_headed(url):
-        return _of_cells(url)
+        return cell_rows(url)
     starts = first_line(url)[1].lstrip()[:1]
-    return _of_array(url) if starts == b"[" and not _is_lines(url) else _of_lines(url)
+    return array_rows(url) if starts == b"[" and not _is_lines(url) else line_rows(url)
 
 
 def is_headed(url: str) -> bool:
     """Whether its first line names the columns, so that all values are texts."""
     line = first_line(url)[1]
-    return not (_is_lines(url) or line.lstrip().startswith((b"{", b"["))) and bool(_head(url, line))
+    return not (_is_lines(url) or line.lstrip().startswith((b"{", b"["))) and bool(
+        head_of(url, line)
+    )
 
 
 def text_columns(url: str) -> list[str]:
@@ -49,7 +51,7 @@ def text_columns(url: str) -> list[str]:
             return list(next((row for _, row in text_rows(url)), {}))
         except InputError:  # such as qrels whose ids are in brackets
             return []
-    return [] if _is_lines(url) else _head(url, line)
+    return [] if _is_lines(url) else head_of(url, line)
 
 
 def first_line(url: str) -> tuple[str, bytes]:
@@ -61,7 +63,8 @@ def _is_lines(url: str) -> bool:
     return url.removesuffix(".gz").removesuffix(".zst").endswith(_LINES)
 
 
-def _of_lines(url: str) -> Iterator[Row]:
+def line_rows(url: str) -> Iterator[Row]:
+    """The objects of JSON lines, whatever the file is called."""
     for place, line in lines(url):
         try:
             row = orjson.loads(line)
@@ -70,7 +73,8 @@ def _of_lines(url: str) -> Iterator[Row]:
         yield _object(place, row)
 
 
-def _of_array(url: str) -> Iterator[Row]:
+def array_rows(url: str) -> Iterator[Row]:
+    """The objects of a JSON array, whatever the file is called."""
     with reading(url) as stream:
         data = stream.read()
     try:
@@ -87,11 +91,11 @@ def _object(place: str, row: Any) -> Row:
     return place, row
 
 
-def _of_cells(url: str) -> Iterator[Row]:
+def cell_rows(url: str) -> Iterator[Row]:
     """Rows under a head; a quoted cell may hold marks and ends of lines."""
     # Documents stand in cells, too, and the limit is the whole process's: it is only ever raised.
     csv.field_size_limit(max(csv.field_size_limit(), _LONGEST))
-    names = _head(url, first_line(url)[1])
+    names = head_of(url, first_line(url)[1])
     if len({*names}) < len(names):
         raise InputError(f"{url}: two columns have the same name ({', '.join(names)})")
     yield from _under(url, names)
@@ -154,7 +158,7 @@ def _mark(line: bytes) -> str:
     return next((mark for mark in _MARKS if mark.encode() in line), "")
 
 
-def _head(url: str, line: bytes) -> list[str]:
+def head_of(url: str, line: bytes) -> list[str]:
     """The names of columns in a head; none if nothing parts it."""
     mark = _mark(line)
     if not mark:

@@ -213,7 +213,7 @@ def rows(url: str) -> Iterator[tuple[str, dict[str, Any]]]:
     Raises:
         InputError: a row is none.
     """
-    return _parquet_rows(url) if url.endswith(".parquet") else text_rows(url)
+    return parquet_rows(url) if url.endswith(".parquet") else text_rows(url)
 
 
 def names_of(url: str) -> list[str]:
@@ -221,9 +221,12 @@ def names_of(url: str) -> list[str]:
     return Stored(url).names if url.endswith(".parquet") else text_columns(url)
 
 
-def _parquet_rows(url: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def parquet_rows(
+    url: str, columns: Sequence[str] | None = None
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The rows of a Parquet file, whatever it is called; of some of its columns, or of all."""
     number = 0
-    for batch in Stored(url).batches(2**16):
+    for batch in Stored(url).batches(2**14, columns):
         for row in _whole(url, batch).to_pylist():
             number += 1
             yield f"{url}: row {number}", row

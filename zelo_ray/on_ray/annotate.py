@@ -25,8 +25,9 @@ from zelo_ray.engine.standing import Standing
 from zelo_ray.engine.write_parts import in_parts
 from zelo_ray.engine.write_results import Summary
 from zelo_ray.errors import RayTrouble
+from zelo_ray.formats.input import brought
 from zelo_ray.formats.pools import find_shards
-from zelo_ray.on_ray.begin import Timer, Watch, claimed, new_run_id, placed
+from zelo_ray.on_ray.begin import Timer, Watch, absolute, claimed, new_run_id, placed
 from zelo_ray.on_ray.dataset import Job
 from zelo_ray.on_ray.kept import add_up, begin_record, write_run
 from zelo_ray.on_ray.known import all_known, settle_known, tallies_of
@@ -62,7 +63,7 @@ def annotate(options: AnnotateOptions, watch: Watch, *, spent: float | None = No
     timer = Timer()
     load(options.protocol)
     panel = panel_of(options, os.environ)
-    options = placed(options)
+    options = placed(brought(options, absolute(options.out), watch.say))
     shards = find_shards(options.inputs, options.out)
     human = human_grades(options)
     with claimed(options, watch, "annotate"):

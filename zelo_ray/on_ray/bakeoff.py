@@ -35,6 +35,7 @@ from zelo_ray.engine.count_input import Count, InputCount, count_input
 from zelo_ray.engine.ledger import Damaged, Ledger
 from zelo_ray.errors import InputError, LedgerError, OptionError, Stopped
 from zelo_ray.evaluation.measures import Truth, parse_measures
+from zelo_ray.formats.input import brought
 from zelo_ray.formats.interchange.runs import read_runs
 from zelo_ray.formats.interchange.truth import pools_of_truth, read_truth
 from zelo_ray.formats.labels import read_labels
@@ -43,7 +44,7 @@ from zelo_ray.formats.record import RUN, begin
 from zelo_ray.formats.results import write_json
 from zelo_ray.formats.tables import schema_of
 from zelo_ray.formats.wording import counted
-from zelo_ray.on_ray.begin import POOLS_AT_ONCE, Timer, Watch, claimed, new_run_id, placed
+from zelo_ray.on_ray.begin import POOLS_AT_ONCE, Timer, Watch, absolute, claimed, new_run_id, placed
 from zelo_ray.on_ray.branches import ask_all, asking
 from zelo_ray.on_ray.coordinator import open_coordinator
 from zelo_ray.on_ray.dataset import Job, dataset_of, parsed
@@ -93,7 +94,7 @@ def bakeoff(options: BakeoffOptions, watch: Watch) -> Outcome:
         Stopped: while asking; nothing that was paid for is lost.
     """
     timer, run_id = Timer(), new_run_id()
-    options = placed(options)
+    options = placed(brought(options, absolute(options.out), watch.say, "pools"))
     parse_measures(options.measures)
     arms = {arm.name: arm for arm in arms_of(options, os.environ, run_id=run_id)}
     if not arms and not options.runs:

@@ -7,6 +7,7 @@ from zelo_ray.commands.compare_protocols import Item, People, read_people
 from zelo_ray.engine.count_input import InputCount, count_input
 from zelo_ray.errors import InputError
 from zelo_ray.formats.files import writing
+from zelo_ray.formats.input import brought
 from zelo_ray.formats.pools import Limits, find_shards, read_lines
 from zelo_ray.formats.wording import counted
 from zelo_ray.on_ray.begin import Watch
@@ -31,6 +32,7 @@ class Field:
 def take_in(options: CompareProtocolsOptions, folder: str, watch: Watch) -> Field:
     """Write the pools that people labelled to a file of a folder; no other is asked about."""
     people = read_people(options.human, options.people, options.turn)
+    options = brought(options, folder, watch.say)
     shards = find_shards(options.inputs, options.out)
     shards, rejected = joined(options.model_copy(update={"out": folder}), shards, watch)
     keep = options.blocks == "query"  # else it is told by now what is bad

@@ -13,6 +13,7 @@ from zelo_ray.options.command import CommandOptions, Group, meant
 from zelo_ray.options.compare_labels import CompareLabelsOptions
 from zelo_ray.options.compare_protocols import CompareProtocolsOptions
 from zelo_ray.options.convert import ConvertOptions
+from zelo_ray.options.doctor import DoctorOptions
 from zelo_ray.options.drift import DriftOptions
 from zelo_ray.options.fit import FitOptions
 from zelo_ray.options.judging import JudgingOptions
@@ -34,6 +35,7 @@ __all__ = [
     "CompareLabelsOptions",
     "CompareProtocolsOptions",
     "ConvertOptions",
+    "DoctorOptions",
     "DriftOptions",
     "ExplainOptions",
     "FileText",

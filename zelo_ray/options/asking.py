@@ -64,6 +64,19 @@ class AskingOptions(CommandOptions):
         None,
         description="directory or URL of the ledger to use and extend, if not that of --out",
     )
+    corpus: Annotated[Place | None, FILES] = Field(
+        None,
+        description="for a run or qrels as input: the documents (JSONL, TSV, CSV, Parquet, or a "
+        "BEIR folder)",
+    )
+    queries: Annotated[Place | None, FILES] = Field(
+        None, description="for a run or qrels as input: the queries, in the same formats"
+    )
+    columns: Annotated[tuple[str, ...], FILES] = Field(
+        (),
+        description="columns of the input with names of their own, as ROLE=NAME: query_id, query, "
+        "doc_id, content, title, documents",
+    )
     document_limit: Annotated[int | None, FILES] = Field(
         None, ge=2, description="take only the first N documents of each query"
     )

@@ -1,6 +1,7 @@
 """What the options of all commands have in common."""
 
 import difflib
+import shlex
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, get_args, get_origin
@@ -51,6 +52,24 @@ class CommandOptions(BaseModel):
     def takes(cls, given: Mapping[str, Any]) -> Collection[str]:  # noqa: ARG003 - see ConvertOptions
         """The options that go with what was given: variables for others mean other commands."""
         return cls.model_fields
+
+    def typed(self, *first: str) -> str:
+        """The command as it is typed, with what was given; ``first`` are options to begin with.
+
+        Options that have no flag, which hold mappings, are left out.
+        """
+        given = [
+            n for n in type(self).model_fields if n in self.model_fields_set and n not in first
+        ]
+        words = ["zelo-ray", self.usage.split()[0]]
+        for name in (*(n for n in first if n in self.model_fields_set), *given):
+            value = getattr(self, name)
+            if isinstance(value, dict) or value is None or value is False:
+                continue
+            flag = [] if name in self.positional else [f"--{name.replace('_', '-')}"]
+            values = [] if value is True else value if isinstance(value, tuple) else [value]
+            words += [*flag, *map(str, values)]
+        return shlex.join(words)
 
     @field_validator("*", mode="before")
     @classmethod

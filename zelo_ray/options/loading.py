@@ -14,6 +14,7 @@ from zelo_ray.options.command import CommandOptions, holds, meant
 from zelo_ray.options.compare_labels import CompareLabelsOptions
 from zelo_ray.options.compare_protocols import CompareProtocolsOptions
 from zelo_ray.options.convert import ConvertOptions
+from zelo_ray.options.doctor import DoctorOptions
 from zelo_ray.options.drift import DriftOptions
 from zelo_ray.options.fit import FitOptions
 from zelo_ray.options.label import LabelOptions
@@ -34,6 +35,7 @@ COMMANDS: Mapping[str, type[CommandOptions]] = {
     "explain": ExplainOptions,
     "report": ReportOptions,
     "size": SizeOptions,
+    "doctor": DoctorOptions,
     "batches": BatchesOptions,
     "compact": CompactOptions,
 }

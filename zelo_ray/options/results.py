@@ -11,25 +11,36 @@ from zelo_ray.options.places import Place
 class ExplainOptions(CommandOptions):
     """Options of `explain`."""
 
-    does: ClassVar[str] = "show the judgments behind scores"
+    does: ClassVar[str] = "show a query or document, its score, and the judgments behind it"
     usage: ClassVar[str] = "explain DIR --query ID [--doc ID]"
     positional: ClassVar[tuple[str, ...]] = ("dir",)
 
     dir: Place = Field(description="output directory or URL of annotate")
-    query: str = Field(min_length=1, description="query id")
+    query: str = Field(min_length=1, description="query id, or how it begins")
     doc: str | None = Field(
-        None, description="document id; without it, what was said of all documents"
+        None,
+        description="document id, or how it begins; without it, the query's documents by rank",
     )
+    all: bool = Field(False, description="all of it, rather than what fits a terminal")
 
 
 class ReportOptions(CommandOptions):
     """Options of `report`."""
 
-    does: ClassVar[str] = "write report.html anew, or of what there is so far"
-    usage: ClassVar[str] = "report DIR"
+    does: ClassVar[str] = "write report.html anew, or of what there is so far; or one index of runs"
+    usage: ClassVar[str] = "report DIR [DIR ...]"
     positional: ClassVar[tuple[str, ...]] = ("dir",)
 
-    dir: Place = Field(description="output directory or URL of any command")
+    dir: tuple[Place, ...] = Field(
+        min_length=1,
+        description="output directory or URL of any command; of several, or of a directory whose "
+        "subdirectories are runs, one index page is written",
+    )
+    out: Place | None = Field(
+        None,
+        description="file or URL of the index page; without it, index.html in the directory that "
+        "holds all the runs",
+    )
 
 
 class CompactOptions(CommandOptions):

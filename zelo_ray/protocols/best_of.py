@@ -266,6 +266,7 @@ def _challenge(
         user=user.substitute(prompt),
         response_model=Choice,
         query=pool.query,
+        query_id=pool.query_id,
         documents=(first, second),
         repeat=repeat,
     )

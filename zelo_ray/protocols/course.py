@@ -1,12 +1,14 @@
 """How a query went, in paragraphs: what judges said, as seen from one document or from above."""
 
-import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from zelo_ray.formats.wording import counted
 from zelo_ray.protocols.protocol import Held, Paragraph
 from zelo_ray.records import PANEL, Contest, Failure, Grade, Score, Verdict, Vote
+
+DEEP = " " * 8
+"""What stands before running text."""
 
 
 def of_votes(held: Held, doc_id: str | None) -> Iterable[Paragraph]:
@@ -183,11 +185,8 @@ def _other(judgment: Vote | Verdict, doc_id: str) -> str:
 
 
 def indented(text: str) -> Iterator[str]:
-    """Running text, below the line that it belongs to."""
-    for line in text.splitlines():
-        yield from textwrap.wrap(
-            line, 100, initial_indent=" " * 8, subsequent_indent=" " * 8, break_long_words=False
-        )
+    """Running text, below the line that it belongs to; who shows it breaks it into lines."""
+    return (f"{DEEP}{line.strip()}" for line in text.splitlines() if line.strip())
 
 
 def _tournament(head: str, contests: Sequence[Contest], *, together: bool) -> Iterator[str]:

@@ -104,6 +104,7 @@ def sheets(
             user=asked,
             response_model=Grading,
             query=pool.query,
+            query_id=pool.query_id,
             documents=(shown,),
             repeat=repeat,
         )

@@ -132,6 +132,7 @@ class Pairing:
             user=user.substitute({"code": code, "material": material, **(fields or {})}),
             response_model=verdict,
             query=self.query,
+            query_id=self.query_id,
             documents=documents,
             repeat=repeat,
         )

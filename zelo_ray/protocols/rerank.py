@@ -44,7 +44,7 @@ def rounds(pool: Pool, panel: Sequence[Judge], options: AnnotateOptions) -> Roun
     chunks = _chunks(shown, judge)
     if not chunks:
         return []
-    replies = yield [_request(pool.query, chunk, judge) for chunk in chunks]
+    replies = yield [_request(pool, chunk, judge) for chunk in chunks]
     scores: list[float] = []
     for chunk, reply in zip(chunks, replies, strict=True):
         found = response_in(reply, Scores)
@@ -71,15 +71,16 @@ def _chunks(documents: Sequence[Document], judge: Judge) -> list[Sequence[Docume
     return [documents[start : start + most] for start in range(0, len(documents), most)]
 
 
-def _request(query: str, documents: Sequence[Document], judge: Judge) -> Request:
+def _request(pool: Pool, documents: Sequence[Document], judge: Judge) -> Request:
     """What is sent, and so what the key must hash, stands in ``user``."""
-    asked = {"query": query, "documents": [document.content for document in documents]}
+    asked = {"query": pool.query, "documents": [document.content for document in documents]}
     return Request(
         judge=judge,
         system="",
         user=json.dumps(asked, ensure_ascii=False),
         response_model=Scores,
-        query=query,
+        query=pool.query,
+        query_id=pool.query_id,
         documents=tuple(documents),
     )
 

@@ -173,6 +173,7 @@ def ballot_of(
         user=user,
         response_model=Preference,
         query=pool.query,
+        query_id=pool.query_id,
         documents=(first, second),
         repeat=repeat // 2,  # two repeats show the two orders; after them the same prompts return
     )

@@ -126,6 +126,7 @@ def build_panel(
             raise PanelError(f"{judge.name} is a reranker, which judges nothing; see bakeoff")
         known = load_provider(judge.provider)
         models = [judge.model] if judge.model else known.models
+        models = tuple(known.judges_in(judge.model)) if known.judges_in else models
         for each in (replace(judge, model=model) for model in models):
             if each.name in panel:
                 raise PanelError(f"judge {each.name} is named twice")
@@ -149,6 +150,7 @@ def with_options(judge: Judge, own: Mapping[str, Any]) -> Judge:
         what = f"unknown option {min(unknown)!r}{meant(min(unknown), known.options)}"
         allowed = ", ".join(sorted(known.options)) or "none"
         raise PanelError(f"{judge.name}: {what}; known: {allowed}")
+    own = {**own, **_found(judge, known)}
     transport = dict(known.transport)
     if isinstance(body := own.get("extra_body"), Mapping):
         kept = {name: value for name, value in body.items() if name != _TIER}
@@ -231,6 +233,17 @@ def _check_url(judge: Judge) -> None:
         raise PanelError(f"{judge.name}: write provider:model@http://host:port/path")
     if url.query or url.fragment:  # which may hold a key, and stands where the path goes on
         raise PanelError(f"{judge.provider}:{judge.model}: a base URL ends before any ? or #")
+
+
+def _found(judge: Judge, known: Provider) -> Mapping[str, Any]:
+    """The options of a judge that follow from what it is."""
+    if known.judges_in is None:
+        return {}
+    found = known.judges_in(judge.model)
+    if judge.model not in found:
+        names = ", ".join(f"{judge.provider}:{name}" for name in found)
+        raise PanelError(f"{judge.name} is {len(found)} judges; name one: {names}")
+    return found[judge.model]
 
 
 def _with_keys(environ: Mapping[str, str]) -> list[Judge]:

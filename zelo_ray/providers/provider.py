@@ -144,6 +144,8 @@ class Provider:
         connect: opens a connection for the judges of one base URL and key.
         models: what the provider's bare name stands for.
         closed: whether there are no other models.
+        judges_in: the models that one name stands for, each with options that follow from what it
+            is and that no user sets, such as a digest; it may raise PanelError.
         key_variables: environment variables, any of which holds its key; none: it needs no key.
         options: every option that can change an answer, with its default.
         transport: options that change how an answer travels and not what it says: a key holds this
@@ -168,6 +170,7 @@ class Provider:
     connect: Callable[[Settings], Connection]
     models: tuple[str, ...] = ()
     closed: bool = False
+    judges_in: Callable[[str], Mapping[str, Mapping[str, Any]]] | None = None
     key_variables: tuple[str, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
     transport: Mapping[str, Any] = field(default_factory=dict)

@@ -14,6 +14,7 @@ PROVIDERS = {
     "gemini": "zelo_ray.providers.gemini.generate",
     "offline": "zelo_ray.providers.offline",
     "simulated": "zelo_ray.providers.simulated",
+    "recorded": "zelo_ray.providers.recorded",
 }
 
 RERANKERS = {

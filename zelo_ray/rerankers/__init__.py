@@ -32,6 +32,8 @@ from zelo_ray.rerankers.options import refuse_wrong_options
 
 _ORIGINAL = "original"
 _LEXICAL = ("bm25", "chargram", "likelihood")
+_COMPUTING = ("offline", "simulated", "recorded")
+"""Judges that read no prompt."""
 _ENCODERS = ("cross-encoder", "bi-encoder")
 _HOSTED = ("zeroentropy", "cohere", "voyage", "jina")
 _BY_MODEL = tuple(name for name in RANKERS if name != "rerank")
@@ -132,8 +134,8 @@ def _arm(name: str, spec: str, own: Mapping[str, Any]) -> Arm:
     judge = parse_judge(f"offline:{spec}" if spec in _LEXICAL else spec)
     if head in _BY_MODEL:
         judge = parse_judge(rest)
-        if judge.provider in {*RERANKERS, "offline", "simulated", ""}:
-            judges = ", ".join(name for name in PROVIDERS if name not in ("offline", "simulated"))
+        if judge.provider in {*RERANKERS, *_COMPUTING, ""}:
+            judges = ", ".join(name for name in PROVIDERS if name not in _COMPUTING)
             raise PanelError(f"{spec}: write {head}:JUDGE, a language model of {judges}")
         return Arm(name, head, with_options(_with_model(judge), own))
     if judge.provider == "custom" or (rest and judge.provider not in {**PROVIDERS, **RERANKERS}):
@@ -143,7 +145,7 @@ def _arm(name: str, spec: str, own: Mapping[str, Any]) -> Arm:
         except (TypeError, ValueError) as error:  # they cannot be written down
             raise PanelError(f"{target}: reranker_options: {error}") from None
         return Arm(name, "rerank", judge)
-    if judge.provider in RERANKERS or judge.provider == "offline":
+    if judge.provider in {*RERANKERS, "offline", "recorded"}:
         return Arm(name, "rerank", with_options(_with_model(judge), own))
     if judge.provider in PROVIDERS:
         raise PanelError(

@@ -8,7 +8,10 @@ from zelo_ray.protocols import PROTOCOLS, load
 
 _NOT_ALONE = "zelo+graded"
 """Its scores are those of zelo."""
-_OWN = {"blocks", "dry_run", "human", "inputs", "ledger", "out", "pilot", "protocol"}
+_OWN = {
+    *("blocks", "dry_run", "human", "inputs", "ledger", "out", "pilot", "protocol"),
+    *("corpus", "queries", "columns"),
+}
 """Options that are not handed on as they are: people are asked what is right, not to calibrate."""
 
 

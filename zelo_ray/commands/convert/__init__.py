@@ -7,12 +7,15 @@ import pyarrow as pa
 
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.formats.files import stem
+from zelo_ray.formats.input import Asked, pools_of
+from zelo_ray.formats.input.keeping import line_of
+from zelo_ray.formats.input.long import Left
 from zelo_ray.formats.interchange import beir, fastchat, mteb, train, trec
 from zelo_ray.formats.interchange.graded import read_absolute, read_cut, read_graded
 from zelo_ray.formats.interchange.pooling import columns, holes, pooled
 from zelo_ray.formats.interchange.runs import read_runs
 from zelo_ray.formats.interchange.texts import Filled, fill, pool_line, read_texts, write_lines
-from zelo_ray.formats.interchange.truth import look, pools_of_truth, read_pools, read_truth
+from zelo_ray.formats.interchange.truth import KINDS, look, pools_of_truth, read_pools, read_truth
 from zelo_ray.formats.interchange.work import Work, pool_lines
 from zelo_ray.formats.pools import find_shards
 from zelo_ray.formats.wording import printable
@@ -34,6 +37,8 @@ def convert(options: ConvertOptions) -> str:
 
 
 def _pool(options: ConvertOptions) -> str:
+    if _is_other(options):
+        return _brought(options)
     filled = _candidates(options)
     documents = sum(len(pool.documents) for pool in filled.pools)
     if not documents:
@@ -55,6 +60,23 @@ def _candidates(options: ConvertOptions) -> Filled:
     found = pooled(read_runs(options.runs), options.depth or _POOL_DEPTH, judged)
     wanted = {doc_id for ranks in found.values() for doc_id in ranks}
     return fill(found, beir.read_queries(queries), read_texts(corpus, "corpus", wanted))
+
+
+def _is_other(options: ConvertOptions) -> bool:
+    """Whether pools are made of something that holds no judgments, or not the texts."""
+    if not options.source or options.runs:
+        return False
+    sight = look(options.source)
+    return not any(kind.pools and kind.looks(sight) for kind in KINDS.values())
+
+
+def _brought(options: ConvertOptions) -> str:
+    """Pools of whatever else `annotate` takes."""
+    left = Left()
+    asked = Asked(options.corpus, options.queries, {}, options.typed("what", "source"))
+    _, pools = pools_of([options.source], asked, left)
+    number = write_lines(options.out, (line_of(pool).rstrip(b"\n") for pool in pools))
+    return _lines(f"{number:,} pools: {options.out}", *left.told())
 
 
 def _holes(options: ConvertOptions) -> str:

@@ -182,5 +182,7 @@ def _standing(work: Work) -> Iterator[str]:
         yield f"{counted(progress.second, 'document')} may be judged by a second person, too"
     yield from told(between_people(grades_of(work.desk.answers.standing), TOP))
     if progress.done == progress.of:
+        yield f"for more labels: zelo-ray label --out {shlex.quote(work.out)} --more N"
         yield f"next: {_next(work)}"
-        yield f"or more labels: zelo-ray label --out {shlex.quote(work.out)} --more N"
+    else:
+        yield f"next: {shlex.join(['zelo-ray', 'label', '--out', work.out])}"

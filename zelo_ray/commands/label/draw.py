@@ -29,6 +29,7 @@ from zelo_ray.evaluation.measures import parse_measure
 from zelo_ray.evaluation.people.design import priorities, threshold_of
 from zelo_ray.formats.answers import ANSWERS, Pair, read_answers, standing
 from zelo_ray.formats.files import record
+from zelo_ray.formats.input import Asked, bring
 from zelo_ray.formats.labels import DOCUMENTS, LABEL, frame_pairs
 from zelo_ray.formats.results import write_json, write_text
 from zelo_ray.formats.stored import Stored
@@ -117,7 +118,8 @@ def _settled(before: About, options: LabelOptions) -> About:
     given = {"rubric": options.rubric, "overlap": options.overlap, **fixed}
     about = {**_FRESH, "stages": [], "arms": [], "pools": [], **before}
     about |= {name: value for name, value in given.items() if value is not None}
-    about["pools"] = [*dict.fromkeys([*options.pools, *about["pools"]])]
+    places = bring(options.pools, options.out, Asked()).places if options.pools else ()
+    about["pools"] = [*dict.fromkeys([*places, *about["pools"]])]
     return about | {"versions": {"zelo-ray": version("zelo-ray")}}
 
 

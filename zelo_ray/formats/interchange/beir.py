@@ -62,11 +62,12 @@ def read_pools(url: str) -> Filled:
     A note warns of ranks in which the relevant documents stand first in every query, as in data
     that were converted from rows of positive and negative ones: they are no first stage's opinion.
     """
-    qrels, notes = read_qrels(url), []
-    candidates = pooled({}, 0, qrels)
-    if any(name.split(".")[0] == "top_ranked" for name in listing(url) or ()):
+    names, notes = {name.split(".")[0] for name in listing(url) or ()}, []
+    if "top_ranked" not in names:
+        candidates = pooled({}, 0, read_qrels(url))
+    else:
         candidates = _top_ranked(url)
-        if _tells(candidates, qrels):
+        if "qrels" in names and _tells(candidates, read_qrels(url)):
             notes = ["relevant documents stand first in every query: this order is no contestant"]
     wanted = {doc_id for ids in candidates.values() for doc_id in ids}
     filled = fill(candidates, read_queries(url), read_texts(url, "corpus", wanted))

@@ -7,14 +7,23 @@ from typing import Any
 import orjson
 
 from zelo_ray.errors import InputError
+from zelo_ray.formats.delimited import first_line, text_columns
 from zelo_ray.formats.files import lines, listing, text_of, writing
 from zelo_ray.formats.interchange.pooling import Candidates
 from zelo_ray.formats.stored import rows
 from zelo_ray.records import Document, Pool
 
-_IDS = ("_id", "id", "docid", "doc_id", "docno", "qid", "query_id", "query-id", "corpus-id")
-_TEXTS = ("text", "contents", "content", "query")
-_ENDINGS = (".tsv", ".jsonl", ".parquet")
+_IDS = (
+    *("_id", "id", "docid", "doc_id", "docno", "qid", "query_id", "query-id", "corpus-id"),
+    *("pid", "passage_id", "document_id", "question_id"),
+)
+_TEXTS = ("text", "contents", "content", "query", "passage", "document", "body", "question")
+_ENDINGS = (".tsv", ".jsonl", ".parquet", ".csv", ".json")
+_ALSO: Mapping[str, tuple[str, ...]] = {
+    "corpus": ("docs", "documents", "collection"),
+    "queries": ("topics",),
+}
+"""What else the parts of a collection are called."""
 _PACKED = ("", ".gz", ".zst")
 
 
@@ -31,8 +40,8 @@ def read_texts(url: str, part: str, wanted: Container[str] | None = None) -> Ite
 
     Args:
         url: JSON lines or Parquet with an id (``_id``, ``id``, ``docid`` ...), a text (``text``,
-            ``contents``, ``content``, ``query``) and perhaps a title; lines ``id<TAB>text``; or a
-            directory that holds such files by the name of ``part``.
+            ``contents``, ``content``, ``query``) and perhaps a title; a table with such a head;
+            lines ``id<TAB>text``; or a directory that holds such files by the name of ``part``.
         part: ``corpus`` or ``queries``.
         wanted: the ids to give; all if None.
 
@@ -44,8 +53,7 @@ def read_texts(url: str, part: str, wanted: Container[str] | None = None) -> Ite
         InputError: a line has no id or no text.
     """
     for file in [url] if listing(url) is None else parts(url, part):
-        plain = file.removesuffix(".gz").removesuffix(".zst")
-        if plain.endswith((".jsonl", ".json", ".parquet")):
+        if _is_table(file):
             for place, row in rows(file):
                 doc_id = _id(place, row)
                 if wanted is None or doc_id in wanted:
@@ -59,8 +67,31 @@ def read_texts(url: str, part: str, wanted: Container[str] | None = None) -> Ite
                     yield Document(id_, text)
 
 
+def _is_table(file: str) -> bool:
+    """Whether a file has columns with names; if not, a line is ``id<TAB>text``."""
+    plain = file.removesuffix(".gz").removesuffix(".zst")
+    if plain.endswith((".jsonl", ".json", ".parquet", ".csv")):
+        return True
+    line = first_line(file)[1].lstrip()
+    names = set(text_columns(file))
+    return line.startswith(b"{") or not (names.isdisjoint(_IDS) or names.isdisjoint(_TEXTS))
+
+
 def parts(url: str, part: str, split: str = "test") -> list[str]:
     """The files of one part of a collection's directory: ``part.jsonl``, or those in ``part/``.
+
+    A corpus may be called docs, documents or collection, and queries topics.
+
+    Raises:
+        InputError: there is none, or several splits and none of this name.
+    """
+    there = {name.split(".")[0] for name in listing(url.rstrip("/")) or ()}
+    called = next((name for name in (part, *_ALSO.get(part, ())) if name in there), part)
+    return _parts(url, called, split)
+
+
+def _parts(url: str, part: str, split: str) -> list[str]:
+    """The files of a part that is called so.
 
     Raises:
         InputError: there is none, or several splits and none of this name.

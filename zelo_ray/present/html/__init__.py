@@ -8,6 +8,7 @@ from zelo_ray.engine.unfinished import Untold, so_far
 from zelo_ray.errors import InputError, NothingToReport
 from zelo_ray.formats.record import PROTOCOLS, RUN, is_finished
 from zelo_ray.formats.results import write_text
+from zelo_ray.present.findings import Findings
 from zelo_ray.present.html.agreement import agreement_page
 from zelo_ray.present.html.annotation import annotation_page
 from zelo_ray.present.html.bakeoff import bakeoff_page
@@ -16,7 +17,7 @@ from zelo_ray.present.html.relabelling import relabelling_page
 from zelo_ray.present.html.source import Source
 from zelo_ray.present.html.trials import trials_page
 
-__all__ = ["NothingToReport", "write_report"]
+__all__ = ["NothingToReport", "reported", "write_report"]
 
 _RECORDS = {
     RUN: {"options", "summary"},
@@ -37,6 +38,15 @@ def write_report(out: str) -> str:
         What it says there; empty for what is finished.
 
     Raises:
+        NothingToReport, InputError: as `reported`.
+    """
+    return reported(out)[0]
+
+
+def reported(out: str) -> tuple[str, Findings | None]:
+    """Write the same; return what it says on top, and what stands out.
+
+    Raises:
         NothingToReport: nothing there is finished, nor can be told of.
         InputError: a file does not hold what it should.
     """
@@ -46,11 +56,12 @@ def write_report(out: str) -> str:
         raise NothingToReport(f"{out} holds no run.json: is it the --out of a finished run?")
     record = source.record(name)
     if not is_finished(record):
-        return _write_so_far(out, record)
+        return _write_so_far(out, record), None
     if lacking := _RECORDS[name] - record.keys():
         raise InputError(f"{out}/{name}: holds no {min(lacking)}")
-    write_text(out, "report.html", render(_maker(name, record)(source, record)))
-    return ""
+    page = _maker(name, record)(source, record)
+    write_text(out, "report.html", render(page))
+    return "", page.findings
 
 
 def _write_so_far(out: str, record: Mapping[str, Any]) -> str:

@@ -8,6 +8,7 @@ import numpy as np
 
 from zelo_ray.formats.interchange.verdicts import HUMAN
 from zelo_ray.present.html import biases, coefficients, consensus, people, precision
+from zelo_ray.present.html.found import of_agreement
 from zelo_ray.present.html.measured import Measured, said
 from zelo_ray.present.html.page import Page, plural, short
 from zelo_ray.present.html.source import Source
@@ -35,17 +36,19 @@ def agreement_page(source: Source, record: Mapping[str, Any]) -> Page:
     beside = " with people" if measured.people or people.best_first(measured) else ""
     return Page(
         title=f"How {plural(many, 'judge')} agree{'s' if many == 1 else ''}{beside}",
-        tiles=_tiles(measured),
+        tiles=tiles(measured),
         lead=[text for make in LEAD if (text := make(measured))],
         notes=(*record["missing"], *record["notes"], _made(record)),
         sections=[make(measured) for make in SECTIONS],
+        findings=of_agreement(measured),
     )
 
 
-def _tiles(measured: Measured) -> list[tuple[str, str]]:
+def tiles(measured: Measured) -> list[tuple[str, str]]:
+    """Figures at a glance, the most telling first."""
     counts = measured.record["counts"]
-    tiles = [("judges", f"{_judges(measured):,}")]
-    tiles += [
+    shown = [("judges", f"{_judges(measured):,}")]
+    shown += [
         (f"{name} of {whose}", f"{counts[key]['judgments']:,}")
         for key, name, whose in (
             ("grades", "grades", "judges"),
@@ -58,8 +61,8 @@ def _tiles(measured: Measured) -> list[tuple[str, str]]:
     if measured.people:
         best = measured.best_first[0]
         row = measured.of(HUMAN, best, measured.scales[0], measured.leading)
-        tiles.insert(0, (f"{measured.leading} of {short(best, 40)}", said(row)))
-    return tiles
+        shown.insert(0, (f"{measured.leading} of {short(best, 40)}", said(row)))
+    return shown
 
 
 def _judges(measured: Measured) -> int:

@@ -4,7 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from zelo_ray.present.html import consensus, contests, judges, queries, raters, scores, verdicts
+from zelo_ray.present.html.found import of_annotation
 from zelo_ray.present.html.judged import Annotation
+from zelo_ray.present.html.money import paid
 from zelo_ray.present.html.page import Page, plural
 from zelo_ray.present.html.source import Source
 from zelo_ray.present.html.stacks import GRADES
@@ -35,25 +37,22 @@ _LONGEST = 40  # characters of an option that is named
 def annotation_page(source: Source, run: Mapping[str, Any]) -> Page:
     """The page of a run that judged the documents of queries."""
     summary, options, annotation = run["summary"], run["options"], Annotation(source, run)
-    spent = f"${summary['dollars_in_all']:,.4f}" + (" + ?" if summary["unpriced"] else "")
+    spent = paid(summary["dollars_in_all"], summary["unpriced"])
     split = annotation.ambiguous.num_rows
     protocol, noun = annotation.protocol, annotation.protocol.noun
     tiles = [
         ("queries", f"{summary['queries']:,}"),
         ("documents scored", f"{summary['scored']:,}"),
         (f"{noun}s", f"{summary['judgments']:,}"),
-        *([("split documents", f"{split:,}")] if annotation.graded else []),
-        ("failed requests", f"{summary['failures']:,}"),
+        *([("split documents", f"{split:,}")] if split and annotation.graded else []),
+        *([("failed requests", f"{summary['failures']:,}")] if summary["failures"] else []),
         ("spent in all", spent),
     ]
-    unpriced = " and calls of unknown price" if summary["unpriced"] else ""
     waiting = f", {summary['missing']:,} still to ask" if summary.get("missing") else ""
+    lost = f"; {plural(failed, 'request')} without one" if (failed := summary["failures"]) else ""
     done = (
         f"{summary['scored']:,} of {plural(summary['documents'], 'document')} scored from "
-        f"{plural(summary['judgments'], noun)}; {plural(summary['failures'], 'request')} "
-        f"without one{waiting}, {plural(summary['rejected'], 'bad input line')}, "
-        f"{plural(len(summary['unscored']), 'query', 'queries')} without scores. "
-        f"Spent in all: ${summary['dollars_in_all']:,.4f}{unpriced}."
+        f"{plural(summary['judgments'], noun)}{lost}{waiting}."
     )
     made = f"Run {run['run_id']}, protocol {protocol.name}"
     told = {name: options.get(name) for name in (*sorted(protocol.own_options), "seed")}
@@ -65,6 +64,7 @@ def annotation_page(source: Source, run: Mapping[str, Any]) -> Page:
         lead=[said for said in (done, _outcome(annotation), _reading(annotation)) if said],
         notes=(*summary.get("notes", ()), ", ".join((made, *parts)) + "."),
         sections=[make(annotation) for make in SECTIONS],
+        findings=of_annotation(annotation),
     )
 
 
@@ -100,14 +100,12 @@ def _decided(annotation: Annotation) -> str:
     whole = annotation.debates.whole
     if not whole.pairs:
         return ""
+    ties = f", {plural(whole.winners[TIE], 'tie')}" if whole.winners[TIE] else ""
     flips = (
         f", {whole.flipped:,} of them because the two orders differ ({whole.turned:,} turned "
         f"round, {whole.half_tied:,} a tie in one order)"
     )
-    return (
-        f"{plural(whole.pairs, 'pair')} judged, {plural(whole.winners[TIE], 'tie')}"
-        f"{flips if whole.both else ''}."
-    )
+    return f"{plural(whole.pairs, 'pair')} judged{ties}{flips if whole.flipped else ''}."
 
 
 def _reading(annotation: Annotation) -> str:

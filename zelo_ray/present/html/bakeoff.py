@@ -5,7 +5,9 @@ from typing import Any
 
 from zelo_ray.present.html import breakdown, corrected, gaps, gate, kin, standings
 from zelo_ray.present.html.contest import Contest
+from zelo_ray.present.html.found import of_contest_page
 from zelo_ray.present.html.headline import absences, outcome
+from zelo_ray.present.html.money import paid
 from zelo_ray.present.html.page import Page, estimate, plural, short
 from zelo_ray.present.html.source import Source, bare
 
@@ -51,30 +53,32 @@ def bakeoff_page(source: Source, run: Mapping[str, Any]) -> Page:
     )
     return Page(
         title=f"A {kind} {plural(len(arms), 'arm')} on {queries}",
-        tiles=_tiles(contest),
+        tiles=tiles(contest),
         lead=[sentence for sentence in sentences if sentence],
         notes=(_made(run),),
         banner=" ".join(kin.told_on_top(contest)),
         sections=[make(contest) for make in SECTIONS],
+        findings=of_contest_page(contest),
     )
 
 
-def _tiles(contest: Contest) -> list[tuple[str, str]]:
+def tiles(contest: Contest) -> list[tuple[str, str]]:
+    """Figures at a glance, the most telling first."""
     truth, arms = contest.summary["truth"], contest.summary["arms"]
-    tiles = [
+    shown = [
         ("arms", f"{len(arms):,}"),
         ("queries of the truth", f"{truth['queries']:,}"),
         ("judged documents", f"{truth['documents']:,}"),
     ]
     spent, unpriced = sum(arm["dollars"] or 0.0 for arm in arms), any(a["unpriced"] for a in arms)
     if spent or unpriced:
-        tiles.append(("spent", f"${spent:,.4f}" + (" + ?" if unpriced else "")))
+        shown.append(("spent", paid(spent, unpriced)))
     if contest.arms:
         leading, best = contest.summary["leading"], contest.arms[0]
         row = contest.means[leading][best]
         figure = estimate(row["mean"], row["low"], row["high"])
-        tiles.insert(0, (f"{leading} of {short(best, 40)}", figure))
-    return tiles
+        shown.insert(0, (f"{leading} of {short(best, 40)}", figure))
+    return shown
 
 
 def _made(run: Mapping[str, Any]) -> str:

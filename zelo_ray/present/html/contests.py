@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from zelo_ray.evaluation.wilson import wilson
 from zelo_ray.present.html.figures import intervals
 from zelo_ray.present.html.grids import matrix
 from zelo_ray.present.html.judged import Annotation
 from zelo_ray.present.html.page import Cells, Chart, Section, Table, Text, chance, number, plural
-from zelo_ray.present.html.raters import wilson
 from zelo_ray.present.html.tournaments import (
     Tournament,
     agreeing,

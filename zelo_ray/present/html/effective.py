@@ -2,28 +2,21 @@
 
 from collections.abc import Callable, Sequence
 from itertools import combinations
-from math import isnan
+from math import isnan, nan
 
 import numpy as np
 
 from zelo_ray.families import families_of
 from zelo_ray.fitting.effective import correlation_of, ends
+from zelo_ray.present.findings.judging import lessened
 from zelo_ray.present.html.judged import Annotation
 
 
 def told(annotation: Annotation) -> str:
-    """How many judges that err apart the panel counts for; empty where that cannot be told."""
-    gradings, panel = annotation.gradings, annotation.panel
-    if len(names := sorted(gradings.counts)) > 1:
-        empty = np.zeros((1, 1))
-        found = _matrix(names, lambda *two: correlation_of(gradings.confusion.get(two, empty)))
-    elif len(names := sorted(panel.votes)) > 1:
-        found = _matrix(names, lambda *two: 2 * panel.agreement(*two)[0] - 1)
-    else:
+    """How many judges that err apart the panel counts for, where that is no finding."""
+    (low, high), names = worth(annotation), _names(annotation)
+    if isnan(low) or lessened(low, high, len(names)):
         return ""
-    if np.isnan(found).any():
-        return ""
-    low, high = ends(found, [families_of(name) for name in names])
     if isnan(high):
         return (
             f"These {len(names)} judges are of one family, and by what they say count for as few "
@@ -35,6 +28,29 @@ def told(annotation: Annotation) -> str:
         f"{high:.1f} if only what one family has beyond the others were. Only people's grades can "
         "tell more; recorded panels lay near the lower end."
     )
+
+
+def worth(annotation: Annotation) -> tuple[float, float]:
+    """For how many judges that err apart the panel counts, from and to.
+
+    Both are NaN where nothing can be told, and the end alone where all are of one family.
+    """
+    names, gradings, panel = _names(annotation), annotation.gradings, annotation.panel
+    if len(names) < 2:
+        return nan, nan
+    if gradings.counts:
+        empty = np.zeros((1, 1))
+        found = _matrix(names, lambda *two: correlation_of(gradings.confusion.get(two, empty)))
+    else:
+        found = _matrix(names, lambda *two: 2 * panel.agreement(*two)[0] - 1)
+    if np.isnan(found).any():
+        return nan, nan
+    return ends(found, [families_of(name) for name in names])
+
+
+def _names(annotation: Annotation) -> list[str]:
+    """The judges that graded, or else those that voted."""
+    return sorted(annotation.gradings.counts or annotation.panel.votes)
 
 
 def _matrix(names: Sequence[str], of_two: Callable[[str, str], float]) -> np.ndarray:

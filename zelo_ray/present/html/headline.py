@@ -50,15 +50,10 @@ def outcome(contest: Contest) -> Iterator[str]:
 
 
 def absences(contest: Contest) -> Iterator[str]:
-    """The arms that did not answer every query, or that have a note."""
-    told = [arm for arm in contest.summary["arms"] if arm["missing"] or arm["note"]]
+    """The arms that have a note; of those that did not answer every query the findings tell."""
+    told = [arm for arm in contest.summary["arms"] if arm["note"]]
     for arm in told[:_NAMED]:
-        if arm["missing"]:
-            queries = contest.summary["truth"]["queries"]
-            rest = "; the others count as 0 in its means" if arm["answered"] else ""
-            yield f"{arm['name']} ranked {arm['answered']:,} of {queries:,} queries{rest}."
-        if arm["note"]:
-            yield f"{arm['name']}: {short(arm['note'], 300)}."
+        yield f"{arm['name']}: {short(arm['note'], 300)}."
     if len(told) > _NAMED:
         yield f"The leaderboard tells of {len(told) - _NAMED} more."
 

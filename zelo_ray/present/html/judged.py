@@ -26,8 +26,16 @@ ROWS = 200
 """How many rows a table of failures, split documents or unscored queries shows."""
 VOTES = 3_000_000
 """From about how many votes the agreement of judges is told, where there are more."""
+_TEXT = 90
+"""Characters of a text beside an id."""
 LEAST = 10
 """How many of the least certain queries are named."""
+
+
+def told(name: str, text: str) -> str:
+    """An id, and the beginning of the text that it stands for, in one line."""
+    begins = " ".join(text[: 4 * _TEXT].split())
+    return f"{short(name, 60)}: {short(begins, _TEXT)}" if begins else short(name, 80)
 
 
 def worst(values: Mapping[str, float], sign: int) -> list[str]:
@@ -225,6 +233,19 @@ class Annotation:
             return gradings.Gradings()
         return gradings.gradings_of(self.source.chunks("grades", gradings.COLUMNS))
 
+    @cached_property
+    def failed(self) -> dict[str, dict[str, int]]:
+        """By judge, how many requests gave no judgment, by status."""
+        counts: dict[str, dict[str, int]] = {}
+        if not self.source.has("failures.parquet"):
+            return counts
+        for chunk in self.source.chunks("failures", ("query_id", "judge", "status")):
+            found = chunk.group_by(["judge", "status"]).aggregate([([], "count_all")])
+            for row in found.to_pylist():
+                of_judge = counts.setdefault(row["judge"], {})
+                of_judge[row["status"]] = of_judge.get(row["status"], 0) + row["count_all"]
+        return counts
+
     def learned(self, name: str) -> list[dict[str, Any]]:
         """A table of what all grades say, whole; nothing where scores take no grades."""
         present = self.protocol.fits_from and self.source.has(f"{name}.parquet")
@@ -240,6 +261,14 @@ class Annotation:
         return dict(counts)
 
     def link(self, query_id: str) -> str | Link:
-        """A query's id, which leads to it if the page lists it."""
-        text = short(query_id, 60)
-        return Link(text, f"q{self.places[query_id]}") if query_id in self.places else text
+        """A query's id and text, which lead to it if the page lists it; else its id."""
+        if query_id not in self.places:
+            return short(query_id, 60)
+        place = self.places[query_id]
+        return Link(told(query_id, self.listed[place].query), f"q{place}")
+
+    def named(self, query_id: str, doc_id: str) -> str:
+        """A document's id, and how its text begins if the page lists its query."""
+        listed = query_id in self.places
+        documents = self.listed[self.places[query_id]].documents if listed else ()
+        return told(doc_id, dict(documents).get(doc_id, ""))

@@ -5,18 +5,19 @@ from typing import Any
 
 import numpy as np
 
+from zelo_ray.evaluation.wilson import wilson
 from zelo_ray.families import families_of
 from zelo_ray.present.html import effective
 from zelo_ray.present.html.figures import intervals
 from zelo_ray.present.html.grids import matrix
 from zelo_ray.present.html.judged import Annotation
+from zelo_ray.present.html.money import paid
 from zelo_ray.present.html.page import Cells, Chart, Section, Table, Text, plural
-from zelo_ray.present.html.raters import wilson
 
 
 def judges_section(annotation: Annotation) -> Section:
     """What each judge gave, failed and cost."""
-    failed = _failures_by_judge(annotation)
+    failed = annotation.failed
     statuses = sorted({status for counts in failed.values() for status in counts})
     asked = annotation.run["judges"]
     given: dict[str, Mapping[str, int]] = {}
@@ -25,7 +26,7 @@ def judges_section(annotation: Annotation) -> Section:
     judging = (name for counts in given.values() for name in counts)
     names = list(dict.fromkeys([*asked, *judging, *failed]))
     columns = ["judge", *given, *statuses]
-    now = ("known", "asked", "ok", "retries", "tokens in", "tokens out", "dollars", "$ per 1,000")
+    now = ("known", "asked", "ok", "retries", "tokens in", "tokens out", "cost", "per 1,000")
     rows: list[Cells] = []
     for name in names:
         gave = [f"{counts.get(name, 0):,}" for counts in given.values()]
@@ -50,22 +51,12 @@ def judges_section(annotation: Annotation) -> Section:
 
 def _spent(tally: Mapping[str, Any]) -> list[str]:
     answered = tally["answered"]
-    each = f"{1000 * tally['dollars'] / answered:.4f}" if answered else "\N{EN DASH}"
+    unpriced = tally.get("unpriced", 0)
+    each = paid(1000 * tally["dollars"] / answered, unpriced) if answered else "\N{EN DASH}"
     counts = (answered, tally["statuses"].get("ok", 0), tally["retries"])
     tokens = (tally["input_tokens"], tally["output_tokens"])
     numbers = [f"{count:,}" for count in (tally["known"], *counts, *tokens)]
-    return [*numbers, f"{tally['dollars']:.4f}", each]
-
-
-def _failures_by_judge(annotation: Annotation) -> dict[str, dict[str, int]]:
-    if not annotation.source.has("failures.parquet"):
-        return {}
-    counts: dict[str, dict[str, int]] = {}
-    for chunk in annotation.source.chunks("failures", ("query_id", "judge", "status")):
-        for row in chunk.group_by(["judge", "status"]).aggregate([([], "count_all")]).to_pylist():
-            of_judge = counts.setdefault(row["judge"], {})
-            of_judge[row["status"]] = of_judge.get(row["status"], 0) + row["count_all"]
-    return counts
+    return [*numbers, paid(tally["dollars"], unpriced) if answered else "\N{EN DASH}", each]
 
 
 def agreement_section(annotation: Annotation) -> Section | None:

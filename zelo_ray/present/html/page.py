@@ -16,13 +16,15 @@ import orjson
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from zelo_ray.present.findings import Findings
+
 Figure = Mapping[str, Any]
 """``data`` and ``layout`` in Plotly's words, as far as the page's own ``charts.js`` knows them.
 
 Colours are names of the page's own (``--up``).
 """
 
-_SCRIPTS = ("charts.js", "page.js")
+_SCRIPTS = ("charts.js", "when.js", "take.js", "sort.js", "page.js")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,15 @@ class Text:
     text: str
 
 
-Cells = list[str | Link | Text]
+@dataclass(frozen=True, slots=True)
+class Away:
+    """A table's cell that leads to another page; ``address`` is relative, or a URL of ours."""
+
+    text: str
+    address: str
+
+
+Cells = list[str | Link | Text | Away]
 """A row of a table."""
 
 
@@ -79,7 +89,8 @@ class Duel:
 class Table:
     """Rows of cells; the columns whose names stand in ``numbers`` are set to the right.
 
-    Rows past the first ``open_rows`` are folded away.
+    Rows past the first ``open_rows`` are folded away. A ``sortable`` table is sorted by a click on
+    a heading.
     """
 
     form: ClassVar[str] = "table"
@@ -88,6 +99,7 @@ class Table:
     caption: str = ""
     numbers: frozenset[str] = frozenset()
     open_rows: int | None = None
+    sortable: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +139,7 @@ class Section:
 class Page:
     """A whole page: a heading, figures at a glance, sentences under them, and sections.
 
-    A ``banner`` stands above all of it.
+    A ``banner`` stands above all of it; ``kind`` says what kind of page it is.
     """
 
     title: str
@@ -136,6 +148,8 @@ class Page:
     sections: Sequence[Section | None]
     notes: Sequence[str] = field(default=())
     banner: str = ""
+    findings: Findings | None = None
+    kind: str = "report"
 
 
 def render(page: Page) -> str:

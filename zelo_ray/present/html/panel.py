@@ -23,6 +23,8 @@ class Panel:
     votes: dict[str, int] = field(default_factory=dict)
     first: dict[str, float] = field(default_factory=dict)
     """how many votes went to the document shown first; a tie is half a vote"""
+    tied: dict[str, int] = field(default_factory=dict)
+    """how many votes were ties"""
     agreed: dict[tuple[str, str], float] = field(default_factory=dict)
     pairs: dict[tuple[str, str], int] = field(default_factory=dict)
     """on how many pairs of documents two judges both gave a vote"""
@@ -56,7 +58,9 @@ def _add(panel: Panel, votes: pa.Table) -> None:
     toward_first = (1 + np.where(swapped, sign, -sign)) / 2
     counts = np.bincount(judge, minlength=len(judges))
     firsts = np.bincount(judge, weights=toward_first, minlength=len(judges))
-    for name, count, first in zip(judges, counts, firsts, strict=True):
+    ties = np.bincount(judge, weights=sign == 0, minlength=len(judges))
+    for name, count, first, tied in zip(judges, counts, firsts, ties, strict=True):
+        panel.tied[name] = panel.tied.get(name, 0) + int(tied)
         panel.votes[name] = panel.votes.get(name, 0) + int(count)
         panel.first[name] = panel.first.get(name, 0.0) + float(first)
 

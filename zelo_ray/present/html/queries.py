@@ -1,7 +1,7 @@
 """Sections of an annotation run on its queries: those to look at again, and all of them."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from math import nan
 
 import pyarrow as pa
@@ -69,7 +69,10 @@ def ambiguous_section(annotation: Annotation) -> Section | None:
         counted = ", ".join(f"{grade} ({n:,})" for grade, n in sorted(tally.items()))
         rows.append(
             [
-                *(annotation.link(row["query_id"]), Text(short(row["doc_id"], 80))),
+                *(
+                    annotation.link(row["query_id"]),
+                    Text(annotation.named(row["query_id"], row["doc_id"])),
+                ),
                 *(said or [counted]),
                 *(str(row["grade"]), number(row["disagreement"], ".2f")),
             ]
@@ -109,7 +112,8 @@ def _given(
 def unscored_section(annotation: Annotation) -> Section | None:
     """The queries without scores, and why."""
     unscored = annotation.run["summary"]["unscored"]
-    rows = [[annotation.link(name), Text(why)] for name, why in list(unscored.items())[:ROWS]]
+    first = list(unscored.items())[:ROWS]
+    rows: list[Cells] = [[annotation.link(name), Text(why)] for name, why in first]
     caption = f"The first {ROWS} of {len(unscored):,}; run.json has all." if rows else ""
     table = Table(("query", "reason"), rows, caption if len(unscored) > ROWS else "")
     return Section("unscored", "Queries without scores", (table,)) if rows else None
@@ -123,7 +127,7 @@ def failures_section(annotation: Annotation) -> Section | None:
     rows = [
         [
             annotation.link(failure["query_id"]),
-            Text(short(", ".join(failure["doc_ids"]), 120)),
+            Text(_named(annotation, failure["query_id"], failure["doc_ids"])),
             *(failure["judge"], failure["status"], Text(short(failure["reason"], 400))),
         ]
         for failure in failures
@@ -132,6 +136,13 @@ def failures_section(annotation: Annotation) -> Section | None:
     caption = f"The first {ROWS} of {in_all:,}; failures.parquet has all." if rows else ""
     table = Table(columns, rows, caption if in_all > ROWS else "")
     return Section("failures", "Requests without a judgment", (table,)) if rows else None
+
+
+def _named(annotation: Annotation, query_id: str, doc_ids: Sequence[str]) -> str:
+    """Documents by id; of up to two, the beginnings of their texts as well."""
+    if len(doc_ids) > 2:
+        return short(", ".join(doc_ids), 120)
+    return " / ".join(annotation.named(query_id, doc_id) for doc_id in doc_ids)
 
 
 def queries_section(annotation: Annotation) -> Section:

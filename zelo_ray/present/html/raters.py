@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from zelo_ray.evaluation.wilson import wilson
 from zelo_ray.formats.interchange.verdicts import HUMAN
 from zelo_ray.present.html import stacks
 from zelo_ray.present.html.figures import intervals
@@ -172,11 +173,3 @@ def _repeats(annotation: Annotation) -> list[Chart]:
             "the same grade every time, with a 95% interval.",
         )
     ]
-
-
-def wilson(share: np.ndarray, count: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The 95% interval of a share (Wilson 1927, doi:10.1080/01621459.1927.10502953)."""
-    middle = (share + _Z * _Z / (2 * count)) / (1 + _Z * _Z / count)
-    reach = share * (1 - share) / count + _Z * _Z / (4 * count * count)
-    half = _Z / (1 + _Z * _Z / count) * np.sqrt(reach)
-    return middle - half, middle + half

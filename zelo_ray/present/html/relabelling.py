@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from zelo_ray.present.html import relabelled
+from zelo_ray.present.html.found import of_relabelling
 from zelo_ray.present.html.page import Page, number, plural
 from zelo_ray.present.html.relabelled import Relabelling
 from zelo_ray.present.html.source import Source, bare
@@ -46,6 +47,7 @@ def relabelling_page(source: Source, record: Mapping[str, Any]) -> Page:
         lead=[text for text in (_moved(relabelling), _against(relabelling)) if text],
         notes=(*record["notes"], made),
         sections=[make(relabelling) for make in SECTIONS],
+        findings=of_relabelling(relabelling),
     )
 
 

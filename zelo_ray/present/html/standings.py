@@ -10,6 +10,7 @@ from zelo_ray.present.html.contest import Contest, spans
 from zelo_ray.present.html.figures import intervals
 from zelo_ray.present.html.grids import matrix
 from zelo_ray.present.html.labels import label
+from zelo_ray.present.html.money import paid
 from zelo_ray.present.html.page import (
     Cells,
     Chart,
@@ -89,9 +90,7 @@ def _mean(contest: Contest, measure: str, arm: str) -> str:
 
 
 def _dollars(arm: Mapping[str, Any]) -> str:
-    if arm["unpriced"] and not arm["dollars"]:
-        return "?"
-    return f"{arm['dollars']:.4f}" + (" + ?" if arm["unpriced"] else "")
+    return paid(arm["dollars"], arm["unpriced"])
 
 
 def differences_section(contest: Contest) -> Section | None:

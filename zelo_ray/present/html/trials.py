@@ -8,6 +8,8 @@ from typing import Any
 from zelo_ray.commands.compare_protocols import Bill, told_apart
 from zelo_ray.evaluation.agreement.differences import Difference
 from zelo_ray.evaluation.agreement.pairs import A_OR_NOT, DECIDED, WITH_TIES
+from zelo_ray.present.findings import ranked, said
+from zelo_ray.present.findings.compared import of_protocols
 from zelo_ray.present.html.figures import intervals
 from zelo_ray.present.html.measured import spans
 from zelo_ray.present.html.page import (
@@ -61,25 +63,30 @@ def trials_page(source: Source, record: Mapping[str, Any]) -> Page:
     items = plural(record["items"], "item")
     return Page(
         title=f"{plural(len(trials.rows), 'protocol')} on {items} that people judged",
-        tiles=_tiles(trials),
+        tiles=tiles(trials),
         lead=[text for text in (_outcome(trials), _reading(trials)) if text],
         notes=(*record["notes"], _made(record)),
         sections=[make(trials) for make in SECTIONS],
+        findings=ranked(
+            said(of_protocols(trials.rows, _alike(trials), len(trials.rows) - 1)),
+            "differences between protocols, and items that they did not judge, were looked at",
+        ),
     )
 
 
-def _tiles(trials: Trials) -> list[tuple[str, str]]:
+def tiles(trials: Trials) -> list[tuple[str, str]]:
+    """Figures at a glance, the most telling first."""
     record, best = trials.record, trials.rows[0]
     paid = Bill(**record["paid"])
-    tiles = [
+    shown = [
         (f"agreement of {short(best['protocol'], 40)}", _estimate(best, "agreement")),
         ("queries", f"{record['queries']:,}"),
         ("items", f"{record['items']:,}"),
         ("calls paid in all", f"{paid.calls:,}"),
     ]
     if paid.dollars or paid.unpriced:
-        tiles.append(("paid in all", paid.told))
-    return tiles
+        shown.append(("paid in all", paid.told))
+    return shown
 
 
 def _outcome(trials: Trials) -> str:

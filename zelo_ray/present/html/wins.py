@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from zelo_ray.evaluation.wilson import wilson
 from zelo_ray.present.html.figures import intervals
 from zelo_ray.present.html.page import Chart, plural
-from zelo_ray.present.html.raters import wilson
 
 _NAMED = 30
 """How many answers a chart has."""

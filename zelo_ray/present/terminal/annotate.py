@@ -7,11 +7,11 @@ from typing import get_args
 import numpy as np
 
 from zelo_ray.engine.write_results import Summary
+from zelo_ray.evaluation.wilson import wilson
 from zelo_ray.formats.wording import counted, printable
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.present.html import tournaments
 from zelo_ray.present.html.debates import debates_of
-from zelo_ray.present.html.raters import wilson
 from zelo_ray.present.html.wins import Wins, win_shares
 from zelo_ray.present.terminal.display import dollars, duration
 from zelo_ray.protocols import load

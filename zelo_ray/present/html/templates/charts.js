@@ -300,9 +300,9 @@ const drawChart = (() => {
   const sizes = new ResizeObserver((seen) => {
     for (const { target } of seen) if (target.clientWidth && figures.get(target).width !== target.clientWidth) draw(target, figures.get(target).figure);
   });
-  const draw = (node, figure) => {
+  const draw = (node, figure, wide = node.clientWidth) => {
     const { layout } = figure;
-    const width = Math.max(200, node.clientWidth);
+    const width = Math.max(200, wide);
     const folds = width < 640 && (layout.yaxis?.ticktext || []).some((name) => name.length > WIDE);
     const height = layout.height + (folds ? 12 * layout.yaxis.ticktext.length : 0);
     const thick = 1 - (layout.bargap ?? 0.2);
@@ -315,7 +315,7 @@ const drawChart = (() => {
       const place = axis.ticktext ? axis.tickvals.indexOf(value) : -1;
       return place < 0 ? value : String(axis.ticktext[place]).replace("<br>", " ");
     };
-    const root = svg("svg", { class: "drawn", width, height, role: "img" });
+    const root = svg("svg", { class: "drawn", width, height, viewBox: `0 0 ${width} ${height}`, role: "img" });
     for (const [name, axis] of axes) root.append(ruled(axis, scales.get(name), paper));
     const targets = [];
     const groups = traces.map((trace) => {
@@ -334,9 +334,14 @@ const drawChart = (() => {
     for (const { x, y, text } of layout.annotations || []) root.append(label(text, paper.left + x * (paper.right - paper.left), paper.bottom - y * (paper.bottom - paper.top) + 12));
     point(root, targets, layout.hovermode === "x unified");
     const legend = layout.showlegend ? [legendOf(traces, groups)] : [];
+    const same = figures.get(node)?.figure === figure;
+    const off = same ? [...node.querySelectorAll(".legend button")].map((button) => button.classList.contains("off")) : [];
+    for (const button of legend[0]?.children || []) if (off.shift()) button.click();
     node.replaceChildren(...(layout.legend?.y < 0 ? [root, ...legend] : [...legend, root]));
     figures.set(node, { figure, width: node.clientWidth });
     sizes.observe(node);
   };
+  // All that is drawn, anew: for a sheet of paper some pixels wide, or for the window.
+  draw.anew = (wide) => document.querySelectorAll(".plot").forEach((node) => figures.has(node) && draw(node, figures.get(node).figure, wide));
   return draw;
 })();

@@ -13,19 +13,6 @@
   const signed = (value) => (value > 0 ? "+" : value < 0 ? "−" : "") + Math.abs(value).toFixed(2);
   const by = (key) => (a, b) => key(a) - key(b);
 
-  // A chart is drawn when it comes near the window.
-  const waiting = new Map();
-  const watch = new IntersectionObserver((seen) => {
-    for (const entry of seen) {
-      if (!entry.isIntersecting) continue;
-      watch.unobserve(entry.target);
-      waiting.get(entry.target)();
-    }
-  }, { rootMargin: "600px" });
-  const later = (node, task) => {
-    waiting.set(node, task);
-    watch.observe(node);
-  };
   const stored = (figure) => JSON.parse(figure.querySelector("script").textContent);
 
   for (const node of all("figure.chart")) {
@@ -34,7 +21,7 @@
     const plot = node.querySelector(".plot");
     plot.style.minHeight = `${[...figures.values()][0].layout.height}px`;
     const chosen = () => (selects.length ? figures.get(selects.map((select) => select.value).join("\n")) : [...figures.values()][0]);
-    later(plot, () => drawChart(plot, chosen()));
+    drawLater(plot, () => drawChart(plot, chosen()));
     for (const select of selects) select.addEventListener("change", () => plot.firstChild && chosen() && drawChart(plot, chosen()));
   }
   const alike = all("select[data-choice]");
@@ -71,7 +58,7 @@
           shapes: [{ type: "line", x0: low, y0: low, x1: high, y1: high, line: { color: "--dim", width: 1, dash: "dot" } }] },
       });
     };
-    later(node.querySelector(".plot"), show);
+    drawLater(node.querySelector(".plot"), show);
     for (const select of [up, across]) select.addEventListener("change", show);
   }
 
@@ -164,7 +151,7 @@
         id.ariaExpanded = String(open);
       });
     }
-    return el("div", { className: "wide" }, el("table", { className: "ranking" }, el("thead", {}, head), body));
+    return el("div", { className: "ranked" }, el("div", { className: "wide" }, el("table", { className: "ranking" }, el("thead", {}, head), body)));
   };
 
   const matrix = (query, order) => {
@@ -232,7 +219,7 @@
   const pictured = (title, caption, figure) => {
     const plot = el("div", { className: "plot" });
     plot.style.minHeight = `${figure.layout.height}px`;
-    later(plot, () => drawChart(plot, figure));
+    drawLater(plot, () => drawChart(plot, figure));
     return el("figure", { className: "chart" }, el("h3", {}, title), plot, el("figcaption", {}, caption));
   };
   const unfold = async (details) => {
@@ -265,12 +252,11 @@
       details.append(el("div", { className: "pair" },
         pictured("Grades by judge", "Documents by rank, and what each judge gave them. Rows of many colours are documents on which the judges are split.", sheet(query))));
     }
-    if (!query.opponents.some((others) => others.size)) return;
-    const all_places = documents.map((_, i) => i);
-    details.append(el("div", { className: "pair" },
-      pictured("Preferences, in input order", "The panel's mean preference for the row's document over the column's: blue where the row won, orange where it lost, blank where they were not compared.", matrix(query, all_places)),
+    if (query.opponents.some((others) => others.size)) details.append(el("div", { className: "pair" },
+      pictured("Preferences, in input order", "The panel's mean preference for the row's document over the column's: blue where the row won, orange where it lost, blank where they were not compared.", matrix(query, documents.map((_, i) => i))),
       pictured("Preferences, best first", "The same, best document first: blue above the diagonal and orange below it is a panel that agrees with its own ranking.", matrix(query, query.ranked)),
       pictured("Comparisons", "Documents by score; a line is a pair that was compared, in orange where the panel's preference runs against the scores. Heights only keep the documents apart.", graph(query))));
+    for (const part of all(".ranked, figure.chart", details)) offerToTake(part);
   };
   const opened = new WeakSet();
   for (const details of all(".queries > details")) {

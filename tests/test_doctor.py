@@ -1,0 +1,159 @@
+"""What would go wrong with a run, told before it begins; and no key is ever told."""
+
+import os
+import shutil
+import stat
+import urllib.request
+from collections import namedtuple
+
+import pytest
+
+from tests.fakes import Fakes, Fault
+from zelo_ray import cli, doctor
+from zelo_ray.engine.lock import claim
+
+KEY = "a-key-for-tests-only"
+_ROOM = namedtuple("_ROOM", "total used free")
+
+
+@pytest.fixture
+def found(monkeypatch, tmp_path):
+    """What is found by check: state, words, and what to do."""
+    monkeypatch.chdir(tmp_path)
+
+    def look(*judges, **options):
+        told = doctor(judges=list(judges), no_ray=True, **options)
+        assert KEY not in str(told)
+        return {row["what"]: (row["state"], row["found"], row["do"]) for row in told}
+
+    return look
+
+
+def test_all_is_well_with_judges_that_need_nothing(found, tmp_path):
+    told = found("offline", out=tmp_path / "new", ask=True)
+    assert {told[name][0] for name in ("offline:bm25", "call to offline:bm25", "writing")} == {"ok"}
+    assert not [name for name, each in told.items() if each[0] == "wrong"]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_key_is_told_by_where_it_is_and_never_itself(found, monkeypatch, tmp_path):
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
+    (tmp_path / ".env").write_text(f"ANTHROPIC_API_KEY={KEY}\n")
+    told = found("openai")
+    assert told["key of openai"][1] == "OPENAI_API_KEY is set, from the environment"
+    assert told["key of anthropic"][1].endswith(f"from {tmp_path}/.env")
+    assert told["key of gemini"][1] == "not set"
+    monkeypatch.setenv("OPENAI_API_KEY", f"{KEY} \n")
+    assert found("openai")["key of openai"][0] == "wrong"
+
+
+@pytest.mark.parametrize(
+    ("judge", "says"),
+    [
+        ("opnai:x", "did you mean 'openai'"),
+        ("offline:bm52", "did you mean 'bm25'"),
+        ("openai:gpt-6-luna", "set OPENAI_API_KEY"),
+        ("cohere:rerank-v4.0-pro", "is a reranker"),
+    ],
+)
+def test_a_judge_that_cannot_be_asked_says_why_and_the_others_are_looked_at(found, judge, says):
+    told = found(judge, "offline:bm25", ask=True)
+    assert (told[judge][0], says in told[judge][1]) == ("wrong", True)
+    assert told["call to offline:bm25"][0] == "ok"
+
+
+def test_an_unknown_price_is_worth_a_look(found, fakes, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    assert found("openai:no-such-model-7")["openai:no-such-model-7"][0] == "warn"
+
+
+def test_a_call_tells_status_tokens_and_dollars(found, fakes, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    state, told, _ = found("openai", ask=True)["call to openai:gpt-6-luna"]
+    assert state == "ok"
+    assert told.startswith("ok in ")
+    assert "tokens in" in told
+    assert "$0.0" in told
+    assert len(fakes.journal) == 1
+
+
+def test_without_ask_nobody_is_called(found, fakes, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    found("openai", "anthropic:claude-haiku-5-5")
+    assert fakes.journal == []
+
+
+def test_a_wrong_key_is_told_as_the_panel_tells_it(found, fakes, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-another-key")
+    state, told, _ = found("openai", ask=True)["call to openai:gpt-6-luna"]
+    assert (state, "401" in told) == ("wrong", True)
+    assert "sk-another-key" not in told
+
+
+def test_a_server_that_fails_is_wrong(found, monkeypatch):
+    with Fakes(faults=[Fault("500", rate=1.0)]) as failing:
+        monkeypatch.setenv("OPENAI_BASE_URL", failing.urls["openai"])
+        monkeypatch.setenv("OPENAI_API_KEY", KEY)
+        assert found("openai", ask=True)["call to openai:gpt-6-luna"][0] == "wrong"
+
+
+def test_a_dead_server_is_told_without_a_call(found):
+    state, told, do = found("openai:m@http://127.0.0.1:9/v1")[
+        "server of openai:m@http://127.0.0.1:9/v1"
+    ]
+    assert (state, "refused" in told, "start the server" in do) == ("wrong", True, True)
+
+
+def test_no_key_of_a_provider_goes_to_a_server_named_by_its_url(found, monkeypatch):
+    sent = []
+
+    def opened(_self, request, **_):
+        sent.append(request.get_header("Authorization"))
+        raise OSError("stopped here")
+
+    monkeypatch.setattr(urllib.request.OpenerDirector, "open", opened)
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    found("openai:m@http://127.0.0.1:9/v1")
+    assert sent == ["Bearer none"]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_that_may_not_be_written_to(found, tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out").chmod(stat.S_IRUSR | stat.S_IXUSR)
+    assert found("offline", out=tmp_path / "out")["writing"][0] == "wrong"
+
+
+def test_a_file_in_the_place_of_the_folder(found, tmp_path):
+    (tmp_path / "out").write_text("")
+    assert "is a file" in found("offline", out=tmp_path / "out")["writing"][1]
+
+
+def test_a_full_disk(found, tmp_path, monkeypatch):
+    def full(_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: _ROOM(1, 1, 0))
+    told = found("offline", out=tmp_path / "out")
+    assert (told["--out"][0], told["writing"][0]) == ("wrong", "wrong")
+    assert "No space left on device" in told["writing"][1]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_another_run_and_a_url(found, tmp_path):
+    with claim(str(tmp_path / "out")):
+        assert found("offline", out=tmp_path / "out")["lock"][0] == "warn"
+    assert found("offline", out="memory://doctor/out")["writing"][0] == "ok"
+
+
+def test_the_command_ends_with_1_and_the_same_command(capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    assert cli.main(["doctor", "--judges", "nope", "--no-ray"]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert any(line.startswith("wrong  nope ") for line in lines)
+    assert lines[-1] == "next: zelo-ray doctor --judges nope"
+    assert cli.main(["doctor", "--judges", "offline", "--no-ray"]) == 0
+    assert "next: zelo-ray doctor --judges offline --ask" in capsys.readouterr().out

@@ -1,0 +1,188 @@
+"""What stands out: each finding just above its limit, none just below it; and their order."""
+
+import json
+
+import pytest
+
+from tests.builders import Pool, pool_of
+from tests.test_bakeoff_report import write_bakeoff
+from tests.test_report import EVIL, evil_pool, page_of, report
+from tests.test_report_agreement import agree
+from tests.test_report_graded import reported
+from tests.test_report_relabelling import compare_labels
+from zelo_ray.present.findings import Finding, ranked
+from zelo_ray.present.findings.asking import Asked, of_asking
+from zelo_ray.present.findings.compared import of_labels, of_protocols
+from zelo_ray.present.findings.contest import Arms, of_contest
+from zelo_ray.present.findings.judging import Seen, of_judging
+from zelo_ray.present.findings.measured import of_biases, of_people
+from zelo_ray.present.html import write_report
+from zelo_ray.records import Comparison, Document
+
+THREE = ("a", "b", "c")
+
+
+def told(found):
+    return " | ".join(one.told for one in found)
+
+
+@pytest.mark.parametrize(
+    ("above", "below", "said"),
+    [
+        ({"failed": {"x": {"invalid": 21}}, "given": {"x": 79}},
+         {"failed": {"x": {"invalid": 5}}, "given": {"x": 95}},
+         "21% of x's answers are missing (21 invalid)"),
+        ({"unscored": {"q": "no votes"}, "queries": 9}, {"queries": 9}, "1 query has no scores"),
+        ({"absent": {"x": "x: no money"}}, {}, "x stopped (no money)"),
+        ({"rejected": 2, "first_rejected": "in.jsonl:4, no query"}, {}, "(first in.jsonl:4"),
+    ],
+)  # fmt: skip
+def test_what_went_missing_is_said_from_its_limit_on(above, below, said):
+    assert said in told(of_asking(Asked(**above)))
+    assert not [*of_asking(Asked(**below))]
+
+
+@pytest.mark.parametrize(
+    ("above", "below", "said"),
+    [
+        ({"first": {"x": (370, 1000)}}, {"first": {"x": (430, 1000)}},
+         "x prefers what comes second: what came first won .37 [.34, .40]"),
+        ({"first": {"x": (48, 60)}}, {"first": {"x": (40, 60)}},
+         "x prefers what comes first"),
+        ({"agreed": {"x": (380, 1000)}}, {"agreed": {"x": (430, 1000)}}, "on .38 [.35, .41]"),
+        ({"alike": {"x": (-0.6, -0.2)}}, {"alike": {"x": (-0.6, 0.0)}}, "[-0.60, -0.20]"),
+        ({"judges": THREE, "worth": (1.2, 1.4)}, {"judges": THREE, "worth": (1.2, 2.1)},
+         "they count for 1.2 to 1.4 that err apart"),
+        ({"error": 0.9, "spread": 0.8}, {"error": 0.7, "spread": 0.8}, "larger than the spread"),
+        ({"split": (20, 100)}, {"split": (14, 100)}, "split on 20 of 100 documents (20%)"),
+        ({"tied": (60, 100)}, {"tied": (55, 100)}, "60% of 100 comparisons are ties"),
+        ({"judges": ["offline:bm25"]}, {"judges": ["openai:gpt"]}, "sees words only"),
+        ({"judges": ["recorded:x"]}, {"judges": ["openai:recorded"]}, "were recorded"),
+        ({"judges": ["simulated:x", "openai:y"]}, {"judges": ["openai:y"]}, "in part"),
+    ],
+)  # fmt: skip
+def test_what_judges_are_like_is_said_from_its_limit_on(above, below, said):
+    assert said in told(of_judging(Seen(**above)))
+    assert not [*of_judging(Seen(**below))]
+
+
+def compared(p=0.4, difference=0.02, reach=0.04, queries=50, p_labels=float("nan"), kin=""):
+    ends = (difference - reach, difference + reach)
+    row = ("a", "b", "nDCG@10", 0.5, 0.5 - difference, difference, *ends, p, p, 0.8)
+    return Comparison(*row, p_labels, queries, 20, 10, 20, kin=kin)
+
+
+@pytest.mark.parametrize(
+    ("above", "below", "said"),
+    [
+        ({"rivals": [compared()]}, {"rivals": [compared(p=0.01)]}, "about 410 queries"),
+        ({"rivals": [compared(p=0.01, p_labels=0.7)]}, {"rivals": [compared(p=0.01)]}, "turn the"),
+        ({"rivals": [compared(p=0.01, kin="gpt")]}, {"rivals": [compared(p=0.01)]}, "kin of one"),
+        ({"rivals": [compared(queries=2)]}, {"rivals": []}, "too few"),
+        ({"missing": {"a": 1}}, {"missing": {"a": 0}}, "a ranked 49 of 50 queries"),
+        ({"missing": {"a": 50}}, {"missing": {"a": 0}}, "a ranked none of 50 queries"),
+        ({"missing": {"a": 0}, "unjudged": {"a": 190}},
+         {"missing": {"a": 0}, "unjudged": {"a": 55}},
+         "(share judged: a 0.62)"),
+    ],
+)  # fmt: skip
+def test_what_a_contest_cannot_tell_is_said_from_its_limit_on(above, below, said):
+    assert said in told(of_contest(Arms(50, "nDCG@10", **above)))
+    assert not [*of_contest(Arms(50, "nDCG@10", **below))]
+
+
+def row(**fields):
+    return {"judge": "x", "rater_b": "x", "against": "", "items": 99, **fields}
+
+
+@pytest.mark.parametrize(
+    ("bias", "against", "above", "below", "said"),
+    [
+        ("first", "", (0.37, 0.34, 0.40), (0.43, 0.40, 0.46), "comes second"),
+        ("flips", "", (0.4, 0.3, 0.5), (0.4, 0.2, 0.5), "changes its winner"),
+        ("length", "human", (0.3, 0.2, 0.4), (0.3, 0.05, 0.4), "grades longer documents higher"),
+        ("leniency", "human", (-0.8, -0.9, -0.6), (-0.8, -1.2, -0.4), "harsher than people by"),
+    ],
+)
+def test_biases_are_said_where_the_whole_interval_matters(bias, against, above, below, said):
+    rows = [
+        [row(bias=bias, against=against, value=value, low=low, high=high)]
+        for value, low, high in (above, below)
+    ]
+    assert said in told(of_biases(rows[0], []))
+    assert not [*of_biases(rows[1], [])]
+    assert not [*of_biases([{**rows[0][0], "items": 3}], [])], "too few to say"
+
+
+def test_a_judge_that_is_no_better_than_chance_is_named_and_so_is_such_a_panel():
+    good, poor = (row(value=0.6, low=0.5, high=0.7), row(value=0.1, low=-0.1, high=0.3))
+    assert not [*of_people([good], "people", "kappa")]
+    assert "x agrees with people no better than chance" in told(of_people([good, poor], "", "k"))
+    assert "No judge agrees" in told(of_people([poor, poor], "people", "kappa"))
+    inverted = row(value=-0.4, low=-0.5, high=-0.3)
+    assert "worse than chance" in told(of_people([good, inverted], "people", "kappa"))
+
+
+def test_labels_that_turn_an_order_are_said():
+    counts = {"queries": 100, "queries_contradicted": 10, "turned": 0}
+    assert not [*of_labels(counts, ("a", "a"), {})]
+    found = told(of_labels({**counts, "turned": 1, "queries_contradicted": 11}, ("a", "b"), {}))
+    for said in ("1 pair of runs is", "a leads by the old labels", "in 11 of 100 queries"):
+        assert said in found
+
+
+def test_protocols_that_are_alike_or_judged_little_are_said():
+    rows = [{"protocol": name, "judged": 9, "items": 10} for name in "ab"]
+    assert not [*of_protocols(rows, [], 1)]
+    assert "a stands first, but" in told(of_protocols(rows, ["b"], 1))
+    assert "b judged 8 of 10" in told(of_protocols([rows[0], {**rows[1], "judged": 8}], [], 1))
+
+
+def test_the_worst_comes_first_and_only_five_stand_open():
+    found = ranked([Finding(harm, f"{harm}", "so", "mend") for harm in range(10, 80, 10)], "")
+    assert [one.what for one in found.first] == ["70", "60", "50", "40", "30"]
+    assert [one.what for one in found.rest] == ["20", "10"]
+
+
+def box(out):
+    html = (out / "report.html").read_text()
+    return html[html.index('<div class="findings') : html.index('<div class="lead">')]
+
+
+def test_a_page_shows_its_findings_with_the_section_and_escapes_them(tmp_path):
+    def say(request):
+        return "refused" if request.judge.provider == "openai" else None
+
+    report(tmp_path, [evil_pool(), Pool("small", EVIL, (Document("d1", "x"),))], say=say)
+    shown = box(tmp_path)
+    assert "100% of openai:one&#39;s answers are missing (3 refused)" in shown
+    assert '<a href="#failures">' in shown
+    assert "1 query has no scores" in shown
+    assert "<script" not in shown
+
+
+def test_a_page_where_nothing_stands_out_is_calm(tmp_path):
+    report(tmp_path, [pool_of((0, 1, 5, 9), f"q{i}") for i in range(3)])
+    assert "Nothing stands out: answers that are missing" in box(tmp_path)
+
+
+def test_more_than_five_are_folded_away(tmp_path):
+    write_bakeoff(tmp_path)
+    run = json.loads((tmp_path / "run.json").read_text())
+    for arm in run["summary"]["arms"]:
+        arm["missing"] = 3
+    run["summary"]["arms"] += [{**run["summary"]["arms"][0], "name": "sixth"}]
+    (tmp_path / "run.json").write_text(json.dumps(run))
+    write_report(str(tmp_path))
+    assert "<summary>and 1 more</summary>" in box(tmp_path)
+    assert box(tmp_path).count("<li>") == 6
+
+
+def test_pages_of_other_commands_have_a_box(tmp_path):
+    agree(tmp_path / "a", judges=(("good", 0.1), ("noise", 1.0)))
+    assert "noise agrees with people no better than chance" in box(tmp_path / "a/out")
+    compare_labels(tmp_path / "b")
+    assert "leads by the old labels" in box(tmp_path / "b/out")
+    reported(tmp_path / "c", queries=40)
+    assert "The judges are split on" in box(tmp_path / "c")
+    assert page_of(tmp_path / "c").words().count("split on") >= 1

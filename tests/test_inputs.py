@@ -1,0 +1,215 @@
+"""What users bring: each kind and each container becomes the same pools."""
+
+import csv
+import gzip
+import io
+import json
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from zelo_ray.api.frames import pools_told
+from zelo_ray.errors import InputError, OptionError
+from zelo_ray.formats.files import writing
+from zelo_ray.formats.input import Asked, bring
+from zelo_ray.formats.pools import Limits, read_lines
+
+POOLS = [
+    {
+        "query": {"id": f"q{q}", "query": f"what, is; {q}?"},
+        "documents": [{"id": f"d{d}", "content": f'text "{q}"\n{d}'} for d in range(3)],
+    }
+    for q in range(2)
+]
+ROWS = [
+    {
+        "qid": pool["query"]["id"],
+        "question": pool["query"]["query"],
+        "docno": document["id"],
+        "passage": document["content"],
+    }
+    for pool in POOLS
+    for document in pool["documents"]
+]
+
+
+def cells(rows, mark=","):
+    text = io.StringIO()
+    writer = csv.DictWriter(text, [*rows[0]], delimiter=mark)
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def lines(rows):
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+def put(path, text):
+    with writing(str(path)) as file:
+        file.write(text if isinstance(text, bytes) else text.encode())
+    return str(path)
+
+
+def brought(tmp_path, *places, **asked):
+    """The pools of what is made, and what is said."""
+    found = bring(places, str(tmp_path / "out"), Asked(**asked))
+    (place,) = found.places
+    read = [*read_lines(place, Limits())]
+    assert not [line.reason for line in read if line.pool is None]
+    return [json.loads(line.raw) for line in read], found.told
+
+
+WIDE = [
+    {"query_id": p["query"]["id"], "query": p["query"]["query"], "passages": p["documents"]}
+    for p in POOLS
+]
+RANKED = [
+    {
+        "query": {"qid": p["query"]["id"], "text": p["query"]["query"]},
+        "candidates": [
+            {"docid": d["id"], "doc": {"contents": d["content"]}} for d in p["documents"]
+        ],
+    }
+    for p in POOLS
+]
+CONTAINERS = {
+    "rows.csv": cells(ROWS),
+    "rows.txt": cells(ROWS, ";"),
+    "rows.tsv.gz": cells(ROWS, "\t"),
+    "rows.csv.zst": cells(ROWS),
+    "bom.csv": "\ufeff" + cells(ROWS),
+    "rows.jsonl": lines(ROWS),
+    "rows.json": json.dumps(ROWS, indent=1),
+    "array.jsonl": json.dumps(ROWS),
+    "data.json": json.dumps({"data": ROWS}, indent=2),
+    "mixed.csv": cells([ROWS[n] for n in (0, 3, 1, 4, 2, 5)]),
+    "other order.csv": cells([dict(reversed(row.items())) for row in ROWS]),
+    "wide.jsonl": lines(WIDE),
+    "wide.json": json.dumps(WIDE),
+    "ranked.jsonl": lines(RANKED),
+    "pools.json": json.dumps(POOLS),
+}
+
+
+@pytest.mark.parametrize("name", CONTAINERS)
+def test_every_container_holds_the_same_pools(tmp_path, name):
+    found, told = brought(tmp_path, put(tmp_path / name, CONTAINERS[name]))
+    assert found == POOLS
+    assert told[0].partition(":")[2].startswith(" 2 queries, 6 documents; pools written to ")
+    assert len(told) == 1
+
+
+@pytest.mark.parametrize("rows", [ROWS, WIDE, RANKED, POOLS])
+@pytest.mark.parametrize("name", ["a.parquet", "a.bin"])
+def test_parquet_is_known_by_its_content(tmp_path, rows, name):
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.Table.from_pylist(rows), sink)
+    assert brought(tmp_path, put(tmp_path / name, sink.getvalue().to_pybytes()))[0] == POOLS
+
+
+@pytest.mark.parametrize(
+    "made", [pd.DataFrame, pa.Table.from_pylist, list], ids=lambda each: each.__name__
+)
+@pytest.mark.parametrize("rows", [ROWS, WIDE])
+def test_what_is_in_memory_comes_to_the_same(made, rows):
+    data, told = pools_told(made(rows), {})
+    assert [json.loads(line) for line in data.splitlines()] == POOLS
+    assert not told
+
+
+def test_a_converted_file_is_named_as_the_frame_is(tmp_path):
+    found = bring([put(tmp_path / "a.csv", cells(ROWS))], str(tmp_path), Asked())
+    assert Path(found.places[0]).read_bytes() == pools_told(pd.DataFrame(ROWS), {})[0]
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz", "a.txt"])
+def test_our_lines_stay_where_they_are(tmp_path, name):
+    place = put(tmp_path / name, "{torn\n" + lines(POOLS))
+    assert bring([place], str(tmp_path / "out"), Asked()).places == (place,)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_second_run_finds_the_file_and_a_changed_source_is_read_anew(tmp_path, monkeypatch):
+    place = put(tmp_path / "a.csv", cells(ROWS))
+    first = bring([place], str(tmp_path), Asked())
+    with monkeypatch.context() as patch:
+        patch.setattr("zelo_ray.formats.input.keep_lines", None)
+        assert bring([place], str(tmp_path), Asked()) == first
+    put(tmp_path / "a.csv", cells(ROWS[:3]))
+    assert bring([place], str(tmp_path), Asked()).places != first.places
+
+
+def ids_in(pools):
+    return {pool["query"]["id"]: {d["id"] for d in pool["documents"]} for pool in pools}
+
+
+def test_ids_follow_from_texts(tmp_path):
+    bare = [{"query": row["question"], "text": row["passage"]} for row in ROWS]
+    found, told = brought(tmp_path, put(tmp_path / "a.csv", cells(bare)))
+    turned, _ = brought(tmp_path, put(tmp_path / "b.csv", cells(bare[::-1])))
+    assert ids_in(found) == ids_in(turned)
+    assert told[1:] == (
+        "queries have no ids: each is called by a hash of its text",
+        "documents have no ids: each is called by a hash of its text",
+    )
+
+
+def test_what_has_no_text_is_left_out_by_name(tmp_path):
+    rows = [
+        *ROWS,
+        {**ROWS[0], "docno": "d9", "passage": " "},
+        {**ROWS[0], "qid": "q9", "passage": ""},
+    ]
+    found, told = brought(tmp_path, put(tmp_path / "a.csv", cells([*rows, ROWS[0]])))
+    assert found == POOLS
+    assert told[1:] == (
+        "left out documents without a text: 2 (d9, d0)",
+        "left out rows that repeat a document: 1 (d0)",
+        "left out queries without candidates: 1 (q9)",
+    )
+
+
+def test_a_title_stands_before_the_text(tmp_path):
+    rows = [{"query": "q", "title": "Ticks", "text": "Use tweezers."}]
+    (found,), _ = brought(tmp_path, put(tmp_path / "a.csv", cells(rows)))
+    assert found["documents"][0]["content"] == "Ticks\nUse tweezers."
+    assert found["documents"][0]["metadata"] == {"title": "Ticks"}
+
+
+def test_columns_that_are_ambiguous_are_asked_for(tmp_path):
+    place = put(tmp_path / "a.csv", "query,text,body\nq,a,b\n")
+    with pytest.raises(InputError) as told:
+        brought(tmp_path, place)
+    assert str(told.value) == (
+        f"{place}: has both 'text' and 'body': say which is the document's text: "
+        "--columns content=text"
+    )
+    (found,), _ = brought(tmp_path, place, columns={"content": "body"})
+    assert [d["content"] for d in found["documents"]] == ["b"]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("hello there, this is\nnothing\n", "nor anything else that is known, but the columns"),
+        ("hello\n", "but 'hello'"),
+        ('{"foo": 1}\n', "but the columns foo"),
+        ('{"_id": "d1", "text": "a"}\n', "nothing says which query they belong to"),
+        ("query,text,query\nq,a,b\n", "two columns have the same name"),
+        ("query_id,query,text\nq,a,b\nq,other,c\n", "row 2: query 'q' has another text before"),
+        ("query,doc_id,text\nq,d,b\nq,d,c\n", "row 2: document 'd' of query 'q-8e35c2cd3bf6'"),
+        (b"PK\x03\x04rest", "save the table as CSV"),
+        ("query,text\n".encode("utf-16"), "is UTF-16: save it as UTF-8"),
+        (gzip.compress(b"query,text\n"), "a name that ends in .gz"),
+    ],
+)
+def test_what_is_not_known_is_told(tmp_path, text, says):
+    place = put(tmp_path / "a.txt", text)
+    with pytest.raises((InputError, OptionError)) as told:
+        brought(tmp_path, place)
+    assert says in str(told.value)
+    assert str(told.value).startswith(place)

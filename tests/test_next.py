@@ -1,0 +1,132 @@
+"""The one command that each command ends with: real paths, quoted, and one that parses."""
+
+import shlex
+
+import pytest
+
+from tests.builders import options_of, pool_of, results_of, write_run
+from zelo_ray import cli
+from zelo_ray.cli.arguments import parse
+from zelo_ray.engine.write_results import Summary
+from zelo_ray.options import (
+    AgreeOptions,
+    BakeoffOptions,
+    CompareLabelsOptions,
+    CompareProtocolsOptions,
+    ConvertOptions,
+    DriftOptions,
+    ExplainOptions,
+    FitOptions,
+    SizeOptions,
+)
+from zelo_ray.present.terminal import next as follow
+
+WORDS = ["annotate", "my pools/*.jsonl", "--judges", "offline", "--out", "o"]
+DONE = {"out": "o", "queries": 1, "documents": 4, "scored": 4}
+
+
+def after(words=WORDS, crowned="", **found):
+    options = {"retry_failures": "--retry-failures" in words}
+    options = options_of(out="my run", judges=("offline",), **options)
+    return follow.after_annotate(Summary(**DONE | found), options, words, crowned)
+
+
+def test_a_complete_run_leads_to_rerankers():
+    assert after() == (
+        "zelo-ray bakeoff --truth 'my run' --rerankers original bm25 --out 'my run-bakeoff'"
+    )
+
+
+def test_what_failed_is_asked_again_first_and_only_once():
+    again = after(failures=3)
+    assert again == f"{shlex.join(['zelo-ray', *WORDS])} --retry-failures"
+    assert after([*WORDS, "--retry-failures"], failures=3).startswith("zelo-ray bakeoff")
+
+
+def test_a_judge_that_had_to_stop_is_looked_at():
+    told = after(failures=3, absent={"openai:x": "a wrong key"})
+    assert told == "zelo-ray doctor --judges openai:x --out 'my run'"
+
+
+@pytest.mark.parametrize("pilot", [["--pilot", "20"], ["--pilot=20"]])
+def test_after_a_pilot_comes_the_same_without_it(pilot):
+    assert after([*WORDS[:4], *pilot, *WORDS[4:]], pilot_of=99) == shlex.join(["zelo-ray", *WORDS])
+
+
+def test_tournaments_are_looked_at():
+    assert after(crowned="q 1") == "zelo-ray explain 'my run' --query 'q 1'"
+
+
+def test_an_estimate_leads_to_the_run_under_a_cap_that_is_enough():
+    words = [*WORDS, "--dry-run"]
+    capped = f"{shlex.join(['zelo-ray', *WORDS])} --max-usd 1.24"
+    assert follow.after_estimate(words, 1.231, None) == capped
+    assert follow.after_estimate(words, 0.0, None) == shlex.join(["zelo-ray", *WORDS])
+    given = follow.after_estimate([*words, "--max-usd", "5"], 1.23, 5.0)
+    assert given.endswith("--max-usd 5")
+
+
+def bakeoff(**fields):
+    return BakeoffOptions(truth="t", rerankers=("bm25",), out="c", **fields)
+
+
+NEXT = {
+    "contest": lambda: follow.after_bakeoff(bakeoff(), [], failures=False, complete=True),
+    "people": lambda: follow.after_bakeoff(bakeoff(human="l"), [], failures=False, complete=True),
+    "protocols": lambda: follow.after_compare_protocols(
+        CompareProtocolsOptions(inputs=("a b.jsonl",), human="h", out="w"), "lean"
+    ),
+    "agree": lambda: follow.after_agree(AgreeOptions(sources=("panel=g/scores.parquet",))),
+    "held": lambda: follow.after_agree(AgreeOptions(sources=("g",), human="h.txt", runs=("r",))),
+    "labels": lambda: follow.after_compare_labels(CompareLabelsOptions(old="a", new="b")),
+    "board": lambda: follow.after_compare_labels(
+        CompareLabelsOptions(old="a", new="b", bakeoff="c", out="d")
+    ),
+    "drift": lambda: follow.after_drift(DriftOptions(old="a/votes.parquet", new="b")),
+    "fit": lambda: follow.after_fit(FitOptions(source="g.csv"), ["fit", "g.csv"]),
+    "rated": lambda: follow.after_fit(
+        FitOptions(source="g.csv", out="r.csv"), ["fit", "g.csv", "--out", "r.csv"]
+    ),
+    "pool": lambda: follow.after_convert(
+        ConvertOptions(what="pool", source="beir", out="p.jsonl.gz")
+    ),
+    "qrels": lambda: follow.after_convert(ConvertOptions(what="qrels", source="g", out="q.txt")),
+    "train": lambda: follow.after_convert(ConvertOptions(what="train", source="g", out="t.jsonl")),
+    "size": lambda: follow.after_size(SizeOptions(), "zelo --cycles 3 --votes one", ("p.jsonl",)),
+    "lean": lambda: follow.after_size(SizeOptions(), "lean --calls-per-document 4 --rings 2", ()),
+    "batches": lambda: follow.after_batches(
+        "o", options_of(inputs=("p",), mode="batch", cycles=2, max_usd=2.5)
+    ),
+    "compact": lambda: follow.after_compact("s3://bucket/run"),
+    "document": lambda: follow.after_explain(ExplainOptions(dir="o", query="q"), "d '1'"),
+    "doctor": lambda: follow.after_doctor(("offline",), wrong=False, asked=True),
+}
+
+
+@pytest.mark.parametrize("name", NEXT)
+def test_every_next_command_is_one_that_parses(name):
+    _, *words = shlex.split(NEXT[name]())
+    command, _ = parse(words)
+    assert command == words[0]
+
+
+def test_paths_are_those_of_the_user():
+    assert NEXT["agree"]().startswith("zelo-ray bakeoff --truth g ")
+    assert NEXT["held"]() == "zelo-ray compare-labels --old h.txt --new g --runs r"
+    assert NEXT["pool"]() == "zelo-ray annotate p.jsonl.gz --out p-judged --dry-run"
+    assert NEXT["drift"]() == "zelo-ray compare-labels --old a --new b"
+    assert NEXT["document"]() == """zelo-ray explain o --query q --doc 'd '"'"'1'"'"''"""
+    assert "--mode batch" in NEXT["batches"]()
+
+
+def test_it_is_the_last_line_and_the_only_one(tmp_path, capsys):
+    write_run(tmp_path, results_of(tmp_path, [pool_of()]))
+    for words in (["explain", str(tmp_path), "--query", "q1"], ["report", str(tmp_path)]):
+        assert cli.main(words) == 0
+        lines = capsys.readouterr().out.splitlines()
+        assert [line.startswith("next: zelo-ray ") for line in lines].index(True) == len(lines) - 1
+
+
+def test_hostile_names_cannot_steer_the_terminal(capsys):
+    cli.runs.show(follow.line(follow.after_compact("o\x1b[2J")))
+    assert capsys.readouterr().out == "next: zelo-ray report 'o\\x1b[2J'\n"

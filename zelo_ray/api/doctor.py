@@ -1,0 +1,63 @@
+"""`doctor` from Python."""
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from typing import Any
+
+import pyarrow as pa
+
+import zelo_ray
+from zelo_ray.api.settings import Place, options_of
+from zelo_ray.api.tables import Table, Text
+from zelo_ray.commands.doctor import Finding, examined
+from zelo_ray.options.doctor import DoctorOptions
+from zelo_ray.present.terminal import doctor as terminal
+
+
+class Findings(Table):
+    """What was checked, a row a check: ``what``, ``state`` (ok, warn, wrong), ``found``, ``do``."""
+
+    def __init__(self, findings: list[Finding]) -> None:
+        columns = Finding.__slots__
+        rows = [asdict(each) for each in findings]
+        schema = pa.schema([(name, pa.string()) for name in columns])
+        super().__init__(pa.Table.from_pylist(rows, schema))
+        self.findings = findings
+
+    @property
+    def wrong(self) -> bool:
+        """Whether something is wrong."""
+        return any(each.state == "wrong" for each in self.findings)
+
+    def told(self, width: int = 100) -> Text:
+        """What the terminal shows."""
+        return Text("\n".join(terminal.told(self.findings, width)))
+
+    def __repr__(self) -> str:
+        return str(self.told())
+
+
+def doctor(*, out: Place | None = None, config: Place | None = None, **options: Any) -> Findings:
+    """Check this machine, its keys and judges, without any call unless ``ask=True``.
+
+    Args:
+        out: directory or URL that a run is to write to.
+        config: a YAML file of options, which keywords override.
+        **options: those of ``zelo-ray doctor``: ``judges``, ``ask``, ``no_ray`` ...
+
+    Raises:
+        OptionError: an option makes no sense.
+    """
+    return doctored(options_of(DoctorOptions, {"out": out, **options}, config))
+
+
+def doctored(options: DoctorOptions, say: Callable[[str], None] = lambda _: None) -> Findings:
+    """The same as `doctor`, by options; ``say`` is told what calls cost before they are made."""
+
+    def look() -> Iterator[Finding]:
+        from zelo_ray.on_ray.doctor import look_at_ray  # noqa: PLC0415 - Ray takes seconds
+
+        return look_at_ray(options.out)
+
+    return Findings([*examined(options, os.environ, zelo_ray.__version__, look, say)])

@@ -1,0 +1,17 @@
+"""One line of what `doctor` tells."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+State = Literal["ok", "warn", "wrong"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What was checked, how it is, and what to do about it."""
+
+    what: str
+    state: State
+    found: str
+    do: str = ""
+    """what to do; empty where nothing is to be done"""

@@ -1,0 +1,115 @@
+"""Whether this machine and the place of the results will do: disks, memory, lock and ledger."""
+
+import os
+import shutil
+import tempfile
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import fsspec
+
+from zelo_ray.commands.doctor.finding import Finding, State
+from zelo_ray.engine.ledger import Ledger
+from zelo_ray.engine.lock import at_work
+from zelo_ray.errors import ZeloError
+from zelo_ray.formats.pools import short
+
+_LITTLE, _TOO_LITTLE = 2 * 2**30, 100 * 2**20  # bytes of a disk
+_SHARED = 600 * 2**20  # Ray's object store takes 512 MiB of it
+_MEMORY = 2 * 2**30
+
+
+def machine() -> Iterator[Finding]:
+    """Processors, memory, and where Ray keeps what it works on."""
+    cpus = os.cpu_count() or 1
+    few = "it works, but slowly" if cpus < 2 else ""
+    yield Finding("processors", "warn" if few else "ok", f"{cpus}", few)
+    if memory := _available():
+        lack = "close other programs: Ray and its workers take about 2 GB" * (memory < _MEMORY)
+        yield Finding("memory", "warn" if lack else "ok", f"{_size(memory)} available", lack)
+    shared = Path("/dev/shm")  # noqa: S108 - where Ray's object store lies; nothing is written
+    if shared.is_dir():
+        free = shutil.disk_usage(shared).free
+        lack = "give it 1 GB (docker run --shm-size=1g)" * (free < _SHARED)
+        yield Finding("shared memory", "warn" if lack else "ok", f"{_size(free)} free", lack)
+    yield from _disk("temporary files", tempfile.gettempdir(), "set TMPDIR to a larger disk")
+
+
+def place(out: str) -> Iterator[Finding]:
+    """Whether results can be written to ``out``, and what is there already."""
+    fs, path = fsspec.url_to_fs(out)
+    if "file" in fs.protocol:
+        folder = Path(path)
+        while not folder.exists() and folder != folder.parent:
+            folder = folder.parent
+        yield from _disk("--out", str(folder), "free some, or name another --out")
+        yield _writable(out, folder)
+    else:
+        yield _stored(out, fs, path)
+    if at_work(out):
+        yield Finding("lock", "warn", "another run is at work there", "wait until it has ended")
+    else:
+        yield Finding("lock", "ok", "no other run is known to be at work there")
+    yield _ledger(out)
+
+
+def _disk(what: str, folder: str, do: str) -> Iterator[Finding]:
+    free = shutil.disk_usage(folder).free
+    state: State = "wrong" if free < _TOO_LITTLE else "warn" if free < _LITTLE else "ok"
+    yield Finding(what, state, f"{_size(free)} free at {folder}", "" if state == "ok" else do)
+
+
+def _writable(out: str, folder: Path) -> Finding:
+    """Write a small file as the ledger does, and remove it."""
+    if not folder.is_dir():
+        return Finding("writing", "wrong", f"{folder} is a file", "name another --out")
+    beside = folder / f".doctor-{uuid.uuid4().hex}"
+    try:
+        try:
+            with beside.open("xb") as file:
+                file.write(b"x" * 2**16)
+                file.flush()
+                os.fsync(file.fileno())
+        finally:
+            beside.unlink(missing_ok=True)
+    except OSError as error:
+        do = "name an --out that you may write to, and free some space there"
+        return Finding("writing", "wrong", f"{out}: {error.strerror or error}", do)
+    return Finding("writing", "ok", "files can be written, and are kept (fsync)")
+
+
+def _stored(out: str, fs: fsspec.AbstractFileSystem, path: str) -> Finding:
+    name = f"{path.rstrip('/')}/.doctor-{uuid.uuid4().hex}"
+    try:
+        fs.pipe_file(name, b"x")
+        fs.rm_file(name)
+    except Exception as error:  # noqa: BLE001 - every storage has its own errors
+        do = "check the address, the credentials of the storage, and what they allow"
+        return Finding("writing", "wrong", f"{out}: {short(error)}", do)
+    return Finding("writing", "ok", "objects can be written and removed")
+
+
+def _ledger(out: str) -> Finding:
+    try:
+        damaged = Ledger(out).damaged
+    except (ZeloError, OSError) as error:
+        return Finding("ledger", "wrong", str(error), "name another --out, or mend this one")
+    if damaged:
+        do = "nothing: the next run asks again for what they held"
+        return Finding("ledger", "warn", f"{len(damaged):,} damaged lines are set aside", do)
+    return Finding("ledger", "ok", "readable, or not there yet")
+
+
+def _available() -> int:
+    """Bytes of memory that can be had, where the system tells; else 0."""
+    try:
+        told = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return 0
+    found = [line.split()[1] for line in told if line.startswith("MemAvailable:")]
+    return int(found[0]) * 1024 if found else 0
+
+
+def _size(count: float) -> str:
+    return f"{count / 2**30:,.1f} GB" if count >= 2**30 else f"{count / 2**20:,.0f} MB"

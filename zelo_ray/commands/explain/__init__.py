@@ -1,0 +1,265 @@
+"""Why a document has its score, or how a query went: what judges said, as a person can read it."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from zelo_ray.commands.explain import meetings
+from zelo_ray.commands.explain.paragraphs import Part, first_words, part, ranges, text_part
+from zelo_ray.commands.explain.pools import ids_in, meant_by, nearest, pool_of
+from zelo_ray.errors import NothingToExplain
+from zelo_ray.formats.files import pieces, record
+from zelo_ray.formats.record import unfinished
+from zelo_ray.formats.stored import Stored
+from zelo_ray.formats.tables import oldest_of, schema_of
+from zelo_ray.protocols import Held, Judgments, Protocol, of_record
+from zelo_ray.protocols.course import indented, of_failures
+from zelo_ray.records import Failure, Grade, Pool, Rater, Vote
+
+_LISTED = 20  # documents that a message names
+
+
+@dataclass(frozen=True, slots=True)
+class _Query:
+    """What results hold of a query, and the protocol that tells what it is."""
+
+    id: str
+    protocol: Protocol
+    held: Held
+    why: str
+    """why there are no scores, if the run says"""
+    pool: Pool | None
+    """its texts, where the run has them"""
+    raters: tuple[Rater, ...]
+    """the judges of grades, as they were measured"""
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """The documents' texts."""
+        return {each.id: each.content for each in self.pool.documents} if self.pool else {}
+
+    @property
+    def judged(self) -> set[str]:
+        """The documents with a score or a judgment."""
+        found = set(self.held.scores)
+        for name, kind in self.protocol.counted.items():
+            found.update(*(kind.about(row) for row in self.held.judgments[name]))
+        return found
+
+    def rows(self, kind: type) -> list[Any]:
+        """All judgments of one type."""
+        kinds = self.protocol.judgments.items()
+        return [row for name, k in kinds if k.record is kind for row in self.held.judgments[name]]
+
+    def headline(self, doc_id: str) -> str:
+        """A document's score."""
+        if score := self.held.scores.get(doc_id):
+            score_kind, noun = self.protocol.score, self.protocol.noun
+            return score_kind.told(score, len(self.held.scores), noun)
+        return f"{doc_id}: no score" + (f", as {self.why}" if self.why else "")
+
+    def meaning(self, doc_id: str | None = None) -> Iterator[str]:
+        """What a score is, in words."""
+        kind = self.protocol.score
+        score = self.held.scores.get(doc_id or "")
+        if score and kind.unit == "logits":
+            yield meetings.beats_average(score)
+        told = kind.explain if isinstance(kind.explain, str) else kind.explain(self.held.options)
+        if told and self.held.scores:
+            yield f"{told[0].upper()}{told[1:].rstrip('.')}."
+
+    def course(self, doc_id: str | None) -> Iterator[Iterable[str]]:
+        """What judges said, kind by kind: of all of it, or about a document."""
+        for name, kind in self.protocol.judgments.items():
+            if kind.course:
+                yield from kind.course(self.held, doc_id)
+                continue
+            for row in self.held.judgments[name]:
+                if doc_id in (None, *kind.about(row)):
+                    yield _plainly(kind, row)
+
+
+def explain(out: str, query_id: str, doc_id: str | None = None) -> str:
+    """One document's score and how it came about, whole, as a text.
+
+    Raises:
+        NothingToExplain: no such results, query or document.
+    """
+    return "\n\n".join(each.whole() for each in explanation(out, query_id, doc_id))
+
+
+def first_ranked(parts: Iterable[Part]) -> str:
+    """The best document of a query's explanation, as its first row names it."""
+    rows = (each.lines[0] for each in parts if each.kind == "rows")
+    return next((row.partition(": ")[0] for row in rows if ": " in row), "")
+
+
+def explanation(out: str, query_id: str, doc_id: str | None = None) -> list[Part]:
+    """One document's score, and what judges said of it; where it met others, the hardest first.
+
+    Without a document: every score of the query by rank, every tournament or verdict, and what
+    failed. Of a run that is not finished what there is, after a line that says so. An id may be cut
+    short where only one begins so.
+
+    Raises:
+        NothingToExplain: no such results, query or document.
+    """
+    left = unfinished(out)
+    if left is None:
+        run = record(f"{out}/run.json") if _exists(out, "run.json") else {}
+        query = _query(out, run, query_id)
+        if not (query.judged or query.held.failures):
+            known = _queries_of(out)
+            if (found := meant_by(query_id, known)) == query_id:
+                near = nearest(query_id, known) if query_id not in known else ""
+                raise NothingToExplain(f"{out} holds no judgment of a query {query_id!r}{near}")
+            query = _query(out, run, found)
+        return [*_explained(out, query, doc_id)]
+    from zelo_ray.engine.unfinished import Untold, so_far  # noqa: PLC0415 - it takes long to import
+
+    known = ids_in(left.get("shards", ()))
+    name = meant_by(query_id, known)
+    try:
+        with so_far(out, left, name) as found_so_far:
+            try:
+                run = record(f"{found_so_far.folder}/run.json")
+                parts = [*_explained(out, _query(found_so_far.folder, run, name), doc_id)]
+            except NothingToExplain as nothing:
+                near = nearest(name, known) if known and name not in known else ""
+                raise NothingToExplain(f"{nothing}{near}. {found_so_far.told}") from None
+            return [part("said", [found_so_far.told]), *parts]
+    except Untold as why:
+        raise NothingToExplain(str(why)) from None
+
+
+def _explained(out: str, query: _Query, doc_id: str | None) -> Iterator[Part]:
+    if not (query.judged or query.held.failures):
+        raise NothingToExplain(f"{out} holds no judgment of a query {query.id!r}")
+    if query.pool:
+        yield text_part(f"query {query.id}", query.pool.query)
+    yield from _of_query(query) if doc_id is None else _of_document(query, _meant(query, doc_id))
+
+
+def _of_query(query: _Query) -> Iterator[Part]:
+    """How the query went."""
+    by_rank = sorted(query.held.scores.values(), key=lambda score: (score.rank, score.doc_id))
+    without = "no scores" + (f", as {query.why}" if query.why else "")
+    texts, rows = query.texts, list[str]()
+    for score in by_rank:
+        rows.append(query.headline(score.doc_id))
+        if score.doc_id in texts:
+            rows.append(f"    {first_words(texts[score.doc_id])}")
+    yield part("rows", rows or [without])
+    same = "; ".join(ranges(meetings.alike(by_rank)))
+    told = [f"Neighbours are not significantly different (95%) at ranks {same}."] if same else []
+    if told := [*told, *query.meaning()]:
+        yield part("said", told)
+    for paragraph in query.course(None):
+        yield part("judgments", paragraph)
+    for failure in of_failures(query.held.failures):
+        yield part("judgments", [failure])
+
+
+def _of_document(query: _Query, doc_id: str) -> Iterator[Part]:
+    """Why the document has its score."""
+    texts = query.texts
+    if doc_id in texts:
+        yield text_part(f"document {doc_id}", texts[doc_id])
+    yield part("said", [query.headline(doc_id), *query.meaning(doc_id)])
+    if found := meetings.meetings(doc_id, query.rows(Vote), query.held.scores):
+        yield part("rows", meetings.met(found, texts))
+    elif others := _others(query, doc_id):
+        yield part("rows", ["It met:", *(f"  {o}: {first_words(texts[o])}" for o in others)])
+    if grades := [row for row in query.rows(Grade) if row.doc_id == doc_id]:
+        plain = query.held.options.get("pooling") in ("median", "majority")
+        yield part("rows", meetings.graded(grades, query.raters, plain=plain))
+    for paragraph in query.course(doc_id):
+        yield part("judgments", paragraph)
+    for failure in of_failures(_failures(query, doc_id)):
+        yield part("judgments", [failure])
+
+
+def _others(query: _Query, doc_id: str) -> list[str]:
+    """Whom the document met, of those whose text is known, where judgments are no plain votes."""
+    about = [
+        kind.about(row)
+        for name, kind in query.protocol.counted.items()
+        for row in query.held.judgments[name]
+    ]
+    met = dict.fromkeys(one for docs in about if doc_id in docs for one in docs if one != doc_id)
+    return [one for one in met if one in query.texts]
+
+
+def _meant(query: _Query, doc_id: str) -> str:
+    """The document that an id means.
+
+    Raises:
+        NothingToExplain: there is none, or several.
+    """
+    known = [*query.held.scores]
+    known += sorted((query.judged | {d for f in query.held.failures for d in f.doc_ids}) - {*known})
+    found = meant_by(doc_id, known)
+    if found in known:
+        return found
+    if found in query.texts:
+        raise NothingToExplain(
+            f"query {query.id!r} has a document {found!r}, but nobody was asked about it: its "
+            "failures, --document-limit or the protocol left it out"
+        )
+    listed = ", ".join(known[:_LISTED])
+    near = nearest(doc_id, known)
+    raise NothingToExplain(f"query {query.id!r} has no judged {doc_id!r}{near}; it has {listed}")
+
+
+def _failures(query: _Query, doc_id: str) -> list[Failure]:
+    return [failure for failure in query.held.failures if doc_id in failure.doc_ids]
+
+
+def _plainly(kind: Judgments, row: Any) -> Iterator[str]:
+    """One judgment of which no more is known than its fields."""
+    yield f"  {kind.noun} by {row.judge} on {' and '.join(kind.about(row))}"
+    yield from indented(kind.told(row))
+
+
+def _query(out: str, run: Mapping[str, Any], query_id: str) -> _Query:
+    protocol = of_record(run)
+    score = protocol.score.record
+    held = Held(
+        scores={each.doc_id: each for each in _records(out, "scores", query_id, score)},
+        judgments={
+            name: _records(out, name, query_id, kind) for name, kind in protocol.tables.items()
+        },
+        failures=_records(out, "failures", query_id, Failure),
+        options=run.get("options", {}),
+    )
+    why = run.get("summary", {}).get("unscored", {}).get(query_id, "")
+    return _Query(query_id, protocol, held, why, pool_of(out, query_id), _raters(out))
+
+
+def _raters(out: str) -> tuple[Rater, ...]:
+    if not _exists(out, "raters.parquet"):
+        return ()
+    names = schema_of(Rater).names
+    rows = Stored(f"{out}/raters.parquet", oldest_of(Rater)).read(names).to_pylist()
+    return tuple(Rater(**row) for row in rows)
+
+
+def _queries_of(out: str) -> list[str]:
+    """The ids of the queries of a run."""
+    scored = Stored(f"{out}/scores.parquet").spans()
+    return [*dict.fromkeys([*ids_in([f"{out}/annotated.jsonl"]), *scored])]
+
+
+def _records(out: str, table: str, query_id: str, kind: type) -> list[Any]:
+    """A query's rows, without columns that are not known here; none of a file that is not there."""
+    if not _exists(out, f"{table}.parquet"):
+        if table != "scores":
+            return []
+        raise NothingToExplain(f"{out} holds no scores.parquet: is it the --out of a finished run?")
+    names, stored = schema_of(kind).names, Stored(f"{out}/{table}.parquet", oldest_of(kind))
+    rows = (row for part in stored.of_queries([query_id]) for row in part.to_pylist())
+    return [kind(**{name: row[name] for name in names if name in row}) for row in rows]
+
+
+def _exists(out: str, name: str) -> bool:
+    return bool(pieces(f"{out}/{name}"))

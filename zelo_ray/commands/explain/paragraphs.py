@@ -1,0 +1,62 @@
+"""What an explanation is made of: paragraphs, each of which knows how it may be cut."""
+
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from zelo_ray.formats.wording import printable
+from zelo_ray.protocols.course import DEEP
+
+Kind = Literal["text", "said", "rows", "judgments"]
+"""text: of the user's own, below a heading; said: sentences; rows: of a table, or of a list;
+judgments: what judges said"""
+_WIDE = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A paragraph: whole lines, however long, that can steer no terminal."""
+
+    kind: Kind
+    lines: tuple[str, ...]
+
+    def whole(self) -> str:
+        """All of it, with running text in lines of 100 characters."""
+        return "\n".join(shown for line in self.lines for shown in self._broken(line))
+
+    def _broken(self, line: str) -> Iterable[str]:
+        if self.kind == "said":
+            return [line]
+        if not line.startswith(DEEP) and not (self.kind == "text" and line.startswith(" ")):
+            return [line]
+        ahead = line[: len(line) - len(line.lstrip())]
+        return textwrap.wrap(
+            line, _WIDE, subsequent_indent=ahead, break_long_words=False, break_on_hyphens=False
+        )
+
+
+def part(kind: Kind, lines: Iterable[str]) -> Part:
+    """A paragraph of some lines, made safe to print."""
+    return Part(kind, tuple(map(printable, lines)))
+
+
+def text_part(head: str, text: str) -> Part:
+    """A text of the user's below what it is; its blank lines are left out."""
+    own = [f"    {' '.join(line.split())}" for line in text.splitlines() if line.strip()]
+    return part("text", [head, *(own or ["    (no text)"])])
+
+
+def first_words(text: str, most: int = 120) -> str:
+    """How a text begins, in one line."""
+    return " ".join(text[: 8 * most].split())[:most]
+
+
+def ranges(numbers: Sequence[int]) -> Iterator[str]:
+    """Stretches of ranks that follow each other: ``2 to 4``. Numbers are the first of two each."""
+    start = None
+    for at, number in enumerate(numbers):
+        start = number if start is None else start
+        if at + 1 == len(numbers) or numbers[at + 1] != number + 1:
+            yield f"{start} to {number + 1}"
+            start = None

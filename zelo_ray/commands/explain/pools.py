@@ -1,0 +1,63 @@
+"""The texts of a query and its documents, found in the lines of a run, and names near a name."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import orjson
+
+from zelo_ray.errors import NothingToExplain
+from zelo_ray.formats.files import lines, pieces
+from zelo_ray.formats.pools import Limits, parse_line
+from zelo_ray.options import meant
+from zelo_ray.records import Pool
+
+_FEW = 8  # names that a message lists
+
+
+def pool_of(out: str, query_id: str) -> Pool | None:
+    """A query with its documents, as ``annotated.jsonl`` has them; None where it does not.
+
+    Lines that cannot hold the id are passed over unread: a file may hold a million of them.
+    """
+    written = orjson.dumps(query_id)[1:-1], query_id.encode(errors="replace")
+    for place, line in _lines_of(out):
+        if any(each in line for each in written) and _id_in(line) == query_id:
+            return parse_line(place, 0, line, Limits()).pool
+    return None
+
+
+def ids_in(places: Iterable[str]) -> list[str]:
+    """The ids of the queries in files of JSON lines, each once; lines without any are left out."""
+    found = (_id_in(line) for place in places if pieces(place) for _, line in lines(place))
+    return [*dict.fromkeys(found_id for found_id in found if found_id)]
+
+
+def meant_by(name: str, known: Sequence[str]) -> str:
+    """The name itself, or the only known one that begins with it.
+
+    Raises:
+        NothingToExplain: several begin so.
+    """
+    begin = [each for each in known if each.startswith(name)]
+    if name in known or not begin:
+        return name
+    if len(begin) > 1:
+        more = f" and {len(begin) - _FEW:,} more" if len(begin) > _FEW else ""
+        raise NothingToExplain(f"several begin with {name!r}: {', '.join(begin[:_FEW])}{more}")
+    return begin[0]
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """What an unknown name may have been meant to be, as the end of a line."""
+    return meant(name, known)
+
+
+def _lines_of(out: str) -> Iterator[tuple[str, bytes]]:
+    place = f"{out.rstrip('/')}/annotated.jsonl"
+    return lines(place) if pieces(place) else iter(())
+
+
+def _id_in(line: bytes) -> str:
+    try:
+        return str(orjson.loads(line)["query"]["id"])
+    except (ValueError, TypeError, KeyError):
+        return ""

@@ -1,0 +1,19 @@
+"""The interval of a share (Wilson 1927, doi:10.1080/01621459.1927.10502953)."""
+
+import numpy as np
+
+_Z = 1.959964
+
+
+def wilson(share: np.ndarray, count: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The ends of the 95% intervals of shares, each of so many."""
+    middle = (share + _Z * _Z / (2 * count)) / (1 + _Z * _Z / count)
+    reach = share * (1 - share) / count + _Z * _Z / (4 * count * count)
+    half = _Z / (1 + _Z * _Z / count) * np.sqrt(reach)
+    return middle - half, middle + half
+
+
+def wilson_of(part: float, whole: float) -> tuple[float, float]:
+    """The same of one share, of at least one."""
+    low, high = wilson(np.array(part / whole), np.array(whole))
+    return float(low), float(high)

@@ -1,0 +1,105 @@
+"""Conversations of assistants, one a session, as pools of their answers to each question.
+
+A row is ``{"session_id", "assistant_id", "conversation": [{"qa_id", "query", "assistant"}]}``, as
+gaussia keeps its data sets. What several assistants answer to one question is one pool.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from zelo_ray.errors import InputError
+from zelo_ray.formats.input.long import Left, Pool, text_of
+from zelo_ray.formats.interchange.texts import usable
+
+Key = tuple[str, ...]
+
+
+def is_conversation(first: Mapping[str, Any]) -> bool:
+    """Whether a row is a session of one assistant."""
+    return isinstance(first.get("conversation"), list)
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    place: str
+    session: str
+    qa_id: str
+    query: str
+    assistant: str
+    answer: str
+
+
+def pools(rows: Iterable[tuple[str, Mapping[str, Any]]], left: Left) -> Iterator[Pool]:
+    """A pool for each question, whose documents are the assistants' answers.
+
+    Questions are the same where session and qa_id are; where no session has two assistants, where
+    qa_id and the query's text are. In the first case pools name their session, so that whole
+    conversations can be judged.
+
+    Raises:
+        InputError: a row is none of these, or an assistant answers a question twice.
+    """
+    turns = [turn for place, row in rows for turn in _turns(place, row)]
+    shared = _is_shared(turns)
+    found: dict[Key, list[_Turn]] = {}
+    for turn in turns:
+        key = (turn.session, turn.qa_id) if shared else (turn.qa_id, turn.query)
+        found.setdefault(key, []).append(turn)
+    ids = Counter(group[0].qa_id for group in found.values())
+    for group in found.values():
+        first = group[0]
+        alone = ids[first.qa_id] == 1
+        query_id = first.qa_id if alone else f"{first.session}:{first.qa_id}"
+        answers = _answers(group, left)
+        if not answers or not usable(first.query):
+            left.out("questions without an answer or a text", query_id)
+            continue
+        session = {"session_id": first.session} if shared and first.session else {}
+        query = {"id": query_id, "query": first.query, **session}
+        yield {"query": query, "documents": answers}
+
+
+def _turns(place: str, row: Mapping[str, Any]) -> Iterator[_Turn]:
+    assistant = text_of(row.get("assistant_id"))
+    conversation = row.get("conversation")
+    if assistant is None or not isinstance(conversation, list):
+        raise InputError(f"{place}: wants assistant_id, and a conversation of qa_id and query")
+    for each in conversation:
+        qa_id = text_of(each.get("qa_id")) if isinstance(each, Mapping) else None
+        query = each.get("query") if qa_id is not None else None
+        if qa_id is None or not isinstance(query, str):
+            raise InputError(f"{place}: a turn of its conversation has no qa_id or no query")
+        answer = each.get("assistant")
+        session = text_of(row.get("session_id")) or ""
+        yield _Turn(
+            place, session, qa_id, query, assistant, answer if isinstance(answer, str) else ""
+        )
+
+
+def _is_shared(turns: Sequence[_Turn]) -> bool:
+    """Whether assistants meet in sessions; if not, each led its own."""
+    who: dict[str, set[str]] = {}
+    for turn in turns:
+        who.setdefault(turn.session, set()).add(turn.assistant)
+    return any(len(names) > 1 for names in who.values())
+
+
+def _answers(group: Sequence[_Turn], left: Left) -> list[Pool]:
+    found: dict[str, Pool] = {}
+    for turn in group:
+        if turn.query != group[0].query:
+            raise InputError(
+                f"{turn.place}: qa_id {turn.qa_id!r} has another query before: "
+                f"sessions {group[0].session!r} and {turn.session!r} must ask the same"
+            )
+        if turn.assistant in found:
+            raise InputError(
+                f"{turn.place}: assistant {turn.assistant!r} answers {turn.qa_id!r} twice"
+            )
+        if not usable(turn.answer):
+            left.out("empty answers", f"{turn.assistant} ({turn.qa_id})")
+            continue
+        found[turn.assistant] = {"id": turn.assistant, "content": turn.answer}
+    return [*found.values()]

@@ -1,0 +1,99 @@
+"""Which columns of somebody's rows hold the query and the document."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from zelo_ray.errors import InputError, OptionError
+from zelo_ray.formats.interchange.roles import plain
+from zelo_ray.options.command import meant
+
+NAMES: Mapping[str, tuple[str, ...]] = {
+    "query_id": ("query_id", "qid", "queryid", "q_id", "question_id", "topic_id", "topic"),
+    "query": ("query", "query_text", "question", "search_query", "q", "user_query"),
+    "doc_id": (
+        *("doc_id", "docid", "docno", "document_id", "did", "pid", "passage_id", "corpus_id"),
+        *("chunk_id", "product_id", "candidate_id"),
+    ),
+    "content": (
+        *("content", "contents", "text", "document", "document_text", "doc", "doc_text"),
+        *("passage", "passage_text", "body", "chunk", "snippet", "answer", "response"),
+    ),
+    "title": ("title", "doc_title", "document_title"),
+    "metadata": ("metadata",),
+    "score": ("score",),
+    "session_id": ("session_id",),
+}
+"""By role, what a column of it is called; hyphens, points and capitals do not count."""
+_DOCUMENT_IDS = ("id", "_id")
+"""What names a document where no column says so better."""
+LISTS = ("documents", "passages", "candidates", "docs", "results", "hits", "ctxs", "contexts")
+"""What a column with all documents of a query is called."""
+_ASKED = ("query_id", "query", "doc_id", "content")
+
+
+def split_columns(given: Iterable[str]) -> dict[str, str]:
+    """The names of columns by role, from ``ROLE=NAME``.
+
+    Raises:
+        OptionError: there is no such role.
+    """
+    found = {}
+    for each in given:
+        role, mark, name = each.partition("=")
+        if not (mark and name) or role not in (*NAMES, "documents"):
+            known = ", ".join((*NAMES, "documents"))
+            raise OptionError(
+                f"columns: {each!r} is not ROLE=NAME; roles are {known}{meant(role, NAMES)}"
+            )
+        found[role] = name
+    return found
+
+
+def columns_of(what: str, names: Sequence[str], given: Mapping[str, str]) -> dict[str, str]:
+    """Find the columns of rows of queries and documents.
+
+    Args:
+        what: what is read, for messages.
+        names: of the columns that there are.
+        given: by role, the name of a column, as the user said.
+
+    Returns:
+        By role, the name of its column. What is called as the role is taken before its synonyms.
+
+    Raises:
+        InputError: a given column is not there, or two columns may both be meant.
+    """
+    for name in given.values():
+        if name not in names:
+            have = ", ".join(names) or "none"
+            raise InputError(f"{what}: has no column {name!r}; it has {have}{meant(name, names)}")
+    found = dict(given)
+    for role, usual in NAMES.items():
+        there = [name for name in names if plain(name) in usual and name not in found.values()]
+        exact = [name for name in there if plain(name) == role]
+        if role in found or not there:
+            continue
+        if len(there) > 1 and not exact:
+            raise InputError(
+                f"{what}: has {_listed(there)}: say which is the {_CALLED.get(role, role)}: "
+                f"--columns {role}={there[0]}"
+            )
+        found[role] = (exact or there)[0]
+    if "doc_id" not in found:
+        free = [name for name in names if name in _DOCUMENT_IDS and name not in found.values()]
+        found |= {"doc_id": free[0]} if free else {}
+    return found
+
+
+def list_column(names: Sequence[str], given: Mapping[str, str]) -> str | None:
+    """The column that holds all documents of a query; None if there is none."""
+    if "documents" in given:
+        return given["documents"]
+    return next((name for name in names if plain(name) in LISTS), None)
+
+
+_CALLED = {"content": "document's text", "query_id": "query's id", "doc_id": "document's id"}
+
+
+def _listed(names: Sequence[str]) -> str:
+    *first, last = map(repr, names)
+    return f"both {first[0]} and {last}" if len(first) == 1 else f"{', '.join(first)} and {last}"

@@ -1,0 +1,132 @@
+"""Files below the results that hold what callers brought, so that a later run finds it.
+
+The name of a file follows from its content: the same input makes the same file, and asks the same.
+"""
+
+import hashlib
+import json
+import os
+import re
+import tempfile
+import uuid
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import orjson
+
+from zelo_ray.formats.files import writing
+
+FOLDER = "input"
+_ODD = re.compile(r"[^\w.-]+")
+_TIMES = ("mtime", "created", "LastModified", "last_modified", "ETag", "etag", "updated", "md5Hash")
+"""What file systems call that by which a file is seen to have changed."""
+
+
+def keep(out: str, name: str, suffix: str, data: bytes, mark: str = "") -> str:
+    """Write a file below the results, unless it is there; return where it is.
+
+    Args:
+        out: directory or URL of the results.
+        name: what the file's name begins with.
+        suffix: and what it ends with.
+        data: what it holds.
+        mark: what stands between these; if empty a hash of the data, and it is written once.
+    """
+    between = mark or hashlib.sha256(data).hexdigest()[:12]
+    place = f"{_folder(out)}/{_ODD.sub('_', name)}-{between}{suffix}"
+    fs, path = fsspec.url_to_fs(place)
+    if mark or not fs.exists(path):
+        with writing(place) as file:
+            file.write(data)
+    return place
+
+
+def keep_lines(out: str, pools: Iterable[Mapping[str, Any]]) -> tuple[str, int, int]:
+    """Write pools as JSON lines below the results, one at a time.
+
+    Returns:
+        Where they are, how many, and how many documents they have.
+    """
+    folder = _folder(out)
+    fs, path = fsspec.url_to_fs(folder)
+    if local := "file" in fs.protocol:
+        Path(path).mkdir(parents=True, exist_ok=True)
+    draft = Path(path if local else tempfile.gettempdir()) / f".pools-{uuid.uuid4().hex}.partial"
+    digest, queries, documents = hashlib.sha256(), 0, 0
+    try:
+        with draft.open("wb") as file:
+            for pool in pools:
+                line = line_of(pool)
+                digest.update(line)
+                file.write(line)
+                queries, documents = queries + 1, documents + len(pool["documents"])
+        name = f"pools-{digest.hexdigest()[:12]}.jsonl"
+        if queries and not fs.exists(f"{path}/{name}"):
+            if local:
+                draft.replace(f"{path}/{name}")
+            else:
+                fs.put_file(str(draft), f"{path}/{name}")
+    finally:
+        draft.unlink(missing_ok=True)
+    return f"{folder}/{name}", queries, documents
+
+
+def line_of(pool: Mapping[str, Any]) -> bytes:
+    """A pool as a line, in one form for all that is brought."""
+    text = json.dumps(pool, ensure_ascii=False, default=_plain)
+    return text.encode("utf-8", "backslashreplace") + b"\n"
+
+
+def mark_of(sources: Iterable[str], *told: object) -> str:
+    """A name for files as they are now, and for how they are read; empty where none is sure."""
+    seen: list[Any] = [repr(told)]
+    for source in sources:
+        fs, path = fsspec.url_to_fs(source)
+        for each in fs.find(path) if fs.isdir(path) else [path]:
+            info = fs.info(each)
+            times = [str(info[name]) for name in _TIMES if name in info]
+            if not times:
+                return ""
+            seen.append((each, info.get("size"), times))
+    return hashlib.sha256(repr(seen).encode()).hexdigest()[:12]
+
+
+def remembered(out: str, mark: str) -> tuple[str, list[str]] | None:
+    """The file that an earlier run made of the same sources, and what it said of them."""
+    place = f"{_folder(out)}/made-{mark}.json"
+    fs, path = fsspec.url_to_fs(place)
+    if not mark or not fs.exists(path):
+        return None
+    try:
+        found = orjson.loads(fs.cat_file(path))
+        file = f"{_folder(out)}/{found['file']}"
+        return (file, found["told"]) if fs.exists(fsspec.url_to_fs(file)[1]) else None
+    except (orjson.JSONDecodeError, KeyError, TypeError):
+        return None
+
+
+def remember(out: str, mark: str, file: str, told: list[str]) -> None:
+    """Note what was made of some sources."""
+    if mark:
+        data = orjson.dumps({"file": file.rsplit("/", 1)[-1], "told": told})
+        keep(out, "made", ".json", data, mark)
+
+
+def absolute(out: str) -> str:
+    """The place that every process on this machine means."""
+    return out if "://" in out else os.path.abspath(out)  # noqa: PTH100 - a link stays a link
+
+
+def _folder(out: str) -> str:
+    return f"{absolute(out).rstrip('/')}/{FOLDER}"
+
+
+def _plain(value: Any) -> Any:
+    """A number or an array of numpy's as Python has it."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"{type(value).__name__} is no type of JSON")

@@ -1,0 +1,164 @@
+"""What a file that somebody brought holds, and what to say where that is not enough."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from zelo_ray.errors import InputError, OptionError
+from zelo_ray.formats.input.assistants import is_conversation
+from zelo_ray.formats.input.collection import beside
+from zelo_ray.formats.input.columns import columns_of, list_column
+from zelo_ray.formats.input.sight import Form, Sight
+from zelo_ray.formats.input.wide import is_pool, is_wide
+from zelo_ray.formats.interchange import mteb
+
+Kind = Literal["pools", "mteb", "assistants", "wide", "long", "run", "qrels"]
+_FORMS: Mapping[Form, str] = {
+    "parquet": "Parquet rows",
+    "array": "JSON rows",
+    "object": "JSON rows",
+    "lines": "JSON rows",
+    "cells": "CSV rows",
+}
+_WHAT: Mapping[Kind, str] = {
+    "mteb": "MTEB reranking rows",
+    "assistants": "conversations of assistants",
+    "run": "TREC run",
+    "qrels": "judgments",
+}
+_TABLES: Mapping[Kind, tuple[frozenset[str], ...]] = {
+    "run": (frozenset({"query_id", "doc_id", "score"}),),
+    "qrels": (
+        frozenset({"query_id", "doc_id", "relevance"}),
+        frozenset({"query_id", "doc_id", "grade"}),
+        frozenset({"query-id", "corpus-id", "score"}),
+    ),
+}
+_KNOWN = (
+    "Known are: rows of queries and documents (CSV, TSV, JSON, Parquet); pools as JSON lines; a "
+    "BEIR, MTEB or ir_datasets folder; a TREC run or qrels with --corpus and --queries."
+)
+_NAME_THEM = "Name columns that are called otherwise: --columns query=NAME content=NAME"
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A file, what it holds, and by role its columns."""
+
+    sight: Sight
+    kind: Kind
+    columns: Mapping[str, str]
+
+    @property
+    def what(self) -> str:
+        """What it is, for a message."""
+        return _WHAT.get(self.kind) or _FORMS[self.sight.form]
+
+    @property
+    def lacks(self) -> tuple[str, ...]:
+        """The options that say where the texts are that it does not hold."""
+        if self.kind in ("run", "qrels"):
+            return ("corpus", "queries")
+        if self.kind != "long":
+            return ()
+        lacking = {"corpus": "content", "queries": "query"}
+        return tuple(option for option, role in lacking.items() if role not in self.columns)
+
+
+def known(sight: Sight, given: Mapping[str, str]) -> Known:
+    """What a file holds.
+
+    Args:
+        sight: of the file.
+        given: by role, the name of a column, as the user said.
+
+    Raises:
+        InputError: nothing that is known, or its columns are ambiguous.
+    """
+    if sight.form == "broken":
+        return Known(sight, "pools", {})
+    if sight.form in ("run", "qrels"):
+        return Known(sight, "run" if sight.form == "run" else "qrels", {})
+    if sight.first is None:
+        raise unknown(sight)
+    return _of_rows(sight, given)
+
+
+def _of_rows(sight: Sight, given: Mapping[str, str]) -> Known:
+    first, names = sight.first or {}, sight.names
+    if is_conversation(first):
+        return Known(sight, "assistants", {})
+    if set(names) >= mteb.COLUMNS and not given:
+        return Known(sight, "mteb", {})
+    if not given and is_pool(first):
+        return Known(
+            sight, "pools" if sight.form == "lines" else "wide", {"documents": "documents"}
+        )
+    listed = list_column(names, given)
+    if is_wide(first, listed) and listed:
+        own = {role: name for role, name in given.items() if role != "documents"}
+        rest = [name for name in names if name != listed]
+        found = columns_of(sight.url, rest, own)
+        if "query" in found:
+            return Known(sight, "wide", {**found, "documents": listed})
+        raise _incomplete(sight, "has documents, and no query")
+    for kind, forms in _TABLES.items() if not given else ():
+        if any(form <= set(names) for form in forms) and not _has_text(sight, names):
+            return Known(sight, kind, {})
+    found = columns_of(sight.url, names, given)
+    asks, answers = {"query", "query_id"} & found.keys(), {"content", "doc_id"} & found.keys()
+    if asks and answers and ("content" in found or {"query_id", "doc_id"} <= found.keys()):
+        return Known(sight, "long", found)
+    if "content" in found:
+        raise _incomplete(sight, "has texts, and nothing says which query they belong to")
+    raise unknown(sight)
+
+
+def _has_text(sight: Sight, names: tuple[str, ...]) -> bool:
+    return "content" in columns_of(sight.url, names, {})
+
+
+def unknown(sight: Sight) -> InputError:
+    """The error where a file is of no known kind."""
+    more = (_NAME_THEM,) if sight.names else ()
+    return _told(
+        f"{sight.url}: holds no pools, nor anything else that is known, but {sight.said}", *more
+    )
+
+
+def _incomplete(sight: Sight, why: str) -> InputError:
+    more = (
+        "A corpus alone says nothing of candidates: give a run, with --corpus and --queries.",
+        _NAME_THEM,
+    )
+    return _told(f"{sight.url}: {why}; it has {sight.said}", *more)
+
+
+def _told(message: str, *more: str) -> InputError:
+    error = InputError(message)
+    for line in (_KNOWN, *more):
+        error.add_note(line)
+    return error
+
+
+def lacking(found: Known, flags: tuple[str, ...], command: str) -> OptionError:
+    """The error where options are missing that say where texts are.
+
+    Args:
+        found: a file.
+        flags: the options that are missing.
+        command: the command line as it was, without them.
+    """
+    places = dict(zip(("corpus", "queries"), beside(found.sight.url), strict=True))
+    names = " and ".join(f"--{flag}" for flag in flags)
+    held = "the texts of documents and queries"
+    if len(flags) == 1:
+        held = f"the texts of {'documents' if flags[0] == 'corpus' else 'queries'}"
+    error = OptionError(f"{found.sight.url} is {_article(found)} without {held}: add {names}")
+    if command:
+        error.add_note(f"  {command} {' '.join(f'--{flag} {places[flag]}' for flag in flags)}")
+    return error
+
+
+def _article(found: Known) -> str:
+    return {"run": "a TREC run", "qrels": "a file of judgments"}.get(found.kind, "a table")

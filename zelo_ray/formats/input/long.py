@@ -1,0 +1,228 @@
+"""Rows of one document each, as pools: gathered in columns of Arrow, written query by query."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from zelo_ray.errors import InputError
+from zelo_ray.formats.interchange.pooling import codes
+from zelo_ray.formats.interchange.texts import usable, with_title
+from zelo_ray.formats.wording import counted
+from zelo_ray.records import Document
+
+Pool = dict[str, Any]
+_ROWS = 2**16
+_IDS = ("query_id", "doc_id", "session_id")
+_SHOWN = 3
+
+
+@dataclass(slots=True)
+class Left:
+    """What was left out, and what was made up, as it is met."""
+
+    ids: dict[str, list[str]] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
+    made: dict[str, None] = field(default_factory=dict)
+
+    def out(self, what: str, id_: str) -> None:
+        """Note something that is left out; of many the first few are named."""
+        self.counts[what] = self.counts.get(what, 0) + 1
+        if len(named := self.ids.setdefault(what, [])) < _SHOWN:
+            named.append(id_)
+
+    def told(self) -> list[str]:
+        """All of it in words."""
+        lines = []
+        for what, number in self.counts.items():
+            more = " ..." if number > _SHOWN else ""
+            lines.append(f"left out {what}: {number:,} ({', '.join(self.ids[what])}{more})")
+        return [*self.made, *lines]
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """Where the texts of rows come from that name a query or a document alone."""
+
+    queries: Mapping[str, str] | None = None
+    corpus: Mapping[str, Document] | None = None
+
+
+def gather(rows: Iterable[tuple[str, Mapping[str, Any]]], columns: Mapping[str, str]) -> pa.Table:
+    """The wanted columns of rows, by role; ids and texts are texts, metadata is JSON.
+
+    Args:
+        rows: where each stands, and the row.
+        columns: by role, the name of its column.
+
+    Raises:
+        InputError: an id or a text is of another type.
+    """
+    schema = pa.schema([(r, pa.float64() if r == "score" else pa.large_string()) for r in columns])
+    held: dict[str, list[Any]] = {role: [] for role in columns}
+    batches = []
+    for number, (place, row) in enumerate(rows, 1):
+        for role, name in columns.items():
+            value = row.get(name)
+            held[role].append(None if value is None else _cell(place, role, name, value))
+        if number % _ROWS == 0:
+            batches.append(pa.record_batch(held, schema=schema))
+            held = {role: [] for role in columns}
+    batches.append(pa.record_batch(held, schema=schema))
+    return pa.Table.from_batches(batches)
+
+
+def pools(table: pa.Table, what: str, left: Left, texts: Texts | None = None) -> Iterator[Pool]:
+    """Pools of such columns, in the order in which queries first appear.
+
+    A query without an id is called by a hash of its text, and a document by one of its own text.
+    Rows of one query need not stand together. What has no text is left out.
+
+    Raises:
+        InputError: a row has no id, or an id has two texts.
+    """
+    texts = texts or Texts()
+    by_text = "query_id" not in table.column_names
+    name = "query" if by_text else "query_id"
+    _refuse_without(table, what, "query_id" if not by_text else None)
+    if by_text:
+        left.made["queries have no ids: each is called by a hash of its text"] = None
+    if "doc_id" not in table.column_names:
+        left.made["documents have no ids: each is called by a hash of its text"] = None
+    table = table.append_column("row", pa.array(np.arange(1, len(table) + 1)))
+    keys = codes(pc.fill_null(table[name], ""))
+    if (np.diff(keys) < 0).any():
+        order = np.argsort(keys, kind="stable")
+        table, keys = table.take(order), keys[order]
+    ends = [*np.flatnonzero(np.diff(keys)) + 1, len(keys)] if len(keys) else []
+    start = 0
+    for end in map(int, ends):
+        pool = _pool(table.slice(start, end - start).to_pylist(), what, left, texts)
+        start = end
+        if pool is not None:
+            yield pool
+
+
+def _pool(rows: list[dict[str, Any]], what: str, left: Left, texts: Texts) -> Pool | None:
+    query = _query(rows, what, texts)
+    if not usable(query["query"] or ""):
+        left.out("queries without a text", query["id"])
+        return None
+    documents: dict[str, Pool] = {}
+    for row in rows:
+        document = _document(row, what, texts)
+        if document is None:
+            left.out("documents without a text", str(row.get("doc_id") or f"row {row['row']}"))
+            continue
+        same = documents.setdefault(document["id"], document)
+        if same is not document:
+            if same["content"] != document["content"]:
+                raise InputError(
+                    f"{what}: row {row['row']}: document {document['id']!r} of query "
+                    f"{query['id']!r} has another text before"
+                )
+            left.out("rows that repeat a document", document["id"])
+    if not documents:
+        left.out("queries without candidates", query["id"])
+        return None
+    return {"query": query, "documents": [*documents.values()]}
+
+
+def _query(rows: list[dict[str, Any]], what: str, texts: Texts) -> Pool:
+    """The query of a pool, which its rows must agree on."""
+    found: Pool | None = None
+    for row in rows:
+        text = row.get("query")
+        if text is None and texts.queries is not None:
+            text = texts.queries.get(row.get("query_id") or "")
+        query = {"id": row.get("query_id") or made("q", text or ""), "query": text}
+        if row.get("session_id") is not None:
+            query["session_id"] = row["session_id"]
+        found = found or query
+        if found != query:
+            raise InputError(
+                f"{what}: row {row['row']}: query {query['id']!r} has another text before"
+            )
+    assert found is not None  # noqa: S101 - there is no pool without a row
+    return found
+
+
+def _document(row: Mapping[str, Any], what: str, texts: Texts) -> Pool | None:
+    """A document as it stands in a line; None where it has no text."""
+    content, doc_id = row.get("content"), row.get("doc_id")
+    known = texts.corpus.get(doc_id) if texts.corpus is not None and doc_id else None
+    if content is None and known is not None:
+        document = known
+    else:
+        document = with_title(doc_id or "", row.get("title") or "", content or "")
+    if not usable(document.content):
+        return None
+    if doc_id == "" or (doc_id is None and "doc_id" in row):
+        raise InputError(f"{what}: row {row['row']} has no doc_id")
+    metadata = {**document.metadata, **json.loads(row.get("metadata") or "{}")}
+    found: Pool = {"id": doc_id or made("d", document.content), "content": document.content}
+    found |= {"metadata": metadata} if metadata else {}
+    return found | ({"score": row["score"]} if row.get("score") is not None else {})
+
+
+def made(kind: str, text: str) -> str:
+    """An id that follows from a text alone."""
+    return f"{kind}-{hashlib.sha256(text.encode('utf-8', 'backslashreplace')).hexdigest()[:12]}"
+
+
+def counts(queries: int, documents: int) -> str:
+    """``50 queries, 5,000 documents``."""
+    return f"{counted(queries, 'query', 'queries')}, {counted(documents, 'document')}"
+
+
+def text_of(value: Any) -> str | None:
+    """An id as text; None for what can be none."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, float) and value.is_integer():  # a whole number beside a missing one
+        return str(int(value))
+    return str(value) if isinstance(value, str | int) else None
+
+
+def _cell(place: str, role: str, name: str, value: Any) -> Any:
+    if role == "score":
+        return _score(value)
+    if role == "metadata":
+        return _metadata(value)
+    if isinstance(value, float) and value != value:  # noqa: PLR0124 - NaN
+        return None
+    text = text_of(value) if role in _IDS else value
+    if role not in _IDS and isinstance(value, list) and all(isinstance(e, str) for e in value):
+        text = "\n".join(value)
+    if not isinstance(text, str):
+        kind = type(value).__name__
+        wanted = "text or whole numbers" if role in _IDS else "text"
+        raise InputError(f"{place}: {name} is a {kind}; write {wanted}")
+    return text.encode("utf-8", "replace").decode()  # Arrow holds no half of a character
+
+
+def _score(value: Any) -> float | None:
+    """A number; None for what is none, such as the text of a cell."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        return None
+    return number if np.isfinite(number) else None
+
+
+def _metadata(value: Any) -> str | None:
+    if not isinstance(value, Mapping):
+        return None
+    told = {n: each for n, each in value.items() if each is not None and each == each}  # noqa: PLR0124
+    return json.dumps(told, ensure_ascii=False, default=str)
+
+
+def _refuse_without(table: pa.Table, what: str, role: str | None) -> None:
+    if role and table[role].null_count:
+        row = table[role].is_null().to_pylist().index(True)
+        raise InputError(f"{what}: row {row + 1} has no {role}")

@@ -1,0 +1,144 @@
+"""Rows of one query each, with a list of its documents, as pools."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from zelo_ray.errors import InputError
+from zelo_ray.formats.input.columns import NAMES
+from zelo_ray.formats.input.long import Left, Pool, made, text_of
+from zelo_ray.formats.interchange.roles import plain
+from zelo_ray.formats.interchange.texts import usable, with_title
+
+_OWN = {"query": ("query", "text"), "query_id": ("id", "_id")}
+_IDS_WITHIN = (*NAMES["doc_id"], "id", "_id")
+
+
+def is_wide(first: Mapping[str, Any], name: str | None) -> bool:
+    """Whether a row has all documents of a query in one column."""
+    value = first.get(name) if name else None
+    return isinstance(value, list) or (isinstance(value, Mapping) and _texts_in(value) is not None)
+
+
+def is_pool(row: Mapping[str, Any]) -> bool:
+    """Whether a row is a pool as `annotate` reads it, if perhaps a bad one."""
+    query = row.get("query")
+    if not isinstance(query, Mapping):
+        return False
+    own = "query" in query or not {"text", "_id", "qid"} & query.keys()
+    return own and ("documents" in row or not any(isinstance(v, list) for v in row.values()))
+
+
+def pools(
+    rows: Iterable[tuple[str, Mapping[str, Any]]],
+    documents: str,
+    columns: Mapping[str, str],
+    left: Left,
+) -> Iterator[Pool]:
+    """Pools of such rows, as they come.
+
+    Args:
+        rows: where each stands, and the row.
+        documents: the column of the documents: texts, or objects of an id and a text.
+        columns: by role, the name of a column.
+        left: what is left out.
+
+    Raises:
+        InputError: a row has no query, or a document is neither text nor object.
+    """
+    for place, row in rows:
+        if is_pool(row):
+            yield _without_nulls(row)
+            continue
+        query = _query(place, row, columns)
+        if not usable(query["query"]):
+            left.out("queries without a text", query["id"] or place)
+            continue
+        if not query["id"]:
+            left.made["queries have no ids: each is called by a hash of its text"] = None
+            query["id"] = made("q", query["query"])
+        found = _documents(place, row.get(documents), left)
+        if found:
+            yield {"query": query, "documents": found}
+        else:
+            left.out("queries without candidates", query["id"])
+
+
+def _query(place: str, row: Mapping[str, Any], columns: Mapping[str, str]) -> Pool:
+    query, known = row.get(columns.get("query", "query")), columns.get("query_id")
+    id_ = row.get(known) if known else row.get("id", row.get("_id"))
+    if isinstance(query, Mapping):
+        id_ = _value(query, (*_OWN["query_id"], *NAMES["query_id"])) or id_
+        query = _value(query, (*_OWN["query"], *NAMES["query"]))
+    if isinstance(query, list) and all(isinstance(each, str) for each in query):
+        query = "\n".join(query)
+    if not isinstance(query, str | None):
+        raise InputError(f"{place}: the query is a {type(query).__name__}; write text")
+    session = row.get("session_id")
+    return {"id": text_of(id_) or "", "query": query or ""} | (
+        {} if text_of(session) is None else {"session_id": text_of(session)}
+    )
+
+
+def _documents(place: str, value: Any, left: Left) -> list[Pool]:
+    if isinstance(value, Mapping):  # columns in place of rows, as some data sets have them
+        value = _transposed(value)
+    found: dict[str, Pool] = {}
+    for each in value or ():
+        document = _document(place, each)
+        if document is None:
+            left.out("documents without a text", place)
+            continue
+        if not document["id"]:
+            left.made["documents have no ids: each is called by a hash of its text"] = None
+            document["id"] = made("d", document["content"])
+        same = found.setdefault(document["id"], document)
+        if same is document:
+            continue
+        if same["content"] != document["content"]:
+            raise InputError(f"{place}: document {document['id']!r} has another text before")
+        left.out("documents that come twice in a row", document["id"])
+    return [*found.values()]
+
+
+def _document(place: str, each: Any) -> Pool | None:
+    if isinstance(each, str) or each is None:
+        return {"id": "", "content": each} if usable(each or "") else None
+    if not isinstance(each, Mapping):
+        kind = type(each).__name__
+        raise InputError(f"{place}: a document is a {kind}; write texts, or objects of id and text")
+    inner = each.get("doc")
+    held = {**each, **inner} if isinstance(inner, Mapping) else each
+    content, title = _value(held, NAMES["content"]), _value(held, NAMES["title"])
+    if not isinstance(content, str) or not usable(content):
+        return None
+    doc_id = text_of(_value(held, _IDS_WITHIN)) or ""
+    document = with_title(doc_id, title if isinstance(title, str) else "", content)
+    metadata = {**document.metadata, **_without_nulls(held.get("metadata") or {})}
+    found: Pool = {"id": doc_id, "content": document.content}
+    found |= {"metadata": metadata} if metadata else {}
+    score = held.get("score")
+    is_number = isinstance(score, int | float) and not isinstance(score, bool)
+    return found | ({"score": score} if is_number else {})
+
+
+def _value(held: Mapping[str, Any], usual: Iterable[str]) -> Any:
+    """The value of the first of some names that is there."""
+    known = {plain(name): value for name, value in held.items() if value is not None}
+    return next((known[name] for name in usual if name in known), None)
+
+
+def _texts_in(columns: Mapping[str, Any]) -> str | None:
+    lists = [name for name, value in columns.items() if isinstance(value, list)]
+    return next((name for name in lists if plain(name) in NAMES["content"]), None)
+
+
+def _transposed(columns: Mapping[str, Any]) -> list[dict[str, Any]]:
+    lists = {name: value for name, value in columns.items() if isinstance(value, list)}
+    return [dict(zip(lists, cells, strict=False)) for cells in zip(*lists.values(), strict=False)]
+
+
+def _without_nulls(value: Any) -> Any:
+    """What a row holds, without the fields that only other rows have."""
+    if isinstance(value, Mapping):
+        return {name: _without_nulls(each) for name, each in value.items() if each is not None}
+    return [_without_nulls(each) for each in value] if isinstance(value, list) else value

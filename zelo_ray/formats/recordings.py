@@ -1,0 +1,186 @@
+"""Recordings: what judges thought of documents, written down to be given again.
+
+A recording is a table, as JSON lines or Parquet, packed or not. Each row is an opinion on one
+document of a query, or on two; the tables of a run's votes and grades are recordings, too. Rows
+that name a ``judge`` are that judge's.
+"""
+
+import hashlib
+import math
+import os
+from collections import defaultdict
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from zelo_ray.errors import InputError
+from zelo_ray.formats.files import listing, pieces, reading
+from zelo_ray.formats.stored import rows
+from zelo_ray.records import first_error
+
+_HIGHEST = 3
+_ENDINGS = tuple(f".jsonl{packed}" for packed in ("", ".gz", ".zst"))
+_TABLES = ("votes.parquet", "grades.parquet")
+"""What counts in the results of a run."""
+
+
+class Opinion(BaseModel):
+    """A row about one document: what it is worth for its query."""
+
+    model_config = ConfigDict(frozen=True, strict=True)
+
+    doc_id: str
+    worth: float | None = Field(None, ge=0, le=_HIGHEST, allow_inf_nan=False)
+    grade: int | None = Field(None, ge=0, le=_HIGHEST)
+    rationale: str = ""
+    covered: list[str] = Field([], validation_alias=AliasChoices("covered", "facets_covered"))
+    missing: list[str] = Field([], validation_alias=AliasChoices("missing", "facets_missing"))
+
+    @model_validator(mode="after")
+    def _says_something(self) -> "Opinion":
+        if self.worth is None and self.grade is None:
+            raise ValueError("has neither worth nor grade")
+        return self
+
+    @property
+    def about(self) -> tuple[str, ...]:
+        """What it is an opinion on."""
+        return (self.doc_id,)
+
+    @property
+    def value(self) -> float:
+        """Its worth, or the grade where only that was written down."""
+        return self.worth if self.worth is not None else float(self.grade or 0)
+
+    @property
+    def degree(self) -> int:
+        """Its grade, or the nearest one to its worth; halves count up."""
+        return self.grade if self.grade is not None else math.floor(self.value + 0.5)
+
+    @property
+    def said(self) -> str:
+        """The opinion in a line that names the document."""
+        return f"{self.doc_id}, worth {self.value:g} of {_HIGHEST}: {self.rationale}".rstrip(": ")
+
+
+class Comparison(BaseModel):
+    """A row about two documents; below 0: a is better. ``swapped``: the judge saw b first."""
+
+    model_config = ConfigDict(frozen=True, strict=True)
+
+    doc_id_a: str
+    doc_id_b: str
+    preference: float = Field(ge=-1, le=1, allow_inf_nan=False)
+    reasoning: str = ""
+    swapped: bool = False
+
+    @property
+    def about(self) -> tuple[str, ...]:
+        """The documents in the order in which the judge saw them."""
+        pair = self.doc_id_a, self.doc_id_b
+        return pair[::-1] if self.swapped else pair
+
+    @property
+    def lean(self) -> float:
+        """The preference, of what was shown: below 0 the first."""
+        return -self.preference if self.swapped else self.preference
+
+
+class _Row(BaseModel):
+    """What every row says besides. Rows with a ``key`` are of a run, which may ask repeatedly."""
+
+    model_config = ConfigDict(strict=True)
+
+    query_id: str
+    judge: str = ""
+    key: str = ""
+
+
+Opinions = dict[tuple[str, ...], list[Opinion | Comparison]]
+"""One judge's, by query and document or documents; several where it was asked repeatedly."""
+
+
+def sources(where: str) -> list[str]:
+    """The recordings of a folder; a file, or the results of a run, are one.
+
+    Raises:
+        InputError: the folder holds none; like the other messages here, it begins with the place.
+    """
+    names = _inside(where)
+    if names is None or "run.json" in names:
+        return [where]
+    found = [f"{where.rstrip('/')}/{name}" for name in names if name.endswith(_ENDINGS)]
+    if not found:
+        raise InputError(f"{where}: this folder holds no recording ({', '.join(_ENDINGS)})")
+    return found
+
+
+def digest_of(source: str) -> str:
+    """What tells one content of a recording from another, packed or not.
+
+    Raises:
+        InputError: it is not there, or cannot be read.
+    """
+    told = hashlib.sha256()
+    for table in _tables(source):
+        for piece in pieces(table) or [table]:
+            with reading(piece) as stream:
+                while block := stream.read(2**20):
+                    told.update(block)
+    return told.hexdigest()[:16]
+
+
+@lru_cache(16)
+def read_recording(source: str, digest: str) -> dict[str, Opinions]:
+    """The opinions of a recording, by judge; an empty name where rows name none.
+
+    Raises:
+        InputError: it cannot be read, a row makes no sense, or the digest is another.
+    """
+    if digest_of(source) != digest:
+        raise InputError(f"{source}: has changed since the run began")
+    found, first = defaultdict[str, Opinions](dict), dict[tuple[str, ...], str]()
+    for table in _tables(source):
+        for place, row in rows(table):
+            of, opinion = _row(place, row)
+            about = (of.query_id, *opinion.about)
+            if not of.key and first.setdefault((of.judge, *about), place) != place:
+                what = f"{' and '.join(opinion.about)} of query {of.query_id}"
+                earlier = first[of.judge, *about]
+                raise InputError(f"{place}: a second opinion on {what}; the first is {earlier}")
+            found[of.judge].setdefault(about, []).append(opinion)
+    if not found:
+        raise InputError(f"{source}: holds no opinion")
+    return dict(found)
+
+
+def whole_place(source: str) -> str:
+    """The same place, for who looks for it from another directory."""
+    local = "://" not in source
+    return os.path.abspath(os.path.expanduser(source)) if local else source  # noqa: PTH100, PTH111 - or a URL
+
+
+def _tables(source: str) -> list[str]:
+    """The files of one recording."""
+    names = _inside(source)
+    if names is None:
+        return [source]
+    if found := [f"{source.rstrip('/')}/{name}" for name in _TABLES if name in names]:
+        return found
+    raise InputError(f"{source}: this run has neither {' nor '.join(_TABLES)}")
+
+
+def _inside(place: str) -> list[str] | None:
+    """The names in a folder; None for a file, of which a web server is not asked for a list."""
+    return None if place.endswith((*_ENDINGS, ".parquet")) else listing(place)
+
+
+def _row(place: str, row: Mapping[str, Any]) -> tuple[_Row, Opinion | Comparison]:
+    given = {name: value for name, value in row.items() if value is not None}
+    try:
+        kind = Comparison if "doc_id_a" in given else Opinion
+        return _Row.model_validate(given), kind.model_validate(given)
+    except ValidationError as error:
+        raise InputError(f"{place}: {first_error(error)}") from None

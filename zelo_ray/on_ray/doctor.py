@@ -1,0 +1,44 @@
+"""Whether Ray can be had: a cluster that is named, or one of this machine's own."""
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from zelo_ray.commands.doctor import Finding
+from zelo_ray.errors import ZeloError
+from zelo_ray.on_ray.placement import nodes_alive
+from zelo_ray.on_ray.session import on_ray
+from zelo_ray.options import AskingOptions
+
+_TOKEN = "~/.ray/auth_token"  # noqa: S105 - where Ray keeps it
+
+
+def look_at_ray(out: str | None) -> Iterator[Finding]:
+    """Join or start Ray as a run does, and leave it again.
+
+    Args:
+        out: where a run is to write; a cluster's nodes must all see it.
+    """
+    address = os.environ.get("RAY_ADDRESS", "")
+    what = f"Ray at {address}" if address else "Ray on this machine"
+    began = time.monotonic()
+    with TemporaryDirectory() as folder:
+        try:
+            with on_ray(AskingOptions.model_validate({"out": out or folder})):
+                nodes = len(nodes_alive())
+        except (ZeloError, OSError) as error:
+            do = "mend RAY_ADDRESS, or unset it" if address else "see what it says; free /tmp"
+            yield Finding(what, "wrong", str(error), do)
+        else:
+            took = time.monotonic() - began
+            yield Finding(what, "ok", f"{nodes:,} node(s), after {took:.0f} s")
+    if os.environ.get("RAY_AUTH_MODE") == "token" and not _has_token():
+        do = "ray get-auth-token --generate"
+        yield Finding("Ray's token", "warn", "RAY_AUTH_MODE is token, and there is none", do)
+
+
+def _has_token() -> bool:
+    there = Path(os.environ.get("RAY_AUTH_TOKEN_PATH", _TOKEN)).expanduser().exists()
+    return there or bool(os.environ.get("RAY_AUTH_TOKEN"))

@@ -1,0 +1,122 @@
+"""What went wrong while judges were asked: answers that are missing, judges that stopped, lines."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from zelo_ray.evaluation.wilson import wilson_of
+from zelo_ray.formats.wording import counted
+from zelo_ray.present.findings.finding import Finding
+
+LOST = 0.05
+"""A share of lost answers that matters. One in twenty: of three judges, about every seventh
+document then lacks a word; and models refuse alike, so that these are not any documents."""
+_NAMED = 3
+_MEND = {
+    "invalid": "Ask again with --retry-failures --reasks 3, or put another model in its place",
+    "truncated": "Ask again with --retry-failures and a longer answer (max_output_tokens in "
+    "judge_options), or put another model in its place",
+    "failed": "Run the same command again: it asks for these anew",
+}
+_ANOTHER = "Ask again with --retry-failures, or put another model in its place (--judges)"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """How asking went, as far as it is known.
+
+    Attributes:
+        given: by judge, how many judgments it gave.
+        failed: by judge, how many requests ended with which status.
+        absent: judges that were asked nothing more, and why.
+        unscored: queries without scores, and why.
+        queries: how many queries there are.
+        rejected: how many input lines were set aside.
+        first_rejected: where the first of these is, and why it was set aside; may be empty.
+    """
+
+    given: Mapping[str, int] = field(default_factory=dict)
+    failed: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    absent: Mapping[str, str] = field(default_factory=dict)
+    unscored: Mapping[str, str] = field(default_factory=dict)
+    queries: int = 0
+    rejected: int = 0
+    first_rejected: str = ""
+
+
+def of_asking(asked: Asked) -> Iterator[Finding]:
+    """All that is missing, and why."""
+    yield from _unscored(asked)
+    yield from _stopped(asked)
+    yield from _lost(asked)
+    yield from _rejected(asked)
+
+
+def _unscored(asked: Asked) -> Iterator[Finding]:
+    if not asked.unscored:
+        return
+    count, (why, times) = len(asked.unscored), Counter(asked.unscored.values()).most_common(1)[0]
+    have = "has" if count == 1 else "have"
+    most = "" if times == count else f" ({times:,} of them)"
+    again = any(asked.failed.values())
+    yield Finding(
+        84 + count / max(count, asked.queries),
+        f"{counted(count, 'query', 'queries')} {have} no scores",
+        f"whatever uses these labels leaves them out, since {why}{most}",
+        "Ask again with --retry-failures" if again else "The section names them all",
+        "unscored",
+    )
+
+
+def _stopped(asked: Asked) -> Iterator[Finding]:
+    for why in dict.fromkeys(asked.absent.values()):
+        names = [name for name, other in asked.absent.items() if other == why]
+        reason = why.removeprefix(f"{names[0]}: ")
+        yield Finding(
+            82,
+            f"{_listed(names)} stopped ({reason})",
+            "it was asked nothing more, and the scores of later queries lack its word"
+            if len(names) == 1
+            else "they were asked nothing more, and the scores of later queries lack their word",
+            "Mend that and run the same command again: what is paid for is kept",
+            "judges",
+            spoken=True,
+        )
+
+
+def _lost(asked: Asked) -> Iterator[Finding]:
+    for judge, statuses in asked.failed.items():
+        lost = sum(statuses.values())
+        whole = lost + asked.given.get(judge, 0)
+        if not lost or wilson_of(lost, whole)[0] <= LOST:
+            continue
+        kinds = sorted(statuses, key=lambda status: -statuses[status])
+        told = ", ".join(f"{statuses[kind]:,} {kind}" for kind in kinds if statuses[kind])
+        share = lost / whole
+        alone = len(asked.given.keys() | asked.failed.keys()) == 1
+        yield Finding(
+            (80 if share >= 0.5 else 60) + share,
+            f"{share:.0%} of {judge}'s answers are missing ({told})",
+            "there is no judgment where it gave none"
+            if alone
+            else "where its word is missing, the other judges decide alone",
+            _MEND.get(kinds[0], _ANOTHER),
+            "failures",
+        )
+
+
+def _rejected(asked: Asked) -> Iterator[Finding]:
+    if asked.rejected:
+        were = "was" if asked.rejected == 1 else "were"
+        first = f" (first {asked.first_rejected})" if asked.first_rejected else ""
+        yield Finding(
+            50,
+            f"{counted(asked.rejected, 'bad input line')} {were} set aside{first}",
+            "their queries have no labels",
+            "Mend the lines that rejected.parquet names, and run the same command again",
+        )
+
+
+def _listed(names: list[str]) -> str:
+    shown = ", ".join(names[:_NAMED])
+    return shown + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")

@@ -1,0 +1,158 @@
+"""What stands out in a contest: what it cannot tell, and where it is unfair."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import ceil, isfinite
+
+from zelo_ray.commands.bakeoff.verdicts import verdict
+from zelo_ray.evaluation.significance import FEWEST
+from zelo_ray.evaluation.wilson import wilson_of
+from zelo_ray.formats.wording import counted
+from zelo_ray.present.findings.finding import Finding
+from zelo_ray.records import Comparison
+
+JUDGED = 0.9
+"""Below this share of judged documents among the first ten, an arm's mean is a lower bound: each
+unjudged document counts as not relevant, and one in ten may move nDCG@10 as far as arms differ."""
+POWER = ((1.96 + 0.84) / 1.96) ** 2
+"""By how much more than to reach p = .05 in half of all repetitions, to reach it in 80%."""
+_MOST = 1_000_000
+_NAMED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Arms:
+    """What is known of a contest.
+
+    Attributes:
+        queries: of the truth.
+        leading: the measure by which arms stand.
+        rivals: the arm that leads, as A, against each other one, by that measure.
+        missing: by arm, how many queries it did not rank.
+        unjudged: by arm, documents among its first `depth` that nobody judged.
+        depth: how deep unjudged documents are counted.
+    """
+
+    queries: int
+    leading: str = ""
+    rivals: Sequence[Comparison] = ()
+    missing: Mapping[str, int] = field(default_factory=dict)
+    unjudged: Mapping[str, int] = field(default_factory=dict)
+    depth: int = 10
+
+
+def of_contest(arms: Arms) -> Iterator[Finding]:
+    """All that stands between the leaderboard and a decision."""
+    yield from _nothing_sure(arms)
+    yield from _missing(arms)
+    yield from _unjudged(arms)
+
+
+def _nothing_sure(arms: Arms) -> Iterator[Finding]:
+    if not arms.rivals:
+        return
+    verdicts = [verdict(one) for one in arms.rivals]
+    best = arms.rivals[0].run_a
+    if set(verdicts) == {"few"}:
+        yield Finding(
+            74,
+            f"{counted(arms.queries, 'query is', 'queries are')} too few to compare arms",
+            "no difference can be tested",
+            f"Take {FEWEST} queries at least, and some fifty to see differences of .05",
+            "differences",
+        )
+    elif set(verdicts) <= {"few", "open"}:
+        nearest = max(arms.rivals, key=lambda one: abs(one.difference))
+        yield Finding(
+            70,
+            "No difference is significant"
+            if len(arms.rivals) > 1
+            else f"{best} and {arms.rivals[0].run_b} are not significantly different",
+            f"that {best} stands first by {arms.leading} may be chance",
+            f"{_more(nearest)}; until then take the cheapest",
+            "differences",
+        )
+    for kind, why, mend in (
+        (
+            "labels",
+            "other answers of the judges could turn the order",
+            "Ask more of these documents (cycles, repeats, judges), or let people label them",
+        ),
+        (
+            "kin",
+            "only judges that are kin of one of the two say so",
+            "Judge with models of other families (--judges), or let people label some documents",
+        ),
+    ):
+        names = [one.run_b for one, own in zip(arms.rivals, verdicts, strict=True) if own == kind]
+        if names:
+            yield Finding(
+                64,
+                f"The lead of {best} over {_listed(names)} is not sure",
+                why,
+                mend,
+                "kin" if kind == "kin" else "differences",
+            )
+
+
+def _more(one: Comparison) -> str:
+    """How many queries would do, if the difference stays as large as it looks."""
+    half = (one.high - one.low) / 2
+    needed = one.queries * (half / one.difference) ** 2 * POWER if one.difference else float("inf")
+    if not isfinite(needed) or needed > _MOST:
+        return "No number of queries that anybody has would settle it"
+    amount = f"{abs(one.difference):.3f}"
+    rounded = int(float(f"{needed:.2g}"))
+    if rounded <= one.queries:
+        return "More queries would settle it, as one comparison alone would"
+    return (
+        f"If {one.run_a} stays {amount} above {one.run_b}, about {ceil(rounded):,} queries would "
+        f"settle it (here are {one.queries:,})"
+    )
+
+
+def _missing(arms: Arms) -> Iterator[Finding]:
+    for arm, lost in arms.missing.items():
+        if lost == arms.queries:
+            yield Finding(
+                88,
+                f"{arm} ranked none of {counted(arms.queries, 'query', 'queries')}",
+                "it takes no part",
+                "The section says why; run the same command again once that is mended",
+                "failures",
+            )
+        elif lost:
+            yield Finding(
+                62 + lost / arms.queries,
+                f"{arm} ranked {arms.queries - lost:,} of {arms.queries:,} queries",
+                "the others count as 0 in its means",
+                "Run the same command again: it asks for these alone",
+                "failures",
+            )
+
+
+def _unjudged(arms: Arms) -> Iterator[Finding]:
+    known = dict.fromkeys(arms.missing, 0) | dict(arms.unjudged)
+    shares = {}
+    for arm, count in known.items():
+        ranked = arms.depth * (arms.queries - arms.missing.get(arm, 0))
+        if ranked:
+            shares[arm] = 1 - count / ranked, wilson_of(max(ranked - count, 0), ranked)[1]
+    poor = sorted(
+        (arm for arm in shares if shares[arm][1] < JUDGED), key=lambda arm: shares[arm][0]
+    )
+    if poor:
+        told = ", ".join(f"{arm} {shares[arm][0]:.2f}" for arm in poor[:_NAMED])
+        yield Finding(
+            58 + 1 - shares[poor[0]][0],
+            f"Many of the first {arms.depth} documents are unjudged (share judged: {told})",
+            "they count as not relevant, and these arms may be better than they look",
+            "zelo-ray convert holes writes pools of them; annotate those, and give both labels as "
+            "--truth",
+            "holes",
+        )
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more

@@ -1,0 +1,244 @@
+"""What the record of a run says of it: when, by whom, on what, at what cost, how well."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any
+
+import fsspec
+
+from zelo_ray.engine.ledger.spending import paid_in
+from zelo_ray.engine.lock import at_work
+from zelo_ray.errors import ZeloError
+from zelo_ray.formats.files import listing
+from zelo_ray.formats.record import PROTOCOLS, RUN, is_finished
+from zelo_ray.present.html import agreement, bakeoff, trials
+from zelo_ray.present.html.contest import Contest
+from zelo_ray.present.html.measured import Measured
+from zelo_ray.present.html.page import number
+from zelo_ray.present.html.source import Source
+from zelo_ray.present.html.trials import Trials
+
+RECORDS = (RUN, "agree.json", "compare.json", PROTOCOLS)
+_COMMANDS = {"protocols": "compare-protocols", "compare": "compare-labels"}
+_BEGUN = re.compile(r"\d{8}T\d{6}Z")
+_SAID = ("judges", "rerankers", "protocols", "runs", "old", "new")
+"""Options that name who judges, or what is compared."""
+
+
+@dataclass(frozen=True)
+class Past:
+    """A run of any command, as its record tells of it.
+
+    Args:
+        place: directory or URL.
+        name: of its record, such as ``run.json``.
+        record: what that holds.
+    """
+
+    place: str
+    name: str
+    record: Mapping[str, Any]
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """The options it ran under."""
+        return _dict(self.record.get("options"))
+
+    @property
+    def command(self) -> str:
+        """The command that ran."""
+        kind = str(self.record.get("kind", "annotate"))
+        return _COMMANDS.get(kind, kind)
+
+    @property
+    def protocol(self) -> str:
+        """The protocol of a run that judged; else nothing."""
+        return str(self.options.get("protocol") or "")
+
+    @property
+    def finished(self) -> bool:
+        """Whether it came to its end."""
+        return is_finished(self.record)
+
+    @cached_property
+    def state(self) -> str:
+        """How far it has come."""
+        if not self.finished:
+            return "at work" if _known(at_work, self.place) else "interrupted"
+        return "incomplete" if self._lacking else "finished"
+
+    @property
+    def _lacking(self) -> bool:
+        return not self.record.get("complete", True) or bool(self.record.get("missing"))
+
+    @property
+    def started(self) -> str:
+        """When it started, in UTC; empty where nothing says so."""
+        found = _BEGUN.match(str(self.record.get("run_id", "")))
+        return _moment(datetime.strptime(f"{found[0]}+0000", "%Y%m%dT%H%M%SZ%z")) if found else ""
+
+    @cached_property
+    def written(self) -> str:
+        """When its record was written last, in UTC; empty where the storage does not say."""
+        return _known(_written, f"{self.place}/{self.name}") or ""
+
+    @property
+    def seconds(self) -> float | None:
+        """How long its last process worked, in seconds."""
+        laps = self._summary.get("seconds") or self.record.get("seconds")
+        each = _dict(laps).values()
+        return sum(lap for lap in each if isinstance(lap, int | float)) if each else None
+
+    @property
+    def _summary(self) -> Mapping[str, Any]:
+        return _dict(self.record.get("summary"))
+
+    @property
+    def who(self) -> list[str]:
+        """The judges; or the arms or labels, where none were asked."""
+        told = self.record.get("panel") or self.record.get("judges")
+        if self.command == "annotate" and isinstance(told, list):
+            return [str(_dict(each).get("judge", each)) for each in told]
+        if self.command == "agree" and isinstance(told, list):
+            return [*map(str, told)]
+        return [each for name in _SAID for each in _words(self.options.get(name))]
+
+    @property
+    def queries(self) -> int | None:
+        """How many queries it was about."""
+        counts = _dict(self.record.get("counts"))
+        graded = [_dict(each).get("queries", 0) for each in counts.values()]
+        truth = _dict(self._summary.get("truth"))
+        return _first(self._summary, truth, self.record, counts, of="queries") or max(
+            (each for each in graded if isinstance(each, int)), default=None
+        )
+
+    @property
+    def documents(self) -> int | None:
+        """How many documents it was about."""
+        return _first(self._summary, _dict(self._summary.get("truth")), of="documents")
+
+    @property
+    def failures(self) -> int | None:
+        """How many requests, or queries of arms, have no answer."""
+        if self.command == "bakeoff" and self.finished:
+            return sum(int(_dict(arm).get("missing", 0)) for arm in self._summary.get("arms", ()))
+        if self.command == "compare-protocols":
+            each = _dict(self.record.get("runs")).values()
+            return sum(int(_dict(run).get("failures", 0)) for run in each)
+        return _first(self._summary, of="failures")
+
+    @cached_property
+    def spent(self) -> tuple[float, int]:
+        """Dollars that were spent on its ledger, and how many calls have no price."""
+        if self.command == "bakeoff" and self.finished:
+            arms = [_dict(arm) for arm in self._summary.get("arms", ())]
+            return sum(a.get("dollars") or 0 for a in arms), sum(a.get("unpriced", 0) for a in arms)
+        paid = _dict(self.record.get("paid"))
+        if paid or "dollars_in_all" in self._summary:
+            dollars = self._summary.get("dollars_in_all", paid.get("dollars")) or 0.0
+            return dollars, int(_first(self._summary, paid, of="unpriced") or 0)
+        if self.finished:
+            return 0.0, 0
+        return _known(_paid, self.books) or (0.0, 0)
+
+    @property
+    def books(self) -> str:
+        """Where its replies are kept: runs that share a ledger share what they spent."""
+        ledger = self.options.get("ledger")
+        own = not ledger or ledger == self.options.get("out")
+        return self.place if own else str(ledger).rstrip("/")
+
+    @property
+    def calls(self) -> Mapping[str, int]:
+        """Replies and tokens of its last process, and replies that it knew from before."""
+        judges = self.record.get("judges")
+        each = [_dict(one) for one in judges.values()] if isinstance(judges, Mapping) else []
+        names = ("answered", "known", "input_tokens", "output_tokens")
+        return {name: sum(one.get(name) or 0 for one in each) for name in names} if each else {}
+
+    @cached_property
+    def headline(self) -> str:
+        """What it came to, in a few words."""
+        if not self.finished:
+            return ""
+        return _known(_headline, self) or ""
+
+
+def past(place: str) -> Past | None:
+    """The run in a directory or URL, if there is one.
+
+    Raises:
+        InputError: its record cannot be read.
+    """
+    names = listing(place) or []
+    name = next((each for each in RECORDS if each in names), None)
+    return Past(place, name, Source(place).record(name)) if name else None
+
+
+def whole_path(place: str) -> str:
+    """A place by one name, whichever way it was given."""
+    fs, path = fsspec.url_to_fs(place)
+    return str(fs.unstrip_protocol(path))
+
+
+def _headline(run: Past) -> str:
+    source = Source(run.place)
+    match run.command:
+        case "bakeoff":
+            name, value = bakeoff.tiles(Contest(source, run.record))[0]
+        case "agree":
+            name, value = agreement.tiles(Measured(source, run.record))[0]
+        case "compare-protocols":
+            name, value = trials.tiles(Trials(source, run.record))[0]
+        case "compare-labels":
+            told = [(tau["coefficient"], number(tau["value"])) for tau in run.record["taus"][:1]]
+            lost = ("contradicted queries", f"{run.record['counts']['queries_contradicted']:,}")
+            name, value = (*told, lost)[0]
+        case _:
+            error = run.record["summary"].get("std_error")
+            judged = ("judgments", f"{run.record['summary']['judgments']:,}")
+            name, value = judged if error is None else ("mean std_error", number(error))
+    return f"{name}: {value}"
+
+
+def _known(find: Any, *given: Any) -> Any:
+    """What a function finds; None where the files are damaged, of another version or not there."""
+    try:
+        return find(*given)
+    except (ZeloError, OSError, LookupError, AttributeError, TypeError, ValueError, RuntimeError):
+        return None
+
+
+def _paid(books: str) -> tuple[float, int]:
+    paid = paid_in(books)
+    return paid.dollars(), paid.unpriced()
+
+
+def _written(url: str) -> str:
+    fs, path = fsspec.url_to_fs(url)
+    return _moment(fs.modified(path))
+
+
+def _moment(at: datetime) -> str:
+    at = at if at.tzinfo else at.replace(tzinfo=UTC)
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M}"
+
+
+def _dict(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _words(value: Any) -> Iterable[str]:
+    if value is None:
+        return []
+    return [str(each) for each in value] if isinstance(value, list) else [str(value)]
+
+
+def _first(*places: Mapping[str, Any], of: str) -> int | None:
+    """The first number that is called so."""
+    found = (place[of] for place in places if isinstance(place.get(of), int))
+    return next(found, None)

@@ -1,0 +1,112 @@
+"""An explanation cut to a terminal: long texts to a few lines, and judgments to the screen."""
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from rich.cells import cell_len, chop_cells, set_cell_size
+
+from zelo_ray.commands.explain.paragraphs import Part
+from zelo_ray.formats.wording import counted
+from zelo_ray.protocols.course import DEEP
+
+_TEXT_LINES, _REASON_LINES = 4, 2
+_LEAST = 6
+"""Lines of judgments that are shown, however low the screen is."""
+_NARROW = 40
+"""Cells of a line, however narrow the terminal is."""
+
+
+def on_screen(parts: Sequence[Part], width: int, height: int, whole: str) -> Iterator[str]:
+    """The paragraphs as lines, cut to a terminal.
+
+    Args:
+        parts: of the explanation.
+        width: cells of a line.
+        height: lines of the terminal.
+        whole: the command that shows all of it.
+    """
+    width, shown = max(width, _NARROW), list[str]()
+    for kind, group in groupby(parts, lambda each: each.kind):
+        if kind == "judgments":
+            room = max(_LEAST, height - len(shown) - 3)
+            shown += _judgments([*group], width, room, whole)
+            continue
+        for one in group:
+            lines = _cut(one, width)
+            most = max(2 * _LEAST, height - 6) if one.kind == "rows" else len(lines)
+            shown += lines[:most]
+            if len(lines) > most:
+                more = counted(len(lines) - most, "more line")
+                shown.append(_cropped(f"… {more}: {whole}", max(width, cell_len(whole) + 24)))
+            shown.append("")
+    yield from shown[:-1] if shown and not shown[-1] else shown
+
+
+def _cut(one: Part, width: int) -> list[str]:
+    if one.kind == "text":
+        text = " ".join(line.strip() for line in one.lines[1:])
+        return [*wrapped(one.lines[0], width), *_few(f"    {text}", width, _TEXT_LINES)]
+    if one.kind == "rows":
+        return [
+            line
+            for each in one.lines
+            for line in ([_cropped(each, width)] if each[:1] == " " else wrapped(each, width))
+        ]
+    return [line for each in one.lines for line in wrapped(each, width)]
+
+
+def _judgments(parts: Sequence[Part], width: int, room: int, whole: str) -> list[str]:
+    """The first paragraphs that there is room for, one at least, and how many more there are."""
+    shown = list[str]()
+    for number, one in enumerate(parts):
+        lines = [line for each in one.lines for line in _said(each, width)]
+        if shown and len(shown) + len(lines) > room:
+            return [*shown, f"… {len(parts) - number:,} more like this: {whole}"]
+        shown += [*lines, ""]
+    return shown
+
+
+def _said(line: str, width: int) -> list[str]:
+    deep = line.startswith(DEEP)
+    return _few(line, width, _REASON_LINES) if deep else wrapped(line, width)
+
+
+def _few(line: str, width: int, most: int) -> list[str]:
+    """The first lines of a running text, and how many words they leave out."""
+    words, ahead = line.split(), line[: len(line) - len(line.lstrip())]
+    begun = wrapped(ahead + " ".join(words[: most * width])[: 4 * most * width], width, ahead)
+    if len(begun) <= most and len(words) <= most * width:
+        return begun
+    *first, last = begun[:most]
+    kept = last.split()
+    before = sum(len(each.split()) for each in first)
+    while kept and cell_len(ahead + " ".join(kept)) > width - 20:
+        kept.pop()
+    left = len(words) - before - len(kept)
+    if left <= 0 or not kept:  # a script without spaces, or one long word
+        return [*first, f"{set_cell_size(last, max(1, width - 9)).rstrip()} … (more)"]
+    return [*first, f"{ahead}{' '.join(kept)} … ({counted(left, 'more word')})"]
+
+
+def wrapped(line: str, width: int, ahead: str | None = None) -> list[str]:
+    """A line as several that fit, by the cells that its characters take."""
+    start = line[: len(line) - len(line.lstrip())]
+    ahead = f"{start}    " if ahead is None and start else ahead or ""
+    lines, now = list[str](), start
+    for word in line.strip().split(" "):
+        fresh = not now.strip()
+        if not fresh and cell_len(now) + 1 + cell_len(word) > width:
+            lines.append(now)
+            now, fresh = ahead, True
+        now += word if fresh else f" {word}"
+        while cell_len(now) > width:
+            head = chop_cells(now, width)[0]
+            lines.append(head)
+            now = ahead + now[len(head) :]
+    return [*lines, now]
+
+
+def _cropped(line: str, width: int) -> str:
+    if cell_len(line) <= width:
+        return line
+    return f"{set_cell_size(line, max(1, width - 1)).rstrip()}…"

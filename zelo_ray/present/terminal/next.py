@@ -1,0 +1,258 @@
+"""The one command that makes sense after another: from options and results to a command line.
+
+Every function returns the words of one command, with the user's own paths, quoted for a shell.
+"""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from zelo_ray.engine.write_results import Summary
+from zelo_ray.options import (
+    AgreeOptions,
+    AnnotateOptions,
+    BakeoffOptions,
+    CommandOptions,
+    CompareLabelsOptions,
+    CompareProtocolsOptions,
+    ConvertOptions,
+    DriftOptions,
+    ExplainOptions,
+    FitOptions,
+    SizeOptions,
+)
+from zelo_ray.records import CrownedScore
+
+_PLAIN = ("--rerankers", "original", "bm25")
+
+
+def line(command: str) -> str:
+    """What the terminal shows last."""
+    return f"next: {command}"
+
+
+def again(words: Sequence[str], *more: str, without: Sequence[str] = ()) -> str:
+    """A command as it was typed, with other flags.
+
+    Args:
+        words: what was typed behind ``zelo-ray``.
+        more: what is added.
+        without: flags that are left out, with the values that follow them.
+    """
+    kept, leaving = list[str](), False
+    for word in words:
+        if word.startswith("--"):
+            leaving = word.partition("=")[0] in without
+        kept += [] if leaving else [word]
+    return _command(*kept, *(word for word in more if word not in kept or word[:2] != "--"))
+
+
+def retold(name: str, options: CommandOptions) -> str:
+    """A command from its options: those that are not as they are by default and have a flag."""
+    words = [name]
+    for field in type(options).positional:
+        words += _values(getattr(options, field))
+    for field, about in type(options).model_fields.items():
+        value = getattr(options, field)
+        plain = about.get_default(call_default_factory=True)
+        if field in type(options).positional or value == plain or isinstance(value, Mapping):
+            continue
+        words += [_flag(field), *([] if value is True else _values(value))]
+    return _command(*words)
+
+
+def after_annotate(
+    summary: Summary, options: AnnotateOptions, words: Sequence[str], crowned: str = ""
+) -> str:
+    """Mend what is missing; else let rerankers meet, or look at a tournament.
+
+    Args:
+        summary: of the run.
+        options: of the run.
+        words: what was typed.
+        crowned: of answers that were compared, the id of a query to look at.
+    """
+    if summary.pilot_of:
+        return again(words, without=("--pilot",))
+    if summary.absent:
+        return _command("doctor", "--judges", *summary.absent, "--out", options.out)
+    if summary.failures and not options.retry_failures:
+        return again(words, "--retry-failures")
+    if not summary.scored:
+        return _command("doctor", *_judges(options), "--out", options.out)
+    if crowned:
+        return _command("explain", options.out, "--query", crowned)
+    return _contest(options.out)
+
+
+def after_estimate(words: Sequence[str], high: float, cap: float | None) -> str:
+    """The run itself, under a cap of what it costs at most."""
+    rounded = max(0.01, -(-high * 100 // 1) / 100)
+    more = ["--max-usd", f"{rounded:.2f}"] if high and cap is None else []
+    return again(words, *more, without=("--dry-run",))
+
+
+def after_bakeoff(
+    options: BakeoffOptions, words: Sequence[str], *, failures: bool, complete: bool
+) -> str:
+    """Ask again what failed; else let people judge what decides."""
+    if failures and not complete and not options.retry_failures:
+        return again(words, "--retry-failures")
+    if options.human:
+        return _command("label", "--out", options.human, "--more", "100")
+    labels = _beside(options.out, "labels")
+    return _command("label", "--contest", options.out, "--labels", "200", "--out", labels)
+
+
+def after_compare_protocols(options: CompareProtocolsOptions, best: str) -> str:
+    """Judge everything in the best way."""
+    words = [*options.inputs, "--protocol", best, *_judges(options)]
+    return _command("annotate", *words, "--out", _beside(options.out, best))
+
+
+def after_agree(options: AgreeOptions) -> str:
+    """What the first judge's labels change, or what they say of rerankers."""
+    first = options.sources[0]
+    place = _run_of(first.partition("=")[2] or first)
+    if options.human:
+        return _command("compare-labels", "--old", options.human, "--new", place, *_runs(options))
+    return _contest(place)
+
+
+def after_compare_labels(options: CompareLabelsOptions) -> str:
+    """The runs by the new labels with tests, or how far the two agree."""
+    runs = options.runs or ([f"{options.bakeoff}/runs.parquet"] if options.bakeoff else [])
+    if runs:
+        out = _beside(options.out or options.new, "bakeoff")
+        return _command("bakeoff", "--truth", options.new, "--runs", *runs, "--out", out)
+    return _command("agree", options.new, "--human", options.old)
+
+
+def after_drift(options: DriftOptions) -> str:
+    """What the change of judges changes for labels."""
+    return _command("compare-labels", "--old", _run_of(options.old), "--new", _run_of(options.new))
+
+
+def after_fit(options: FitOptions, words: Sequence[str]) -> str:
+    """Write the ratings, and then look at them on another scale."""
+    if not options.out:
+        return again(words, "--out", "ratings.csv")
+    if options.scale == "logits":
+        return again(words, "--scale", "elo", without=("--out", "--scale"))
+    return _command("fit", "--help")
+
+
+def after_convert(options: ConvertOptions) -> str:
+    """What a file of its kind is for."""
+    out, source = options.out, _run_of(options.source)
+    if options.what in ("pool", "holes", "fastchat"):
+        human = ["--protocol", "best-of"] if options.what == "fastchat" else []
+        return _command("annotate", out, *human, "--out", _beside(out, "judged"), "--dry-run")
+    if options.what in ("qrels", "beir"):
+        pools = options.pools or (f"{source}/annotated.jsonl",)
+        words = ["--truth", out, "--pools", *pools, *_PLAIN]
+        return _command("bakeoff", *words, "--out", _beside(out, "bakeoff"))
+    if options.what == "run":
+        return _command("bakeoff", "--help")
+    return _contest(source)
+
+
+def after_size(options: SizeOptions, plan: str, inputs: Sequence[str]) -> str:
+    """A run by the plan that is enough.
+
+    Args:
+        options: of `size`.
+        plan: as flags of annotate behind its protocol, such as ``zelo --cycles 3 --votes all``.
+        inputs: of the pilot, if there is one.
+    """
+    pools = inputs or ("pools.jsonl",)
+    words = [*pools, "--protocol", *plan.split(), *_judges(options)]
+    return _command("annotate", *words, "--out", options.judges_from or "judged", "--dry-run")
+
+
+def after_report(out: str, kind: str, query_id: str) -> str:
+    """Of labels a query to look at; of a contest labels of people; else what else there is."""
+    if query_id:
+        return _command("explain", out, "--query", query_id)
+    if kind == "bakeoff":
+        labels = _beside(out, "labels")
+        return _command("label", "--contest", out, "--labels", "200", "--out", labels)
+    return _command("--help")
+
+
+def after_batches(out: str, run: AnnotateOptions | None) -> str:
+    """The run that collects the batches, as its record tells it."""
+    if run is None:
+        return _command("report", out)
+    return retold("annotate", run.model_copy(update={"out": out}))
+
+
+def after_compact(out: str) -> str:
+    """Look at the results, which are as they were."""
+    return _command("report", out)
+
+
+def after_explain(options: ExplainOptions, doc_id: str) -> str:
+    """A document of the query; and after a document, the whole query."""
+    words = ["explain", options.dir, "--query", options.query]
+    return _command(*words, *(["--doc", doc_id] if doc_id and not options.doc else []))
+
+
+def whole_of(options: ExplainOptions) -> str:
+    """The same explanation, uncut."""
+    doc = ["--doc", options.doc] if options.doc else []
+    return _command("explain", options.dir, "--query", options.query, *doc, "--all")
+
+
+def after_doctor(judges: Sequence[str], *, wrong: bool, asked: bool) -> str:
+    """Ask each judge once; or begin; or look again, when what is wrong is mended."""
+    named = ["--judges", *judges] if judges else []
+    if wrong:
+        return _command("doctor", *named, *(["--ask"] if asked else []))
+    if judges and not asked:
+        return _command("doctor", *named, "--ask")
+    return _command("annotate", "pools.jsonl", *named, "--out", "judged", "--dry-run")
+
+
+def is_crowned(record: type) -> bool:
+    """Whether scores are of tournaments, which say more than a ranking."""
+    return issubclass(record, CrownedScore)
+
+
+def _contest(truth: str) -> str:
+    return _command("bakeoff", "--truth", truth, *_PLAIN, "--out", _beside(truth, "bakeoff"))
+
+
+def _runs(options: AgreeOptions) -> list[str]:
+    return ["--runs", *options.runs] if options.runs else []
+
+
+def _judges(options: Any) -> list[str]:
+    return ["--judges", *options.judges] if options.judges else []
+
+
+def _run_of(place: str) -> str:
+    """The directory of a run, where one of its files is named."""
+    folder, _, name = place.rstrip("/").rpartition("/")
+    return (folder or ".") if name.endswith((".parquet", "annotated.jsonl")) else place
+
+
+def _beside(place: str, what: str) -> str:
+    """A new place next to another, of the same kind: a path or a URL."""
+    stem = place.rstrip("/")
+    for ending in (".gz", ".zst", ".jsonl", ".txt", ".tsv", ".csv", ".parquet", ".qrels"):
+        stem = stem.removesuffix(ending)
+    return f"{stem}-{what}" if stem.strip("./") else what
+
+
+def _flag(field: str) -> str:
+    return f"--{field.replace('_', '-')}"
+
+
+def _values(value: Any) -> list[str]:
+    many = value if isinstance(value, tuple | list) else [value]
+    return [f"{each:g}" if isinstance(each, float) else str(each) for each in many]
+
+
+def _command(*words: str) -> str:
+    return shlex.join(["zelo-ray", *words])

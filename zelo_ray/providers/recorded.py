@@ -1,0 +1,141 @@
+"""Judges whose opinions were written down earlier, and are given again: free, and without a key.
+
+``recorded:FILE`` is one judge, or, where rows of the file name a ``judge``, all of them, each as
+``recorded:FILE#JUDGE``; ``recorded:FOLDER`` is all of a folder (`zelo_ray.formats.recordings`).
+
+An opinion on the very pair counts first. Without one, two documents are compared by their worth:
+the preference is the tanh of the difference. What becomes of it, the model of the answer says
+(`zelo_ray.records.Seen`). Where there is no opinion, the request fails: nothing is made up.
+
+A judge's options hold the digest of its recording. They are part of every key, so no ledger mixes
+two versions of a file.
+"""
+
+import math
+from typing import Any
+
+from zelo_ray.errors import InputError, PanelError
+from zelo_ray.formats.recordings import (
+    Comparison,
+    Opinion,
+    Opinions,
+    digest_of,
+    read_recording,
+    sources,
+    whole_place,
+)
+from zelo_ray.options import meant
+from zelo_ray.providers import Fatal, Provider, Refused
+from zelo_ray.records import RECORDING, Answer, Request, Seen, Usage, written
+
+_WHOSE, _PLACE = "#", "file"
+
+
+class Recorded:
+    """Answers from recordings, each of which is read once."""
+
+    async def send(self, request: Request) -> Answer:
+        """Give an opinion again."""
+        judge = request.judge
+        if not request.query_id:
+            raise Refused(f"{judge.name}: the protocol passes no query_id to its Request")
+        try:
+            held = read_recording(judge.options[_PLACE], judge.options[RECORDING])
+        except InputError as error:
+            raise Fatal(
+                f"{judge.name}: {error}; every node must see the recording, unchanged during the "
+                "run: name a URL, or a path that all nodes share"
+            ) from None
+        try:
+            text = written(request, _seen(request, held[judge.model.partition(_WHOSE)[2]]))
+        except ValueError:
+            raise Refused(
+                f"{judge.name}: recorded opinions compare two documents, grade one or score some, "
+                "and cannot answer this"
+            ) from None
+        return Answer("ok", text, Usage(), model=judge.model)
+
+    async def aclose(self) -> None:
+        """Nothing is held."""
+
+
+def judges_in(model: str) -> dict[str, dict[str, Any]]:
+    """The judges that ``recorded:MODEL`` stands for, each with the options that tell its content.
+
+    Raises:
+        PanelError: there is no recording, it cannot be read, or a row of it makes no sense.
+    """
+    where, _, whose = model.partition(_WHOSE)
+    if not where:
+        raise PanelError("write recorded:FILE, or recorded:FOLDER for all recordings in it")
+    found = dict[str, dict[str, Any]]()
+    try:
+        for source in sources(where):
+            digest = digest_of(source)
+            options = {RECORDING: digest, _PLACE: whole_place(source)}
+            for name in read_recording(source, digest):
+                found[f"{source}{_WHOSE}{name}" if name else source] = options
+    except InputError as error:  # which begins with the place
+        raise PanelError(f"recorded:{error}") from None
+    if whose and model not in found:
+        there = [name.partition(_WHOSE)[2] for name in found]
+        known = ", ".join(filter(None, there)) or "none with a name"
+        raise PanelError(f"recorded:{where}: no judge {whose!r}{meant(whose, there)}; has {known}")
+    return {model: found[model]} if whose else found
+
+
+def _seen(request: Request, held: Opinions) -> Seen:
+    """What a recorded judge makes of a request's documents.
+
+    Raises:
+        Refused: it has no opinion on one of them.
+    """
+    ids = [document.id for document in request.documents]
+    if len(ids) == 2 and (compared := _compared(request, held, *ids)):
+        return compared
+    found = [_on(request, held, doc_id) for doc_id in ids]
+    if None in found:
+        what = f"document {ids[found.index(None)]!r} of query {request.query_id!r}"
+        raise Refused(f"{request.judge.name}: the recording has no opinion on {what}")
+    scores = tuple(one.value for one in found)
+    words = " ".join(one.said for one in found)
+    match found:
+        case [Opinion() as one]:
+            return Seen(
+                of_one=one.degree,
+                scores=scores,
+                words=one.rationale or one.said,
+                argument=one.said,
+                covered=tuple(one.covered),
+                missing=tuple(one.missing),
+            )
+        case [_, _]:
+            lean = round(math.tanh(scores[1] - scores[0]), 4)
+            return Seen(of_two=lean, scores=scores, words=words, argument=words)
+    return Seen(scores=scores)
+
+
+def _compared(request: Request, held: Opinions, first: str, second: str) -> Seen | None:
+    """The opinion on this very pair, if there is one."""
+    one: Comparison | None
+    if one := _on(request, held, first, second):
+        return Seen(of_two=one.lean, words=one.reasoning)
+    if one := _on(request, held, second, first):
+        turned = f"(Recorded with these two in the other order.) {one.reasoning}"
+        return Seen(of_two=-one.lean, words=turned.rstrip())
+    return None
+
+
+def _on(request: Request, held: Opinions, *doc_ids: str) -> Any:
+    """The opinion that a request asks for; None if there is none."""
+    found = held.get((request.query_id, *doc_ids))
+    return found[request.repeat % len(found)] if found else None
+
+
+PROVIDER = Provider(
+    connect=lambda _: Recorded(),
+    judges_in=judges_in,
+    transport={_PLACE: None},  # where a recording is changes no answer
+    concurrency=64,
+    free=True,
+)
