@@ -1,6 +1,7 @@
 """What pages of the documentation take for granted: the reader's own files and earlier runs."""
 
 import csv
+import itertools
 import json
 import re
 import shutil
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.crash import ROOT
+from tests.fakes import sample
 from zelo_ray.formats.files import lines
 
 QUERIES, DOCUMENTS = 5, 5
@@ -20,6 +22,7 @@ _RUNS = {
     "judged-in-may": (),
     "judged-in-june": (),
     "out": (),
+    "pilot": ("--judges", "openai:gpt-6-luna", "anthropic:claude-haiku-5-5"),
 }
 PRELUDES = {
     "api.md": """
@@ -51,10 +54,13 @@ class Given:
         """Make what a command reads, such as ``pools.jsonl`` or the results ``judged``."""
         for word in _read(text):
             name = word.rstrip("/")
+            name = name.partition("/")[0] if name.partition("/")[0] in _RUNS else name
             if (self._folder / name).exists() or name.startswith("data/"):
                 continue
             if name in _RUNS:
                 self._run(name)
+            elif name.endswith(".yaml") and (told := _told_yaml(page)):
+                (self._folder / name).write_text(told)
             elif name in _FILES:
                 _FILES[name](self._folder)
             elif name.endswith(".py") and name[:-3].isidentifier():
@@ -78,7 +84,9 @@ class Given:
         kept = self._kept / name
         if not kept.exists():
             _pools(self._folder)
-            self._annotate("pools.jsonl", "--judges", "offline", "--out", str(kept), *_RUNS[name])
+            judges = () if "--judges" in _RUNS[name] else ("--judges", "offline")
+            pools = "graded.jsonl" if name == "pilot" else "pools.jsonl"
+            self._annotate(pools, *judges, "--out", str(kept), *_RUNS[name])
         shutil.copytree(kept, self._folder / name)
 
 
@@ -92,14 +100,30 @@ def _read(text: str) -> Iterable[str]:
 
 
 def _sample() -> list[dict[str, Any]]:
-    """The first queries of the sample, with a few documents each."""
+    """The first queries of the sample, with a few documents each: q1 with d1, d2 ..., q2 ..."""
     found = [json.loads(line) for _, line in lines(str(ROOT / "data/sample/part-0.jsonl"))]
-    return [{**p, "documents": p["documents"][:DOCUMENTS]} for p in found[:QUERIES]]
+    pools, numbers = found[:QUERIES], itertools.count(1)
+    for number, pool in enumerate(pools, 1):
+        pool["query"]["id"] = f"q{number}"
+        pool["documents"] = pool["documents"][:DOCUMENTS]
+        for document in pool["documents"]:
+            document["id"] = f"d{next(numbers)}"
+    return pools
 
 
-def _grades() -> dict[str, int]:
-    rows = map(str.split, (ROOT / "data/qrels.txt").read_text().splitlines())
-    return {doc: int(grade) for _, _, doc, grade in rows}
+def _votes(folder: Path) -> None:
+    rows = (
+        {"query_id": pool["query"]["id"], "doc_id_a": a["id"], "doc_id_b": b["id"]}
+        | {"preference": _grade(b) - _grade(a), "judge": "Ada"}
+        for pool in _sample()
+        for a, b in itertools.pairwise(pool["documents"])
+    )
+    rows = (row | {"preference": max(-1, min(1, row["preference"]))} for row in rows)
+    (folder / "votes.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def _grade(document: dict[str, Any]) -> int:
+    return int(sample.grades()[document["content"]])
 
 
 def _pools(folder: Path) -> None:
@@ -110,6 +134,8 @@ def _pools(folder: Path) -> None:
 def _pool_folder(folder: Path) -> None:
     import gzip
 
+    if (folder / "pools").exists():
+        return
     (folder / "pools").mkdir()
     text = "".join(json.dumps(pool) + "\n" for pool in _sample())
     (folder / "pools/part-0.jsonl").write_text(text)
@@ -120,9 +146,8 @@ def _pool_folder(folder: Path) -> None:
 def _qrels(name: str, change: int = 0) -> Callable[[Path], None]:
     def write(folder: Path) -> None:
         (folder / name).parent.mkdir(exist_ok=True)
-        grades = _grades()
         rows = [
-            f"{pool['query']['id']} 0 {doc['id']} {abs(grades[doc['id']] - change * (n % 2))}\n"
+            f"{pool['query']['id']} 0 {doc['id']} {abs(_grade(doc) - change * (n % 2))}\n"
             for pool in _sample()
             for n, doc in enumerate(pool["documents"])
         ]
@@ -165,12 +190,12 @@ def _mtbench(folder: Path) -> None:
 def _beir(folder: Path) -> None:
     root = folder / "scidocs"
     (root / "qrels").mkdir(parents=True)
-    grades, corpus, queries, judged = _grades(), [], [], ["query-id\tcorpus-id\tscore"]
+    corpus, queries, judged = [], [], ["query-id\tcorpus-id\tscore"]
     for pool in _sample():
         queries.append({"_id": pool["query"]["id"], "text": pool["query"]["query"]})
         for doc in pool["documents"]:
             corpus.append({"_id": doc["id"], "title": "", "text": doc["content"]})
-            judged.append(f"{pool['query']['id']}\t{doc['id']}\t{grades[doc['id']]}")
+            judged.append(f"{pool['query']['id']}\t{doc['id']}\t{_grade(doc)}")
     for name, rows in (("corpus", corpus), ("queries", queries)):
         (root / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (root / "qrels/test.tsv").write_text("\n".join(judged) + "\n")
@@ -200,6 +225,7 @@ _FILES: dict[str, Callable[[Path], None]] = {
     "candidate.run": _run_file("candidate.run", "candidate", turned=True),
     "question.jsonl": _mtbench,
     "gpt4_pair.jsonl": _mtbench,
+    "votes.jsonl": _votes,
     "scidocs": _beir,
     "baseball.csv": _games(
         "baseball.csv",
@@ -211,9 +237,8 @@ _FILES: dict[str, Callable[[Path], None]] = {
         "Heim,Gast,Tore_Heim,Tore_Gast",
         (f"{a},{b},{n % 3},{n % 2}" for n, (a, b) in enumerate(_PAIRS)),
     ),
-    "filled.csv": lambda folder: _fill(folder),
+    "filled.csv": lambda folder: None,  # see Given.around
     "my_module": lambda folder: (folder / "my_module.py").write_text(_OWN) and None,
-    "config.yaml": lambda folder: None,
 }
 _OWN = '''"""A reranker of the reader's."""
 
@@ -227,17 +252,11 @@ class MyClass:
 
 
 def _fill(folder: Path) -> None:
-    """A person fills in the sheet by the grades of the sample."""
-    by_text = {
-        doc["content"]: _grades()[doc["id"]]
-        for file in (ROOT / "data/sample").iterdir()
-        for _, line in lines(str(file))
-        for doc in json.loads(line)["documents"]
-    }
+    """A person fills in half of the sheet, by the grades of the sample."""
     with (folder / "sheet.csv").open(newline="", encoding="utf-8-sig") as sheet:
         rows = list(csv.DictReader(sheet))
-    for row in rows:
-        known = [grade for text, grade in by_text.items() if text in row.values()]
+    for row in rows[: len(rows) // 2 + 1]:
+        known = [grade for text, grade in sample.grades().items() if text in row.values()]
         row["grade"] = str(known[0] if known else 1)
     with (folder / "filled.csv").open("w", newline="") as filled:
         writer = csv.DictWriter(filled, rows[0] if rows else ["key", "grade"])
@@ -252,3 +271,11 @@ def _programs(page: str) -> dict[str, str]:
     blocks = [c.text for c in commands(ROOT / "docs" / page) if c.kind == "python"]
     names = {"thumbs.py": '"""Thumbs'}
     return {name: next(b for b in blocks if b.startswith(s)) for name, s in names.items()}
+
+
+def _told_yaml(page: str) -> str:
+    """The first options file that a page shows."""
+    file = ROOT / "docs" / page
+    text = file.read_text() if file.exists() else ""
+    found = re.search(r"^```yaml\n(.*?)^```", text, re.S | re.M)
+    return found[1] if found else ""

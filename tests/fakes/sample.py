@@ -10,19 +10,19 @@ from zelo_ray.formats.files import lines
 
 
 @functools.cache
-def _grades() -> dict[str, str]:
+def grades() -> dict[str, str]:
     """By the content of a document, its grade."""
     rows = map(str.split, (ROOT / "data" / "qrels.txt").read_text().splitlines())
-    grades = {doc: grade for _, _, doc, grade in rows}
+    by_id = {doc: grade for _, _, doc, grade in rows}
     found = (line for file in (ROOT / "data" / "sample").iterdir() for _, line in lines(str(file)))
     documents = (each for line in found for each in json.loads(line)["documents"])
-    return {each["content"]: grades[each["id"]] for each in documents}
+    return {each["content"]: by_id[each["id"]] for each in documents}
 
 
 def judge(
     system: str, user: str, schema: dict[str, Any], model: str, *, noise: float = 0.7
 ) -> dict[str, Any] | str:
     """What `knowing.judge` says where each document of the prompt carries its grade."""
-    places = {user.find(text): grade for text, grade in _grades().items() if text in user}
+    places = {user.find(text): grade for text, grade in grades().items() if text in user}
     told = " ".join(f"[[grade={places[place]}]]" for place in sorted(places))
     return knowing.judge(system, told + user, schema, model, noise=noise)
