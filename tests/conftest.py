@@ -30,13 +30,14 @@ def _nothing_left_running():
 
 @pytest.fixture
 def say(capsys):
-    """Run ``agree``: the exit status, and the lines on the terminal."""
+    """Run ``agree``: the exit status, and the lines on the terminal but for the next command."""
     from zelo_ray import cli
 
     def run(*words):
         status = cli.main(["agree", *map(str, words)])
         told = capsys.readouterr()
-        return status, (told.out + told.err).splitlines()
+        lines = (told.out + told.err).splitlines()
+        return status, [line for line in lines if not line.startswith("next: ")]
 
     return run
 

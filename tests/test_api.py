@@ -209,7 +209,7 @@ def test_a_run_has_its_tables_its_summary_and_a_text(run, paid):
     assert "<pre>18 documents" in run._repr_html_()
     assert "<table" in run.scores._repr_html_()
     assert "18 rows in all" in repr(run.scores)
-    assert repr(run.explain("q1", "d1")).startswith("d1: score ")
+    assert "\n\nd1: score " in repr(run.explain("q1", "d1"))
     assert run.explain("q1").count("score") >= 3
 
 

@@ -178,7 +178,7 @@ def test_a_dotenv_file_that_is_no_text_is_one_line(capsys, tmp_path, monkeypatch
 def test_status_0_is_a_complete_run(done, capsys, tmp_path):
     status, out, err = outcome(capsys, "annotate", "a.jsonl", "--out", tmp_path)
     assert status == 0
-    assert "4 documents of 1 query scored from 12 comparisons in 0 s, $0.00" in out
+    assert "4 documents of 1 query scored from 12 comparisons in 0 s, free" in out
     assert f"{tmp_path}/annotated.jsonl" in out
     assert err == "1 query\n"
     assert (tmp_path / "report.html").exists()
@@ -357,7 +357,8 @@ def test_what_is_not_there_is_status_1_and_one_line(results, capsys, argv):
 def test_a_place_that_nobody_can_open_is_a_bad_option(capsys, argv):
     status, out, err = outcome(capsys, argv[0], "nowhere://x/y", *argv[1:])
     assert (status, out) == (2, "")
-    assert err.startswith("zelo-ray: dir: nowhere://x/y: Protocol not known: nowhere; zelo-ray ")
+    assert err.startswith("zelo-ray: dir")
+    assert ": nowhere://x/y: Protocol not known: nowhere; zelo-ray " in err
 
 
 @pytest.mark.parametrize("name", ["run.json", "scores.parquet", "annotated.jsonl"])

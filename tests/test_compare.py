@@ -111,7 +111,7 @@ def test_a_benchmark_that_is_graded_anew(place):
     assert record["counts"]["negative"] == record["counts"]["positive"] == QUERIES
     assert record["options"]["measure"] == "nDCG@10"
     assert max(len(line) for line in told(compared)) <= 100  # the last one has paths
-    assert "1 pair is told apart by both, and the other way round." in told(compared)
+    assert "1 pair is significant by both labels, and the other way round." in told(compared)
     assert f"{QUERIES} of {QUERIES} queries are contradicted" in "\n".join(told(compared))
     assert ": the best was no positive" in "\n".join(told(compared))
 

@@ -193,6 +193,7 @@ LEAST = {
     "batches": {"dir": "out"},
     "compact": {"dir": "out"},
     "size": {"documents": 10},
+    "doctor": {"judges": ["offline"]},
 }
 
 

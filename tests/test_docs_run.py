@@ -164,7 +164,11 @@ def lacking(told: list[str], printed: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+FEW = ("README", "index", "how-scores-arise", "tutorial-provider", "label", "fit", "ledger")
+ALL = [pytest.param(p, marks=() if p.stem in FEW else pytest.mark.slow, id=p.name) for p in PAGES]
+
+
+@pytest.mark.parametrize("page", ALL)
 def test_what_a_page_tells_to_type_runs(page, request):
     told = [c for c in commands(page) if c.kind != "synopsis" and not why_not(c)]
     if not told:

@@ -4,20 +4,20 @@ import json
 
 import pytest
 
-from tests.builders import Pool, pool_of
+from tests.builders import pool_of
 from tests.test_bakeoff_report import write_bakeoff
 from tests.test_report import EVIL, evil_pool, page_of, report
 from tests.test_report_agreement import agree
 from tests.test_report_graded import reported
 from tests.test_report_relabelling import compare_labels
-from zelo_ray.present.findings import Finding, ranked
+from zelo_ray.present.findings import Finding, ranked, spoken
 from zelo_ray.present.findings.asking import Asked, of_asking
 from zelo_ray.present.findings.compared import of_labels, of_protocols
 from zelo_ray.present.findings.contest import Arms, of_contest
 from zelo_ray.present.findings.judging import Seen, of_judging
 from zelo_ray.present.findings.measured import of_biases, of_people
 from zelo_ray.present.html import write_report
-from zelo_ray.records import Comparison, Document
+from zelo_ray.records import Comparison, Document, Pool
 
 THREE = ("a", "b", "c")
 
@@ -53,7 +53,9 @@ def test_what_went_missing_is_said_from_its_limit_on(above, below, said):
         ({"alike": {"x": (-0.6, -0.2)}}, {"alike": {"x": (-0.6, 0.0)}}, "[-0.60, -0.20]"),
         ({"judges": THREE, "worth": (1.2, 1.4)}, {"judges": THREE, "worth": (1.2, 2.1)},
          "they count for 1.2 to 1.4 that err apart"),
-        ({"error": 0.9, "spread": 0.8}, {"error": 0.7, "spread": 0.8}, "larger than the spread"),
+        ({"error": 0.9, "spread": 0.8, "freedom": 200},
+         {"error": 0.9, "spread": 0.8, "freedom": 20},
+         "larger than the spread"),
         ({"split": (20, 100)}, {"split": (14, 100)}, "split on 20 of 100 documents (20%)"),
         ({"tied": (60, 100)}, {"tied": (55, 100)}, "60% of 100 comparisons are ties"),
         ({"judges": ["offline:bm25"]}, {"judges": ["openai:gpt"]}, "sees words only"),
@@ -66,6 +68,11 @@ def test_what_judges_are_like_is_said_from_its_limit_on(above, below, said):
     assert not [*of_judging(Seen(**below))]
 
 
+def test_a_handful_of_votes_says_nothing_of_the_order():
+    assert not [*of_judging(Seen(first={"x": (29, 29)}))]
+    assert [*of_judging(Seen(first={"x": (30, 30)}))]
+
+
 def compared(p=0.4, difference=0.02, reach=0.04, queries=50, p_labels=float("nan"), kin=""):
     ends = (difference - reach, difference + reach)
     row = ("a", "b", "nDCG@10", 0.5, 0.5 - difference, difference, *ends, p, p, 0.8)
@@ -76,8 +83,10 @@ def compared(p=0.4, difference=0.02, reach=0.04, queries=50, p_labels=float("nan
     ("above", "below", "said"),
     [
         ({"rivals": [compared()]}, {"rivals": [compared(p=0.01)]}, "about 410 queries"),
-        ({"rivals": [compared(p=0.01, p_labels=0.7)]}, {"rivals": [compared(p=0.01)]}, "turn the"),
-        ({"rivals": [compared(p=0.01, kin="gpt")]}, {"rivals": [compared(p=0.01)]}, "kin of one"),
+        ({"rivals": [compared(p=0.01, p_labels=0.7)]}, {"rivals": [compared(p=0.01)]},
+         "not sure by these labels"),
+        ({"rivals": [compared(p=0.01, kin="gpt")]}, {"rivals": [compared(p=0.01)]},
+         "not sure without judges"),
         ({"rivals": [compared(queries=2)]}, {"rivals": []}, "too few"),
         ({"missing": {"a": 1}}, {"missing": {"a": 0}}, "a ranked 49 of 50 queries"),
         ({"missing": {"a": 50}}, {"missing": {"a": 0}}, "a ranked none of 50 queries"),
@@ -164,6 +173,15 @@ def test_a_page_shows_its_findings_with_the_section_and_escapes_them(tmp_path):
 def test_a_page_where_nothing_stands_out_is_calm(tmp_path):
     report(tmp_path, [pool_of((0, 1, 5, 9), f"q{i}") for i in range(3)])
     assert "Nothing stands out: answers that are missing" in box(tmp_path)
+
+
+def test_the_terminal_says_the_worst_three_that_its_lines_do_not():
+    every = [Finding(90, "known", "so", "mend", spoken=True)]
+    every += [Finding(harm, f"{harm}", "so", "mend") for harm in (10, 20, 30, 40)]
+    lines = [*spoken(ranked(every, ""))]
+    assert lines[0] == "stands out: 40: so. mend."
+    assert lines[3:] == ["… and 1 more: see report.html"]
+    assert not [*spoken(None)]
 
 
 def test_more_than_five_are_folded_away(tmp_path):

@@ -67,6 +67,13 @@ def test_one_run_is_reported_as_ever(runs, capsys):
     assert not (runs / "index.html").exists()
 
 
+def test_an_index_of_one_run_is_written_where_it_is_asked_for(runs, capsys, monkeypatch):
+    monkeypatch.setenv("ZELO_RAY_OUT", "another")  # of annotate, say
+    assert cli.main(["report", str(runs / "one"), "--index", str(runs / "all.html")]) == 0
+    assert capsys.readouterr().out == f"{runs}/all.html\n"
+    assert "1 run of zelo-ray" in (runs / "all.html").read_text()
+
+
 def test_what_is_no_run_is_named_and_not_fatal(runs, capsys):
     (runs / "bad").mkdir()
     (runs / "bad" / "run.json").write_text("no JSON")
@@ -82,7 +89,7 @@ def test_what_is_no_run_is_named_and_not_fatal(runs, capsys):
 
 def test_an_index_of_somebody_else_is_left_alone(runs):
     (runs / "index.html").write_text("<title>My site</title>")
-    with pytest.raises(OptionError, match="name another page with --out"):
+    with pytest.raises(OptionError, match="name another page with --index"):
         write_index([str(runs)])
     assert write_index([str(runs)], str(runs / "sub/all.html")).place == f"{runs}/sub/all.html"
     assert 'href="../three/report.html"' in (runs / "sub/all.html").read_text()

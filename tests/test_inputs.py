@@ -133,6 +133,14 @@ def test_our_lines_stay_where_they_are(tmp_path, name):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize("first", ['{"foo": 1}', "[1]", "null", "garbage, of two", '{"query": 5}'])
+def test_bad_lines_before_pools_are_set_aside_one_by_one(tmp_path, first):
+    place = put(tmp_path / "a.jsonl", f"{first}\n" + lines(POOLS))
+    assert bring([place], str(tmp_path / "out"), Asked()).places == (place,)
+    strange = put(tmp_path / "0.jsonl", '{"foo": 1}\n')
+    assert bring([strange, place], str(tmp_path / "out"), Asked()).places == (strange, place)
+
+
 def test_a_second_run_finds_the_file_and_a_changed_source_is_read_anew(tmp_path, monkeypatch):
     place = put(tmp_path / "a.csv", cells(ROWS))
     first = bring([place], str(tmp_path), Asked())
@@ -171,6 +179,29 @@ def test_what_has_no_text_is_left_out_by_name(tmp_path):
         "left out rows that repeat a document: 1 (d0)",
         "left out queries without candidates: 1 (q9)",
     )
+
+
+def test_a_table_without_a_head_is_told_to_have_one(tmp_path):
+    with pytest.raises(InputError) as told:
+        brought(tmp_path, put(tmp_path / "a.csv", "how to,use tweezers\nhow to,the clock\n"))
+    assert told.value.__notes__[1:] == [
+        "The first line has to name the columns, such as query,text.",
+        "Name columns that are called otherwise: --columns query=NAME content=NAME",
+    ]
+
+
+def test_answers_beside_a_list_of_documents_are_no_documents(tmp_path):
+    rows = [{"question": "q", "contexts": ["a", "b"], "answer": "x", "response": "y"}]
+    (found,), _ = brought(tmp_path, put(tmp_path / "a.jsonl", lines(rows)))
+    assert [d["content"] for d in found["documents"]] == ["a", "b"]
+
+
+def test_columns_in_place_of_rows(tmp_path):
+    passages = {"is_selected": [0, 1], "passage_text": ["a", "b"]}
+    rows = [{"query": "q", "query_id": 7, "passages": passages, "answers": ["x"]}]
+    (found,), _ = brought(tmp_path, put(tmp_path / "a.jsonl", lines(rows)))
+    assert found["query"] == {"id": "7", "query": "q"}
+    assert [d["content"] for d in found["documents"]] == ["a", "b"]
 
 
 def test_a_title_stands_before_the_text(tmp_path):

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from tests.test_inputs import POOLS, ROWS, brought, cells, lines, put
+from zelo_ray import estimate
 from zelo_ray.api.frames import pools_told
 from zelo_ray.cli import main
 from zelo_ray.commands.convert import convert
@@ -61,7 +62,10 @@ def test_a_run_keeps_its_order_and_takes_texts_from_anywhere(folder, name):
 
 def test_qrels_do_not_tell_their_grades_by_the_order(folder):
     texts = {"corpus": str(folder / "corpus.jsonl"), "queries": str(folder / "queries.tsv")}
+    rows = "".join(f"q{q}\td{d}\t{d}\n" for q in range(2) for d in range(3))
+    beir, _ = brought(folder, put(folder / "qrels.tsv", rows), **texts)
     found, told = brought(folder, str(folder / "qrels.txt"), **texts)
+    assert found == beir
     assert {query: sorted(ids) for query, ids in order(found).items()} == {
         "q0": ["d0", "d1", "d2"],
         "q1": ["d0", "d1", "d2"],
@@ -76,8 +80,8 @@ def test_the_error_says_which_flags_to_add(folder, capsys, monkeypatch):
     assert main(words) == 2
     assert capsys.readouterr().err.splitlines() == [
         (
-            f"zelo-ray: {folder}/mine.run is a TREC run without the texts of documents and queries: "
-            "add --corpus and --queries"
+            f"zelo-ray: {folder}/mine.run is a TREC run without the texts of documents and "
+            "queries: add --corpus and --queries"
         ),
         (
             "  zelo-ray annotate mine.run --out o --judges offline:bm25 --dry-run "
@@ -214,6 +218,21 @@ def test_a_data_set_of_ir_datasets_in_memory():
 
     data, _told = pools_told(Held(), {})
     assert sorted(d["id"] for d in json.loads(data)["documents"]) == ["d0", "d1"]
+
+
+def test_estimates_and_comparisons_take_them(folder, capsys):
+    texts = {"corpus": folder / "corpus.jsonl", "queries": folder / "queries.tsv"}
+    told = str(estimate(folder / "mine.run", out=folder / "o", judges="offline:bm25", **texts))
+    assert "about 2 queries" in told
+    frame = pd.DataFrame(ROWS).rename(columns={"passage": "html"})
+    told = estimate(frame, out=folder / "o", judges="offline", columns="content=html")
+    assert "about 2 queries" in str(told)
+    flags = [word for name, place in texts.items() for word in (f"--{name}", str(place))]
+    words = ["compare-protocols", str(folder / "mine.run"), *flags, "--dry-run"]
+    more = ["--human", str(folder / "qrels.txt"), "--judges", "offline", "--out", str(folder / "o")]
+    assert main([*words, *more, "--protocols", "zelo", "graded"]) == 0
+    assert "All 2 protocols together" in capsys.readouterr().out
+    assert not (folder / "o").exists()
 
 
 def test_convert_pool_knows_the_same(folder):

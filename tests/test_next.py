@@ -1,6 +1,7 @@
 """The one command that each command ends with: real paths, quoted, and one that parses."""
 
 import shlex
+import subprocess
 
 import pytest
 
@@ -129,4 +130,11 @@ def test_it_is_the_last_line_and_the_only_one(tmp_path, capsys):
 
 def test_hostile_names_cannot_steer_the_terminal(capsys):
     cli.runs.show(follow.line(follow.after_compact("o\x1b[2J")))
-    assert capsys.readouterr().out == "next: zelo-ray report 'o\\x1b[2J'\n"
+    assert capsys.readouterr().out == "next: zelo-ray report $'o\\x1b[2J'\n"
+
+
+@pytest.mark.parametrize("name", ["o\x1b[2J", "it's\\n\n", "\u202e\u00a0é漢", "a b"])
+def test_a_shell_reads_what_was_meant(name):
+    command = follow.after_compact(name).replace("zelo-ray", "printf %s", 1)
+    told = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
+    assert told.stdout == f"report{name}"

@@ -76,7 +76,7 @@ def test_labels_correct_a_contest_in_terminal_tables_and_page(contest, capsys):
     shown = capsys.readouterr().out
     assert "1 person labelled 80 documents, drawn by chance" in shown
     assert "corrected by people" in shown
-    assert "beats b by +" in shown or "cannot be told apart: +" in shown
+    assert "beats b by +" in shown or "do not differ significantly: +" in shown
     assert "the panel said +" in shown
     assert "Not corrected: AP: not linear in the labels." in shown
     assert "P(rel=2)@30: the labels do not tell what else could be drawn." in shown

@@ -26,7 +26,10 @@ def test_a_dry_run_needs_no_key_calls_nobody_and_writes_nothing(tmp_path, capsys
     for name in judges[2:]:
         assert name[:30] in printed
     assert "?" in next(row for row in printed.splitlines()[8:] if row.startswith("openai:own"))
-    assert all(len(line) <= 100 for line in printed.splitlines())
+    *told, then = printed.splitlines()
+    assert all(len(line) <= 100 for line in told)
+    assert then.startswith(f"next: zelo-ray annotate {inputs} ")
+    assert "--dry-run" not in then
 
 
 def test_a_budget_that_cannot_suffice_is_told_beforehand(tmp_path, capsys):

@@ -129,7 +129,7 @@ def test_conversions_and_comparisons_are_told_printably(tmp_path, capsys):
 def test_complaints_are_one_printable_line(capsys, monkeypatch):
     assert cli._complain(InputError(f"{HOSTILE}: no such file"), 1) == 1
     assert judged(capsys.readouterr().err.removesuffix("\n"))
-    assert cli.main(["report", "out", f"--{HOSTILE}"]) == 2
+    assert cli.main(["compact", "out", f"--{HOSTILE}"]) == 2
     assert judged(capsys.readouterr().err.removesuffix("\n"))
 
 

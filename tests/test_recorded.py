@@ -22,8 +22,9 @@ from tests.builders import (
 from tests.crash import ROOT
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.errors import PanelError
-from zelo_ray.formats.recordings import read_recording
+from zelo_ray.formats.recordings import digest_of, read_recording
 from zelo_ray.options import BakeoffOptions
+from zelo_ray.present.terminal.names import shortened
 from zelo_ray.protocols import PROTOCOLS, advance, load
 from zelo_ray.providers import Fatal, Refused, build_panel
 from zelo_ray.providers.recorded import Recorded
@@ -34,7 +35,6 @@ OPINIONS = [
     {"query_id": "q1", "doc_id": f"d{n}", "worth": n * 0.9, "rationale": f"Because of {n}."}
     for n in range(4)
 ]
-SAMPLE = ROOT / "data" / "recordings"
 
 
 @pytest.fixture
@@ -260,3 +260,18 @@ def test_a_recorded_judge_may_rank_in_a_bakeoff(recording, tmp_path):
     write_lines(tmp_path / "bo.jsonl", OPINIONS[:1])
     with pytest.raises(PanelError, match="is 2 judges; name one"):
         arms_of(other, {}, run_id="run")
+
+
+def test_names_that_are_shortened_still_say_that_judges_are_recordings():
+    names = [f"recorded:data/recordings/reader-{letter}.jsonl" for letter in "abc"]
+    assert all(name.startswith("recorded:") for name in shortened(names, 25).values())
+
+
+@pytest.mark.parametrize("reader", ["reader-a", "reader-b", "reader-c"])
+def test_each_reader_of_the_sample_has_one_opinion_on_every_document(reader):
+    place = str(ROOT / "data" / "recordings" / f"{reader}.jsonl")
+    (held,) = read_recording(place, digest_of(place)).values()
+    lines = (ROOT / "data" / "qrels.txt").read_text().splitlines()
+    assert set(held) == {(query, doc) for query, _, doc, _ in map(str.split, lines)}
+    assert len(held) == sum(map(len, held.values())) == 329
+    assert all(one.worth is not None and one.rationale for (one,) in held.values())

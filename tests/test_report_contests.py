@@ -249,7 +249,7 @@ def test_whatever_comes_from_data_is_shown_and_not_run(tmp_path, write):
     page = write(tmp_path, say=EVIL)
     assert not {"img", "iframe", "object", "link"} & set(page.tags)
     assert not [name for name, _ in page.attributes if name.startswith("on")]
-    assert len(page.scripts) == 2, "charts and page"
+    assert len(page.scripts) == 5, "charts, when, take, sort and page"
     assert f"{EVIL}j1" in page.words()
     assert f"{EVIL}q0" in page.words("queries")
     drawn = json.dumps([fig for charts in page.charts.values() for one in charts for _, fig in one])

@@ -500,7 +500,7 @@ def test_what_is_sure_of_one_pair_is_not_of_many():
     assert (len(found.sure), len(found.alike)) == (5, 10)
     told = printed(many_apart(20, 5))
     assert "widened for 15 pairs of protocols: Bonferroni" in told
-    assert "10 of 15 pairs of protocols cannot be told apart" in told
+    assert "10 of 15 pairs of protocols do not differ significantly" in told
 
 
 def test_pairs_of_too_few_queries_are_not_called_alike():
@@ -509,7 +509,7 @@ def test_pairs_of_too_few_queries_are_not_called_alike():
     )
     told = printed(outcome_of())  # of the three pairs two are with one that gave no word
     assert "2 pairs of protocols: too few queries to say" in told
-    assert "1 of 1 pair of protocols cannot be told apart" in told
+    assert "1 of 1 pair of protocols do not differ significantly" in told
 
 
 def test_equal_input_gives_equal_files(tmp_path):

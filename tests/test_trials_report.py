@@ -61,7 +61,10 @@ def test_figures_stand_in_a_table_the_closest_to_people_first(tmp_path):
 def test_words_say_who_is_closest_and_who_is_cheapest(tmp_path):
     page = report(tmp_path, notes=[f"{EVIL} gave no word"])
     words = page.words()
-    assert "Closest to people is debate, not told apart from plain: it says the same on 6" in words
+    assert (
+        "Closest to people is debate, not significantly different from plain: it says the same on 6"
+        in words
+    )
     assert "$12.00" in words, "all that the ledger holds is what was paid"
     assert "costs least by plain: $1.6" in words
     assert "a budget of $1.5" in words

@@ -98,8 +98,8 @@ def compare_protocols(
         found["human"] = _judgments_in(human, "human", settings.out)
     told = list[str]()
     settings = with_pools(settings, "inputs", inputs, settings.out, told.append)
-    with watching(progress) as watch:
-        for line in told:
+    for line in told:
+        with watching(progress) as watch:
             watch.say(line)
     return protocols_compared(settings.model_copy(update=found), progress)
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from zelo_ray.errors import InputError
 from zelo_ray.formats.input import long, wide
 from zelo_ray.formats.input.collection import lines_of
-from zelo_ray.formats.input.columns import columns_of, list_column
+from zelo_ray.formats.input.columns import OF_QUERY, columns_of, list_column
 from zelo_ray.formats.input.long import Left
 from zelo_ray.formats.input.wide import is_wide
 from zelo_ray.formats.interchange.iterables import pools_of
@@ -182,7 +182,7 @@ def _of_rows(
     if first and listed and is_wide(first[1], listed):
         rest = [name for name in names if name != listed]
         own = {role: name for role, name in given.items() if role != "documents"}
-        return wide.pools(every, listed, columns_of("inputs", rest, own), left)
+        return wide.pools(every, listed, columns_of("inputs", rest, own, OF_QUERY), left)
     found = columns_of("inputs", names, given)
     if lacking := [role for role in ("query", "content") if role not in found]:
         what = ", ".join(names) or "none"

@@ -41,13 +41,14 @@ def _annotate(options: "AnnotateOptions", words: Words) -> int:
     from zelo_ray.api.annotation import judged
     from zelo_ray.present.terminal import next as follow
     from zelo_ray.protocols import load
+    from zelo_ray.records import CrownedScore
 
     run = judged(options)
     status = _told(run)
     if run.summary.pilot_of:
         _estimate(options)
         show("The same command without --pilot goes on; nothing is paid for twice.")
-    crowned = follow.is_crowned(load(options.protocol).score.record)
+    crowned = issubclass(load(options.protocol).score.record, CrownedScore)
     _then(follow.after_annotate(run.summary, options, words, _first(options.out, needed=crowned)))
     return status
 
@@ -269,8 +270,8 @@ def _report(options: "ReportOptions", _words: Words) -> int:
     from zelo_ray.present.terminal import next as follow
 
     first, *more = options.dir
-    if more or options.out or holds_runs(first):
-        index = write_index(options.dir, options.out)
+    if more or options.index or holds_runs(first):
+        index = write_index(options.dir, options.index)
         show(*(f"left out: {other}" for other in index.others), index.place)
         return COMPLETE
     if told := write_report(first):

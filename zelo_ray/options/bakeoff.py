@@ -27,7 +27,8 @@ class BakeoffOptions(AskingOptions):
     )
     pools: Annotated[tuple[Place, ...], FILES] = Field(
         (),
-        description="JSONL files with the documents to rank; without it, those of the truth",
+        description="the documents to rank, as the input of annotate; without it, those of the "
+        "truth",
     )
     runs: Annotated[tuple[Place, ...], FILES] = Field(
         (), description="runs made elsewhere: TREC, runs.parquet, or annotated JSONL"

@@ -14,7 +14,9 @@ class JudgingOptions(AskingOptions):
     positional: ClassVar[tuple[str, ...]] = ("inputs",)
 
     inputs: Annotated[tuple[str, ...], FILES] = Field(
-        min_length=1, description="JSONL files, directories, globs or URLs (.jsonl, .gz, .zst)"
+        min_length=1,
+        description="files, directories, globs or URLs: pools as JSONL, tables of queries and "
+        "documents, runs, BEIR and MTEB folders ... (docs/inputs.md)",
     )
     document_tokens: Annotated[int, JUDGING] = Field(
         2000, ge=16, description="tokens of a document that a model sees"

@@ -25,7 +25,7 @@ class LabelOptions(CommandOptions):
         description="directory of the labels; one that is there goes on"
     )
     pools: Annotated[tuple[Place, ...], FILES] = Field(
-        (), description="JSONL files with the texts; without it, those of the contest"
+        (), description="the texts, as the input of annotate; without it, those of the contest"
     )
     csv: Annotated[Place | None, FILES] = Field(
         None, description="write what is open as a spreadsheet's file, and serve no page"

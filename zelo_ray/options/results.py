@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from zelo_ray.options.command import CommandOptions
 from zelo_ray.options.places import Place
@@ -32,15 +32,21 @@ class ReportOptions(CommandOptions):
     positional: ClassVar[tuple[str, ...]] = ("dir",)
 
     dir: tuple[Place, ...] = Field(
-        min_length=1,
         description="output directory or URL of any command; of several, or of a directory whose "
         "subdirectories are runs, one index page is written",
     )
-    out: Place | None = Field(
+    index: Place | None = Field(
         None,
         description="file or URL of the index page; without it, index.html in the directory that "
         "holds all the runs",
     )
+
+    @field_validator("dir")
+    @classmethod
+    def _one_at_least(cls, places: tuple[str, ...]) -> tuple[str, ...]:
+        if not places:
+            raise ValueError("name at least one directory or URL")
+        return places
 
 
 class CompactOptions(CommandOptions):

@@ -128,7 +128,7 @@ def _claim(one: Comparison) -> str:
                 f"{one.run_a} and {one.run_b} apart, and more are needed: {amount}"
             )
         case _:
-            return f"{one.run_a} and {one.run_b} cannot be told apart: {amount}"
+            return f"{one.run_a} and {one.run_b} do not differ significantly: {amount}"
 
 
 def _amount(one: Comparison) -> str:
@@ -144,7 +144,7 @@ def _next(one: Comparison, outlook: Mapping[str, Any] | None) -> str:
     if verdict(one) in ("above", "below"):
         return "More labels are not needed."
     if outlook["labels"] is None and not outlook["never"]:
-        return "How many labels would settle it cannot be told yet; some more will show it."
+        return "Too early to say how many labels would settle it: some more will show it."
     if outlook["labels"] is None:
         return (
             f"Labels will not settle it: with all {outlook['most']:,} documents labelled the "

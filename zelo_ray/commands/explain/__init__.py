@@ -1,7 +1,7 @@
 """Why a document has its score, or how a query went: what judges said, as a person can read it."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from zelo_ray.commands.explain import meetings
@@ -14,7 +14,7 @@ from zelo_ray.formats.stored import Stored
 from zelo_ray.formats.tables import oldest_of, schema_of
 from zelo_ray.protocols import Held, Judgments, Protocol, of_record
 from zelo_ray.protocols.course import indented, of_failures
-from zelo_ray.records import Failure, Grade, Pool, Rater, Vote
+from zelo_ray.records import Failure, Grade, GradedScore, Pool, Rater, Vote
 
 _LISTED = 20  # documents that a message names
 
@@ -89,9 +89,8 @@ def explain(out: str, query_id: str, doc_id: str | None = None) -> str:
 
 
 def first_ranked(parts: Iterable[Part]) -> str:
-    """The best document of a query's explanation, as its first row names it."""
-    rows = (each.lines[0] for each in parts if each.kind == "rows")
-    return next((row.partition(": ")[0] for row in rows if ": " in row), "")
+    """The best document of a query's explanation, if there is one."""
+    return next((each.best for each in parts if each.best), "")
 
 
 def explanation(out: str, query_id: str, doc_id: str | None = None) -> list[Part]:
@@ -149,7 +148,8 @@ def _of_query(query: _Query) -> Iterator[Part]:
         rows.append(query.headline(score.doc_id))
         if score.doc_id in texts:
             rows.append(f"    {first_words(texts[score.doc_id])}")
-    yield part("rows", rows or [without])
+    ranking = part("rows", rows or [without])
+    yield replace(ranking, best=by_rank[0].doc_id) if by_rank else ranking
     same = "; ".join(ranges(meetings.alike(by_rank)))
     told = [f"Neighbours are not significantly different (95%) at ranks {same}."] if same else []
     if told := [*told, *query.meaning()]:
@@ -171,7 +171,9 @@ def _of_document(query: _Query, doc_id: str) -> Iterator[Part]:
     elif others := _others(query, doc_id):
         yield part("rows", ["It met:", *(f"  {o}: {first_words(texts[o])}" for o in others)])
     if grades := [row for row in query.rows(Grade) if row.doc_id == doc_id]:
-        plain = query.held.options.get("pooling") in ("median", "majority")
+        from zelo_ray.protocols.graded import is_plain  # noqa: PLC0415 - paid where it is used
+
+        plain = query.protocol.score.record is GradedScore and is_plain(query.held.options)
         yield part("rows", meetings.graded(grades, query.raters, plain=plain))
     for paragraph in query.course(doc_id):
         yield part("judgments", paragraph)

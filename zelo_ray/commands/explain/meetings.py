@@ -91,7 +91,7 @@ def graded(grades: Sequence[Grade], raters: Sequence[Rater], *, plain: bool) -> 
         more = f"{_figures(known.get(grade.judge))}" if weighed else ""
         yield f"  {name:{width}}  {grade.grade:>5}{more}"
     if weighed:
-        yield "  severity: positive is harsher than the panel; weight: share of what grades tell"
+        yield "Severity: positive is harsher than the panel. Weight: share of what the grades tell."
 
 
 def beats_average(score: Score) -> str:

@@ -20,6 +20,8 @@ class Part:
 
     kind: Kind
     lines: tuple[str, ...]
+    best: str = ""
+    """of a ranking, the id of the first document, as it is"""
 
     def whole(self) -> str:
         """All of it, with running text in lines of 100 characters."""

@@ -1,6 +1,6 @@
 """Which columns of somebody's rows hold the query and the document."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.formats.interchange.roles import plain
@@ -27,7 +27,8 @@ _DOCUMENT_IDS = ("id", "_id")
 """What names a document where no column says so better."""
 LISTS = ("documents", "passages", "candidates", "docs", "results", "hits", "ctxs", "contexts")
 """What a column with all documents of a query is called."""
-_ASKED = ("query_id", "query", "doc_id", "content")
+OF_QUERY = ("query_id", "query", "session_id")
+"""The roles of rows that hold all documents of a query in one column."""
 
 
 def split_columns(given: Iterable[str]) -> dict[str, str]:
@@ -48,13 +49,16 @@ def split_columns(given: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def columns_of(what: str, names: Sequence[str], given: Mapping[str, str]) -> dict[str, str]:
+def columns_of(
+    what: str, names: Sequence[str], given: Mapping[str, str], roles: Collection[str] = tuple(NAMES)
+) -> dict[str, str]:
     """Find the columns of rows of queries and documents.
 
     Args:
         what: what is read, for messages.
         names: of the columns that there are.
         given: by role, the name of a column, as the user said.
+        roles: those that count.
 
     Returns:
         By role, the name of its column. What is called as the role is taken before its synonyms.
@@ -67,7 +71,7 @@ def columns_of(what: str, names: Sequence[str], given: Mapping[str, str]) -> dic
             have = ", ".join(names) or "none"
             raise InputError(f"{what}: has no column {name!r}; it has {have}{meant(name, names)}")
     found = dict(given)
-    for role, usual in NAMES.items():
+    for role, usual in ((role, NAMES[role]) for role in roles):
         there = [name for name in names if plain(name) in usual and name not in found.values()]
         exact = [name for name in there if plain(name) == role]
         if role in found or not there:
@@ -78,7 +82,7 @@ def columns_of(what: str, names: Sequence[str], given: Mapping[str, str]) -> dic
                 f"--columns {role}={there[0]}"
             )
         found[role] = (exact or there)[0]
-    if "doc_id" not in found:
+    if "doc_id" in roles and "doc_id" not in found:
         free = [name for name in names if name in _DOCUMENT_IDS and name not in found.values()]
         found |= {"doc_id": free[0]} if free else {}
     return found

@@ -7,7 +7,7 @@ from typing import Literal
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.formats.input.assistants import is_conversation
 from zelo_ray.formats.input.collection import beside
-from zelo_ray.formats.input.columns import columns_of, list_column
+from zelo_ray.formats.input.columns import OF_QUERY, columns_of, list_column
 from zelo_ray.formats.input.sight import Form, Sight
 from zelo_ray.formats.input.wide import is_pool, is_wide
 from zelo_ray.formats.interchange import mteb
@@ -39,6 +39,7 @@ _KNOWN = (
     "BEIR, MTEB or ir_datasets folder; a TREC run or qrels with --corpus and --queries."
 )
 _NAME_THEM = "Name columns that are called otherwise: --columns query=NAME content=NAME"
+_HEAD = "The first line has to name the columns, such as query,text."
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,7 @@ def _of_rows(sight: Sight, given: Mapping[str, str]) -> Known:
     if is_wide(first, listed) and listed:
         own = {role: name for role, name in given.items() if role != "documents"}
         rest = [name for name in names if name != listed]
-        found = columns_of(sight.url, rest, own)
+        found = columns_of(sight.url, rest, own, OF_QUERY)
         if "query" in found:
             return Known(sight, "wide", {**found, "documents": listed})
         raise _incomplete(sight, "has documents, and no query")
@@ -121,6 +122,7 @@ def _has_text(sight: Sight, names: tuple[str, ...]) -> bool:
 def unknown(sight: Sight) -> InputError:
     """The error where a file is of no known kind."""
     more = (_NAME_THEM,) if sight.names else ()
+    more = (_HEAD, *more) if sight.form == "cells" else more
     return _told(
         f"{sight.url}: holds no pools, nor anything else that is known, but {sight.said}", *more
     )

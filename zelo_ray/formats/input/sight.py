@@ -1,5 +1,6 @@
 """What a file is, by what stands in it: its name counts only for how it is packed."""
 
+import contextlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
@@ -14,7 +15,7 @@ from zelo_ray.formats.stored import Stored, parquet_rows
 
 Form = Literal["parquet", "array", "object", "lines", "cells", "run", "qrels", "text", "broken"]
 Rows = Iterator[tuple[str, dict[str, Any]]]
-_LOOKED_AT = 20
+_LOOKED_AT = 100
 _PARQUET, _BOM = b"PAR1", b"\xef\xbb\xbf"
 _UNREAD = {
     b"\xff\xfe": "is UTF-16: save it as UTF-8",
@@ -23,7 +24,7 @@ _UNREAD = {
     b"\x1f\x8b": "is packed by gzip: give it a name that ends in .gz",
     b"\x28\xb5\x2f\xfd": "is packed by zstd: give it a name that ends in .zst",
 }
-_RUN_COLUMNS, _QRELS_COLUMNS = 6, 4
+_RUN_COLUMNS, _QRELS_COLUMNS, _BEIR_COLUMNS = 6, 4, 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,11 @@ def look(url: str) -> Sight:
             raise InputError(f"{url}: {told}")
     line = first_line(url)[1]
     start = line.lstrip()[:1]
+    objects = _objects(url)
+    if any(isinstance(row.get("query"), dict) for row in objects) or (start == b"{" and objects):
+        # Bad lines may stand before the first pool, and are set aside where lines are read.
+        first = next((row for row in objects if isinstance(row.get("query"), dict)), objects[0])
+        return Sight(url, "lines", tuple(first), first)
     if start == b"{":
         return _of_object(url)
     if start == b"[" and isinstance(items := _whole(url), list):
@@ -85,15 +91,18 @@ def _head(url: str) -> bytes:
     return found
 
 
-def _of_object(url: str) -> Sight:
-    """JSON lines; or one object over several lines."""
+def _objects(url: str) -> list[dict[str, Any]]:
+    """Those of the first lines that are JSON objects."""
+    found = []
     for _, line in islice(lines(url), _LOOKED_AT):
-        try:
-            row = orjson.loads(line)
-        except orjson.JSONDecodeError:
-            continue
-        if isinstance(row, dict) and row:
-            return Sight(url, "lines", tuple(row), row)
+        if line.lstrip().startswith(b"{"):
+            with contextlib.suppress(orjson.JSONDecodeError):
+                found.append(orjson.loads(line))
+    return [row for row in found if isinstance(row, dict) and row]
+
+
+def _of_object(url: str) -> Sight:
+    """One object over several lines."""
     whole = _whole(url)
     if isinstance(whole, dict):
         first = next((row for _, row in _object_rows(url, whole)), whole)
@@ -126,6 +135,9 @@ def _of_text(url: str, line: bytes) -> Sight:
     if len(cells) >= _RUN_COLUMNS and _is_number(cells[3]) and _is_number(cells[4]):
         return Sight(url, "run", words=words)
     if len(cells) == _QRELS_COLUMNS and _is_number(cells[3]):
+        return Sight(url, "qrels", words=words)
+    parted = line.rstrip().split(b"\t")
+    if len(parted) == _BEIR_COLUMNS and _is_number(parted[2]):  # which may have no head
         return Sight(url, "qrels", words=words)
     if not words:
         return Sight(url, "broken")

@@ -75,12 +75,12 @@ def _nothing_sure(arms: Arms) -> Iterator[Finding]:
     for kind, why, mend in (
         (
             "labels",
-            "other answers of the judges could turn the order",
+            "by these labels",
             "Ask more of these documents (cycles, repeats, judges), or let people label them",
         ),
         (
             "kin",
-            "only judges that are kin of one of the two say so",
+            "without judges that are kin of one of the two",
             "Judge with models of other families (--judges), or let people label some documents",
         ),
     ):
@@ -88,8 +88,8 @@ def _nothing_sure(arms: Arms) -> Iterator[Finding]:
         if names:
             yield Finding(
                 64,
-                f"The lead of {best} over {_listed(names)} is not sure",
-                why,
+                f"The lead of {best} over {_listed(names)} is not sure {why}",
+                "who decides by it alone may decide wrongly",
                 mend,
                 "kin" if kind == "kin" else "differences",
             )
@@ -113,7 +113,7 @@ def _more(one: Comparison) -> str:
 
 def _missing(arms: Arms) -> Iterator[Finding]:
     for arm, lost in arms.missing.items():
-        if lost == arms.queries:
+        if lost and lost == arms.queries:
             yield Finding(
                 88,
                 f"{arm} ranked none of {counted(arms.queries, 'query', 'queries')}",
@@ -147,8 +147,8 @@ def _unjudged(arms: Arms) -> Iterator[Finding]:
             58 + 1 - shares[poor[0]][0],
             f"Many of the first {arms.depth} documents are unjudged (share judged: {told})",
             "they count as not relevant, and these arms may be better than they look",
-            "zelo-ray convert holes writes pools of them; annotate those, and give both labels as "
-            "--truth",
+            "zelo-ray convert holes --all writes pools with them; annotate those on the --out "
+            "of the truth",
             "holes",
         )
 

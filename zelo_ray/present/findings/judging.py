@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import isnan, nan
+from math import isnan, nan, sqrt
 
 from zelo_ray.evaluation.wilson import wilson_of
 from zelo_ray.formats.wording import counted
@@ -11,6 +11,9 @@ from zelo_ray.present.findings.finding import Finding
 ORDER = 0.05
 """How far from 1/2 the whole interval of the share of what came first must lie. A judge with .45 or
 .55 turns one vote in ten by the order alone; less than that is lost among its other errors."""
+FEWEST = 30
+"""Votes below which nothing is said of the order: of many judges with five votes each, some prefer
+one side every time by chance."""
 AGAINST = 0.45
 """Below this share of agreement with the others (coins reach .5) a judge says the opposite."""
 AGAINST_GRADES = -0.1
@@ -48,6 +51,7 @@ class Seen:
         split: documents that judges are split on, and documents scored.
         error: mean standard error of the scores.
         spread: how far apart the scores of a query are, as a standard deviation.
+        freedom: the degrees of freedom that it rests on.
         unit: of both.
         more: what makes them surer.
         orders: what asks each pair in both orders; empty where nothing does.
@@ -63,8 +67,9 @@ class Seen:
     split: tuple[int, int] = (0, 0)
     error: float = nan
     spread: float = nan
+    freedom: int = 1
     unit: str = "logits"
-    more: str = ""
+    more: str = "More judgments make it smaller"
     orders: str = ""
 
 
@@ -92,14 +97,20 @@ def demonstration(judges: Sequence[str], target: str) -> Iterator[Finding]:
         yield Finding(
             75 if whole else 45,
             f"{who[0].upper()}{who[1:]} {does}" if who.startswith("every") else f"{who} {does}",
-            "take this for a demonstration, and no number of it for a measurement"
-            if whole
-            else "the scores are in part a demonstration",
+            _follows(kind, whole=whole),
             "Name models that read: --judges openai:MODEL"
             if kind != "recorded"
             else "Name judges that are asked: --judges openai:MODEL",
             target,
         )
+
+
+def _follows(kind: str, *, whole: bool) -> str:
+    if kind == "recorded":
+        return "these answers are recordings, and say nothing of what the model would answer now"
+    if whole:
+        return "take this for a demonstration, and no number of it for a measurement"
+    return "the scores are in part a demonstration"
 
 
 def _inverted(seen: Seen) -> Iterator[Finding]:
@@ -126,8 +137,9 @@ def _opposite(judge: str, how: str, target: str = "agreement") -> Finding:
 
 def _noise(seen: Seen) -> Iterator[Finding]:
     # A posterior standard error equals the spread of the scores where half of what they differ by
-    # is noise (a reliability of 1/2); above it most of a ranking is drawn by chance.
-    if seen.error > seen.spread:
+    # is noise (a reliability of 1/2); above it most of a ranking is drawn by chance. The spread is
+    # taken at the upper end of its own interval, which is wide where documents are few.
+    if seen.error > seen.spread * (1 + 1.96 / sqrt(2 * seen.freedom)):
         yield Finding(
             66,
             f"The standard error of a score, {seen.error:.2f} {seen.unit}, is larger than the "
@@ -140,7 +152,7 @@ def _noise(seen: Seen) -> Iterator[Finding]:
 
 def _order(seen: Seen) -> Iterator[Finding]:
     for judge, (first, votes) in seen.first.items():
-        if not votes:
+        if votes < FEWEST:
             continue
         low, high = wilson_of(first, votes)
         if low > 0.5 + ORDER or high < 0.5 - ORDER:

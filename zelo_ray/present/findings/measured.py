@@ -88,7 +88,7 @@ def _length(row: Row) -> Iterator[Finding]:
             f"{row['judge']} grades {side} documents higher{beside}: {_span(row, '+.2f')} grades "
             "for each doubling of length",
             "length counts where content should",
-            "Cut documents to one length (--document-tokens), say in the rubric that length is no "
+            "Show less of long documents (--document-tokens), say in the rubric that length is no "
             "merit, or take another model",
             "grading",
         )

@@ -188,7 +188,7 @@ def systems_section(measured: Measured) -> Section | None:
     if boards:
         beside = f"The runs by all labels of {left}, left, and by all those of the other, right."
         parts.append(Chart(boards, beside, "labels of"))
-    turned = ("other way round", "of those told apart")
+    turned = ("other way round", "of significant ones")
     columns = ("labels of", "tau-b", "tau-AP", *turned, "items", "queries")
     cells: list[Cells] = [
         [
@@ -205,8 +205,8 @@ def systems_section(measured: Measured) -> Section | None:
     ]
     told = (
         "Pairs of runs that stand the other way round, of all and of those that "
-        f"{whom} tell apart (randomisation test, p < .05 after Holm's correction). Runs that are "
-        "not told apart were not shown to differ."
+        f"{whom} call significant (randomisation test, p < .05 after Holm's correction). Where a "
+        "difference is not significant, nothing was shown."
     )
     parts.append(Table(columns, cells, told, frozenset(columns[1:])))
     return Section("systems", "The order of systems", parts)

@@ -82,7 +82,7 @@ def _table(contest: Contest, rows: Sequence[Comparison]) -> Table:
     cells: list[Cells] = []
     for one in rows:
         panel = alone[one.run_a, one.run_b, one.measure]
-        sure = "different" if verdict(one) in ("above", "below") else "not told apart"
+        sure = "significant" if verdict(one) in ("above", "below") else "not significant"
         cells.append(
             [
                 *(Text(one.run_a), Text(one.run_b), one.measure, sure),

@@ -78,6 +78,7 @@ def _seen(annotation: Annotation) -> Seen:
         split=(split, len(error)),
         error=float(error.mean()) if len(error) else nan,
         spread=_spread(annotation),
+        freedom=max(1, len(error) - len(annotation.scores.query_ids)),
         unit=annotation.unit,
         more=_more(own, options),
         orders=_orders(own),
@@ -142,10 +143,11 @@ def _spread(annotation: Annotation) -> float:
     values, first = scores.columns.get("score"), scores.first
     if values is None or not len(values):
         return nan
-    ends = np.append(first[1:], len(values))
-    parts = [values[a:b] for a, b in zip(first, ends, strict=True) if b - a > 1]
-    each = [float(np.var(part, ddof=1)) for part in parts if np.isfinite(part).all()]
-    return sqrt(float(np.mean(each))) if each else nan
+    sizes = np.diff(np.append(first, len(values)))
+    means = np.add.reduceat(values, first) / sizes
+    apart = np.add.reduceat((values - np.repeat(means, sizes)) ** 2, first)
+    known = (sizes > 1) & np.isfinite(apart)
+    return sqrt(float(np.mean(apart[known] / (sizes[known] - 1)))) if known.any() else nan
 
 
 def of_contest_page(contest: Contest) -> Findings:

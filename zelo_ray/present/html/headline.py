@@ -12,9 +12,9 @@ _NAMED = 5
 
 _PHRASES: dict[Verdict, str] = {
     "below": "is below {} where both ranked",
-    "open": "cannot be told from {}",
-    "labels": "cannot be told from {}, as the labels are too unsure",
-    "kin": "cannot be told from {} without judges that are kin",
+    "open": "does not differ significantly from {}",
+    "labels": "does not differ significantly from {}, as the labels are too unsure",
+    "kin": "does not differ significantly from {} without judges that are kin",
     "few": "cannot be compared with {}",
     "above": "is above {}",
 }
@@ -70,17 +70,14 @@ def _next(who: str, one: Comparison, contest: Contest) -> str:
         case "below":
             said = f"On the {one.queries:,} queries that both ranked, {one.run_b} is above it"
         case "open":
-            said = f"{who} cannot be told from {rival}"
+            said = f"{who} does not differ significantly from {rival}"
         case "labels":
             said = (
                 f"{who} is {side} {rival}, on these labels, but other answers of the judges could "
                 f"turn that (it is above in {one.p_labels:.0%} of the draws of the labels)"
             )
         case "kin":
-            said = (
-                f"{who} is {side} {rival}, but only by judges that are kin of one of the two: "
-                f"without {one.kin} that is not sure"
-            )
+            said = f"{who} is {side} {rival}, but without {one.kin} that is not sure"
     return (
         f"{said}: {estimate(one.difference, one.low, one.high, '+.3f')}, P({one.run_a} is better) "
         f"{chance(one.p_better)}, p {one.p_holm:.2g} corrected for all comparisons."

@@ -90,13 +90,13 @@ def _default(runs: Sequence[Past]) -> str:
     schemes = {scheme for scheme, _ in split}
     above = posixpath.commonpath([posixpath.dirname(f"/{path.lstrip('/')}") for _, path in split])
     if len(schemes) > 1 or above == "/":
-        raise OptionError("no directory holds all these runs: name the page with --out FILE.html")
+        raise OptionError("no directory holds all these runs: name the page with --index FILE.html")
     scheme = split[0][0]
     folder = _near(above) if scheme == "file" else f"{scheme}:/{above}"
     target = f"{folder}/{INDEX}" if folder != "." else INDEX
     fs, path = fsspec.url_to_fs(target)
     if fs.exists(path) and _MARK not in fs.cat_file(path)[:2000]:
-        raise OptionError(f"{target} is no index of zelo-ray: name another page with --out")
+        raise OptionError(f"{target} is no index of zelo-ray: name another page with --index")
     return target
 
 

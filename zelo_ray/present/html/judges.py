@@ -24,11 +24,11 @@ def judges_section(annotation: Annotation) -> Section:
     for kind in reversed(annotation.kinds):
         given[kind] = annotation.rows_by_judge(kind)
     judging = (name for counts in given.values() for name in counts)
-    names = list(dict.fromkeys([*asked, *judging, *failed]))
+    judges = list(dict.fromkeys([*asked, *judging, *failed]))
     columns = ["judge", *given, *statuses]
     now = ("known", "asked", "ok", "retries", "tokens in", "tokens out", "cost", "per 1,000")
     rows: list[Cells] = []
-    for name in names:
+    for name in judges:
         gave = [f"{counts.get(name, 0):,}" for counts in given.values()]
         lost = [f"{failed.get(name, {}).get(status, 0):,}" for status in statuses]
         tally = asked.get(name)
@@ -44,8 +44,11 @@ def judges_section(annotation: Annotation) -> Section:
         were = "was" if spared == 1 else "were"
         caption += f" {plural(spared, 'request')} that {were} planned {were} not needed in the end."
     caption = f"{caption} {effective.told(annotation)}".rstrip()
-    numbers = (*columns[1:], *now)
-    table = Table(("judge", *numbers, "family"), rows, caption, frozenset(numbers))
+    names = ("judge", *columns[1:], *now, "family")
+    kept = [i for i in range(len(names)) if any(row[i] not in ("0", "") for row in rows)]
+    rows = [[row[i] for i in kept] for row in rows]
+    shown = [names[i] for i in kept]
+    table = Table(shown, rows, caption, frozenset(shown) - {"judge", "family"})
     return Section("judges", "Judges", (table,))
 
 

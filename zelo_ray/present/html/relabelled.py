@@ -125,7 +125,7 @@ def siblings_section(relabelling: Relabelling) -> Section | None:
         values = np.array([row[f"{side}_d"] for row in rows], dtype=float)
         values[np.isinf(values)] = np.nan
         figures[said] = (values, np.full(len(rows), np.nan), np.full(len(rows), np.nan))
-    columns = ("above", "below", "old d", "new d", "told apart by", "queries")
+    columns = ("above", "below", "old d", "new d", "significant by", "queries")
     cells: list[Cells] = [
         [
             *(Text(row["run_a"]), Text(row["run_b"])),
@@ -151,7 +151,7 @@ def siblings_section(relabelling: Relabelling) -> Section | None:
             Table(
                 columns,
                 cells,
-                "Told apart: the paired randomisation test over queries has p < .05 after Holm's "
+                "Significant: the paired randomisation test over queries has p < .05 after Holm's "
                 "correction for all pairs of the leaderboard. siblings.parquet has the neighbours "
                 "on the old leaderboard, too.",
                 frozenset({"old d", "new d", "queries"}),

@@ -30,10 +30,10 @@ _ROWS, _OPEN = 1000, 30
 """How many comparisons the table shows, and how many of them at once."""
 _SURE: tuple[Verdict, ...] = ("above", "below")
 _SAID: dict[Verdict, str] = {
-    "above": "different",
-    "below": "different",
-    "open": "not told apart",
-    "labels": "not told apart by these labels",
+    "above": "significant",
+    "below": "significant",
+    "open": "not significant",
+    "labels": "not significant by these labels",
     "kin": "only by kin",
     "few": "too few queries",
 }

@@ -95,7 +95,7 @@ def _outcome(trials: Trials) -> str:
     if isnan(best["agreement"]):
         return "No protocol gave a word on any item."
     alike = _alike(trials)
-    beside = f", not told apart from {', '.join(alike)}" if alike else ""
+    beside = f", not significantly different from {', '.join(alike)}" if alike else ""
     told = (
         f"Closest to people is {best['protocol']}{beside}: it says the same on "
         f"{best['correct']:,} of {best['judged']:,} items, {_estimate(best, 'agreement')}."

@@ -32,7 +32,8 @@ def _closing(summary: Summary, options: AnnotateOptions) -> Iterator[str]:
     protocol = load(options.protocol)
     records = {each.record for each in protocol.counted.values()}
     judgments = counted(summary.judgments, protocol.noun)
-    took, spent = sum(summary.seconds.values()), dollars(summary.dollars, summary.unpriced)
+    took, charged = sum(summary.seconds.values()), summary.dollars or summary.unpriced
+    spent = dollars(summary.dollars, summary.unpriced) if charged else "free"
     sweeps = f", {summary.sweeps:,} sweeps over the input" if summary.sweeps > 1 else ""
     queries = counted(summary.queries, "query", "queries")
     yield (

@@ -129,11 +129,14 @@ def _sentence(one: Comparison) -> str:
         case "below":
             return f"{above} has the higher mean, but where both ranked {below} is above it:"
         case "open":
-            return f"{above} cannot be told from {below}:"
+            return f"{above} does not differ significantly from {below}:"
         case "labels":
-            return f"{above} cannot be told from {below}, as the labels are too unsure:"
+            return (
+                f"{above} does not differ significantly from {below}, as the labels are too unsure:"
+            )
         case "kin":
-            return f"{above} cannot be told from {below} without judges that are kin ({one.kin}):"
+            without = f"without judges that are kin ({one.kin})"
+            return f"{above} does not differ significantly from {below} {without}:"
         case "few":
             few = f"{one.queries:,} are too few queries for more"
             return f"{above} is {one.difference:+.4f} from {below}, and {few}:"

@@ -39,10 +39,10 @@ def board_lines(boards: Boards, measure: str) -> Iterator[str]:
         yield ""
         yield f"The two orders agree by {', '.join(ends)} (rough)."
         of = counted(pairs, "pair of runs", "pairs of runs")
-        yield f"Of {of} the old labels tell {old:,} apart, the new {new:,}."
+        yield f"Of {of} {old:,} differ significantly by the old labels, {new:,} by the new."
         if boards.turned:
             turned = counted(boards.turned, "pair is", "pairs are")
-            yield f"{turned} told apart by both, and the other way round."
+            yield f"{turned} significant by both labels, and the other way round."
     for run, count in boards.missing.items():
         yield f"{_cut(run)} did not rank {count:,} of the queries: 0 in its means"
 
@@ -53,7 +53,7 @@ def sibling_lines(boards: Boards) -> Iterator[str]:
     if not by_new:
         return
     yield "Neighbours by the new labels: the gap in Cohen's d (mean difference over the queries, in"
-    yield "standard deviations of that difference); * told apart, after Holm over all pairs"
+    yield "standard deviations of that difference); * significant, after Holm over all pairs"
     rows = [("above", "below", "old d", "", "new d", "", "")]
     for each in by_new[:_SIBLINGS]:
         names = _cut(each.run_a), _cut(each.run_b)

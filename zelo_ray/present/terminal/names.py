@@ -10,14 +10,16 @@ from zelo_ray.formats.wording import printable
 from zelo_ray.providers import PROVIDERS, RERANKERS
 
 _OWN = r"[^:@]+:[A-Z][A-Z0-9_]*"  # such as my_module:PROVIDER
-_PROVIDER = re.compile(rf"(^|:)({'|'.join({**PROVIDERS, **RERANKERS})}|{_OWN}):(?=.)")
+_SHORT = "|".join(name for name in (*PROVIDERS, *RERANKERS) if name != "recorded")
+"""Providers that go unsaid; that a judge is a recording is always said."""
+_PROVIDER = re.compile(rf"(^|:)({_SHORT}|{_OWN}):(?=.)")
 _SHORTER = (
     (re.compile(r"@https?://"), "@"),
     (_PROVIDER, r"\1"),
     (re.compile(r"(@[^/]+)/.*"), r"\1"),  # the path of a URL
     (re.compile(r"(@[^.:]+)\.[^:]*"), r"\1"),  # of a host, all but its own name
     (re.compile(r"(@[^:]*):\d+$"), r"\1"),
-    (re.compile(r"^[^/@]+/(?=[^@])"), ""),  # who made a model
+    (re.compile(r"^(?!recorded:)[^/@]+/(?=[^@])"), ""),  # who made a model
     (re.compile(r"@[^@]*$"), ""),
 )
 """What may be left out of a name, what is missed least first."""

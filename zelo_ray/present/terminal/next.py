@@ -21,7 +21,7 @@ from zelo_ray.options import (
     FitOptions,
     SizeOptions,
 )
-from zelo_ray.records import CrownedScore
+from zelo_ray.options.places import split_name
 
 _PLAIN = ("--rerankers", "original", "bm25")
 
@@ -112,19 +112,22 @@ def after_compare_protocols(options: CompareProtocolsOptions, best: str) -> str:
 
 def after_agree(options: AgreeOptions) -> str:
     """What the first judge's labels change, or what they say of rerankers."""
-    first = options.sources[0]
-    place = _run_of(first.partition("=")[2] or first)
+    place, *others = dict.fromkeys(_run_of(split_name(each)[1]) for each in options.sources)
+    if others and not options.human:
+        return _command("compare-labels", "--old", place, "--new", others[0], *_runs(options))
     if options.human:
         return _command("compare-labels", "--old", options.human, "--new", place, *_runs(options))
     return _contest(place)
 
 
 def after_compare_labels(options: CompareLabelsOptions) -> str:
-    """The runs by the new labels with tests, or how far the two agree."""
+    """Runs or rerankers by the new labels, or how far the two agree."""
     runs = options.runs or ([f"{options.bakeoff}/runs.parquet"] if options.bakeoff else [])
     if runs:
         out = _beside(options.out or options.new, "bakeoff")
         return _command("bakeoff", "--truth", options.new, "--runs", *runs, "--out", out)
+    if "." not in options.new.rstrip("/").rpartition("/")[2]:  # a directory, which has texts
+        return _contest(options.new)
     return _command("agree", options.new, "--human", options.old)
 
 
@@ -214,11 +217,6 @@ def after_doctor(judges: Sequence[str], *, wrong: bool, asked: bool) -> str:
     return _command("annotate", "pools.jsonl", *named, "--out", "judged", "--dry-run")
 
 
-def is_crowned(record: type) -> bool:
-    """Whether scores are of tournaments, which say more than a ranking."""
-    return issubclass(record, CrownedScore)
-
-
 def _contest(truth: str) -> str:
     return _command("bakeoff", "--truth", truth, *_PLAIN, "--out", _beside(truth, "bakeoff"))
 
@@ -255,4 +253,20 @@ def _values(value: Any) -> list[str]:
 
 
 def _command(*words: str) -> str:
-    return shlex.join(["zelo-ray", *words])
+    return " ".join(map(_quoted, ["zelo-ray", *words]))
+
+
+def _quoted(word: str) -> str:
+    """A word for a shell; what could steer a terminal stands as bash and zsh escape it."""
+    if word.isprintable():
+        return shlex.quote(word)
+    return "$'" + "".join(map(_escaped, word)) + "'"
+
+
+def _escaped(char: str) -> str:
+    if char in "\\'":
+        return f"\\{char}"
+    if char.isprintable():
+        return char
+    code = ord(char)
+    return f"\\x{code:02x}" if code < 128 else f"\\U{code:08x}"

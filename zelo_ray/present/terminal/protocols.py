@@ -120,8 +120,8 @@ def _differences(outcome: Outcome) -> Iterator[str]:
     if found.alike:
         pairs = counted(known, "pair")
         yield (
-            f"{len(found.alike):,} of {pairs} of protocols cannot be told apart by how far they "
-            "agree with people"
+            f"{len(found.alike):,} of {pairs} of protocols do not differ significantly in how "
+            "far they agree with people"
         )
     if found.unknown:
         yield (

@@ -1,0 +1,111 @@
+"""Pools made of what files and folders hold, by its kind."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+
+import pyarrow as pa
+
+from zelo_ray.errors import InputError
+from zelo_ray.formats.input import assistants, long, wide
+from zelo_ray.formats.input.collection import (
+    Collection,
+    lines_of,
+    of_collection,
+    of_runs,
+    texts_at,
+)
+from zelo_ray.formats.input.kinds import Known, lacking
+from zelo_ray.formats.input.long import Left, Pool
+from zelo_ray.formats.interchange import mteb
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a user said beside the input: where texts are, columns, and the command as it was."""
+
+    corpus: str | None = None
+    queries: str | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
+    command: str = ""
+
+
+def made_of(
+    folders: Sequence[Collection], held: Sequence[Known], asked: Asked, left: Left
+) -> tuple[str, Iterator[Pool]]:
+    """What folders and files are, in words, and the pools that they come to.
+
+    Raises:
+        InputError: they are of different kinds, or something in them is wrong.
+        OptionError: texts are missing.
+    """
+    kinds = {each.kind for each in held}
+    runs = [each.sight.url for each in held if each.kind == "run"]
+    judged = [each.sight.url for each in held if each.kind == "qrels"]
+    texts = asked
+    if folders:
+        texts = Asked(asked.corpus or folders[0].url, asked.queries or folders[0].url)
+    if held and kinds <= {"run", "qrels"} and len(folders) <= 1:
+        _refuse_lacking(held[0], texts, asked.command)
+        found = of_runs(runs, judged, texts.corpus or "", texts.queries or "")
+        return (held[0].what, lines_of(found, left))
+    if folders and not held:
+        return "BEIR folder", chain.from_iterable(_of_folder(f, asked, left) for f in folders)
+    if folders or len(kinds) > 1:
+        one, other = ([each.url for each in folders] + [each.sight.url for each in held])[:2]
+        one, other = _unlike(held) or (one, other)
+        raise InputError(f"{one} and {other} are of different kinds: bring one kind at a time")
+    return held[0].what, _of_files(held, asked, left)
+
+
+def _unlike(held: Sequence[Known]) -> tuple[str, str] | None:
+    others = [each for each in held if each.kind != held[0].kind]
+    return (held[0].sight.url, others[0].sight.url) if others else None
+
+
+def _of_folder(folder: Collection, asked: Asked, left: Left) -> Iterator[Pool]:
+    if not folder.has_candidates:
+        error = InputError(f"{folder.url}: nothing in it says which documents to judge")
+        error.add_note(f"Give a run as well: {asked.command or folder.url} RUN")
+        raise error
+    yield from lines_of(of_collection(folder), left)
+
+
+def _refuse_lacking(found: Known, asked: Asked, command: str) -> None:
+    flags = tuple(flag for flag in found.lacks if not getattr(asked, flag))
+    if flags:
+        raise lacking(found, flags, command)
+
+
+def _of_files(held: Sequence[Known], asked: Asked, left: Left) -> Iterator[Pool]:
+    """The pools of files of one kind."""
+    first = held[0]
+    if first.kind == "mteb":
+        for each in held:
+            yield from lines_of(mteb.read_rows(each.sight.url)[0], left)
+    elif first.kind == "assistants":
+        yield from assistants.pools(chain.from_iterable(e.sight.rows() for e in held), left)
+    elif first.kind in ("wide", "pools"):
+        for each in held:
+            name = each.columns.get("documents", "documents")
+            yield from wide.pools(each.sight.rows(), name, each.columns, left)
+    else:
+        yield from _of_rows(held, asked, left)
+
+
+def _of_rows(held: Sequence[Known], asked: Asked, left: Left) -> Iterator[Pool]:
+    """The pools of rows of one document each, which may be spread over files."""
+    columns = held[0].columns
+    for each in held:
+        _refuse_lacking(each, asked, asked.command)
+        if each.columns.keys() != columns.keys():
+            raise InputError(f"{each.sight.url}: has other columns than {held[0].sight.url}")
+    tables = [long.gather(e.sight.rows([*e.columns.values()]), e.columns) for e in held]
+    table = pa.concat_tables([each.select([*columns]) for each in tables])
+    lacks = held[0].lacks
+    texts = texts_at(
+        asked.corpus if "corpus" in lacks else None,
+        asked.queries if "queries" in lacks else None,
+        dict.fromkeys(table["doc_id"].to_pylist()) if "corpus" in lacks else None,
+    )
+    yield from long.pools(table, held[0].sight.url, left, texts)
