@@ -10,6 +10,7 @@ import os
 import socket
 import subprocess
 import sys
+import traceback
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, redirect_stderr, redirect_stdout
 from pathlib import Path
@@ -91,6 +92,9 @@ def main() -> None:
                     status = exec(words[1], {}) if words[0] == "-c" else cli.main(words)
                 except SystemExit as ended:
                     status = ended.code
+                except Exception:  # noqa: BLE001 - as Python ends a program, and this one goes on
+                    traceback.print_exc()
+                    status = 1
             print(json.dumps([status, said.getvalue()]), file=tell, flush=True)
 
 

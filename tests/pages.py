@@ -106,3 +106,22 @@ def _unmarked(page: str, start: int, body: str) -> Iterator[Command]:
 def flags(text: str) -> list[str]:
     """The flags that a line names."""
     return re.findall(r"(?<![\w-])--[a-z][a-z-]*", text)
+
+
+def inline(page: Path) -> list[Command]:
+    """Commands of ours in running text and tables; ``synopsis`` where they are not whole."""
+    text = re.sub(
+        r"^```.*?^```",
+        lambda block: "\n" * block[0].count("\n"),
+        page.read_text(),
+        flags=re.S | re.M,
+    )
+    return [
+        Command(
+            page.name,
+            text[: found.start()].count("\n") + 1,
+            " ".join(found[1].split()),
+            "synopsis" if _OPTIONAL.search(found[1]) or "COMMAND" in found[1] else "sh",
+        )
+        for found in re.finditer(r"`(zelo-ray [^`]+)`", text)
+    ]

@@ -1,6 +1,7 @@
 """What README.md and docs/ say is so: links, flags, options, messages, and the site is built."""
 
 import ast
+import contextlib
 import re
 import subprocess
 import sys
@@ -11,11 +12,14 @@ import pytest
 import yaml
 
 from tests.crash import ROOT, bare_environment
-from tests.pages import PAGES, commands, flags
+from tests.pages import PAGES, commands, flags, inline
+from zelo_ray.cli.arguments import parse
+from zelo_ray.errors import OptionError
 from zelo_ray.options import COMMANDS
 from zelo_ray.protocols import PROTOCOLS, load
 
 LINKED = [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", ROOT / "data" / "README.md"]
+INLINE = [c for page in PAGES for c in inline(page) if c.kind == "sh" and c.words[1:] != ["--help"]]
 SYNOPSES = [c for page in PAGES for c in commands(page) if c.kind == "synopsis"]
 OPTIONS = {
     f"--{name.replace('_', '-')}"
@@ -69,6 +73,18 @@ def test_a_synopsis_shows_flags_of_its_command(synopsis):
     kind = COMMANDS[head[0]]
     takes = kind.takes({"what": head[1]}) if head[0] == "convert" else kind.model_fields
     assert {*flags(synopsis.text)} <= {f"--{name.replace('_', '-')}" for name in takes}
+
+
+@pytest.mark.parametrize("command", INLINE, ids=str)
+def test_a_command_in_a_text_is_one(command):
+    """As far as that can be told without the reader's files, and without all that it takes."""
+    said = ""
+    with contextlib.suppress(SystemExit):  # --help
+        try:
+            parse(command.words[1:])
+        except OptionError as error:
+            said = str(error)
+    assert not said or re.search("no such file|Field required|needs it|cannot be read", said)
 
 
 @cache

@@ -34,12 +34,13 @@ NOT_RUN = {
 STAND_INS = {  # what cannot be had here, and what stands for it
     r"\b(cohere:rerank-v[\d.a-z-]+)": "hosted=likelihood",
     r"\bzeroentropy:zerank-\d": "hosted=likelihood",
-    r"s3://bucket": "bucket",
+    r"s3://[a-z-]+": "bucket",
     r"@http://localhost:8000/v1": "@{openai}",
     r"--pairs 300": "--pairs 8",
     r"range\(200\)": "range(20)",
 }
 EXPECTED = {0, 3}  # with failures: of a cap that is shown to hold, of documents without a truth
+_TIMED = re.compile(r"calls/s|limits are not known|^(…|\.\.\.)$|^\s*$")
 _VOLATILE = re.compile(r"[\d][\d.,]*")
 
 
@@ -118,13 +119,9 @@ class Reader:
 
 
 _PROGRAM = """
-import sys, traceback, types
+import sys, types
 module = sys.modules.setdefault({module!r}, types.ModuleType({module!r}))
-try:
-    exec(compile(open({file!r}).read(), {file!r}, "exec"), module.__dict__)
-except Exception:
-    traceback.print_exc()
-    sys.exit(1)
+exec(compile(open({file!r}).read(), {file!r}, "exec"), module.__dict__)
 """
 
 
@@ -147,15 +144,31 @@ def why_not(command: Command) -> str:
     return next((why for what, why in NOT_RUN.items() if re.search(what, command.text)), "")
 
 
-def _kept(lines: list[str]) -> list[str]:
-    """Lines without their numbers; those that hang on the clock are left out."""
-    timed = re.compile(r"calls/s|limits are not known|^…$|^\s*$")
-    told = [_VOLATILE.sub("#", line) for line in lines if not timed.search(line)]
-    plain = [" ".join(sorted(re.findall(r"[^\s,()]+", line))) for line in told]
-    return [line for line in plain if line]
+def _plain(line: str) -> str:
+    """A line without its numbers."""
+    return " ".join(_VOLATILE.sub("#", line).split())
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def lacking(told: list[str], printed: str) -> list[str]:
+    """Lines that a page says are printed, and are not; those that hang on the clock may differ.
+
+    Judges in a line may stand in another order, and long lines may be broken elsewhere.
+    """
+    lines = {" ".join(sorted(re.findall(r"[^\s,()]+", _plain(x)))) for x in printed.splitlines()}
+    whole = _plain(printed)
+    wanted = [_plain(line) for line in told if not _TIMED.search(line)]
+    return [
+        line
+        for line in wanted
+        if line not in whole and " ".join(sorted(re.findall(r"[^\s,()]+", line))) not in lines
+    ]
+
+
+FEW = ("README", "index", "how-scores-arise", "tutorial-provider", "label", "fit", "ledger")
+ALL = [pytest.param(p, marks=() if p.stem in FEW else pytest.mark.slow, id=p.name) for p in PAGES]
+
+
+@pytest.mark.parametrize("page", ALL)
 def test_what_a_page_tells_to_type_runs(page, request):
     told = [c for c in commands(page) if c.kind != "synopsis" and not why_not(c)]
     if not told:
@@ -171,8 +184,7 @@ def test_what_a_page_tells_to_type_runs(page, request):
             assert [line.split() for line in printed.splitlines()] == [
                 line.split() for line in command.printed
             ]
-        missing = {*_kept(command.printed)} - {*_kept(printed.splitlines())}
-        assert not missing, f"{command}\nprinted\n{printed}"
+        assert not lacking(command.printed, printed), f"{command}\nprinted\n{printed}"
 
 
 @pytest.mark.parametrize(
