@@ -7,6 +7,7 @@ import shutil
 import fsspec
 import pytest
 
+import zelo_ray
 from tests.builders import pool_of, results_of, write_run
 from tests.test_bakeoff_report import write_bakeoff
 from tests.test_report import EVIL
@@ -59,6 +60,11 @@ def test_the_page_goes_into_the_folder_that_holds_the_runs(runs, monkeypatch):
     index = write_index(["runs/one", "runs/two/"])
     assert (index.place, index.runs, index.others) == ("runs/index.html", 2, ())
     assert write_index(["runs/one", "runs/two"]).place == "runs/index.html"  # ours is written anew
+
+
+def test_python_reports_a_run_or_several(runs):
+    assert zelo_ray.report(runs / "one") == f"{runs}/one/report.html"
+    assert zelo_ray.report(runs) == f"{runs}/index.html"
 
 
 def test_one_run_is_reported_as_ever(runs, capsys):

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from zelo_ray.api.doctor import doctor
     from zelo_ray.api.load import load_run
     from zelo_ray.api.pure import agreement, fit_votes, measure
+    from zelo_ray.api.report import report
     from zelo_ray.api.sizing import Sizing, size
     from zelo_ray.api.tables import Table
     from zelo_ray.errors import ZeloError
@@ -70,6 +71,7 @@ __all__ = [
     "fit_votes",
     "load_run",
     "measure",
+    "report",
     "size",
 ]
 
@@ -83,6 +85,7 @@ _MODULES = {
     "zelo_ray.api.doctor": ("doctor",),
     "zelo_ray.api.load": ("load_run",),
     "zelo_ray.api.pure": ("agreement", "fit_votes", "measure"),
+    "zelo_ray.api.report": ("report",),
     "zelo_ray.api.sizing": ("Sizing", "size"),
     "zelo_ray.api.tables": ("Table",),
     "zelo_ray.errors": ("ZeloError",),

@@ -6,7 +6,8 @@ import sys
 from collections.abc import Iterator, Sequence
 
 import zelo_ray
-from zelo_ray.cli.runs import COMPLETE, RUN, WRONG, show
+from zelo_ray.cli.runs import RUN
+from zelo_ray.cli.shown import COMPLETE, WRONG, show
 from zelo_ray.errors import ZeloError
 from zelo_ray.formats.wording import printable
 

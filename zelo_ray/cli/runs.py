@@ -4,13 +4,23 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from zelo_ray.formats.wording import printable
+from zelo_ray.cli.shown import (
+    COMPLETE,
+    INCOMPLETE,
+    WORSE,
+    WRONG,
+    console,
+    first_query,
+    kind_of,
+    show,
+    tell,
+    then,
+)
+
+Words = Sequence[str]
+"""A command as it was typed, behind ``zelo-ray``."""
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
-
-    from zelo_ray.api.results import Results
     from zelo_ray.options import (
         AgreeOptions,
         AnnotateOptions,
@@ -29,11 +39,6 @@ if TYPE_CHECKING:
         SizeOptions,
     )
 
-COMPLETE, WRONG, INCOMPLETE, WORSE = 0, 1, 3, 4
-Words = Sequence[str]
-"""A command as it was typed, behind ``zelo-ray``."""
-_WIDE = 160  # characters of a line that no terminal shows
-
 
 def _annotate(options: "AnnotateOptions", words: Words) -> int:
     if options.dry_run:
@@ -44,12 +49,13 @@ def _annotate(options: "AnnotateOptions", words: Words) -> int:
     from zelo_ray.records import CrownedScore
 
     run = judged(options)
-    status = _told(run)
+    status = tell(run)
     if run.summary.pilot_of:
         _estimate(options)
         show("The same command without --pilot goes on; nothing is paid for twice.")
     crowned = issubclass(load(options.protocol).score.record, CrownedScore)
-    _then(follow.after_annotate(run.summary, options, words, _first(options.out, needed=crowned)))
+    query_id = first_query(options.out) if crowned else ""
+    then(follow.after_annotate(run.summary, options, words, query_id))
     return status
 
 
@@ -65,7 +71,7 @@ def _estimate(options: "AnnotateOptions") -> float:
 def _preview(options: "AnnotateOptions", words: Words) -> int:
     from zelo_ray.present.terminal import next as follow
 
-    _then(follow.after_estimate(words, _estimate(options), options.max_usd))
+    then(follow.after_estimate(words, _estimate(options), options.max_usd))
     return COMPLETE
 
 
@@ -74,10 +80,10 @@ def _bakeoff(options: "BakeoffOptions", words: Words) -> int:
     from zelo_ray.present.terminal import next as follow
 
     contest = contested(options)
-    status = _told(contest)
+    status = tell(contest)
     failures = len(contest.tables["failures"]) if "failures" in contest.tables else 0
     complete = contest.complete
-    _then(follow.after_bakeoff(options, words, failures=failures > 0, complete=complete))
+    then(follow.after_bakeoff(options, words, failures=failures > 0, complete=complete))
     return WORSE if any(each.verdict == "worse" for each in contest.gate) else status
 
 
@@ -88,8 +94,8 @@ def _compare_protocols(options: "CompareProtocolsOptions", words: Words) -> int:
     from zelo_ray.present.terminal import next as follow
 
     compared = protocols_compared(options)
-    status = _told(compared)
-    _then(follow.after_compare_protocols(options, compared.best))
+    status = tell(compared)
+    then(follow.after_compare_protocols(options, compared.best))
     return status
 
 
@@ -101,7 +107,7 @@ def _previews(options: "CompareProtocolsOptions", words: Words) -> int:
 
     with planned(options, Display()) as each:
         show(*previews(each, os.environ))
-    _then(follow.after_estimate(words, 0.0, options.max_usd))
+    then(follow.after_estimate(words, 0.0, options.max_usd))
     return COMPLETE
 
 
@@ -109,8 +115,8 @@ def _agree(options: "AgreeOptions", _words: Words) -> int:
     from zelo_ray.api.comparisons import agreed
     from zelo_ray.present.terminal import next as follow
 
-    status = _told(agreed(options))
-    _then(follow.after_agree(options))
+    status = tell(agreed(options))
+    then(follow.after_agree(options))
     return status
 
 
@@ -118,36 +124,9 @@ def _compare_labels(options: "CompareLabelsOptions", _words: Words) -> int:
     from zelo_ray.api.comparisons import labels_compared
     from zelo_ray.present.terminal import next as follow
 
-    status = _told(labels_compared(options))
-    _then(follow.after_compare_labels(options))
+    status = tell(labels_compared(options))
+    then(follow.after_compare_labels(options))
     return status
-
-
-def _told(results: "Results") -> int:
-    """Write the page of a command, and show what it came to."""
-    if results.out:
-        results.report()
-    show(*results.parts(_console().width))
-    return COMPLETE if results.complete else INCOMPLETE
-
-
-def _then(command: str) -> None:
-    """Show the one command that makes sense now."""
-    from zelo_ray.present.terminal.next import line
-
-    show(line(command))
-
-
-def _first(out: str, *, needed: bool = True) -> str:
-    """The id of the first query with scores; empty where there is none."""
-    from zelo_ray.errors import ZeloError
-    from zelo_ray.formats.stored import Stored
-
-    try:
-        rows = Stored(f"{out}/scores.parquet").head(1).to_pylist()
-    except (ZeloError, OSError):
-        return ""
-    return str(rows[0].get("query_id", "")) if rows and needed else ""
 
 
 def _label(options: "LabelOptions", _words: Words) -> int:
@@ -167,7 +146,7 @@ def _fit(options: "FitOptions", words: Words) -> int:
 
     fitted = fit(options)
     show(*told(fitted, options))
-    _then(follow.after_fit(options, words))
+    then(follow.after_fit(options, words))
     return INCOMPLETE if fitted.unscored else COMPLETE
 
 
@@ -176,8 +155,8 @@ def _drift(options: "DriftOptions", _words: Words) -> int:
     from zelo_ray.present.terminal import next as follow
 
     found = drifted(options)
-    show(*found.parts(_console().width))
-    _then(follow.after_drift(options))
+    show(*found.parts(console().width))
+    then(follow.after_drift(options))
     if found.moved:
         return WORSE
     return COMPLETE if found.complete else INCOMPLETE
@@ -188,7 +167,7 @@ def _convert(options: "ConvertOptions", _words: Words) -> int:
     from zelo_ray.present.terminal import next as follow
 
     show(*convert(options).split("\n"))
-    _then(follow.after_convert(options))
+    then(follow.after_convert(options))
     return COMPLETE
 
 
@@ -197,13 +176,13 @@ def _explain(options: "ExplainOptions", _words: Words) -> int:
     from zelo_ray.present.terminal import next as follow
     from zelo_ray.present.terminal.explain import on_screen
 
-    parts, console = explanation(options.dir, options.query, options.doc), _console()
-    if options.all or not console.is_terminal:
+    parts, screen = explanation(options.dir, options.query, options.doc), console()
+    if options.all or not screen.is_terminal:
         show(*"\n\n".join(each.whole() for each in parts).split("\n"))
     else:
-        show(*on_screen(parts, *console.size, follow.whole_of(options)))
+        show(*on_screen(parts, *screen.size, follow.whole_of(options)))
     show("")
-    _then(follow.after_explain(options, first_ranked(parts)))
+    then(follow.after_explain(options, first_ranked(parts)))
     return COMPLETE
 
 
@@ -213,11 +192,11 @@ def _size(options: "SizeOptions", _words: Words) -> int:
     from zelo_ray.present.terminal import next as follow
 
     found = sized(options)
-    show(*found.parts(_console().width))
+    show(*found.parts(console().width))
     enough = [row for row in found if options.error and row["std_error"] <= options.error]
     plan = min(enough or list(found)[-1:], key=lambda row: row["calls"])["plan"]
     run = record(f"{options.judges_from}/run.json") if options.judges_from else {}
-    _then(follow.after_size(options, plan, run.get("options", {}).get("inputs", ())))
+    then(follow.after_size(options, plan, run.get("options", {}).get("inputs", ())))
     return COMPLETE
 
 
@@ -226,8 +205,8 @@ def _doctor(options: "DoctorOptions", _words: Words) -> int:
     from zelo_ray.present.terminal import next as follow
 
     found = doctored(options, show)
-    show(*found.told(min(120, _console().width)).split("\n"))
-    _then(follow.after_doctor(options.judges, wrong=found.wrong, asked=options.ask))
+    show(*found.told(min(120, console().width)).split("\n"))
+    then(follow.after_doctor(options.judges, wrong=found.wrong, asked=options.ask))
     return WRONG if found.wrong else COMPLETE
 
 
@@ -236,7 +215,7 @@ def _batches(options: "BatchesOptions", _words: Words) -> int:
     from zelo_ray.present.terminal import next as follow
 
     show(list_batches(options.dir, os.environ, cancel=options.cancel))
-    _then(follow.after_batches(options.dir, _recorded(options.dir)))
+    then(follow.after_batches(options.dir, _recorded(options.dir)))
     return COMPLETE
 
 
@@ -260,37 +239,22 @@ def _compact(options: "CompactOptions", _words: Words) -> int:
     from zelo_ray.present.terminal import next as follow
 
     show(compacted(options.dir, show))
-    _then(follow.after_compact(options.dir))
+    then(follow.after_compact(options.dir))
     return COMPLETE
 
 
 def _report(options: "ReportOptions", _words: Words) -> int:
-    from zelo_ray.present.html import write_report
-    from zelo_ray.present.html.index import holds_runs, write_index
+    from zelo_ray.api.report import reported
     from zelo_ray.present.terminal import next as follow
 
-    first, *more = options.dir
-    if more or options.index or holds_runs(first):
-        index = write_index(options.dir, options.index)
-        show(*(f"left out: {other}" for other in index.others), index.place)
-        return COMPLETE
-    if told := write_report(first):
-        show(told)
-    show(f"{first}/report.html")
-    kind = _kind(first)
-    _then(follow.after_report(first, kind, _first(first, needed=kind == "annotate")))
+    lines = reported(options)
+    show(*lines)
+    first = options.dir[0]
+    if lines[-1] == f"{first}/report.html":
+        kind = kind_of(first)
+        query_id = first_query(first) if kind == "annotate" else ""
+        then(follow.after_report(first, kind, query_id))
     return COMPLETE
-
-
-def _kind(out: str) -> str:
-    """Which command has written a directory; empty where it does not say."""
-    from zelo_ray.errors import ZeloError
-    from zelo_ray.formats.files import record
-
-    try:
-        return str(record(f"{out}/run.json").get("kind", "annotate"))
-    except (ZeloError, OSError):
-        return ""
 
 
 RUN: Mapping[str, Callable[[Any, Words], int]] = {
@@ -310,20 +274,3 @@ RUN: Mapping[str, Callable[[Any, Words], int]] = {
     "batches": _batches,
     "compact": _compact,
 }
-
-
-def _console() -> "Console":
-    from rich.console import Console
-
-    console = Console(highlight=False)
-    console.width = console.width if console.is_terminal else _WIDE
-    return console
-
-
-def show(*parts: "str | Table") -> None:
-    """Print lines and tables; an id of somebody's cannot steer the terminal."""
-    for part in parts:
-        if isinstance(part, str):
-            print(printable(part))
-        else:
-            _console().print(part)

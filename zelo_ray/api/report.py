@@ -1,0 +1,33 @@
+"""`report` from Python: a run's page anew, or one index over several runs."""
+
+from zelo_ray.api.settings import Place, options_of
+from zelo_ray.options import ReportOptions
+from zelo_ray.present.html import write_report
+from zelo_ray.present.html.index import holds_runs, write_index
+
+
+def report(*dirs: Place, index: Place | None = None) -> str:
+    """Write ``report.html`` of a run anew; of several runs, one index page over them.
+
+    Args:
+        *dirs: directories or URLs of runs, or one whose subdirectories are runs.
+        index: where the index page goes; else ``index.html`` in the directory that holds all runs.
+
+    Returns:
+        Where the page is.
+
+    Raises:
+        NothingToReport: none of them is a run.
+        OptionError: no directory holds them all, or an ``index.html`` of somebody's is there.
+    """
+    return reported(options_of(ReportOptions, {"dir": dirs, "index": index}, None))[-1]
+
+
+def reported(options: ReportOptions) -> list[str]:
+    """The same, by options: what there is to say, and in the end where the page is."""
+    first = options.dir[0]
+    if len(options.dir) > 1 or options.index or holds_runs(first):
+        index = write_index(options.dir, options.index)
+        return [*(f"left out: {other}" for other in index.others), index.place]
+    told = write_report(first)
+    return [*([told] if told else []), f"{first}/report.html"]

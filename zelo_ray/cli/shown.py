@@ -1,0 +1,70 @@
+"""What commands print, and the exit statuses that they return."""
+
+from typing import TYPE_CHECKING
+
+from zelo_ray.formats.wording import printable
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from zelo_ray.api.results import Results
+
+COMPLETE, WRONG, INCOMPLETE, WORSE = 0, 1, 3, 4
+_WIDE = 160  # characters of a line that no terminal shows
+
+
+def tell(results: "Results") -> int:
+    """Write the page of a command, and show what it came to."""
+    if results.out:
+        results.report()
+    show(*results.parts(console().width))
+    return COMPLETE if results.complete else INCOMPLETE
+
+
+def then(command: str) -> None:
+    """Show the one command that makes sense now."""
+    from zelo_ray.present.terminal.next import line
+
+    show(line(command))
+
+
+def first_query(out: str) -> str:
+    """The id of the first query with scores; empty where there is none."""
+    from zelo_ray.errors import ZeloError
+    from zelo_ray.formats.stored import Stored
+
+    try:
+        rows = Stored(f"{out}/scores.parquet").head(1).to_pylist()
+    except (ZeloError, OSError):
+        return ""
+    return str(rows[0].get("query_id", "")) if rows else ""
+
+
+def kind_of(out: str) -> str:
+    """Which command has written a directory; empty where it does not say."""
+    from zelo_ray.errors import ZeloError
+    from zelo_ray.formats.files import record
+
+    try:
+        return str(record(f"{out}/run.json").get("kind", "annotate"))
+    except (ZeloError, OSError):
+        return ""
+
+
+def console() -> "Console":
+    """The terminal, or a wide page where there is none."""
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    console.width = console.width if console.is_terminal else _WIDE
+    return console
+
+
+def show(*parts: "str | Table") -> None:
+    """Print lines and tables; an id of somebody's cannot steer the terminal."""
+    for part in parts:
+        if isinstance(part, str):
+            print(printable(part))
+        else:
+            console().print(part)
