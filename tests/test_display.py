@@ -64,7 +64,7 @@ def test_a_terminal_shows_a_row_a_judge(clock):
         display.show(tallies(101), PLANNED)
         clock.now += 10
         display.show(tallies(), PLANNED)
-    last = file.getvalue().rpartition("judge")[2]
+    last = file.getvalue().rpartition("name")[2]
     for shown in ("openai:gpt-6-luna", "400", "1,000", "$0.0421", "offline:bm25", "done"):
         assert shown in last
     row = next(line for line in last.splitlines() if "gpt-6-luna" in line).split()

@@ -55,7 +55,7 @@ def table_of(sums: Sums, width: int, height: int | None, now: float) -> Group:
     ]
     shown = _shown(sums.standings, None if height is None else height - len(notes) - 3)
     table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="dim")
-    table.add_column("", no_wrap=True, overflow="crop")
+    table.add_column("name", no_wrap=True, overflow="crop")
     for column in columns:
         table.add_column(column.head, justify="right", no_wrap=True, overflow="crop")
     for at in shown:
