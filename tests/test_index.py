@@ -63,7 +63,9 @@ def test_the_page_goes_into_the_folder_that_holds_the_runs(runs, monkeypatch):
 
 def test_one_run_is_reported_as_ever(runs, capsys):
     assert cli.main(["report", str(runs / "one")]) == 0
-    assert capsys.readouterr().out == f"{runs}/one/report.html\n"
+    page, follow = capsys.readouterr().out.splitlines()
+    assert page == f"{runs}/one/report.html"
+    assert follow == f"next: zelo-ray explain {runs}/one --query one"
     assert not (runs / "index.html").exists()
 
 

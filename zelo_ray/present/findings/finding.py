@@ -2,12 +2,15 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from textwrap import wrap
 
 SHOWN = 5
 """How many stand open: more than that nobody reads before the results."""
 
 SPOKEN = 3
 """How many the terminal says."""
+_COLUMNS = 100
+"""Characters of a line of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +62,13 @@ def spoken(found: Findings | None) -> Iterator[str]:
     """The worst that the terminal does not say among the results, in lines."""
     left = [each for each in found.every if not each.spoken] if found else []
     for each in left[:SPOKEN]:
-        yield f"stands out: {each.told}"
+        yield from wrap(
+            f"stands out: {each.told}",
+            _COLUMNS,
+            subsequent_indent="  ",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
     if len(left) > SPOKEN:
         yield f"… and {len(left) - SPOKEN} more: see report.html"
 

@@ -86,6 +86,7 @@ def of_judging(seen: Seen) -> Iterator[Finding]:
 
 def demonstration(judges: Sequence[str], target: str) -> Iterator[Finding]:
     """Judges that are no models: what they say is no evidence."""
+    judges = [name for name in judges if ":" in name]  # the others are panels and labels
     for kind, one in _KINDS.items():
         own = [name for name in judges if name.partition(":")[0] == kind]
         if not own:
