@@ -56,7 +56,7 @@ class AgreeOptions(CommandOptions):
         "common scale, or NAME=0-5:ranks, which are compared by ranks alone",
     )
     clip: Annotated[bool, _SCALE] = Field(
-        False, description="put grades outside the scale to its nearest end"
+        False, description="move grades outside the scale to its nearest end"
     )
     thresholds: Annotated[tuple[int, ...] | None, _SCALE] = Field(
         None,
@@ -64,8 +64,8 @@ class AgreeOptions(CommandOptions):
     )
     both_orders: Annotated[Literal["tie", "lenient"], _MEASURING] = Field(
         "tie",
-        description="a judge's word on a pair that it decided in one order, and called a tie in "
-        "the other: a tie; or lenient: what it decided, as in JudgeBench",
+        description="a pair that a judge decided in one order and called a tie in the other: "
+        "tie counts it as a tie, lenient as decided (as in JudgeBench)",
     )
     coefficients: Annotated[tuple[str, ...], _MEASURING] = Field(
         (), description="which to compute; without it, all"

@@ -64,8 +64,8 @@ class BakeoffOptions(AskingOptions):
     baseline: Annotated[str | None, _MEASURING] = Field(
         None,
         min_length=1,
-        description="an arm, or the file of a run, that the others are to be no worse than; exit "
-        "status 0: none is, 4: one is worse, 3: not enough data",
+        description="an arm or a run file that no other arm may be worse than; exit status "
+        "0: none is worse, 4: one is, 3: not enough data",
     )
     margin: Annotated[float, _MEASURING] = Field(
         0.01,

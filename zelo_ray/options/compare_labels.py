@@ -26,9 +26,7 @@ class CompareLabelsOptions(CommandOptions):
     bakeoff: Annotated[Place | None, FILES] = Field(
         None, description="--out of a bake-off, whose arms are the runs"
     )
-    out: Annotated[Place | None, FILES] = Field(
-        None, description="directory or URL for tables of all of it"
-    )
+    out: Annotated[Place | None, FILES] = Field(None, description="directory or URL for the tables")
     measure: Annotated[str, _MEASURING] = Field(
         "nDCG@10", description="for both, as ir_measures writes it"
     )

@@ -80,7 +80,9 @@ class ConvertOptions(CommandOptions):
         False, description="leave out documents over which the panel is split"
     )
     name: str | None = Field(
-        None, description="of the run, where a file holds several; else what to call it"
+        None,
+        description="which run to take from a file that holds several; otherwise, what "
+        "to call the run",
     )
     positive: float = Field(1.0, description="relevance from which on a document is positive")
     votes: Place | None = Field(

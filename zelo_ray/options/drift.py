@@ -18,12 +18,10 @@ class DriftOptions(CommandOptions):
     positional: ClassVar[tuple[str, ...]] = ("old", "new")
 
     old: Annotated[Place, FILES] = Field(
-        description="the --out of annotate then, or its grades.parquet or votes.parquet"
+        description="an earlier --out of annotate, or its grades.parquet or votes.parquet"
     )
-    new: Annotated[Place, FILES] = Field(description="the same of the same pools now")
-    out: Annotated[Place | None, FILES] = Field(
-        None, description="directory or URL for tables of all of it"
-    )
+    new: Annotated[Place, FILES] = Field(description="a later one on the same pools")
+    out: Annotated[Place | None, FILES] = Field(None, description="directory or URL for the tables")
     resamples: Annotated[int, _MEASURING] = Field(
         10_000, ge=100, description="samples of queries, for intervals and tests"
     )

@@ -19,16 +19,17 @@ class LabelOptions(CommandOptions):
 
     contest: Annotated[Place | None, FILES] = Field(
         None,
-        description="--out of the bake-off that people are to judge; to begin, or for new arms",
+        description="--out of the bake-off whose documents people judge; needed to begin, or "
+        "for new arms",
     )
     out: Annotated[Place, FILES] = Field(
-        description="directory of the labels; one that is there goes on"
+        description="directory of the labels; an existing one is continued"
     )
     pools: Annotated[tuple[Place, ...], FILES] = Field(
         (), description="the texts, as the input of annotate; without it, those of the contest"
     )
     csv: Annotated[Place | None, FILES] = Field(
-        None, description="write what is open as a spreadsheet's file, and serve no page"
+        None, description="write the open documents to a spreadsheet file, and serve no page"
     )
     read: Annotated[Place | None, FILES] = Field(
         None, description="take in the answers of such a file"
@@ -44,7 +45,8 @@ class LabelOptions(CommandOptions):
     )
     measure: Annotated[str | None, _SAMPLE] = Field(
         None,
-        description="linear in the labels: nDCG@10, P@5 ...; without it, the contest's first such",
+        description="a measure that is linear in the labels, such as nDCG@10 or P@5; without "
+        "it, the contest's first such",
     )
     overlap: Annotated[float | None, _SAMPLE] = Field(
         None, ge=0, le=1, description="share of documents that two people judge (default 0)"

@@ -30,7 +30,10 @@ class SizeOptions(CommandOptions):
         None, description="directory or URL for size.html, and the table as size.parquet"
     )
     documents: Annotated[int | None, _RUN] = Field(
-        None, ge=2, le=_MOST_DOCUMENTS, description="of a query; the pilot's, or 25 without one"
+        None,
+        ge=2,
+        le=_MOST_DOCUMENTS,
+        description="documents of a query; without it, those of the pilot, or 25",
     )
     queries: Annotated[int, _RUN] = Field(1000, ge=1, description="how many are to be judged")
     judges: Annotated[tuple[str, ...], _RUN] = Field(

@@ -59,7 +59,9 @@ class LeanOptions(AnchoredOptions):
         description="ask no later round where nDCG@10 is expected to lose less than this",
     )
     judges_from: Annotated[str, AfterValidator(_model_at)] | None = Field(
-        None, description="the directory of a run of lean: its judges are as they were there"
+        None,
+        description="directory of an earlier run of lean, whose judges are taken as "
+        "they answered there",
     )
     human: shared_error.Human = None
 

@@ -19,8 +19,8 @@ from zelo_ray.protocols.protocol import Learned
 Human = Annotated[
     Place | None,
     Field(
-        description="a few human grades (qrels): from them the errors of scores about people are "
-        "learned, and in graded the panel's scale"
+        description="a few grades of people (qrels): they show how far scores lie from "
+        "people, and set the scale of graded"
     ),
 ]
 """An option of protocols whose errors can be learned."""
