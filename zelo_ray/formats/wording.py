@@ -3,6 +3,8 @@
 import re
 import unicodedata
 
+from rich.cells import cell_len
+
 _JOINED = re.compile(
     "([\u2190-\u3299\ufe0f\U0001f000-\U0001faff])\u200d(?=[\u2190-\u3299\U0001f000-\U0001faff])"
 )
@@ -31,3 +33,24 @@ def _seen(char: str) -> str:
     if unicodedata.category(char) not in _UNSEEN:
         return char
     return char.encode("unicode_escape").decode()
+
+
+def middle_out(text: str, width: int) -> str:
+    """A text in so many cells, with its beginning and its end."""
+    if cell_len(text) <= width:
+        return text
+    tail = (width - 1) // 3
+    return beginning(text, width - tail) + beginning(text[::-1], tail + 1)[-2::-1]
+
+
+def beginning(text: str, width: int) -> str:
+    """A text in so many cells, with a sign where its end is left out."""
+    if cell_len(text) <= width:
+        return text
+    kept, room = "", width - 1
+    for char in text:
+        room -= cell_len(char)
+        if room < 0:
+            break
+        kept += char
+    return kept + "…" if width > 0 else ""

@@ -6,6 +6,8 @@ from math import isnan
 
 import pyarrow as pa
 
+from zelo_ray.formats.wording import middle_out
+
 WIDTH = 100
 
 
@@ -24,12 +26,12 @@ class Section:
 
 
 def laid_out(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Lines of a table: the first column to the left, and cut where there is no room for it."""
+    """Lines of a table: names to the left, without their middle where there is no room."""
     widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
     widths[0] = max(8, min(widths[0], WIDTH - sum(2 + width for width in widths[1:])))
     lines = []
     for first, *others in [heads, *rows]:
-        name = first if len(first) <= widths[0] else first[: widths[0] - 1] + "…"
+        name = middle_out(first, widths[0])
         cells = [f"{cell:>{width}}" for cell, width in zip(others, widths[1:], strict=True)]
         lines.append("  ".join([f"{name:<{widths[0]}}", *cells]).rstrip())
     return lines

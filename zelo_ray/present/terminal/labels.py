@@ -6,7 +6,7 @@ from math import isnan
 from zelo_ray.commands.compare_labels import Compared
 from zelo_ray.commands.compare_labels.boards import Boards, Standing
 from zelo_ray.commands.compare_labels.contradictions import Contradiction, of_queries
-from zelo_ray.formats.wording import counted
+from zelo_ray.formats.wording import counted, middle_out
 
 _ROWS, _SIBLINGS, _QUERIES, _DOCUMENTS = 40, 20, 10, 3
 _NAME, _ID = 24, 24  # characters of a run, and of a document
@@ -123,7 +123,7 @@ def _interval(low: float, high: float) -> str:
 
 
 def _cut(name: str, width: int = _NAME) -> str:
-    return name if len(name) <= width else f"{name[: width - 1]}…"
+    return middle_out(name, width)
 
 
 def _size(value: float, form: str = ".2f") -> str:

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from rich.cells import cell_len
 
 from zelo_ray.engine.bookkeeping import money
-from zelo_ray.formats.wording import printable
+from zelo_ray.formats.wording import beginning, printable
 from zelo_ray.present.terminal.figures import Standing, Sums, duration
-from zelo_ray.present.terminal.names import beginning, shortened
+from zelo_ray.present.terminal.names import shortened
 from zelo_ray.providers import PROVIDERS, RERANKERS
 
 _NAME = 32  # characters of a name in a line

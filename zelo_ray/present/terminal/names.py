@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from rich.cells import cell_len
 
-from zelo_ray.formats.wording import printable
+from zelo_ray.formats.wording import middle_out, printable
 from zelo_ray.providers import PROVIDERS, RERANKERS
 
 _OWN = r"[^:@]+:[A-Z][A-Z0-9_]*"  # such as my_module:PROVIDER
@@ -57,24 +57,3 @@ def shortened(names: Sequence[str], width: int) -> Mapping[str, str]:
 def widest(form: Mapping[str, str]) -> int:
     """Cells that the longest of the names takes."""
     return max(map(cell_len, form.values()), default=0)
-
-
-def middle_out(text: str, width: int) -> str:
-    """A text in so many cells, with its beginning and its end."""
-    if cell_len(text) <= width:
-        return text
-    tail = (width - 1) // 3
-    return beginning(text, width - tail) + beginning(text[::-1], tail + 1)[-2::-1]
-
-
-def beginning(text: str, width: int) -> str:
-    """A text in so many cells, with a sign where its end is left out."""
-    if cell_len(text) <= width:
-        return text
-    kept, room = "", width - 1
-    for char in text:
-        room -= cell_len(char)
-        if room < 0:
-            break
-        kept += char
-    return kept + "…" if width > 0 else ""
