@@ -178,7 +178,7 @@ def test_a_dotenv_file_that_is_no_text_is_one_line(capsys, tmp_path, monkeypatch
 def test_status_0_is_a_complete_run(done, capsys, tmp_path):
     status, out, err = outcome(capsys, "annotate", "a.jsonl", "--out", tmp_path)
     assert status == 0
-    assert "4 documents of 1 query scored from 12 comparisons in 0 s, free" in out
+    assert "4 documents of 1 query scored from 12 comparisons in 0 s, nothing spent" in out
     assert f"{tmp_path}/annotated.jsonl" in out
     assert err == "1 query\n"
     assert (tmp_path / "report.html").exists()

@@ -22,7 +22,7 @@ def said(out, protocol, **fields):
 def test_tournaments_are_summed_up_with_what_chance_would_give(tmp_path):
     write_contests(tmp_path)
     assert said(tmp_path, "best-of", repeats=2) == [
-        "6 documents of 2 queries scored from 13 contests in 1 min 1 s, free",
+        "6 documents of 2 queries scored from 13 contests in 1 min 1 s, nothing spent",
         "6 of 8 tournaments came to an end, 2 had a contest without an answer, and so no winner",
         "the first king won 33% of them, 33% by chance",
         "all repeats have the same winner 2 times of 3 (once a judge and query)",
@@ -81,7 +81,7 @@ def test_debates_tell_who_won_and_what_flipped(tmp_path):
     write_verdicts(tmp_path)
     first = "6 documents of 2 queries scored from 13 verdicts in 1 min 1 s, 3 sweeps over the input"
     assert said(tmp_path, "samre", both_orders=True, sweeps=3) == [
-        f"{first}, free",
+        f"{first}, nothing spent",
         "who won: model_a 0, model_b 1, tie 2; 1.7 rounds on average",
         f"the orders differ on 1 of 3 pairs, so ties: 1 {TURNED}, 0 a tie in one order",
         "  b  won  62% [14%, 94%] (mean over 2 queries)",
@@ -130,5 +130,5 @@ def test_a_run_in_which_everything_failed_says_little(tmp_path, protocol):
 def test_a_run_of_battles_reads_no_such_table(tmp_path):
     summary = results_of(tmp_path, [pool_of()])
     first, second = closing(summary, options_of(out=str(tmp_path)))
-    assert first == "4 documents of 1 query scored from 12 comparisons in 0 s, free"
+    assert first == "4 documents of 1 query scored from 12 comparisons in 0 s, nothing spent"
     assert second.startswith("standard error ")

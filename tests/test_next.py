@@ -8,6 +8,7 @@ import pytest
 from tests.builders import options_of, pool_of, results_of, write_run
 from zelo_ray import cli
 from zelo_ray.cli.arguments import parse
+from zelo_ray.engine.bookkeeping import over_budget
 from zelo_ray.engine.write_results import Summary
 from zelo_ray.options import (
     AgreeOptions,
@@ -27,7 +28,9 @@ DONE = {"out": "o", "queries": 1, "documents": 4, "scored": 4}
 
 
 def after(words=WORDS, crowned="", **found):
-    options = {"retry_failures": "--retry-failures" in words}
+    options: dict = {"retry_failures": "--retry-failures" in words}
+    if "--max-usd" in words:
+        options["max_usd"] = 0.5
     options = options_of(out="my run", judges=("offline",), **options)
     return follow.after_annotate(Summary(**DONE | found), options, words, crowned)
 
@@ -47,6 +50,12 @@ def test_what_failed_is_asked_again_first_and_only_once():
 def test_a_judge_that_had_to_stop_is_looked_at():
     told = after(failures=3, absent={"openai:x": "a wrong key"})
     assert told == "zelo-ray doctor --judges openai:x --out 'my run'"
+
+
+def test_a_budget_that_is_used_up_is_raised():
+    words = [*WORDS, "--max-usd", "0.5"]
+    told = after(words, failures=3, absent={"openai:x": over_budget(0.5)})
+    assert told == f"{shlex.join(['zelo-ray', *WORDS])} --max-usd 1"
 
 
 @pytest.mark.parametrize("pilot", [["--pilot", "20"], ["--pilot=20"]])

@@ -113,15 +113,18 @@ def test_the_sample_is_scored_whole_and_quietly(sample_run: tuple[Path, str]) ->
     documents = [d for line in lines for d in line["documents"]]
     assert len(lines) == 29
     assert {(d["id"], d["score"]) for d in documents} == {(s["doc_id"], s["score"]) for s in scores}
-    first, *between, scored, error, last = printed.splitlines()
+    first, *rest = printed.splitlines()
+    end = next(at for at, line in enumerate(rest) if "replies ·" not in line)
+    scored, error, *found, last, follow = rest[end:]
     assert first == (
         "29 queries, 329 documents: 3,948 requests to "
         "offline:bm25, offline:chargram, offline:likelihood"
     )
-    assert all("replies ·" in line for line in between)
     assert scored.startswith("329 documents of 29 queries scored from 3,948 comparisons")
     assert re.match(r"standard error 0\.\d\d logits on average, .* about people$", error)
+    assert found[0].startswith("stands out: Every judge of this run")
     assert last.startswith("results: ")
+    assert follow.startswith(f"next: zelo-ray bakeoff --truth {out} ")
 
 
 def test_scores_agree_with_the_grades_better_than_chance(sample_run: tuple[Path, str]) -> None:
@@ -156,7 +159,8 @@ def test_explain_shows_the_comparisons_of_a_document(sample_run: tuple[Path, str
         text=True,
         check=True,
     ).stdout
-    assert said.startswith("tick-removal-01: score ")
+    assert said.startswith("query tick-removal\n    How do I remove an attached tick?\n")
+    assert "\ntick-removal-01: score " in said
     votes = pq.read_table(sample_run[0] / "votes.parquet").to_pylist()
     pairs = {frozenset((vote["doc_id_a"], vote["doc_id_b"])) for vote in votes}
     opponents = sum("tick-removal-01" in pair for pair in pairs)

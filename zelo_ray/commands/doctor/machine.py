@@ -93,8 +93,10 @@ def _stored(out: str, fs: fsspec.AbstractFileSystem, path: str) -> Finding:
 def _ledger(out: str) -> Finding:
     try:
         damaged = Ledger(out).damaged
-    except (ZeloError, OSError) as error:
+    except ZeloError as error:
         return Finding("ledger", "wrong", str(error), "name another --out, or mend this one")
+    except Exception as error:  # noqa: BLE001 - every storage has its own errors
+        return Finding("ledger", "wrong", short(error), "name another --out, or mend this one")
     if damaged:
         do = "nothing: the next run asks again for what they held"
         return Finding("ledger", "warn", f"{len(damaged):,} damaged lines are set aside", do)

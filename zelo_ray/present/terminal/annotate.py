@@ -33,7 +33,7 @@ def _closing(summary: Summary, options: AnnotateOptions) -> Iterator[str]:
     records = {each.record for each in protocol.counted.values()}
     judgments = counted(summary.judgments, protocol.noun)
     took, charged = sum(summary.seconds.values()), summary.dollars or summary.unpriced
-    spent = dollars(summary.dollars, summary.unpriced) if charged else "free"
+    spent = dollars(summary.dollars, summary.unpriced) if charged else "nothing spent"
     sweeps = f", {summary.sweeps:,} sweeps over the input" if summary.sweeps > 1 else ""
     queries = counted(summary.queries, "query", "queries")
     yield (

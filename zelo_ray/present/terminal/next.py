@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from zelo_ray.engine.bookkeeping import is_over_budget
 from zelo_ray.engine.write_results import Summary
 from zelo_ray.options import (
     AgreeOptions,
@@ -75,7 +76,7 @@ def after_annotate(
     if summary.pilot_of:
         return again(words, without=("--pilot",))
     if summary.absent:
-        return _command("doctor", "--judges", *summary.absent, "--out", options.out)
+        return _without(summary.absent, options, words)
     if summary.failures and not options.retry_failures:
         return again(words, "--retry-failures")
     if not summary.scored:
@@ -83,6 +84,13 @@ def after_annotate(
     if crowned:
         return _command("explain", options.out, "--query", crowned)
     return _contest(options.out)
+
+
+def _without(absent: Mapping[str, str], options: AnnotateOptions, words: Sequence[str]) -> str:
+    """Raise a budget that is used up; else look at the judges that had to stop."""
+    if options.max_usd and all(map(is_over_budget, absent.values())):
+        return again(words, "--max-usd", f"{2 * options.max_usd:g}", without=("--max-usd",))
+    return _command("doctor", "--judges", *absent, "--out", options.out)
 
 
 def after_estimate(words: Sequence[str], high: float, cap: float | None) -> str:
