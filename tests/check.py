@@ -16,7 +16,7 @@ CHECKS = (
     (TOOLS / "ruff", "format", "--check"),
     (TOOLS / "mypy",),
     (TOOLS / "lint-imports",),
-    (TOOLS / "mkdocs", "build", "--strict", "-q"),
+    (TOOLS / "mkdocs", "build", "--strict"),
     (sys.executable, "-m", "pytest", *(sys.argv[1:] or ("-m", ""))),
 )
 

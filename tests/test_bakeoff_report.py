@@ -234,7 +234,7 @@ def test_the_head_says_from_which_arms_the_best_cannot_be_told(written):
         (
             {},
             {"p_labels": 0.9},
-            "It does not differ significantly from cross-encoder, as the labels are too",
+            "It differs from cross-encoder, but other answers of the judges could",
         ),
         (
             {"queries": 9},

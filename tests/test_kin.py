@@ -250,7 +250,7 @@ def test_qrels_claim_nothing_unless_they_are_declared():
     assert told[0].startswith("KIN: judges of the truth")
     assert told[1] == "mine is kin (gpt) of judges that are not named."
     assert any(
-        line.startswith("mine does not differ significantly from other without judges")
+        line.startswith("mine is above other, but only by judges that are kin")
         for line in told
     )
     assert "How the arms stand without gpt is not known: no judge of the truth is left." in told
@@ -286,7 +286,7 @@ def test_the_terminal_says_so_on_top_and_where_the_order_changes(contest):
     assert lines[0].startswith("KIN: ")
     assert lines[1] == f"openai:gpt-5 is kin (gpt) of openai:gpt-4o, {GPT}."
     assert any(
-        line.startswith("openai:gpt-5 does not differ significantly from bm25 without")
+        line.startswith("openai:gpt-5 is above bm25, but only by judges that are kin")
         for line in lines
     )
     (moved,) = [line for line in lines if line.startswith("Without gpt (2 judges) ")]

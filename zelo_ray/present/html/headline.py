@@ -13,8 +13,8 @@ _NAMED = 5
 _PHRASES: dict[Verdict, str] = {
     "below": "is below {} where both ranked",
     "open": "does not differ significantly from {}",
-    "labels": "does not differ significantly from {}, as the labels are too unsure",
-    "kin": "does not differ significantly from {} without judges that are kin",
+    "labels": "differs from {}, but other answers of the judges could turn that",
+    "kin": "differs from {}, but only by judges that are kin",
     "few": "cannot be compared with {}",
     "above": "is above {}",
 }

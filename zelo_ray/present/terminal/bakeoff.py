@@ -123,6 +123,7 @@ def _differences(outcome: Outcome) -> Iterator[str]:
 
 def _sentence(one: Comparison) -> str:
     above, below = one.run_a, one.run_b
+    side = "above" if one.difference > 0 else "below"
     match verdict(one):
         case "above":
             return f"{above} is above {below}:"
@@ -131,12 +132,9 @@ def _sentence(one: Comparison) -> str:
         case "open":
             return f"{above} does not differ significantly from {below}:"
         case "labels":
-            return (
-                f"{above} does not differ significantly from {below}, as the labels are too unsure:"
-            )
+            return f"{above} is {side} {below}, but other answers of the judges could turn it:"
         case "kin":
-            without = f"without judges that are kin ({one.kin})"
-            return f"{above} does not differ significantly from {below} {without}:"
+            return f"{above} is {side} {below}, but only by judges that are kin ({one.kin}):"
         case "few":
             few = f"{one.queries:,} are too few queries for more"
             return f"{above} is {one.difference:+.4f} from {below}, and {few}:"
