@@ -250,8 +250,7 @@ def test_qrels_claim_nothing_unless_they_are_declared():
     assert told[0].startswith("KIN: judges of the truth")
     assert told[1] == "mine is kin (gpt) of judges that are not named."
     assert any(
-        line.startswith("mine is above other, but only by judges that are kin")
-        for line in told
+        line.startswith("mine is above other, but only by judges that are kin") for line in told
     )
     assert "How the arms stand without gpt is not known: no judge of the truth is left." in told
 

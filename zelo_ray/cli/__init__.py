@@ -14,7 +14,7 @@ from zelo_ray.formats.wording import printable
 GROUPS = {
     "judge": {
         "annotate": "judge pools and write relevance scores",
-        "size": "say, without any call, how many calls an error takes",
+        "size": "say, without any call, how many calls reach a standard error",
         "fit": "turn anybody's comparisons into ratings",
     },
     "compare": {
@@ -35,7 +35,7 @@ GROUPS = {
         "doctor": "check this machine, its keys and judges before a run",
         "convert": "write pools, judgments and runs in other formats",
         "batches": "list what lies in batches at providers, or cancel it",
-        "compact": "make few large segments of a ledger's many small ones",
+        "compact": "merge the many small files of a ledger",
     },
 }
 DOES = {name: does for group in GROUPS.values() for name, does in group.items()}

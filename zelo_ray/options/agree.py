@@ -74,7 +74,7 @@ class AgreeOptions(CommandOptions):
         0.97,
         gt=0.5,
         lt=1,
-        description="from which share of words that people share a panel is taken blindly",
+        description="agreement with people from which a panel counts as trustworthy",
     )
     measure: Annotated[str, _MEASURING] = Field("nDCG@10", description="measure of the runs")
     resamples: Annotated[int, _MEASURING] = Field(

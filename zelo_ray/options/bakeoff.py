@@ -40,7 +40,7 @@ class BakeoffOptions(AskingOptions):
     )
     rerankers: Annotated[tuple[str, ...], _RANKING] = Field(
         (),
-        description="such as original, bm25, cohere:rerank-v4.0-pro, cross-encoder:PATH, "
+        description="such as original, bm25, cohere:rerank-v5.0-pro, cross-encoder:PATH, "
         "listwise:openai:gpt-6-luna, my_module:MyClass; NAME=... to name one",
     )
     reranker_options: Annotated[dict[str, dict[str, Any]], _RANKING] = Field(

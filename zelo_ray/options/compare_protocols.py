@@ -16,7 +16,7 @@ class CompareProtocolsOptions(JudgingOptions):
     usage: ClassVar[str] = "compare-protocols INPUT... --human FILE --out DIR [--judges J...]"
 
     protocols: Annotated[tuple[str, ...], JUDGING] = Field(
-        (), description="ways of judging to compare; without it, all but zelo+graded"
+        (), description="ways of judging to compare; all but zelo+graded if not given"
     )
     human: Annotated[Place, FILES] = Field(
         description="what people say: votes on pairs of documents, or qrels"

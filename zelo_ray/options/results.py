@@ -52,7 +52,7 @@ class ReportOptions(CommandOptions):
 class CompactOptions(CommandOptions):
     """Options of `compact`."""
 
-    does: ClassVar[str] = "make few large segments of a ledger's many small ones"
+    does: ClassVar[str] = "merge the many small files of a ledger"
     usage: ClassVar[str] = "compact DIR"
     positional: ClassVar[tuple[str, ...]] = ("dir",)
 

@@ -18,7 +18,7 @@ Call = Annotated[int, Field(ge=3, le=50)]
 class SizeOptions(CommandOptions):
     """Options of `size`."""
 
-    does: ClassVar[str] = "say, without any call, how many calls an error takes"
+    does: ClassVar[str] = "say, without any call, how many calls reach a standard error"
     usage: ClassVar[str] = "size [--error X] [--judges-from DIR] [--documents N] [--out DIR]"
 
     judges_from: Annotated[Place | None, FILES] = Field(

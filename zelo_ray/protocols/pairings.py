@@ -65,7 +65,7 @@ class RoundsOptions(PairingOptions):
     rounds: int | Literal["samre"] | None = Field(
         None,
         description="samre: rounds at most (4 if not given); baseline-strong: times to ask (1), or "
-        "samre: as often as its debate on the same answers took",
+        "samre: as many calls as the debate on the same answers took",
     )
 
     @field_validator("rounds", mode="before")

@@ -39,7 +39,10 @@ class Asked(Interface):
 
 Repeats = Annotated[
     int,
-    Field(ge=1, description="ask every question N times (pairs in both orders), to see who wavers"),
+    Field(
+        ge=1,
+        description="ask every question N times (pairs in both orders), to see how consistent judges are",
+    ),
 ]
 Cycles = Annotated[int, Field(ge=1, description="random cycles of battles for each query")]
 PriorSd = Annotated[

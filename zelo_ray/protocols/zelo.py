@@ -26,9 +26,9 @@ PROMPT = "pairwise-1"
 _REPEATS = 10  # at least, among which an earlier vote is looked for
 LOGITS = (
     "A score is in logits, centred on the query's judged documents: a document one logit above "
-    "another wins 73% of their {}. ± is a standard error, were the same judges to answer anew; "
-    "about people it is larger by what they get wrong together. Scores of different queries "
-    "share no zero"
+    "another wins 73% of their {}. ± is the standard error if the same judges answered again; the "
+    "error about people is larger, since judges share mistakes. Scores of different queries share "
+    "no zero"
 )
 """What a score of Bradley-Terry means, by the judgments that it rests on."""
 

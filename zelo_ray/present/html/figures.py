@@ -99,6 +99,7 @@ def intervals(
         "showlegend": len(series) > 1,
     }
     if line_at is not None:
+        layout["xaxis"]["rangemode"] = "tozero" if line_at == 0 else "normal"
         edge = {"type": "line", "x0": line_at, "x1": line_at, "yref": "paper", "y0": 0, "y1": 1}
         layout["shapes"] = [{**edge, "line": {"color": "--dim", "width": 1, "dash": "dot"}}]
     return {"data": data, "layout": layout}

@@ -37,8 +37,8 @@ def judges_section(annotation: Annotation) -> Section:
         rows.append([Text(name), *gave, *lost, *spent, family])
     what = f"{', '.join(given)} and failures" if given else "failures"
     caption = (
-        f"{what.capitalize()} by kind are of the results as they stand. The others are of this run "
-        "alone: what was known from runs before, asked now, answered well, and what it cost."
+        f"{what.capitalize()} count all results. The other columns count this run alone: answers "
+        "known from earlier runs, requests, good answers, and the cost."
     )
     if spared := sum(tally.get("spared", 0) for tally in asked.values()):
         were = "was" if spared == 1 else "were"

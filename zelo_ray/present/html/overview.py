@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 from zelo_ray.formats.files import listing
+from zelo_ray.present.html.money import paid
 from zelo_ray.present.html.page import Away, Cells, Page, Section, Table, Text, plural, short
 from zelo_ray.present.html.runs import Past, whole_path
 
@@ -182,4 +183,4 @@ def _count(value: int | None) -> str:
 
 
 def _dollars(dollars: float, unpriced: int) -> str:
-    return f"${dollars:,.4f}" + (" + ?" if unpriced else "")
+    return paid(dollars, unpriced)

@@ -29,8 +29,8 @@ def uncertain_section(annotation: Annotation) -> Section | None:
     moved = f"The largest {error}s: other answers of the same judges might move these most."
     told = {
         f"mean {error}": (errors, ".2f", moved, -1),
-        "judges differ by": (differ, ".2f", "The judges most at odds, in grades.", -1),
-        "judges agree on": (agreement, ".0%", "The judges most at odds.", 1),
+        "judges differ by": (differ, ".2f", "Where judges differ most, in grades.", -1),
+        "judges agree on": (agreement, ".0%", "Where judges agree least.", 1),
     }
     told = {name: each for name, each in told.items() if each[0]}
     columns = ("query", *told)

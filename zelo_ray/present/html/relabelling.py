@@ -74,8 +74,8 @@ def _moved(relabelling: Relabelling) -> str:
     if len(rows) > 1:
         pairs = len(rows) * (len(rows) - 1) // 2
         told += (
-            f" Of {plural(pairs, 'pair')} the old labels tell {counts['apart_old']:,} apart, the "
-            f"new {counts['apart_new']:,}"
+            f" Of {plural(pairs, 'pair')} {counts['apart_old']:,} differ significantly by the old "
+            f"labels, {counts['apart_new']:,} by the new"
         )
         turned = counts["turned"]
         told += f"; {turned:,} of these the other way round." if turned else "."

@@ -87,8 +87,8 @@ def _closing(summary: Summary, options: AnnotateOptions) -> Iterator[str]:
 def _beyond(summary: Summary) -> str:
     """Of which error that is, and the other one."""
     if summary.truth_error is None:
-        return ", were the same judges to answer anew"
-    return f", were the same judges to answer anew; {summary.truth_error:.2f} about people"
+        return " if the same judges answered again"
+    return f" if the same judges answered again; {summary.truth_error:.2f} about people"
 
 
 def _tournaments(options: AnnotateOptions) -> Iterator[str]:

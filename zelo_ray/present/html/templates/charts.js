@@ -58,7 +58,8 @@ const drawChart = (() => {
     if (low > high) [low, high] = [0, 1];
     if (low === high) [low, high] = [low - 0.5, high + 0.5];
     const pad = room * (high - low);
-    return axis.rangemode === "tozero" ? [Math.min(0, low), high + pad] : [low - pad, high + pad];
+    if (axis.rangemode === "tozero") return [low < 0 ? low - pad : 0, Math.max(0, high) + pad];
+    return [low - pad, high + pad];
   };
   // Where an axis has its marks, and what they say: as many as there is room for.
   const marksOf = (axis, [low, high], room) => {

@@ -6,8 +6,8 @@ const offerToTake = (() => {
 
   // A number as programs read it; text that a spreadsheet would take for a formula is marked as text.
   const NUMBER = /^[+\u2212-]?(\d{1,3}(,\d{3})+|\d+)(\.\d+)?%?$/;
-  const valueOf = (text) => {
-    if (NUMBER.test(text)) return text.replaceAll(",", "").replace("\u2212", "-").replace("+", "");
+  const valueOf = (text, isNumber) => {
+    if (isNumber && NUMBER.test(text)) return text.replaceAll(",", "").replace("\u2212", "-").replace("+", "");
     return /^[=+\-@]/.test(text) ? `'${text}` : text;
   };
   // The whole table, its folded rows too; columns without a heading are pictures.
@@ -15,7 +15,7 @@ const offerToTake = (() => {
     const heads = all("thead tr", root)[0].cells;
     const kept = [...heads].map((_, i) => i).filter((i) => tidy(heads[i]));
     const bodies = all("tbody > tr", root).filter((row) => row.cells.length === heads.length && !row.parentElement.closest("td"));
-    return [heads, ...bodies.map((row) => row.cells)].map((cells) => kept.map((i) => valueOf(tidy(cells[i]))));
+    return [heads, ...bodies.map((row) => row.cells)].map((cells) => kept.map((i) => valueOf(tidy(cells[i]), heads[i].matches(".n"))));
   };
   const quoted = (text) => (/[",]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
   const asCSV = (rows) => `\uFEFF${rows.map((row) => `${row.map(quoted).join(",")}\r\n`).join("")}`;
