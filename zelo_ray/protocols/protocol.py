@@ -41,7 +41,8 @@ Repeats = Annotated[
     int,
     Field(
         ge=1,
-        description="ask every question N times (pairs in both orders), to see how consistent judges are",
+        description="ask every question N times (pairs in both orders), to see how consistent "
+        "judges are",
     ),
 ]
 Cycles = Annotated[int, Field(ge=1, description="random cycles of battles for each query")]

@@ -202,9 +202,8 @@ def differences_section(trials: Trials) -> Section | None:
     chart = Chart(
         figures,
         "By how much the first of two protocols agrees more with people than the second, on the "
-        "items that both judged. An interval that does not reach 0 "
-        "is a significant difference if you look at these two only; of many pairs one may look so by "
-        "chance.",
+        "items that both judged. An interval that does not reach 0 is a significant difference if "
+        "you look at these two only; of many pairs one may look so by chance.",
         "measure",
     )
     columns = ("first", "second", "its agreement", "of the second", "difference", "items")
