@@ -3,6 +3,7 @@
 Every function returns the words of one command, with the user's own paths, quoted for a shell.
 """
 
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -24,12 +25,16 @@ from zelo_ray.options import (
 )
 from zelo_ray.options.places import split_name
 
+_BARE = "--dry-run"
+"""A flag of them that has no value."""
+_SECRET = re.compile(r"(?<=://)[^/@\s]+(?=@)")
+"""Who signs in to a URL, and with which password."""
 _PLAIN = ("--rerankers", "original", "bm25")
 
 
 def line(command: str) -> str:
     """What the terminal shows last."""
-    return f"next: {command}"
+    return f"next: {_SECRET.sub('…', command)}"
 
 
 def again(words: Sequence[str], *more: str, without: Sequence[str] = ()) -> str:
@@ -38,13 +43,14 @@ def again(words: Sequence[str], *more: str, without: Sequence[str] = ()) -> str:
     Args:
         words: what was typed behind ``zelo-ray``.
         more: what is added.
-        without: flags that are left out, with the values that follow them.
+        without: flags that are left out, each with the one value that follows it.
     """
-    kept, leaving = list[str](), False
+    kept, last = list[str](), ""
     for word in words:
-        if word.startswith("--"):
-            leaving = word.partition("=")[0] in without
-        kept += [] if leaving else [word]
+        flag, joined, _ = word.partition("=")
+        if flag not in without and last not in without:
+            kept.append(word)
+        last = flag if not joined and flag != _BARE else ""
     return _command(*kept, *(word for word in more if word not in kept or word[:2] != "--"))
 
 
@@ -115,7 +121,10 @@ def after_bakeoff(
 def after_compare_protocols(options: CompareProtocolsOptions, best: str) -> str:
     """Judge everything in the best way."""
     words = [*options.inputs, "--protocol", best, *_judges(options)]
-    return _command("annotate", *words, "--out", _beside(options.out, best))
+    for name in ("corpus", "queries", "columns", "max_usd"):
+        if value := getattr(options, name):
+            words += [_flag(name), *_values(value)]
+    return _command("annotate", *words, "--out", _beside(options.out, best), _BARE)
 
 
 def after_agree(options: AgreeOptions) -> str:
@@ -147,7 +156,7 @@ def after_drift(options: DriftOptions) -> str:
 def after_fit(options: FitOptions, words: Sequence[str]) -> str:
     """Write the ratings, and then look at them on another scale."""
     if not options.out:
-        return again(words, "--out", "ratings.csv")
+        return again(words, "--out", _beside(options.source, "ratings.csv"))
     if options.scale == "logits":
         return again(words, "--scale", "elo", without=("--out", "--scale"))
     return _command("fit", "--help")
@@ -195,7 +204,10 @@ def after_batches(out: str, run: AnnotateOptions | None) -> str:
     """The run that collects the batches, as its record tells it."""
     if run is None:
         return _command("report", out)
-    return retold("annotate", run.model_copy(update={"out": out}))
+    same = retold("annotate", run.model_copy(update={"out": out}))
+    if run.judge_options or run.prices or run.api_key_env:  # which no flag holds
+        return f"{same} --config THE-FILE-OF-THAT-RUN.yaml"
+    return same
 
 
 def after_compact(out: str) -> str:
@@ -257,7 +269,7 @@ def _flag(field: str) -> str:
 
 def _values(value: Any) -> list[str]:
     many = value if isinstance(value, tuple | list) else [value]
-    return [f"{each:g}" if isinstance(each, float) else str(each) for each in many]
+    return [str(each).removesuffix(".0") if isinstance(each, float) else str(each) for each in many]
 
 
 def _command(*words: str) -> str:
