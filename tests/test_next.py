@@ -4,6 +4,7 @@ import shlex
 import subprocess
 
 import pytest
+from pydantic import ValidationError
 
 from tests.builders import options_of, pool_of, results_of, write_run
 from zelo_ray import cli
@@ -172,3 +173,5 @@ def test_a_password_of_a_url_is_not_shown():
 def test_ratings_do_not_replace_what_they_were_made_of():
     told = follow.after_fit(FitOptions(source="ratings.csv"), ["fit", "ratings.csv"])
     assert told == "zelo-ray fit ratings.csv --out ratings-ratings.csv"
+    with pytest.raises(ValidationError, match="would replace what it is made of"):
+        FitOptions(source="ratings.csv", out="ratings.csv")
