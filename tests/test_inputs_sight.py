@@ -1,10 +1,9 @@
 """How inputs are told apart by what stands in them, where that is odd, torn or huge."""
 
-import json
 
 import pytest
 
-from tests.test_inputs import POOLS, brought, lines, put
+from tests.test_inputs import POOLS, lines, put
 from zelo_ray.errors import InputError
 from zelo_ray.formats.input import Asked, Brought, bring
 

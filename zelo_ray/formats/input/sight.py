@@ -70,19 +70,16 @@ def look(url: str) -> Sight:
     for mark, told in _UNREAD.items():
         if head.startswith(mark):
             raise InputError(f"{url}: {told}")
-    line = first_line(url)[1]
-    start = line.lstrip()[:1]
-    objects = _objects(url)
-    if any(isinstance(row.get("query"), dict) for row in objects) or (start == b"{" and objects):
-        # Bad lines may stand before the first pool, and are set aside where lines are read.
-        first = next((row for row in objects if isinstance(row.get("query"), dict)), objects[0])
-        return Sight(url, "lines", tuple(first), first)
-    if start == b"{":
-        return _of_object(url)
-    if start == b"[" and isinstance(items := _whole(url), list):
-        first = next((item for item in items if isinstance(item, dict)), None)
-        return Sight(url, "array", tuple(first or ()), first, line[:60].decode("utf-8", "replace"))
-    return _of_text(url, line)
+    seen = opening(url)
+    if seen.may_be_one_value and (found := _of_whole(url, seen.line)):
+        return found
+    objects = seen.objects
+    if seen.start == b"{" or any(isinstance(row.get("query"), dict) for row in objects):
+        first = _typical(objects)
+        return Sight(url, "lines", tuple(first), first) if objects else Sight(url, "broken")
+    if seen.is_long:
+        raise InputError(f"{url}: its first line is longer than {LONGEST:,} bytes")
+    return _of_text(url, seen)
 
 
 def _head(url: str) -> bytes:
@@ -91,23 +88,26 @@ def _head(url: str) -> bytes:
     return found
 
 
-def _objects(url: str) -> list[dict[str, Any]]:
-    """Those of the first lines that are JSON objects."""
-    found = []
-    for _, line in islice(lines(url), _LOOKED_AT):
-        if line.lstrip().startswith(b"{"):
-            with contextlib.suppress(orjson.JSONDecodeError):
-                found.append(orjson.loads(line))
-    return [row for row in found if isinstance(row, dict) and row]
+def _typical(objects: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The row that tells of the others, of which some may be bad: what most of them are."""
+    if pools := [row for row in objects if is_pool(row)]:
+        wide = [row for row in objects if not is_pool(row) and is_wide(row, list_column([*row], {}))]
+        return wide[0] if len(wide) > len(pools) else pools[0]
+    return next((row for row in objects if isinstance(row.get("query"), dict)), {**objects[0]} if objects else {})
 
 
-def _of_object(url: str) -> Sight:
-    """One object over several lines."""
+def _of_whole(url: str, line: bytes) -> Sight | None:
+    """One array or object over several lines; None if it is no JSON."""
     whole = _whole(url)
     if isinstance(whole, dict):
         first = next((row for _, row in _object_rows(url, whole)), whole)
         return Sight(url, "object", tuple(first), first)
-    return Sight(url, "broken")
+    if isinstance(whole, list):
+        first = next((item for item in whole if isinstance(item, dict)), None)
+        return Sight(url, "array", tuple(first or ()), first, line[:60].decode("utf-8", "replace"))
+    if line.strip() == b"[":
+        next(array_rows(url))  # which says where it breaks off
+    return None
 
 
 def _object_rows(url: str, whole: Any) -> Rows:
