@@ -1,11 +1,14 @@
 """How inputs are told apart by what stands in them, where that is odd, torn or huge."""
 
+import json
+import tracemalloc
 
 import pytest
 
-from tests.test_inputs import POOLS, lines, put
+from tests.test_inputs import POOLS, brought, lines, put
 from zelo_ray.errors import InputError
 from zelo_ray.formats.input import Asked, Brought, bring
+from zelo_ray.formats.input.sight import look
 
 
 def found_in(tmp_path, text, name="in.jsonl", **asked):
@@ -50,3 +53,70 @@ def test_metadata_that_is_no_object_is_refused_with_its_line(tmp_path, value):
     assert f"{tmp_path}/in.jsonl:2: the metadata of a document is a" in refused(
         tmp_path, lines(rows)
     )
+
+
+def test_an_array_of_one_pool_a_line_loses_none(tmp_path):
+    rows = [POOLS[0], POOLS[1], POOLS[0] | {"query": {"id": "z", "query": "z"}}]
+    inner = ",\n".join(map(json.dumps, rows))
+    for number, text in enumerate((f"[\n{inner}\n]\n", f"[{inner}]", f"\ufeff[\r\n{inner}]")):
+        for name in ("in.json", "in.jsonl", "in.json.gz", "in.jsonl.zst"):
+            place = put(tmp_path / str(number) / name, text)
+            assert brought(tmp_path, place)[0] == rows
+
+
+def test_a_pool_over_several_lines_is_read_whole(tmp_path):
+    documents = ",\n".join(json.dumps(each) for each in POOLS[0]["documents"])
+    query = json.dumps(POOLS[0]["query"])
+    text = f'{{\n"query": {query},\n"documents": [\n{documents}\n]\n}}\n'
+    for name in ("pool.json", "pool.jsonl"):
+        assert brought(tmp_path, put(tmp_path / name, text))[0] == [POOLS[0]]
+
+
+def test_an_array_that_breaks_off_is_refused_and_not_read_in_part(tmp_path):
+    text = "[\n" + ",\n".join(map(json.dumps, POOLS))
+    assert "is no JSON" in refused(tmp_path, text, "in.json")
+
+
+@pytest.mark.parametrize(
+    "first", ["[", "[1, 2]", "[oops", '{"query": {"id', "oops", '{"query": 5}']
+)
+def test_a_bad_first_line_leaves_the_pools_after_it(tmp_path, first):
+    place, found = found_in(tmp_path, first + "\n" + lines(POOLS * 9))
+    assert found == Brought((place,))
+
+
+TYPO = {"query": {"id": "q0", "text": "t"}, "documents": POOLS[0]["documents"]}
+
+
+def test_what_most_lines_are_says_what_the_file_is(tmp_path):
+    place, found = found_in(tmp_path, lines([TYPO, *POOLS]) + '{"query": broken\n')
+    assert found == Brought((place,))
+    (_, found) = found_in(tmp_path, lines([POOLS[0], TYPO, TYPO | {"query": "t"}]))
+    assert "JSON rows: 3 queries" in found.told[0]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["q1 d1 1 12.5\nq1 d2 2 11.5\nq2 d1 1 3\n", "q1\t17\t0\t12.5\n", "q1 Q0 d1 1 12.5\n"],
+)
+def test_a_run_with_too_few_columns_is_no_judgments(tmp_path, text):
+    told = refused(tmp_path, text, "x.run")
+    assert f"looks like a run of {len(text.splitlines()[0].split())} columns" in told
+
+
+@pytest.mark.parametrize("text", ["q1 0 1 1.5\nq1 0 2 0.5\n", "q1 1 1 1\nq1 1 2 0\n"])
+def test_judgments_of_numbered_documents_are_no_run(tmp_path, text):
+    assert look(put(tmp_path / "x.qrels", text)).form == "qrels"
+
+
+@pytest.mark.parametrize("start", ["", "{"])
+def test_a_first_line_too_long_to_be_read_takes_no_memory(tmp_path, start):
+    place = put(tmp_path / "in.jsonl", start + "x" * 3 * 10**7 + "\n" + lines(POOLS))
+    tracemalloc.start()
+    assert bring([place], str(tmp_path / "out"), Asked()) == Brought((place,))
+    assert tracemalloc.get_traced_memory()[1] < 2 * 10**7
+    tracemalloc.stop()
+
+
+def test_text_of_one_long_line_is_refused(tmp_path):
+    assert "first line is longer than" in refused(tmp_path, "a,b" * 2 * 10**6, "in.csv")
