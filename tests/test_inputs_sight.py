@@ -1,14 +1,18 @@
 """How inputs are told apart by what stands in them, where that is odd, torn or huge."""
 
 import json
+import os
 import tracemalloc
+from pathlib import Path
 
 import pytest
 
 from tests.test_inputs import POOLS, brought, lines, put
 from zelo_ray.errors import InputError
+from zelo_ray.formats.files import writing
 from zelo_ray.formats.input import Asked, Brought, bring
 from zelo_ray.formats.input.sight import look
+from zelo_ray.formats.pools import Limits, read_lines
 
 
 def found_in(tmp_path, text, name="in.jsonl", **asked):
@@ -120,3 +124,62 @@ def test_a_first_line_too_long_to_be_read_takes_no_memory(tmp_path, start):
 
 def test_text_of_one_long_line_is_refused(tmp_path):
     assert "first line is longer than" in refused(tmp_path, "a,b" * 2 * 10**6, "in.csv")
+
+
+@pytest.mark.parametrize("url", ["foo://x/a.jsonl", "gs://x/a", "s3://x/a"])
+def test_storage_that_cannot_be_reached_is_one_line(tmp_path, url, monkeypatch):
+    def unreachable(_, **__):
+        raise ImportError("Please install it")
+
+    monkeypatch.setattr("fsspec.url_to_fs", unreachable)
+    with pytest.raises(InputError, match=f"^{url}: cannot be reached") as told:
+        bring([url], str(tmp_path / "out"), Asked())
+    assert "\n" not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "why"), [("foo://x", "cannot be reached"), ("nowhere.jsonl", "no such file")]
+)
+def test_a_corpus_that_is_not_there_is_named(tmp_path, url, why):
+    run, queries = "q1 Q0 d1 1 12.5 me\n", put(tmp_path / "q.jsonl", "{}\n")
+    told = refused(tmp_path, run, "x.run", corpus=url, queries=queries)
+    assert told.startswith(f"{url}: {why}")
+
+
+def test_pools_that_were_emptied_are_made_again(tmp_path):
+    place = put(tmp_path / "rows.csv", "query,text\nq,a\nq,b\n")
+    (made,) = bring([place], str(tmp_path / "out"), Asked()).places
+    text = Path(made).read_text()
+    for _ in range(2):
+        Path(made).write_text("")
+        assert brought(tmp_path, place)
+        assert Path(made).read_text() == text
+        for note in (tmp_path / "out" / "input").glob("made-*"):
+            note.unlink()
+
+
+def test_drafts_of_runs_killed_long_ago_are_removed(tmp_path):
+    old, new = (tmp_path / "out" / "input" / f".pools-{each}.partial" for each in "ab")
+    put(old, "{")
+    put(new, "{")
+    os.utime(old, (0, 0))
+    assert brought(tmp_path, put(tmp_path / "rows.csv", "query,text\nq,a\n"))
+    assert new.exists()
+    assert not old.exists()
+
+
+def test_two_may_write_one_file_at_once(tmp_path):
+    place = tmp_path / "made.json"
+    with writing(str(place)) as one:
+        one.write(b"one")
+        with writing(str(place)) as other:
+            other.write(b"other")
+    assert place.read_bytes() == b"one"
+    assert [each.name for each in tmp_path.iterdir()] == ["made.json"]
+
+
+def test_a_bad_pool_in_an_array_is_left_to_the_reader_of_lines(tmp_path):
+    rows = [POOLS[0], {"query": POOLS[1]["query"]}, POOLS[1] | {"documents": 5}]
+    (_, found) = found_in(tmp_path, json.dumps(rows), "in.json")
+    read = [*read_lines(found.places[0], Limits())]
+    assert [bool(line.reason) for line in read] == [False, False, True]
