@@ -183,3 +183,55 @@ def test_a_bad_pool_in_an_array_is_left_to_the_reader_of_lines(tmp_path):
     (_, found) = found_in(tmp_path, json.dumps(rows), "in.json")
     read = [*read_lines(found.places[0], Limits())]
     assert [bool(line.reason) for line in read] == [False, False, True]
+
+
+@pytest.mark.parametrize(
+    "mark", ["run.json", "replies/a.v2.jsonl", "input/pools-0123456789ab.jsonl"]
+)
+def test_tables_beside_the_results_of_an_earlier_run_are_read(tmp_path, mark):
+    folder = tmp_path / "data"
+    for name in ("a.csv", "more/b.csv"):
+        put(folder / name, f"query,text\n{name},x\n{name},y\n")
+    put(folder / "runs" / "old" / mark, "{}")
+    for name in ("annotated.jsonl", "input/pools-0.jsonl", "scores.csv"):
+        put(folder / "runs" / "old" / name, lines(POOLS))
+    found, told = brought(tmp_path, str(folder))
+    assert [each["query"]["query"] for each in found] == ["a.csv", "more/b.csv"]
+    assert not [line for line in told if "old" in line]
+
+
+def test_tables_that_a_finished_run_left_inside_a_folder_are_read_each_time(tmp_path):
+    folder = tmp_path / "data"
+    put(folder / "a.csv", "query,text\nq,x\n")
+    first = bring([str(folder)], str(folder / "one"), Asked())
+    put(folder / "b.csv", "query,text\nr,y\n")
+    second = bring([str(folder)], str(folder / "two"), Asked())
+    assert [len(Path(each.places[0]).read_text().splitlines()) for each in (first, second)] == [
+        1,
+        2,
+    ]
+
+
+def test_a_collection_is_not_made_anew_because_of_results_inside_it(tmp_path):
+    folder = tmp_path / "data"
+    put(folder / "corpus.jsonl", '{"_id": "d", "text": "a"}\n')
+    put(folder / "queries.jsonl", '{"_id": "q", "text": "b"}\n')
+    put(folder / "qrels" / "test.tsv", "query-id\tcorpus-id\tscore\nq\td\t1\n")
+    for _ in range(2):
+        bring([str(folder)], str(folder / "out"), Asked())
+        put(folder / "out" / "run.json", "{}")
+    assert len([*(folder / "out" / "input").glob("made-*")]) == 1
+
+
+def test_a_folder_called_replies_holds_tables_like_any_other(tmp_path):
+    put(tmp_path / "data" / "more" / "replies" / "a.csv", "query,text\nq,x\n")
+    assert len(brought(tmp_path, str(tmp_path / "data"))[0]) == 1
+
+
+def test_a_collection_whose_folder_takes_the_results_is_made_anew_when_it_changes(tmp_path):
+    put(tmp_path / "corpus.jsonl", '{"_id": "d", "text": "a"}\n')
+    put(tmp_path / "queries.jsonl", '{"_id": "q", "text": "b"}\n')
+    put(tmp_path / "qrels" / "test.tsv", "query-id\tcorpus-id\tscore\nq\td\t1\n")
+    first = bring([str(tmp_path)], str(tmp_path), Asked()).places
+    put(tmp_path / "corpus.jsonl", '{"_id": "d", "text": "another"}\n')
+    assert bring([str(tmp_path)], str(tmp_path), Asked()).places != first

@@ -97,15 +97,21 @@ def line_of(pool: Mapping[str, Any]) -> bytes:
     return text.encode("utf-8", "backslashreplace") + b"\n"
 
 
-def mark_of(sources: Iterable[str], *told: object) -> str:
+def mark_of(sources: Iterable[str], out: str, *told: object) -> str:
     """A name for files as they are now, and for how they are read; empty where none is sure.
+
+    Args:
+        sources: files, and folders; what a folder holds below ``out`` does not count.
+        out: directory or URL of the results.
+        told: what else decides what is made of them.
 
     Raises:
         InputError: a source is not there, or its storage cannot be reached.
     """
     seen: list[Any] = [repr(told)]
+    own = fsspec.url_to_fs(out)[1].rstrip("/") + "/"
     for source in sources:
-        for each, info in _infos(source):
+        for each, info in _infos(source, own):
             times = [str(info[name]) for name in _TIMES if name in info]
             if not times:
                 return ""
@@ -113,12 +119,13 @@ def mark_of(sources: Iterable[str], *told: object) -> str:
     return hashlib.sha256(repr(seen).encode()).hexdigest()[:12]
 
 
-def _infos(source: str) -> list[tuple[str, Mapping[str, Any]]]:
+def _infos(source: str, own: str) -> list[tuple[str, Mapping[str, Any]]]:
     """The files that a place holds, and what its file system tells of each."""
     try:
         fs, path = fsspec.url_to_fs(source)
         files = fs.find(path) if fs.isdir(path) else [path]
-        return [(each, fs.info(each)) for each in files]
+        is_around = not f"{path}/".startswith(own)  # results may lie in the folder, not it in them
+        return [(e, fs.info(e)) for e in files if not (is_around and e.startswith(own))]
     except FileNotFoundError:
         raise InputError(f"{source}: no such file") from None
     except Exception as error:  # noqa: BLE001 - every storage has its own errors

@@ -104,8 +104,8 @@ def _of_whole(url: str, line: bytes) -> Sight | None:
     """One array or object over several lines; None if it is no JSON."""
     whole = _whole(url)
     if isinstance(whole, dict):
-        first = next((row for _, row in _object_rows(url, whole)), whole)
-        return Sight(url, "object", tuple(first), first)
+        row = next((row for _, row in _object_rows(url, whole)), whole)
+        return Sight(url, "object", tuple(row), row)
     if isinstance(whole, list):
         first = next((item for item in whole if isinstance(item, dict)), None)
         return Sight(url, "array", tuple(first or ()), first, line[:60].decode("utf-8", "replace"))
