@@ -1,5 +1,6 @@
 """What users bring: known by what it holds, and made into the JSON lines that all else reads."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -23,6 +24,8 @@ __all__ = ["Asked", "Brought", "bring", "brought", "pools_of"]
 
 _PACKED = ("", ".gz", ".zst")
 _DATA = (".csv", ".tsv", ".json", ".parquet", ".run", ".trec")
+_RESULTS = re.compile(r"/(run\.json$|replies/[^/]+\.v\d+\.|input/(made|pools)-[0-9a-f]{12}\.json)")
+"""What lies in the results of a run, and nowhere else."""
 _VERSION = 1
 Asking = TypeVar("Asking", bound=AskingOptions)
 
@@ -82,7 +85,8 @@ def bring(patterns: Sequence[str], out: str, asked: Asked) -> Brought:
         return Brought(tuple(patterns))  # one look tells of all shards
     sources = [*(folder.url for folder in folders), *files]
     beside = [each for each in (asked.corpus, asked.queries) if each]
-    mark = mark_of([*sources, *beside], _VERSION, asked.corpus, asked.queries, asked.columns)
+    told_of = (_VERSION, asked.corpus, asked.queries, asked.columns)
+    mark = mark_of([*sources, *beside], out, *told_of)
     if made := remembered(out, mark):
         return Brought((made[0],), tuple(made[1]))
     held = _known(files, asked)
@@ -137,11 +141,19 @@ def _tables_in(pattern: str, out: str) -> list[str]:
     fs, path = fsspec.url_to_fs(pattern)
     own = fsspec.url_to_fs(out)[1].rstrip("/") + "/" if out else "\0"
     names = [name for name in sorted(fs.find(path)) if not name.startswith(own)]
+    names = _not_of_runs(names, path.rstrip("/"))
     if any(name.endswith(SUFFIXES) for name in names):
         return []
     endings = tuple(kind + packed for kind in _DATA for packed in _PACKED)
     names = [name for name in names if name.endswith(endings)]
     return names if "file" in fs.protocol else [fs.unstrip_protocol(name) for name in names]
+
+
+def _not_of_runs(names: Sequence[str], folder: str) -> list[str]:
+    """The files of a folder without those in the results of runs that lie somewhere in it."""
+    runs = {name[: mark.start()] for name in names for mark in _RESULTS.finditer(name)}
+    within = tuple(f"{run}/" for run in runs if len(run) > len(folder))
+    return [name for name in names if not name.startswith(within)]
 
 
 def _is_pools(file: str, asked: Asked) -> bool:

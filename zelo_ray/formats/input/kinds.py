@@ -87,14 +87,14 @@ def known(sight: Sight, given: Mapping[str, str]) -> Known:
 
 def _of_rows(sight: Sight, given: Mapping[str, str]) -> Known:
     first, names = sight.first or {}, sight.names
+    if not given and is_pool(first):  # which may have any other keys
+        return Known(
+            sight, "pools" if sight.form == "lines" else "wide", {"documents": "documents"}
+        )
     if is_conversation(first):
         return Known(sight, "assistants", {})
     if set(names) >= mteb.COLUMNS and not given:
         return Known(sight, "mteb", {})
-    if not given and is_pool(first):
-        return Known(
-            sight, "pools" if sight.form == "lines" else "wide", {"documents": "documents"}
-        )
     listed = list_column(names, given)
     if is_wide(first, listed) and listed:
         own = {role: name for role, name in given.items() if role != "documents"}
