@@ -6,10 +6,12 @@ import os
 import shutil
 import socket
 import stat
+import sys
 import threading
 import time
 import urllib.request
 from collections import namedtuple
+from types import SimpleNamespace
 from urllib.parse import quote
 
 import pytest
@@ -259,3 +261,50 @@ def test_a_list_of_models_is_not_read_without_end(found):
     url = raw(b"HTTP/1.1 200 OK\r\n\r\n", *[b"[" * 2**16] * 4)
     name = f"openai:m@{url}"
     assert "too long to look at" in found(name)[f"server of {name}"][1]
+
+
+class _NoCredentials(Exception):
+    """As a storage's library may raise it anywhere."""
+
+
+@pytest.mark.parametrize("called", ["fsspec", "at_work", "Ledger"])
+def test_a_storage_without_credentials_is_a_finding(found, monkeypatch, called):
+    def refuse(_):
+        raise _NoCredentials("Unable to locate credentials")
+
+    other = SimpleNamespace(url_to_fs=refuse) if called == "fsspec" else refuse
+    monkeypatch.setattr(sys.modules["zelo_ray.commands.doctor.machine"], called, other)
+    told = found("offline", out="memory://doctor/none")
+    wrong = [each[1] for each in told.values() if each[0] == "wrong"]
+    assert len(wrong) == 1
+    assert "Unable to locate credentials" in wrong[0]
+
+
+def test_options_go_to_the_judge_of_that_very_name(found):
+    names, own = ("openai:gpt-6", "openai:gpt-6-luna"), {"temperature": 0.1}
+    told = found(*names, judge_options={names[1]: own})
+    assert "judge_options" not in told
+    assert all("set OPENAI_API_KEY" in told[name][1] for name in names)
+    told = found("offline:bm25", judge_options={"offline:bm52": {}})["judge_options"]
+    assert told[0] == "warn"
+    assert "no judge 'offline:bm52' on the panel (did you mean 'offline:bm25'?)" in told[1]
+
+
+@pytest.mark.parametrize(
+    ("judges", "key", "states"),
+    [
+        (["offline"], "", "---"),
+        (["openai"], "", "w--"),
+        (["openai:m@http://127.0.0.1:9/v1", "gemini"], "", "--w"),
+        ([], "", "www"),
+        ([], KEY, "o--"),
+    ],
+)
+def test_a_key_that_nothing_needs_is_neither_well_nor_amiss(
+    found, monkeypatch, judges, key, states
+):
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    told = found(*judges)
+    keys = [told[f"key of {name}"] for name in ("openai", "anthropic", "gemini")]
+    assert "".join(state[0] for state, *_ in keys) == states
+    assert keys[2][2] == "set GEMINI_API_KEY (or GOOGLE_API_KEY) to use this provider"

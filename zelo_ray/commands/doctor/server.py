@@ -7,7 +7,8 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from email.message import Message
 from email.utils import parsedate_to_datetime
 from typing import Any
 
@@ -21,7 +22,7 @@ _MOST = 2**16  # bytes that are read of an answer
 _SKEW = 60.0  # seconds that a clock may be off
 _NAMED, _NAME = 5, 80  # models that are named, and characters of a name
 _START = "start the server, or mend its URL; is the port open from here?"
-_Answer = tuple[int, Mapping[str, str], bytes]
+_Answer = tuple[int, Message, bytes]
 
 
 class _Stay(urllib.request.HTTPRedirectHandler):
