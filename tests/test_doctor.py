@@ -263,14 +263,14 @@ def test_a_list_of_models_is_not_read_without_end(found):
     assert "too long to look at" in found(name)[f"server of {name}"][1]
 
 
-class _NoCredentials(Exception):
+class _CredentialsError(Exception):
     """As a storage's library may raise it anywhere."""
 
 
 @pytest.mark.parametrize("called", ["fsspec", "at_work", "Ledger"])
 def test_a_storage_without_credentials_is_a_finding(found, monkeypatch, called):
     def refuse(_):
-        raise _NoCredentials("Unable to locate credentials")
+        raise _CredentialsError("Unable to locate credentials")
 
     other = SimpleNamespace(url_to_fs=refuse) if called == "fsspec" else refuse
     monkeypatch.setattr(sys.modules["zelo_ray.commands.doctor.machine"], called, other)
