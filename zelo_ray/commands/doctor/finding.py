@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
-State = Literal["ok", "warn", "wrong"]
+State = Literal["ok", "warn", "wrong", "-"]
+"""``-``: nothing is amiss, nor is anything there."""
 
 
 @dataclass(frozen=True, slots=True)
