@@ -58,7 +58,7 @@ def pools_in(
     places = places_of(given)
     if places is not None:
         return places
-    known = is_frame(given) or is_dataset(given)
+    known = is_frame(given) or is_dataset(given) or type(given).__name__ == "Series"
     if not (known or isinstance(given, Mapping | Pool | list | tuple)):
         kind = type(given).__name__
         raise InputError(f"inputs: cannot be a {kind}; write paths, dicts, or a data frame")

@@ -75,4 +75,6 @@ class CommandOptions(BaseModel):
     @classmethod
     def _one_is_a_list(cls, value: Any, info: ValidationInfo) -> Any:
         many = holds(cls.model_fields[info.field_name or ""].annotation, tuple)
+        if info.field_name == "columns" and isinstance(value, Mapping):
+            return tuple(f"{role}={name}" for role, name in value.items())
         return (value,) if many and isinstance(value, str) else value

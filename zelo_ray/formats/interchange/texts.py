@@ -220,7 +220,8 @@ def _id(place: str, row: Mapping[str, Any]) -> str:
 
 
 def _document(place: str, doc_id: str, row: Mapping[str, Any]) -> Document:
-    text = next((row[name] for name in _TEXTS if name in row), None)
+    there = [row[name] for name in _TEXTS if name in row]
+    text = next((value for value in there if value is not None), "" if there else None)
     if isinstance(text, list) and all(isinstance(part, str) for part in text):
         text = "\n".join(text)
     title = row.get("title") or ""
