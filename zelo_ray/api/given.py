@@ -14,7 +14,7 @@ from zelo_ray.api.frames import is_dataset, is_frame, pools_told
 from zelo_ray.api.settings import is_place
 from zelo_ray.errors import InputError
 from zelo_ray.formats.input.columns import split_columns
-from zelo_ray.formats.input.keeping import absolute, keep
+from zelo_ray.formats.input.keeping import absolute, keep, note_beside
 from zelo_ray.options.asking import AskingOptions
 from zelo_ray.records import Pool
 
@@ -65,7 +65,9 @@ def pools_in(
     data, told = pools_told(given, split_columns(columns))
     for line in told:
         say(line)
-    return (keep(out, "pools", ".jsonl", data),)
+    place = keep(out, "pools", ".jsonl", data)
+    note_beside(place, told)
+    return (place,)
 
 
 def with_pools(

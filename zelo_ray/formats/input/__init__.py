@@ -11,7 +11,7 @@ from zelo_ray.formats.files import listing
 from zelo_ray.formats.input import long
 from zelo_ray.formats.input.collection import Collection, collection_at
 from zelo_ray.formats.input.columns import split_columns
-from zelo_ray.formats.input.keeping import keep_lines, mark_of, remember, remembered
+from zelo_ray.formats.input.keeping import keep_lines, mark_of, note_beside, remember, remembered
 from zelo_ray.formats.input.kinds import Known, known
 from zelo_ray.formats.input.long import Left, Pool
 from zelo_ray.formats.input.made import Asked, made_of
@@ -94,6 +94,7 @@ def bring(patterns: Sequence[str], out: str, asked: Asked) -> Brought:
     if not documents:
         raise InputError("; ".join([f"{sources[0]}: no query has a document", *left.told()]))
     told = [f"{what}: {long.counts(queries, documents)}; pools written to {place}", *left.told()]
+    note_beside(place, told[1:])
     remember(out, mark, place, told)
     return Brought((place,), tuple(told))
 

@@ -3,13 +3,14 @@
 The name of a file follows from its content: the same input makes the same file, and asks the same.
 """
 
+import contextlib
 import hashlib
 import json
 import os
 import re
 import tempfile
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ import orjson
 from zelo_ray.formats.files import writing
 
 FOLDER = "input"
+_NOTES = ".notes.json"
 _ODD = re.compile(r"[^\w.-]+")
 _TIMES = ("mtime", "created", "LastModified", "last_modified", "ETag", "etag", "updated", "md5Hash")
 """What file systems call that by which a file is seen to have changed."""
@@ -112,6 +114,25 @@ def remember(out: str, mark: str, file: str, told: list[str]) -> None:
     if mark:
         data = orjson.dumps({"file": file.rsplit("/", 1)[-1], "told": told})
         keep(out, "made", ".json", data, mark)
+
+
+def note_beside(place: str, told: Sequence[str]) -> None:
+    """Keep beside a file of pools what was left out of it or made up, for whoever reads it later."""
+    fs, path = fsspec.url_to_fs(f"{place}{_NOTES}")
+    if told or fs.exists(path):
+        with writing(f"{place}{_NOTES}") as file:
+            file.write(orjson.dumps([*told]))
+
+
+def noted(places: Iterable[str]) -> list[str]:
+    """What was kept beside some files of pools."""
+    found = list[str]()
+    for place in places:
+        fs, path = fsspec.url_to_fs(f"{place}{_NOTES}")
+        if f"/{FOLDER}/pools-" in place and fs.exists(path):
+            with contextlib.suppress(orjson.JSONDecodeError, TypeError):
+                found += map(str, orjson.loads(fs.cat_file(path)))
+    return list(dict.fromkeys(found))
 
 
 def absolute(out: str) -> str:

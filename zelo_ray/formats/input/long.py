@@ -117,7 +117,10 @@ def _pool(rows: list[dict[str, Any]], what: str, left: Left, texts: Texts) -> Po
     for row in rows:
         document = _document(row, what, texts)
         if document is None:
-            left.out("documents without a text", str(row.get("doc_id") or f"row {row['row']}"))
+            where, doc_id = f"row {row['row']}", row.get("doc_id")
+            left.out(
+                "documents without a text", f"document {doc_id} in {where}" if doc_id else where
+            )
             continue
         same = documents.setdefault(document["id"], document)
         if same is not document:

@@ -50,7 +50,9 @@ def made_of(
         found = of_runs(runs, judged, texts.corpus or "", texts.queries or "")
         return (held[0].what, lines_of(found, left))
     if folders and not held:
-        return "BEIR folder", chain.from_iterable(_of_folder(f, asked, left) for f in folders)
+        return "BEIR or MTEB folder", chain.from_iterable(
+            _of_folder(f, asked, left) for f in folders
+        )
     if folders or len(kinds) > 1:
         one, other = ([each.url for each in folders] + [each.sight.url for each in held])[:2]
         one, other = _unlike(held) or (one, other)

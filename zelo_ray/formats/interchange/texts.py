@@ -11,6 +11,7 @@ from zelo_ray.formats.delimited import first_line, text_columns
 from zelo_ray.formats.files import lines, listing, text_of, writing
 from zelo_ray.formats.interchange.pooling import Candidates
 from zelo_ray.formats.stored import rows
+from zelo_ray.formats.wording import counted
 from zelo_ray.records import Document, Pool
 
 _IDS = (
@@ -135,10 +136,11 @@ def fill(candidates: Candidates, queries: Mapping[str, str], texts: Iterable[Doc
             documents = (_ranked(known[d], ranks[d]) for d in ranks if d in shown)
             pools.append(Pool(query_id, queries[query_id], tuple(documents)))
     asked = {pool.query_id for pool in pools}
+    wanted = {doc_id for query_id in asked for doc_id in candidates[query_id]}
     told = [
         note("queries without a text", [q for q in candidates if q not in asked]),
-        note("documents that the corpus lacks", sorted(wanted - known.keys())),
-        note("documents with an empty text", sorted(known.keys() - shown)),
+        note("documents that the corpus lacks", sorted(wanted - known.keys()), len(wanted)),
+        note("documents with an empty text", sorted(wanted & known.keys() - shown)),
     ]
     return Filled(pools, [line for line in told if line])
 
@@ -206,10 +208,11 @@ def usable(text: str) -> bool:
     return bool(text.strip()) and "\0" not in text
 
 
-def note(what: str, ids: list[str]) -> str:
-    """What was left out, in words; nothing if there is none."""
+def note(what: str, ids: list[str], of: int = 0) -> str:
+    """What was left out, in words, and of how many documents; nothing if there is none."""
     shown = ", ".join(ids[:3]) + (" ..." if len(ids) > 3 else "")
-    return f"left out {what}: {len(ids):,} ({shown})" if ids else ""
+    more = f" of {counted(of, 'document')}" if of else ""
+    return f"left out {what}: {len(ids):,}{more} ({shown})" if ids else ""
 
 
 def _id(place: str, row: Mapping[str, Any]) -> str:
