@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from tests.test_inputs import POOLS, ROWS, brought, cells, lines, put
-from tests.test_inputs_apart import CORPUS, folder
+from tests.test_inputs_apart import CORPUS, QUERIES, folder
 from zelo_ray import estimate
 from zelo_ray.api.frames import pools_told
 from zelo_ray.api.given import pools_in
@@ -93,3 +93,73 @@ def test_a_rehearsal_says_why_no_line_is_a_pool(tmp_path):
     with pytest.raises(InputError) as told:
         estimate(place, out=tmp_path / "o", judges="offline")
     assert f'{place}, line 1: query.id: must be a text: write "id": "1"' in str(told.value)
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "csv", "parquet", "tsv"])
+def test_columns_reach_the_corpus_and_the_queries(folder, kind):
+    odd = [{"doc-key": row["_id"], "passage_body": row["text"]} for row in CORPUS]
+    place = folder / f"odd.{kind}"
+    text = lines(odd) if kind == "jsonl" else cells(odd, "\t" if kind == "tsv" else ",")
+    pd.DataFrame(odd).to_parquet(place) if kind == "parquet" else put(place, text)
+    asked = {"corpus": str(place), "queries": str(folder / "queries.tsv")}
+    named = {"doc_id": "doc-key", "content": "passage_body"}
+    found, _ = brought(folder, str(folder / "mine.run"), **asked, columns=named)
+    assert found[0]["documents"][1]["content"] == "text 1"
+    rows = put(folder / "ids.csv", cells([{"qid": "q", "query": "q", "doc-key": "d1"}]))
+    found, _ = brought(folder, rows, corpus=str(place), columns=named)
+    assert found[0]["documents"] == [{"id": "d1", "content": "text 1"}]
+    with pytest.raises(InputError, match="has no column 'boddy'; it has doc-key, passage_body"):
+        brought(folder, rows, corpus=str(place), columns={**named, "content": "boddy"})
+    if kind == "jsonl":
+        with pytest.raises(InputError, match="it has doc-key, passage_body: name it"):
+            brought(folder, str(folder / "mine.run"), **asked)
+
+
+@pytest.mark.parametrize("given", ["beir/parts/*.jsonl", "beir/corpus", "beir"])
+def test_a_corpus_may_be_a_glob_or_the_part_of_a_folder(folder, given):
+    for n, row in enumerate(CORPUS):
+        for name in (f"parts/{n}.jsonl", f"corpus/test-{n}.jsonl"):
+            put(folder / "beir" / name, lines([row]))
+    texts = {"corpus": str(folder / given), "queries": str(folder / "queries.tsv")}
+    found, told = brought(folder, str(folder / "mine.run"), **texts)
+    assert [len(pool["documents"]) for pool in found] == [3, 3]
+    assert len(told) == 1
+
+
+@pytest.mark.parametrize("kind", ["run", "csv"])
+def test_ids_that_do_not_match_are_shown(folder, kind):
+    rows = [{"query_id": "q0", "query": "q", "doc_id": "d0"}]
+    place = str(folder / "mine.run") if kind == "run" else put(folder / "a.csv", cells(rows))
+    corpus = put(folder / "other.jsonl", lines([{"_id": "doc-0", "text": "a"}]))
+    texts = {"queries": str(folder / "queries.tsv")} if kind == "run" else {}
+    with pytest.raises(InputError) as told:
+        brought(folder, place, corpus=corpus, **texts)
+    assert str(told.value) == (
+        f"no id of {place} is in {corpus}: {place} has 'd0', {corpus} has 'doc-0'"
+    )
+
+
+def test_a_corpus_given_for_the_queries_is_asked_about(folder):
+    texts = {"queries": str(folder / "corpus.jsonl"), "corpus": str(folder / "queries.tsv")}
+    with pytest.raises(InputError, match="has 'd0'; are --corpus and --queries swapped"):
+        brought(folder, str(folder / "mine.run"), **texts)
+
+
+@pytest.mark.parametrize("grades", [(1, 1), (1, 0)])
+def test_a_folder_of_relevant_documents_alone_asks_for_a_run(tmp_path, grades):
+    root = tmp_path / "set"
+    rows = "".join(f"q0\td{d}\t{grade}\n" for d, grade in enumerate(grades))
+    files = {"corpus.jsonl": lines(CORPUS), "queries.jsonl": lines(QUERIES)}
+    files["qrels/test.tsv"] = f"query-id\tcorpus-id\tscore\n{rows}"
+    for name, text in files.items():
+        put(root / name, text)
+    (root / "top_ranked").mkdir()  # an empty one tells nothing
+    _, told = brought(tmp_path, str(root))
+    warned = "candidates are the judged documents (median 2 a query, all relevant): bring a run"
+    assert any(line.startswith(warned) for line in told) == (grades == (1, 1))
+
+
+def test_queries_with_one_document_are_counted(tmp_path):
+    _, told = brought(tmp_path, put(tmp_path / "a.csv", cells(ROWS[:4])))
+    assert told[1:] == ("1 of 2 queries has one document, and nothing to compare",)
+    assert pools_told(ROWS[:4], {})[1] == [*told[1:]]

@@ -17,7 +17,7 @@ from zelo_ray.formats.input.columns import (
     list_column,
     naming,
 )
-from zelo_ray.formats.input.long import Left
+from zelo_ray.formats.input.long import Left, watched
 from zelo_ray.formats.input.wide import is_wide
 from zelo_ray.formats.interchange.iterables import pools_of
 from zelo_ray.formats.pools import short
@@ -91,16 +91,16 @@ def pools_told(given: Any, columns: Mapping[str, str]) -> tuple[bytes, list[str]
     """
     left, given = Left(), _with_index(given)
     if is_dataset(given):
-        found: Iterable[Any] = lines_of(pools_of(given), left)
+        found: Iterable[Any] = watched(lines_of(pools_of(given), left), left)
     elif is_frame(given):
-        found = _of_rows(_rows(given), _names(given), columns, left)
+        found = watched(_of_rows(_rows(given), _names(given), columns, left), left)
     else:
         found = [given] if isinstance(given, Mapping | Pool) else given
         first = next(iter(found), None)
         if isinstance(first, Mapping) and _is_row(first, columns):
             names = list(dict.fromkeys(name for row in found for name in row))
             places = ((f"inputs: item {n}", row) for n, row in enumerate(found, 1))
-            found = _of_rows(places, names, columns, left)
+            found = watched(_of_rows(places, names, columns, left), left)
         elif isinstance(first, Mapping) and {"query", "documents"}.isdisjoint(first):
             role = "query" if "query_id" not in columns_of(IN_MEMORY, [*first], {}) else "content"
             raise _unnamed(role, [*first])

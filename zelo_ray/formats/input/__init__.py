@@ -9,12 +9,13 @@ import fsspec
 from zelo_ray.errors import InputError
 from zelo_ray.formats.files import listing
 from zelo_ray.formats.input import long
+from zelo_ray.formats.input.asked import Asked
 from zelo_ray.formats.input.collection import Collection, collection_at
 from zelo_ray.formats.input.columns import split_columns
 from zelo_ray.formats.input.keeping import keep_lines, mark_of, note_beside, remember, remembered
 from zelo_ray.formats.input.kinds import Known, known
-from zelo_ray.formats.input.long import Left, Pool
-from zelo_ray.formats.input.made import Asked, made_of
+from zelo_ray.formats.input.long import Left, Pool, watched
+from zelo_ray.formats.input.made import made_of
 from zelo_ray.formats.input.sight import Sight, look
 from zelo_ray.formats.pools import SUFFIXES, find_shards
 from zelo_ray.options.asking import AskingOptions
@@ -90,7 +91,7 @@ def bring(patterns: Sequence[str], out: str, asked: Asked) -> Brought:
         return Brought(tuple(patterns))
     left = Left()
     what, pools = made_of(folders, held, asked, left)
-    place, queries, documents = keep_lines(out, pools)
+    place, queries, documents = keep_lines(out, watched(pools, left))
     if not documents:
         raise InputError("; ".join([f"{sources[0]}: no query has a document", *left.told()]))
     told = [f"{what}: {long.counts(queries, documents)}; pools written to {place}", *left.told()]
@@ -147,9 +148,13 @@ def _tables_in(pattern: str, out: str) -> list[str]:
 
 def _is_pools(file: str, asked: Asked) -> bool:
     try:
-        return known(look_or_broken(file), asked.columns).kind == "pools"
+        return _held(look_or_broken(file), asked).kind == "pools"
     except InputError:
         return False
+
+
+def _held(sight: Sight, asked: Asked) -> Known:
+    return known(sight, asked.of_input(sight.names))
 
 
 def _known(files: Sequence[str], asked: Asked) -> list[Known]:
@@ -158,7 +163,7 @@ def _known(files: Sequence[str], asked: Asked) -> list[Known]:
     for file in files:
         sight = look_or_broken(file)
         try:
-            held.append(known(sight, asked.columns))
+            held.append(_held(sight, asked))
         except InputError as error:
             held.append(Known(sight, "pools", {}))
             strange[file] = error

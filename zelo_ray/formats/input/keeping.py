@@ -16,6 +16,7 @@ from typing import Any
 
 import fsspec
 import orjson
+from fsspec.core import has_magic
 
 from zelo_ray.formats.files import writing
 
@@ -86,7 +87,8 @@ def mark_of(sources: Iterable[str], *told: object) -> str:
     seen: list[Any] = [repr(told)]
     for source in sources:
         fs, path = fsspec.url_to_fs(source)
-        for each in fs.find(path) if fs.isdir(path) else [path]:
+        found = fs.glob(path) if has_magic(path) else []
+        for each in fs.find(path) if fs.isdir(path) else found or [path]:
             info = fs.info(each)
             times = [str(info[name]) for name in _TIMES if name in info]
             if not times:
@@ -117,7 +119,7 @@ def remember(out: str, mark: str, file: str, told: list[str]) -> None:
 
 
 def note_beside(place: str, told: Sequence[str]) -> None:
-    """Keep beside a file of pools what was left out of it or made up, for whoever reads it later."""
+    """Keep beside a file of pools what was left out of it or made up, for later readers."""
     fs, path = fsspec.url_to_fs(f"{place}{_NOTES}")
     if told or fs.exists(path):
         with writing(f"{place}{_NOTES}") as file:

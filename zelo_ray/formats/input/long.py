@@ -178,6 +178,18 @@ def made(kind: str, text: str) -> str:
     return f"{kind}-{hashlib.sha256(text.encode('utf-8', 'backslashreplace')).hexdigest()[:12]}"
 
 
+def watched(pools: Iterable[Pool], left: Left) -> Iterator[Pool]:
+    """Pools as they are, with a note at their end if some leave nothing to compare."""
+    every = single = 0
+    for pool in pools:
+        every, single = every + 1, single + (len(pool["documents"]) == 1)
+        yield pool
+    if single:
+        has = "has" if single == 1 else "have"
+        told = f"{single:,} of {counted(every, 'query', 'queries')} {has} one document, and nothing"
+        left.made[f"{told} to compare"] = None
+
+
 def counts(queries: int, documents: int) -> str:
     """``50 queries, 5,000 documents``."""
     return f"{counted(queries, 'query', 'queries')}, {counted(documents, 'document')}"
