@@ -9,6 +9,7 @@ from tests.test_inputs_apart import CORPUS, QUERIES, folder
 from zelo_ray import estimate
 from zelo_ray.api.frames import pools_told
 from zelo_ray.api.given import pools_in
+from zelo_ray.cli import main
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.formats.input import Asked, bring
 from zelo_ray.formats.input.columns import split_columns
@@ -163,3 +164,30 @@ def test_queries_with_one_document_are_counted(tmp_path):
     _, told = brought(tmp_path, put(tmp_path / "a.csv", cells(ROWS[:4])))
     assert told[1:] == ("1 of 2 queries has one document, and nothing to compare",)
     assert pools_told(ROWS[:4], {})[1] == [*told[1:]]
+
+
+def test_a_table_whose_document_has_a_name_of_its_own_is_asked_about(tmp_path):
+    row = {"Search Query": "tick", "Rating": "4", "Brand": "A", "The Text": "Use tweezers."}
+    place = put(tmp_path / "a.csv", cells([row]))
+    with pytest.raises(InputError, match="which column is the document") as told:
+        brought(tmp_path, place)
+    assert "--columns 'content=The Text'; it may be The Text, Brand" in str(told.value)
+    assert not any("first line" in each for each in told.value.__notes__)
+
+
+def test_what_is_near_is_named(tmp_path, capsys):
+    put(tmp_path / "in/notes.docx", "x")
+    with pytest.raises(InputError, match=r"it holds notes\.docx$"):
+        brought(tmp_path, str(tmp_path / "in"))
+    with pytest.raises(InputError, match=r"did you mean 'notes\.docx'"):
+        brought(tmp_path, str(tmp_path / "in/note.docx"))
+    assert main(["annotate", "x", "--out", "o", "--depth", "15"]) == 2
+    assert "did you mean '--document-limit'?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("more", [[], ["--dry-run"]])
+def test_the_input_is_looked_at_before_the_judges(folder, capsys, monkeypatch, more):
+    monkeypatch.setattr("os.environ", {"HOME": str(folder)})
+    words = ["annotate", str(folder / "mine.run"), "--out", str(folder / "o"), *more]
+    assert main(words) == 2
+    assert "add --corpus and --queries" in capsys.readouterr().err

@@ -62,13 +62,12 @@ def previews(each: Mapping[str, AnnotateOptions], environ: Mapping[str, str]) ->
 def _estimated(options: AnnotateOptions, environ: Mapping[str, str]) -> tuple[Estimate, list[str]]:
     load(options.protocol)
     human_grades(options)
-    panel = panel_of(options, environ, keys=False)
-    ledger = ledger_of(options, panel)
-    survey = InputSample(panel, options, ledger)
     seen, told, first = set[str](), list[str](), ""
     with TemporaryDirectory() as folder:
         options = brought(options, folder, told.append)
         shards = find_shards(options.inputs, options.out)
+        panel = panel_of(options, environ, keys=False)
+        survey = InputSample(panel, options, ledger := ledger_of(options, panel))
         joined = join_sessions(shards, folder) if options.blocks == "session" else None
         bad = joined.rejected if joined else 0
         for shard in [joined.path] if joined else shards:

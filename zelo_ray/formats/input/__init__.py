@@ -1,5 +1,6 @@
 """What users bring: known by what it holds, and made into the JSON lines that all else reads."""
 
+import contextlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -19,12 +20,14 @@ from zelo_ray.formats.input.made import made_of
 from zelo_ray.formats.input.sight import Sight, look
 from zelo_ray.formats.pools import SUFFIXES, find_shards
 from zelo_ray.options.asking import AskingOptions
+from zelo_ray.options.command import meant
 
 __all__ = ["Asked", "Brought", "bring", "brought", "pools_of"]
 
 _PACKED = ("", ".gz", ".zst")
 _DATA = (".csv", ".tsv", ".json", ".parquet", ".run", ".trec")
 _VERSION = 1
+_SHOWN = 5
 Asking = TypeVar("Asking", bound=AskingOptions)
 
 
@@ -127,9 +130,22 @@ def _places(patterns: Sequence[str], out: str) -> tuple[list[Collection], list[s
         if found := collection_at(pattern):
             folders.append(found)
             continue
-        names = _tables_in(pattern, out) or find_shards([pattern], out)
+        try:
+            names = _tables_in(pattern, out) or find_shards([pattern], out)
+        except InputError as error:
+            raise InputError(f"{error}{_near(pattern)}") from None
         files.update(dict.fromkeys(names))
     return folders, list(files)
+
+
+def _near(pattern: str) -> str:
+    """What there is where nothing was found, as the end of a line."""
+    folder, _, name = pattern.rstrip("/").rpartition("/")
+    with contextlib.suppress(InputError):
+        if names := listing(pattern):
+            return f"; it holds {', '.join(names[:_SHOWN])}{' ...' if names[_SHOWN:] else ''}"
+        return meant(name, listing(folder or ".") or ())
+    return ""
 
 
 def _tables_in(pattern: str, out: str) -> list[str]:

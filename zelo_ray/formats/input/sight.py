@@ -132,12 +132,12 @@ def _whole(url: str) -> Any:
 
 def _of_text(url: str, line: bytes) -> Sight:
     cells, words = line.split(), line[:80].decode("utf-8", "replace").strip()
-    if len(cells) >= _RUN_COLUMNS and _is_number(cells[3]) and _is_number(cells[4]):
+    if len(cells) >= _RUN_COLUMNS and is_number(cells[3]) and is_number(cells[4]):
         return Sight(url, "run", words=words)
-    if len(cells) == _QRELS_COLUMNS and _is_number(cells[3]):
+    if len(cells) == _QRELS_COLUMNS and is_number(cells[3]):
         return Sight(url, "qrels", words=words)
     parted = line.rstrip().split(b"\t")
-    if len(parted) == _BEIR_COLUMNS and _is_number(parted[2]):  # which may have no head
+    if len(parted) == _BEIR_COLUMNS and is_number(parted[2]):  # which may have no head
         return Sight(url, "qrels", words=words)
     if not words:
         return Sight(url, "broken")
@@ -153,7 +153,8 @@ def _first_cells(url: str, names: tuple[str, ...]) -> Mapping[str, Any] | None:
         return {}
 
 
-def _is_number(cell: bytes) -> bool:
+def is_number(cell: bytes | str) -> bool:
+    """Whether a cell is one."""
     try:
         float(cell)
     except ValueError:
