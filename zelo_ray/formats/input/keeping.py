@@ -11,12 +11,13 @@ import re
 import tempfile
 import time
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import fsspec
 import orjson
+from fsspec.core import has_magic
 
 from zelo_ray.errors import InputError
 from zelo_ray.formats.files import writing
@@ -24,6 +25,7 @@ from zelo_ray.formats.pools import short
 
 FOLDER = "input"
 _DAY = 24 * 60 * 60  # seconds
+_NOTES = ".notes.json"
 _ODD = re.compile(r"[^\w.-]+")
 _TIMES = ("mtime", "created", "LastModified", "last_modified", "ETag", "etag", "updated", "md5Hash")
 """What file systems call that by which a file is seen to have changed."""
@@ -123,7 +125,8 @@ def _infos(source: str, own: str) -> list[tuple[str, Mapping[str, Any]]]:
     """The files that a place holds, and what its file system tells of each."""
     try:
         fs, path = fsspec.url_to_fs(source)
-        files = fs.find(path) if fs.isdir(path) else [path]
+        found = fs.glob(path) if has_magic(path) else []
+        files = fs.find(path) if fs.isdir(path) else found or [path]
         is_around = not f"{path}/".startswith(own)  # results may lie in the folder, not it in them
         return [(e, fs.info(e)) for e in files if not (is_around and e.startswith(own))]
     except FileNotFoundError:
@@ -154,6 +157,25 @@ def remember(out: str, mark: str, file: str, told: list[str]) -> None:
         name, size = file.rsplit("/", 1)[-1], fs.size(path)
         data = orjson.dumps({"file": name, "size": size, "told": told})
         keep(out, "made", ".json", data, mark)
+
+
+def note_beside(place: str, told: Sequence[str]) -> None:
+    """Keep beside a file of pools what was left out of it or made up, for later readers."""
+    fs, path = fsspec.url_to_fs(f"{place}{_NOTES}")
+    if told or fs.exists(path):
+        with writing(f"{place}{_NOTES}") as file:
+            file.write(orjson.dumps([*told]))
+
+
+def noted(places: Iterable[str]) -> list[str]:
+    """What was kept beside some files of pools."""
+    found = list[str]()
+    for place in places:
+        fs, path = fsspec.url_to_fs(f"{place}{_NOTES}")
+        if f"/{FOLDER}/pools-" in place and fs.exists(path):
+            with contextlib.suppress(orjson.JSONDecodeError, TypeError):
+                found += map(str, orjson.loads(fs.cat_file(path)))
+    return list(dict.fromkeys(found))
 
 
 def absolute(out: str) -> str:

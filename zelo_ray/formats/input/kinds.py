@@ -1,5 +1,6 @@
 """What a file that somebody brought holds, and what to say where that is not enough."""
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -8,7 +9,7 @@ from zelo_ray.errors import InputError, OptionError
 from zelo_ray.formats.input.assistants import is_conversation
 from zelo_ray.formats.input.collection import beside
 from zelo_ray.formats.input.columns import OF_QUERY, columns_of, list_column
-from zelo_ray.formats.input.sight import Form, Sight
+from zelo_ray.formats.input.sight import Form, Sight, is_number
 from zelo_ray.formats.input.wide import is_pool, is_wide
 from zelo_ray.formats.interchange import mteb
 
@@ -112,7 +113,19 @@ def _of_rows(sight: Sight, given: Mapping[str, str]) -> Known:
         return Known(sight, "long", found)
     if "content" in found:
         raise _incomplete(sight, "has texts, and nothing says which query they belong to")
+    if asks and (free := _texts_among(sight, found)):
+        raise _told(
+            f"{sight.url}: which column is the document? Name it: --columns "
+            f"{shlex.quote(f'content={free[0]}')}; it may be {', '.join(free)}"
+        )
     raise unknown(sight)
+
+
+def _texts_among(sight: Sight, found: Mapping[str, str]) -> list[str]:
+    """The columns that may hold documents, as far as the first row tells, the longest first."""
+    first = {name: value for name, value in (sight.first or {}).items() if isinstance(value, str)}
+    free = [name for name in first if name not in found.values() and not is_number(first[name])]
+    return sorted(free, key=lambda name: -len(first[name]))
 
 
 def _has_text(sight: Sight, names: tuple[str, ...]) -> bool:

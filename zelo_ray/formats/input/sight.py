@@ -137,17 +137,17 @@ def _whole(url: str) -> Any:
 def _of_text(url: str, seen: Opening) -> Sight:
     line = seen.line
     cells, words = line.split(), line[:80].decode("utf-8", "replace").strip()
-    if len(cells) >= _RUN_COLUMNS and _is_number(cells[3]) and _is_number(cells[4]):
+    if len(cells) >= _RUN_COLUMNS and is_number(cells[3]) and is_number(cells[4]):
         return Sight(url, "run", words=words)
     if _is_short_run([each.split() for each in seen.lines]):
         raise InputError(
             f"{url}: looks like a run of {len(cells)} columns; "
             "a TREC run has 6: query Q0 document rank score tag"
         )
-    if len(cells) == _QRELS_COLUMNS and _is_number(cells[3]):
+    if len(cells) == _QRELS_COLUMNS and is_number(cells[3]):
         return Sight(url, "qrels", words=words)
     parted = line.rstrip().split(b"\t")
-    if len(parted) == _BEIR_COLUMNS and _is_number(parted[2]):  # which may have no head
+    if len(parted) == _BEIR_COLUMNS and is_number(parted[2]):  # which may have no head
         return Sight(url, "qrels", words=words)
     if not words:
         return Sight(url, "broken")
@@ -162,9 +162,9 @@ def _is_short_run(rows: Sequence[Sequence[bytes]]) -> bool:
     """
     widths = {len(row) for row in rows}
     if widths == {_RUN_COLUMNS - 1}:
-        return all(_is_number(row[3]) and _is_number(row[4]) for row in rows)
+        return all(is_number(row[3]) and is_number(row[4]) for row in rows)
     if widths != {_QRELS_COLUMNS} or not all(
-        row[2].isdigit() and _is_number(row[3]) for row in rows
+        row[2].isdigit() and is_number(row[3]) for row in rows
     ):
         return False
     if not any(b"." in row[3] for row in rows) or rows[0][1].lower() in (b"0", b"q0"):
@@ -184,7 +184,8 @@ def _first_cells(url: str, names: tuple[str, ...]) -> Mapping[str, Any] | None:
         return {}
 
 
-def _is_number(cell: bytes) -> bool:
+def is_number(cell: bytes | str) -> bool:
+    """Whether a cell is one."""
     try:
         float(cell)
     except ValueError:
