@@ -124,6 +124,19 @@ def pools_of_truth(url: str) -> str | None:
     return url if is_annotated(url) else None
 
 
+def holds_texts(url: str) -> bool:
+    """Whether judgments lie with the texts of their queries and documents.
+
+    Raises:
+        InputError: as `kind_of`.
+    """
+    if kind_of(url)[1].pools is None:
+        return False
+    names = listing(url)
+    stems = {name.split(".")[0] for name in names or ()}
+    return names is None or SCORES in names or {"corpus", "queries"} <= stems
+
+
 def kind_of(url: str, also: Sequence[str] = ()) -> tuple[str, Kind]:
     """What a place holds: the name of the kind, and how to read it; ``also`` as in `read_truth`.
 
