@@ -16,7 +16,7 @@ from zelo_ray.present.terminal import doctor as terminal
 
 
 class Findings(Table):
-    """What was checked, a row a check: ``what``, ``state`` (ok, warn, wrong), ``found``, ``do``."""
+    """What was checked, a row each: ``what``, ``state`` (ok, warn, wrong, -), ``found``, ``do``."""
 
     def __init__(self, findings: list[Finding]) -> None:
         columns = Finding.__slots__
@@ -29,6 +29,11 @@ class Findings(Table):
     def wrong(self) -> bool:
         """Whether something is wrong."""
         return any(each.state == "wrong" for each in self.findings)
+
+    @property
+    def none(self) -> bool:
+        """Whether nobody was named, and no key calls for a judge."""
+        return any(each.what == "judges" and each.state == "warn" for each in self.findings)
 
     def told(self, width: int = 100) -> Text:
         """What the terminal shows."""

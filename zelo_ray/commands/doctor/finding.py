@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
-State = Literal["ok", "warn", "wrong"]
+State = Literal["ok", "warn", "wrong", "-"]
+"""``-``: not there, and not needed by all."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,8 +74,10 @@ def keys(environ: Mapping[str, str], dotenv: Mapping[str, Any], place: str) -> I
             continue
         variable = next((each for each in variables if environ.get(each)), "")
         if not variable:
-            listed = " or ".join(variables)
-            yield Finding(f"key of {name}", "ok", "not set", f"set {listed} to use this provider")
+            usual = next((v for v in variables if name.upper() in v), variables[0])
+            others = "".join(f" (or {each})" for each in variables if each != usual)
+            do = f"set {usual}{others} to use this provider"
+            yield Finding(f"key of {name}", "-", "not set", do)
             continue
         key = environ[variable]
         source = place if dotenv.get(variable) == key else "the environment"

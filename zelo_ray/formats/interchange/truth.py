@@ -51,11 +51,15 @@ class Sight:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A way to keep judgments: how it looks, and how it is read; ``pools`` where it holds texts."""
+    """A way to keep judgments: how it looks, and how it is read.
+
+    ``pools`` where it holds texts; ``by_people`` where people's judgments are kept so.
+    """
 
     looks: Callable[[Sight], bool]
     truth: Callable[[str], pa.Table]
     pools: Callable[[str], Filled] | None = None
+    by_people: bool = False
 
 
 def read_truth(url: str, also: Sequence[str] = ()) -> pa.Table:
@@ -276,6 +280,7 @@ KINDS = {
         looks=lambda sight: sight.columns >= mteb.COLUMNS,
         truth=lambda url: mteb.read_rows(url)[1],
         pools=lambda url: mteb.read_rows(url)[0],
+        by_people=True,
     ),
     "annotated JSON lines (query, documents with a score)": Kind(
         looks=lambda sight: {"query", "documents"} <= sight.columns,
@@ -286,16 +291,19 @@ KINDS = {
         looks=_has_qrels,
         truth=beir.read_qrels,
         pools=beir.read_pools,
+        by_people=True,
     ),
     "BEIR qrels (query-id, corpus-id, score)": Kind(
         looks=lambda sight: (
             set(beir.QRELS_COLUMNS) <= sight.columns or (len(sight.line.split(b"\t")) == 3)
         ),
         truth=beir.read_qrels,
+        by_people=True,
     ),
     "TREC qrels (query, iteration, document, relevance)": Kind(
         looks=lambda sight: len(sight.line.split()) == 4,
         truth=trec.read_qrels,
+        by_people=True,
     ),
 }
 """The known kinds; the first that looks right is taken."""

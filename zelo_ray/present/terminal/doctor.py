@@ -16,7 +16,7 @@ def told(findings: Sequence[Finding], width: int) -> Iterator[str]:
         what, found = printable(each.what), printable(each.found)
         first = f"{each.state:5}  {what:{wide}}  {found}"
         yield from textwrap.wrap(first, width, subsequent_indent=" " * 9, break_long_words=False)
-        if each.do and each.state != "ok":
+        if each.do and each.state in ("warn", "wrong"):
             do = f"{' ' * 7}→ {printable(each.do)}"
             yield from textwrap.wrap(do, width, subsequent_indent=" " * 9, break_long_words=False)
         elif each.do:

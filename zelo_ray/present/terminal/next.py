@@ -63,7 +63,11 @@ def retold(name: str, options: CommandOptions) -> str:
 
 
 def after_annotate(
-    summary: Summary, options: AnnotateOptions, words: Sequence[str], crowned: str = ""
+    summary: Summary,
+    options: AnnotateOptions,
+    words: Sequence[str],
+    crowned: str = "",
+    runs: Sequence[str] = (),
 ) -> str:
     """Mend what is missing; else let rerankers meet, or look at a tournament.
 
@@ -72,18 +76,19 @@ def after_annotate(
         options: of the run.
         words: what was typed.
         crowned: of answers that were compared, the id of a query to look at.
+        runs: inputs that are files of runs.
     """
     if summary.pilot_of:
         return again(words, without=("--pilot",))
     if summary.absent:
         return _without(summary.absent, options, words)
     if summary.failures and not options.retry_failures:
-        return again(words, "--retry-failures")
+        return retried(words)
     if not summary.scored:
         return _command("doctor", *_judges(options), "--out", options.out)
     if crowned:
         return _command("explain", options.out, "--query", crowned)
-    return _contest(options.out)
+    return _contest(options.out, runs)
 
 
 def _without(absent: Mapping[str, str], options: AnnotateOptions, words: Sequence[str]) -> str:
@@ -101,15 +106,35 @@ def after_estimate(words: Sequence[str], high: float, cap: float | None) -> str:
 
 
 def after_bakeoff(
-    options: BakeoffOptions, words: Sequence[str], *, failures: bool, complete: bool
+    options: BakeoffOptions, words: Sequence[str], *, again: bool, people: str
 ) -> str:
-    """Ask again what failed; else let people judge what decides."""
-    if failures and not complete and not options.retry_failures:
-        return again(words, "--retry-failures")
-    if options.human:
-        return _command("label", "--out", options.human, "--more", "100")
-    labels = _beside(options.out, "labels")
-    return _command("label", "--contest", options.out, "--labels", "200", "--out", labels)
+    """Ask again what failed; else let people judge what decides, if they have not.
+
+    Args:
+        options: of the contest.
+        words: what was typed.
+        again: whether asking again may help.
+        people: ``more``, ``begin``, ``texts`` (nobody knows where they are) or ``none``.
+    """
+    if again and not options.retry_failures:
+        return retried(words)
+    if people == "more":
+        return _command("label", "--out", str(options.human), "--more", "100")
+    if people == "none":
+        return _command("report", options.out)
+    return _labels_for(options.out, people)
+
+
+def retried(words: Sequence[str]) -> str:
+    """The same, with what failed asked again."""
+    return again(words, "--retry-failures")
+
+
+def _labels_for(contest: str, people: str) -> str:
+    """Labels of people for a contest."""
+    texts = ["--pools", "POOLS"] if people == "texts" else []
+    out = _beside(contest, "labels")
+    return _command("label", "--contest", contest, *texts, "--labels", "200", "--out", out)
 
 
 def after_compare_protocols(options: CompareProtocolsOptions, best: str) -> str:
@@ -120,7 +145,7 @@ def after_compare_protocols(options: CompareProtocolsOptions, best: str) -> str:
 
 def after_agree(options: AgreeOptions) -> str:
     """What the first judge's labels change, or what they say of rerankers."""
-    place, *others = dict.fromkeys(_run_of(split_name(each)[1]) for each in options.sources)
+    place, *others = dict.fromkeys(run_of(split_name(each)[1]) for each in options.sources)
     if others and not options.human:
         return _command("compare-labels", "--old", place, "--new", others[0], *_runs(options))
     if options.human:
@@ -141,7 +166,7 @@ def after_compare_labels(options: CompareLabelsOptions) -> str:
 
 def after_drift(options: DriftOptions) -> str:
     """What the change of judges changes for labels."""
-    return _command("compare-labels", "--old", _run_of(options.old), "--new", _run_of(options.new))
+    return _command("compare-labels", "--old", run_of(options.old), "--new", run_of(options.new))
 
 
 def after_fit(options: FitOptions, words: Sequence[str]) -> str:
@@ -153,9 +178,16 @@ def after_fit(options: FitOptions, words: Sequence[str]) -> str:
     return _command("fit", "--help")
 
 
-def after_convert(options: ConvertOptions) -> str:
-    """What a file of its kind is for."""
-    out, source = options.out, _run_of(options.source)
+def after_convert(options: ConvertOptions, truth: AnnotateOptions | None = None) -> str:
+    """What a file of its kind is for.
+
+    Args:
+        options: of the command.
+        truth: of holes, the options of the run that the truth is of, whose replies serve again.
+    """
+    out, source = options.out, run_of(options.source)
+    if options.what == "holes" and truth:
+        return _filled(options, truth)
     if options.what in ("pool", "holes", "fastchat"):
         human = ["--protocol", "best-of"] if options.what == "fastchat" else []
         return _command("annotate", out, *human, "--out", _beside(out, "judged"), "--dry-run")
@@ -166,6 +198,21 @@ def after_convert(options: ConvertOptions) -> str:
     if options.what == "run":
         return _command("bakeoff", "--help")
     return _contest(source)
+
+
+def _filled(options: ConvertOptions, truth: AnnotateOptions) -> str:
+    """Judge the holes as the truth was judged.
+
+    Results are those of the lines that are given: only all of them may take the place of others.
+    """
+    place = run_of(options.truth)
+    places: dict[str, str | None] = {"out": place, "ledger": None}
+    if truth.ledger and truth.ledger != truth.out:
+        places["ledger"] = truth.ledger
+    if not options.all:
+        places = {"out": _beside(options.out, "judged"), "ledger": places["ledger"] or place}
+    given = {"inputs": (options.out,), "pilot": None, "retry_failures": False, "dry_run": True}
+    return retold("annotate", truth.model_copy(update={**given, **places}))
 
 
 def after_size(options: SizeOptions, plan: str, inputs: Sequence[str]) -> str:
@@ -181,14 +228,11 @@ def after_size(options: SizeOptions, plan: str, inputs: Sequence[str]) -> str:
     return _command("annotate", *words, "--out", options.judges_from or "judged", "--dry-run")
 
 
-def after_report(out: str, kind: str, query_id: str) -> str:
+def after_report(out: str, query_id: str, people: str) -> str:
     """Of labels a query to look at; of a contest labels of people; else what else there is."""
     if query_id:
         return _command("explain", out, "--query", query_id)
-    if kind == "bakeoff":
-        labels = _beside(out, "labels")
-        return _command("label", "--contest", out, "--labels", "200", "--out", labels)
-    return _command("--help")
+    return _command("--help") if people == "none" else _labels_for(out, people)
 
 
 def after_batches(out: str, run: AnnotateOptions | None) -> str:
@@ -215,18 +259,29 @@ def whole_of(options: ExplainOptions) -> str:
     return _command("explain", options.dir, "--query", options.query, *doc, "--all")
 
 
-def after_doctor(judges: Sequence[str], *, wrong: bool, asked: bool) -> str:
-    """Ask each judge once; or begin; or look again, when what is wrong is mended."""
+def after_doctor(judges: Sequence[str], *, wrong: bool, asked: bool, none: bool = False) -> str:
+    """Ask each judge once; or begin, if need be with free judges; or look again when it is mended.
+
+    Args:
+        judges: as they were named.
+        wrong: whether something is.
+        asked: whether the judges were.
+        none: whether there is no judge at all.
+    """
     named = ["--judges", *judges] if judges else []
     if wrong:
         return _command("doctor", *named, *(["--ask"] if asked else []))
     if judges and not asked:
         return _command("doctor", *named, "--ask")
+    if none:
+        return _command("annotate", "data/sample", "--out", "out", "--judges", "offline")
     return _command("annotate", "pools.jsonl", *named, "--out", "judged", "--dry-run")
 
 
-def _contest(truth: str) -> str:
-    return _command("bakeoff", "--truth", truth, *_PLAIN, "--out", _beside(truth, "bakeoff"))
+def _contest(truth: str, runs: Sequence[str] = ()) -> str:
+    """Let runs meet, a single one with a new one; else plain rerankers."""
+    met = ["--runs", *runs, *([] if runs[1:] else ["new.run"])] if runs else [*_PLAIN]
+    return _command("bakeoff", "--truth", truth, *met, "--out", _beside(truth, "bakeoff"))
 
 
 def _runs(options: AgreeOptions) -> list[str]:
@@ -237,7 +292,7 @@ def _judges(options: Any) -> list[str]:
     return ["--judges", *options.judges] if options.judges else []
 
 
-def _run_of(place: str) -> str:
+def run_of(place: str) -> str:
     """The directory of a run, where one of its files is named."""
     folder, _, name = place.rstrip("/").rpartition("/")
     return (folder or ".") if name.endswith((".parquet", "annotated.jsonl")) else place
