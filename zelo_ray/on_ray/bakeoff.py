@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -393,4 +394,6 @@ def _write_run(
 
 
 def _record(options: BakeoffOptions, run_id: str) -> dict[str, Any]:
-    return {"kind": "bakeoff", "run_id": run_id, "options": options.model_dump(mode="json")}
+    """What is recorded; the folder is what relative paths of the options are relative to."""
+    told = {"kind": "bakeoff", "run_id": run_id, "folder": str(Path.cwd())}
+    return {**told, "options": options.model_dump(mode="json")}
