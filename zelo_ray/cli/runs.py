@@ -174,6 +174,8 @@ def _explain(options: "ExplainOptions", _words: Words) -> int:
     from zelo_ray.present.terminal import next as follow
     from zelo_ray.present.terminal.explain import on_screen
 
+    if not options.query:
+        return _queries(options)
     parts, screen = explanation(options.dir, options.query, options.doc), console()
     if options.all or not screen.is_terminal:
         show(*"\n\n".join(each.whole() for each in parts).split("\n"))
@@ -181,6 +183,17 @@ def _explain(options: "ExplainOptions", _words: Words) -> int:
         show(*on_screen(parts, *screen.size, follow.whole_of(options)))
     show("")
     then(follow.after_explain(options, first_ranked(parts)))
+    return COMPLETE
+
+
+def _queries(options: "ExplainOptions") -> int:
+    """The first queries, and the command that explains one."""
+    from zelo_ray.commands.explain.queries import listed
+    from zelo_ray.present.terminal import next as follow
+
+    rows, first = listed(options.dir)
+    show(*rows)
+    then(follow.after_explain(options.model_copy(update={"query": first}), ""))
     return COMPLETE
 
 
