@@ -243,10 +243,10 @@ def _report(options: "ReportOptions", _words: Words) -> int:
     from zelo_ray.api.report import reported
     from zelo_ray.present.terminal import next as follow
 
-    lines = reported(options)
+    lines, page = reported(options)
     show(*lines)
-    first = options.dir[0]
-    if lines[-1] == f"{first}/report.html":
+    first = options.dir[0].rstrip("/")
+    if page == f"{first}/report.html":
         kind = kind_of(first)
         query_id = first_query(first) if kind == "annotate" else ""
         contest = contest_at(first) if kind == "bakeoff" else None
