@@ -2,6 +2,7 @@
 
 import math
 import random
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -9,8 +10,9 @@ import pytest
 from zelo_ray.commands.bakeoff import Entry, Unranked, contrasting, contrasts, describe, measure
 from zelo_ray.commands.bakeoff.slices import DIFFICULTY
 from zelo_ray.commands.bakeoff.verdicts import turned, verdict
-from zelo_ray.errors import Stopped
+from zelo_ray.errors import InputError, Stopped
 from zelo_ray.evaluation.measures import Truth
+from zelo_ray.formats.interchange.runs import read_runs
 from zelo_ray.formats.tables import schema_of
 from zelo_ray.options import BakeoffOptions
 from zelo_ray.present.terminal.bakeoff import standings
@@ -211,3 +213,31 @@ def test_labels_without_errors_are_taken_as_they_are():
     assert outcome.draws == 0
     assert math.isnan(one.p_labels)
     assert verdict(one) == "above"
+
+
+def test_a_pair_that_differs_is_told_though_the_leader_is_in_none():
+    arms = [entry_of(name, all_like("abcd")) for name in ("lead", "second", "third")]
+    outcome = contest_of(*arms)
+    _, *others = outcome.standing
+    outcome.comparisons = [
+        replace(one, difference=-0.1, p_holm=0.01, queries=40, p_labels=math.nan)
+        if {one.run_a, one.run_b} == {*others}
+        else one
+        for one in outcome.comparisons
+    ]
+    told = [str(line) for line in standings(outcome)]
+    (pair,) = {(c.run_a, c.run_b) for c in outcome.comparisons if {c.run_a, c.run_b} == {*others}}
+    below, above = pair
+    assert [line for line in told if line.startswith(f"{above} is above {below}: +0.1000")]
+
+
+def test_two_runs_of_one_tag_get_names(tmp_path):
+    for name in ("a", "k1=2"):
+        (tmp_path / f"{name}.run").write_text("q Q0 d 1 1.0 same\n")
+    one, odd = str(tmp_path / "a.run"), str(tmp_path / "k1=2.run")
+    with pytest.raises(InputError, match="--runs NAME=FILE"):
+        read_runs([one, odd])
+    assert [*read_runs([f"old={one}", odd])] == ["old", "same"]
+    (tmp_path / "two.csv").write_text("run,query_id,doc_id,score\nx,q,d,1\ny,q,d,1\n")
+    with pytest.raises(InputError, match="holds 2 runs"):
+        read_runs([f"old={tmp_path / 'two.csv'}"])

@@ -1,6 +1,7 @@
 """What a person sees: a table on a terminal, and elsewhere a line now and then."""
 
 import io
+import re
 
 import pytest
 from rich.cells import cell_len
@@ -115,6 +116,28 @@ def test_the_end_is_told_once(clock):
     (line,) = file.getvalue().splitlines()
     assert "1,500/1,500" in line
     assert "left: done" in line
+
+
+@pytest.mark.parametrize("wait", [0, 600])
+@pytest.mark.parametrize("terminal", [True, False])
+def test_a_finished_panel_has_the_mean_rate_of_the_run(clock, wait, terminal):
+    console, file = screen(terminal=terminal)
+    with Display(console) as display:
+        for done in (0, 250, 500):
+            display.show(
+                {"a": Tally(answered=done, in_flight=1), "b": Tally(answered=min(done, 250))},
+                {"a": 500, "b": 250},
+            )
+            clock.now += 7.5
+        clock.now += wait
+        display.show({"a": Tally(answered=500), "b": Tally(answered=250)}, {"a": 500, "b": 250})
+    last = "".join(file.getvalue().rstrip().splitlines()[-3:])
+    assert " 50.0" in last
+    assert not re.search(r" 0\.0\b", last)
+    file.truncate(0)
+    with Display(console) as display:  # all replies come at once: there is no rate to tell
+        display.show({"a": Tally(answered=5)}, {"a": 5})
+    assert not re.search(r" 0\.0\b", file.getvalue())
 
 
 def test_before_the_first_call_nothing_is_divided_by_zero(clock):

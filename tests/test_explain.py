@@ -10,12 +10,13 @@ from rich.cells import cell_len
 
 from tests.builders import graded_pools, interrupted, pool_of, results_of, short
 from tests.hills import write_contests, write_verdicts
+from zelo_ray import cli
 from zelo_ray.commands.explain import explain, explanation
 from zelo_ray.commands.explain.meetings import alike, graded, meetings
 from zelo_ray.commands.explain.paragraphs import ranges, text_part
 from zelo_ray.errors import NothingToExplain
 from zelo_ray.formats.record import begin
-from zelo_ray.formats.tables import table_of
+from zelo_ray.formats.tables import Rejected, table_of
 from zelo_ray.present.terminal.explain import on_screen
 from zelo_ray.records import Failure, Grade, Rater, Score, Vote
 
@@ -342,3 +343,46 @@ def test_grades_tell_what_they_count_for(tmp_path):
     assert one.split() == ["openai:one", "2", "+0.50", "25%"]
     assert other.split() == ["other", "2", "unknown"]
     assert next(graded(grades, raters, plain=True)) == "The score takes every judge alike:"
+
+
+def test_a_query_is_named_by_its_text(tmp_path):
+    pools = [
+        pool_of(query_id="query-0a1", query="How do I reset it?"),
+        pool_of(query_id="b", query="It?"),
+    ]
+    pools.append(pool_of(query_id="c", query="Why is it blue?"))
+    results_of(tmp_path, pools)
+    whole = explain(str(tmp_path), "query-0a1")
+    assert explain(str(tmp_path), "how do i  RESET it?") == whole
+    assert explain(str(tmp_path), "is it BLUE").startswith("query c\n")
+    with pytest.raises(NothingToExplain, match="text of several queries: query-0a1, b, c"):
+        explain(str(tmp_path), "i")
+    assert explain(str(tmp_path), "IT?").startswith("query b\n")
+    running = interrupted(tmp_path, [pool_of(query_id="q-7", query="Why?")], 8, protocol="graded")
+    assert "query q-7" in explain(str(running), "why")
+
+
+def test_what_was_set_aside_or_has_no_documents_is_told_so(tmp_path):
+    results_of(tmp_path, [pool_of(), pool_of(query_id="alone", worths=())])
+    raw = '{"query": {"id": "bad", "query": "What is it?"}, "documents": 3}'
+    bad = Rejected("pools.jsonl", 3, "documents: wants a list", raw)
+    pq.write_table(table_of([bad], Rejected), tmp_path / "rejected.parquet")
+    says = r"set aside \(pools\.jsonl, line 3\): documents: wants a list"
+    for named in ("bad", "what is IT?"):
+        with pytest.raises(NothingToExplain, match=says):
+            explain(str(tmp_path), named)
+    with pytest.raises(NothingToExplain, match="'alone' has no documents"):
+        explain(str(tmp_path), "alone")
+
+
+def test_without_a_query_the_first_are_listed(tmp_path, capsys):
+    results_of(tmp_path, [pool_of(query_id=f"q{n}") for n in range(12)])
+    assert cli.main(["explain", str(tmp_path)]) == 0
+    head, first, *_, more, then = capsys.readouterr().out.splitlines()
+    assert "holds 12 queries" in head
+    assert re.fullmatch(r"  q\d+ +how do I reset it\?", first)
+    assert more == "  … 2 more"
+    assert then == f"next: zelo-ray explain {tmp_path} --query {first.split()[0]}"
+    assert cli.main(["explain", str(tmp_path / "no")]) == 1
+    assert cli.main(["explain", str(tmp_path), "--doc", "d1"]) == 2
+    assert "give --query, too" in capsys.readouterr().err

@@ -45,7 +45,7 @@ def past_of(place="p", name="run.json", **record):
 def test_a_folder_of_runs_gets_one_page(runs, capsys):
     (runs / "notes").mkdir()
     assert cli.main(["report", str(runs)]) == 0
-    assert capsys.readouterr().out == f"{runs}/index.html\n"
+    assert capsys.readouterr().out == f"index over 3 runs: {runs}/index.html\n"
     page = (runs / "index.html").read_text()
     assert "3 runs of annotate, bakeoff" in page.replace("bakeoff, annotate", "annotate, bakeoff")
     assert '<a href="three/report.html">three</a>' in page
@@ -68,7 +68,7 @@ def test_python_reports_a_run_or_several(runs):
 
 
 def test_one_run_is_reported_as_ever(runs, capsys):
-    assert cli.main(["report", str(runs / "one")]) == 0
+    assert cli.main(["report", f"{runs / 'one'}/"]) == 0
     page, follow = capsys.readouterr().out.splitlines()
     assert page == f"{runs}/one/report.html"
     assert follow == f"next: zelo-ray explain {runs}/one --query one"
@@ -78,7 +78,7 @@ def test_one_run_is_reported_as_ever(runs, capsys):
 def test_an_index_of_one_run_is_written_where_it_is_asked_for(runs, capsys, monkeypatch):
     monkeypatch.setenv("ZELO_RAY_OUT", "another")  # of annotate, say
     assert cli.main(["report", str(runs / "one"), "--index", str(runs / "all.html")]) == 0
-    assert capsys.readouterr().out == f"{runs}/all.html\n"
+    assert capsys.readouterr().out == f"index over 1 run: {runs}/all.html\n"
     assert "1 run of zelo-ray" in (runs / "all.html").read_text()
 
 

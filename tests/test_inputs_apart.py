@@ -6,6 +6,7 @@ from collections import namedtuple
 import pandas as pd
 import pytest
 
+from tests.crash import bare_environment
 from tests.test_inputs import POOLS, ROWS, brought, cells, lines, put
 from zelo_ray import estimate
 from zelo_ray.api.frames import pools_told
@@ -258,3 +259,25 @@ def test_one_wrong_letter_is_one_short_line(capsys, words, says):
     (line,) = capsys.readouterr().err.splitlines()
     assert says in line
     assert len(line) < 140
+
+
+@pytest.mark.ray
+@pytest.mark.parametrize("parts", [False, True])
+def test_a_contest_ranks_the_documents_of_its_truth(tmp_path, one_ray, parts):
+    root = tmp_path / "set"
+    rated = [
+        {"query-id": f"q{q}", "corpus-id": f"d{d}", "score": d} for q in range(2) for d in range(3)
+    ]
+    if parts:
+        for name, rows in (("corpus", CORPUS), ("queries", QUERIES), ("qrels", rated)):
+            (root / name).mkdir(parents=True)
+            for n in range(2):
+                pd.DataFrame(rows[n::2]).to_parquet(root / name / f"test-0000{n}-of-00002.parquet")
+    else:
+        put(root / "corpus.jsonl", lines(CORPUS))
+        put(root / "queries.jsonl", lines(QUERIES))
+        put(root / "qrels" / "test.tsv", cells(rated, "\t"))
+    out = str(tmp_path / "out")
+    words = ["--truth", str(root), "--rerankers", "bm25", "original", "--resamples", "100"]
+    status, printed = one_ray.run(bare_environment(), "bakeoff", *words, "--out", out)
+    assert (status, "Means over 2 queries" in printed) == (0, True), printed

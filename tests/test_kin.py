@@ -15,6 +15,7 @@ from tests.test_bakeoff import all_like, entry_of, options_of, truth_of
 from tests.test_report import page_of
 from zelo_ray import bakeoff
 from zelo_ray.commands.bakeoff import describe, measure
+from zelo_ray.commands.bakeoff.gate import gate_lines
 from zelo_ray.commands.bakeoff.kin import guard
 from zelo_ray.commands.bakeoff.kinship import kinship_of
 from zelo_ray.commands.bakeoff.rest import InseparableError, annotated
@@ -173,10 +174,10 @@ def test_labels_that_cannot_be_told_apart_say_why(tmp_path):
     assert annotated(out) is None
 
 
-def contest_under(truth, judges=(), annotated_run=None, families=None, **arms):
+def contest_under(truth, judges=(), annotated_run=None, families=None, baseline=None, **arms):
     """A contest of arms named by their order, guarded; and its leading comparisons by arms."""
     entries = [entry_of(name, dict.fromkeys(QUERIES, order)) for name, order in arms.items()]
-    options = options_of(measures=("nDCG@3",), resamples=500)
+    options = options_of(measures=("nDCG@3",), resamples=500, baseline=baseline)
     outcome = measure(truth, entries, options, {})
     who = {name: name.replace("_", ":", 1) for name in arms}
     guard(outcome, kinship_of(judges, who, families or {}), annotated_run, options)
@@ -223,6 +224,19 @@ def test_without_another_family_nothing_about_kin_is_sure(tmp_path):
     assert verdict(found["bm25", "other"]) == "below"
     assert outcome.kin.left_out == []
     assert outcome.kin.untold == {"gpt": "no judge of the truth is left"}
+
+
+def test_where_only_kin_say_so_the_gate_is_open_and_no_number_of_queries_helps(tmp_path):
+    out = write_truth(tmp_path, "graded", {GPT: "abcdef", "openai:gpt-4o": "abcdef"})
+    run, truth = annotated(out), Truth(read_truth(out))
+    arms = {"openai:gpt-5": "abcdef", "bm25": "fedcba"}
+    outcome, _ = contest_under(truth, run.judges, run, baseline="bm25", **arms)
+    (line,) = gate_lines(outcome.gate)
+    assert line.startswith(
+        "GATE open: only judges that are kin say so (gpt): openai:gpt-5 against bm25 (nDCG@3 +"
+    )
+    assert "queries show it" not in line
+    assert (outcome.gate[0].verdict, outcome.gate[0].enough) == ("only kin", 0)
 
 
 def test_a_protocol_that_cannot_do_without_a_judge_does_not_end_the_contest(tmp_path):

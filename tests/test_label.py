@@ -293,3 +293,32 @@ def test_one_process_at_a_time_and_no_results_of_others(tmp_path):
     (other / "run.json").write_text('{"kind": "bakeoff"}')
     with pytest.raises(LockError, match="results of bakeoff"):
         drawn(other, contest="contest")
+
+
+def test_a_contest_is_labelled_from_another_folder(tmp_path, capsys, monkeypatch):
+    here, there = tmp_path / "here", tmp_path / "there"
+    for folder in (here, there):
+        folder.mkdir()
+    monkeypatch.chdir(here)
+    documents = [{"id": f"d{d}", "content": f"text {d}"} for d in range(4)]
+    pool = {"query": {"id": "q", "query": "why?"}, "documents": documents}
+    Path("pools.jsonl").write_text(json.dumps(pool) + "\n")
+    Path("qrels").write_text("".join(f"q 0 d{d} {d}\n" for d in range(4)))
+    for name, sign in (("one", 1), ("two", -1)):
+        Path(f"{name}.run").write_text(
+            "".join(f"q Q0 d{d} 1 {sign * d} {name}\n" for d in range(4))
+        )
+    words = "--truth qrels --runs one.run two.run --pools pool*.jsonl --resamples 100 --out contest"
+    assert cli.main(["bakeoff", *words.split()]) == 0
+    monkeypatch.chdir(there)
+    Path("qrels").write_text("somebody else's")
+    words = ["label", "--contest", str(here / "contest"), "--out", "labels", "--csv", "out.csv"]
+    assert cli.main(words) == 0
+    again = load_options(BakeoffOptions, {}, {}, Path("labels/contest.yaml").read_text())
+    assert (again.truth, again.pools) == (str(here / "qrels"), (str(here / "pool*.jsonl"),))
+    (here / "qrels").unlink()
+    Path("qrels").unlink()
+    capsys.readouterr()
+    assert cli.main(words) == 1
+    told = capsys.readouterr().err
+    assert f"{here / 'contest'} was measured with {here / 'qrels'}, which is not there" in told

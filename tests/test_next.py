@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from tests.builders import options_of, pool_of, results_of, write_run
 from zelo_ray import cli
+from zelo_ray.cli import looked
 from zelo_ray.cli.arguments import parse
 from zelo_ray.engine.bookkeeping import over_budget
 from zelo_ray.engine.write_results import Summary
@@ -82,8 +83,8 @@ def bakeoff(**fields):
 
 
 NEXT = {
-    "contest": lambda: follow.after_bakeoff(bakeoff(), [], failures=False, complete=True),
-    "people": lambda: follow.after_bakeoff(bakeoff(human="l"), [], failures=False, complete=True),
+    "contest": lambda: follow.after_bakeoff(bakeoff(), [], again=False, people="begin"),
+    "people": lambda: follow.after_bakeoff(bakeoff(human="l"), [], again=False, people="more"),
     "protocols": lambda: follow.after_compare_protocols(
         CompareProtocolsOptions(inputs=("a b.jsonl",), human="h", out="w"), "lean"
     ),
@@ -128,6 +129,70 @@ def test_paths_are_those_of_the_user():
     assert NEXT["drift"]() == "zelo-ray compare-labels --old a --new b"
     assert NEXT["document"]() == """zelo-ray explain o --query q --doc 'd '"'"'1'"'"''"""
     assert "--mode batch" in NEXT["batches"]()
+
+
+def holes(**fields):
+    options = ConvertOptions(what="holes", truth="t/", runs=("r",), out="h.jsonl", **fields)
+    return options_of(inputs=("p",), out="/x/t", ledger="/x/t", cycles=2), options
+
+
+def test_holes_are_judged_as_the_truth_was_and_no_paid_reply_is_lost():
+    truth, options = holes(all=True)
+    told = follow.after_convert(options, truth)
+    assert told.startswith("zelo-ray annotate h.jsonl --out t/ ")
+    assert "--cycles 2" in told
+    truth, options = holes()  # the file lacks most queries of the truth, which keeps its results
+    told = follow.after_convert(options, truth)
+    assert "--out h-judged" in told
+    assert "--ledger t/" in told
+    assert parse(shlex.split(told)[1:])[0] == "annotate"
+    assert follow.after_convert(options).endswith("annotate h.jsonl --out h-judged --dry-run")
+
+
+def test_runs_that_were_judged_meet():
+    options = options_of(out="o")
+    told = follow.after_annotate(Summary(**DONE), options, WORDS, "", ["my.run"])
+    assert told == "zelo-ray bakeoff --truth o --runs my.run new.run --out o-bakeoff"
+    assert "new.run" not in follow.after_annotate(Summary(**DONE), options, WORDS, "", ["a", "b"])
+
+
+def test_runs_among_inputs_are_seen(tmp_path):
+    (tmp_path / "a.run").write_text("q Q0 d 1 1.0 mine\n")
+    inputs = (str(tmp_path / "a.run"), str(tmp_path / "no*.jsonl"), str(tmp_path))
+    assert looked.runs_among(options_of(inputs=inputs)) == [inputs[0]]
+
+
+def test_people_are_asked_only_where_they_have_not_said_it(tmp_path):
+    (tmp_path / "x.qrels").write_text("q 0 d 1\n")
+    (tmp_path / "scores.csv").write_text("query_id,doc_id,score\nq,d,1\n")
+    (tmp_path / "labels").mkdir()
+    (tmp_path / "labels" / "label.json").write_text("{}")
+    qrels, scores = str(tmp_path / "x.qrels"), str(tmp_path / "scores.csv")
+
+    def people(truth, **fields):
+        return looked.people_for(BakeoffOptions(truth=truth, runs=("r",), out="c", **fields))
+
+    assert people(qrels) == people(qrels, human=qrels) == "none"
+    assert people(qrels, families={"truth": "gpt"}, pools=("p",)) == "begin"
+    assert people(scores) == "texts"
+    assert people(scores, human=str(tmp_path / "labels")) == "more"
+    assert people(scores, human=qrels, pools=("p",)) == "begin"
+
+
+@pytest.mark.parametrize(
+    ("people", "then"),
+    [
+        ("texts", "label --contest c --pools POOLS --labels 200 --out c-labels"),
+        ("none", "report c"),
+    ],
+)
+def test_a_contest_leads_to_what_people_can_add(people, then):
+    assert follow.after_bakeoff(bakeoff(), [], again=False, people=people) == f"zelo-ray {then}"
+
+
+def test_without_a_judge_the_free_ones_begin():
+    told = follow.after_doctor((), wrong=False, asked=False, none=True)
+    assert told == "zelo-ray annotate data/sample --out out --judges offline"
 
 
 def test_it_is_the_last_line_and_the_only_one(tmp_path, capsys):

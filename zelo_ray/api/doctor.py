@@ -33,6 +33,11 @@ class Findings(Table):
         """Whether something is wrong."""
         return any(each.state == "wrong" for each in self.findings)
 
+    @property
+    def none(self) -> bool:
+        """Whether nobody was named, and no key calls for a judge."""
+        return any(each.what == "judges" and each.state == "warn" for each in self.findings)
+
     def told(self, width: int = 100) -> Text:
         """What the terminal shows."""
         return Text("\n".join(terminal.told(self.findings, width)))

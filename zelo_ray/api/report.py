@@ -1,6 +1,7 @@
 """`report` from Python: a run's page anew, or one index over several runs."""
 
 from zelo_ray.api.settings import Place, options_of
+from zelo_ray.formats.wording import counted
 from zelo_ray.options import ReportOptions
 from zelo_ray.present.html import write_report
 from zelo_ray.present.html.index import holds_runs, write_index
@@ -20,14 +21,16 @@ def report(*dirs: Place, index: Place | None = None) -> str:
         NothingToReport: none of them is a run.
         OptionError: no directory holds them all, or an ``index.html`` of somebody's is there.
     """
-    return reported(options_of(ReportOptions, {"dir": dirs, "index": index}, None))[-1]
+    return reported(options_of(ReportOptions, {"dir": dirs, "index": index}, None))[1]
 
 
-def reported(options: ReportOptions) -> list[str]:
-    """The same, by options: what there is to say, and in the end where the page is."""
-    first = options.dir[0]
+def reported(options: ReportOptions) -> tuple[list[str], str]:
+    """The same, by options: the lines that there are to say, and where the page is."""
+    first = options.dir[0].rstrip("/") or "/"
     if len(options.dir) > 1 or options.index or holds_runs(first):
         index = write_index(options.dir, options.index)
-        return [*(f"left out: {other}" for other in index.others), index.place]
-    told = write_report(first)
-    return [*([told] if told else []), f"{first}/report.html"]
+        told = [f"left out: {other}" for other in index.others]
+        return [*told, f"index over {counted(index.runs, 'run')}: {index.place}"], index.place
+    told = [each for each in (write_report(first),) if each]
+    place = f"{first}/report.html"
+    return [*told, place], place

@@ -4,18 +4,15 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from zelo_ray.cli.shown import (
-    COMPLETE,
-    INCOMPLETE,
-    WORSE,
-    WRONG,
-    console,
+from zelo_ray.cli.looked import (
+    contest_at,
     first_query,
     kind_of,
-    show,
-    tell,
-    then,
+    people_for,
+    recorded,
+    runs_among,
 )
+from zelo_ray.cli.shown import COMPLETE, INCOMPLETE, WORSE, WRONG, console, show, tell, then
 
 Words = Sequence[str]
 """A command as it was typed, behind ``zelo-ray``."""
@@ -55,7 +52,7 @@ def _annotate(options: "AnnotateOptions", words: Words) -> int:
         show("The same command without --pilot goes on; nothing is paid for twice.")
     crowned = issubclass(load(options.protocol).score.record, CrownedScore)
     query_id = first_query(options.out) if crowned else ""
-    then(follow.after_annotate(run.summary, options, words, query_id))
+    then(follow.after_annotate(run.summary, options, words, query_id, runs_among(options)))
     return status
 
 
@@ -82,8 +79,8 @@ def _bakeoff(options: "BakeoffOptions", words: Words) -> int:
     contest = contested(options)
     status = tell(contest)
     failures = len(contest.tables["failures"]) if "failures" in contest.tables else 0
-    complete = contest.complete
-    then(follow.after_bakeoff(options, words, failures=failures > 0, complete=complete))
+    again = failures > 0 and not contest.complete
+    then(follow.after_bakeoff(options, words, again=again, people=people_for(options)))
     return WORSE if any(each.verdict == "worse" for each in contest.gate) else status
 
 
@@ -167,7 +164,8 @@ def _convert(options: "ConvertOptions", _words: Words) -> int:
     from zelo_ray.present.terminal import next as follow
 
     show(*convert(options).split("\n"))
-    then(follow.after_convert(options))
+    truth = recorded(follow.run_of(options.truth)) if options.what == "holes" else None
+    then(follow.after_convert(options, truth))
     return COMPLETE
 
 
@@ -176,6 +174,8 @@ def _explain(options: "ExplainOptions", _words: Words) -> int:
     from zelo_ray.present.terminal import next as follow
     from zelo_ray.present.terminal.explain import on_screen
 
+    if not options.query:
+        return _queries(options)
     parts, screen = explanation(options.dir, options.query, options.doc), console()
     if options.all or not screen.is_terminal:
         show(*"\n\n".join(each.whole() for each in parts).split("\n"))
@@ -183,6 +183,17 @@ def _explain(options: "ExplainOptions", _words: Words) -> int:
         show(*on_screen(parts, *screen.size, follow.whole_of(options)))
     show("")
     then(follow.after_explain(options, first_ranked(parts)))
+    return COMPLETE
+
+
+def _queries(options: "ExplainOptions") -> int:
+    """The first queries, and the command that explains one."""
+    from zelo_ray.commands.explain.queries import listed
+    from zelo_ray.present.terminal import next as follow
+
+    rows, first = listed(options.dir)
+    show(*rows)
+    then(follow.after_explain(options.model_copy(update={"query": first}), ""))
     return COMPLETE
 
 
@@ -206,7 +217,7 @@ def _doctor(options: "DoctorOptions", _words: Words) -> int:
 
     found = doctored(options, show)
     show(*found.told(min(120, console().width)).split("\n"))
-    then(follow.after_doctor(options.judges, wrong=found.wrong, asked=options.ask))
+    then(follow.after_doctor(options.judges, wrong=found.wrong, asked=options.ask, none=found.none))
     return WRONG if found.wrong else COMPLETE
 
 
@@ -215,23 +226,8 @@ def _batches(options: "BatchesOptions", _words: Words) -> int:
     from zelo_ray.present.terminal import next as follow
 
     show(list_batches(options.dir, os.environ, cancel=options.cancel))
-    then(follow.after_batches(options.dir, _recorded(options.dir)))
+    then(follow.after_batches(options.dir, recorded(options.dir)))
     return COMPLETE
-
-
-def _recorded(out: str) -> "AnnotateOptions | None":
-    """The options of the run of a directory, as far as its record has them."""
-    from pydantic import ValidationError
-
-    from zelo_ray.errors import ZeloError
-    from zelo_ray.formats.files import record
-    from zelo_ray.formats.record import unfinished
-    from zelo_ray.protocols import recorded_options
-
-    try:
-        return recorded_options(unfinished(out) or record(f"{out}/run.json"))
-    except (ZeloError, OSError, KeyError, ValidationError):
-        return None
 
 
 def _compact(options: "CompactOptions", _words: Words) -> int:
@@ -247,13 +243,14 @@ def _report(options: "ReportOptions", _words: Words) -> int:
     from zelo_ray.api.report import reported
     from zelo_ray.present.terminal import next as follow
 
-    lines = reported(options)
+    lines, page = reported(options)
     show(*lines)
-    first = options.dir[0]
-    if lines[-1] == f"{first}/report.html":
+    first = options.dir[0].rstrip("/")
+    if page == f"{first}/report.html":
         kind = kind_of(first)
         query_id = first_query(first) if kind == "annotate" else ""
-        then(follow.after_report(first, kind, query_id))
+        contest = contest_at(first) if kind == "bakeoff" else None
+        then(follow.after_report(first, query_id, people_for(contest) if contest else "none"))
     return COMPLETE
 
 

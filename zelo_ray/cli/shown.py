@@ -29,29 +29,6 @@ def then(command: str) -> None:
     show(line(command))
 
 
-def first_query(out: str) -> str:
-    """The id of the first query with scores; empty where there is none."""
-    from zelo_ray.errors import ZeloError
-    from zelo_ray.formats.stored import Stored
-
-    try:
-        rows = Stored(f"{out}/scores.parquet").head(1).to_pylist()
-    except (ZeloError, OSError):
-        return ""
-    return str(rows[0].get("query_id", "")) if rows else ""
-
-
-def kind_of(out: str) -> str:
-    """Which command has written a directory; empty where it does not say."""
-    from zelo_ray.errors import ZeloError
-    from zelo_ray.formats.files import record
-
-    try:
-        return str(record(f"{out}/run.json").get("kind", "annotate"))
-    except (ZeloError, OSError):
-        return ""
-
-
 def console() -> "Console":
     """The terminal, or a wide page where there is none."""
     from rich.console import Console

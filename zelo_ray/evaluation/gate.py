@@ -17,7 +17,7 @@ LABELS_SURE = 0.95
 POWER = 0.8
 """Chance with which so many queries as are told would let an equal candidate pass."""
 
-Gate = Literal["better", "not worse", "worse", "not enough data"]
+Gate = Literal["better", "not worse", "worse", "not enough data", "only kin"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Gated:
     confidence: float
     verdict: Gate
     reason: str
-    """why there is not enough data; else empty"""
+    """why nothing can be said; else empty"""
     difference: float
     low: float
     high: float

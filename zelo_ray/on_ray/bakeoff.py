@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -37,7 +38,7 @@ from zelo_ray.errors import InputError, LedgerError, OptionError, Stopped
 from zelo_ray.evaluation.measures import Truth, parse_measures
 from zelo_ray.formats.input import brought
 from zelo_ray.formats.interchange.runs import read_runs
-from zelo_ray.formats.interchange.truth import pools_of_truth, read_truth
+from zelo_ray.formats.interchange.truth import holds_texts, pools_of_truth, read_truth
 from zelo_ray.formats.labels import read_labels
 from zelo_ray.formats.pools import Limits, Line, find_shards, read_lines
 from zelo_ray.formats.record import RUN, begin
@@ -94,7 +95,8 @@ def bakeoff(options: BakeoffOptions, watch: Watch) -> Outcome:
         Stopped: while asking; nothing that was paid for is lost.
     """
     timer, run_id = Timer(), new_run_id()
-    options = placed(brought(options, absolute(options.out), watch.say, "pools"))
+    options = brought(_with_pools(options), absolute(options.out), watch.say, "pools")
+    options = placed(options)
     parse_measures(options.measures)
     arms = {arm.name: arm for arm in arms_of(options, os.environ, run_id=run_id)}
     if not arms and not options.runs:
@@ -107,7 +109,7 @@ def bakeoff(options: BakeoffOptions, watch: Watch) -> Outcome:
         runs.extend(baseline)
         if baseline:
             named = baseline[0].name
-        _refuse_twins([*arms, *(entry.name for entry in runs)])
+        _refuse_twins([*arms], [entry.name for entry in runs])
         judged = annotated(options.truth)
         who = {name: arm.judge.name if arm.judge else arm.protocol for name, arm in arms.items()}
         who |= {entry.name: entry.name for entry in runs}
@@ -148,6 +150,15 @@ def _asked(arm: Arm, options: BakeoffOptions) -> AnnotateOptions:
     return asking_options(arm, options).model_copy(update={"allow_missing_judges": True})
 
 
+def _with_pools(options: BakeoffOptions) -> BakeoffOptions:
+    """The truth as its own pools, where these are wanted and it holds texts in another form."""
+    wanted = options.rerankers or options.slices or options.write_annotated
+    if options.pools or not wanted or pools_of_truth(options.truth):
+        return options
+    own = (options.truth,) if holds_texts(options.truth) else ()
+    return options.model_copy(update={"pools": own})
+
+
 def _shards(options: BakeoffOptions) -> list[str]:
     """The files of the pools, which may lie beside the truth."""
     beside = () if options.pools else (pools_of_truth(options.truth) or "",)
@@ -178,9 +189,11 @@ def _baseline(options: BakeoffOptions, arms: Sequence[str]) -> list[Entry]:
     return [Entry(*each) for each in found.items()]
 
 
-def _refuse_twins(names: Sequence[str]) -> None:
+def _refuse_twins(arms: Sequence[str], runs: Sequence[str]) -> None:
+    names = [*arms, *runs]
     if twins := sorted({name for name in names if names.count(name) > 1}):
-        raise OptionError(f"two arms are named {twins[0]}; write NAME=RERANKER, or another run tag")
+        do = "--runs NAME=FILE" if twins[0] in runs else "--rerankers NAME=RERANKER"
+        raise OptionError(f"two arms are named {twins[0]}; name one of them, as {do}")
 
 
 def _census(
@@ -381,4 +394,6 @@ def _write_run(
 
 
 def _record(options: BakeoffOptions, run_id: str) -> dict[str, Any]:
-    return {"kind": "bakeoff", "run_id": run_id, "options": options.model_dump(mode="json")}
+    """What is recorded; the folder is what relative paths of the options are relative to."""
+    told = {"kind": "bakeoff", "run_id": run_id, "folder": str(Path.cwd())}
+    return {**told, "options": options.model_dump(mode="json")}

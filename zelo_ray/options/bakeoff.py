@@ -6,7 +6,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from zelo_ray.options.asking import AskingOptions
 from zelo_ray.options.command import FILES, RUNNING, Group
-from zelo_ray.options.places import Place
+from zelo_ray.options.places import NamedPlace, Place
 
 _RANKING = Group("rerankers")
 _MEASURING = Group("measuring")
@@ -30,8 +30,10 @@ class BakeoffOptions(AskingOptions):
         description="the documents to rank, as the input of annotate; without it, those of the "
         "truth",
     )
-    runs: Annotated[tuple[Place, ...], FILES] = Field(
-        (), description="runs made elsewhere: TREC, runs.parquet, or annotated JSONL"
+    runs: Annotated[tuple[NamedPlace, ...], FILES] = Field(
+        (),
+        description="runs made elsewhere: TREC, runs.parquet, or annotated JSONL; NAME=FILE names "
+        "one",
     )
     human: Annotated[Place | None, FILES] = Field(
         None,

@@ -59,3 +59,12 @@ def split_name(source: str) -> tuple[str, str]:
     """The name of a judge and the place, of NAME=path; an empty name where there is none."""
     named = _NAMED.fullmatch(source)
     return (named[1], named[2]) if named else ("", source)
+
+
+def _check_named(source: str) -> str:
+    check_url(split_name(source)[1])
+    return source
+
+
+NamedPlace = Annotated[str, Field(min_length=1), AfterValidator(_check_named)]
+"""A place, perhaps as ``NAME=place``."""

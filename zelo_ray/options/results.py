@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from zelo_ray.options.command import CommandOptions
 from zelo_ray.options.places import Place
@@ -12,16 +12,26 @@ class ExplainOptions(CommandOptions):
     """Options of `explain`."""
 
     does: ClassVar[str] = "show a query or document, its score, and the judgments behind it"
-    usage: ClassVar[str] = "explain DIR --query ID [--doc ID]"
+    usage: ClassVar[str] = "explain DIR [--query ID] [--doc ID]"
     positional: ClassVar[tuple[str, ...]] = ("dir",)
 
     dir: Place = Field(description="output directory or URL of annotate")
-    query: str = Field(min_length=1, description="query id, or how it begins")
+    query: str = Field(
+        "",
+        description="query id, or how it begins, or the query's text or a part of it; without it, "
+        "the first queries",
+    )
     doc: str | None = Field(
         None,
         description="document id, or how it begins; without it, the query's documents by rank",
     )
     all: bool = Field(False, description="all of it, rather than what fits a terminal")
+
+    @model_validator(mode="after")
+    def _a_document_is_of_a_query(self) -> "ExplainOptions":
+        if self.doc and not self.query:
+            raise ValueError("doc: it is a document of a query: give --query, too")
+        return self
 
 
 class ReportOptions(CommandOptions):

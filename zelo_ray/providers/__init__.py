@@ -117,8 +117,8 @@ def build_panel(
     asked = [parse_judge(name) for name in names] or _with_keys(environ)
     if not asked:
         raise PanelError(
-            "no judge: name a panel, set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY, "
-            "or try it without any key: --judges offline"
+            "no judge: name a panel, set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY "
+            "(or GOOGLE_API_KEY), or try it without any key: --judges offline"
         )
     panel: dict[str, Judge] = {}
     for judge in asked:

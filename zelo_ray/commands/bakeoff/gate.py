@@ -93,6 +93,8 @@ def gate_lines(found: Iterable[Gated]) -> Iterator[str]:
                 said = f"fail: {one.run} is worse than {one.baseline}"
             case "not enough data":
                 said = f"open: not enough data to say that {one.run} is not worse {within}"
+            case "only kin":
+                said = f"open: {one.reason}: {one.run} against {one.baseline}"
         yield f"GATE {said} ({'; '.join(_figures(one))})"
 
 
@@ -104,7 +106,7 @@ def _figures(one: Gated) -> Iterator[str]:
             limits = f", one-sided {sure} limits {one.low:+.4f} and {one.high:+.4f}"
         told = "" if one.estimate == "panel" else f", {one.estimate}"
         yield f"{one.measure} {one.difference:+.4f}{told}{limits}, {one.queries:,} queries"
-    if one.reason:
+    if one.reason and one.verdict != "only kin":
         yield one.reason
         if one.estimate == "panel" and one.enough > one.queries:
             yield f"about {one.enough:,} queries show it in {POWER:.0%} of cases if both are alike"

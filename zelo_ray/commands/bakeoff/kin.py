@@ -92,7 +92,7 @@ def _gated(one: Gated, kinship: Kinship, rests: "_Rests") -> Gated:
     if not only:
         return one
     why = f"only judges that are kin say so ({', '.join(sorted(only))})"
-    return replace(one, verdict="not enough data", reason=why)
+    return replace(one, verdict="only kin", reason=why, enough=0)  # more queries do not help
 
 
 @dataclass(slots=True)

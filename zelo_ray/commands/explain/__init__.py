@@ -1,10 +1,10 @@
 """Why a document has its score, or how a query went: what judges said, as a person can read it."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from zelo_ray.commands.explain import meetings
+from zelo_ray.commands.explain import meetings, queries
 from zelo_ray.commands.explain.paragraphs import Part, first_words, part, ranges, text_part
 from zelo_ray.commands.explain.pools import ids_in, meant_by, nearest, pool_of
 from zelo_ray.errors import NothingToExplain
@@ -108,16 +108,14 @@ def explanation(out: str, query_id: str, doc_id: str | None = None) -> list[Part
         run = record(f"{out}/run.json") if _exists(out, "run.json") else {}
         query = _query(out, run, query_id)
         if not (query.judged or query.held.failures):
-            known = _queries_of(out)
-            if (found := meant_by(query_id, known)) == query_id:
-                near = nearest(query_id, known) if query_id not in known else ""
-                raise NothingToExplain(f"{out} holds no judgment of a query {query_id!r}{near}")
-            query = _query(out, run, found)
+            query = _query(out, run, _query_meant(out, query_id, queries.known_ids(out)))
         return [*_explained(out, query, doc_id)]
     from zelo_ray.engine.unfinished import Untold, so_far  # noqa: PLC0415 - it takes long to import
 
     known = ids_in(left.get("shards", ()))
     name = meant_by(query_id, known)
+    if name not in known:
+        name = queries.by_text(name, queries.places_of(out)) or name
     try:
         with so_far(out, left, name) as found_so_far:
             try:
@@ -129,6 +127,25 @@ def explanation(out: str, query_id: str, doc_id: str | None = None) -> list[Part
             return [part("said", [found_so_far.told]), *parts]
     except Untold as why:
         raise NothingToExplain(str(why)) from None
+
+
+def _query_meant(out: str, given: str, known: Sequence[str]) -> str:
+    """The query that is meant by how its id begins, or by its text.
+
+    Raises:
+        NothingToExplain: there is none, or several, or nothing can be told of it.
+    """
+    found = meant_by(given, known)
+    if found not in known:
+        found = queries.by_text(given, queries.places_of(out)) or found
+    if found != given:
+        return found
+    if why := queries.set_aside(out, given):
+        raise NothingToExplain(why)
+    if found in known and queries.bare(out, found):
+        raise NothingToExplain(f"query {given!r} has no documents, so nobody judged any")
+    near = nearest(given, known) if given not in known else ""
+    raise NothingToExplain(f"{out} holds no judgment of a query {given!r}{near}")
 
 
 def _explained(out: str, query: _Query, doc_id: str | None) -> Iterator[Part]:
@@ -244,12 +261,6 @@ def _raters(out: str) -> tuple[Rater, ...]:
     names = schema_of(Rater).names
     rows = Stored(f"{out}/raters.parquet", oldest_of(Rater)).read(names).to_pylist()
     return tuple(Rater(**row) for row in rows)
-
-
-def _queries_of(out: str) -> list[str]:
-    """The ids of the queries of a run."""
-    scored = Stored(f"{out}/scores.parquet").spans()
-    return [*dict.fromkeys([*ids_in([f"{out}/annotated.jsonl"]), *scored])]
 
 
 def _records(out: str, table: str, query_id: str, kind: type) -> list[Any]:

@@ -1,7 +1,9 @@
 """The documents of a bake-off that people's labels could say something about."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
+import fsspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -48,7 +50,7 @@ def candidates(contest: str, measure: str | None = None) -> Candidates:
     run = record(f"{root}/{RUN}")
     if not run or run.get("kind") != "bakeoff":
         raise InputError(f"{contest}: holds no bake-off; name the --out of one")
-    options = BakeoffOptions.model_validate(run["options"])
+    options = _found(contest, BakeoffOptions.model_validate(run["options"]), run.get("folder", ""))
     measured = pc.unique(Stored(f"{root}/metrics.parquet").read(["query_id"])["query_id"])
     table = read_truth(options.truth)
     truth = Truth(table.filter(pc.is_in(table["query_id"], pa.array(measured))))
@@ -67,3 +69,33 @@ def candidates(contest: str, measure: str | None = None) -> Candidates:
         known["baseline"] = gate[0]["baseline"]  # an arm's name, where the file of a run was given
     options = options.model_copy(update=known)
     return Candidates(names, frame.doc_ids, sizes(frame), str(chosen), tuple(runs), options)
+
+
+def _found(contest: str, options: BakeoffOptions, folder: str) -> BakeoffOptions:
+    """The options with the places of truth and pools as they are called from here.
+
+    Args:
+        contest: directory or URL of the bake-off.
+        options: as its record has them.
+        folder: where it ran, to which relative paths are; empty where the record does not say.
+
+    Raises:
+        InputError: a place is nowhere.
+    """
+    root = contest.rstrip("/")
+    disk = fsspec.filesystem("file")
+    others = [""] if "://" in root else ["", root, str(Path(root).resolve().parent)]
+    elsewhere = [folder] if folder and folder != str(Path.cwd()) else []
+
+    def found(place: str) -> str:
+        if "://" in place or Path(place).is_absolute():
+            return place
+        known = (str(Path(each, place)) if each else place for each in [*elsewhere, *others])
+        for path in known:
+            if Path(path).exists() or disk.glob(path):
+                return path
+        ran = f"{folder}/{place}" if folder else place
+        raise InputError(f"{contest} was measured with {ran}, which is not there any more")
+
+    places = {"truth": found(options.truth), "pools": tuple(map(found, options.pools))}
+    return options.model_copy(update=places)

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.files import stem
+from zelo_ray.formats.files import pieces, stem
 from zelo_ray.formats.interchange import trec
 from zelo_ray.formats.interchange.cells import typed
 from zelo_ray.formats.interchange.pooling import repeated
@@ -15,6 +15,7 @@ from zelo_ray.formats.interchange.truth import look, scored
 from zelo_ray.formats.pools import short
 from zelo_ray.formats.record import refuse_unfinished
 from zelo_ray.formats.tables import schema_of
+from zelo_ray.options.places import split_name
 from zelo_ray.records import Ranked
 
 _COLUMNS = 6
@@ -29,17 +30,23 @@ def read_runs(urls: Iterable[str]) -> dict[str, pa.Table]:
     """Each run by its name, in the order given: tables with the columns of `Ranked`.
 
     A table may hold several, told apart by a column ``run``; without it the run is called what the
-    file is. So is one of annotated JSON lines, which has the documents with a ``score``.
+    file is. So is one of annotated JSON lines, which has the documents with a ``score``. What is
+    given as ``NAME=FILE`` is called NAME, unless a file is called so itself.
 
     Raises:
         InputError: a file is no run, or two runs have one name.
     """
     runs: dict[str, pa.Table] = {}
-    for url in urls:
+    for given in urls:
+        called, url = ("", given) if pieces(given) else split_name(given)
         refuse_unfinished(url)
-        for name, table in _read(url):
+        found = [*_read(url)]
+        if called and len(found) > 1:
+            raise InputError(f"{given}: one name, but the file holds {len(found):,} runs")
+        for name, table in ((called or tag, table) for tag, table in found):
             if name in runs:
-                raise InputError(f"{url}: another run is called {name}, too: change the tag of one")
+                do = "name one of them, as --runs NAME=FILE"
+                raise InputError(f"{url}: another run is called {name}, too: {do}")
             runs[name] = table
     return runs
 

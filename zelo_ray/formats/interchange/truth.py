@@ -51,11 +51,15 @@ class Sight:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A way to keep judgments: how it looks, and how it is read; ``pools`` where it holds texts."""
+    """A way to keep judgments: how it looks, and how it is read.
+
+    ``pools`` where it holds texts; ``by_people`` where people's judgments are kept so.
+    """
 
     looks: Callable[[Sight], bool]
     truth: Callable[[str], pa.Table]
     pools: Callable[[str], Filled] | None = None
+    by_people: bool = False
 
 
 def read_truth(url: str, also: Sequence[str] = ()) -> pa.Table:
@@ -122,6 +126,19 @@ def pools_of_truth(url: str) -> str | None:
     if name == SCORES:
         return pools_of_truth(folder or ".")
     return url if is_annotated(url) else None
+
+
+def holds_texts(url: str) -> bool:
+    """Whether judgments lie with the texts of their queries and documents.
+
+    Raises:
+        InputError: as `kind_of`.
+    """
+    if kind_of(url)[1].pools is None:
+        return False
+    names = listing(url)
+    stems = {name.split(".")[0] for name in names or ()}
+    return names is None or SCORES in names or {"corpus", "queries"} <= stems
 
 
 def kind_of(url: str, also: Sequence[str] = ()) -> tuple[str, Kind]:
@@ -263,6 +280,7 @@ KINDS = {
         looks=lambda sight: sight.columns >= mteb.COLUMNS,
         truth=lambda url: mteb.read_rows(url)[1],
         pools=lambda url: mteb.read_rows(url)[0],
+        by_people=True,
     ),
     "annotated JSON lines (query, documents with a score)": Kind(
         looks=lambda sight: {"query", "documents"} <= sight.columns,
@@ -273,16 +291,19 @@ KINDS = {
         looks=_has_qrels,
         truth=beir.read_qrels,
         pools=beir.read_pools,
+        by_people=True,
     ),
     "BEIR qrels (query-id, corpus-id, score)": Kind(
         looks=lambda sight: (
             set(beir.QRELS_COLUMNS) <= sight.columns or (len(sight.line.split(b"\t")) == 3)
         ),
         truth=beir.read_qrels,
+        by_people=True,
     ),
     "TREC qrels (query, iteration, document, relevance)": Kind(
         looks=lambda sight: len(sight.line.split()) == 4,
         truth=trec.read_qrels,
+        by_people=True,
     ),
 }
 """The known kinds; the first that looks right is taken."""

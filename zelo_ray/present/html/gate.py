@@ -13,6 +13,7 @@ _SAID: dict[Gate, str] = {
     "not worse": "not worse by more than the margin",
     "worse": "worse",
     "not enough data": "not enough data",
+    "only kin": "not known without kin",
 }
 
 

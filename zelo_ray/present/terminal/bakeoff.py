@@ -1,6 +1,6 @@
 """What a person reads on the terminal after a bake-off: the table, and what it allows to say."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import isnan
 
 from rich.cells import cell_len
@@ -13,13 +13,14 @@ from zelo_ray.commands.bakeoff.kinship import kin_told
 from zelo_ray.commands.bakeoff.verdicts import turned, verdict
 from zelo_ray.engine.bookkeeping import maybe_billed
 from zelo_ray.engine.ledger import told_damage
-from zelo_ray.formats.wording import printable
+from zelo_ray.formats.wording import counted, printable
 from zelo_ray.present.terminal.display import dollars
 from zelo_ray.present.terminal.kin import without_kin
 from zelo_ray.present.terminal.people import of_people
 from zelo_ray.records import Comparison, Mean
 
-_SENTENCES = 8
+_SENTENCES, _PAIRS = 8, 6
+_REAL = ("above", "below")
 _NAME = 30  # characters of an arm before it is broken into lines
 
 
@@ -117,8 +118,23 @@ def _differences(outcome: Outcome) -> Iterator[str]:
     if rest := against[_SENTENCES:]:
         above = sum(verdict(one) == "above" for one in rest)
         yield f"Of the {len(rest):,} others, {best} is above {above:,}."
+    yield from _among(outcome, others)
     if len(others) > 1:
         yield "All pairs and measures are in comparisons.parquet and in the report."
+
+
+def _among(outcome: Outcome, others: Sequence[str]) -> Iterator[str]:
+    """Which of the other arms differ significantly from each other, the better one first."""
+    place = {arm: n for n, arm in enumerate(others)}
+    pairs = [c for c in outcome.comparisons if c.measure == outcome.leading]
+    pairs = [c for c in pairs if {c.run_a, c.run_b} <= place.keys() and verdict(c) in _REAL]
+    pairs = [one if verdict(one) == "above" else turned(one) for one in pairs]
+    pairs.sort(key=lambda one: (place[one.run_a], place[one.run_b]))
+    for one in pairs[:_PAIRS]:
+        yield f"{_sentence(one)} {_figures(one, len(outcome.truth.query_ids))}"
+    if rest := pairs[_PAIRS:]:
+        more = counted(len(rest), "more pair")
+        yield f"{more} of the others {'differs' if len(rest) == 1 else 'differ'} significantly."
 
 
 def _sentence(one: Comparison) -> str:

@@ -60,7 +60,7 @@ class Display:
         for name, number in planned.items():
             tally, pace = tallies.get(name, Tally()), self._paces.setdefault(name, Pace())
             pace.see(now, tally)
-            standings.append(standing_of(name, tally, number, pace.rate(now)))
+            standings.append(standing_of(name, tally, number, pace.rate(now), pace.seconds))
         sums = self._sums = Sums(standings, self._cap)
         if not self._console.is_terminal:
             if self._is_due(now, sums):

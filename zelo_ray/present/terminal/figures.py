@@ -19,6 +19,7 @@ class Pace:
 
     def __init__(self) -> None:
         self._seen = deque[tuple[float, int]]()  # when there were how many; only what changed
+        self._began = 0.0
 
     def see(self, now: float, tally: Tally) -> None:
         """Take note of a judge's figures."""
@@ -26,6 +27,7 @@ class Pace:
         if not seen:
             if answered or tally.in_flight or tally.batched:
                 seen.append((now, 0))
+                self._began = now
             return
         if answered < seen[-1][1]:  # who added them up has died, and begins anew
             seen.clear()
@@ -33,6 +35,11 @@ class Pace:
             seen.append((now, answered))
         while len(seen) > 1 and now - seen[1][0] >= _SECONDS and answered - seen[1][1] >= _ANSWERS:
             seen.popleft()
+
+    @property
+    def seconds(self) -> float:
+        """From the first call to the last answer."""
+        return self._seen[-1][0] - self._began if self._seen else 0.0
 
     def rate(self, now: float) -> float:
         """Answers a second; 0 where too little was seen."""
@@ -52,10 +59,12 @@ class Standing:
     needed: int
     """how many of the planned requests are needed, as far as is known by now"""
     rate: float
-    """answers a second"""
+    """answers a second of late; of a judge that has ended over all of its time, 0 if unknown"""
     left: str
     seconds: float
     """that are left; infinite where nobody knows"""
+    span: float = 0.0
+    """seconds from the first call to the last answer"""
 
     @property
     def failures(self) -> int:
@@ -68,7 +77,7 @@ class Standing:
         return self.seconds == 0
 
 
-def standing_of(name: str, tally: Tally, planned: int, rate: float) -> Standing:
+def standing_of(name: str, tally: Tally, planned: int, rate: float, span: float = 0.0) -> Standing:
     """How far a judge is with the requests that were planned for it."""
     needed = max(0, planned - tally.spared)
     done = min(needed, tally.known + tally.answered)  # a block that is run again counts twice
@@ -82,7 +91,9 @@ def standing_of(name: str, tally: Tally, planned: int, rate: float) -> Standing:
     elif rate:
         seconds = (needed - done) / rate
         left = duration(seconds)
-    return Standing(name, tally, done, needed, rate, left, seconds)
+    if not seconds:
+        rate = tally.answered / span if span else 0.0
+    return Standing(name, tally, done, needed, rate, left, seconds, span)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,14 +110,19 @@ class Sums:
         for each in self.standings:
             summed.add(each.tally)
         last = max(self.standings, key=_how_late)
+        span = max(each.span for each in self.standings)
+        rate = sum(each.rate for each in self.standings if not each.ended)
+        if last.ended and span:
+            rate = summed.answered / span
         return Standing(
             name="total",
             tally=summed,
             done=sum(each.done for each in self.standings),
             needed=sum(each.needed for each in self.standings),
-            rate=sum(each.rate for each in self.standings),
+            rate=rate,
             left=last.left,
             seconds=last.seconds,
+            span=span,
         )
 
     @property

@@ -23,7 +23,7 @@ def line_of(sums: Sums, now: float) -> str:
     called = shortened([each.name for each in sums.standings], _NAME)
     parts = [
         f"{whole.done:,}/{whole.needed:,} replies",
-        f"{whole.rate:,.1f} calls/s",
+        "" if whole.ended and not whole.rate else f"{whole.rate:,.1f} calls/s",
         f"{whole.failures:,} failures",
         f"{tally.throttled:,} 429s" if tally.throttled else "",
         f"{tally.retries:,} retries" if tally.retries else "",

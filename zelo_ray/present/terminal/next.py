@@ -1,10 +1,9 @@
 """The one command that makes sense after another: from options and results to a command line.
 
-Every function returns the words of one command, with the user's own paths, quoted for a shell.
+Every function returns one command, with the user's own paths, quoted for a shell.
 """
 
 import re
-import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,7 +13,6 @@ from zelo_ray.options import (
     AgreeOptions,
     AnnotateOptions,
     BakeoffOptions,
-    CommandOptions,
     CompareLabelsOptions,
     CompareProtocolsOptions,
     ConvertOptions,
@@ -24,9 +22,15 @@ from zelo_ray.options import (
     SizeOptions,
 )
 from zelo_ray.options.places import split_name
+from zelo_ray.present.terminal.commands import (
+    again,
+    beside,
+    command_of,
+    flag_of,
+    retold,
+    values_of,
+)
 
-_BARE = "--dry-run"
-"""A flag of them that has no value."""
 _SECRET = re.compile(r"(?<=://)[^/@\s]+(?=@)")
 """Who signs in to a URL, and with which password."""
 _PLAIN = ("--rerankers", "original", "bm25")
@@ -37,39 +41,12 @@ def line(command: str) -> str:
     return f"next: {_SECRET.sub('…', command)}"
 
 
-def again(words: Sequence[str], *more: str, without: Sequence[str] = ()) -> str:
-    """A command as it was typed, with other flags.
-
-    Args:
-        words: what was typed behind ``zelo-ray``.
-        more: what is added.
-        without: flags that are left out, each with the one value that follows it.
-    """
-    kept, last = list[str](), ""
-    for word in words:
-        flag, joined, _ = word.partition("=")
-        if flag not in without and last not in without:
-            kept.append(word)
-        last = flag if not joined and flag != _BARE else ""
-    return _command(*kept, *(word for word in more if word not in kept or word[:2] != "--"))
-
-
-def retold(name: str, options: CommandOptions) -> str:
-    """A command from its options: those that are not as they are by default and have a flag."""
-    words = [name]
-    for field in type(options).positional:
-        words += _values(getattr(options, field))
-    for field, about in type(options).model_fields.items():
-        value = getattr(options, field)
-        plain = about.get_default(call_default_factory=True)
-        if field in type(options).positional or value == plain or isinstance(value, Mapping):
-            continue
-        words += [_flag(field), *([] if value is True else _values(value))]
-    return _command(*words)
-
-
 def after_annotate(
-    summary: Summary, options: AnnotateOptions, words: Sequence[str], crowned: str = ""
+    summary: Summary,
+    options: AnnotateOptions,
+    words: Sequence[str],
+    crowned: str = "",
+    runs: Sequence[str] = (),
 ) -> str:
     """Mend what is missing; else let rerankers meet, or look at a tournament.
 
@@ -78,25 +55,26 @@ def after_annotate(
         options: of the run.
         words: what was typed.
         crowned: of answers that were compared, the id of a query to look at.
+        runs: inputs that are files of runs.
     """
     if summary.pilot_of:
         return again(words, without=("--pilot",))
     if summary.absent:
         return _without(summary.absent, options, words)
     if summary.failures and not options.retry_failures:
-        return again(words, "--retry-failures")
+        return retried(words)
     if not summary.scored:
-        return _command("doctor", *_judges(options), "--out", options.out)
+        return command_of("doctor", *_judges(options), "--out", options.out)
     if crowned:
-        return _command("explain", options.out, "--query", crowned)
-    return _contest(options.out)
+        return command_of("explain", options.out, "--query", crowned)
+    return _contest(options.out, runs)
 
 
 def _without(absent: Mapping[str, str], options: AnnotateOptions, words: Sequence[str]) -> str:
     """Raise a budget that is used up; else look at the judges that had to stop."""
     if options.max_usd and all(map(is_over_budget, absent.values())):
         return again(words, "--max-usd", f"{2 * options.max_usd:g}", without=("--max-usd",))
-    return _command("doctor", "--judges", *absent, "--out", options.out)
+    return command_of("doctor", "--judges", *absent, "--out", options.out)
 
 
 def after_estimate(words: Sequence[str], high: float, cap: float | None) -> str:
@@ -107,15 +85,35 @@ def after_estimate(words: Sequence[str], high: float, cap: float | None) -> str:
 
 
 def after_bakeoff(
-    options: BakeoffOptions, words: Sequence[str], *, failures: bool, complete: bool
+    options: BakeoffOptions, words: Sequence[str], *, again: bool, people: str
 ) -> str:
-    """Ask again what failed; else let people judge what decides."""
-    if failures and not complete and not options.retry_failures:
-        return again(words, "--retry-failures")
-    if options.human:
-        return _command("label", "--out", options.human, "--more", "100")
-    labels = _beside(options.out, "labels")
-    return _command("label", "--contest", options.out, "--labels", "200", "--out", labels)
+    """Ask again what failed; else let people judge what decides, if they have not.
+
+    Args:
+        options: of the contest.
+        words: what was typed.
+        again: whether asking again may help.
+        people: ``more``, ``begin``, ``texts`` (nobody knows where they are) or ``none``.
+    """
+    if again and not options.retry_failures:
+        return retried(words)
+    if people == "more":
+        return command_of("label", "--out", str(options.human), "--more", "100")
+    if people == "none":
+        return command_of("report", options.out)
+    return _labels_for(options.out, people)
+
+
+def retried(words: Sequence[str]) -> str:
+    """The same, with what failed asked again."""
+    return again(words, "--retry-failures")
+
+
+def _labels_for(contest: str, people: str) -> str:
+    """Labels of people for a contest."""
+    texts = ["--pools", "POOLS"] if people == "texts" else []
+    out = beside(contest, "labels")
+    return command_of("label", "--contest", contest, *texts, "--labels", "200", "--out", out)
 
 
 def after_compare_protocols(options: CompareProtocolsOptions, best: str) -> str:
@@ -123,17 +121,17 @@ def after_compare_protocols(options: CompareProtocolsOptions, best: str) -> str:
     words = [*options.inputs, "--protocol", best, *_judges(options)]
     for name in ("corpus", "queries", "columns", "max_usd"):
         if value := getattr(options, name):
-            words += [_flag(name), *_values(value)]
-    return _command("annotate", *words, "--out", _beside(options.out, best), _BARE)
+            words += [flag_of(name), *values_of(value)]
+    return command_of("annotate", *words, "--out", beside(options.out, best), "--dry-run")
 
 
 def after_agree(options: AgreeOptions) -> str:
     """What the first judge's labels change, or what they say of rerankers."""
-    place, *others = dict.fromkeys(_run_of(split_name(each)[1]) for each in options.sources)
+    place, *others = dict.fromkeys(run_of(split_name(each)[1]) for each in options.sources)
     if others and not options.human:
-        return _command("compare-labels", "--old", place, "--new", others[0], *_runs(options))
+        return command_of("compare-labels", "--old", place, "--new", others[0], *_runs(options))
     if options.human:
-        return _command("compare-labels", "--old", options.human, "--new", place, *_runs(options))
+        return command_of("compare-labels", "--old", options.human, "--new", place, *_runs(options))
     return _contest(place)
 
 
@@ -141,40 +139,62 @@ def after_compare_labels(options: CompareLabelsOptions) -> str:
     """Runs or rerankers by the new labels, or how far the two agree."""
     runs = options.runs or ([f"{options.bakeoff}/runs.parquet"] if options.bakeoff else [])
     if runs:
-        out = _beside(options.out or options.new, "bakeoff")
-        return _command("bakeoff", "--truth", options.new, "--runs", *runs, "--out", out)
+        out = beside(options.out or options.new, "bakeoff")
+        return command_of("bakeoff", "--truth", options.new, "--runs", *runs, "--out", out)
     if "." not in options.new.rstrip("/").rpartition("/")[2]:  # a directory, which has texts
         return _contest(options.new)
-    return _command("agree", options.new, "--human", options.old)
+    return command_of("agree", options.new, "--human", options.old)
 
 
 def after_drift(options: DriftOptions) -> str:
     """What the change of judges changes for labels."""
-    return _command("compare-labels", "--old", _run_of(options.old), "--new", _run_of(options.new))
+    return command_of("compare-labels", "--old", run_of(options.old), "--new", run_of(options.new))
 
 
 def after_fit(options: FitOptions, words: Sequence[str]) -> str:
     """Write the ratings, and then look at them on another scale."""
     if not options.out:
-        return again(words, "--out", _beside(options.source, "ratings.csv"))
+        return again(words, "--out", beside(options.source, "ratings.csv"))
     if options.scale == "logits":
         return again(words, "--scale", "elo", without=("--out", "--scale"))
-    return _command("fit", "--help")
+    return command_of("fit", "--help")
 
 
-def after_convert(options: ConvertOptions) -> str:
-    """What a file of its kind is for."""
-    out, source = options.out, _run_of(options.source)
+def after_convert(options: ConvertOptions, truth: AnnotateOptions | None = None) -> str:
+    """What a file of its kind is for.
+
+    Args:
+        options: of the command.
+        truth: of holes, the options of the run that the truth is of, whose replies serve again.
+    """
+    out, source = options.out, run_of(options.source)
+    if options.what == "holes" and truth:
+        return _filled(options, truth)
     if options.what in ("pool", "holes", "fastchat"):
         human = ["--protocol", "best-of"] if options.what == "fastchat" else []
-        return _command("annotate", out, *human, "--out", _beside(out, "judged"), "--dry-run")
+        return command_of("annotate", out, *human, "--out", beside(out, "judged"), "--dry-run")
     if options.what in ("qrels", "beir"):
         pools = options.pools or (f"{source}/annotated.jsonl",)
         words = ["--truth", out, "--pools", *pools, *_PLAIN]
-        return _command("bakeoff", *words, "--out", _beside(out, "bakeoff"))
+        return command_of("bakeoff", *words, "--out", beside(out, "bakeoff"))
     if options.what == "run":
-        return _command("bakeoff", "--help")
+        return command_of("bakeoff", "--help")
     return _contest(source)
+
+
+def _filled(options: ConvertOptions, truth: AnnotateOptions) -> str:
+    """Judge the holes as the truth was judged.
+
+    Results are those of the lines that are given: only all of them may take the place of others.
+    """
+    place = run_of(options.truth)
+    places: dict[str, str | None] = {"out": place, "ledger": None}
+    if truth.ledger and truth.ledger != truth.out:
+        places["ledger"] = truth.ledger
+    if not options.all:
+        places = {"out": beside(options.out, "judged"), "ledger": places["ledger"] or place}
+    given = {"inputs": (options.out,), "pilot": None, "retry_failures": False, "dry_run": True}
+    return retold("annotate", truth.model_copy(update={**given, **places}))
 
 
 def after_size(options: SizeOptions, plan: str, inputs: Sequence[str]) -> str:
@@ -187,23 +207,20 @@ def after_size(options: SizeOptions, plan: str, inputs: Sequence[str]) -> str:
     """
     pools = inputs or ("pools.jsonl",)
     words = [*pools, "--protocol", *plan.split(), *_judges(options)]
-    return _command("annotate", *words, "--out", options.judges_from or "judged", "--dry-run")
+    return command_of("annotate", *words, "--out", options.judges_from or "judged", "--dry-run")
 
 
-def after_report(out: str, kind: str, query_id: str) -> str:
+def after_report(out: str, query_id: str, people: str) -> str:
     """Of labels a query to look at; of a contest labels of people; else what else there is."""
     if query_id:
-        return _command("explain", out, "--query", query_id)
-    if kind == "bakeoff":
-        labels = _beside(out, "labels")
-        return _command("label", "--contest", out, "--labels", "200", "--out", labels)
-    return _command("--help")
+        return command_of("explain", out, "--query", query_id)
+    return command_of("--help") if people == "none" else _labels_for(out, people)
 
 
 def after_batches(out: str, run: AnnotateOptions | None) -> str:
     """The run that collects the batches, as its record tells it."""
     if run is None:
-        return _command("report", out)
+        return command_of("report", out)
     same = retold("annotate", run.model_copy(update={"out": out}))
     if run.judge_options or run.prices or run.api_key_env:  # which no flag holds
         return f"{same} --config THE-FILE-OF-THAT-RUN.yaml"
@@ -212,33 +229,44 @@ def after_batches(out: str, run: AnnotateOptions | None) -> str:
 
 def after_compact(out: str) -> str:
     """Look at the results, which are as they were."""
-    return _command("report", out)
+    return command_of("report", out)
 
 
 def after_explain(options: ExplainOptions, doc_id: str) -> str:
     """A document of the query; and after a document, the whole query."""
     words = ["explain", options.dir, "--query", options.query]
-    return _command(*words, *(["--doc", doc_id] if doc_id and not options.doc else []))
+    return command_of(*words, *(["--doc", doc_id] if doc_id and not options.doc else []))
 
 
 def whole_of(options: ExplainOptions) -> str:
     """The same explanation, uncut."""
     doc = ["--doc", options.doc] if options.doc else []
-    return _command("explain", options.dir, "--query", options.query, *doc, "--all")
+    return command_of("explain", options.dir, "--query", options.query, *doc, "--all")
 
 
-def after_doctor(judges: Sequence[str], *, wrong: bool, asked: bool) -> str:
-    """Ask each judge once; or begin; or look again, when what is wrong is mended."""
+def after_doctor(judges: Sequence[str], *, wrong: bool, asked: bool, none: bool = False) -> str:
+    """Ask each judge once; or begin, if need be with free judges; or look again when it is mended.
+
+    Args:
+        judges: as they were named.
+        wrong: whether something is.
+        asked: whether the judges were.
+        none: whether there is no judge at all.
+    """
     named = ["--judges", *judges] if judges else []
     if wrong:
-        return _command("doctor", *named, *(["--ask"] if asked else []))
+        return command_of("doctor", *named, *(["--ask"] if asked else []))
     if judges and not asked:
-        return _command("doctor", *named, "--ask")
-    return _command("annotate", "pools.jsonl", *named, "--out", "judged", "--dry-run")
+        return command_of("doctor", *named, "--ask")
+    if none:
+        return command_of("annotate", "data/sample", "--out", "out", "--judges", "offline")
+    return command_of("annotate", "pools.jsonl", *named, "--out", "judged", "--dry-run")
 
 
-def _contest(truth: str) -> str:
-    return _command("bakeoff", "--truth", truth, *_PLAIN, "--out", _beside(truth, "bakeoff"))
+def _contest(truth: str, runs: Sequence[str] = ()) -> str:
+    """Let runs meet, a single one with a new one; else plain rerankers."""
+    met = ["--runs", *runs, *([] if runs[1:] else ["new.run"])] if runs else [*_PLAIN]
+    return command_of("bakeoff", "--truth", truth, *met, "--out", beside(truth, "bakeoff"))
 
 
 def _runs(options: AgreeOptions) -> list[str]:
@@ -249,44 +277,7 @@ def _judges(options: Any) -> list[str]:
     return ["--judges", *options.judges] if options.judges else []
 
 
-def _run_of(place: str) -> str:
+def run_of(place: str) -> str:
     """The directory of a run, where one of its files is named."""
     folder, _, name = place.rstrip("/").rpartition("/")
     return (folder or ".") if name.endswith((".parquet", "annotated.jsonl")) else place
-
-
-def _beside(place: str, what: str) -> str:
-    """A new place next to another, of the same kind: a path or a URL."""
-    stem = place.rstrip("/")
-    for ending in (".gz", ".zst", ".jsonl", ".txt", ".tsv", ".csv", ".parquet", ".qrels"):
-        stem = stem.removesuffix(ending)
-    return f"{stem}-{what}" if stem.strip("./") else what
-
-
-def _flag(field: str) -> str:
-    return f"--{field.replace('_', '-')}"
-
-
-def _values(value: Any) -> list[str]:
-    many = value if isinstance(value, tuple | list) else [value]
-    return [str(each).removesuffix(".0") if isinstance(each, float) else str(each) for each in many]
-
-
-def _command(*words: str) -> str:
-    return " ".join(map(_quoted, ["zelo-ray", *words]))
-
-
-def _quoted(word: str) -> str:
-    """A word for a shell; what could steer a terminal stands as bash and zsh escape it."""
-    if word.isprintable():
-        return shlex.quote(word)
-    return "$'" + "".join(map(_escaped, word)) + "'"
-
-
-def _escaped(char: str) -> str:
-    if char in "\\'":
-        return f"\\{char}"
-    if char.isprintable():
-        return char
-    code = ord(char)
-    return f"\\x{code:02x}" if code < 128 else f"\\U{code:08x}"

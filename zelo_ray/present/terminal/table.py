@@ -107,7 +107,7 @@ def _cells(sums: Sums, *, exact: bool) -> dict[str, _Column]:
         "done": [f"{number(row.done)}/{number(row.needed)}" for row in rows],
         "in flight": [number(row.tally.in_flight) for row in rows],
         "waiting": [number(row.tally.waiting) for row in rows],
-        "calls/s": [f"{row.rate:,.1f}" for row in rows],
+        "calls/s": ["-" if row.ended and not row.rate else f"{row.rate:,.1f}" for row in rows],
         "limit": [*map(_limit, sums.standings), ""],
         "429s": [number(row.tally.throttled) for row in rows],
         "retries": [number(row.tally.retries) for row in rows],

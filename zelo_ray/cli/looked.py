@@ -1,0 +1,99 @@
+"""What lies in a place, as far as the next command depends on it; none of it can fail."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from zelo_ray.options import AnnotateOptions, BakeoffOptions
+
+People = Literal["more", "begin", "texts", "none"]
+"""What people can do for a contest: go on with their labels; begin; begin, if somebody says where
+the texts are; or nothing, since the truth is their word already.
+"""
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """What cannot be read decides nothing."""
+    from pydantic import ValidationError
+
+    from zelo_ray.errors import ZeloError
+
+    try:
+        yield
+    except (ZeloError, OSError, KeyError, TypeError, ValidationError):
+        return
+
+
+def first_query(out: str) -> str:
+    """The id of the first query with scores; empty where there is none."""
+    from zelo_ray.formats.stored import Stored
+
+    with _quietly():
+        rows = Stored(f"{out}/scores.parquet").head(1).to_pylist()
+        return str(rows[0].get("query_id", "")) if rows else ""
+    return ""
+
+
+def kind_of(out: str) -> str:
+    """Which command has written a directory; empty where it does not say."""
+    from zelo_ray.formats.files import record
+
+    with _quietly():
+        return str(record(f"{out}/run.json").get("kind", "annotate"))
+    return ""
+
+
+def recorded(out: str) -> "AnnotateOptions | None":
+    """The options of the run of annotate on a directory, as far as its record has them."""
+    from zelo_ray.formats.files import record
+    from zelo_ray.formats.record import unfinished
+    from zelo_ray.protocols import recorded_options
+
+    with _quietly():
+        found = unfinished(out) or record(f"{out}/run.json")
+        if found and found.get("kind", "annotate") == "annotate":
+            return recorded_options(found)
+    return None
+
+
+def runs_among(options: "AnnotateOptions") -> list[str]:
+    """Which inputs of annotate were files of runs."""
+    from zelo_ray.formats.files import listing
+    from zelo_ray.formats.input import look_or_broken
+    from zelo_ray.formats.input.kinds import known
+
+    found = list[str]()
+    for place in options.inputs:
+        with _quietly():
+            if listing(place) is None and known(look_or_broken(place), {}).kind == "run":
+                found.append(place)
+    return found
+
+
+def people_for(options: "BakeoffOptions") -> People:
+    """What people can do for a contest."""
+    from zelo_ray.formats.files import listing
+    from zelo_ray.formats.interchange.truth import kind_of as kind_at
+    from zelo_ray.formats.interchange.truth import pools_of_truth
+    from zelo_ray.formats.labels import LABEL
+
+    with _quietly():
+        if options.human and LABEL in (listing(options.human) or ()):
+            return "more"
+    with _quietly():
+        if kind_at(options.truth)[1].by_people and "truth" not in options.families:
+            return "none"
+        return "begin" if options.pools or pools_of_truth(options.truth) else "texts"
+    return "begin"
+
+
+def contest_at(out: str) -> "BakeoffOptions | None":
+    """The options of the bake-off on a directory, as its record has them."""
+    from zelo_ray.formats.files import record
+    from zelo_ray.options import BakeoffOptions
+
+    with _quietly():
+        return BakeoffOptions.model_validate(record(f"{out}/run.json")["options"])
+    return None

@@ -1,0 +1,122 @@
+"""Which queries a directory of results holds: listed, found by their texts, or set aside."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import orjson
+
+from zelo_ray.commands.explain.paragraphs import first_words
+from zelo_ray.commands.explain.pools import ids_in
+from zelo_ray.errors import NothingToExplain
+from zelo_ray.formats.files import lines, pieces
+from zelo_ray.formats.record import unfinished
+from zelo_ray.formats.stored import Stored
+from zelo_ray.formats.wording import counted
+
+_LISTED = 10
+
+
+def places_of(out: str) -> list[str]:
+    """The files that have the queries of a run: what it wrote, or what an unfinished one reads."""
+    left = unfinished(out)
+    return [f"{out.rstrip('/')}/annotated.jsonl"] if left is None else [*left.get("shards", ())]
+
+
+def listed(out: str) -> tuple[list[str], str]:
+    """The first queries of a run with their texts, in lines, and the id of the first one.
+
+    Raises:
+        NothingToExplain: it holds none.
+    """
+    texts = dict(_texts(places_of(out)))
+    if not texts and pieces(f"{out}/scores.parquet"):
+        texts = dict.fromkeys(map(str, Stored(f"{out}/scores.parquet").spans()), "")
+    if not texts:
+        raise NothingToExplain(f"{out} holds no queries: is it the --out of annotate?")
+    shown = [*texts.items()][:_LISTED]
+    wide = max(len(query_id) for query_id, _ in shown)
+    rows = [f"  {each:{wide}}  {first_words(text)}".rstrip() for each, text in shown]
+    more = [f"  … {len(texts) - _LISTED:,} more"] if len(texts) > _LISTED else []
+    head = f"{out} holds {counted(len(texts), 'query', 'queries')}; name one by its id or its text:"
+    return [head, *rows, *more], shown[0][0]
+
+
+def by_text(given: str, places: Iterable[str]) -> str:
+    """The id of the only query with a text, or with it as a part; empty where there is none.
+
+    Raises:
+        NothingToExplain: there are several.
+    """
+    sought, whole, parts = _plain(given), dict[str, None](), dict[str, None]()
+    for query_id, text in _texts(places):
+        told = _plain(text)
+        if told == sought:
+            whole[query_id] = None
+        elif sought in told:
+            parts[query_id] = None
+    if len(found := [*(whole or parts)]) > 1:
+        few = ", ".join(found[:_LISTED]) + (" …" if found[_LISTED:] else "")
+        raise NothingToExplain(f"{given!r} is in the text of several queries: {few}")
+    return found[0] if found else ""
+
+
+def set_aside(out: str, given: str) -> str:
+    """Why the line of a query was set aside, by its id or text; empty where it was not."""
+    if not pieces(f"{out}/rejected.parquet"):
+        return ""
+    names = ["file", "line", "reason", "raw"]
+    for row in Stored(f"{out}/rejected.parquet").read(names).to_pylist():
+        query_id, text = _query_in(row["raw"].encode())
+        if given == query_id or (text and _plain(given) == _plain(text)):
+            where = f"{row['file']}, line {row['line']:,}"
+            return f"query {given!r} was set aside ({where}): {row['reason']}"
+    return ""
+
+
+def bare(out: str, query_id: str) -> bool:
+    """Whether a query has no documents."""
+    for row in _rows(places_of(out)):
+        if _named(row)[0] == query_id:
+            return not row.get("documents")
+    return False
+
+
+def known_ids(out: str) -> list[str]:
+    """The ids of the queries of a finished run."""
+    scored = Stored(f"{out}/scores.parquet").spans()
+    return [*dict.fromkeys([*ids_in(places_of(out)), *scored])]
+
+
+def _texts(places: Iterable[str]) -> Iterator[tuple[str, str]]:
+    return (found for found in map(_named, _rows(places)) if found[0])
+
+
+def _rows(places: Iterable[str]) -> Iterator[Mapping[str, Any]]:
+    for place in places:
+        for _, line in lines(place) if pieces(place) else ():
+            try:
+                row = orjson.loads(line)
+            except ValueError:
+                continue
+            if isinstance(row, dict):
+                yield row
+
+
+def _query_in(line: bytes) -> tuple[str, str]:
+    try:
+        row = orjson.loads(line)
+    except ValueError:
+        return "", ""
+    return _named(row) if isinstance(row, dict) else ("", "")
+
+
+def _named(row: Mapping[str, Any]) -> tuple[str, str]:
+    """The id and the text of a line's query."""
+    query = row.get("query")
+    if not isinstance(query, dict):
+        return "", ""
+    return str(query.get("id") or ""), str(query.get("query") or "")
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.casefold().split())

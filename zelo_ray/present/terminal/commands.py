@@ -1,0 +1,81 @@
+"""Command lines for a shell, as a user would type them."""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from zelo_ray.options import CommandOptions
+
+_BARE = "--dry-run"
+"""The flag among them that has no value."""
+
+
+def again(words: Sequence[str], *more: str, without: Sequence[str] = ()) -> str:
+    """A command as it was typed, with other flags.
+
+    Args:
+        words: what was typed behind ``zelo-ray``.
+        more: what is added.
+        without: flags that are left out, each with the one value that follows it.
+    """
+    kept, last = list[str](), ""
+    for word in words:
+        flag, joined, _ = word.partition("=")
+        if flag not in without and last not in without:
+            kept.append(word)
+        last = flag if not joined and flag != _BARE else ""
+    return command_of(*kept, *(word for word in more if word not in kept or word[:2] != "--"))
+
+
+def retold(name: str, options: CommandOptions) -> str:
+    """A command from its options: those that are not as they are by default and have a flag."""
+    words = [name]
+    for field in type(options).positional:
+        words += values_of(getattr(options, field))
+    for field, about in type(options).model_fields.items():
+        value = getattr(options, field)
+        plain = about.get_default(call_default_factory=True)
+        if field in type(options).positional or value == plain or isinstance(value, Mapping):
+            continue
+        words += [flag_of(field), *([] if value is True else values_of(value))]
+    return command_of(*words)
+
+
+def beside(place: str, what: str) -> str:
+    """A new place next to another, of the same kind: a path or a URL."""
+    stem = place.rstrip("/")
+    for ending in (".gz", ".zst", ".jsonl", ".txt", ".tsv", ".csv", ".parquet", ".qrels"):
+        stem = stem.removesuffix(ending)
+    return f"{stem}-{what}" if stem.strip("./") else what
+
+
+def flag_of(field: str) -> str:
+    """The flag of an option."""
+    return f"--{field.replace('_', '-')}"
+
+
+def values_of(value: Any) -> list[str]:
+    """The words behind a flag."""
+    many = value if isinstance(value, tuple | list) else [value]
+    return [str(each).removesuffix(".0") if isinstance(each, float) else str(each) for each in many]
+
+
+def command_of(*words: str) -> str:
+    """The words of a command of this package, quoted."""
+    return " ".join(map(_quoted, ["zelo-ray", *words]))
+
+
+def _quoted(word: str) -> str:
+    """A word for a shell; what could steer a terminal stands as bash and zsh escape it."""
+    if word.isprintable():
+        return shlex.quote(word)
+    return "$'" + "".join(map(_escaped, word)) + "'"
+
+
+def _escaped(char: str) -> str:
+    if char in "\\'":
+        return f"\\{char}"
+    if char.isprintable():
+        return char
+    code = ord(char)
+    return f"\\x{code:02x}" if code < 128 else f"\\U{code:08x}"
