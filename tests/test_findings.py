@@ -49,23 +49,61 @@ def test_what_went_missing_is_said_from_its_limit_on(above, below, said):
          "x prefers what comes second: what came first won .37 [.34, .40]"),
         ({"first": {"x": (48, 60)}}, {"first": {"x": (40, 60)}},
          "x prefers what comes first"),
-        ({"agreed": {"x": (380, 1000)}}, {"agreed": {"x": (430, 1000)}}, "on .38 [.35, .41]"),
-        ({"alike": {"x": (-0.6, -0.2)}}, {"alike": {"x": (-0.6, 0.0)}}, "[-0.60, -0.20]"),
+        ({"agreed": {("x", "y"): (0.38, 0.35, 0.41)}}, {"agreed": {("x", "y"): (0.43, 0.40, 0.46)}},
+         "x contradicts y: they agree on .38 [.35, .41] of pairs"),
+        ({"alike": {("x", "y"): (-0.4, -0.6, -0.2)}}, {"alike": {("x", "y"): (-0.3, -0.6, 0.0)}},
+         "x contradicts y: they have grades that correlate by -.40 [-.60, -.20]"),
+        ({"judges": THREE, "same": (0.98, 100)}, {"judges": THREE, "same": (0.98, 99)},
+         "count as about one, as far as can be seen"),
+        ({"judges": THREE, "same": (0.97, 500)}, {"judges": THREE, "same": (0.96, 500)}, "(0.97"),
         ({"judges": THREE, "worth": (1.2, 1.4)}, {"judges": THREE, "worth": (1.2, 2.1)},
          "they count for 1.2 to 1.4 that err apart"),
-        ({"error": 0.9, "spread": 0.8, "freedom": 200},
+        ({"error": 0.69, "spread": 0.75, "freedom": 290, "prior": 2.5},
+         {"error": 0.97, "spread": 1.98, "freedom": 300, "prior": 2.5}, "0.75 logits, is noise"),
+        ({"error": 0.9, "spread": 0.8, "freedom": 900},
          {"error": 0.9, "spread": 0.8, "freedom": 20},
-         "larger than the spread"),
+         "Most of the spread"),
+        ({"flat": {"x": "gave grade 3 to every document"}}, {}, "every document: it tells nothing"),
         ({"split": (20, 100)}, {"split": (14, 100)}, "split on 20 of 100 documents (20%)"),
         ({"tied": (60, 100)}, {"tied": (55, 100)}, "60% of 100 comparisons are ties"),
         ({"judges": ["offline:bm25"]}, {"judges": ["openai:gpt"]}, "sees words only"),
         ({"judges": ["recorded:x"]}, {"judges": ["openai:recorded"]}, "were recorded"),
         ({"judges": ["simulated:x", "openai:y"]}, {"judges": ["openai:y"]}, "in part"),
+        ({"judges": ["simulated:x", "offline:y", "offline:z"]}, {"judges": ["openai:y"]},
+         "Every judge of this run is a demonstration (2 see words only; 1 answers by drawing"),
     ],
 )  # fmt: skip
 def test_what_judges_are_like_is_said_from_its_limit_on(above, below, said):
     assert said in told(of_judging(Seen(**above)))
     assert not [*of_judging(Seen(**below))]
+
+
+@pytest.mark.parametrize("share", [0.95, 0.05])
+def test_a_judge_that_follows_the_order_alone_gives_noise_that_no_repeats_mend(share):
+    orders = "Ask each pair in both orders (--repeats 2)"
+    [found] = of_judging(Seen(judges=["x"], first={"x": (100 * share, 100)}, orders=orders))
+    assert f"x says {'AB'[share < 0.5]}, whatever stands there, in 95% of its votes" in found.what
+    assert "these scores are noise" in found.so
+    assert found.harm >= 80
+    assert "repeats" not in found.mend
+    [mild] = of_judging(Seen(judges=["x"], first={"x": (94, 100)}, orders=orders))
+    assert "repeats" in mild.mend
+
+
+@pytest.mark.parametrize(
+    ("apart", "said"),
+    [
+        (["ac", "bc"], "a and b contradict c: they agree on .30 of pairs"),
+        (["ab", "ac"], "b and c contradict a"),
+        (["ac", "bd", "ad", "bc"], "a and b contradict c and d"),
+    ],
+)
+def test_sides_that_contradict_are_named_and_neither_is_called_wrong(apart, said):
+    spans = {tuple(two): (0.3, 0.2, 0.4) for two in apart}
+    spans["a", "e"] = (0.8, 0.7, 0.9)
+    [found] = of_judging(Seen(agreed=spans))
+    assert found.what.startswith(said)
+    assert "need not be the smaller one" in found.so
 
 
 def test_a_handful_of_votes_says_nothing_of_the_order():

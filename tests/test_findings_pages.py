@@ -1,0 +1,75 @@
+"""What stands out on pages: the figures that runs leave, as findings read them."""
+
+import pyarrow.parquet as pq
+import pytest
+
+from tests.builders import pool_of, results_of, write_run
+from tests.test_findings import box
+from tests.test_report_graded import write_graded
+from zelo_ray.formats.tables import table_of
+from zelo_ray.present.html import seen, write_report
+from zelo_ray.records import Grade
+
+
+def regraded(out, judges, grade_of):
+    """A graded run whose judges grade by the place of a document; its box."""
+    write_graded(out, queries=20, documents=10, judges=judges)
+    rows = [
+        Grade(f"q{q}", f"d{d}", judge, grade_of(judge, d), ("x",), (), "why", "key")
+        for q in range(20)
+        for d in range(10)
+        for judge in judges
+    ]
+    pq.write_table(table_of(rows, Grade), out / "grades.parquet")
+    write_report(str(out))
+    return box(out)
+
+
+def test_a_grader_with_one_grade_for_everything_is_named(tmp_path):
+    judges = ("openai:one", "anthropic:two")
+    shown = regraded(tmp_path, judges, lambda judge, d: 3 if judge == judges[0] else d % 4)
+    assert "openai:one gave grade 3 to every document" in shown
+    assert "anthropic:two gave" not in shown
+
+
+def test_judges_that_say_the_same_count_as_one_whatever_their_families(tmp_path):
+    judges = ("openai:one", "anthropic:two", "gemini:three")
+    shown = regraded(tmp_path, judges, lambda _, d: d % 4)
+    assert "The 3 judges say nearly the same (1.00 on 200 items or more)" in shown
+    assert "worth between" not in (tmp_path / "report.html").read_text()
+
+
+def test_one_good_judge_stands_against_two_that_are_inverted(tmp_path):
+    judges = ("openai:one", "anthropic:two", "gemini:three")
+    inverted = ("openai:one", "anthropic:two")
+    shown = regraded(tmp_path, judges, lambda judge, d: 3 - d % 4 if judge in inverted else d % 4)
+    assert "anthropic:two and openai:one contradict gemini:three" in shown
+
+
+def test_files_of_recordings_are_no_families(tmp_path):
+    judges = tuple(f"recorded:reader-{name}.jsonl" for name in "abc")
+    shown = regraded(tmp_path, judges, lambda judge, d: (d + d // 4 * judges.index(judge)) % 4)
+    html = (tmp_path / "report.html").read_text()
+    assert "The families of these 3 judges are not known" in html
+    assert "err together" not in shown
+
+
+def test_a_judge_that_calls_everything_a_tie_is_named(tmp_path):
+    pools = [pool_of((1,) * 6, f"q{i}") for i in range(5)]
+    write_run(tmp_path, results_of(tmp_path, pools))
+    write_report(str(tmp_path))
+    assert "called every comparison a tie" in box(tmp_path)
+
+
+def test_graded_documents_are_counted_though_their_errors_are_not_known(tmp_path):
+    write_graded(tmp_path, queries=40, std_error=float("nan"))
+    write_report(str(tmp_path))
+    assert "The judges are split on" in box(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("cycles", "documents", "said"),
+    [(4, 30, "--cycles 8 asks"), (4, 9, "--repeats 2 and more judges"), (4, 10, "--cycles 8")],
+)
+def test_more_cycles_are_advised_only_where_pairs_are_left(cycles, documents, said):
+    assert seen._more({"cycles", "repeats"}, {"cycles": cycles}, documents).startswith(said)
