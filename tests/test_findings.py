@@ -162,12 +162,22 @@ def test_biases_are_said_where_the_whole_interval_matters(bias, against, above, 
 
 
 def test_a_judge_that_is_no_better_than_chance_is_named_and_so_is_such_a_panel():
-    good, poor = (row(value=0.6, low=0.5, high=0.7), row(value=0.1, low=-0.1, high=0.3))
+    good, poor = (row(value=0.6, low=0.5, high=0.7), row(value=0.1, low=-0.1, high=0.19))
     assert not [*of_people([good], "people", "kappa")]
     assert "x agrees with people no better than chance" in told(of_people([good, poor], "", "k"))
     assert "No judge agrees" in told(of_people([poor, poor], "people", "kappa"))
     inverted = row(value=-0.4, low=-0.5, high=-0.3)
     assert "worse than chance" in told(of_people([good, inverted], "people", "kappa"))
+    [two] = of_people([good, poor, {**poor, "rater_b": "y"}], "people", "kappa")
+    assert two.what.startswith("x, y agree with people no better")
+
+
+def test_a_judge_on_few_items_is_not_called_useless():
+    wide = row(value=0.63, low=0.0, high=1.0, items=10)
+    for rows in ([wide], [wide, wide]):
+        [found] = of_people(rows, "people", "kappa")
+        assert "cannot be told from chance yet on 10 items" in found.what
+        assert found.mend == "Label more: zelo-ray label"
 
 
 def test_labels_that_turn_an_order_are_said():
@@ -176,6 +186,8 @@ def test_labels_that_turn_an_order_are_said():
     found = told(of_labels({**counts, "turned": 1, "queries_contradicted": 11}, ("a", "b"), {}))
     for said in ("1 pair of runs is", "a leads by the old labels", "in 11 of 100 queries"):
         assert said in found
+    assert "--pools" not in found
+    assert not [*of_labels({**counts, "queries_contradicted": 99}, None, {}, cut=False)]
 
 
 def test_protocols_that_are_alike_or_judged_little_are_said():

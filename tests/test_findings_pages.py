@@ -6,8 +6,12 @@ import pytest
 from tests.builders import pool_of, results_of, write_run
 from tests.test_findings import box
 from tests.test_report_graded import write_graded
+from zelo_ray import cli
+from zelo_ray.engine.bookkeeping import over_budget
 from zelo_ray.formats.tables import table_of
+from zelo_ray.present.findings.asking import Asked, of_asking
 from zelo_ray.present.html import seen, write_report
+from zelo_ray.present.html.found import of_trials
 from zelo_ray.records import Grade
 
 
@@ -73,3 +77,46 @@ def test_graded_documents_are_counted_though_their_errors_are_not_known(tmp_path
 )
 def test_more_cycles_are_advised_only_where_pairs_are_left(cycles, documents, said):
     assert seen._more({"cycles", "repeats"}, {"cycles": cycles}, documents).startswith(said)
+
+
+def test_a_used_up_budget_has_one_cause_and_one_mend():
+    why = over_budget(1.5)
+    asked = Asked(
+        {"x": 10}, {"x": {"failed": 90}}, {"x": why}, {f"q{i}": "it has no votes" for i in "ab"}, 9
+    )
+    unscored, stopped = of_asking(asked)
+    assert stopped.what == "The budget of $1.50 is used up before x had answered everything"
+    assert {one.mend for one in (unscored, stopped)} == {
+        "Run the same command again with a higher --max-usd: what is paid for is kept"
+    }
+
+
+def test_queries_without_scores_are_told_by_the_kind_of_their_reason():
+    few = {f"q{i}": f"only {i} of its 12 requests gave a judgment (--min-coverage)" for i in "123"}
+    [found] = of_asking(Asked(unscored=few, queries=9))
+    assert found.what == "3 queries have no scores"
+    assert found.so == "fewer than half of their requests gave a judgment (--min-coverage)"
+    [found] = of_asking(Asked(unscored={**few, "z": "it holds no documents"}, coverage=0.8))
+    assert found.so.startswith("less than 80% of their requests")
+    assert found.so.endswith("(3); they hold no documents (1)")
+
+
+def test_new_labels_in_logits_contradict_nothing_until_they_are_cut(tmp_path):
+    (tmp_path / "old.qrels").write_text("".join(f"q{i} 0 d 2\nq{i} 0 e 0\n" for i in range(9)))
+    (tmp_path / "new.qrels").write_text(
+        "".join(f"q{i} 0 d 0.{i}1\nq{i} 0 e -1.5\n" for i in range(9))
+    )
+    (tmp_path / "a.run").write_text("".join(f"q{i} Q0 d 1 1 a\n" for i in range(9)))
+    words = [f"--{name}={tmp_path}/{name}.qrels" for name in ("old", "new")]
+    words += ["--runs", f"{tmp_path}/a.run", "--resamples", "100"]
+    for name, more in (("plain", []), ("cut", ["--relevant=2"])):
+        assert cli.main(["compare-labels", *words, *more, f"--out={tmp_path}/{name}"]) == 0
+    assert "contradict the old ones" not in box(tmp_path / "plain")
+    assert "contradict the old ones in 9 of 9" in box(tmp_path / "cut")
+
+
+def test_a_comparison_of_protocols_on_demonstration_judges_says_so():
+    record = {"options": {"judges": ["offline:bm25", "offline:chargram"]}}
+    [found] = of_trials(record, [{"protocol": "zelo", "judged": 9, "items": 10}], []).every
+    assert found.what == "Every judge asked sees words only"
+    assert not found.spoken

@@ -1,13 +1,14 @@
 """What stands out, from what runs left: the figures that `zelo_ray.present.findings` judges."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from zelo_ray.formats.interchange.verdicts import HUMAN
 from zelo_ray.present.findings import Finding, Findings, ranked, said
 from zelo_ray.present.findings.asking import Asked, of_asking
-from zelo_ray.present.findings.compared import of_labels
+from zelo_ray.present.findings.compared import of_labels, of_protocols
 from zelo_ray.present.findings.contest import Arms, of_contest
 from zelo_ray.present.findings.judging import demonstration, of_judging
 from zelo_ray.present.findings.measured import of_biases, of_people
@@ -42,6 +43,7 @@ def asked_of(annotation: Annotation) -> Asked:
         {name: short(why, _REASON) for name, why in summary.get("absent", {}).items()},
         {name: short(why, _REASON) for name, why in summary["unscored"].items()},
         summary["queries"],
+        annotation.run["options"].get("min_coverage", 0.5),
         summary["rejected"],
         _first_rejected(annotation),
     )
@@ -112,7 +114,22 @@ def of_relabelling(relabelling: Relabelling) -> Findings:
     leaders = None
     if rows:
         leaders = min(rows, key=lambda row: row["old_rank"])["run"], rows[0]["run"]
-    found = said(of_labels(record["counts"], leaders, record.get("missing") or {}))
+    missing, uncut = record.get("missing") or {}, record.get("uncut")
+    found = said(of_labels(record["counts"], leaders, missing, cut=not uncut))
     return ranked(
         found, "the order of the runs, their leader, and contradicted queries were looked at"
+    )
+
+
+def of_trials(
+    record: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], alike: Sequence[str]
+) -> Findings:
+    """Of ``compare-protocols``: its record, and what `of_protocols` takes."""
+    judges = record["options"].get("judges", ())
+    return ranked(
+        [
+            *said(of_protocols(rows, alike, len(rows) - 1)),
+            *demonstration(judges, "protocols", "asked"),
+        ],
+        "differences between protocols, and items that they did not judge, were looked at",
     )
