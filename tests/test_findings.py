@@ -1,6 +1,7 @@
 """What stands out: each finding just above its limit, none just below it; and their order."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -136,6 +137,33 @@ def compared(p=0.4, difference=0.02, reach=0.04, queries=50, p_labels=float("nan
 def test_what_a_contest_cannot_tell_is_said_from_its_limit_on(above, below, said):
     assert said in told(of_contest(Arms(50, "nDCG@10", **above)))
     assert not [*of_contest(Arms(50, "nDCG@10", **below))]
+
+
+def contest(*rivals, **more):
+    return told(of_contest(Arms(50, "nDCG@10", rivals, **more)))
+
+
+def test_the_leader_alone_is_spoken_of_and_the_cheapest_advised_only_where_nothing_is_sure():
+    assert "The leader a is not significantly above any other arm" in contest(
+        compared(), compared()
+    )
+    assert "until then take the cheapest" in contest(compared(), compared())
+    assert "cheapest" not in contest(compared(), compared(), sure=True)
+
+
+def test_more_queries_are_counted_after_the_correction():
+    assert "about 410 queries would show it in 80% of contests" in contest(compared())
+    assert "about 880 queries" in contest(compared(), compared=45), "3.26 + 0.84 errors, not 1.96"
+    near = replace(compared(), p=0.03)
+    said = contest(near, compared(), compared=20)
+    assert "p = 0.03 before the correction for 20 comparisons: name fewer measures or arms" in said
+    assert "about" not in said
+
+
+def test_unjudged_documents_are_a_share_of_those_that_are_ranked():
+    few = {"missing": {"a": 0}, "unjudged": {"a": 50}}
+    assert not contest(**few)
+    assert "(share judged: a 0.75)" in contest(**few, ranked={"a": 200})
 
 
 def row(**fields):

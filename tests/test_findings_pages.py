@@ -1,9 +1,13 @@
 """What stands out on pages: the figures that runs leave, as findings read them."""
 
+import json
+
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from tests.builders import pool_of, results_of, write_run
+from tests.test_bakeoff_report import write_bakeoff
 from tests.test_findings import box
 from tests.test_report_graded import write_graded
 from zelo_ray import cli
@@ -11,8 +15,10 @@ from zelo_ray.engine.bookkeeping import over_budget
 from zelo_ray.formats.tables import table_of
 from zelo_ray.present.findings.asking import Asked, of_asking
 from zelo_ray.present.html import seen, write_report
-from zelo_ray.present.html.found import of_trials
-from zelo_ray.records import Grade
+from zelo_ray.present.html.contest import Contest
+from zelo_ray.present.html.found import of_contest_page, of_trials
+from zelo_ray.present.html.source import Source
+from zelo_ray.records import Comparison, Grade
 
 
 def regraded(out, judges, grade_of):
@@ -120,3 +126,29 @@ def test_a_comparison_of_protocols_on_demonstration_judges_says_so():
     [found] = of_trials(record, [{"protocol": "zelo", "judged": 9, "items": 10}], []).every
     assert found.what == "Every judge asked sees words only"
     assert not found.spoken
+
+
+def test_a_contest_counts_what_arms_rank(tmp_path):
+    arms, _ = write_bakeoff(tmp_path, queries=60)
+    ranked = [{"run": arms[0], "query_id": f"q{i}", "doc_id": f"d{d}", "score": -float(d)}
+              for i in range(60) for d in range(4)]  # fmt: skip
+    holes = [{"run": arms[0], "query_id": f"q{i}", "doc_id": "d3", "rank": 4} for i in range(60)]
+    for name, rows in (("runs", ranked), ("holes", holes)):
+        pq.write_table(pa.Table.from_pylist(rows), tmp_path / f"{name}.parquet")
+    write_report(str(tmp_path))
+    assert f"(share judged: {arms[0]} 0.75)" in box(tmp_path)
+
+
+def test_labels_of_people_decide_where_they_correct_the_panel(tmp_path):
+    arms, _ = write_bakeoff(tmp_path)
+    rows = pq.read_table(tmp_path / "comparisons.parquet").to_pylist()
+    sure = [{**row, "estimate": "corrected", "p_holm": 0.001} for row in rows]
+    doubtful = [{**row, "p_holm": 0.001, "p_labels": 0.6} for row in rows]
+    table = table_of([Comparison(**row) for row in doubtful + sure], Comparison)
+    pq.write_table(table, tmp_path / "comparisons.parquet")
+    run = json.loads((tmp_path / "run.json").read_text())
+    contest = Contest(Source(str(tmp_path)), run)
+    assert "let people label them" in " ".join(one.mend for one in of_contest_page(contest).every)
+    run["summary"]["people"] = {"way": "queries", "measures": ["nDCG@10"], "leader": arms[0]}
+    told = [one.what for one in of_contest_page(Contest(Source(str(tmp_path)), run)).every]
+    assert not [what for what in told if "not s" in what]

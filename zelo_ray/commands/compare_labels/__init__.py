@@ -86,7 +86,14 @@ def compare_labels(options: CompareLabelsOptions) -> Compared:
         if Truth(labels[side]).kind == "scores" and getattr(options, flag) is None
     )
     compared = Compared(
-        found, tuple(against), tuple(notes), str(measure), queries, *cuts.values(), uncut
+        found,
+        tuple(against),
+        tuple(notes),
+        str(measure),
+        queries,
+        cuts["positive"],
+        cuts["relevant"],
+        uncut,
     )
     if options.out:
         _write(options.out, options.model_copy(update=cuts), compared)

@@ -3,8 +3,10 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from math import isfinite
 from typing import Any
 
+from zelo_ray.commands.bakeoff.verdicts import verdict
 from zelo_ray.formats.interchange.verdicts import HUMAN
 from zelo_ray.present.findings import Finding, Findings, ranked, said
 from zelo_ray.present.findings.asking import Asked, of_asking
@@ -18,6 +20,8 @@ from zelo_ray.present.html.measured import Measured
 from zelo_ray.present.html.page import short
 from zelo_ray.present.html.relabelled import Relabelling
 from zelo_ray.present.html.seen import seen_of
+from zelo_ray.present.people import leading
+from zelo_ray.records import Comparison
 
 _REASON = 160  # characters of a reason in a sentence
 
@@ -60,30 +64,46 @@ def _first_rejected(annotation: Annotation) -> str:
 
 def of_contest_page(contest: Contest) -> Findings:
     """Of a bake-off."""
-    summary, leading = contest.summary, contest.summary["leading"]
+    summary, measure = contest.summary, contest.summary["leading"]
     arms = of_contest(_arms(contest))
     found = [one if one.target == "holes" else replace(one, spoken=True) for one in arms]
     judges = [*(summary.get("kin") or {}).get("judges", {})]
     found += demonstration(judges, "kin", "of the truth", "Annotate again with")
     return ranked(
         found,
-        f"differences by {leading}, errors of the labels, queries that arms did not rank, and "
+        f"differences by {measure}, errors of the labels, queries that arms did not rank, and "
         "unjudged documents were looked at",
     )
 
 
 def _arms(contest: Contest) -> Arms:
-    summary, leading = contest.summary, contest.summary["leading"]
+    summary, measure = contest.summary, contest.summary["leading"]
     unjudged = Counter[str]()
     if contest.source.has("holes.parquet"):
         unjudged.update(contest.source.table("holes")["run"].to_pylist())
-    return Arms(
-        summary["truth"]["queries"],
-        leading,
-        contest.rivals(leading, contest.arms[0]) if contest.arms else (),
-        contest.unanswered,
-        unjudged,
-    )
+    rivals = contest.rivals(measure, contest.arms[0]) if contest.arms else []
+    rows = [one for own in contest.comparisons.values() for one in own]
+    if people := _by_people(contest):
+        measure, rivals, rows = people
+    arms = Arms(summary["truth"]["queries"], measure, rivals, contest.unanswered, unjudged)
+    sure = any(verdict(one) in ("above", "below") for one in rows if one.measure == measure)
+    ranked = contest.documents(arms.depth)
+    return replace(arms, ranked=ranked, compared=len(rows), sure=sure)
+
+
+def _by_people(contest: Contest) -> tuple[str, list[Comparison], list[Comparison]] | None:
+    """The measure, the leader against the others, and all rows, as people's labels correct them.
+
+    None where there are no such labels, or too few for a test.
+    """
+    people = contest.summary.get("people")
+    if not (people and people["way"]):
+        return None
+    measure, best = people["measures"][0], people["leader"]
+    rows = [one for one in contest.every_comparison if one.estimate == "corrected"]
+    rivals = leading([one for one in rows if one.measure == measure], best)
+    known = rivals and all(isfinite(one.p_holm) for one in rivals)
+    return (measure, rivals, rows) if known else None
 
 
 def of_agreement(measured: Measured) -> Findings:
