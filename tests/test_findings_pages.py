@@ -71,6 +71,13 @@ def test_a_judge_that_calls_everything_a_tie_is_named(tmp_path):
     assert "called every comparison a tie" in box(tmp_path)
 
 
+def test_judges_of_an_earlier_run_count_as_judges(tmp_path):
+    pools = [pool_of(range(8), f"q{i}") for i in range(5)]
+    write_run(tmp_path, results_of(tmp_path, pools))
+    write_report(str(tmp_path))
+    assert "The 3 judges say nearly the same" in box(tmp_path), "one is of this run alone"
+
+
 def test_graded_documents_are_counted_though_their_errors_are_not_known(tmp_path):
     write_graded(tmp_path, queries=40, std_error=float("nan"))
     write_report(str(tmp_path))

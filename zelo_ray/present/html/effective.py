@@ -16,7 +16,7 @@ _UNKNOWN = frozenset({"unknown"})
 
 def told(annotation: Annotation) -> str:
     """How many judges that err apart the panel counts for, where that is no finding."""
-    (low, high), names = worth(annotation), _names(annotation)
+    (low, high), names = worth(annotation), names_of(annotation)
     if isnan(low) or lessened(low, high, len(names)) or say_the_same(*same(annotation)):
         return ""
     if isinf(high):
@@ -43,7 +43,7 @@ def worth(annotation: Annotation) -> tuple[float, float]:
     Both are NaN where nothing can be told, the upper end alone where all are of one family; it is
     infinite where the family of none is known.
     """
-    names, found = _names(annotation), _said(annotation)
+    names, found = names_of(annotation), _said(annotation)
     if len(names) < 2 or np.isnan(found).any():
         return nan, nan
     families = [family_of(name) for name in names]
@@ -56,7 +56,7 @@ def same(annotation: Annotation) -> tuple[float, int]:
 
     It is NaN where it is not known of every two.
     """
-    names, found = _names(annotation), _said(annotation)
+    names, found = names_of(annotation), _said(annotation)
     if len(names) < 2:
         return nan, 0
     mean = float(found[~np.eye(len(names), dtype=bool)].mean())
@@ -73,14 +73,14 @@ def family_of(name: str) -> frozenset[str]:
 
 def _said(annotation: Annotation) -> np.ndarray:
     """How what judges said correlates, [judges, judges]; NaN where that is not known."""
-    names, gradings, panel = _names(annotation), annotation.gradings, annotation.panel
+    names, gradings, panel = names_of(annotation), annotation.gradings, annotation.panel
     if gradings.counts:
         empty = np.zeros((1, 1))
         return _matrix(names, lambda *two: correlation_of(gradings.confusion.get(two, empty)))
     return _matrix(names, lambda *two: 2 * panel.agreement(*two)[0] - 1)
 
 
-def _names(annotation: Annotation) -> list[str]:
+def names_of(annotation: Annotation) -> list[str]:
     """The judges that graded, or else those that voted."""
     return sorted(annotation.gradings.counts or annotation.panel.votes)
 

@@ -23,7 +23,7 @@ def seen_of(annotation: Annotation) -> Seen:
     error = scores.known("std_error")
     worth = effective.worth(annotation)
     return Seen(
-        judges=[*annotation.run["judges"]],
+        judges=[*dict.fromkeys((*annotation.run["judges"], *effective.names_of(annotation)))],
         first={name: (panel.first[name], votes) for name, votes in sorted(panel.votes.items())},
         both_orders=bool(options.get("both_orders")) or options.get("repeats", 1) > 1,
         tied=(sum(panel.tied.values()), sum(panel.votes.values())),
