@@ -232,6 +232,13 @@ def test_a_part_of_a_key_that_a_server_shows_is_not_told(found, monkeypatch):
         assert not [part for part in ("sk-prob", "cret", "ending") if part in told]
 
 
+def test_a_key_that_is_refused_is_told_by_its_own_variable(found, fakes, monkeypatch):
+    monkeypatch.setenv("MYKEY", "sk-another-key")
+    mine = {"openai:gpt-6-luna": "MYKEY"}
+    told = found("openai", api_key_env=mine, ask=True)["call to openai:gpt-6-luna"][1]
+    assert "set MYKEY to a valid one (401" in told
+
+
 @pytest.mark.parametrize(
     ("said", "why"),
     [

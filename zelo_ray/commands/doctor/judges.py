@@ -131,11 +131,10 @@ async def _asked(judge: Judge, key: str, options: DoctorOptions) -> Finding:
         finally:
             await connection.aclose()
     except (Retry, Refused, Fatal, PanelError) as error:
-        lasting = not isinstance(error, Retry)
-        own = options.api_key_env.get(judge.name)
-        mend = f"mend what it says; its key is that of {own}" if own else "mend what it says"
-        do = mend if lasting else "try again in a minute"
-        return Finding(what, "wrong", str(error), do)
+        do = "try again in a minute" if isinstance(error, Retry) else "mend what it says"
+        usual = " or ".join(load_provider(judge.provider).key_variables)
+        own = options.api_key_env.get(judge.name, usual) if usual else ""
+        return Finding(what, "wrong", str(error).replace(f"set {usual}", f"set {own}"), do)
     took, used = time.monotonic() - began, said.usage
     answer, broken = checked(request.response_model, said)
     dollars = price(judge, used, options.prices)
