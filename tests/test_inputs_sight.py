@@ -50,6 +50,13 @@ def test_documents_that_are_no_list_are_refused_with_their_line(tmp_path, value,
     assert told.startswith(f"{tmp_path}/in.jsonl:2: the documents are a {kind}; write a list")
 
 
+@pytest.mark.parametrize("value", [None, "", [], {}])
+def test_a_row_without_documents_is_left_out_and_counted(tmp_path, value):
+    rows = [{"query": "a", "documents": ["x", "y"]}, {"query": "b", "documents": value}]
+    found, told = brought(tmp_path, put(tmp_path / "in.jsonl", lines(rows)))
+    assert (len(found), "left out queries without candidates: 1" in told[-1]) == (1, True)
+
+
 @pytest.mark.parametrize("value", ["foo", 5, ["foo"]])
 def test_metadata_that_is_no_object_is_refused_with_its_line(tmp_path, value):
     rows = [{"query": "a", "documents": ["x"]}]

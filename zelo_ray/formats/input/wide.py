@@ -82,7 +82,7 @@ def _query(place: str, row: Mapping[str, Any], columns: Mapping[str, str]) -> Po
 def _documents(place: str, value: Any, left: Left) -> list[Pool]:
     if isinstance(value, Mapping):  # columns in place of rows, as some data sets have them
         value = _transposed(value)
-    if isinstance(value, str | bytes) or not isinstance(value, Iterable | None):
+    if (isinstance(value, str) and value) or not isinstance(value, Iterable | None):
         kind = type(value).__name__
         raise InputError(f"{place}: the documents are a {kind}; write a list, even of one document")
     found: dict[str, Pool] = {}
