@@ -87,8 +87,10 @@ def mark_of(sources: Iterable[str], *told: object) -> str:
     seen: list[Any] = [repr(told)]
     for source in sources:
         fs, path = fsspec.url_to_fs(source)
-        found = fs.glob(path) if has_magic(path) else []
-        for each in fs.find(path) if fs.isdir(path) else found or [path]:
+        found = fs.glob(path) if has_magic(path) and not fs.exists(path) else [path]
+        if not found or not all(map(fs.exists, found)):
+            return ""  # which is told where it is read
+        for each in fs.find(path) if fs.isdir(path) else found:
             info = fs.info(each)
             times = [str(info[name]) for name in _TIMES if name in info]
             if not times:
