@@ -185,7 +185,7 @@ def test_a_table_without_a_head_is_told_to_have_one(tmp_path):
     with pytest.raises(InputError) as told:
         brought(tmp_path, put(tmp_path / "a.csv", "how to,use tweezers\nhow to,the clock\n"))
     assert told.value.__notes__[1:] == [
-        "The first line has to name the columns, such as query,text.",
+        "If the first line does not name the columns, put one above that does, such as query,text.",
         "Name columns that are called otherwise: --columns query=NAME content=NAME",
     ]
 

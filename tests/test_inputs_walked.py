@@ -171,8 +171,8 @@ def test_a_table_whose_document_has_a_name_of_its_own_is_asked_about(tmp_path):
     place = put(tmp_path / "a.csv", cells([row]))
     with pytest.raises(InputError, match="which column is the document") as told:
         brought(tmp_path, place)
-    assert "--columns 'content=The Text'; it may be The Text, Brand" in str(told.value)
-    assert not any("first line" in each for each in told.value.__notes__)
+    assert "--columns 'content=The Text'; others are Brand" in str(told.value)
+    assert not any("irst line" in each for each in told.value.__notes__)
 
 
 def test_what_is_near_is_named(tmp_path, capsys):
@@ -191,3 +191,10 @@ def test_the_input_is_looked_at_before_the_judges(folder, capsys, monkeypatch, m
     words = ["annotate", str(folder / "mine.run"), "--out", str(folder / "o"), *more]
     assert main(words) == 2
     assert "add --corpus and --queries" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("corpus", ["none.jsonl", "none/*.jsonl"])
+def test_a_corpus_that_is_not_there_is_told(folder, corpus):
+    texts = {"corpus": str(folder / corpus), "queries": str(folder / "queries.tsv")}
+    with pytest.raises(InputError, match="none"):
+        brought(folder, str(folder / "mine.run"), **texts)

@@ -108,12 +108,15 @@ def mark_of(sources: Iterable[str], out: str, *told: object) -> str:
         told: what else decides what is made of them.
 
     Raises:
-        InputError: a source is not there, or its storage cannot be reached.
+        InputError: the storage of a source cannot be reached.
     """
     seen: list[Any] = [repr(told)]
     own = fsspec.url_to_fs(out)[1].rstrip("/") + "/"
     for source in sources:
-        for each, info in _infos(source, own):
+        found = _infos(source, own)
+        if not found:
+            return ""  # which is told where it is read
+        for each, info in found:
             times = [str(info[name]) for name in _TIMES if name in info]
             if not times:
                 return ""
@@ -122,15 +125,15 @@ def mark_of(sources: Iterable[str], out: str, *told: object) -> str:
 
 
 def _infos(source: str, own: str) -> list[tuple[str, Mapping[str, Any]]]:
-    """The files that a place holds, and what its file system tells of each."""
+    """The files that a place holds, and what its file system tells of each; none if it is not there."""
     try:
         fs, path = fsspec.url_to_fs(source)
-        found = fs.glob(path) if has_magic(path) else []
-        files = fs.find(path) if fs.isdir(path) else found or [path]
+        found = fs.glob(path) if has_magic(path) and not fs.exists(path) else [path]
+        files = fs.find(path) if fs.isdir(path) else found
         is_around = not f"{path}/".startswith(own)  # results may lie in the folder, not it in them
         return [(e, fs.info(e)) for e in files if not (is_around and e.startswith(own))]
     except FileNotFoundError:
-        raise InputError(f"{source}: no such file") from None
+        return []
     except Exception as error:  # noqa: BLE001 - every storage has its own errors
         raise InputError(f"{source}: cannot be reached ({short(error)})") from None
 

@@ -40,7 +40,7 @@ _KNOWN = (
     "BEIR, MTEB or ir_datasets folder; a TREC run or qrels with --corpus and --queries."
 )
 _NAME_THEM = "Name columns that are called otherwise: --columns query=NAME content=NAME"
-_HEAD = "The first line has to name the columns, such as query,text."
+_HEAD = "If the first line does not name the columns, put one above that does, such as query,text."
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,9 +116,13 @@ def _of_rows(sight: Sight, given: Mapping[str, str]) -> Known:
     if asks and (free := _texts_among(sight, found)):
         raise _told(
             f"{sight.url}: which column is the document? Name it: --columns "
-            f"{shlex.quote(f'content={free[0]}')}; it may be {', '.join(free)}"
+            f"{shlex.quote(f'content={free[0]}')}{_or(free[1:])}"
         )
     raise unknown(sight)
+
+
+def _or(others: list[str]) -> str:
+    return f"; others are {', '.join(others)}" if others else ""
 
 
 def _texts_among(sight: Sight, found: Mapping[str, str]) -> list[str]:

@@ -182,7 +182,7 @@ def watched(pools: Iterable[Pool], left: Left) -> Iterator[Pool]:
     """Pools as they are, with a note at their end if some leave nothing to compare."""
     every = single = 0
     for pool in pools:
-        every, single = every + 1, single + (len(pool["documents"]) == 1)
+        every, single = every + 1, single + (len(pool.get("documents", ())) == 1)
         yield pool
     if single:
         has = "has" if single == 1 else "have"
