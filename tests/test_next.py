@@ -1,5 +1,6 @@
 """The one command that each command ends with: real paths, quoted, and one that parses."""
 
+import json
 import shlex
 import subprocess
 
@@ -153,6 +154,18 @@ def test_runs_that_were_judged_meet():
     told = follow.after_annotate(Summary(**DONE), options, WORDS, "", ["my.run"])
     assert told == "zelo-ray bakeoff --truth o --runs my.run new.run --out o-bakeoff"
     assert "new.run" not in follow.after_annotate(Summary(**DONE), options, WORDS, "", ["a", "b"])
+
+
+def test_texts_are_asked_for_where_runs_have_documents_that_nobody_judged(tmp_path):
+    truth, out = tmp_path / "truth.jsonl", tmp_path / "c"
+    documents = [{"id": "d", "content": "x", "score": 1}]
+    line = {"query": {"id": "q", "query": "?"}, "documents": documents}
+    truth.write_text(f"{json.dumps(line)}\n")
+    for doc_id, people in (("d", "begin"), ("other", "texts")):
+        (tmp_path / "a.run").write_text(f"q Q0 {doc_id} 1 1.0 mine\n")
+        words = ["--truth", str(truth), "--runs", str(tmp_path / "a.run"), "--out", str(out)]
+        assert cli.main(["bakeoff", *words]) == 0
+        assert looked.people_for(looked.contest_at(str(out))) == people
 
 
 def test_runs_among_inputs_are_seen(tmp_path):
