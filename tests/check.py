@@ -1,4 +1,4 @@
-"""All checks, one after another: lint, format, types, layers, the site, and every test.
+"""All checks, one after another: lint, format, types, layers, and every test.
 
     python -m tests.check [WORDS FOR PYTEST]
 
@@ -16,7 +16,6 @@ CHECKS = (
     (TOOLS / "ruff", "format", "--check"),
     (TOOLS / "mypy",),
     (TOOLS / "lint-imports",),
-    (TOOLS / "mkdocs", "build", "--strict"),
     (sys.executable, "-m", "pytest", *(sys.argv[1:] or ("-m", ""))),
 )
 
@@ -24,7 +23,6 @@ CHECKS = (
 def main() -> int:
     """Stop at the first check that fails; its exit status."""
     os.environ.setdefault("ZELO_TEST_KILLS", "2")  # of a run, by tests/test_crash.py
-    os.environ["NO_MKDOCS_2_WARNING"] = "1"  # an advertisement that the theme prints
     for command in CHECKS:
         print("+", *command, flush=True)
         if status := subprocess.run(command, check=False).returncode:

@@ -113,7 +113,6 @@ def test_what_has_no_text_is_left_out_and_noted(folder):
     assert documents(filled) == {"q1": ["d1"]}
     assert filled.notes == [
         "left out queries without a text: 1 (q2)",
-        "left out documents that the corpus lacks: 1 (d3)",
         "left out documents with an empty text: 1 (d2)",
     ]
 

@@ -195,7 +195,7 @@ def test_beir_and_back(place):
     assert ids(place / "p.jsonl") == ids(place / "out/annotated.jsonl")
     assert read_truth(str(place / "beir")).num_rows == 3
     runs = ("--runs", place / "two.run", "--depth", 1)  # the runs over the same collection
-    with pytest.raises(InputError, match=r"that the corpus lacks: 1 \(c\)"):
+    with pytest.raises(InputError, match=r"that the corpus lacks: 1 of 1 document \(c\)"):
         run("pool", place / "beir", *runs, "--out", place / "p.jsonl")
 
 

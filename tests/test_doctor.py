@@ -1,16 +1,27 @@
 """What would go wrong with a run, told before it begins; and no key is ever told."""
 
+import contextlib
+import json
 import os
 import shutil
+import socket
 import stat
+import sys
+import threading
+import time
 import urllib.request
 from collections import namedtuple
+from types import SimpleNamespace
+from urllib.parse import quote
 
 import pytest
 
 from tests.fakes import Fakes, Fault
 from zelo_ray import cli, doctor
+from zelo_ray.commands.doctor import Finding, server
+from zelo_ray.commands.doctor.secrets import keyless
 from zelo_ray.engine.lock import claim
+from zelo_ray.options.doctor import DoctorOptions
 
 KEY = "a-key-for-tests-only"
 _ROOM = namedtuple("_ROOM", "total used free")
@@ -157,3 +168,150 @@ def test_the_command_ends_with_1_and_the_same_command(capsys, monkeypatch, tmp_p
     assert lines[-1] == "next: zelo-ray doctor --judges nope"
     assert cli.main(["doctor", "--judges", "offline", "--no-ray"]) == 0
     assert "next: zelo-ray doctor --judges offline --ask" in capsys.readouterr().out
+
+
+def raw(*pieces, wait=0.0):
+    """The URL of a server that sends these bytes, each after a wait, and hangs up."""
+    listening = socket.create_server(("127.0.0.1", 0))
+
+    def serve():
+        with listening, contextlib.suppress(OSError):
+            connection, _ = listening.accept()
+            with connection:
+                connection.recv(2**16)
+                for piece in pieces:
+                    connection.sendall(piece)
+                    time.sleep(wait)
+
+    threading.Thread(target=serve, daemon=True).start()
+    return f"http://127.0.0.1:{listening.getsockname()[1]}/v1"
+
+
+BROKEN_KEY = "sk-prob-verysecret\nline2"
+
+
+@pytest.mark.parametrize("key", [BROKEN_KEY, f"{KEY}-\x7f-é", "sk-prob-verysecret\rmore"])
+def test_a_key_that_no_header_can_carry_is_not_sent_and_not_told(found, monkeypatch, key):
+    monkeypatch.setenv("MYKEY", key)
+    name = f"openai:m@{raw()}"
+    told = found(name, api_key_env={name: "MYKEY"}, ask=True)
+    assert told[f"server of {name}"] == (
+        "wrong",
+        "not asked: the key holds a character that no header can carry (a line break?)",
+        "set MYKEY to the key alone",
+    )
+    assert told[f"key of {name}"][0] == "wrong"
+    assert f"call to {name}" not in told
+    assert not [part for part in key.split() if part in str(told)]
+
+
+def test_a_key_is_masked_wherever_it_stands_and_however_it_is_written(monkeypatch):
+    options = DoctorOptions(api_key_env={"openai:m@http://h/v1": "MYKEY"})
+    without = keyless(options, {"MYKEY": BROKEN_KEY})
+    texts = (BROKEN_KEY, repr(BROKEN_KEY), repr(BROKEN_KEY.encode()), quote(BROKEN_KEY))
+    for text in texts:
+        told = without(Finding(f"a {text}", "ok", f"b {text}", f"c {text}"))
+        assert "verysecret" not in str(told)
+        assert "line2" not in str(told)
+
+
+def test_a_part_of_a_key_that_a_server_shows_is_not_told(found, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-prob-verysecret")
+    for status, message in (
+        (401, "Incorrect API key provided: sk-prob********cret"),
+        (401, "No key ending in cret"),
+        (403, "No access with sk-prob-v...cret or pk***cret here"),
+    ):
+        error = {"message": message, "type": "invalid_request_error", "code": "wrong_key"}
+        body = json.dumps({"error": error}).encode()
+        head = f"HTTP/1.1 {status} No\r\nContent-Type: application/json\r\nContent-Length: "
+        monkeypatch.setenv("OPENAI_BASE_URL", raw(f"{head}{len(body)}\r\n\r\n".encode() + body))
+        state, told, do = found("openai", ask=True)["call to openai:gpt-6-luna"]
+        assert (state, str(status) in told, do) == ("wrong", True, "mend what it says")
+        assert ("set OPENAI_API_KEY" in told) == (status == 401)
+        assert not [part for part in ("sk-prob", "cret", "ending") if part in told]
+
+
+def test_a_key_that_is_refused_is_told_by_its_own_variable(found, fakes, monkeypatch):
+    monkeypatch.setenv("MYKEY", "sk-another-key")
+    mine = {"openai:gpt-6-luna": "MYKEY"}
+    told = found("openai", api_key_env=mine, ask=True)["call to openai:gpt-6-luna"][1]
+    assert "set MYKEY to a valid one (401" in told
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        (b"SSH-2.0-OpenSSH_9\r\n\r\n", "no HTTP server answers there (BadStatusLine)"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab", "its answer breaks off"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nab", "its answer breaks off"),
+        (b"", "not reached: it hung up"),
+    ],
+)
+def test_a_server_that_speaks_no_http_or_breaks_off_is_wrong(found, said, why):
+    name = f"openai:m@{raw(said)}"
+    assert found(name)[f"server of {name}"][:2] == ("wrong", why)
+
+
+@pytest.mark.parametrize(
+    "head", [b"HTTP/1.1 200 OK\r\nContent-Length: 99999\r\n\r\n", b"HTTP/1.1 "]
+)
+def test_a_server_that_drips_does_not_hold_the_doctor(found, monkeypatch, head):
+    monkeypatch.setattr(server, "_SECONDS", 0.5)
+    name, began = f"openai:m@{raw(head, *[b'x'] * 20, wait=0.2)}", time.monotonic()
+    state, told, _ = found(name)[f"server of {name}"]
+    assert (state, told) == ("wrong", "no whole answer within 0.5 seconds")
+    assert time.monotonic() - began < 3
+
+
+def test_a_list_of_models_is_not_read_without_end(found):
+    url = raw(b"HTTP/1.1 200 OK\r\n\r\n", *[b"[" * 2**16] * 4)
+    name = f"openai:m@{url}"
+    assert "too long to look at" in found(name)[f"server of {name}"][1]
+
+
+class _CredentialsError(Exception):
+    """As a storage's library may raise it anywhere."""
+
+
+@pytest.mark.parametrize("called", ["fsspec", "at_work", "Ledger"])
+def test_a_storage_without_credentials_is_a_finding(found, monkeypatch, called):
+    def refuse(_):
+        raise _CredentialsError("Unable to locate credentials")
+
+    other = SimpleNamespace(url_to_fs=refuse) if called == "fsspec" else refuse
+    monkeypatch.setattr(sys.modules["zelo_ray.commands.doctor.machine"], called, other)
+    told = found("offline", out="memory://doctor/none")
+    wrong = [each[1] for each in told.values() if each[0] == "wrong"]
+    assert len(wrong) == 1
+    assert "Unable to locate credentials" in wrong[0]
+
+
+def test_options_go_to_the_judge_of_that_very_name(found):
+    names, own = ("openai:gpt-6", "openai:gpt-6-luna"), {"temperature": 0.1}
+    told = found(*names, judge_options={names[1]: own})
+    assert "judge_options" not in told
+    assert all("set OPENAI_API_KEY" in told[name][1] for name in names)
+    told = found("offline:bm25", judge_options={"offline:bm52": {}})["judge_options"]
+    assert told[0] == "warn"
+    assert "no judge 'offline:bm52' on the panel (did you mean 'offline:bm25'?)" in told[1]
+
+
+@pytest.mark.parametrize(
+    ("judges", "key", "states"),
+    [
+        (["offline"], "", "---"),
+        (["openai"], "", "w--"),
+        (["openai:m@http://127.0.0.1:9/v1", "gemini"], "", "--w"),
+        ([], "", "www"),
+        ([], KEY, "o--"),
+    ],
+)
+def test_a_key_that_nothing_needs_is_neither_well_nor_amiss(
+    found, monkeypatch, judges, key, states
+):
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    told = found(*judges)
+    keys = [told[f"key of {name}"] for name in ("openai", "anthropic", "gemini")]
+    assert "".join(state[0] for state, *_ in keys) == states
+    assert keys[2][2] == "set GEMINI_API_KEY (or GOOGLE_API_KEY) to use this provider"

@@ -1,6 +1,7 @@
 """What stands out: each finding just above its limit, none just below it; and their order."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -49,23 +50,61 @@ def test_what_went_missing_is_said_from_its_limit_on(above, below, said):
          "x prefers what comes second: what came first won .37 [.34, .40]"),
         ({"first": {"x": (48, 60)}}, {"first": {"x": (40, 60)}},
          "x prefers what comes first"),
-        ({"agreed": {"x": (380, 1000)}}, {"agreed": {"x": (430, 1000)}}, "on .38 [.35, .41]"),
-        ({"alike": {"x": (-0.6, -0.2)}}, {"alike": {"x": (-0.6, 0.0)}}, "[-0.60, -0.20]"),
+        ({"agreed": {("x", "y"): (0.38, 0.35, 0.41)}}, {"agreed": {("x", "y"): (0.43, 0.40, 0.46)}},
+         "x contradicts y: they agree on .38 [.35, .41] of pairs"),
+        ({"alike": {("x", "y"): (-0.4, -0.6, -0.2)}}, {"alike": {("x", "y"): (-0.3, -0.6, 0.0)}},
+         "x contradicts y: they have grades that correlate by -.40 [-.60, -.20]"),
+        ({"judges": THREE, "same": (0.98, 100)}, {"judges": THREE, "same": (0.98, 99)},
+         "count as about one, as far as can be seen"),
+        ({"judges": THREE, "same": (0.97, 500)}, {"judges": THREE, "same": (0.96, 500)}, "(0.97"),
         ({"judges": THREE, "worth": (1.2, 1.4)}, {"judges": THREE, "worth": (1.2, 2.1)},
          "they count for 1.2 to 1.4 that err apart"),
-        ({"error": 0.9, "spread": 0.8, "freedom": 200},
+        ({"error": 0.69, "spread": 0.75, "freedom": 290, "prior": 2.5},
+         {"error": 0.97, "spread": 1.98, "freedom": 300, "prior": 2.5}, "0.75 logits, is noise"),
+        ({"error": 0.9, "spread": 0.8, "freedom": 900},
          {"error": 0.9, "spread": 0.8, "freedom": 20},
-         "larger than the spread"),
+         "Most of the spread"),
+        ({"flat": {"x": "gave grade 3 to every document"}}, {}, "every document: it tells nothing"),
         ({"split": (20, 100)}, {"split": (14, 100)}, "split on 20 of 100 documents (20%)"),
         ({"tied": (60, 100)}, {"tied": (55, 100)}, "60% of 100 comparisons are ties"),
         ({"judges": ["offline:bm25"]}, {"judges": ["openai:gpt"]}, "sees words only"),
         ({"judges": ["recorded:x"]}, {"judges": ["openai:recorded"]}, "were recorded"),
         ({"judges": ["simulated:x", "openai:y"]}, {"judges": ["openai:y"]}, "in part"),
+        ({"judges": ["simulated:x", "offline:y", "offline:z"]}, {"judges": ["openai:y"]},
+         "Every judge of this run is a demonstration (2 see words only; 1 answers by drawing"),
     ],
 )  # fmt: skip
 def test_what_judges_are_like_is_said_from_its_limit_on(above, below, said):
     assert said in told(of_judging(Seen(**above)))
     assert not [*of_judging(Seen(**below))]
+
+
+@pytest.mark.parametrize("share", [0.95, 0.05])
+def test_a_judge_that_follows_the_order_alone_gives_noise_that_no_repeats_mend(share):
+    orders = "Ask each pair in both orders (--repeats 2)"
+    [found] = of_judging(Seen(judges=["x"], first={"x": (100 * share, 100)}, orders=orders))
+    assert f"x says {'AB'[share < 0.5]}, whatever stands there, in 95% of its votes" in found.what
+    assert "these scores are noise" in found.so
+    assert found.harm >= 80
+    assert "repeats" not in found.mend
+    [mild] = of_judging(Seen(judges=["x"], first={"x": (94, 100)}, orders=orders))
+    assert "repeats" in mild.mend
+
+
+@pytest.mark.parametrize(
+    ("apart", "said"),
+    [
+        (["ac", "bc"], "a and b contradict c: they agree on .30 of pairs"),
+        (["ab", "ac"], "b and c contradict a"),
+        (["ac", "bd", "ad", "bc"], "a and b contradict c and d"),
+    ],
+)
+def test_sides_that_contradict_are_named_and_neither_is_called_wrong(apart, said):
+    spans = {tuple(two): (0.3, 0.2, 0.4) for two in apart}
+    spans["a", "e"] = (0.8, 0.7, 0.9)
+    [found] = of_judging(Seen(agreed=spans))
+    assert found.what.startswith(said)
+    assert "need not be the smaller one" in found.so
 
 
 def test_a_handful_of_votes_says_nothing_of_the_order():
@@ -100,6 +139,33 @@ def test_what_a_contest_cannot_tell_is_said_from_its_limit_on(above, below, said
     assert not [*of_contest(Arms(50, "nDCG@10", **below))]
 
 
+def contest(*rivals, **more):
+    return told(of_contest(Arms(50, "nDCG@10", rivals, **more)))
+
+
+def test_the_leader_alone_is_spoken_of_and_the_cheapest_advised_only_where_nothing_is_sure():
+    assert "The leader a is not significantly above any other arm" in contest(
+        compared(), compared()
+    )
+    assert "until then take the cheapest" in contest(compared(), compared())
+    assert "cheapest" not in contest(compared(), compared(), sure=True)
+
+
+def test_more_queries_are_counted_after_the_correction():
+    assert "about 410 queries would show it in 80% of contests" in contest(compared())
+    assert "about 880 queries" in contest(compared(), compared=45), "3.26 + 0.84 errors, not 1.96"
+    near = replace(compared(), p=0.03)
+    said = contest(near, compared(), compared=20)
+    assert "p = 0.03 before the correction for 20 comparisons: name fewer measures or arms" in said
+    assert "about" not in said
+
+
+def test_unjudged_documents_are_a_share_of_those_that_are_ranked():
+    few = {"missing": {"a": 0}, "unjudged": {"a": 50}}
+    assert not contest(**few)
+    assert "(share judged: a 0.75)" in contest(**few, ranked={"a": 200})
+
+
 def row(**fields):
     return {"judge": "x", "rater_b": "x", "against": "", "items": 99, **fields}
 
@@ -124,12 +190,22 @@ def test_biases_are_said_where_the_whole_interval_matters(bias, against, above, 
 
 
 def test_a_judge_that_is_no_better_than_chance_is_named_and_so_is_such_a_panel():
-    good, poor = (row(value=0.6, low=0.5, high=0.7), row(value=0.1, low=-0.1, high=0.3))
+    good, poor = (row(value=0.6, low=0.5, high=0.7), row(value=0.1, low=-0.1, high=0.19))
     assert not [*of_people([good], "people", "kappa")]
     assert "x agrees with people no better than chance" in told(of_people([good, poor], "", "k"))
     assert "No judge agrees" in told(of_people([poor, poor], "people", "kappa"))
     inverted = row(value=-0.4, low=-0.5, high=-0.3)
     assert "worse than chance" in told(of_people([good, inverted], "people", "kappa"))
+    [two] = of_people([good, poor, {**poor, "rater_b": "y"}], "people", "kappa")
+    assert two.what.startswith("x, y agree with people no better")
+
+
+def test_a_judge_on_few_items_is_not_called_useless():
+    wide = row(value=0.63, low=0.0, high=1.0, items=10)
+    for rows in ([wide], [wide, wide]):
+        [found] = of_people(rows, "people", "kappa")
+        assert "cannot be told from chance yet on 10 items" in found.what
+        assert found.mend == "Label more: zelo-ray label"
 
 
 def test_labels_that_turn_an_order_are_said():
@@ -138,6 +214,8 @@ def test_labels_that_turn_an_order_are_said():
     found = told(of_labels({**counts, "turned": 1, "queries_contradicted": 11}, ("a", "b"), {}))
     for said in ("1 pair of runs is", "a leads by the old labels", "in 11 of 100 queries"):
         assert said in found
+    assert "--pools" not in found
+    assert not [*of_labels({**counts, "queries_contradicted": 99}, None, {}, cut=False)]
 
 
 def test_protocols_that_are_alike_or_judged_little_are_said():

@@ -175,7 +175,7 @@ def test_what_has_no_text_is_left_out_by_name(tmp_path):
     found, told = brought(tmp_path, put(tmp_path / "a.csv", cells([*rows, ROWS[0]])))
     assert found == POOLS
     assert told[1:] == (
-        "left out documents without a text: 2 (d9, d0)",
+        "left out documents without a text: 2 (document d9 in row 7, document d0 in row 8)",
         "left out rows that repeat a document: 1 (d0)",
         "left out queries without candidates: 1 (q9)",
     )

@@ -107,7 +107,7 @@ def test_what_lacks_a_text_or_a_candidate_is_named(folder):
     found, told = brought(folder, str(folder / "mine.run"), **texts)
     assert order(found) == {"q0": ["d0", "d1"], "q1": ["d0", "d1"]}
     assert told[1:] == (
-        "left out documents that the corpus lacks: 1 (d2)",
+        "left out documents that the corpus lacks: 1 of 3 documents (d2)",
         "left out queries without candidates: 1 (q9)",
     )
 
@@ -139,7 +139,9 @@ def test_folders_of_collections(tmp_path, candidates):
     put(root / files[candidates][0], files[candidates][1])
     found, told = brought(tmp_path, str(root))
     assert len(found) == 2
-    assert told[0].startswith(f"BEIR folder: 2 queries, {4 if candidates == 'top_ranked' else 6} ")
+    assert told[0].startswith(
+        f"BEIR or MTEB folder: 2 queries, {4 if candidates == 'top_ranked' else 6} "
+    )
 
 
 def test_a_folder_as_ir_datasets_exports_it(tmp_path):

@@ -5,6 +5,7 @@ import shlex
 import subprocess
 
 import pytest
+from pydantic import ValidationError
 
 from tests.builders import options_of, pool_of, results_of, write_run
 from zelo_ray import cli
@@ -225,3 +226,30 @@ def test_a_shell_reads_what_was_meant(name):
     command = follow.after_compact(name).replace("zelo-ray", "printf %s", 1)
     told = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
     assert told.stdout == f"report{name}"
+
+
+def test_a_flag_without_a_value_leaves_the_input_where_it_is():
+    words = ["annotate", "--dry-run", "a.json", "--judges", "x:y", "--out", "o"]
+    assert follow.after_estimate(words, 0.0, None) == (
+        "zelo-ray annotate a.json --judges x:y --out o"
+    )
+    assert after(["annotate", "--pilot", "5", "data", "--out", "o"], pilot_of=9) == (
+        "zelo-ray annotate data --out o"
+    )
+
+
+def test_batches_are_not_collected_by_another_question():
+    run = options_of(judge_options={"openai:gpt-6-luna": {"reasoning_effort": "high"}})
+    assert follow.after_batches("o", run).endswith(" --config THE-FILE-OF-THAT-RUN.yaml")
+
+
+def test_a_password_of_a_url_is_not_shown():
+    told = follow.line(follow.again(["annotate", "https://me:s3cret@host/p.jsonl", "--out", "o"]))
+    assert told == "next: zelo-ray annotate https://…@host/p.jsonl --out o"
+
+
+def test_ratings_do_not_replace_what_they_were_made_of():
+    told = follow.after_fit(FitOptions(source="ratings.csv"), ["fit", "ratings.csv"])
+    assert told == "zelo-ray fit ratings.csv --out ratings-ratings.csv"
+    with pytest.raises(ValidationError, match="would replace what it is made of"):
+        FitOptions(source="ratings.csv", out="ratings.csv")

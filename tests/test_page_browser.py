@@ -101,7 +101,7 @@ def test_a_table_is_taken_whole_and_starts_no_formula(tmp_path):
 
 
 def test_without_a_clipboard_a_table_is_copied_all_the_same(tmp_path):
-    path = page_of(tmp_path, Table(["what", "n"], rows_of(3)))
+    path = page_of(tmp_path, Table(["what", "n"], rows_of(3), numbers=frozenset({"n"})))
 
     async def visit(tab):
         await tab.open(path)

@@ -55,8 +55,11 @@ BAD = {
     "no query text": (line(query=without(query(), "query")), "query.query: Field required"),
     "no doc id": (line([without(doc(), "id")]), r"documents\[0\].id: Field required"),
     "no content": (line([doc(), without(doc(), "content")]), r"documents\[1\].content: Field"),
-    "an integer as query id": (line(query=query(id=7)), "query.id: .*string"),
-    "an integer as doc id": (line([doc(7)]), r"documents\[0\].id: .*string"),
+    "an integer as query id": (
+        line(query=query(id=7)),
+        'query.id: must be a text: write "id": "7"',
+    ),
+    "an integer as doc id": (line([doc(7)]), r'documents\[0\].id: must be a text: write "id": "7"'),
     "no text as content": (line([doc(content=None)]), r"documents\[0\].content: .*string"),
     "text as documents": (line("some text"), "documents: .*(list|array)"),
     "text as document": (line(["some text"]), r"documents\[0\]: .*(object|dict)"),

@@ -196,7 +196,8 @@ def test_a_recording_may_be_at_a_url(tmp_path):
         ({"worth": "2"}, "worth: Input should be a valid number"),
         ({"worth": None}, "has neither worth nor grade"),
         ({"grade": 4}, "grade: Input should be less than or equal to 3"),
-        ({"doc_id": 7}, "doc_id: Input should be a valid string"),
+        ({"doc_id": 7.5}, "doc_id: Input should be a valid string"),
+        ({"doc_id": True}, "doc_id: Input should be a valid string"),
         ({"query_id": None}, "query_id: Field required"),
         (OPINIONS[0], "a second opinion on d0 of query q1; the first is {file}:1"),
     ],
@@ -223,6 +224,58 @@ def test_what_is_no_recording_is_refused(tmp_path):
     assert refusal(f"recorded:{tmp_path}/folder").endswith(
         "this folder holds no recording (.jsonl, .jsonl.gz, .jsonl.zst)"
     )
+
+
+def test_ids_may_be_whole_numbers(tmp_path):
+    pair = {"query_id": 1, "doc_id_a": 7, "doc_id_b": 8, "preference": 0.5}
+    rows = [{"query_id": 1, "doc_id": 7, "worth": 1}, pair]
+    place = str(write_lines(tmp_path / "ints.jsonl", rows))
+    pq.write_table(pa.Table.from_pylist(rows[:1]), tmp_path / "ints.parquet")
+    packed = f"{tmp_path}/ints.parquet"
+    assert set(read_recording(place, digest_of(place))[""]) == {("1", "7"), ("1", "7", "8")}
+    assert set(read_recording(packed, digest_of(packed))[""]) == {("1", "7")}
+
+
+def test_a_judge_of_a_folder_is_told_by_its_file(tmp_path):
+    for letter in "ab":
+        write_lines(tmp_path / f"reader-{letter}.jsonl", OPINIONS)
+    there = [f"recorded:{tmp_path}/reader-{letter}.jsonl" for letter in "ab"]
+    assert refusal(f"recorded:{tmp_path}#reader-a") == (
+        f"recorded:{tmp_path}: no judge 'reader-a' (did you mean '{there[0]}'?); "
+        f"there are {', '.join(there)}"
+    )
+    write_lines(tmp_path / "reader-b.jsonl", [{**row, "judge": "Bo"} for row in OPINIONS])
+    assert f"did you mean '{there[1]}#Bo'" in refusal(f"recorded:{tmp_path}#Bo")
+    assert f"there are {there[0]}" in refusal(f"{there[0]}#Bo")
+
+
+@pytest.mark.parametrize(
+    ("slip", "there"),
+    [
+        ("recording", "recordings"),
+        ("recordings/reader-a", "recordings/reader-a.jsonl.gz"),
+        ("recordings/reader-a.json", "recordings/reader-a.jsonl.gz"),
+    ],
+)
+def test_the_nearest_recording_is_named(tmp_path, monkeypatch, slip, there):
+    (tmp_path / "recordings").mkdir()
+    (tmp_path / "recordings" / "reader-a.jsonl.gz").write_bytes(b"")
+    for place in ("", f"{tmp_path}/"):
+        monkeypatch.chdir(tmp_path)
+        near = f"no such file (did you mean '{place}{there}'?)"
+        assert refusal(f"recorded:{place}{slip}") == f"recorded:{place}{slip}: {near}"
+
+
+def test_a_recording_is_read_once_however_many_judges_there_are(tmp_path):
+    for number in range(40):
+        write_lines(tmp_path / f"{number}.jsonl", OPINIONS)
+    panel = build_panel([f"recorded:{tmp_path}"], {}, {})
+    before = read_recording.cache_info().misses
+    for judge in panel * 2:
+        documents = (Document("d1", "x"), Document("d2", "y"))
+        request = request_of(judge=judge, query_id="q1", documents=documents)
+        asyncio.run(Recorded().send(request))
+    assert read_recording.cache_info().misses == before
 
 
 def test_an_option_is_refused(recording):

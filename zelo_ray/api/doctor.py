@@ -16,7 +16,10 @@ from zelo_ray.present.terminal import doctor as terminal
 
 
 class Findings(Table):
-    """What was checked, a row each: ``what``, ``state`` (ok, warn, wrong, -), ``found``, ``do``."""
+    """What was checked, a row a check: ``what``, ``state``, ``found``, ``do``.
+
+    States are ok, warn, wrong, and - where nothing is needed.
+    """
 
     def __init__(self, findings: list[Finding]) -> None:
         columns = Finding.__slots__

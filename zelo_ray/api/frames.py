@@ -10,8 +10,14 @@ import pyarrow as pa
 from zelo_ray.errors import InputError
 from zelo_ray.formats.input import long, wide
 from zelo_ray.formats.input.collection import lines_of
-from zelo_ray.formats.input.columns import OF_QUERY, columns_of, list_column
-from zelo_ray.formats.input.long import Left
+from zelo_ray.formats.input.columns import (
+    IN_MEMORY,
+    OF_QUERY,
+    columns_of,
+    list_column,
+    naming,
+)
+from zelo_ray.formats.input.long import Left, watched
 from zelo_ray.formats.input.wide import is_wide
 from zelo_ray.formats.interchange.iterables import pools_of
 from zelo_ray.formats.pools import short
@@ -83,18 +89,21 @@ def pools_told(given: Any, columns: Mapping[str, str]) -> tuple[bytes, list[str]
     Raises:
         InputError: it is none of these, a column is missing, or something is no JSON.
     """
-    left = Left()
+    left, given = Left(), _with_index(given)
     if is_dataset(given):
-        found: Iterable[Any] = lines_of(pools_of(given), left)
+        found: Iterable[Any] = watched(lines_of(pools_of(given), left), left)
     elif is_frame(given):
-        found = _of_rows(_rows(given), _names(given), columns, left)
+        found = watched(_of_rows(_rows(given), _names(given), columns, left), left)
     else:
         found = [given] if isinstance(given, Mapping | Pool) else given
         first = next(iter(found), None)
         if isinstance(first, Mapping) and _is_row(first, columns):
             names = list(dict.fromkeys(name for row in found for name in row))
             places = ((f"inputs: item {n}", row) for n, row in enumerate(found, 1))
-            found = _of_rows(places, names, columns, left)
+            found = watched(_of_rows(places, names, columns, left), left)
+        elif isinstance(first, Mapping) and {"query", "documents"}.isdisjoint(first):
+            role = "query" if "query_id" not in columns_of(IN_MEMORY, [*first], {}) else "content"
+            raise _unnamed(role, [*first])
     data = b"".join(_line(number, pool) for number, pool in enumerate(found, 1))
     return data, left.told()
 
@@ -185,9 +194,28 @@ def _of_rows(
         return wide.pools(every, listed, columns_of("inputs", rest, own, OF_QUERY), left)
     found = columns_of("inputs", names, given)
     if lacking := [role for role in ("query", "content") if role not in found]:
-        what = ", ".join(names) or "none"
-        raise InputError(f"inputs: has no column {lacking[0]!r}; it has {what}")
+        raise _unnamed(lacking[0], names)
     return long.pools(long.gather(every, found), "inputs", left)
+
+
+def _with_index(given: Any) -> Any:
+    """A frame with the levels of its index that have names as columns, as pandas tells them.
+
+    Raises:
+        InputError: it is one column alone.
+    """
+    if isinstance(given, pa.ChunkedArray | pa.Array) or type(given).__name__ == "Series":
+        raise InputError("inputs: are a Series; give a frame, with a column for query and content")
+    if not (is_frame(given) and hasattr(given, "reset_index")):
+        return given
+    levels = [name for name in given.index.names if name and name not in given.columns]
+    return given.reset_index(level=levels) if levels else given
+
+
+def _unnamed(role: str, names: Sequence[str]) -> InputError:
+    there = ", ".join(names) or "none"
+    remedy = naming(IN_MEMORY, role, "html" if role == "content" else "NAME")
+    return InputError(f"inputs: has no column {role!r}; it has {there}; name it: {remedy}")
 
 
 def _names(frame: Any) -> list[str]:

@@ -14,7 +14,7 @@ from zelo_ray.api.frames import is_dataset, is_frame, pools_told
 from zelo_ray.api.settings import is_place
 from zelo_ray.errors import InputError
 from zelo_ray.formats.input.columns import split_columns
-from zelo_ray.formats.input.keeping import absolute, keep
+from zelo_ray.formats.input.keeping import absolute, keep, note_beside
 from zelo_ray.options.asking import AskingOptions
 from zelo_ray.records import Pool
 
@@ -58,14 +58,16 @@ def pools_in(
     places = places_of(given)
     if places is not None:
         return places
-    known = is_frame(given) or is_dataset(given)
+    known = is_frame(given) or is_dataset(given) or type(given).__name__ == "Series"
     if not (known or isinstance(given, Mapping | Pool | list | tuple)):
         kind = type(given).__name__
         raise InputError(f"inputs: cannot be a {kind}; write paths, dicts, or a data frame")
     data, told = pools_told(given, split_columns(columns))
     for line in told:
         say(line)
-    return (keep(out, "pools", ".jsonl", data),)
+    place = keep(out, "pools", ".jsonl", data)
+    note_beside(place, told)
+    return (place,)
 
 
 def with_pools(

@@ -101,8 +101,6 @@ def fit_votes(votes: Any, prior_sd: float = _PRIOR_SD, **options: Any) -> Scores
         raise ValueError(f"prior_sd must be positive and finite, not {prior_sd}")
     given = {name: value for name, value in options.items() if value is not None}
     given |= {} if prior_sd == _PRIOR_SD else {"prior_sd": prior_sd}
-    if isinstance(columns := given.get("columns"), Mapping):
-        given["columns"] = [f"{role}={name}" for role, name in columns.items()]
     given |= {"out": fspath(given["out"])} if "out" in given else {}
     place = fspath(votes) if is_place(votes) else "-"
     settings = load_options(FitOptions, {**given, "source": place}, {})

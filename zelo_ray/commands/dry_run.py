@@ -62,24 +62,24 @@ def previews(each: Mapping[str, AnnotateOptions], environ: Mapping[str, str]) ->
 def _estimated(options: AnnotateOptions, environ: Mapping[str, str]) -> tuple[Estimate, list[str]]:
     load(options.protocol)
     human_grades(options)
-    panel = panel_of(options, environ, keys=False)
-    ledger = ledger_of(options, panel)
-    survey = InputSample(panel, options, ledger)
-    seen, told = set[str](), list[str]()
+    seen, told, first = set[str](), list[str](), ""
     with TemporaryDirectory() as folder:
         options = brought(options, folder, told.append)
         shards = find_shards(options.inputs, options.out)
+        panel = panel_of(options, environ, keys=False)
+        survey = InputSample(panel, options, ledger := ledger_of(options, panel))
         joined = join_sessions(shards, folder) if options.blocks == "session" else None
         bad = joined.rejected if joined else 0
         for shard in [joined.path] if joined else shards:
             for line in read_lines(shard, Limits()):
                 if line.pool is None or line.pool.query_id in seen:
                     bad += 1
+                    first = first or f"{line.file}, line {line.number}: {line.reason}"
                     continue
                 seen.add(line.pool.query_id)
                 survey.add(line.pool)
     if not survey.pools:
-        raise InputError("the input holds no pool")
+        raise InputError("; ".join(["the input holds no pool", *([first] if first else [])]))
     notes = [line.partition("; pools written")[0] for line in told]
     notes += [f"{counted(bad, 'bad input line')} would be set aside."] if bad else []
     if ledger.damaged:

@@ -4,6 +4,7 @@ import contextlib
 import os
 import re
 import tempfile
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -132,8 +133,8 @@ def listing(url: str) -> list[str] | None:
     Raises:
         InputError: the storage cannot be reached.
     """
-    fs, path = fsspec.url_to_fs(url)
     try:
+        fs, path = fsspec.url_to_fs(url)
         if not fs.isdir(path):
             return None
         names = set[str]()
@@ -159,7 +160,7 @@ def writing(url: str) -> Iterator[Any]:
     """A file to write bytes to, packed if it ends in .gz or .zst; it appears when it is whole."""
     fs, path = fsspec.url_to_fs(url)
     if local := "file" in fs.protocol:
-        place = Path(path + _PARTIAL)
+        place = Path(f"{path}.{uuid.uuid4().hex[:12]}{_PARTIAL}")  # two may write it at once
         place.parent.mkdir(parents=True, exist_ok=True)
     else:
         handle, name = tempfile.mkstemp()

@@ -139,7 +139,7 @@ def parse_line(file: str, number: int, raw: bytes, limits: Limits) -> Line:
         parsed = read_input(raw)
         _refuse_odd_numbers(raw)
     except ValidationError as error:
-        return Line(file, number, raw, reason=first_error(error))
+        return Line(file, number, raw, reason=_told(error))
     except ValueError as error:
         return Line(file, number, raw, reason=f"Invalid JSON: {error}")
     query, given = parsed["query"], parsed.get("documents", [])
@@ -157,6 +157,16 @@ def parse_line(file: str, number: int, raw: bytes, limits: Limits) -> Line:
     documents = tuple(Document(d["id"], d["content"], d.get("metadata") or {}) for d in given)
     session = _session(parsed.get("session_id"), query.get("session_id"))
     return Line(file, number, raw, Pool(query["id"], query["query"], documents, session))
+
+
+def _told(error: ValidationError) -> str:
+    """Why a line is bad; of an id that is a number, how it is to be written."""
+    first, message = error.errors(include_url=False)[0], first_error(error)
+    if first["type"] != "string_type" or first["loc"][-1] != "id":
+        return message
+    given = first["input"]
+    shown = given if isinstance(given, int | float) and not isinstance(given, bool) else 1
+    return message.replace(first["msg"], f'must be a text: write "id": "{shown}"')
 
 
 def _too_long(text: str, limit: int) -> int:

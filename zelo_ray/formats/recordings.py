@@ -5,25 +5,43 @@ document of a query, or on two; the tables of a run's votes and grades are recor
 that name a ``judge`` are that judge's.
 """
 
+import difflib
 import hashlib
 import math
 import os
 from collections import defaultdict
 from collections.abc import Mapping
-from functools import lru_cache
-from typing import Any
+from functools import cache
+from typing import Annotated, Any
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.files import listing, pieces, reading
+from zelo_ray.formats.files import listing, pieces, reading, stem
 from zelo_ray.formats.stored import rows
 from zelo_ray.records import first_error
 
 _HIGHEST = 3
 _ENDINGS = tuple(f".jsonl{packed}" for packed in ("", ".gz", ".zst"))
+_WEB = ("http://", "https://")  # which are not asked for a list
 _TABLES = ("votes.parquet", "grades.parquet")
 """What counts in the results of a run."""
+
+
+def _as_text(value: Any) -> Any:
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+_Id = Annotated[str, BeforeValidator(_as_text)]
+"""An id; whole numbers count as texts, as they do in frames."""
 
 
 class Opinion(BaseModel):
@@ -31,7 +49,7 @@ class Opinion(BaseModel):
 
     model_config = ConfigDict(frozen=True, strict=True)
 
-    doc_id: str
+    doc_id: _Id
     worth: float | None = Field(None, ge=0, le=_HIGHEST, allow_inf_nan=False)
     grade: int | None = Field(None, ge=0, le=_HIGHEST)
     rationale: str = ""
@@ -70,8 +88,8 @@ class Comparison(BaseModel):
 
     model_config = ConfigDict(frozen=True, strict=True)
 
-    doc_id_a: str
-    doc_id_b: str
+    doc_id_a: _Id
+    doc_id_b: _Id
     preference: float = Field(ge=-1, le=1, allow_inf_nan=False)
     reasoning: str = ""
     swapped: bool = False
@@ -93,7 +111,7 @@ class _Row(BaseModel):
 
     model_config = ConfigDict(strict=True)
 
-    query_id: str
+    query_id: _Id
     judge: str = ""
     key: str = ""
 
@@ -106,9 +124,12 @@ def sources(where: str) -> list[str]:
     """The recordings of a folder; a file, or the results of a run, are one.
 
     Raises:
-        InputError: the folder holds none; like the other messages here, it begins with the place.
+        InputError: the folder holds none, or nothing is there; like the other messages here, it
+            begins with the place.
     """
     names = _inside(where)
+    if names is None and not where.startswith(_WEB) and not pieces(where):
+        raise InputError(f"{where}: no such file{_near(where)}")
     if names is None or "run.json" in names:
         return [where]
     found = [f"{where.rstrip('/')}/{name}" for name in names if name.endswith(_ENDINGS)]
@@ -132,7 +153,7 @@ def digest_of(source: str) -> str:
     return told.hexdigest()[:16]
 
 
-@lru_cache(16)
+@cache  # whatever the size of the panel: reading one again would hold up every answer
 def read_recording(source: str, digest: str) -> dict[str, Opinions]:
     """The opinions of a recording, by judge; an empty name where rows name none.
 
@@ -170,6 +191,18 @@ def _tables(source: str) -> list[str]:
     if found := [f"{source.rstrip('/')}/{name}" for name in _TABLES if name in names]:
         return found
     raise InputError(f"{source}: this run has neither {' nor '.join(_TABLES)}")
+
+
+def _near(where: str) -> str:
+    """What lies beside a place where nothing is, and is called nearly so, as the end of a line."""
+    folder, slash, name = where.rstrip("/").rpartition("/")
+    try:
+        beside = listing(folder or slash or ".") or []
+    except InputError:
+        return ""
+    places = {stem(each): f"{folder}{slash}{each}" for each in beside}
+    near = difflib.get_close_matches(stem(name), places, 1)
+    return f" (did you mean {places[near[0]]!r}?)" if near else ""
 
 
 def _inside(place: str) -> list[str] | None:

@@ -3,8 +3,6 @@
 import re
 import unicodedata
 
-from rich.cells import cell_len
-
 _JOINED = re.compile(
     "([\u2190-\u3299\ufe0f\U0001f000-\U0001faff])\u200d(?=[\u2190-\u3299\U0001f000-\U0001faff])"
 )
@@ -37,7 +35,7 @@ def _seen(char: str) -> str:
 
 def middle_out(text: str, width: int) -> str:
     """A text in so many cells, with its beginning and its end."""
-    if cell_len(text) <= width:
+    if _cells(text) <= width:
         return text
     tail = (width - 1) // 3
     return beginning(text, width - tail) + beginning(text[::-1], tail + 1)[-2::-1]
@@ -45,12 +43,21 @@ def middle_out(text: str, width: int) -> str:
 
 def beginning(text: str, width: int) -> str:
     """A text in so many cells, with a sign where its end is left out."""
-    if cell_len(text) <= width:
+    if _cells(text) <= width:
         return text
     kept, room = "", width - 1
     for char in text:
-        room -= cell_len(char)
+        room -= _cells(char)
         if room < 0:
             break
         kept += char
     return kept + "…" if width > 0 else ""
+
+
+def _cells(text: str) -> int:
+    """How many cells of a terminal a text takes."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len  # noqa: PLC0415 - most texts need none of it
+
+    return cell_len(text)

@@ -62,9 +62,9 @@ def annotate(options: AnnotateOptions, watch: Watch, *, spent: float | None = No
     """
     timer = Timer()
     load(options.protocol)
-    panel = panel_of(options, os.environ)
     options = placed(brought(options, absolute(options.out), watch.say))
     shards = find_shards(options.inputs, options.out)
+    panel = panel_of(options, os.environ)
     human = human_grades(options)
     with claimed(options, watch, "annotate"):
         standing = Standing(options, panel, shards)

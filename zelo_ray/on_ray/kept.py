@@ -10,6 +10,7 @@ from zelo_ray.engine.bookkeeping import Tally, maybe_billed
 from zelo_ray.engine.ledger import spent_in, told_damage
 from zelo_ray.engine.standing import KEY as STANDING
 from zelo_ray.engine.write_results import Summary
+from zelo_ray.formats.input.keeping import noted
 from zelo_ray.formats.pools import find_shards
 from zelo_ray.formats.record import RUN, begin
 from zelo_ray.formats.results import write_json
@@ -20,7 +21,8 @@ from zelo_ray.providers.pricing import table_version
 
 
 def add_up(summary: Summary, job: Job) -> None:
-    """The money, from the books: actors that died took their own figures with them."""
+    """The money, from the books, as actors that died took theirs along; and what was left out."""
+    summary.notes += noted(job.options.inputs)
     paid = spent_in(job.options.books, job.run_id)
     summary.dollars_in_all, summary.damaged = paid.dollars, len(paid.damaged)
     summary.maybe_dollars = in_doubt(job.options.books)

@@ -25,9 +25,19 @@ MONEY = Group("money and limits")
 RUNNING = Group("running")
 
 
+_OTHERWISE = dict.fromkeys(("depth", "top_k", "k", "limit"), "document_limit")
+"""What options are called elsewhere, and here."""
+
+
+def _plain(word: str) -> str:
+    return word.lstrip("-").replace("-", "_")
+
+
 def meant(word: str, known: Iterable[str]) -> str:
     """What a word that nobody knows may have been meant to be, as the end of a line."""
-    near = difflib.get_close_matches(word, list(known), 1)
+    known, other = list(known), _OTHERWISE.get(_plain(word))
+    near = [each for each in known if _plain(each) == other]
+    near = near or difflib.get_close_matches(word, known, 1)
     return f" (did you mean {near[0]!r}?)" if near else ""
 
 
@@ -75,4 +85,6 @@ class CommandOptions(BaseModel):
     @classmethod
     def _one_is_a_list(cls, value: Any, info: ValidationInfo) -> Any:
         many = holds(cls.model_fields[info.field_name or ""].annotation, tuple)
+        if info.field_name == "columns" and isinstance(value, Mapping):
+            return tuple(f"{role}={name}" for role, name in value.items())
         return (value,) if many and isinstance(value, str) else value

@@ -95,6 +95,8 @@ class FitOptions(CommandOptions):
         given += ["prior_sd"] if "prior_sd" in self.model_fields_set else []
         if len(given) > 1:
             raise ValueError(f"{' and '.join(given)} exclude each other: give one of them")
+        if self.out == self.source:
+            raise ValueError(f"--out {self.out}: would replace what it is made of")
         return self
 
 

@@ -55,6 +55,8 @@ _FILTERED = ("content_filter", "content_policy", "invalid_prompt")
 _CODE = re.compile(r"[\w.\-\[\]]{1,100}")
 _MESSAGE_LENGTH = 200
 _ECHO_LENGTH = 16
+_KEY_START = 6  # characters of a key that servers may show of it
+_STARRED = re.compile(r"\S*\*{3,}\S*")  # as servers show a key, too
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,11 +202,11 @@ def judged(fault: Fault, caller: Caller) -> Retry | Refused | Fatal:
     keys = (caller.settings.key,)
     known_codes = sayable(codes, caller.prompts or (), keys)
     detail = " ".join(word for word in (str(fault.status or ""), known_codes) if word)
-    said = ""
-    if caller.prompts is not None:
+    name, status, marks = caller.name, fault.status, codes.lower()
+    said, of_key = "", status == 401 or "api_key" in marks  # such messages hold a part of it
+    if caller.prompts is not None and not of_key:
         said = sayable(fault.message, caller.prompts, keys)
     detail = f"{detail}: {said}" if said else detail
-    name, status, marks = caller.name, fault.status, codes.lower()
     if status in caller.gone:
         return Refused(f"{name}: {caller.gone[status]} ({detail})")
     known = (advice for code, advice in _CODE_ADVICE.items() if code in marks and status < 500)
@@ -244,6 +246,8 @@ def sayable(message: str, prompts: Iterable[str], keys: Iterable[str]) -> str:
     for key in keys:
         if len(key) >= _ECHO_LENGTH // 2:  # shorter is a word for servers that need none
             message = message.replace(key, "[key]")
+            message = re.sub(rf"{re.escape(key[:_KEY_START])}\S*", "[key]", message)
+    message = _STARRED.sub("[key]", message)
     line = " ".join(message.split())[:_MESSAGE_LENGTH]
     starts = range(max(1, len(line) - _ECHO_LENGTH + 1))
     windows = [line[start : start + _ECHO_LENGTH] for start in starts] if line else []

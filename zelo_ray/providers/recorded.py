@@ -11,10 +11,13 @@ A judge's options hold the digest of its recording. They are part of every key, 
 two versions of a file.
 """
 
+import difflib
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from zelo_ray.errors import InputError, PanelError
+from zelo_ray.formats.files import stem
 from zelo_ray.formats.recordings import (
     Comparison,
     Opinion,
@@ -29,6 +32,7 @@ from zelo_ray.providers import Fatal, Provider, Refused
 from zelo_ray.records import RECORDING, Answer, Request, Seen, Usage, written
 
 _WHOSE, _PLACE = "#", "file"
+_NAMED = 10  # judges, where another is asked for
 
 
 class Recorded:
@@ -78,10 +82,22 @@ def judges_in(model: str) -> dict[str, dict[str, Any]]:
     except InputError as error:  # which begins with the place
         raise PanelError(f"recorded:{error}") from None
     if whose and model not in found:
-        there = [name.partition(_WHOSE)[2] for name in found]
-        known = ", ".join(filter(None, there)) or "none with a name"
-        raise PanelError(f"recorded:{where}: no judge {whose!r}{meant(whose, there)}; has {known}")
+        raise PanelError(
+            f"recorded:{where}: no judge {whose!r}{_others(where, whose, list(found))}"
+        )
     return {model: found[model]} if whose else found
+
+
+def _others(where: str, whose: str, found: Sequence[str]) -> str:
+    """The judges that there are, as the end of a line: short where all are of one file."""
+    if all(name.startswith(f"{where}{_WHOSE}") for name in found):
+        names = [name.removeprefix(f"{where}{_WHOSE}") for name in found]
+        return f"{meant(whose, names)}; has {', '.join(names)}"
+    ends = {name.partition(_WHOSE)[2] or stem(name): name for name in found}
+    near = difflib.get_close_matches(whose, ends, 1)
+    likely = f" (did you mean 'recorded:{ends[near[0]]}'?)" if near else ""
+    few = ", ".join(f"recorded:{name}" for name in found[:_NAMED])
+    return f"{likely}; there are {few}{' …' if len(found) > _NAMED else ''}"
 
 
 def _seen(request: Request, held: Opinions) -> Seen:

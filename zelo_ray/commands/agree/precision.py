@@ -18,6 +18,7 @@ from zelo_ray.options import AgreeOptions
 
 _WORDS = {A_BETTER: "A is better", TIE: "a tie", B_BETTER: "B is better"}
 _JUDGES = 3  # for which there is room
+_NAME = 14  # characters of a name, for which there is room beside a label
 
 
 def precision(verdicts: Verdicts, options: AgreeOptions) -> Section:
@@ -68,13 +69,17 @@ def _lines(what: str, found: Sequence[Precision]) -> Iterator[str]:
         each = [of[judge, label, "f1"].value for label in labels]
         return -float(np.nan_to_num(each).mean())
 
-    rows = []
-    for judge in sorted(judges, key=place)[:_JUDGES]:
+    rows, shown = [], sorted(judges, key=place)[:_JUDGES]
+    numbered = max(map(len, shown)) > _NAME
+    for number, judge in enumerate(shown, 1):
+        name = str(number) if numbered else judge
         for label in labels:
             each = [of[judge, label, measure] for measure in MEASURES]
             cells = [with_interval(one.value, one.low, one.high) for one in each]
-            rows.append([f"{judge}: {label}", *cells, f"{each[0].said:,}", f"{each[0].right:,}"])
+            rows.append([f"{name}: {label}", *cells, f"{each[0].said:,}", f"{each[0].right:,}"])
     yield f"Right by {HUMAN}, by {what}"
+    if numbered:
+        yield from (f"  {number}: {judge}" for number, judge in enumerate(shown, 1))
     yield from laid_out([f"judge: {what}", "precision", "recall", "F1", "said", "right"], rows)
     if len(judges) > _JUDGES:
         yield f"… and {len(judges) - _JUDGES:,} more judges"

@@ -54,6 +54,8 @@ def outcomes(verdicts: Verdicts, options: AgreeOptions) -> Section:
         won = [*wins(told.cast, told.said, told.votes, options)]
         lines = [*_lines(agreed, apart, judges), *win_lines(won, judges)] if judges else []
         missing = [*_alone(verdicts, agreed)]
+    elif len(verdicts.votes) and len(verdicts.human):
+        missing = [f"judges voted, and {HUMAN} graded no two documents of a pair differently"]
     tables = {
         "outcomes": table_of(agreed, Agreement),
         "differences": table_of(apart, Difference),

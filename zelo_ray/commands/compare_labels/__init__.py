@@ -47,6 +47,8 @@ class Compared:
     """from which old label on a document counts as relevant"""
     relevant: float
     """the same of the new labels"""
+    uncut: tuple[str, ...] = ()
+    """the sides whose labels are scores in logits, of which nobody said from which one on"""
 
     @property
     def complete(self) -> bool:
@@ -78,7 +80,21 @@ def compare_labels(options: CompareLabelsOptions) -> Compared:
             notes.append(f"no {side} label reaches --{flag} {cut:g}: the largest is {largest:g}")
     against = _with_texts(contradictions(labels["old"], labels["new"], *cuts.values()), options)
     queries = len(set(old["query_id"].to_pylist()) & set(new["query_id"].to_pylist()))
-    compared = Compared(found, tuple(against), tuple(notes), str(measure), queries, *cuts.values())
+    uncut = tuple(
+        side
+        for side, flag in _CUTS.items()
+        if Truth(labels[side]).kind == "scores" and getattr(options, flag) is None
+    )
+    compared = Compared(
+        found,
+        tuple(against),
+        tuple(notes),
+        str(measure),
+        queries,
+        cuts["positive"],
+        cuts["relevant"],
+        uncut,
+    )
     if options.out:
         _write(options.out, options.model_copy(update=cuts), compared)
     return compared
@@ -202,6 +218,7 @@ def _write(out: str, options: CompareLabelsOptions, compared: Compared) -> None:
         "counts": counts,
         "taus": [asdict(each) for each in found.taus] if found else [],
         "missing": dict(found.missing) if found else {},
+        "uncut": list(compared.uncut),
         "notes": list(compared.notes),
     }
     write_json(out, "compare.json", value)

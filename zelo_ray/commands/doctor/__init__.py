@@ -1,7 +1,6 @@
 """``doctor``: what would go wrong with a run, before it begins."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 from dotenv import dotenv_values, find_dotenv
@@ -10,12 +9,10 @@ from zelo_ray.commands.doctor.finding import Finding
 from zelo_ray.commands.doctor.installed import keys, packages
 from zelo_ray.commands.doctor.judges import ask_each, has_key, looked_at, most_of, panel_of
 from zelo_ray.commands.doctor.machine import machine, place
+from zelo_ray.commands.doctor.secrets import keyless
 from zelo_ray.options.doctor import DoctorOptions
-from zelo_ray.providers import PROVIDERS, load_provider
 
 __all__ = ["Finding", "examined"]
-
-_SHORTEST = 4  # characters of a key that are looked for in what is told
 
 
 def examined(
@@ -34,8 +31,7 @@ def examined(
         look_at_ray: the checks of Ray, which only the job on Ray knows.
         say: told what calls cost before they are made.
     """
-    for each in _checks(options, environ, version, look_at_ray, say):
-        yield _without_keys(each, options, environ)
+    yield from map(keyless(options, environ), _checks(options, environ, version, look_at_ray, say))
 
 
 def _checks(
@@ -46,7 +42,7 @@ def _checks(
     say: Callable[[str], None],
 ) -> Iterator[Finding]:
     yield from packages(version)
-    yield from keys(environ, *_dotenv())
+    yield from keys(options, environ, *_dotenv())
     panel, wrong = panel_of(options, environ)
     yield from wrong
     yield from looked_at(panel, options, environ)
@@ -68,14 +64,3 @@ def _dotenv() -> tuple[Mapping[str, Any], str]:
         return (dotenv_values(path), path) if path else ({}, "")
     except (OSError, ValueError):
         return {}, path
-
-
-def _without_keys(found: Finding, options: DoctorOptions, environ: Mapping[str, str]) -> Finding:
-    """What a server or a library says might hold a key: nothing of one is ever told."""
-    names = {each for name in PROVIDERS for each in load_provider(name).key_variables}
-    held = [environ.get(name, "").strip() for name in names | {*options.api_key_env.values()}]
-    told = found.found
-    for key in held:
-        if len(key) >= _SHORTEST:
-            told = told.replace(key, "(the key)")
-    return replace(found, found=told)

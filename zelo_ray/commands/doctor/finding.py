@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 State = Literal["ok", "warn", "wrong", "-"]
-"""``-``: not there, and not needed by all."""
+"""``-``: nothing is amiss, nor is anything there."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,14 +1,18 @@
 """What is installed, and which keys are set: nothing of a key is ever told but that it is there."""
 
+import contextlib
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, requires, version
 from typing import Any
 
 from packaging.requirements import Requirement
 
-from zelo_ray.commands.doctor.finding import Finding
-from zelo_ray.providers import PROVIDERS, load_provider
+from zelo_ray.commands.doctor.finding import Finding, State
+from zelo_ray.commands.doctor.secrets import key_of
+from zelo_ray.errors import PanelError
+from zelo_ray.options.doctor import DoctorOptions
+from zelo_ray.providers import PROVIDERS, load_provider, parse_judge
 
 _OLDEST = (3, 11)
 _SDKS = ("ray", "openai", "anthropic", "google-genai", "genai-prices")
@@ -60,32 +64,48 @@ def _extras() -> Iterator[Finding]:
     )
 
 
-def keys(environ: Mapping[str, str], dotenv: Mapping[str, Any], place: str) -> Iterator[Finding]:
+def keys(
+    options: DoctorOptions, environ: Mapping[str, str], dotenv: Mapping[str, Any], place: str
+) -> Iterator[Finding]:
     """Whether each provider has a key.
 
     Args:
+        options: of the command: its judges say which keys it takes.
         environ: where keys are found.
         dotenv: what the file ``.env`` holds.
         place: that file.
     """
-    for name in PROVIDERS:
-        variables = load_provider(name).key_variables
-        if not variables:
-            continue
-        variable = next((each for each in variables if environ.get(each)), "")
-        if not variable:
-            usual = next((v for v in variables if name.upper() in v), variables[0])
-            others = "".join(f" (or {each})" for each in variables if each != usual)
-            do = f"set {usual}{others} to use this provider"
-            yield Finding(f"key of {name}", "-", "not set", do)
-            continue
-        key = environ[variable]
-        source = place if dotenv.get(variable) == key else "the environment"
-        if key.strip() != key or " " in key or not (key.isascii() and key.isprintable()):
-            do = f"remove spaces, quotes and line breaks from {variable}"
-            yield Finding(f"key of {name}", "wrong", "holds characters that no key has", do)
-        else:
-            yield Finding(f"key of {name}", "ok", f"{variable} is set, from {source}")
+    by_provider = {name: load_provider(name).key_variables for name in PROVIDERS}
+    there = {name: [v for v in each if environ.get(v)] for name, each in by_provider.items()}
+    needed = _needed(options) if options.judges else set() if any(there.values()) else {*PROVIDERS}
+    for name, variables in by_provider.items():
+        if there[name]:
+            variable = there[name][0]
+            key = environ[variable]
+            source = place if dotenv.get(variable) == key else "the environment"
+            yield key_of(f"key of {name}", variable, key, source)
+        elif variables:
+            state: State = "warn" if name in needed else "-"
+            do = f"set {_listed(name, variables)} to use this provider"
+            yield Finding(f"key of {name}", state, "not set", do)
+
+
+def _needed(options: DoctorOptions) -> set[str]:
+    """The providers whose own keys the judges take."""
+    found = set()
+    for name in options.judges:
+        with contextlib.suppress(PanelError):
+            judge = parse_judge(name)
+            own = any(each == name or each.startswith(f"{name}:") for each in options.api_key_env)
+            if not judge.base_url and not own:
+                found.add(judge.provider)
+    return found
+
+
+def _listed(provider: str, variables: Sequence[str]) -> str:
+    """The variable that bears the provider's name, and the others."""
+    first, *others = sorted(variables, key=lambda each: not each.startswith(provider.upper()))
+    return first + "".join(f" (or {each})" for each in others)
 
 
 def _version(name: str) -> str:

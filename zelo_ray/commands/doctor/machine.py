@@ -18,6 +18,7 @@ from zelo_ray.formats.pools import short
 _LITTLE, _TOO_LITTLE = 2 * 2**30, 100 * 2**20  # bytes of a disk
 _SHARED = 600 * 2**20  # Ray's object store takes 512 MiB of it
 _MEMORY = 2 * 2**30
+_STORAGE = "check the address, the credentials of the storage, and what they allow"
 
 
 def machine() -> Iterator[Finding]:
@@ -38,7 +39,11 @@ def machine() -> Iterator[Finding]:
 
 def place(out: str) -> Iterator[Finding]:
     """Whether results can be written to ``out``, and what is there already."""
-    fs, path = fsspec.url_to_fs(out)
+    try:
+        fs, path = fsspec.url_to_fs(out)
+    except Exception as error:  # noqa: BLE001 - every storage has its own errors
+        yield Finding("writing", "wrong", f"{out}: {short(error)}", _STORAGE)
+        return
     if "file" in fs.protocol:
         folder = Path(path)
         while not folder.exists() and folder != folder.parent:
@@ -47,10 +52,7 @@ def place(out: str) -> Iterator[Finding]:
         yield _writable(out, folder)
     else:
         yield _stored(out, fs, path)
-    if at_work(out):
-        yield Finding("lock", "warn", "another run is at work there", "wait until it has ended")
-    else:
-        yield Finding("lock", "ok", "no other run is known to be at work there")
+    yield _lock(out)
     yield _ledger(out)
 
 
@@ -85,9 +87,18 @@ def _stored(out: str, fs: fsspec.AbstractFileSystem, path: str) -> Finding:
         fs.pipe_file(name, b"x")
         fs.rm_file(name)
     except Exception as error:  # noqa: BLE001 - every storage has its own errors
-        do = "check the address, the credentials of the storage, and what they allow"
-        return Finding("writing", "wrong", f"{out}: {short(error)}", do)
+        return Finding("writing", "wrong", f"{out}: {short(error)}", _STORAGE)
     return Finding("writing", "ok", "objects can be written and removed")
+
+
+def _lock(out: str) -> Finding:
+    try:
+        held = at_work(out)
+    except Exception as error:  # noqa: BLE001 - every storage has its own errors
+        return Finding("lock", "wrong", f"{out}: {short(error)}", _STORAGE)
+    if held:
+        return Finding("lock", "warn", "another run is at work there", "wait until it has ended")
+    return Finding("lock", "ok", "no other run is known to be at work there")
 
 
 def _ledger(out: str) -> Finding:

@@ -1,5 +1,7 @@
 """What users bring: known by what it holds, and made into the JSON lines that all else reads."""
 
+import contextlib
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -9,21 +11,26 @@ import fsspec
 from zelo_ray.errors import InputError
 from zelo_ray.formats.files import listing
 from zelo_ray.formats.input import long
+from zelo_ray.formats.input.asked import Asked
 from zelo_ray.formats.input.collection import Collection, collection_at
 from zelo_ray.formats.input.columns import split_columns
-from zelo_ray.formats.input.keeping import keep_lines, mark_of, remember, remembered
+from zelo_ray.formats.input.keeping import keep_lines, mark_of, note_beside, remember, remembered
 from zelo_ray.formats.input.kinds import Known, known
-from zelo_ray.formats.input.long import Left, Pool
-from zelo_ray.formats.input.made import Asked, made_of
+from zelo_ray.formats.input.long import Left, Pool, watched
+from zelo_ray.formats.input.made import made_of
 from zelo_ray.formats.input.sight import Sight, look
 from zelo_ray.formats.pools import SUFFIXES, find_shards
 from zelo_ray.options.asking import AskingOptions
+from zelo_ray.options.command import meant
 
 __all__ = ["Asked", "Brought", "bring", "brought", "pools_of"]
 
 _PACKED = ("", ".gz", ".zst")
 _DATA = (".csv", ".tsv", ".json", ".parquet", ".run", ".trec")
+_RESULTS = re.compile(r"/(run\.json$|replies/[^/]+\.v\d+\.|input/(made|pools)-[0-9a-f]{12}\.json)")
+"""What lies in the results of a run, and nowhere else."""
 _VERSION = 1
+_SHOWN = 5
 Asking = TypeVar("Asking", bound=AskingOptions)
 
 
@@ -82,7 +89,8 @@ def bring(patterns: Sequence[str], out: str, asked: Asked) -> Brought:
         return Brought(tuple(patterns))  # one look tells of all shards
     sources = [*(folder.url for folder in folders), *files]
     beside = [each for each in (asked.corpus, asked.queries) if each]
-    mark = mark_of([*sources, *beside], _VERSION, asked.corpus, asked.queries, asked.columns)
+    told_of = (_VERSION, asked.corpus, asked.queries, asked.columns)
+    mark = mark_of([*sources, *beside], out, *told_of)
     if made := remembered(out, mark):
         return Brought((made[0],), tuple(made[1]))
     held = _known(files, asked)
@@ -90,10 +98,11 @@ def bring(patterns: Sequence[str], out: str, asked: Asked) -> Brought:
         return Brought(tuple(patterns))
     left = Left()
     what, pools = made_of(folders, held, asked, left)
-    place, queries, documents = keep_lines(out, pools)
+    place, queries, documents = keep_lines(out, watched(pools, left))
     if not documents:
         raise InputError("; ".join([f"{sources[0]}: no query has a document", *left.told()]))
     told = [f"{what}: {long.counts(queries, documents)}; pools written to {place}", *left.told()]
+    note_beside(place, told[1:])
     remember(out, mark, place, told)
     return Brought((place,), tuple(told))
 
@@ -125,9 +134,22 @@ def _places(patterns: Sequence[str], out: str) -> tuple[list[Collection], list[s
         if found := collection_at(pattern):
             folders.append(found)
             continue
-        names = _tables_in(pattern, out) or find_shards([pattern], out)
+        try:
+            names = _tables_in(pattern, out) or find_shards([pattern], out)
+        except InputError as error:
+            raise InputError(f"{error}{_near(pattern)}") from None
         files.update(dict.fromkeys(names))
     return folders, list(files)
+
+
+def _near(pattern: str) -> str:
+    """What there is where nothing was found, as the end of a line."""
+    folder, _, name = pattern.rstrip("/").rpartition("/")
+    with contextlib.suppress(InputError):
+        if names := listing(pattern):
+            return f"; it holds {', '.join(names[:_SHOWN])}{' ...' if names[_SHOWN:] else ''}"
+        return meant(name, listing(folder or ".") or ())
+    return ""
 
 
 def _tables_in(pattern: str, out: str) -> list[str]:
@@ -137,6 +159,7 @@ def _tables_in(pattern: str, out: str) -> list[str]:
     fs, path = fsspec.url_to_fs(pattern)
     own = fsspec.url_to_fs(out)[1].rstrip("/") + "/" if out else "\0"
     names = [name for name in sorted(fs.find(path)) if not name.startswith(own)]
+    names = _not_of_runs(names, path.rstrip("/"))
     if any(name.endswith(SUFFIXES) for name in names):
         return []
     endings = tuple(kind + packed for kind in _DATA for packed in _PACKED)
@@ -144,11 +167,22 @@ def _tables_in(pattern: str, out: str) -> list[str]:
     return names if "file" in fs.protocol else [fs.unstrip_protocol(name) for name in names]
 
 
+def _not_of_runs(names: Sequence[str], folder: str) -> list[str]:
+    """The files of a folder without those in the results of runs that lie somewhere in it."""
+    runs = {name[: mark.start()] for name in names for mark in _RESULTS.finditer(name)}
+    within = tuple(f"{run}/" for run in runs if len(run) > len(folder))
+    return [name for name in names if not name.startswith(within)]
+
+
 def _is_pools(file: str, asked: Asked) -> bool:
     try:
-        return known(look_or_broken(file), asked.columns).kind == "pools"
+        return _held(look_or_broken(file), asked).kind == "pools"
     except InputError:
         return False
+
+
+def _held(sight: Sight, asked: Asked) -> Known:
+    return known(sight, asked.of_input(sight.names))
 
 
 def _known(files: Sequence[str], asked: Asked) -> list[Known]:
@@ -157,7 +191,7 @@ def _known(files: Sequence[str], asked: Asked) -> list[Known]:
     for file in files:
         sight = look_or_broken(file)
         try:
-            held.append(known(sight, asked.columns))
+            held.append(_held(sight, asked))
         except InputError as error:
             held.append(Known(sight, "pools", {}))
             strange[file] = error

@@ -2,11 +2,14 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from zelo_ray.errors import InputError
 from zelo_ray.formats.files import listing
+from zelo_ray.formats.input.asked import Asked, Part
 from zelo_ray.formats.input.long import Left, Pool, Texts
 from zelo_ray.formats.input.sight import look
 from zelo_ray.formats.interchange import beir
@@ -18,15 +21,16 @@ from zelo_ray.formats.interchange.texts import (
     document_row,
     fill,
     note,
-    read_texts,
 )
 from zelo_ray.formats.interchange.truth import read_truth
+from zelo_ray.records import Document
 
 DEPTH = 100
 _CORPUS = ("corpus", "docs", "documents", "collection")
 _QUERIES = ("queries", "topics")
 _RUNS = (".run", ".trec", ".res")
-_PACKED = (".gz", ".zst")
+_OF: Mapping[Part, str] = {"corpus": "doc_id", "queries": "query_id"}
+_OTHER: Mapping[Part, Part] = {"corpus": "queries", "queries": "corpus"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +67,7 @@ def collection_at(url: str) -> Collection | None:
         root,
         judged=tuple(f"{root}/{name}" for name in names if stem_of(name) == "qrels"),
         runs=tuple(f"{root}/{name}" for name in runs),
-        ranked="top_ranked" in stems,
+        ranked="top_ranked" in stems and listing(f"{root}/top_ranked") != [],
     )
 
 
@@ -73,37 +77,58 @@ def of_collection(found: Collection) -> Filled:
     Raises:
         InputError: nothing in it says which documents are candidates.
     """
+    asked = Asked(found.url, found.url)
     if found.ranked:
         return beir.read_pools(found.url)
     if found.runs:
-        return of_runs(found.runs, (), found.url, found.url)
+        return of_runs(found.runs, (), asked)
     if found.judged:
-        return filled(pooled({}, 0, _judged(found)), found.url, found.url)
+        qrels = _judged(found)
+        made = filled(pooled({}, 0, qrels), asked, found.url)
+        return Filled(made.pools, [*_poor(qrels, made, found.url), *made.notes])
     raise InputError(f"{found.url}: has a corpus and queries, but nothing says what to judge")
 
 
-def of_runs(runs: Sequence[str], judged: Sequence[str], corpus: str, queries: str) -> Filled:
+def _poor(qrels: pa.Table, made: Filled, url: str) -> Iterator[str]:
+    """A warning of candidates that are the relevant documents alone."""
+    if made.pools and not pc.any(pc.less_equal(qrels["relevance"], 0)).as_py():
+        middle = median(len(pool.documents) for pool in made.pools)
+        yield (
+            f"candidates are the judged documents (median {middle:g} a query, all relevant): bring "
+            f"a run, annotate {url} bm25.run"
+        )
+
+
+def of_runs(runs: Sequence[str], judged: Sequence[str], asked: Asked) -> Filled:
     """The pools of runs, to a depth, and of judgments, in an order that tells nothing of these."""
     tables = read_runs(runs)
     qrels = read_truth(judged[0]) if judged else None
     if judged[1:]:
         raise InputError(f"{judged[1]}: there are judgments in {judged[0]} already; name one file")
-    found = filled(pooled(tables, DEPTH, qrels), corpus, queries)
+    found = filled(pooled(tables, DEPTH, qrels), asked, [*runs, *judged][0])
     cut = [name for name, table in tables.items() if len(top(table, DEPTH)) < len(table)]
     told = [f"took the first {DEPTH} documents of each query of {', '.join(cut)}"] if cut else []
     return Filled(found.pools, [*told, *found.notes])
 
 
-def filled(candidates: Candidates, corpus: str, queries: str) -> Filled:
-    """Candidates with their texts; of the corpus only what is wanted is kept."""
+def filled(candidates: Candidates, asked: Asked, source: str) -> Filled:
+    """Candidates with their texts; of the corpus only what is wanted is kept.
+
+    Raises:
+        InputError: no query, or no document, has the id of a candidate.
+    """
     wanted = {doc_id for ranks in candidates.values() for doc_id in ranks}
     known, idle = dict[str, str](), list[str]()
-    for query in read_texts(queries, "queries"):
+    for query in asked.texts("queries"):
         if query.id in candidates:
             known[query.id] = query.content
         else:
             idle.append(query.id)
-    found = fill(candidates, known, read_texts(corpus, "corpus", wanted))
+    if not known:
+        asked.refuse_unmatched("queries", source, candidates, wanted)
+    found = fill(candidates, known, asked.texts("corpus", wanted))
+    if not any(pool.documents for pool in found.pools):
+        asked.refuse_unmatched("corpus", source, wanted, candidates)
     idle += [pool.query_id for pool in found.pools if not pool.documents]
     lacking = note("queries without candidates", idle)
     pools = [pool for pool in found.pools if pool.documents]
@@ -119,12 +144,21 @@ def lines_of(found: Filled, left: Left) -> Iterator[Pool]:
         yield {"query": query, "documents": [document_row(each) for each in pool.documents]}
 
 
-def texts_at(corpus: str | None, queries: str | None, wanted: Mapping[str, None] | None) -> Texts:
-    """The texts that rows lack."""
-    return Texts(
-        queries=None if queries is None else beir.read_queries(queries),
-        corpus=None if corpus is None else by_id(read_texts(corpus, "corpus", wanted)),
-    )
+def texts_at(asked: Asked, lacks: Sequence[str], rows: pa.Table, source: str) -> Texts:
+    """The texts that rows lack.
+
+    Raises:
+        InputError: none of them is where it is to be.
+    """
+    ids = {part: {*rows[name].to_pylist()} - {None} for part, name in _OF.items() if part in lacks}
+    found: dict[str, dict[str, Document]] = {}
+    for part, wanted in ids.items():
+        found[part] = by_id(asked.texts(part, wanted))
+        if wanted and not found[part]:
+            asked.refuse_unmatched(part, source, wanted, ids.get(_OTHER[part], ()))
+    queries = found.get("queries")
+    told = None if queries is None else {id_: each.content for id_, each in queries.items()}
+    return Texts(queries=told, corpus=found.get("corpus"))
 
 
 def beside(url: str) -> tuple[str, str]:

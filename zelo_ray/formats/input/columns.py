@@ -1,5 +1,6 @@
 """Which columns of somebody's rows hold the query and the document."""
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from zelo_ray.errors import InputError, OptionError
@@ -25,6 +26,10 @@ NAMES: Mapping[str, tuple[str, ...]] = {
 """By role, what a column of it is called; hyphens, points and capitals do not count."""
 _DOCUMENT_IDS = ("id", "_id")
 """What names a document where no column says so better."""
+_ROLES = (*NAMES, "documents")
+_SEVERAL = re.compile(rf"\s+(?=(?:{'|'.join(_ROLES)})=)")
+IN_MEMORY = "inputs"
+"""What a frame or a list is called in messages."""
 LISTS = ("documents", "passages", "candidates", "docs", "results", "hits", "ctxs", "contexts")
 """What a column with all documents of a query is called."""
 OF_QUERY = ("query_id", "query", "session_id")
@@ -32,21 +37,29 @@ OF_QUERY = ("query_id", "query", "session_id")
 
 
 def split_columns(given: Iterable[str]) -> dict[str, str]:
-    """The names of columns by role, from ``ROLE=NAME``.
+    """The names of columns by role, from ``ROLE=NAME``; several may stand in one text.
 
     Raises:
         OptionError: there is no such role.
     """
-    found = {}
-    for each in given:
+    found, last = dict[str, str](), ""
+    for each in (part for text in given for part in _SEVERAL.split(text)):
         role, mark, name = each.partition("=")
-        if not (mark and name) or role not in (*NAMES, "documents"):
-            known = ", ".join((*NAMES, "documents"))
+        if last and not mark:  # the rest of a name that a shell took apart
+            quoted = f"--columns '{last}={found[last]} {each}'"
+            raise OptionError(f"columns: {each!r} is not ROLE=NAME; quote it: {quoted}")
+        if not (mark and name) or role not in _ROLES:
             raise OptionError(
-                f"columns: {each!r} is not ROLE=NAME; roles are {known}{meant(role, NAMES)}"
+                f"columns: {each!r} is not ROLE=NAME; roles are {', '.join(_ROLES)}"
+                f"{meant(role, NAMES)}"
             )
-        found[role] = name
+        found[role], last = name, role
     return found
+
+
+def naming(what: str, role: str, name: str) -> str:
+    """How a column is named, on the command line or (for what is in memory) in Python."""
+    return f'columns={{"{role}": "{name}"}}' if what == IN_MEMORY else f"--columns {role}={name}"
 
 
 def columns_of(
@@ -79,7 +92,7 @@ def columns_of(
         if len(there) > 1 and not exact:
             raise InputError(
                 f"{what}: has {_listed(there)}: say which is the {_CALLED.get(role, role)}: "
-                f"--columns {role}={there[0]}"
+                f"{naming(what, role, there[0])}"
             )
         found[role] = (exact or there)[0]
     if "doc_id" in roles and "doc_id" not in found:

@@ -3,22 +3,29 @@
 The name of a file follows from its content: the same input makes the same file, and asks the same.
 """
 
+import contextlib
 import hashlib
 import json
 import os
 import re
 import tempfile
+import time
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import fsspec
 import orjson
+from fsspec.core import has_magic
 
+from zelo_ray.errors import InputError
 from zelo_ray.formats.files import writing
+from zelo_ray.formats.pools import short
 
 FOLDER = "input"
+_DAY = 24 * 60 * 60  # seconds
+_NOTES = ".notes.json"
 _ODD = re.compile(r"[^\w.-]+")
 _TIMES = ("mtime", "created", "LastModified", "last_modified", "ETag", "etag", "updated", "md5Hash")
 """What file systems call that by which a file is seen to have changed."""
@@ -37,7 +44,8 @@ def keep(out: str, name: str, suffix: str, data: bytes, mark: str = "") -> str:
     between = mark or hashlib.sha256(data).hexdigest()[:12]
     place = f"{_folder(out)}/{_ODD.sub('_', name)}-{between}{suffix}"
     fs, path = fsspec.url_to_fs(place)
-    if mark or not fs.exists(path):
+    is_there = not mark and fs.exists(path) and bool(fs.size(path))
+    if not is_there:
         with writing(place) as file:
             file.write(data)
     return place
@@ -53,6 +61,7 @@ def keep_lines(out: str, pools: Iterable[Mapping[str, Any]]) -> tuple[str, int, 
     fs, path = fsspec.url_to_fs(folder)
     if local := "file" in fs.protocol:
         Path(path).mkdir(parents=True, exist_ok=True)
+        _clear(Path(path))
     draft = Path(path if local else tempfile.gettempdir()) / f".pools-{uuid.uuid4().hex}.partial"
     digest, queries, documents = hashlib.sha256(), 0, 0
     try:
@@ -61,16 +70,27 @@ def keep_lines(out: str, pools: Iterable[Mapping[str, Any]]) -> tuple[str, int, 
                 line = line_of(pool)
                 digest.update(line)
                 file.write(line)
-                queries, documents = queries + 1, documents + len(pool["documents"])
+                held = pool.get("documents")  # of a bad pool anything
+                queries += 1
+                documents += len(held) if isinstance(held, list) else 0
         name = f"pools-{digest.hexdigest()[:12]}.jsonl"
-        if queries and not fs.exists(f"{path}/{name}"):
+        place, size = f"{path}/{name}", draft.stat().st_size
+        if queries and not (fs.exists(place) and fs.size(place) == size):
             if local:
-                draft.replace(f"{path}/{name}")
+                draft.replace(place)
             else:
-                fs.put_file(str(draft), f"{path}/{name}")
+                fs.put_file(str(draft), place)
     finally:
         draft.unlink(missing_ok=True)
     return f"{folder}/{name}", queries, documents
+
+
+def _clear(folder: Path) -> None:
+    """Remove the drafts of runs that were killed a day ago or longer."""
+    for draft in folder.glob(".pools-*.partial"):
+        with contextlib.suppress(FileNotFoundError):  # another run may do the same
+            if time.time() - draft.stat().st_mtime > _DAY:
+                draft.unlink()
 
 
 def line_of(pool: Mapping[str, Any]) -> bytes:
@@ -79,18 +99,40 @@ def line_of(pool: Mapping[str, Any]) -> bytes:
     return text.encode("utf-8", "backslashreplace") + b"\n"
 
 
-def mark_of(sources: Iterable[str], *told: object) -> str:
-    """A name for files as they are now, and for how they are read; empty where none is sure."""
+def mark_of(sources: Iterable[str], out: str, *told: object) -> str:
+    """A name for files as they are now, and for how they are read; empty where none is sure.
+
+    Args:
+        sources: files, and folders; what a folder holds below ``out`` does not count.
+        out: directory or URL of the results.
+        told: what else decides what is made of them.
+
+    Raises:
+        InputError: a source is not there, or its storage cannot be reached.
+    """
     seen: list[Any] = [repr(told)]
+    own = fsspec.url_to_fs(out)[1].rstrip("/") + "/"
     for source in sources:
-        fs, path = fsspec.url_to_fs(source)
-        for each in fs.find(path) if fs.isdir(path) else [path]:
-            info = fs.info(each)
+        for each, info in _infos(source, own):
             times = [str(info[name]) for name in _TIMES if name in info]
             if not times:
                 return ""
             seen.append((each, info.get("size"), times))
     return hashlib.sha256(repr(seen).encode()).hexdigest()[:12]
+
+
+def _infos(source: str, own: str) -> list[tuple[str, Mapping[str, Any]]]:
+    """The files that a place holds, and what its file system tells of each."""
+    try:
+        fs, path = fsspec.url_to_fs(source)
+        found = fs.glob(path) if has_magic(path) else []
+        files = fs.find(path) if fs.isdir(path) else found or [path]
+        is_around = not f"{path}/".startswith(own)  # results may lie in the folder, not it in them
+        return [(e, fs.info(e)) for e in files if not (is_around and e.startswith(own))]
+    except FileNotFoundError:
+        raise InputError(f"{source}: no such file") from None
+    except Exception as error:  # noqa: BLE001 - every storage has its own errors
+        raise InputError(f"{source}: cannot be reached ({short(error)})") from None
 
 
 def remembered(out: str, mark: str) -> tuple[str, list[str]] | None:
@@ -102,16 +144,38 @@ def remembered(out: str, mark: str) -> tuple[str, list[str]] | None:
     try:
         found = orjson.loads(fs.cat_file(path))
         file = f"{_folder(out)}/{found['file']}"
-        return (file, found["told"]) if fs.exists(fsspec.url_to_fs(file)[1]) else None
-    except (orjson.JSONDecodeError, KeyError, TypeError):
+        is_whole = fs.size(fsspec.url_to_fs(file)[1]) == found["size"]
+        return (file, found["told"]) if is_whole else None
+    except (FileNotFoundError, orjson.JSONDecodeError, KeyError, TypeError):
         return None
 
 
 def remember(out: str, mark: str, file: str, told: list[str]) -> None:
     """Note what was made of some sources."""
     if mark:
-        data = orjson.dumps({"file": file.rsplit("/", 1)[-1], "told": told})
+        fs, path = fsspec.url_to_fs(file)
+        name, size = file.rsplit("/", 1)[-1], fs.size(path)
+        data = orjson.dumps({"file": name, "size": size, "told": told})
         keep(out, "made", ".json", data, mark)
+
+
+def note_beside(place: str, told: Sequence[str]) -> None:
+    """Keep beside a file of pools what was left out of it or made up, for later readers."""
+    fs, path = fsspec.url_to_fs(f"{place}{_NOTES}")
+    if told or fs.exists(path):
+        with writing(f"{place}{_NOTES}") as file:
+            file.write(orjson.dumps([*told]))
+
+
+def noted(places: Iterable[str]) -> list[str]:
+    """What was kept beside some files of pools."""
+    found = list[str]()
+    for place in places:
+        fs, path = fsspec.url_to_fs(f"{place}{_NOTES}")
+        if f"/{FOLDER}/pools-" in place and fs.exists(path):
+            with contextlib.suppress(orjson.JSONDecodeError, TypeError):
+                found += map(str, orjson.loads(fs.cat_file(path)))
+    return list(dict.fromkeys(found))
 
 
 def absolute(out: str) -> str:

@@ -1,5 +1,6 @@
 """What a file that somebody brought holds, and what to say where that is not enough."""
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -8,7 +9,7 @@ from zelo_ray.errors import InputError, OptionError
 from zelo_ray.formats.input.assistants import is_conversation
 from zelo_ray.formats.input.collection import beside
 from zelo_ray.formats.input.columns import OF_QUERY, columns_of, list_column
-from zelo_ray.formats.input.sight import Form, Sight
+from zelo_ray.formats.input.sight import Form, Sight, is_number
 from zelo_ray.formats.input.wide import is_pool, is_wide
 from zelo_ray.formats.interchange import mteb
 
@@ -87,14 +88,14 @@ def known(sight: Sight, given: Mapping[str, str]) -> Known:
 
 def _of_rows(sight: Sight, given: Mapping[str, str]) -> Known:
     first, names = sight.first or {}, sight.names
+    if not given and is_pool(first):  # which may have any other keys
+        return Known(
+            sight, "pools" if sight.form == "lines" else "wide", {"documents": "documents"}
+        )
     if is_conversation(first):
         return Known(sight, "assistants", {})
     if set(names) >= mteb.COLUMNS and not given:
         return Known(sight, "mteb", {})
-    if not given and is_pool(first):
-        return Known(
-            sight, "pools" if sight.form == "lines" else "wide", {"documents": "documents"}
-        )
     listed = list_column(names, given)
     if is_wide(first, listed) and listed:
         own = {role: name for role, name in given.items() if role != "documents"}
@@ -112,7 +113,19 @@ def _of_rows(sight: Sight, given: Mapping[str, str]) -> Known:
         return Known(sight, "long", found)
     if "content" in found:
         raise _incomplete(sight, "has texts, and nothing says which query they belong to")
+    if asks and (free := _texts_among(sight, found)):
+        raise _told(
+            f"{sight.url}: which column is the document? Name it: --columns "
+            f"{shlex.quote(f'content={free[0]}')}; it may be {', '.join(free)}"
+        )
     raise unknown(sight)
+
+
+def _texts_among(sight: Sight, found: Mapping[str, str]) -> list[str]:
+    """The columns that may hold documents, as far as the first row tells, the longest first."""
+    first = {name: value for name, value in (sight.first or {}).items() if isinstance(value, str)}
+    free = [name for name in first if name not in found.values() and not is_number(first[name])]
+    return sorted(free, key=lambda name: -len(first[name]))
 
 
 def _has_text(sight: Sight, names: tuple[str, ...]) -> bool:

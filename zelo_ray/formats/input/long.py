@@ -117,7 +117,10 @@ def _pool(rows: list[dict[str, Any]], what: str, left: Left, texts: Texts) -> Po
     for row in rows:
         document = _document(row, what, texts)
         if document is None:
-            left.out("documents without a text", str(row.get("doc_id") or f"row {row['row']}"))
+            where, doc_id = f"row {row['row']}", row.get("doc_id")
+            left.out(
+                "documents without a text", f"document {doc_id} in {where}" if doc_id else where
+            )
             continue
         same = documents.setdefault(document["id"], document)
         if same is not document:
@@ -173,6 +176,18 @@ def _document(row: Mapping[str, Any], what: str, texts: Texts) -> Pool | None:
 def made(kind: str, text: str) -> str:
     """An id that follows from a text alone."""
     return f"{kind}-{hashlib.sha256(text.encode('utf-8', 'backslashreplace')).hexdigest()[:12]}"
+
+
+def watched(pools: Iterable[Pool], left: Left) -> Iterator[Pool]:
+    """Pools as they are, with a note at their end if some leave nothing to compare."""
+    every = single = 0
+    for pool in pools:
+        every, single = every + 1, single + (len(pool["documents"]) == 1)
+        yield pool
+    if single:
+        has = "has" if single == 1 else "have"
+        told = f"{single:,} of {counted(every, 'query', 'queries')} {has} one document, and nothing"
+        left.made[f"{told} to compare"] = None
 
 
 def counts(queries: int, documents: int) -> str:

@@ -1,13 +1,14 @@
 """Pools made of what files and folders hold, by its kind."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import chain
 
 import pyarrow as pa
 
 from zelo_ray.errors import InputError
 from zelo_ray.formats.input import assistants, long, wide
+from zelo_ray.formats.input.asked import Asked
 from zelo_ray.formats.input.collection import (
     Collection,
     lines_of,
@@ -18,16 +19,6 @@ from zelo_ray.formats.input.collection import (
 from zelo_ray.formats.input.kinds import Known, lacking
 from zelo_ray.formats.input.long import Left, Pool
 from zelo_ray.formats.interchange import mteb
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What a user said beside the input: where texts are, columns, and the command as it was."""
-
-    corpus: str | None = None
-    queries: str | None = None
-    columns: Mapping[str, str] = field(default_factory=dict)
-    command: str = ""
 
 
 def made_of(
@@ -44,13 +35,17 @@ def made_of(
     judged = [each.sight.url for each in held if each.kind == "qrels"]
     texts = asked
     if folders:
-        texts = Asked(asked.corpus or folders[0].url, asked.queries or folders[0].url)
+        url = folders[0].url
+        texts = replace(asked, corpus=asked.corpus or url, queries=asked.queries or url)
     if held and kinds <= {"run", "qrels"} and len(folders) <= 1:
         _refuse_lacking(held[0], texts, asked.command)
-        found = of_runs(runs, judged, texts.corpus or "", texts.queries or "")
+        texts.refuse_unfound([name for each in held for name in each.sight.names])
+        found = of_runs(runs, judged, texts)
         return (held[0].what, lines_of(found, left))
     if folders and not held:
-        return "BEIR folder", chain.from_iterable(_of_folder(f, asked, left) for f in folders)
+        return "BEIR or MTEB folder", chain.from_iterable(
+            _of_folder(f, asked, left) for f in folders
+        )
     if folders or len(kinds) > 1:
         one, other = ([each.url for each in folders] + [each.sight.url for each in held])[:2]
         one, other = _unlike(held) or (one, other)
@@ -102,10 +97,6 @@ def _of_rows(held: Sequence[Known], asked: Asked, left: Left) -> Iterator[Pool]:
             raise InputError(f"{each.sight.url}: has other columns than {held[0].sight.url}")
     tables = [long.gather(e.sight.rows([*e.columns.values()]), e.columns) for e in held]
     table = pa.concat_tables([each.select([*columns]) for each in tables])
-    lacks = held[0].lacks
-    texts = texts_at(
-        asked.corpus if "corpus" in lacks else None,
-        asked.queries if "queries" in lacks else None,
-        dict.fromkeys(table["doc_id"].to_pylist()) if "corpus" in lacks else None,
-    )
+    asked.refuse_unfound([name for each in held for name in each.sight.names])
+    texts = texts_at(asked, held[0].lacks, table, held[0].sight.url)
     yield from long.pools(table, held[0].sight.url, left, texts)

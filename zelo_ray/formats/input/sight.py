@@ -1,21 +1,22 @@
 """What a file is, by what stands in it: its name counts only for how it is packed."""
 
-import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Any, Literal
 
 import orjson
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.delimited import array_rows, cell_rows, first_line, head_of, line_rows
-from zelo_ray.formats.files import lines, reading
+from zelo_ray.formats.delimited import array_rows, cell_rows, head_of, line_rows
+from zelo_ray.formats.files import reading
+from zelo_ray.formats.input.columns import list_column
+from zelo_ray.formats.input.opening import LONGEST, Opening, opening
+from zelo_ray.formats.input.wide import is_pool, is_wide
 from zelo_ray.formats.stored import Stored, parquet_rows
 
 Form = Literal["parquet", "array", "object", "lines", "cells", "run", "qrels", "text", "broken"]
 Rows = Iterator[tuple[str, dict[str, Any]]]
-_LOOKED_AT = 100
 _PARQUET, _BOM = b"PAR1", b"\xef\xbb\xbf"
 _UNREAD = {
     b"\xff\xfe": "is UTF-16: save it as UTF-8",
@@ -70,19 +71,18 @@ def look(url: str) -> Sight:
     for mark, told in _UNREAD.items():
         if head.startswith(mark):
             raise InputError(f"{url}: {told}")
-    line = first_line(url)[1]
-    start = line.lstrip()[:1]
-    objects = _objects(url)
-    if any(isinstance(row.get("query"), dict) for row in objects) or (start == b"{" and objects):
-        # Bad lines may stand before the first pool, and are set aside where lines are read.
-        first = next((row for row in objects if isinstance(row.get("query"), dict)), objects[0])
+    seen = opening(url)
+    if seen.may_be_one_value and (found := _of_whole(url, seen.line)):
+        return found
+    objects = seen.objects
+    if seen.start == b"{" or any(isinstance(row.get("query"), dict) for row in objects):
+        if not objects:
+            return Sight(url, "broken")
+        first = _typical(objects)
         return Sight(url, "lines", tuple(first), first)
-    if start == b"{":
-        return _of_object(url)
-    if start == b"[" and isinstance(items := _whole(url), list):
-        first = next((item for item in items if isinstance(item, dict)), None)
-        return Sight(url, "array", tuple(first or ()), first, line[:60].decode("utf-8", "replace"))
-    return _of_text(url, line)
+    if seen.is_long:
+        raise InputError(f"{url}: its first line is longer than {LONGEST:,} bytes")
+    return _of_text(url, seen)
 
 
 def _head(url: str) -> bytes:
@@ -91,23 +91,27 @@ def _head(url: str) -> bytes:
     return found
 
 
-def _objects(url: str) -> list[dict[str, Any]]:
-    """Those of the first lines that are JSON objects."""
-    found = []
-    for _, line in islice(lines(url), _LOOKED_AT):
-        if line.lstrip().startswith(b"{"):
-            with contextlib.suppress(orjson.JSONDecodeError):
-                found.append(orjson.loads(line))
-    return [row for row in found if isinstance(row, dict) and row]
+def _typical(objects: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The row that tells of the others, of which some may be bad: what most of them are."""
+    if pools := [row for row in objects if is_pool(row)]:
+        rest = [row for row in objects if not is_pool(row)]
+        wide = [row for row in rest if is_wide(row, list_column([*row], {}))]
+        return wide[0] if len(wide) > len(pools) else pools[0]
+    return next((row for row in objects if isinstance(row.get("query"), dict)), objects[0])
 
 
-def _of_object(url: str) -> Sight:
-    """One object over several lines."""
+def _of_whole(url: str, line: bytes) -> Sight | None:
+    """One array or object over several lines; None if it is no JSON."""
     whole = _whole(url)
     if isinstance(whole, dict):
-        first = next((row for _, row in _object_rows(url, whole)), whole)
-        return Sight(url, "object", tuple(first), first)
-    return Sight(url, "broken")
+        row = next((row for _, row in _object_rows(url, whole)), whole)
+        return Sight(url, "object", tuple(row), row)
+    if isinstance(whole, list):
+        first = next((item for item in whole if isinstance(item, dict)), None)
+        return Sight(url, "array", tuple(first or ()), first, line[:60].decode("utf-8", "replace"))
+    if line.strip() == b"[":
+        next(array_rows(url))  # which says where it breaks off
+    return None
 
 
 def _object_rows(url: str, whole: Any) -> Rows:
@@ -130,19 +134,46 @@ def _whole(url: str) -> Any:
         return None
 
 
-def _of_text(url: str, line: bytes) -> Sight:
+def _of_text(url: str, seen: Opening) -> Sight:
+    line = seen.line
     cells, words = line.split(), line[:80].decode("utf-8", "replace").strip()
-    if len(cells) >= _RUN_COLUMNS and _is_number(cells[3]) and _is_number(cells[4]):
+    if len(cells) >= _RUN_COLUMNS and is_number(cells[3]) and is_number(cells[4]):
         return Sight(url, "run", words=words)
-    if len(cells) == _QRELS_COLUMNS and _is_number(cells[3]):
+    if _is_short_run([each.split() for each in seen.lines]):
+        raise InputError(
+            f"{url}: looks like a run of {len(cells)} columns; "
+            "a TREC run has 6: query Q0 document rank score tag"
+        )
+    if len(cells) == _QRELS_COLUMNS and is_number(cells[3]):
         return Sight(url, "qrels", words=words)
     parted = line.rstrip().split(b"\t")
-    if len(parted) == _BEIR_COLUMNS and _is_number(parted[2]):  # which may have no head
+    if len(parted) == _BEIR_COLUMNS and is_number(parted[2]):  # which may have no head
         return Sight(url, "qrels", words=words)
     if not words:
         return Sight(url, "broken")
     names = tuple(head_of(url, line))
     return Sight(url, "cells" if names else "text", names, _first_cells(url, names), words)
+
+
+def _is_short_run(rows: Sequence[Sequence[bytes]]) -> bool:
+    """Whether lines are of a run without all of its columns, such as query document rank score.
+
+    Judgments have four columns, too: query, a column of the same everywhere, document, grade.
+    """
+    widths = {len(row) for row in rows}
+    if widths == {_RUN_COLUMNS - 1}:
+        return all(is_number(row[3]) and is_number(row[4]) for row in rows)
+    if widths != {_QRELS_COLUMNS} or not all(
+        row[2].isdigit() and is_number(row[3]) for row in rows
+    ):
+        return False
+    if not any(b"." in row[3] for row in rows) or rows[0][1].lower() in (b"0", b"q0"):
+        return False
+    pairs = [(one, other) for one, other in pairwise(rows) if one[0] == other[0]]
+    return int(rows[0][2]) <= 1 and all(
+        one[1] != other[1] and int(other[2]) == int(one[2]) + 1 and float(other[3]) <= float(one[3])
+        for one, other in pairs
+    )
 
 
 def _first_cells(url: str, names: tuple[str, ...]) -> Mapping[str, Any] | None:
@@ -153,7 +184,8 @@ def _first_cells(url: str, names: tuple[str, ...]) -> Mapping[str, Any] | None:
         return {}
 
 
-def _is_number(cell: bytes) -> bool:
+def is_number(cell: bytes | str) -> bool:
+    """Whether a cell is one."""
     try:
         float(cell)
     except ValueError:

@@ -82,6 +82,9 @@ def _query(place: str, row: Mapping[str, Any], columns: Mapping[str, str]) -> Po
 def _documents(place: str, value: Any, left: Left) -> list[Pool]:
     if isinstance(value, Mapping):  # columns in place of rows, as some data sets have them
         value = _transposed(value)
+    if (isinstance(value, str) and value) or not isinstance(value, Iterable | None):
+        kind = type(value).__name__
+        raise InputError(f"{place}: the documents are a {kind}; write a list, even of one document")
     found: dict[str, Pool] = {}
     for each in value or ():
         document = _document(place, each)
@@ -113,7 +116,11 @@ def _document(place: str, each: Any) -> Pool | None:
         return None
     doc_id = text_of(_value(held, _IDS_WITHIN)) or ""
     document = with_title(doc_id, title if isinstance(title, str) else "", content)
-    metadata = {**document.metadata, **_without_nulls(held.get("metadata") or {})}
+    own = held.get("metadata") or {}
+    if not isinstance(own, Mapping):
+        kind = type(own).__name__
+        raise InputError(f"{place}: the metadata of a document is a {kind}; write an object")
+    metadata = {**document.metadata, **_without_nulls(own)}
     found: Pool = {"id": doc_id, "content": document.content}
     found |= {"metadata": metadata} if metadata else {}
     score = held.get("score")

@@ -63,7 +63,7 @@ def read_pools(url: str) -> Filled:
     that were converted from rows of positive and negative ones: they are no first stage's opinion.
     """
     names, notes = {name.split(".")[0] for name in listing(url) or ()}, []
-    if "top_ranked" not in names:
+    if "top_ranked" not in names or listing(f"{url.rstrip('/')}/top_ranked") == []:
         candidates = pooled({}, 0, read_qrels(url))
     else:
         candidates = _top_ranked(url)

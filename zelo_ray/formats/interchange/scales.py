@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
@@ -146,3 +147,36 @@ def preferences(part: Part) -> pa.Table:
         raise InputError(f"{part.place(row)}: document {document!r} is compared with itself")
     schema = VOICES if "rater" in part.table.column_names else VOTES
     return part.table.select(schema.names).cast(schema)
+
+
+def graded_pairs(grades: pa.Table, votes: pa.Table) -> pa.Table:
+    """People's grades as a word on every pair that was voted on: for the higher mean grade.
+
+    Equal grades are no word.
+
+    Args:
+        grades: of people, with the columns of ``GRADES``.
+        votes: of judges, with the columns of ``VOTES``.
+
+    Returns:
+        One row a pair, with the columns of ``VOICES``.
+    """
+    mean = grades.to_pandas().groupby(["query_id", "doc_id"])["grade"].mean()
+    pairs = votes.select(["query_id", "doc_id_a", "doc_id_b"]).to_pandas()
+    first, last = (
+        pairs[["doc_id_a", "doc_id_b"]].min(axis=1),
+        pairs[["doc_id_a", "doc_id_b"]].max(axis=1),
+    )
+    pairs = pairs.assign(doc_id_a=first, doc_id_b=last).drop_duplicates(ignore_index=True)
+    a, b = (
+        mean.reindex(pd.MultiIndex.from_frame(pairs[["query_id", name]])).to_numpy()
+        for name in ("doc_id_a", "doc_id_b")
+    )
+    known = (a < b) | (a > b)  # NaN is neither
+    found = pairs[known].assign(
+        judge=grades["judge"][0].as_py() if len(grades) else "",
+        preference=np.sign(b - a)[known],
+        swapped=None,
+        rater="grades",
+    )
+    return pa.Table.from_pandas(found, preserve_index=False).select(VOICES.names).cast(VOICES)

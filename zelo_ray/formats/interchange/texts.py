@@ -1,16 +1,20 @@
 """The texts of documents and queries, and pools made of them."""
 
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import orjson
+from fsspec.core import has_magic
 
 from zelo_ray.errors import InputError
 from zelo_ray.formats.delimited import first_line, text_columns
 from zelo_ray.formats.files import lines, listing, text_of, writing
 from zelo_ray.formats.interchange.pooling import Candidates
-from zelo_ray.formats.stored import rows
+from zelo_ray.formats.pools import find_shards
+from zelo_ray.formats.stored import names_of, rows
+from zelo_ray.formats.wording import counted
 from zelo_ray.records import Document, Pool
 
 _IDS = (
@@ -25,6 +29,7 @@ _ALSO: Mapping[str, tuple[str, ...]] = {
 }
 """What else the parts of a collection are called."""
 _PACKED = ("", ".gz", ".zst")
+_UNNAMED: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +40,12 @@ class Filled:
     notes: list[str]
 
 
-def read_texts(url: str, part: str, wanted: Container[str] | None = None) -> Iterator[Document]:
+def read_texts(
+    url: str,
+    part: str,
+    wanted: Container[str] | None = None,
+    named: Mapping[str, str] = _UNNAMED,
+) -> Iterator[Document]:
     """Documents or queries, one at a time.
 
     Args:
@@ -44,6 +54,7 @@ def read_texts(url: str, part: str, wanted: Container[str] | None = None) -> Ite
             lines ``id<TAB>text``; or a directory that holds such files by the name of ``part``.
         part: ``corpus`` or ``queries``.
         wanted: the ids to give; all if None.
+        named: columns with names of their own, by ``id``, ``text`` and ``title``.
 
     Yields:
         A title stands before the text, on a line of its own (unless the text begins with it), and
@@ -52,12 +63,12 @@ def read_texts(url: str, part: str, wanted: Container[str] | None = None) -> Ite
     Raises:
         InputError: a line has no id or no text.
     """
-    for file in [url] if listing(url) is None else parts(url, part):
-        if _is_table(file):
+    for file in _files(url, part):
+        if _is_table(file, named.values()):
             for place, row in rows(file):
-                doc_id = _id(place, row)
+                doc_id = _id(place, row, named.get("id", ""))
                 if wanted is None or doc_id in wanted:
-                    yield _document(place, doc_id, row)
+                    yield _document(place, doc_id, row, named)
         else:
             for place, line in lines(file):
                 id_, tab, text = text_of(place, line).partition("\t")
@@ -67,14 +78,21 @@ def read_texts(url: str, part: str, wanted: Container[str] | None = None) -> Ite
                     yield Document(id_, text)
 
 
-def _is_table(file: str) -> bool:
+def columns_in(url: str, part: str, named: Collection[str]) -> list[str]:
+    """The columns of such texts, as far as the first row of their first file tells."""
+    files = _files(url, part)
+    return names_of(files[0]) if files and _is_table(files[0], named) else []
+
+
+def _is_table(file: str, named: Iterable[str] = ()) -> bool:
     """Whether a file has columns with names; if not, a line is ``id<TAB>text``."""
     plain = file.removesuffix(".gz").removesuffix(".zst")
     if plain.endswith((".jsonl", ".json", ".parquet", ".csv")):
         return True
     line = first_line(file)[1].lstrip()
     names = set(text_columns(file))
-    return line.startswith(b"{") or not (names.isdisjoint(_IDS) or names.isdisjoint(_TEXTS))
+    usual = not (names.isdisjoint(_IDS) or names.isdisjoint(_TEXTS))
+    return line.startswith(b"{") or usual or not names.isdisjoint(named)
 
 
 def parts(url: str, part: str, split: str = "test") -> list[str]:
@@ -85,9 +103,18 @@ def parts(url: str, part: str, split: str = "test") -> list[str]:
     Raises:
         InputError: there is none, or several splits and none of this name.
     """
-    there = {name.split(".")[0] for name in listing(url.rstrip("/")) or ()}
-    called = next((name for name in (part, *_ALSO.get(part, ())) if name in there), part)
-    return _parts(url, called, split)
+    usual, url = (part, *_ALSO.get(part, ())), url.rstrip("/")
+    there = {name.split(".")[0] for name in listing(url) or ()}
+    if there.isdisjoint(usual) and (itself := url.rpartition("/"))[2] in usual:
+        return _parts(itself[0] or ".", itself[2], split)
+    return _parts(url, next((name for name in usual if name in there), part), split)
+
+
+def _files(url: str, part: str) -> list[str]:
+    """The files of texts that a place names: itself, the parts of a folder, or those of a glob."""
+    if listing(url) is not None:
+        return parts(url, part)
+    return find_shards([url]) if has_magic(url) else [url]
 
 
 def _parts(url: str, part: str, split: str) -> list[str]:
@@ -135,10 +162,11 @@ def fill(candidates: Candidates, queries: Mapping[str, str], texts: Iterable[Doc
             documents = (_ranked(known[d], ranks[d]) for d in ranks if d in shown)
             pools.append(Pool(query_id, queries[query_id], tuple(documents)))
     asked = {pool.query_id for pool in pools}
+    wanted = {doc_id for query_id in asked for doc_id in candidates[query_id]}
     told = [
         note("queries without a text", [q for q in candidates if q not in asked]),
-        note("documents that the corpus lacks", sorted(wanted - known.keys())),
-        note("documents with an empty text", sorted(known.keys() - shown)),
+        note("documents that the corpus lacks", sorted(wanted - known.keys()), len(wanted)),
+        note("documents with an empty text", sorted(wanted & known.keys() - shown)),
     ]
     return Filled(pools, [line for line in told if line])
 
@@ -206,24 +234,35 @@ def usable(text: str) -> bool:
     return bool(text.strip()) and "\0" not in text
 
 
-def note(what: str, ids: list[str]) -> str:
-    """What was left out, in words; nothing if there is none."""
+def note(what: str, ids: list[str], of: int = 0) -> str:
+    """What was left out, in words, and of how many documents; nothing if there is none."""
     shown = ", ".join(ids[:3]) + (" ..." if len(ids) > 3 else "")
-    return f"left out {what}: {len(ids):,} ({shown})" if ids else ""
+    more = f" of {counted(of, 'document')}" if of else ""
+    return f"left out {what}: {len(ids):,}{more} ({shown})" if ids else ""
 
 
-def _id(place: str, row: Mapping[str, Any]) -> str:
-    value = next((row[name] for name in _IDS if name in row), None)
+def _id(place: str, row: Mapping[str, Any], named: str) -> str:
+    value = next((row[name] for name in (named, *_IDS) if name in row), None)
     if not isinstance(value, str | int):
-        raise InputError(f"{place}: has no id ({', '.join(_IDS[:3])} ...)")
+        there = ", ".join(row)
+        raise InputError(
+            f"{place}: has no id ({', '.join(_IDS[:3])} ...); it has {there}: name it, such as "
+            "--columns doc_id=NAME, or query_id=NAME of queries"
+        )
     return str(value)
 
 
-def _document(place: str, doc_id: str, row: Mapping[str, Any]) -> Document:
-    text = next((row[name] for name in _TEXTS if name in row), None)
+def _document(
+    place: str, doc_id: str, row: Mapping[str, Any], named: Mapping[str, str]
+) -> Document:
+    there = [row[name] for name in (named.get("text", ""), *_TEXTS) if name in row]
+    text = next((value for value in there if value is not None), "" if there else None)
     if isinstance(text, list) and all(isinstance(part, str) for part in text):
         text = "\n".join(text)
-    title = row.get("title") or ""
+    title = row.get(named.get("title") or "title") or ""
     if not isinstance(text, str) or not isinstance(title, str):
-        raise InputError(f"{place}: has no text ({', '.join(_TEXTS)})")
+        raise InputError(
+            f"{place}: has no text ({', '.join(_TEXTS)}); it has {', '.join(row)}: name it, such "
+            "as --columns content=NAME, or query=NAME of queries"
+        )
     return with_title(doc_id, title, text)

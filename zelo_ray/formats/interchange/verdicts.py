@@ -11,7 +11,13 @@ import pyarrow.compute as pc
 from zelo_ray.errors import InputError
 from zelo_ray.formats.files import stem
 from zelo_ray.formats.interchange.judgments import Part, judged_by, read_judgments
-from zelo_ray.formats.interchange.scales import GRADES, on_scale, own_scales, preferences
+from zelo_ray.formats.interchange.scales import (
+    GRADES,
+    graded_pairs,
+    on_scale,
+    own_scales,
+    preferences,
+)
 from zelo_ray.formats.interchange.sources import opened
 from zelo_ray.formats.interchange.winner_rows import VOICES, VOTES
 from zelo_ray.formats.wording import counted, printable
@@ -105,7 +111,8 @@ def read_verdicts(
         levels: how many grades there are, from 0.
         scales: the scales of judges, or of ``human``, that have one of their own.
         clip: put grades outside the scale to its nearest end, rather than to refuse them.
-        human: grades or votes of people, as a source's, or qrels of any kind.
+        human: grades or votes of people, as a source's, or qrels of any kind. Beside judges that
+            voted, grades are also a word on the pairs that these voted on: for the higher grade.
         people: of ``human``, what those say whose name fits this pattern alone.
         turn: of FastChat's rows, those of this turn alone.
         by_person: of ``human``, as for `read_people`.
@@ -154,7 +161,13 @@ def read_verdicts(
     if turn is not None and not turned:
         raise InputError(NO_TURN)
     notes += _alone(queries)
-    tables = (pa.concat_tables(graded), pa.concat_tables(voted), grades)
+    votes = pa.concat_tables(voted)
+    if len(votes) and len(grades):
+        voices = graded_pairs(grades, votes)
+        pairs = counted(len(voices), "pair")
+        told = f"{human}: its grades name the better document of {pairs} that judges voted on"
+        notes += [told] if len(voices) else []
+    tables = (pa.concat_tables(graded), votes, grades)
     found = Verdicts(
         *(*tables, levels, tuple(notes), tuple(pooled), voices), pa.concat_tables(ranked)
     )

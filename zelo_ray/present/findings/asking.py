@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from zelo_ray.engine.bookkeeping import is_over_budget
 from zelo_ray.evaluation.wilson import wilson_of
 from zelo_ray.formats.wording import counted
 from zelo_ray.present.findings.finding import Finding
@@ -12,11 +13,13 @@ LOST = 0.05
 """A share of lost answers that matters. One in twenty: of three judges, about every seventh
 document then lacks a word; and models refuse alike, so that these are not any documents."""
 _NAMED = 3
+_AGAIN = "Run the same command again: it asks for these anew"
+_BUDGET = "Run the same command again with a higher --max-usd: what is paid for is kept"
 _MEND = {
     "invalid": "Ask again with --retry-failures --reasks 3, or put another model in its place",
     "truncated": "Ask again with --retry-failures and a longer answer (max_output_tokens in "
     "judge_options), or put another model in its place",
-    "failed": "Run the same command again: it asks for these anew",
+    "failed": _AGAIN,
 }
 _ANOTHER = "Ask again with --retry-failures, or put another model in its place (--judges)"
 
@@ -31,6 +34,7 @@ class Asked:
         absent: judges that were asked nothing more, and why.
         unscored: queries without scores, and why.
         queries: how many queries there are.
+        coverage: the share of the requests of a query that must give a judgment.
         rejected: how many input lines were set aside.
         first_rejected: where the first of these is, and why it was set aside; may be empty.
     """
@@ -40,6 +44,7 @@ class Asked:
     absent: Mapping[str, str] = field(default_factory=dict)
     unscored: Mapping[str, str] = field(default_factory=dict)
     queries: int = 0
+    coverage: float = 0.5
     rejected: int = 0
     first_rejected: str = ""
 
@@ -55,37 +60,70 @@ def of_asking(asked: Asked) -> Iterator[Finding]:
 def _unscored(asked: Asked) -> Iterator[Finding]:
     if not asked.unscored:
         return
-    count, (why, times) = len(asked.unscored), Counter(asked.unscored.values()).most_common(1)[0]
-    have = "has" if count == 1 else "have"
-    most = "" if times == count else f" ({times:,} of them)"
-    again = any(asked.failed.values())
+    count, alone = len(asked.unscored), len(asked.unscored) == 1
+    kinds = Counter(
+        why if alone else _of_many(why, asked.coverage) for why in asked.unscored.values()
+    ).most_common()
+    told = [f"{why} ({times:,})" if len(kinds) > 1 else why for why, times in kinds[:_NAMED]]
+    more = f"; and {len(kinds) - _NAMED} other reasons" if len(kinds) > _NAMED else ""
+    lost = {status for of_judge in asked.failed.values() for status in of_judge}
+    mend = "The section names them all"
+    if all(why.startswith("it holds ") for why in asked.unscored.values()):
+        mend = "Give these queries documents: the section names them all"
+    elif any(map(is_over_budget, asked.absent.values())):
+        mend = _BUDGET
+    elif lost:
+        mend = _AGAIN if lost == {"failed"} else "Ask again with --retry-failures"
     yield Finding(
         84 + count / max(count, asked.queries),
-        f"{counted(count, 'query', 'queries')} {have} no scores",
-        f"whatever uses these labels leaves them out, since {why}{most}",
-        "Ask again with --retry-failures" if again else "The section names them all",
+        f"{counted(count, 'query has', 'queries have')} no scores",
+        "; ".join(told) + more,
+        mend,
         "unscored",
     )
+
+
+def _of_many(why: str, coverage: float) -> str:
+    """A reason as it holds of several queries, without the numbers of one."""
+    share = "fewer than half" if coverage == 0.5 else f"less than {coverage:.0%}"
+    for begins, told in (
+        ("only ", f"{share} of their requests gave a judgment (--min-coverage)"),
+        ("it holds no ", "they hold no documents"),
+        ("it holds ", "they hold fewer documents than a comparison takes"),
+        ("it has no votes", "they have no votes"),
+        ("its comparisons fall ", "their comparisons fall into parts that never met"),
+    ):
+        if why.startswith(begins):
+            return told
+    return why
 
 
 def _stopped(asked: Asked) -> Iterator[Finding]:
     for why in dict.fromkeys(asked.absent.values()):
         names = [name for name, other in asked.absent.items() if other == why]
         reason = why.removeprefix(f"{names[0]}: ")
+        over = is_over_budget(why)
         yield Finding(
             82,
-            f"{_listed(names)} stopped ({reason})",
+            f"{reason[0].upper()}{reason[1:]} before {_listed(names)} had answered everything"
+            if over
+            else f"{_listed(names)} stopped ({reason})",
             "it was asked nothing more, and the scores of later queries lack its word"
             if len(names) == 1
             else "they were asked nothing more, and the scores of later queries lack their word",
-            "Mend that and run the same command again: what is paid for is kept",
+            _BUDGET
+            if over
+            else "Mend that and run the same command again: what is paid for is kept",
             "judges",
             spoken=True,
         )
 
 
 def _lost(asked: Asked) -> Iterator[Finding]:
-    for judge, statuses in asked.failed.items():
+    for judge, failed in asked.failed.items():
+        statuses = dict(failed)
+        if is_over_budget(asked.absent.get(judge, "")):  # of which one finding tells already
+            statuses.pop("failed", None)
         lost = sum(statuses.values())
         whole = lost + asked.given.get(judge, 0)
         if not lost or wilson_of(lost, whole)[0] <= LOST:

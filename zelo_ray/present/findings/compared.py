@@ -13,7 +13,11 @@ MOST = 0.9
 
 
 def of_labels(
-    counts: Mapping[str, int], leaders: tuple[str, str] | None, missing: Mapping[str, int]
+    counts: Mapping[str, int],
+    leaders: tuple[str, str] | None,
+    missing: Mapping[str, int],
+    *,
+    cut: bool = True,
 ) -> Iterator[Finding]:
     """What new labels change that a decision may hang on.
 
@@ -21,6 +25,8 @@ def of_labels(
         counts: of ``compare.json``.
         leaders: the first run by the old labels and by the new ones; None without runs.
         missing: by run, the queries that it did not rank.
+        cut: whether it is known from which label on a document is relevant. Scores in logits are
+            on no scale that says so.
     """
     turned = counts.get("turned", 0)
     if turned:
@@ -42,13 +48,13 @@ def of_labels(
         )
     known = counts.get("queries", 0)
     against = counts.get("queries_contradicted", 0)
-    if known and against > CONTRADICTED * known:
+    if cut and known and against > CONTRADICTED * known:
         yield Finding(
             54,
             f"The new labels contradict the old ones in {against:,} of "
             f"{counted(known, 'query', 'queries')}",
             "one of the two is wrong about documents that decide the measure",
-            "Read the first of them: the section has the texts if --pools names them",
+            "Read the first of them in the section, or let people judge them: zelo-ray label",
             "contradictions",
         )
     for run, lost in missing.items():

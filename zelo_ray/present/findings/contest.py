@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import ceil, isfinite
+from math import inf, isfinite
+from statistics import NormalDist
 
-from zelo_ray.commands.bakeoff.verdicts import verdict
+from zelo_ray.commands.bakeoff.verdicts import SURE, verdict
 from zelo_ray.evaluation.significance import FEWEST
 from zelo_ray.evaluation.wilson import wilson_of
 from zelo_ray.formats.wording import counted
@@ -14,8 +15,9 @@ from zelo_ray.records import Comparison
 JUDGED = 0.9
 """Below this share of judged documents among the first ten, an arm's mean is a lower bound: each
 unjudged document counts as not relevant, and one in ten may move nDCG@10 as far as arms differ."""
-POWER = ((1.96 + 0.84) / 1.96) ** 2
-"""By how much more than to reach p = .05 in half of all repetitions, to reach it in 80%."""
+POWER = 0.8
+"""In which share of repetitions so many queries shall find the difference."""
+_NORMAL = NormalDist()
 _MOST = 1_000_000
 _NAMED = 3
 
@@ -30,7 +32,11 @@ class Arms:
         rivals: the arm that leads, as A, against each other one, by that measure.
         missing: by arm, how many queries it did not rank.
         unjudged: by arm, documents among its first `depth` that nobody judged.
+        ranked: by arm, how many documents its first `depth` are in all; where that is not known,
+            `depth` for each query that it ranked.
         depth: how deep unjudged documents are counted.
+        compared: how many comparisons p is corrected for.
+        sure: whether any two arms are significantly different.
     """
 
     queries: int
@@ -38,7 +44,10 @@ class Arms:
     rivals: Sequence[Comparison] = ()
     missing: Mapping[str, int] = field(default_factory=dict)
     unjudged: Mapping[str, int] = field(default_factory=dict)
+    ranked: Mapping[str, int] = field(default_factory=dict)
     depth: int = 10
+    compared: int = 1
+    sure: bool = False
 
 
 def of_contest(arms: Arms) -> Iterator[Finding]:
@@ -62,14 +71,13 @@ def _nothing_sure(arms: Arms) -> Iterator[Finding]:
             "differences",
         )
     elif set(verdicts) <= {"few", "open"}:
-        nearest = max(arms.rivals, key=lambda one: abs(one.difference))
         yield Finding(
             70,
-            "No difference is significant"
+            f"The leader {best} is not significantly above any other arm"
             if len(arms.rivals) > 1
             else f"{best} and {arms.rivals[0].run_b} are not significantly different",
             f"that {best} stands first by {arms.leading} may be chance",
-            f"{_more(nearest)}; until then take the cheapest",
+            _more(arms) + ("" if arms.sure else "; until then take the cheapest"),
             "differences",
         )
     for kind, why, mend in (
@@ -95,20 +103,35 @@ def _nothing_sure(arms: Arms) -> Iterator[Finding]:
             )
 
 
-def _more(one: Comparison) -> str:
-    """How many queries would do, if the difference stays as large as it looks."""
-    half = (one.high - one.low) / 2
-    needed = one.queries * (half / one.difference) ** 2 * POWER if one.difference else float("inf")
+def _more(arms: Arms) -> str:
+    """What would settle it, if the difference that is nearest to it stays as it looks."""
+    nearest = min(arms.rivals, key=lambda one: one.p if isfinite(one.p) else 1.0)
+    told = f"If {nearest.run_a} stays {abs(nearest.difference):.3f} above {nearest.run_b}"
+    if nearest.p < SURE:
+        return (
+            f"{nearest.run_a} above {nearest.run_b} has p = {nearest.p:.2g} before the correction "
+            f"for {counted(arms.compared, 'comparison')}: name fewer measures or arms, or add "
+            "queries"
+        )
+    needed = _needed(nearest, arms.compared)
     if not isfinite(needed) or needed > _MOST:
         return "No number of queries that anybody has would settle it"
-    amount = f"{abs(one.difference):.3f}"
     rounded = int(float(f"{needed:.2g}"))
-    if rounded <= one.queries:
-        return "More queries would settle it, as one comparison alone would"
+    if rounded <= nearest.queries:
+        return "More queries would settle it"
     return (
-        f"If {one.run_a} stays {amount} above {one.run_b}, about {ceil(rounded):,} queries would "
-        f"settle it (here are {one.queries:,})"
+        f"{told}, about {rounded:,} queries would show it in {POWER:.0%} of contests with as many "
+        f"comparisons (here are {nearest.queries:,})"
     )
+
+
+def _needed(one: Comparison, compared: int) -> float:
+    """How many queries find such a difference with `POWER`, each test at .05 / comparisons."""
+    if not one.difference:
+        return inf
+    error = (one.high - one.low) / 2 / _NORMAL.inv_cdf(0.975)
+    reach = _NORMAL.inv_cdf(1 - SURE / 2 / max(compared, 1)) + _NORMAL.inv_cdf(POWER)
+    return one.queries * (reach * error / one.difference) ** 2
 
 
 def _missing(arms: Arms) -> Iterator[Finding]:
@@ -135,7 +158,8 @@ def _unjudged(arms: Arms) -> Iterator[Finding]:
     known = dict.fromkeys(arms.missing, 0) | dict(arms.unjudged)
     shares = {}
     for arm, count in known.items():
-        ranked = arms.depth * (arms.queries - arms.missing.get(arm, 0))
+        most = arms.depth * (arms.queries - arms.missing.get(arm, 0))
+        ranked = arms.ranked.get(arm, most)
         if ranked:
             shares[arm] = 1 - count / ranked, wilson_of(max(ranked - count, 0), ranked)[1]
     poor = sorted(

@@ -1,12 +1,13 @@
 """What the judgments of a run say of its judges, and of the scores that they come to."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
 from math import isnan, nan, sqrt
 
 from zelo_ray.evaluation.wilson import wilson_of
 from zelo_ray.formats.wording import counted
 from zelo_ray.present.findings.finding import Finding
+from zelo_ray.present.findings.panel import of_panel
+from zelo_ray.present.findings.seen import Seen
 
 ORDER = 0.05
 """How far from 1/2 the whole interval of the share of what came first must lie. A judge with .45 or
@@ -14,141 +15,120 @@ ORDER = 0.05
 FEWEST = 30
 """Votes below which nothing is said of the order: of many judges with five votes each, some prefer
 one side every time by chance."""
-AGAINST = 0.45
-"""Below this share of agreement with the others (coins reach .5) a judge says the opposite."""
-AGAINST_GRADES = -0.1
-"""The same of the correlation of its grades with theirs."""
-WORTH = 2 / 3
-"""Of a panel that is worth fewer than two thirds of its judges at best, a third is paid in vain."""
+NOISE = 0.5
+"""Above this share of noise, more of how far scores lie apart is noise than is not."""
 SPLIT = 0.1
 """From one document in ten that judges are split on, leaving them out changes what is measured."""
 TIES = 0.5
 """Where most votes are ties, most calls said nothing of the order."""
+ALWAYS = 0.95
+"""From this share on one side, the few other votes are no more than slips."""
+LOST = 80
+"""The harm from which on there is no result."""
 _KINDS = {
-    "offline": "sees words only",
-    "simulated": "answers by drawing numbers, as its options say, and reads nothing",
-    "recorded": "plays answers back that were recorded, and is asked nothing",
+    "offline": ("sees words only", "see words only"),
+    "simulated": (
+        "answers by drawing numbers, as its options say, and reads nothing",
+        "answer by drawing numbers, as their options say, and read nothing",
+    ),
+    "recorded": (
+        "plays answers back that were recorded, and is asked nothing",
+        "play answers back that were recorded, and are asked nothing",
+    ),
 }
-_MANY = {
-    "offline": "see words only",
-    "simulated": "answer by drawing numbers, as their options say, and read nothing",
-    "recorded": "play answers back that were recorded, and are asked nothing",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """What judgments came to, as far as it is known.
-
-    Attributes:
-        judges: all that were asked.
-        first: by judge, how many of its votes went to what came first (a tie for half), and votes.
-        both_orders: whether each pair was asked in both orders.
-        tied: ties among all votes, and votes; of (0, 0) nothing is known.
-        agreed: by judge, on how many pairs it agrees with another (a tie for half), and pairs.
-        alike: by judge, the interval of the correlation of its grades with the others'.
-        worth: how many judges that err apart the panel counts for, from and to.
-        split: documents that judges are split on, and documents scored.
-        error: mean standard error of the scores.
-        spread: how far apart the scores of a query are, as a standard deviation.
-        freedom: the degrees of freedom that it rests on.
-        unit: of both.
-        more: what makes them surer.
-        orders: what asks each pair in both orders; empty where nothing does.
-    """
-
-    judges: Sequence[str] = ()
-    first: Mapping[str, tuple[float, int]] = field(default_factory=dict)
-    both_orders: bool = False
-    tied: tuple[int, int] = (0, 0)
-    agreed: Mapping[str, tuple[float, int]] = field(default_factory=dict)
-    alike: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    worth: tuple[float, float] = (nan, nan)
-    split: tuple[int, int] = (0, 0)
-    error: float = nan
-    spread: float = nan
-    freedom: int = 1
-    unit: str = "logits"
-    more: str = "More judgments make it smaller"
-    orders: str = ""
 
 
 def of_judging(seen: Seen) -> Iterator[Finding]:
     """All that makes the scores of a run less than they look."""
     yield from demonstration(seen.judges, "judges")
-    yield from _inverted(seen)
-    yield from _noise(seen)
-    yield from _order(seen)
-    yield from _together(seen)
+    yield from of_panel(seen)
+    told = [*_flat(seen), *_order(seen)]
+    yield from told
+    if not any(one.harm >= LOST for one in told):  # more of the same would mend nothing
+        yield from _noise(seen)
     yield from _split(seen)
     yield from _ties(seen)
 
 
-def demonstration(judges: Sequence[str], target: str) -> Iterator[Finding]:
-    """Judges that are no models: what they say is no evidence."""
-    judges = [name for name in judges if ":" in name]  # the others are panels and labels
-    for kind, one in _KINDS.items():
-        own = [name for name in judges if name.partition(":")[0] == kind]
-        if not own:
-            continue
-        whole = len(own) == len(judges)
-        who = own[0] if len(own) == 1 else f"{len(own)} of {counted(len(judges), 'judge')}"
-        who = "every judge of this run" if whole and len(own) > 1 else who
-        does = one if len(own) == 1 or whole else _MANY[kind]
-        yield Finding(
-            75 if whole else 45,
-            f"{who[0].upper()}{who[1:]} {does}" if who.startswith("every") else f"{who} {does}",
-            _follows(kind, whole=whole),
-            "Name models that read: --judges openai:MODEL"
-            if kind != "recorded"
-            else "Name judges that are asked: --judges openai:MODEL",
-            target,
-        )
+def demonstration(
+    judges: Sequence[str], target: str, whose: str = "of this run", again: str = "Name"
+) -> Iterator[Finding]:
+    """Judges that are no models: what they say is no evidence.
 
-
-def _follows(kind: str, *, whole: bool) -> str:
-    if kind == "recorded":
-        return "these answers are recordings, and say nothing of what the model would answer now"
-    if whole:
-        return "take this for a demonstration, and no number of it for a measurement"
-    return "the scores are in part a demonstration"
-
-
-def _inverted(seen: Seen) -> Iterator[Finding]:
-    for judge, (agreed, pairs) in seen.agreed.items():
-        if pairs and (span := wilson_of(agreed, pairs))[1] < AGAINST:
-            yield _opposite(judge, f"on {_of(agreed / pairs, *span)} of pairs (coins: .50)")
-    for judge, (low, high) in seen.alike.items():
-        if high < AGAINST_GRADES:
-            yield _opposite(
-                judge, f"by a correlation of grades of [{low:.2f}, {high:.2f}]", "grades"
-            )
-
-
-def _opposite(judge: str, how: str, target: str = "agreement") -> Finding:
-    return Finding(
-        72,
-        f"{judge} agrees with the other judges only {how}",
-        "it says the opposite of them more often than not, most likely because it takes the "
-        "question the wrong way round",
-        "Read what it says (zelo-ray explain), then leave it out of --judges or mend its prompt",
+    Args:
+        judges: all; what is no judge, such as a panel or labels, has no colon and is left out.
+        target: the section.
+        whose: of what they are the judges.
+        again: how other ones are named: "Name models that read: --judges openai:MODEL".
+    """
+    judges = [name for name in judges if ":" in name]
+    kinds = {kind: [n for n in judges if n.partition(":")[0] == kind] for kind in _KINDS}
+    kinds = {kind: own for kind, own in kinds.items() if own}
+    if not kinds:
+        return
+    count = sum(map(len, kinds.values()))
+    whole = count == len(judges)
+    if count == 1:
+        [(kind, [name])] = kinds.items()
+        what = f"{name} {_KINDS[kind][0]}"
+    elif whole and len(kinds) == 1:
+        what = f"Every judge {whose} {_KINDS[next(iter(kinds))][0]}"
+    else:
+        each = [f"{len(own)} {_KINDS[kind][len(own) > 1]}" for kind, own in kinds.items()]
+        of = "Every judge" if whole else f"{count} of {counted(len(judges), 'judge')}"
+        are = "is a demonstration" if whole else "are demonstrations"
+        what = f"{of} {whose} {are} ({'; '.join(each)})"
+    follows = "take this for a demonstration, and no number of it for a measurement"
+    if {*kinds} == {"recorded"}:
+        follows = "these are recordings, and say nothing of what the model would answer now"
+    elif not whole:
+        follows = "the scores are in part a demonstration"
+    yield Finding(
+        75 if whole else 45,
+        what,
+        follows,
+        f"{again} models that read: --judges openai:MODEL",
         target,
     )
 
 
+def _flat(seen: Seen) -> Iterator[Finding]:
+    for judge, what in seen.flat.items():
+        alone = len(seen.judges) == 1
+        yield Finding(
+            85 if alone else 65,
+            f"{judge} {what}",
+            "it tells nothing, and the scores rest on nothing" if alone else "it tells nothing",
+            "Read what it says (zelo-ray explain), then put another model in its place",
+            "judges",
+        )
+
+
 def _noise(seen: Seen) -> Iterator[Finding]:
-    # A posterior standard error equals the spread of the scores where half of what they differ by
-    # is noise (a reliability of 1/2); above it most of a ranking is drawn by chance. The spread is
-    # taken at the upper end of its own interval, which is wide where documents are few.
-    if seen.error > seen.spread * (1 + 1.96 / sqrt(2 * seen.freedom)):
+    share = noise_of(seen.error, seen.spread * (1 + 1.96 / sqrt(2 * seen.freedom)), seen.prior)
+    if share > NOISE:
         yield Finding(
             66,
-            f"The standard error of a score, {seen.error:.2f} {seen.unit}, is larger than the "
-            f"spread of the scores of a query, {seen.spread:.2f}",
-            "most ranks would be others if the same judges answered anew",
+            f"Most of the spread of the scores of a query, {seen.spread:.2f} {seen.unit}, is noise "
+            f"(the standard error of a score is {seen.error:.2f})",
+            "many ranks would be others if the same judges answered anew",
             f"{seen.more}; zelo-ray size tells by how much before it is paid",
             "uncertain",
         )
+
+
+def noise_of(error: float, spread: float, prior: float) -> float:
+    """Which share of the variance of posterior means is noise.
+
+    With a prior of variance P and an error of variance s, a mean is shrunk by k = P / (P + s). The
+    posterior variance e is k s, so that k = 1 - e / P, and the noise left in means is k^2 s = k e.
+    A wide prior hardly shrinks: then it is e. Where the prior is not known, it is taken for the
+    true spread, by which posterior means and errors add up to P.
+    """
+    if isnan(prior):
+        prior = sqrt(spread**2 + error**2)
+    variance, whole = error**2, spread**2
+    return max(0.0, 1 - variance / prior**2) * variance / whole if whole else nan
 
 
 def _order(seen: Seen) -> Iterator[Finding]:
@@ -156,12 +136,26 @@ def _order(seen: Seen) -> Iterator[Finding]:
         if votes < FEWEST:
             continue
         low, high = wilson_of(first, votes)
-        if low > 0.5 + ORDER or high < 0.5 - ORDER:
+        if max(first, votes - first) >= ALWAYS * votes:
+            yield _always(judge, first / votes, alone=len(seen.judges) == 1)
+        elif low > 0.5 + ORDER or high < 0.5 - ORDER:
             both = seen.both_orders
             so = "its comparisons tell less about the documents"
             if both:
                 so = "its two orders cancel out, and what is left of the pair is often a tie"
             yield prefers_place(judge, _of(first / votes, low, high), so, seen.orders, both=both)
+
+
+def _always(judge: str, share: float, *, alone: bool) -> Finding:
+    side, share = ("A", share) if share > 0.5 else ("B", 1 - share)
+    return Finding(
+        82 if alone else 68,
+        f"{judge} says {side}, whatever stands there, in {share:.0%} of its votes",
+        "its answers follow the order alone; "
+        + ("these scores are noise" if alone else "they add noise to the panel"),
+        "Put another model in its place (--judges)",
+        "agreement",
+    )
 
 
 def prefers_place(
@@ -185,27 +179,6 @@ def prefers_place(
         (f"{orders}, or put" if orders and not both else "Put") + " another model in its place",
         "agreement",
     )
-
-
-def _together(seen: Seen) -> Iterator[Finding]:
-    low, high = seen.worth
-    count = len(seen.judges)
-    if isnan(low) or not lessened(low, high, count):
-        return
-    worth = f"as few as {low:.1f}" if isnan(high) else f"{low:.1f} to {high:.1f}"
-    family = " and are of one family" if isnan(high) else ""
-    yield Finding(
-        48,
-        f"The {count} judges err together{family}: they count for {worth} that err apart",
-        "what they agree on is less sure than their number makes it look",
-        "Put a judge of another family in the panel in place of one of them (--judges)",
-        "judges",
-    )
-
-
-def lessened(low: float, high: float, judges: int) -> bool:
-    """Whether a panel is worth much less than its number, even at the end that is known best."""
-    return (low if isnan(high) else high) < WORTH * judges
 
 
 def _split(seen: Seen) -> Iterator[Finding]:

@@ -4,10 +4,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from zelo_ray.formats.wording import counted
 from zelo_ray.present.findings.finding import Finding
 from zelo_ray.present.findings.judging import ORDER, prefers_place
 
 Row = Mapping[str, Any]
+LITTLE = 0.2
+"""Below this (by custom "slight" agreement) a judge helps nobody, however the truth lies."""
 FLIPS = 0.25
 """Of pairs seen in both orders. Coins reach .5: above half of that, half of one order is noise."""
 LENGTH = 0.1
@@ -27,29 +30,62 @@ def of_people(rows: Sequence[Row], target: str, coefficient: str) -> Iterator[Fi
         coefficient: its name.
     """
     known = [row for row in rows if row["low"] == row["low"]]
-    poor = [row for row in known if row["low"] <= 0]
-    told = ", ".join(f"{row['rater_b']} {_span(row)}" for row in poor[:3])
-    if known and len(poor) == len(known):
+    against = [row for row in known if row["high"] < 0]
+    useless = [row for row in known if row["low"] <= 0 <= row["high"] < LITTLE]
+    open_ = [row for row in known if row["low"] <= 0 and row["high"] >= LITTLE]
+    none = bool(known) and len(useless) + len(against) == len(known)
+    if none:
         yield Finding(
             90,
-            f"No judge agrees with these people better than chance ({coefficient}: {told})",
+            f"No judge agrees with these people better than chance ({coefficient}: {_each(known)})",
             "labels of this panel are no evidence of what these people want",
-            "Give judges the people's rubric, or take other models; with few items, label more: "
-            "zelo-ray label",
+            "Give judges the people's rubric, or take other models",
             target,
         )
-        return
-    for row in poor:
-        worse = row["high"] < 0
+    if against:
         yield Finding(
-            78 if worse else 68,
-            f"{row['rater_b']} agrees with people "
-            + ("worse than chance" if worse else "no better than chance")
-            + f" ({coefficient} {_span(row)})",
-            "it says the opposite of them" if worse else "it adds noise to the panel",
+            78,
+            f"{_agree(against)} with people worse than chance ({coefficient}: {_each(against)})",
+            "what they mean is often the opposite of what people mean",
+            "Read why with zelo-ray explain, and mend the prompt or the people's scale",
+            target,
+        )
+    if useless and not none:
+        yield Finding(
+            68,
+            f"{_agree(useless)} with people no better than chance ({coefficient}: "
+            f"{_each(useless)})",
+            "whoever does so adds noise to the panel",
             "Leave it out of --judges, or read why with zelo-ray explain",
             target,
         )
+    if open_:
+        items = min(row["items"] for row in open_)
+        names = ", ".join(row["rater_b"] for row in open_[:3]) + _rest(open_)
+        yield Finding(
+            62,
+            f"{names} cannot be told from chance yet on {counted(items, 'item')} "
+            f"({coefficient}: {_each(open_)})",
+            "these labels are too few to say whether to trust such a judge",
+            "Label more: zelo-ray label",
+            target,
+        )
+
+
+def _agree(rows: Sequence[Row]) -> str:
+    if len(rows) == 1:
+        return f"{rows[0]['rater_b']} agrees"
+    return f"{', '.join(row['rater_b'] for row in rows[:3])}{_rest(rows)} agree"
+
+
+def _each(rows: Sequence[Row]) -> str:
+    if len(rows) == 1:
+        return _span(rows[0])
+    return ", ".join(f"{row['rater_b']} {_span(row)}" for row in rows[:3]) + _rest(rows)
+
+
+def _rest(rows: Sequence[Row]) -> str:
+    return f" and {len(rows) - 3} more" if len(rows) > 3 else ""
 
 
 def of_biases(grading: Sequence[Row], voting: Sequence[Row]) -> Iterator[Finding]:

@@ -110,18 +110,29 @@ class Contest:
     @cached_property
     def depths(self) -> dict[str, int]:
         """How many documents each arm ranks for a query, at most."""
-        if not self.source.has("runs.parquet"):
-            return {}
+        rows = self._ranked.group_by("run").aggregate([("documents", "max")]).to_pylist()
+        return {row["run"]: row["documents_max"] for row in rows}
+
+    def documents(self, depth: int) -> dict[str, int]:
+        """How many documents each arm ranks down to some depth, in all."""
+        counts = pc.min_element_wise(self._ranked["documents"], depth)
+        cut = pa.table({"run": self._ranked["run"], "documents": counts})
+        rows = cut.group_by("run").aggregate([("documents", "sum")]).to_pylist()
+        return {row["run"]: row["documents_sum"] for row in rows}
+
+    @cached_property
+    def _ranked(self) -> pa.Table:
+        """How many documents each arm ranks for each query: run and documents."""
         keys = ["run", "query_id"]
+        there = self.source.has("runs.parquet")
         counts = [
             chunk.group_by(keys).aggregate([([], "count_all")])
-            for chunk in self.source.chunks("runs", keys)
+            for chunk in (self.source.chunks("runs", keys) if there else ())
         ]
         if not counts:
-            return {}
+            return pa.table({"run": pa.array([], pa.string()), "documents": pa.array([], "int64")})
         whole = pa.concat_tables(counts).group_by(keys).aggregate([("count_all", "sum")])
-        deepest = whole.group_by("run").aggregate([("count_all_sum", "max")])
-        return {row["run"]: row["count_all_sum_max"] for row in deepest.to_pylist()}
+        return pa.table({"run": whole["run"], "documents": whole["count_all_sum"]})
 
     @cached_property
     def texts(self) -> dict[str, str]:

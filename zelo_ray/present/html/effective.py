@@ -2,21 +2,28 @@
 
 from collections.abc import Callable, Sequence
 from itertools import combinations
-from math import isnan, nan
+from math import inf, isinf, isnan, nan
 
 import numpy as np
 
 from zelo_ray.families import families_of
 from zelo_ray.fitting.effective import correlation_of, ends
-from zelo_ray.present.findings.judging import lessened
+from zelo_ray.present.findings.panel import lessened, say_the_same
 from zelo_ray.present.html.judged import Annotation
+
+_UNKNOWN = frozenset({"unknown"})
 
 
 def told(annotation: Annotation) -> str:
     """How many judges that err apart the panel counts for, where that is no finding."""
-    (low, high), names = worth(annotation), _names(annotation)
-    if isnan(low) or lessened(low, high, len(names)):
+    (low, high), names = worth(annotation), names_of(annotation)
+    if isnan(low) or lessened(low, high, len(names)) or say_the_same(*same(annotation)):
         return ""
+    if isinf(high):
+        return (
+            f"The families of these {len(names)} judges are not known, since they are recordings; "
+            f"by what they say they count for as few as {low:.1f} that err apart."
+        )
     if isnan(high):
         return (
             f"These {len(names)} judges are of one family, and by what they say count for as few "
@@ -33,22 +40,47 @@ def told(annotation: Annotation) -> str:
 def worth(annotation: Annotation) -> tuple[float, float]:
     """For how many judges that err apart the panel counts, from and to.
 
-    Both are NaN where nothing can be told, and the end alone where all are of one family.
+    Both are NaN where nothing can be told, the upper end alone where all are of one family; it is
+    infinite where the family of none is known.
     """
-    names, gradings, panel = _names(annotation), annotation.gradings, annotation.panel
-    if len(names) < 2:
+    names, found = names_of(annotation), _said(annotation)
+    if len(names) < 2 or np.isnan(found).any():
         return nan, nan
+    families = [family_of(name) for name in names]
+    low, high = ends(found, families)
+    return low, inf if all(own == _UNKNOWN for own in families) else high
+
+
+def same(annotation: Annotation) -> tuple[float, int]:
+    """The mean agreement on votes, or correlation of grades, of two judges, and the fewest items.
+
+    It is NaN where it is not known of every two.
+    """
+    names, found = names_of(annotation), _said(annotation)
+    if len(names) < 2:
+        return nan, 0
+    mean = float(found[~np.eye(len(names), dtype=bool)].mean())
+    if annotation.gradings.counts:
+        tables = annotation.gradings.confusion.values()
+        return mean, min((int(table.sum()) for table in tables), default=0)
+    return (1 + mean) / 2, min(annotation.panel.pairs.values(), default=0)
+
+
+def family_of(name: str) -> frozenset[str]:
+    """The families of a judge; a recording is called by its file, which tells none."""
+    return _UNKNOWN if name.startswith("recorded:") else families_of(name)
+
+
+def _said(annotation: Annotation) -> np.ndarray:
+    """How what judges said correlates, [judges, judges]; NaN where that is not known."""
+    names, gradings, panel = names_of(annotation), annotation.gradings, annotation.panel
     if gradings.counts:
         empty = np.zeros((1, 1))
-        found = _matrix(names, lambda *two: correlation_of(gradings.confusion.get(two, empty)))
-    else:
-        found = _matrix(names, lambda *two: 2 * panel.agreement(*two)[0] - 1)
-    if np.isnan(found).any():
-        return nan, nan
-    return ends(found, [families_of(name) for name in names])
+        return _matrix(names, lambda *two: correlation_of(gradings.confusion.get(two, empty)))
+    return _matrix(names, lambda *two: 2 * panel.agreement(*two)[0] - 1)
 
 
-def _names(annotation: Annotation) -> list[str]:
+def names_of(annotation: Annotation) -> list[str]:
     """The judges that graded, or else those that voted."""
     return sorted(annotation.gradings.counts or annotation.panel.votes)
 

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from zelo_ray.evaluation.wilson import wilson
-from zelo_ray.families import families_of
 from zelo_ray.present.html import effective
 from zelo_ray.present.html.figures import intervals
 from zelo_ray.present.html.grids import matrix
@@ -33,7 +32,7 @@ def judges_section(annotation: Annotation) -> Section:
         lost = [f"{failed.get(name, {}).get(status, 0):,}" for status in statuses]
         tally = asked.get(name)
         spent = _spent(tally) if tally else [""] * len(now)
-        family = Text(", ".join(sorted(families_of(name))))
+        family = Text(", ".join(sorted(effective.family_of(name))))
         rows.append([Text(name), *gave, *lost, *spent, family])
     what = f"{', '.join(given)} and failures" if given else "failures"
     caption = (

@@ -8,9 +8,8 @@ from typing import Any
 from zelo_ray.commands.compare_protocols import Bill, told_apart
 from zelo_ray.evaluation.agreement.differences import Difference
 from zelo_ray.evaluation.agreement.pairs import A_OR_NOT, DECIDED, WITH_TIES
-from zelo_ray.present.findings import ranked, said
-from zelo_ray.present.findings.compared import of_protocols
 from zelo_ray.present.html.figures import intervals
+from zelo_ray.present.html.found import of_trials
 from zelo_ray.present.html.measured import spans
 from zelo_ray.present.html.page import (
     Cells,
@@ -67,10 +66,7 @@ def trials_page(source: Source, record: Mapping[str, Any]) -> Page:
         lead=[text for text in (_outcome(trials), _reading(trials)) if text],
         notes=(*record["notes"], _made(record)),
         sections=[make(trials) for make in SECTIONS],
-        findings=ranked(
-            said(of_protocols(trials.rows, _alike(trials), len(trials.rows) - 1)),
-            "differences between protocols, and items that they did not judge, were looked at",
-        ),
+        findings=of_trials(record, trials.rows, _alike(trials)),
     )
 
 

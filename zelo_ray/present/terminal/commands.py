@@ -6,6 +6,9 @@ from typing import Any
 
 from zelo_ray.options import CommandOptions
 
+_BARE = "--dry-run"
+"""The flag among them that has no value."""
+
 
 def again(words: Sequence[str], *more: str, without: Sequence[str] = ()) -> str:
     """A command as it was typed, with other flags.
@@ -13,13 +16,14 @@ def again(words: Sequence[str], *more: str, without: Sequence[str] = ()) -> str:
     Args:
         words: what was typed behind ``zelo-ray``.
         more: what is added.
-        without: flags that are left out, with the values that follow them.
+        without: flags that are left out, each with the one value that follows it.
     """
-    kept, leaving = list[str](), False
+    kept, last = list[str](), ""
     for word in words:
-        if word.startswith("--"):
-            leaving = word.partition("=")[0] in without
-        kept += [] if leaving else [word]
+        flag, joined, _ = word.partition("=")
+        if flag not in without and last not in without:
+            kept.append(word)
+        last = flag if not joined and flag != _BARE else ""
     return command_of(*kept, *(word for word in more if word not in kept or word[:2] != "--"))
 
 
@@ -27,13 +31,13 @@ def retold(name: str, options: CommandOptions) -> str:
     """A command from its options: those that are not as they are by default and have a flag."""
     words = [name]
     for field in type(options).positional:
-        words += _values(getattr(options, field))
+        words += values_of(getattr(options, field))
     for field, about in type(options).model_fields.items():
         value = getattr(options, field)
         plain = about.get_default(call_default_factory=True)
         if field in type(options).positional or value == plain or isinstance(value, Mapping):
             continue
-        words += [_flag(field), *([] if value is True else _values(value))]
+        words += [flag_of(field), *([] if value is True else values_of(value))]
     return command_of(*words)
 
 
@@ -45,13 +49,15 @@ def beside(place: str, what: str) -> str:
     return f"{stem}-{what}" if stem.strip("./") else what
 
 
-def _flag(field: str) -> str:
+def flag_of(field: str) -> str:
+    """The flag of an option."""
     return f"--{field.replace('_', '-')}"
 
 
-def _values(value: Any) -> list[str]:
+def values_of(value: Any) -> list[str]:
+    """The words behind a flag."""
     many = value if isinstance(value, tuple | list) else [value]
-    return [f"{each:g}" if isinstance(each, float) else str(each) for each in many]
+    return [str(each).removesuffix(".0") if isinstance(each, float) else str(each) for each in many]
 
 
 def command_of(*words: str) -> str:

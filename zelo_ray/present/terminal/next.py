@@ -3,6 +3,7 @@
 Every function returns one command, with the user's own paths, quoted for a shell.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -21,14 +22,23 @@ from zelo_ray.options import (
     SizeOptions,
 )
 from zelo_ray.options.places import split_name
-from zelo_ray.present.terminal.commands import again, beside, command_of, retold
+from zelo_ray.present.terminal.commands import (
+    again,
+    beside,
+    command_of,
+    flag_of,
+    retold,
+    values_of,
+)
 
+_SECRET = re.compile(r"(?<=://)[^/@\s]+(?=@)")
+"""Who signs in to a URL, and with which password."""
 _PLAIN = ("--rerankers", "original", "bm25")
 
 
 def line(command: str) -> str:
     """What the terminal shows last."""
-    return f"next: {command}"
+    return f"next: {_SECRET.sub('…', command)}"
 
 
 def after_annotate(
@@ -109,7 +119,10 @@ def _labels_for(contest: str, people: str) -> str:
 def after_compare_protocols(options: CompareProtocolsOptions, best: str) -> str:
     """Judge everything in the best way."""
     words = [*options.inputs, "--protocol", best, *_judges(options)]
-    return command_of("annotate", *words, "--out", beside(options.out, best))
+    for name in ("corpus", "queries", "columns", "max_usd"):
+        if value := getattr(options, name):
+            words += [flag_of(name), *values_of(value)]
+    return command_of("annotate", *words, "--out", beside(options.out, best), "--dry-run")
 
 
 def after_agree(options: AgreeOptions) -> str:
@@ -141,7 +154,7 @@ def after_drift(options: DriftOptions) -> str:
 def after_fit(options: FitOptions, words: Sequence[str]) -> str:
     """Write the ratings, and then look at them on another scale."""
     if not options.out:
-        return again(words, "--out", "ratings.csv")
+        return again(words, "--out", beside(options.source, "ratings.csv"))
     if options.scale == "logits":
         return again(words, "--scale", "elo", without=("--out", "--scale"))
     return command_of("fit", "--help")
@@ -208,7 +221,10 @@ def after_batches(out: str, run: AnnotateOptions | None) -> str:
     """The run that collects the batches, as its record tells it."""
     if run is None:
         return command_of("report", out)
-    return retold("annotate", run.model_copy(update={"out": out}))
+    same = retold("annotate", run.model_copy(update={"out": out}))
+    if run.judge_options or run.prices or run.api_key_env:  # which no flag holds
+        return f"{same} --config THE-FILE-OF-THAT-RUN.yaml"
+    return same
 
 
 def after_compact(out: str) -> str:

@@ -1,0 +1,244 @@
+"""How inputs are told apart by what stands in them, where that is odd, torn or huge."""
+
+import json
+import os
+import tracemalloc
+from pathlib import Path
+
+import pytest
+
+from tests.test_inputs import POOLS, brought, lines, put
+from zelo_ray.errors import InputError
+from zelo_ray.formats.files import writing
+from zelo_ray.formats.input import Asked, Brought, bring
+from zelo_ray.formats.input.sight import look
+from zelo_ray.formats.pools import Limits, read_lines
+
+
+def found_in(tmp_path, text, name="in.jsonl", **asked):
+    """A file of that text, and what `bring` makes of it."""
+    place = put(tmp_path / name, text)
+    return place, bring([place], str(tmp_path / "out"), Asked(**asked))
+
+
+def refused(tmp_path, text, name="in.jsonl", **asked):
+    """The message of the error that a text is met with."""
+    with pytest.raises(InputError) as told:
+        found_in(tmp_path, text, name, **asked)
+    return str(told.value)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"conversation": [{"role": "user"}]},
+        {"conversation": []},
+        {"positive": ["a"], "negative": ["b"]},
+    ],
+)
+def test_a_pool_is_a_pool_whatever_other_keys_it_has(tmp_path, more):
+    text = lines([POOLS[0] | more, POOLS[1]])
+    for name in ("in.jsonl", "in.jsonl.gz"):
+        place, found = found_in(tmp_path, text, name)
+        assert found == Brought((place,))
+
+
+@pytest.mark.parametrize(("value", "kind"), [("hello", "str"), (5, "int"), (True, "bool")])
+def test_documents_that_are_no_list_are_refused_with_their_line(tmp_path, value, kind):
+    rows = [{"query": "a", "documents": ["x", "y"]}, {"query": "b", "documents": value}]
+    told = refused(tmp_path, lines(rows))
+    assert told.startswith(f"{tmp_path}/in.jsonl:2: the documents are a {kind}; write a list")
+
+
+@pytest.mark.parametrize("value", [None, "", [], {}])
+def test_a_row_without_documents_is_left_out_and_counted(tmp_path, value):
+    rows = [{"query": "a", "documents": ["x", "y"]}, {"query": "b", "documents": value}]
+    found, told = brought(tmp_path, put(tmp_path / "in.jsonl", lines(rows)))
+    assert (len(found), "left out queries without candidates: 1" in told[-1]) == (1, True)
+
+
+@pytest.mark.parametrize("value", ["foo", 5, ["foo"]])
+def test_metadata_that_is_no_object_is_refused_with_its_line(tmp_path, value):
+    rows = [{"query": "a", "documents": ["x"]}]
+    rows += [{"query": "b", "documents": [{"id": "1", "text": "x", "metadata": value}]}]
+    assert f"{tmp_path}/in.jsonl:2: the metadata of a document is a" in refused(
+        tmp_path, lines(rows)
+    )
+
+
+def test_an_array_of_one_pool_a_line_loses_none(tmp_path):
+    rows = [POOLS[0], POOLS[1], POOLS[0] | {"query": {"id": "z", "query": "z"}}]
+    inner = ",\n".join(map(json.dumps, rows))
+    for number, text in enumerate((f"[\n{inner}\n]\n", f"[{inner}]", f"\ufeff[\r\n{inner}]")):
+        for name in ("in.json", "in.jsonl", "in.json.gz", "in.jsonl.zst"):
+            place = put(tmp_path / str(number) / name, text)
+            assert brought(tmp_path, place)[0] == rows
+
+
+def test_a_pool_over_several_lines_is_read_whole(tmp_path):
+    documents = ",\n".join(json.dumps(each) for each in POOLS[0]["documents"])
+    query = json.dumps(POOLS[0]["query"])
+    text = f'{{\n"query": {query},\n"documents": [\n{documents}\n]\n}}\n'
+    for name in ("pool.json", "pool.jsonl"):
+        assert brought(tmp_path, put(tmp_path / name, text))[0] == [POOLS[0]]
+
+
+def test_an_array_that_breaks_off_is_refused_and_not_read_in_part(tmp_path):
+    text = "[\n" + ",\n".join(map(json.dumps, POOLS))
+    assert "is no JSON" in refused(tmp_path, text, "in.json")
+
+
+@pytest.mark.parametrize(
+    "first", ["[", "[1, 2]", "[oops", '{"query": {"id', "oops", '{"query": 5}']
+)
+def test_a_bad_first_line_leaves_the_pools_after_it(tmp_path, first):
+    place, found = found_in(tmp_path, first + "\n" + lines(POOLS * 9))
+    assert found == Brought((place,))
+
+
+TYPO = {"query": {"id": "q0", "text": "t"}, "documents": POOLS[0]["documents"]}
+
+
+def test_what_most_lines_are_says_what_the_file_is(tmp_path):
+    place, found = found_in(tmp_path, lines([TYPO, *POOLS]) + '{"query": broken\n')
+    assert found == Brought((place,))
+    (_, found) = found_in(tmp_path, lines([POOLS[0], TYPO, TYPO | {"query": "t"}]))
+    assert "JSON rows: 3 queries" in found.told[0]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["q1 d1 1 12.5\nq1 d2 2 11.5\nq2 d1 1 3\n", "q1\t17\t0\t12.5\n", "q1 Q0 d1 1 12.5\n"],
+)
+def test_a_run_with_too_few_columns_is_no_judgments(tmp_path, text):
+    told = refused(tmp_path, text, "x.run")
+    assert f"looks like a run of {len(text.splitlines()[0].split())} columns" in told
+
+
+@pytest.mark.parametrize("text", ["q1 0 1 1.5\nq1 0 2 0.5\n", "q1 1 1 1\nq1 1 2 0\n"])
+def test_judgments_of_numbered_documents_are_no_run(tmp_path, text):
+    assert look(put(tmp_path / "x.qrels", text)).form == "qrels"
+
+
+@pytest.mark.parametrize("start", ["", "{"])
+def test_a_first_line_too_long_to_be_read_takes_no_memory(tmp_path, start):
+    place = put(tmp_path / "in.jsonl", start + "x" * 3 * 10**7 + "\n" + lines(POOLS))
+    tracemalloc.start()
+    assert bring([place], str(tmp_path / "out"), Asked()) == Brought((place,))
+    assert tracemalloc.get_traced_memory()[1] < 2 * 10**7
+    tracemalloc.stop()
+
+
+def test_text_of_one_long_line_is_refused(tmp_path):
+    assert "first line is longer than" in refused(tmp_path, "a,b" * 2 * 10**6, "in.csv")
+
+
+@pytest.mark.parametrize("url", ["foo://x/a.jsonl", "gs://x/a", "s3://x/a"])
+def test_storage_that_cannot_be_reached_is_one_line(tmp_path, url, monkeypatch):
+    def unreachable(_, **__):
+        raise ImportError("Please install it")
+
+    monkeypatch.setattr("fsspec.url_to_fs", unreachable)
+    with pytest.raises(InputError, match=f"^{url}: cannot be reached") as told:
+        bring([url], str(tmp_path / "out"), Asked())
+    assert "\n" not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "why"), [("foo://x", "cannot be reached"), ("nowhere.jsonl", "no such file")]
+)
+def test_a_corpus_that_is_not_there_is_named(tmp_path, url, why):
+    run, queries = "q1 Q0 d1 1 12.5 me\n", put(tmp_path / "q.jsonl", "{}\n")
+    told = refused(tmp_path, run, "x.run", corpus=url, queries=queries)
+    assert told.startswith(f"{url}: {why}")
+
+
+def test_pools_that_were_emptied_are_made_again(tmp_path):
+    place = put(tmp_path / "rows.csv", "query,text\nq,a\nq,b\n")
+    (made,) = bring([place], str(tmp_path / "out"), Asked()).places
+    text = Path(made).read_text()
+    for _ in range(2):
+        Path(made).write_text("")
+        assert brought(tmp_path, place)
+        assert Path(made).read_text() == text
+        for note in (tmp_path / "out" / "input").glob("made-*"):
+            note.unlink()
+
+
+def test_drafts_of_runs_killed_long_ago_are_removed(tmp_path):
+    old, new = (tmp_path / "out" / "input" / f".pools-{each}.partial" for each in "ab")
+    put(old, "{")
+    put(new, "{")
+    os.utime(old, (0, 0))
+    assert brought(tmp_path, put(tmp_path / "rows.csv", "query,text\nq,a\n"))
+    assert new.exists()
+    assert not old.exists()
+
+
+def test_two_may_write_one_file_at_once(tmp_path):
+    place = tmp_path / "made.json"
+    with writing(str(place)) as one:
+        one.write(b"one")
+        with writing(str(place)) as other:
+            other.write(b"other")
+    assert place.read_bytes() == b"one"
+    assert [each.name for each in tmp_path.iterdir()] == ["made.json"]
+
+
+def test_a_bad_pool_in_an_array_is_left_to_the_reader_of_lines(tmp_path):
+    rows = [POOLS[0], {"query": POOLS[1]["query"]}, POOLS[1] | {"documents": 5}]
+    (_, found) = found_in(tmp_path, json.dumps(rows), "in.json")
+    read = [*read_lines(found.places[0], Limits())]
+    assert [bool(line.reason) for line in read] == [False, False, True]
+
+
+@pytest.mark.parametrize(
+    "mark", ["run.json", "replies/a.v2.jsonl", "input/pools-0123456789ab.jsonl"]
+)
+def test_tables_beside_the_results_of_an_earlier_run_are_read(tmp_path, mark):
+    folder = tmp_path / "data"
+    for name in ("a.csv", "more/b.csv"):
+        put(folder / name, f"query,text\n{name},x\n{name},y\n")
+    put(folder / "runs" / "old" / mark, "{}")
+    for name in ("annotated.jsonl", "input/pools-0.jsonl", "scores.csv"):
+        put(folder / "runs" / "old" / name, lines(POOLS))
+    found, told = brought(tmp_path, str(folder))
+    assert [each["query"]["query"] for each in found] == ["a.csv", "more/b.csv"]
+    assert not [line for line in told if "old" in line]
+
+
+def test_tables_that_a_finished_run_left_inside_a_folder_are_read_each_time(tmp_path):
+    folder = tmp_path / "data"
+    put(folder / "a.csv", "query,text\nq,x\n")
+    first = bring([str(folder)], str(folder / "one"), Asked())
+    put(folder / "b.csv", "query,text\nr,y\n")
+    second = bring([str(folder)], str(folder / "two"), Asked())
+    assert [len(Path(each.places[0]).read_text().splitlines()) for each in (first, second)] == [
+        1,
+        2,
+    ]
+
+
+def test_a_collection_is_not_made_anew_because_of_results_inside_it(tmp_path):
+    folder = tmp_path / "data"
+    put(folder / "corpus.jsonl", '{"_id": "d", "text": "a"}\n')
+    put(folder / "queries.jsonl", '{"_id": "q", "text": "b"}\n')
+    put(folder / "qrels" / "test.tsv", "query-id\tcorpus-id\tscore\nq\td\t1\n")
+    for _ in range(2):
+        bring([str(folder)], str(folder / "out"), Asked())
+        put(folder / "out" / "run.json", "{}")
+    assert len([*(folder / "out" / "input").glob("made-*")]) == 1
+
+
+def test_a_folder_called_replies_holds_tables_like_any_other(tmp_path):
+    put(tmp_path / "data" / "more" / "replies" / "a.csv", "query,text\nq,x\n")
+    assert len(brought(tmp_path, str(tmp_path / "data"))[0]) == 1
+
+
+def test_a_collection_whose_folder_takes_the_results_is_made_anew_when_it_changes(tmp_path):
+    put(tmp_path / "corpus.jsonl", '{"_id": "d", "text": "a"}\n')
+    put(tmp_path / "queries.jsonl", '{"_id": "q", "text": "b"}\n')
+    put(tmp_path / "qrels" / "test.tsv", "query-id\tcorpus-id\tscore\nq\td\t1\n")
+    first = bring([str(tmp_path)], str(tmp_path), Asked()).places
+    put(tmp_path / "corpus.jsonl", '{"_id": "d", "text": "another"}\n')
+    assert bring([str(tmp_path)], str(tmp_path), Asked()).places != first

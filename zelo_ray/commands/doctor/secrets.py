@@ -1,0 +1,59 @@
+"""Keys: whether one can be sent, and how nothing of one is ever told."""
+
+import contextlib
+import urllib.parse
+from collections.abc import Callable, Iterator, Mapping
+
+from zelo_ray.commands.doctor.finding import Finding
+from zelo_ray.errors import PanelError
+from zelo_ray.options.doctor import DoctorOptions
+from zelo_ray.providers import PROVIDERS, RERANKERS, load_provider, parse_judge
+
+_SHORTEST, _PIECE = 4, 8  # characters of a key, and of a piece of one, that are looked for
+
+
+def is_sendable(key: str) -> bool:
+    """Whether a header can carry a key, once the space around it is gone."""
+    return key.strip().isascii() and key.strip().isprintable() and " " not in key.strip()
+
+
+def key_of(what: str, variable: str, key: str, source: str) -> Finding:
+    """How a key is that is set in a variable; ``source`` says where that is."""
+    if key.strip() == key and is_sendable(key):
+        return Finding(what, "ok", f"{variable} is set, from {source}")
+    do = f"remove spaces, quotes and line breaks from {variable}"
+    return Finding(what, "wrong", "holds characters that no key has", do)
+
+
+def keyless(options: DoctorOptions, environ: Mapping[str, str]) -> Callable[[Finding], Finding]:
+    """What tells a finding without the keys that a server or a library may have put into it."""
+    forms = {form for key in _held(options, environ) for form in _forms(key)}
+    longest_first = sorted(forms, key=len, reverse=True)
+
+    def told(text: str) -> str:
+        for form in longest_first:
+            text = text.replace(form, "(the key)")
+        return text
+
+    return lambda each: Finding(told(each.what), each.state, told(each.found), told(each.do))
+
+
+def _held(options: DoctorOptions, environ: Mapping[str, str]) -> Iterator[str]:
+    providers = {*PROVIDERS, *RERANKERS}
+    variables = {*options.api_key_env.values()}
+    for name in options.judges:
+        with contextlib.suppress(PanelError):
+            providers.add(parse_judge(name).provider)
+    for provider in providers:
+        with contextlib.suppress(PanelError):
+            variables.update(load_provider(provider).key_variables)
+    return (environ[name] for name in variables if environ.get(name))
+
+
+def _forms(key: str) -> Iterator[str]:
+    """A key as errors may write it: as it is, escaped, or a line or a word of it."""
+    for each in (key, key.strip()):
+        escaped = (ascii(each)[1:-1], repr(each)[1:-1], repr(each.encode(errors="replace"))[2:-1])
+        quoted = urllib.parse.quote(each, errors="replace")
+        yield from (form for form in (each, *escaped, quoted) if len(form) >= _SHORTEST)
+    yield from (piece for piece in key.split() if len(piece) >= _PIECE)

@@ -1,0 +1,89 @@
+"""What a user says beside the input, and the texts that lie where that says."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from zelo_ray.errors import InputError
+from zelo_ray.formats.interchange.texts import columns_in, read_texts
+from zelo_ray.options.command import meant
+from zelo_ray.records import Document
+
+Part = Literal["corpus", "queries"]
+_ROLES: Mapping[Part, Mapping[str, str]] = {
+    "corpus": {"id": "doc_id", "text": "content", "title": "title"},
+    "queries": {"id": "query_id", "text": "query"},
+}
+"""By part, what a column of it is for, and the role by which users name it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a user said beside the input: where texts are, columns, and the command as it was."""
+
+    corpus: str | None = None
+    queries: str | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
+    command: str = ""
+
+    def of_input(self, names: Collection[str]) -> dict[str, str]:
+        """The columns that are to be in the input: all that the files of texts may not have."""
+        elsewhere = {
+            role for part, roles in _ROLES.items() for role in roles.values() if getattr(self, part)
+        }
+        return {r: n for r, n in self.columns.items() if n in names or r not in elsewhere}
+
+    def texts(self, part: Part, wanted: Collection[str] | None = None) -> Iterator[Document]:
+        """The documents or queries, with columns as they are named.
+
+        Raises:
+            InputError: they cannot be read.
+        """
+        named = {to: self.columns.get(role, "") for to, role in _ROLES[part].items()}
+        return read_texts(getattr(self, part), part, wanted, named)
+
+    def refuse_unfound(self, names: Collection[str]) -> None:
+        """Refuse a column that neither the input nor the files of texts have.
+
+        Args:
+            names: the columns of the input.
+
+        Raises:
+            InputError: there is one.
+        """
+        for part, roles in _ROLES.items():
+            given = [self.columns[role] for role in roles.values() if role in self.columns]
+            strange, place = [name for name in given if name not in names], getattr(self, part)
+            there = columns_in(place, part, given) if strange and place else strange
+            for name in (name for name in strange if name not in there):
+                raise InputError(
+                    f"{place}: has no column {name!r}; it has {', '.join(there) or 'none'}"
+                    f"{meant(name, there)}"
+                )
+
+    def refuse_unmatched(
+        self, part: Part, source: str, ids: Iterable[str], others: Collection[str]
+    ) -> None:
+        """Tell that nothing of a part is wanted, if that is so.
+
+        Args:
+            part: of which no text was found.
+            source: what wants texts.
+            ids: of those that it wants.
+            others: the ids that it wants of the other part.
+
+        Raises:
+            InputError: none of the ids is there.
+        """
+        wanted, place = frozenset(ids), getattr(self, part)
+        held = iter(self.texts(part))
+        first = next(held, None)
+        if first is None or first.id in wanted or any(each.id in wanted for each in held):
+            return
+        message = (
+            f"no id of {source} is in {place}: {source} has {min(wanted)!r}, "
+            f"{place} has {first.id!r}"
+        )
+        swapped = any(each.id in others for each in self.texts(part))
+        more = "; are --corpus and --queries swapped?" if swapped else ""
+        raise InputError(message + more)

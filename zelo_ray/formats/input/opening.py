@@ -1,0 +1,92 @@
+"""How a file begins: its first lines, each looked at to a length alone, however long it is."""
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice, pairwise
+from typing import Any
+
+import orjson
+
+from zelo_ray.formats.files import reading
+from zelo_ray.formats.pools import Limits
+
+LONGEST = Limits().line
+"""Bytes of a line that are looked at; what is longer is no line that is read."""
+_LOOKED_AT = 100
+_KEPT = 1000
+_BOM = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """The first lines of a file that are not blank, and what of them is JSON."""
+
+    lines: tuple[bytes, ...]
+    values: tuple[Any, ...]
+    """by line what it holds as JSON; None where it is none"""
+    is_long: bool = False
+    """whether the first line is longer than what is looked at"""
+
+    @property
+    def line(self) -> bytes:
+        """The first line."""
+        return self.lines[0] if self.lines else b""
+
+    @property
+    def start(self) -> bytes:
+        """What it begins with: one byte."""
+        return self.line.lstrip()[:1]
+
+    @property
+    def objects(self) -> list[dict[str, Any]]:
+        """The lines that are JSON objects."""
+        return [value for value in self.values if isinstance(value, dict) and value]
+
+    @property
+    def may_be_one_value(self) -> bool:
+        """Whether all of the file may be one JSON array, or one object over several lines."""
+        if self.start == b"[" and len(self.lines) == 1:
+            return True
+        if self.start not in (b"[", b"{") or self.values[0] is not None:
+            return False
+        if self.start == b"{" and self.is_long:
+            return False
+        # Nowhere in one value do two objects follow each other without a comma.
+        held = [isinstance(value, dict) for value in self.values]
+        return not any(one and other for one, other in pairwise(held))
+
+
+def opening(url: str) -> Opening:
+    """Look at the first lines of a file.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    seen = [*islice(_lines(url), _LOOKED_AT)]
+    return Opening(
+        tuple(line for line, _ in seen),
+        tuple(None if is_long else _value(line) for line, is_long in seen),
+        bool(seen) and seen[0][1],
+    )
+
+
+def _lines(url: str) -> Iterator[tuple[bytes, bool]]:
+    """The lines that are not blank, and whether they are too long; of these the first bytes."""
+    with reading(url) as stream:
+        line = stream.readline(LONGEST + 1).removeprefix(_BOM)
+        while line:
+            if is_long := len(line) > LONGEST:
+                rest, line = line, line[:_KEPT]
+                while rest and not rest.endswith(b"\n"):
+                    rest = stream.readline(LONGEST)
+            if line.strip():
+                yield line.rstrip(b"\r\n"), is_long
+            line = stream.readline(LONGEST + 1)
+
+
+def _value(line: bytes) -> Any:
+    if line.lstrip()[:1] in (b"{", b"["):
+        with contextlib.suppress(orjson.JSONDecodeError):
+            return orjson.loads(line)
+    return None

@@ -1,0 +1,109 @@
+"""What judgments of a run came to, for what stands out: `zelo_ray.present.findings.seen`."""
+
+from collections.abc import Collection, Mapping
+from math import atanh, isfinite, nan, sqrt, tanh
+from typing import Any
+
+import numpy as np
+
+from zelo_ray.evaluation.wilson import wilson_of
+from zelo_ray.fitting.effective import correlation_of
+from zelo_ray.present.findings.judging import FEWEST
+from zelo_ray.present.findings.seen import Seen, Span
+from zelo_ray.present.html import effective
+from zelo_ray.present.html.judged import Annotation
+
+_Z = 1.959964
+
+
+def seen_of(annotation: Annotation) -> Seen:
+    """The figures of a run, each of what is known."""
+    panel, scores, options = annotation.panel, annotation.scores, annotation.run["options"]
+    own = annotation.protocol.own_options
+    error = scores.known("std_error")
+    worth = effective.worth(annotation)
+    return Seen(
+        judges=[*dict.fromkeys((*annotation.run["judges"], *effective.names_of(annotation)))],
+        first={name: (panel.first[name], votes) for name, votes in sorted(panel.votes.items())},
+        both_orders=bool(options.get("both_orders")) or options.get("repeats", 1) > 1,
+        tied=(sum(panel.tied.values()), sum(panel.votes.values())),
+        flat=_flat(annotation),
+        agreed={
+            two: (panel.agreed[two] / pairs, *wilson_of(panel.agreed[two], pairs))
+            for two, pairs in sorted(panel.pairs.items())
+            if pairs
+        },
+        alike=_alike(annotation),
+        same=effective.same(annotation),
+        worth=worth if isfinite(worth[0]) and worth[1] != np.inf else (nan, nan),
+        split=(annotation.ambiguous.num_rows, len(scores.known("grade"))),
+        error=float(error.mean()) if len(error) else nan,
+        spread=_spread(annotation),
+        prior=options.get("prior_sd") or nan,
+        freedom=max(1, len(error) - len(scores.query_ids)),
+        unit=annotation.unit,
+        more=_more(own, options, _documents(annotation)),
+        orders=_orders(own),
+    )
+
+
+def _flat(annotation: Annotation) -> dict[str, str]:
+    """Judges that said one thing of everything, often enough that it is no chance."""
+    panel, found = annotation.panel, dict[str, str]()
+    for name, counts in sorted(annotation.gradings.counts.items()):
+        if counts.sum() >= FEWEST and counts.max() == counts.sum():
+            found[name] = f"gave grade {counts.argmax()} to every document"
+    for name, votes in sorted(panel.votes.items()):
+        if votes >= FEWEST and panel.tied[name] == votes and name not in found:
+            found[name] = "called every comparison a tie"
+    return found
+
+
+def _documents(annotation: Annotation) -> int:
+    """How many documents most queries have at most: the median."""
+    scores = annotation.scores
+    sizes = np.diff(np.append(scores.first, len(scores.columns.get("score", ()))))
+    return int(np.median(sizes)) if len(sizes) else 0
+
+
+def _more(own: Collection[str], options: Mapping[str, Any], documents: int) -> str:
+    """What makes scores surer, of the options of a protocol."""
+    again = "--repeats 2 and more judges ask more" if "repeats" in own else "More judges ask more"
+    if "cycles" in own and (cycles := options.get("cycles")):
+        if 2 * cycles >= documents - 1:  # every pair is asked
+            return again
+        return f"--cycles {2 * cycles} asks up to twice as much"
+    if "calls_per_document" in own and options.get("calls_per_document"):
+        return f"--calls-per-document {2 * options['calls_per_document']:g} asks more"
+    return again
+
+
+def _orders(own: Collection[str]) -> str:
+    """What asks each pair in both orders, of the options of a protocol."""
+    if "both_orders" in own:
+        return "Ask each pair in both orders (--both-orders)"
+    return "Ask each pair in both orders (--repeats 2)" if "repeats" in own else ""
+
+
+def _alike(annotation: Annotation) -> dict[tuple[str, str], Span]:
+    """The correlation of two judges' grades and its interval (Fisher's z)."""
+    found = {}
+    for two, table in sorted(annotation.gradings.confusion.items()):
+        r, items = correlation_of(table), int(table.sum())
+        if isfinite(r) and items > 3:
+            z, reach = atanh(np.clip(r, -0.999999, 0.999999)), _Z / sqrt(items - 3)
+            found[two] = (r, tanh(z - reach), tanh(z + reach))
+    return found
+
+
+def _spread(annotation: Annotation) -> float:
+    """The root mean square of the standard deviations of scores in a query; NaN where unknown."""
+    scores = annotation.scores
+    values, first = scores.columns.get("score"), scores.first
+    if values is None or not len(values):
+        return nan
+    sizes = np.diff(np.append(first, len(values)))
+    means = np.add.reduceat(values, first) / sizes
+    apart = np.add.reduceat((values - np.repeat(means, sizes)) ** 2, first)
+    known = (sizes > 1) & np.isfinite(apart)
+    return sqrt(float(np.mean(apart[known] / (sizes[known] - 1)))) if known.any() else nan
