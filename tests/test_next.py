@@ -147,6 +147,8 @@ def test_holes_are_judged_as_the_truth_was_and_no_paid_reply_is_lost():
     assert "--out h-judged" in told
     assert "--ledger t/" in told
     assert parse(shlex.split(told)[1:])[0] == "annotate"
+    priced = truth.model_copy(update={"api_key_env": {"openai:x": "MINE"}})
+    assert "--config THE-FILE-OF-THAT-RUN.yaml" in follow.after_convert(options, priced)
     assert follow.after_convert(options).endswith("annotate h.jsonl --out h-judged --dry-run")
 
 
