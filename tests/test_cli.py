@@ -256,7 +256,7 @@ def test_an_interrupt_is_one_line(pipeline, capsys):
         (["convert", "qrel"], "did you mean 'qrels'"),
         (["anotate"], "no such command 'anotate' (did you mean 'annotate'?)"),
         ([], "command"),
-        (["explain", "out"], "--query"),
+        (["explain", "out", "--doc", "d"], "give --query, too"),
     ],
 )
 def test_status_2_is_for_options_and_says_which(pipeline, capsys, argv, says):

@@ -1,5 +1,6 @@
 """The one command that each command ends with: real paths, quoted, and one that parses."""
 
+import json
 import shlex
 import subprocess
 
@@ -146,6 +147,8 @@ def test_holes_are_judged_as_the_truth_was_and_no_paid_reply_is_lost():
     assert "--out h-judged" in told
     assert "--ledger t/" in told
     assert parse(shlex.split(told)[1:])[0] == "annotate"
+    priced = truth.model_copy(update={"api_key_env": {"openai:x": "MINE"}})
+    assert "--config THE-FILE-OF-THAT-RUN.yaml" in follow.after_convert(options, priced)
     assert follow.after_convert(options).endswith("annotate h.jsonl --out h-judged --dry-run")
 
 
@@ -154,6 +157,18 @@ def test_runs_that_were_judged_meet():
     told = follow.after_annotate(Summary(**DONE), options, WORDS, "", ["my.run"])
     assert told == "zelo-ray bakeoff --truth o --runs my.run new.run --out o-bakeoff"
     assert "new.run" not in follow.after_annotate(Summary(**DONE), options, WORDS, "", ["a", "b"])
+
+
+def test_texts_are_asked_for_where_runs_have_documents_that_nobody_judged(tmp_path):
+    truth, out = tmp_path / "truth.jsonl", tmp_path / "c"
+    documents = [{"id": "d", "content": "x", "score": 1}]
+    line = {"query": {"id": "q", "query": "?"}, "documents": documents}
+    truth.write_text(f"{json.dumps(line)}\n")
+    for doc_id, people in (("d", "begin"), ("other", "texts")):
+        (tmp_path / "a.run").write_text(f"q Q0 {doc_id} 1 1.0 mine\n")
+        words = ["--truth", str(truth), "--runs", str(tmp_path / "a.run"), "--out", str(out)]
+        assert cli.main(["bakeoff", *words]) == 0
+        assert looked.people_for(looked.contest_at(str(out))) == people
 
 
 def test_runs_among_inputs_are_seen(tmp_path):

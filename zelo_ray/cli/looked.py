@@ -73,11 +73,15 @@ def runs_among(options: "AnnotateOptions") -> list[str]:
 
 
 def people_for(options: "BakeoffOptions") -> People:
-    """What people can do for a contest."""
+    """What people can do for a contest.
+
+    What runs ranked and nobody judged may have no text beside the truth.
+    """
     from zelo_ray.formats.files import listing
     from zelo_ray.formats.interchange.truth import kind_of as kind_at
     from zelo_ray.formats.interchange.truth import pools_of_truth
     from zelo_ray.formats.labels import LABEL
+    from zelo_ray.formats.stored import Stored
 
     with _quietly():
         if options.human and LABEL in (listing(options.human) or ()):
@@ -85,7 +89,12 @@ def people_for(options: "BakeoffOptions") -> People:
     with _quietly():
         if kind_at(options.truth)[1].by_people and "truth" not in options.families:
             return "none"
-        return "begin" if options.pools or pools_of_truth(options.truth) else "texts"
+        if options.pools:
+            return "begin"
+        if not pools_of_truth(options.truth):
+            return "texts"
+        if options.runs and Stored(f"{options.out}/holes.parquet").head(1).num_rows:
+            return "texts"
     return "begin"
 
 

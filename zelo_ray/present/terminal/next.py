@@ -194,7 +194,7 @@ def _filled(options: ConvertOptions, truth: AnnotateOptions) -> str:
     if not options.all:
         places = {"out": beside(options.out, "judged"), "ledger": places["ledger"] or place}
     given = {"inputs": (options.out,), "pilot": None, "retry_failures": False, "dry_run": True}
-    return retold("annotate", truth.model_copy(update={**given, **places}))
+    return _same_run(truth.model_copy(update={**given, **places}))
 
 
 def after_size(options: SizeOptions, plan: str, inputs: Sequence[str]) -> str:
@@ -221,7 +221,12 @@ def after_batches(out: str, run: AnnotateOptions | None) -> str:
     """The run that collects the batches, as its record tells it."""
     if run is None:
         return command_of("report", out)
-    same = retold("annotate", run.model_copy(update={"out": out}))
+    return _same_run(run.model_copy(update={"out": out}))
+
+
+def _same_run(run: AnnotateOptions) -> str:
+    """A run from its options; some are held by its file alone."""
+    same = retold("annotate", run)
     if run.judge_options or run.prices or run.api_key_env:  # which no flag holds
         return f"{same} --config THE-FILE-OF-THAT-RUN.yaml"
     return same
