@@ -165,11 +165,21 @@ def lacking(told: list[str], printed: str) -> list[str]:
 
 
 FEW = ("README", "index", "how-scores-arise", "tutorial-provider", "label", "fit", "ledger")
-ALL = [pytest.param(p, marks=() if p.stem in FEW else pytest.mark.slow, id=p.name) for p in PAGES]
+SLOW = [page for page in PAGES if page.stem not in FEW]
+"""Of these one half is run here, and the other by another process: ``test_docs_run_rest.py``."""
+HERE = [
+    *(pytest.param(page, id=page.name) for page in PAGES if page.stem in FEW),
+    *(pytest.param(page, id=page.name, marks=pytest.mark.slow) for page in SLOW[::2]),
+]
 
 
-@pytest.mark.parametrize("page", ALL)
+@pytest.mark.parametrize("page", HERE)
 def test_what_a_page_tells_to_type_runs(page, request):
+    types_all(page, request)
+
+
+def types_all(page, request):
+    """Type all that a page tells to type, and look for what it says is printed."""
     told = [c for c in commands(page) if c.kind != "synopsis" and not why_not(c)]
     if not told:
         return

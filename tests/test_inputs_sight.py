@@ -148,7 +148,7 @@ def test_storage_that_cannot_be_reached_is_one_line(tmp_path, url, monkeypatch):
     ("url", "why"), [("foo://x", "cannot be reached"), ("nowhere.jsonl", "no such file")]
 )
 def test_a_corpus_that_is_not_there_is_named(tmp_path, url, why):
-    run, queries = "q1 Q0 d1 1 12.5 me\n", put(tmp_path / "q.jsonl", "{}\n")
+    run, queries = "q1 Q0 d1 1 12.5 me\n", put(tmp_path / "q.jsonl", '{"_id": "q1", "text": "x"}\n')
     told = refused(tmp_path, run, "x.run", corpus=url, queries=queries)
     assert told.startswith(f"{url}: {why}")
 

@@ -125,7 +125,7 @@ def mark_of(sources: Iterable[str], out: str, *told: object) -> str:
 
 
 def _infos(source: str, own: str) -> list[tuple[str, Mapping[str, Any]]]:
-    """The files that a place holds, and what its file system tells of each; none if it is not there."""
+    """The files of a place, and what its file system tells of each; none if it is not there."""
     try:
         fs, path = fsspec.url_to_fs(source)
         found = fs.glob(path) if has_magic(path) and not fs.exists(path) else [path]

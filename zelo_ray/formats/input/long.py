@@ -182,7 +182,8 @@ def watched(pools: Iterable[Pool], left: Left) -> Iterator[Pool]:
     """Pools as they are, with a note at their end if some leave nothing to compare."""
     every = single = 0
     for pool in pools:
-        every, single = every + 1, single + (len(pool.get("documents", ())) == 1)
+        documents = pool.get("documents")  # of any kind, where a line is bad
+        every, single = every + 1, single + (isinstance(documents, list) and len(documents) == 1)
         yield pool
     if single:
         has = "has" if single == 1 else "have"
