@@ -1,6 +1,5 @@
 """What callers hold in memory, as Arrow tables and as pools: frames, lists of rows, mappings."""
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
@@ -17,6 +16,7 @@ from zelo_ray.formats.input.columns import (
     list_column,
     naming,
 )
+from zelo_ray.formats.input.keeping import line_of
 from zelo_ray.formats.input.long import Left, watched
 from zelo_ray.formats.input.wide import is_wide
 from zelo_ray.formats.interchange.iterables import pools_of
@@ -140,19 +140,9 @@ def _line(number: int, pool: object) -> bytes:
             "query and documents"
         )
     try:
-        text = json.dumps(pool, ensure_ascii=False, default=_plain)
+        return line_of(pool)
     except (TypeError, ValueError) as error:
         raise InputError(f"inputs: item {number} is no JSON: {error}") from None
-    return text.encode("utf-8", "backslashreplace") + b"\n"
-
-
-def _plain(value: Any) -> Any:
-    """A number or an array of numpy's as Python has it."""
-    if isinstance(value, Mapping):
-        return dict(value)
-    if hasattr(value, "tolist"):
-        return value.tolist()
-    raise TypeError(f"{type(value).__name__} is no type of JSON")
 
 
 def _as_line(pool: Pool) -> dict[str, Any]:
