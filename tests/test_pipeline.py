@@ -121,7 +121,7 @@ def test_the_sample_is_scored_whole_and_quietly(sample_run: tuple[Path, str]) ->
         "offline:bm25, offline:chargram, offline:likelihood"
     )
     assert scored.startswith("329 documents of 29 queries scored from 3,948 comparisons")
-    assert re.match(r"standard error 0\.\d\d logits on average, .* about people$", error)
+    assert re.match(r"standard error 0\.\d\d logits on average if .* about people$", error)
     assert found[0].startswith("stands out: Every judge of this run")
     assert last.startswith("results: ")
     assert follow.startswith(f"next: zelo-ray bakeoff --truth {out} ")
@@ -474,6 +474,26 @@ def test_the_job_runs_under_ray_job_submit_and_a_cluster_of_another_version_is_t
     assert "2.9.9" in told
     assert told.endswith("Use the cluster's versions here")
     assert "Traceback" not in other.stderr
+
+
+AMONG_THE_DEAD = """
+from zelo_ray.on_ray import session
+from zelo_ray.options import AnnotateOptions
+real = session.nodes_alive
+session.nodes_alive = lambda: [dict(real()[0], NodeID="f" * 56), *real()]
+try:
+    session._refuse_unlike_nodes(AnnotateOptions(inputs=("in",), out={out!r}))
+finally:
+    session.nodes_alive = real
+print("goes on")
+"""
+
+
+def test_a_node_that_has_just_died_stops_no_run(one_ray: OneRay, tmp_path: Path) -> None:
+    """Ray takes it for alive for some seconds more."""
+    (tmp_path / ".run.lock").touch()
+    _, printed = one_ray.run({}, "-c", AMONG_THE_DEAD.format(out=str(tmp_path)))
+    assert printed == "goes on\n"
 
 
 def test_what_lies_in_batches_is_not_asked_online(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import psutil  # which Ray brings along
 import ray
 from ray._private import worker as ray_worker
 from ray._raylet import Config  # type: ignore[attr-defined]
-from ray.exceptions import RayError
+from ray.exceptions import NodeDiedError, RayError, TaskUnschedulableError, WorkerCrashedError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 import zelo_ray
@@ -33,6 +33,8 @@ _OBJECT_STORE_BYTES = 512 * 2**20
 # would end this process a minute after a second try had begun.
 _PATIENCE = {"RAY_raylet_start_wait_time_s": "75", "RAY_agent_register_timeout_ms": "75000"}
 _MORE_PATIENCE = {"RAY_gcs_server_port_wait_time_s": "75"}
+_GONE = (NodeDiedError, TaskUnschedulableError, WorkerCrashedError)
+"""What becomes of a task for a node that Ray took for alive, and that is dead."""
 
 
 @contextlib.contextmanager
@@ -181,7 +183,10 @@ def _refuse_unlike_nodes(options: AskingOptions) -> None:
         look_there = look.options(scheduling_strategy=there_only).remote(paths)
         looks.append((node["NodeManagerAddress"], look_there))
     for address, found_there in looks:
-        found, there = ray.get(found_there)
+        try:
+            found, there = ray.get(found_there)
+        except _GONE:
+            continue  # a node that is dead lacks nothing
         if found != zelo_ray.__version__:
             raise no_package(address, found, zelo_ray.__version__)
         for place, is_there in zip(places, there, strict=True):
