@@ -80,6 +80,8 @@ def test_a_job_on_three_nodes_outlives_stops_and_kills(pools: Path, tmp_path: Pa
 
             cluster.submit("bereft", *words)
             await_answers(tmp_path, 40)
+            # The first actor would hold all slots, if calls were held before another one calls.
+            worker_that_calls(cluster, environ["OPENAI_BASE_URL"])
             with crash.held(environ):
                 worker_that_calls(cluster, environ["OPENAI_BASE_URL"]).kill()
             cluster.add()
