@@ -238,8 +238,10 @@ _FILES: dict[str, Callable[[Path], None]] = {
         (f"{a},{b},{n % 3},{n % 2}" for n, (a, b) in enumerate(_PAIRS)),
     ),
     "filled.csv": lambda folder: None,  # see Given.around
+    "relevant.txt": lambda folder: (folder / "relevant.txt").write_text(_WORDS) and None,
     "my_module": lambda folder: (folder / "my_module.py").write_text(_OWN) and None,
 }
+_WORDS = "Relevant is what somebody can act on today.\n"
 _OWN = '''"""A reranker of the reader's."""
 
 

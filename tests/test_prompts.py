@@ -85,6 +85,19 @@ def test_instructions_say_something(text):
         options_of(instructions=text)
 
 
+@pytest.mark.parametrize("name", ["relevnt.txt", "relevant", "team/relevant", "our own words.md"])
+def test_the_name_of_a_file_that_is_not_there_is_not_taken_for_instructions(name, tmp_path):
+    with pytest.raises(ValueError, match=f"'{name}' is no file here"):
+        options_of(instructions=name)
+    (tmp_path / "relevant.txt").write_text("What a nurse can act on, see nice.org.uk/guidance.\n")
+    told = options_of(instructions=str(tmp_path / "relevant.txt")).instructions
+    assert told == "What a nurse can act on, see nice.org.uk/guidance."
+    assert options_of(instructions=told).instructions == told
+    assert options_of(instructions="護理師今天能用的").instructions == "護理師今天能用的"
+    with pytest.raises(ValueError, match="200,000 characters, and stands in every prompt"):
+        options_of(instructions="a " * 99_999 + "ab")
+
+
 # Codes
 
 
@@ -127,7 +140,7 @@ def test_one_document_more_asks_nothing_anew():
 @given(st.text(max_size=40), st.text(max_size=40), st.text(max_size=40))
 def test_no_text_holds_the_place_of_a_code(query, text, instructions):
     pool = Pool("q", f"q{query}", (Document("a", text), Document("b", f"{text}{CODE}{query}")))
-    told = instructions.replace(CODE, "").strip() or "x"
+    told = f"In our words: {instructions.replace(CODE, '')}".strip()
     for name in ("zelo", "graded", "best-of"):
         options = options_of(protocol=name, instructions=told)
         plain = first_round(find(name).rounds(pool, PANEL[:1], options))
@@ -211,6 +224,8 @@ def test_the_criteria_of_best_of_are_its_instructions():
         )
     ]
     assert asked[0] == asked[1]
+    with pytest.raises(ValueError, match="the same thing; give one"):
+        options_of(protocol="best-of", criteria=TEAM, instructions=TEAM)
 
 
 def test_what_the_line_says_of_a_query_is_shown_where_it_is_asked_for():

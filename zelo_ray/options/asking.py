@@ -2,10 +2,10 @@
 
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from zelo_ray.options.command import FILES, JUDGING, MONEY, RUNNING, CommandOptions
-from zelo_ray.options.places import FileText, Place
+from zelo_ray.options.places import Place, Words
 
 
 class Limit(BaseModel):
@@ -89,7 +89,7 @@ class AskingOptions(CommandOptions):
         description="fields of a query's line that models see beside its text, such as "
         "description narrative",
     )
-    instructions: Annotated[FileText | None, JUDGING] = Field(
+    instructions: Annotated[Words | None, JUDGING] = Field(
         None,
         description="what counts as relevant for you: a file, a URL or the text itself (not for "
         "rerankers that take no prompt)",
@@ -141,13 +141,6 @@ class AskingOptions(CommandOptions):
     api_key_env: Annotated[dict[str, str], RUNNING] = Field(
         default_factory=dict, description="by judge or reranker: the variable that holds its key"
     )
-
-    @field_validator("instructions")
-    @classmethod
-    def _instructions_say_something(cls, text: str | None) -> str | None:
-        if text is not None and (not text.strip() or "\0" in text):
-            raise ValueError("is empty, or holds a NUL character")
-        return text and text.strip()
 
     @model_validator(mode="after")
     def _prompts_have_a_place(self) -> Self:

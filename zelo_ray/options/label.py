@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field, field_validator, model_validator
 
 from zelo_ray.options.command import FILES, CommandOptions, Group
-from zelo_ray.options.places import FileText, Place, text_at
+from zelo_ray.options.places import Place, Words, text_at
 
 _SAMPLE = Group("the sample")
 _PAGE = Group("the page")
@@ -57,7 +57,7 @@ class LabelOptions(CommandOptions):
     rubric: Annotated[str | None, _PAGE] = Field(
         None, description="file with your words on what the grades 0 to 3 mean"
     )
-    instructions: Annotated[FileText | None, _PAGE] = Field(
+    instructions: Annotated[Words | None, _PAGE] = Field(
         None,
         description="what counts as relevant for you, as judges are told it: a file, a URL or the "
         "text itself; without it, that of the contest or of the run that made its truth",

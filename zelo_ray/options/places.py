@@ -50,8 +50,28 @@ def read_text(place: str) -> str:
         raise ValueError(f"{place}: cannot be read ({error})") from None
 
 
+def words_at(given: str) -> str:
+    """As `text_at`, of somebody's own words: what can only be the name of a file is no text.
+
+    Raises:
+        ValueError: there is no such file, it cannot be read, or holds no words, or too many.
+    """
+    text = text_at(given).strip()
+    if not text or "\0" in text:
+        raise ValueError("is empty, or holds a NUL character")
+    if _A_FILE.search(text) or (text.isascii() and len(text.split()) == 1):
+        raise ValueError(f"{text[:80]!r} is no file here, and no text of several words")
+    if len(text) > _MOST:
+        raise ValueError(f"has {len(text):,} characters, and stands in every prompt: {_MOST:,} do")
+    return text
+
+
 FileText = Annotated[str, AfterValidator(text_at)]
 """A text, or the file or URL that holds it."""
+Words = Annotated[str, AfterValidator(words_at)]
+"""The same, of words in which judges and people are told something."""
+_A_FILE = re.compile(r"^[^\n]*\.(txt|text|md|markdown|rst|ya?ml|json|html?|pdf|docx?)$")
+_MOST = 100_000
 _NAMED = re.compile(r"([^/=]+)=(.+)", re.DOTALL)
 
 

@@ -11,9 +11,10 @@ from dataclasses import asdict, dataclass, replace
 from random import Random
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from zelo_ray.fitting.bradley_terry import Fit, score_votes
+from zelo_ray.options import FileText
 from zelo_ray.protocols import Apart, Learned, Protocol, Rounds, ScoreKind, shared_error, zelo
 from zelo_ray.protocols.judgments import CONTESTS, WINNERS
 from zelo_ray.protocols.texts import as_shown, failure_of, fenced, request_for, response_in
@@ -46,7 +47,7 @@ _FEWEST, _TIE = 2, 0.125
 class BestOfOptions(zelo.ZeloOptions):
     """Options of tournaments; those of battles are for ``order="zelo"``, and for scores."""
 
-    criteria: str | None = Field(
+    criteria: FileText | None = Field(
         None,
         min_length=1,
         description="best-of: the same as --instructions, as it was called before",
@@ -59,6 +60,12 @@ class BestOfOptions(zelo.ZeloOptions):
         description="best-of: who is king first and who challenges next; zelo: by zELO score, the "
         "best first (asks its battles, too)",
     )
+
+    @model_validator(mode="after")
+    def _one_set_of_criteria(self) -> Self:
+        if self.criteria and self.instructions:
+            raise ValueError("criteria and instructions are the same thing; give one")
+        return self
 
 
 class Choice(BaseModel):

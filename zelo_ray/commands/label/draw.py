@@ -174,6 +174,7 @@ def _told_to_judges(contest: BakeoffOptions) -> About:
     if not contest.beside_query and RUN in (listing(made_in) or ()):
         made = record(f"{made_in}/{RUN}").get("options") or {}
         told = {name: made.get(name) for name in told}
+        told["instructions"] = told["instructions"] or made.get("criteria")  # of best-of
     return told
 
 
