@@ -17,9 +17,11 @@ from zelo_ray.options import AnnotateOptions, Price
 from zelo_ray.protocols import Step, find
 from zelo_ray.providers.pricing import price
 from zelo_ray.records import Answer, Judge, Reply, Usage, read_wrapped
+from zelo_ray.wrapping import unwrapped
 
 _OVER = "the budget of "
 _WRAPPED = "read without its "
+_QUOTED = "it quotes an object that the prompt holds, and gives none of its own"
 _RETRIED = ("refused", "filtered", "truncated", "invalid")
 _UNBILLED = ("failed", "refused", "filtered")  # unless they say what they used
 _LINGER = 0.005  # seconds in which replies gather, to be synced together
@@ -231,8 +233,10 @@ class LedgerWriter:
         self._writing = None
 
 
-def checked(verdict: type[BaseModel] | None, answer: Answer) -> tuple[Answer, str]:
+def checked(verdict: type[BaseModel] | None, answer: Answer, shown: str = "") -> tuple[Answer, str]:
     """An answer that does not read as the verdict asked for is invalid.
+
+    So is talk about an object that stands in ``shown``, the prompt: it is quoted, and not given.
 
     Returns:
         The answer, and what went wrong where reading it raised: it was paid for, and is kept as it
@@ -246,9 +250,17 @@ def checked(verdict: type[BaseModel] | None, answer: Answer) -> tuple[Answer, st
         return answer, f"unexpected {name_of(error)}"
     if isinstance(found, str):
         return dataclasses.replace(answer, status="invalid", reason=found), ""
+    if "talk" in wraps and _is_quoted(answer.text, shown):
+        return dataclasses.replace(answer, status="invalid", reason=_QUOTED), ""
     if wraps:
         return dataclasses.replace(answer, reason=_WRAPPED + ", ".join(wraps)), ""
     return answer, ""
+
+
+def _is_quoted(text: str, shown: str) -> bool:
+    """Whether the object in a text stands in what was shown, however it is laid out."""
+    inner = unwrapped(text)
+    return inner is not None and "".join(inner.text.split()) in "".join(shown.split())
 
 
 def over_budget(cap: float) -> str:

@@ -317,7 +317,7 @@ class Asker(Filler[_Line]):
         effort.unsettled, broken = False, ""
         try:
             said = await line.connection.send(request)
-            answer, broken = checked(request.response_model, said)
+            answer, broken = checked(request.response_model, said, request.user)
             self._hear(line)
             if answer.status == "invalid" and effort.reasks < self.options.reasks:
                 effort.reasks += 1
