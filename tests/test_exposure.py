@@ -1,6 +1,7 @@
 """What calls without a reply may have cost: said before they are sent, and known after a kill."""
 
 import asyncio
+import errno
 import os
 from pathlib import Path
 from types import SimpleNamespace
@@ -31,6 +32,15 @@ def test_nothing_is_sent_before_it_is_said(tmp_path):
 
     asyncio.run(run())
     assert exposed(str(tmp_path)) >= 25.0  # as after a kill
+
+
+def test_a_full_disk_is_told_with_what_to_do(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("zelo_ray.engine.exposure.keep_file", full)
+    with pytest.raises(LedgerError, match="is full; make room and run again"):
+        asyncio.run(exposure_in(tmp_path).send(1.0))
 
 
 def test_many_calls_are_one_line(tmp_path, monkeypatch):

@@ -1,9 +1,12 @@
 """Small files that are whole and durable when they are written, on a disk or in an object store."""
 
+import errno
 import os
 from pathlib import Path
 
 import fsspec
+
+FULL = "the disk of the output directory is full; make room and run again"
 
 
 def keep_file(fs: fsspec.AbstractFileSystem, name: str, data: bytes) -> None:
@@ -16,6 +19,12 @@ def keep_file(fs: fsspec.AbstractFileSystem, name: str, data: bytes) -> None:
         _replace(Path(name), data)
     else:
         fs.pipe_file(name, data)
+
+
+def why(name: str, error: Exception) -> str:
+    """Why a file could not be written, in a line."""
+    full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return FULL if full else f"{name}: {type(error).__name__}: {error}"
 
 
 def sync_folder(folder: Path) -> None:

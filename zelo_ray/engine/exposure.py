@@ -15,7 +15,7 @@ import fsspec
 import orjson
 
 from zelo_ray.engine.clock import CLOCK, Clock
-from zelo_ray.engine.durable import keep_file
+from zelo_ray.engine.durable import keep_file, why
 from zelo_ray.errors import LedgerError
 
 FOLDER = "exposure"
@@ -88,7 +88,7 @@ class Exposure:
             else:
                 await asyncio.to_thread(self._fs.rm_file, self._name)
         except Exception as error:  # noqa: BLE001 - every storage has its own errors
-            raise LedgerError(f"{self._name}: {type(error).__name__}: {error}") from None
+            raise LedgerError(why(self._name, error)) from None
         self._said, self._said_at = dollars, self._clock.now()
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from zelo_ray.engine.bookkeeping import LedgerWriter, Tally, checked, excess, name_of, over_budget
 from zelo_ray.engine.budget import NOTHING, SharedBudget
 from zelo_ray.engine.clock import CLOCK, Clock
+from zelo_ray.engine.durable import FULL
 from zelo_ray.engine.exposure import Exposure
 from zelo_ray.engine.filler import Filler
 from zelo_ray.engine.gate import LimiterClient
@@ -394,7 +395,7 @@ class Asker(Filler[_Line]):
             line.tally.end(answer.status, answer.reason, self.clock.date())
             self._give_up(line, line.patience.ended(answer, self.clock.now()))
         if self.books.exhausted:
-            self.stop("the disk of the output directory is full; make room and run again")
+            self.stop(FULL)
         return spent
 
     def _hear(self, line: _Line) -> None:

@@ -8,6 +8,7 @@ from zelo_ray.engine.batch.parts import Part
 from zelo_ray.engine.batch.state import BatchState, Line
 from zelo_ray.engine.bookkeeping import checked, excess, name_of
 from zelo_ray.engine.budget import NOTHING
+from zelo_ray.engine.durable import FULL
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.errors import LedgerError
 from zelo_ray.protocols import PROTOCOLS, RANKERS, Ranker, find
@@ -79,7 +80,7 @@ class Harvester:
                 kept.update(key for key, _ in mine)
                 fatal = next((str(each) for _, each in mine if isinstance(each, Fatal)), fatal)
                 if self._ledger.exhausted:
-                    self._station.stop("the disk of the output directory is full; make room")
+                    self._station.stop(FULL)
                     return
         except Refused as gone:  # the provider has dropped the results, and was paid for them
             why = str(gone)
