@@ -97,7 +97,7 @@ def test_later_rounds_are_estimated_by_those_that_were_held(fakes, environ, tmp_
 def test_before_any_reply_the_figures_are_assumptions_by_hand(tmp_path):
     options, panel = job(tmp_path, LUNA)
     (request,) = missing(pool_of([1, 2]), panel, options)
-    words = -(-size_of(request) // 4) + 20
+    words = -(-size_of(request.marked("")) // 4) + 20
     (forecast,) = estimated([pool_of([1, 2])], options, panel).forecasts
     assert (forecast.planned, forecast.answered, forecast.replies) == (1, 0, 0)
     assert (forecast.input_tokens, forecast.output_tokens) == (words, 250)
@@ -123,7 +123,7 @@ def test_all_pools_count_though_few_are_rendered(tmp_path, monkeypatch):
     asked = [request for pool in pools for request in missing(pool, panel, options)]
     found = estimated(pools, options, panel)
     assert (found.pools, found.rendered <= 12) == (120, True)
-    words = sum(-(-size_of(request) // 4) + 20 for request in asked)
+    words = sum(-(-size_of(request.marked("")) // 4) + 20 for request in asked)
     assert sum(each.planned for each in found.forecasts) == len(asked)
     assert sum(each.input_tokens for each in found.forecasts) == pytest.approx(words, rel=0.01)
 
@@ -210,7 +210,9 @@ def test_a_pilot_of_a_twentieth_foretells_the_bill(fakes, environ, tmp_path, see
 
 def replies_of(request, rng, per_word):
     """A reply with tokens in proportion to the prompt, at times after one that did not read."""
-    usage = Usage(round(size_of(request) / 4 * per_word), round(rng.lognormvariate(4.5, 0.5)))
+    usage = Usage(
+        round(size_of(request.marked("")) / 4 * per_word), round(rng.lognormvariate(4.5, 0.5))
+    )
     counts = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
     row = reply_to(
         request.key,

@@ -288,7 +288,8 @@ def test_the_reserve_of_a_killed_writer_is_dropped_and_its_replies_are_not(tmp_p
     ledger.append([reply_to(1)])
     assert len(list((tmp_path / "replies").glob("*.reserve"))) == 1
     drop_reserves(str(tmp_path))
-    assert [path.suffix for path in (tmp_path / "replies").iterdir()] == [".jsonl"]
+    left = (path for path in (tmp_path / "replies").iterdir() if path.name != "_prompts.json")
+    assert [path.suffix for path in left] == [".jsonl"]
     assert Ledger(str(tmp_path)).has(*keys(1))
     ledger.close()
 

@@ -1,13 +1,14 @@
 """Prompt caches: who goes first, what is marked to be kept, and what it saves, as billed."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
 from tests.builders import THREE, ask, key_for, missing, options_of
 from tests.fakes import Fault
 from tests.fakes.caches import Caches
-from zelo_ray.engine.clock import Clock
+from zelo_ray.engine.clock import CLOCK, Clock
 from zelo_ray.engine.ledger import read_rows
 from zelo_ray.engine.openings import Openings
 from zelo_ray.providers import build_panel
@@ -31,10 +32,11 @@ def run_all(requests, openings):
     began, first = [], []
 
     async def go(request):
-        async with openings.turn(request):
+        async with openings.turn(request) as go_on:
             began.append(request)
             await asyncio.sleep(0.01)
             first[:] = first or [len(began)]
+            go_on(True)
 
     async def everything():
         await asyncio.wait_for(asyncio.gather(*(go(request) for request in requests)), 20)
@@ -76,11 +78,50 @@ def test_those_that_wait_go_on_whatever_becomes_of_the_first():
     async def everything():
         tasks = [asyncio.create_task(fails(request)) for request in requests]
         await asyncio.sleep(0)
-        tasks[0].cancel()
+        tasks[-1].cancel()
         return await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), 20)
 
     asyncio.run(everything())
-    assert len(went) >= len(requests) - 1
+    assert [r.key for r in requests if r not in went] in ([], [requests[-1].key])
+
+
+def test_if_the_first_is_not_answered_one_other_goes_first():
+    """Released together, each would pay for writing the same beginning."""
+    first, *_ = requests_of("openai:gpt-6-luna")
+    requests = [replace(first, repeat=n) for n in range(5)]
+    openings, order = Openings(requests), []
+
+    async def go(request):
+        async with openings.turn(request) as go_on:
+            order.append("begins")
+            await asyncio.sleep(0.01)
+            go_on("ends" in order)
+            order.append("ends")
+            await asyncio.sleep(0.05)  # as one that waits to be sent again
+
+    async def everything():
+        await asyncio.wait_for(asyncio.gather(*(go(request) for request in requests)), 20)
+
+    asyncio.run(everything())
+    assert order == [*["begins", "ends"] * 2, *["begins"] * 3, *["ends"] * 3]
+
+
+def test_nobody_waits_long_for_a_first_that_hangs():
+    requests = requests_of("openai:gpt-6-luna")
+    openings, went = Openings(requests, Clock(speed=1000)), []
+
+    async def go(request):
+        async with openings.turn(request):
+            went.append(request)
+            await asyncio.sleep(0.5)
+
+    async def everything():
+        tasks = [asyncio.create_task(go(request)) for request in requests]
+        await asyncio.sleep(0.2)
+        assert len(went) == len(requests)
+        await asyncio.gather(*tasks)
+
+    asyncio.run(everything())
 
 
 def test_nobody_waits_through_the_retries_of_the_first(fakes, environ, tmp_path):
@@ -135,6 +176,36 @@ def test_a_cache_that_is_billed_as_documented_spares_what_is_shared(
     assert full[2] < 0.9 * full[1]
 
 
+TEAM = "What counts, in our own words. " * 600
+"""Some 4,600 tokens of instructions."""
+
+
+def written(out):
+    """Tokens that each reply was billed for writing into the cache."""
+    return [row.cache_write_tokens for row in read_rows(str(out)) if row.cache_write_tokens > 2000]
+
+
+def test_long_instructions_are_written_to_a_cache_once_for_all_queries(fakes, environ, tmp_path):
+    fakes.caches = Caches()
+    for name in ("q1", "q2", "q3"):
+        pool = Pool(name, f"which of {name}?", tuple(Document(f"d{i}", f"x{i}") for i in range(4)))
+        judge = key_for(environ, "anthropic")
+        asker = ask([pool], tmp_path, judge, protocol="graded", instructions=TEAM)
+        assert asker.stopped == ""
+    assert len(written(tmp_path)) == 1
+
+
+def test_a_first_call_that_fails_has_others_write_no_beginning_each(fakes, environ, tmp_path):
+    fakes.caches, fakes.latency = Caches(), 0.3
+    fakes.faults = (Fault("503", total=1),)
+    pool = Pool("q", "which?", tuple(Document(f"d{i}", f"x{i}") for i in range(12)))
+    judge = key_for(environ, "anthropic")
+    asker = ask([pool], tmp_path, judge, protocol="graded", instructions=TEAM, clock=CLOCK)
+    assert asker.stopped == ""
+    assert len(list(read_rows(str(tmp_path)))) == 12
+    assert len(written(tmp_path)) <= 2
+
+
 def test_bodies_without_a_shared_beginning_are_what_they_were():
     from zelo_ray.providers.anthropic.connection import body as messages
     from zelo_ray.providers.openai.connection import body as chat
@@ -145,6 +216,8 @@ def test_bodies_without_a_shared_beginning_are_what_they_were():
     blocks = messages(request)["messages"][0]["content"]
     assert "".join(block["text"] for block in blocks) == request.user
     assert ["cache_control" in block for block in blocks] == [True, True, False]
+    (kept,) = messages(request)["system"]
+    assert (kept["text"], messages(plain)["system"]) == (request.system, request.system)
     (request, *_) = requests_of("openai:gpt-6-luna")
     assert "prompt_cache_key" not in chat(Openings([request]).worth(request))
     assert chat(request)["prompt_cache_key"]

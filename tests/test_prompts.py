@@ -11,8 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import missing, options_of, pool_of, reply_to, sealed
+from zelo_ray.cli.arguments import parse
+from zelo_ray.commands.compare_protocols.plans import plans
 from zelo_ray.engine.ledger import Ledger, worded
+from zelo_ray.errors import LedgerError, OptionError
 from zelo_ray.formats.pools import Limits, parse_line
+from zelo_ray.formats.record import RUN, begin
+from zelo_ray.options import CompareProtocolsOptions
 from zelo_ray.protocols import PROTOCOLS, find, recorded_options
 from zelo_ray.providers import build_panel
 from zelo_ray.records import CODE, Document, Pool, code_for
@@ -57,15 +62,68 @@ def test_a_new_ledger_is_asked_by_the_newest_version(tmp_path):
 
 
 def test_a_ledger_without_a_word_on_it_goes_on_with_the_first_version(tmp_path):
+    old_ledger(tmp_path)
     options = options_of(out=str(tmp_path))
-    ledger = Ledger(str(tmp_path), "old")
-    ledger.append([reply_to("0" * 32)])
-    ledger.close()
     assert worded(options).prompts == 1
     assert worded(options_of(out=str(tmp_path), instructions="Be strict.")).prompts == 2
     assert worded(options).prompts == 1
-    assert worded(options_of(out=str(tmp_path), prompts=2)).prompts == 2
-    assert worded(options).prompts == 2
+
+
+def old_ledger(out):
+    """As 0.1.0 wrote it: a reply, and no word on prompts."""
+    ledger = Ledger(str(out), "old")
+    ledger.append([reply_to("0" * 32)])
+    ledger.close()
+    (out / "replies/_prompts.json").unlink()
+
+
+def ran(out, **fields):
+    """A run there has begun with these options."""
+    options = worded(options_of(out=str(out), **fields))
+    begin(str(out), RUN, {"options": options.model_dump(mode="json")})
+    return options.prompts
+
+
+def test_a_result_goes_on_by_the_prompts_that_it_was_begun_with(tmp_path):
+    """Whatever else was asked with the same ledger: so nobody pays for its answers again."""
+    shared = {"ledger": str(tmp_path / "old")}
+    old_ledger(tmp_path / "old")
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    begin(str(tmp_path / "a"), RUN, {"options": {"inputs": ["in"], "protocol": "zelo"}})
+    assert ran(tmp_path / "b", prompts=2, **shared) == 2
+    assert ran(tmp_path / "a", **shared) == 1
+    assert ran(tmp_path / "b", **shared) == 2
+    assert ran(tmp_path / "a", instructions="Be strict.", **shared) == 2
+    assert ran(tmp_path / "a", prompts=1, **shared) == 1
+
+
+def test_what_is_compared_with_instructions_changes_no_version_of_an_old_ledger(tmp_path):
+    old_ledger(tmp_path)
+    told = {"out": str(tmp_path / "trial"), "ledger": str(tmp_path), "human": "votes.jsonl"}
+    given = CompareProtocolsOptions(inputs=("in",), instructions="Be strict.", **told)
+    for each in plans(worded(given), ("pools",)).values():
+        assert worded(each).prompts == 2
+    assert worded(options_of(out=str(tmp_path))).prompts == 1
+
+
+def test_a_file_of_the_version_that_cannot_be_read_is_told_and_not_guessed(tmp_path):
+    assert ran(tmp_path) == 2
+    kept = tmp_path / "replies/_prompts.json"
+    whole = kept.read_bytes()
+    for data, told in (
+        (b"", "remove it, and say --prompts 1 or 2"),
+        (whole[:-1], "remove it"),
+        (whole.replace(b"2", b"3", 1), "a later version of zelo_ray wrote it"),
+    ):
+        kept.write_bytes(data)
+        with pytest.raises(LedgerError, match=told):
+            worded(options_of(out=str(tmp_path)))
+        with pytest.raises(LedgerError, match=told):
+            Ledger(str(tmp_path), "run")
+    kept.unlink()
+    old_ledger(tmp_path)
+    assert worded(options_of(out=str(tmp_path))).prompts == 2
 
 
 def test_the_record_of_a_run_of_0_1_0_tells_of_no_version_and_is_of_the_first():
@@ -77,6 +135,16 @@ def test_the_record_of_a_run_of_0_1_0_tells_of_no_version_and_is_of_the_first():
 def test_the_first_version_has_no_place_for_what_came_later(field):
     with pytest.raises(ValueError, match="prompts 1 have no place"):
         options_of(prompts=1, **field)
+
+
+@pytest.mark.parametrize("words", [["--prompts", "2"], ["--prompts=2"], []])
+def test_a_version_is_said_by_a_flag_or_a_variable(words, monkeypatch):
+    if not words:
+        monkeypatch.setenv("ZELO_RAY_PROMPTS", "2")
+    _, options = parse(["annotate", "in", "--out", "out", *words])
+    assert options.prompts == 2
+    with pytest.raises(OptionError, match="prompts"):
+        parse(["annotate", "in", "--out", "out", "--prompts", "3"])
 
 
 @pytest.mark.parametrize("text", ["", "  \n", "a\0b"])
@@ -119,7 +187,7 @@ def test_the_salt_is_the_ledgers_and_no_matter_of_keys(tmp_path):
 def test_all_requests_of_a_query_have_one_code_and_begin_alike():
     requests = sealed(missing(pool_of(range(6)), PANEL, options_of()))
     begin, shown = (
-        {request.user[: request.starts[place]] for request in requests} for place in (0, 1)
+        {request.user[: request.starts[place]] for request in requests} for place in (1, 2)
     )
     assert len(begin) == 1
     assert len(shown) <= 6

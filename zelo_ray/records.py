@@ -232,7 +232,7 @@ class Request:
     marks: tuple[str, ...] | None = field(default=None, repr=False)
     """What the code in ``user`` follows from, beside the salt; None: the prompts hold no `CODE`."""
     starts: tuple[int, ...] = field(default=(), repr=False)
-    """Where in ``user`` beginnings end, in characters, that other requests have as well."""
+    """Where in ``user`` beginnings end, in characters, that others have as well; 0: its begin."""
     known_as: str = field(default="", repr=False)
     """The key, where it is not that of these prompts."""
     key: str = field(init=False)

@@ -43,6 +43,8 @@ def _ends(name: str, texts: tuple[str, str], body: Any) -> list[int]:
     whole = "".join(texts)
     if name == "anthropic":
         content, at, found = body["messages"][0]["content"], len(texts[0]), list[int]()
+        if isinstance(body.get("system"), list):
+            found.append(at)
         for block in content if isinstance(content, list) else ():
             at += len(block["text"])
             if "cache_control" in block:

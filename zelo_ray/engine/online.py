@@ -9,7 +9,7 @@ import contextlib
 import random
 import uuid
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from zelo_ray.engine.bookkeeping import LedgerWriter, Tally, checked, excess, name_of, over_budget
@@ -21,7 +21,7 @@ from zelo_ray.engine.filler import Filler
 from zelo_ray.engine.gate import LimiterClient
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.engine.limiter import Account
-from zelo_ray.engine.openings import Openings
+from zelo_ray.engine.openings import GoOn, Openings
 from zelo_ray.engine.patience import Patience
 from zelo_ray.engine.purse import BudgetClient
 from zelo_ray.engine.quota import OwnQuota, Quota
@@ -85,6 +85,8 @@ class _Effort:
     size: Size | None = None
     cost: Mapping[str, float] = field(default_factory=dict)
     dollars: float = 0.0
+    answered: bool = False
+    """whether the last call was"""
     unsettled: bool = False
     """whether the last call may have been billed though nothing tells so"""
 
@@ -192,7 +194,7 @@ class Asker(Filler[_Line]):
         progress = Progress(self._protocol.rounds(pool, self._panel, self.options))
         while mine := await self._plan(progress, seen, steps):
             seen.update(request.key for request in mine)
-            openings = Openings(mine)
+            openings = Openings(mine, self.clock)
             own = await asyncio.gather(*(self._ask_once(request, openings) for request in mine))
             asked.update(r.judge.name for r, was_asked in zip(mine, own, strict=True) if was_asked)
         if not self.stopped:
@@ -243,11 +245,8 @@ class Asker(Filler[_Line]):
             if self._pending < self._room:
                 self._roomy.set()
 
-    async def _ask(self, request: Request, go_on: Callable[[], None]) -> None:
-        """Hold one of the judge's slots until the reply is kept: a kill costs no more.
-
-        ``go_on`` is called when a first call has come to its end, well or not.
-        """
+    async def _ask(self, request: Request, go_on: GoOn) -> None:
+        """Hold one of the judge's slots until the reply is kept: a kill costs no more."""
         line = self.lines[request.judge.name]
         async with line.slots:
             try:
@@ -257,7 +256,7 @@ class Asker(Filler[_Line]):
             except Exception as error:  # noqa: BLE001 - it may hold a key or a prompt: name it only
                 self.lose(line.judge.name, f"{line.judge.name}: unexpected {name_of(error)}")
 
-    async def _in_turn(self, request: Request, line: _Line, go_on: Callable[[], None]) -> None:
+    async def _in_turn(self, request: Request, line: _Line, go_on: GoOn) -> None:
         """Call; but what the first call to a server named by its URL tells may spare the others."""
         if line.patience.alone:
             async with line.opening:
@@ -267,7 +266,7 @@ class Asker(Filler[_Line]):
                     return
         await self._call(request, line, go_on)
 
-    async def _call(self, request: Request, line: _Line, go_on: Callable[[], None]) -> None:
+    async def _call(self, request: Request, line: _Line, go_on: GoOn) -> None:
         """Call until there is a last answer; keep it, and every billed one before it."""
         effort, request = _Effort(), request.marked(self._ledger.salt)
         if cut_at := self._ledger.cut_at(request.key):
@@ -278,7 +277,7 @@ class Asker(Filler[_Line]):
                 wait = await self._once(request, line, effort)
             finally:
                 line.tally.in_flight -= 1
-            go_on()
+            go_on(effort.answered)
             if wait:
                 await self.rest(wait)
 
@@ -315,9 +314,10 @@ class Asker(Filler[_Line]):
         line.patience.asked(self.clock.now())
         wait, billed = 0.0, True
         spent: float | None = 0.0
-        effort.unsettled, broken = False, ""
+        effort.unsettled, effort.answered, broken = False, False, ""
         try:
             said = await line.connection.send(request)
+            effort.answered = True
             answer, broken = checked(request.response_model, said, request.user)
             self._hear(line)
             if answer.status == "invalid" and effort.reasks < self.options.reasks:
@@ -334,7 +334,7 @@ class Asker(Filler[_Line]):
             if not (effort.ended or line.lost):
                 wait = await self._back_off(request, line, trouble, effort)
         except Refused as refusal:
-            effort.ended = True
+            effort.ended = effort.answered = True
             answer = Answer(refusal.status, "", Usage(), reason=str(refusal))
             self._hear(line)
         except Fatal as fatal:

@@ -1,8 +1,9 @@
 """Requests that begin alike, and which of them goes first, so that a provider's cache helps.
 
 A cache holds a beginning only when the answer to a first request with it has begun. So of those
-that share one the first goes alone, and the others wait for its answer. It is done only for
-beginnings that are long enough for the provider to keep, and that several requests have.
+that share one the first goes alone, and the others wait until it is answered, or for some seconds.
+That is done only for beginnings that are long enough for the provider to keep, and that several
+requests have.
 """
 
 import asyncio
@@ -11,11 +12,16 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
+from zelo_ray.engine.clock import CLOCK, Clock
 from zelo_ray.providers import load_provider
 from zelo_ray.records import Judge, Request
 
 _BYTES_PER_TOKEN = 4
-_Beginning = tuple[str, str]
+_LONGEST = 10.0
+"""Seconds that one waits: an answer has begun by then, and a first call may hang."""
+_Beginning = tuple[str, str, str]
+"""The judge, the system prompt, and how the user's begins."""
+GoOn = Callable[[bool], None]
 
 
 class Openings:
@@ -23,54 +29,67 @@ class Openings:
 
     Args:
         requests: the requests, not yet marked.
+        clock: the time.
     """
 
-    def __init__(self, requests: Sequence[Request]) -> None:
+    def __init__(self, requests: Sequence[Request], clock: Clock = CLOCK) -> None:
+        self._clock = clock
         self._least = {r.judge.name: least_kept(r.judge) for r in requests}
         self._shared = Counter(begin for request in requests for begin in self._beginnings(request))
-        self._asked: dict[_Beginning, asyncio.Future[None]] = {}
+        self._kept = set[_Beginning]()
+        self._leads = dict[_Beginning, asyncio.Future[None]]()
 
     def worth(self, request: Request) -> Request:
         """The request with those beginnings that are worth keeping, of all that it has."""
-        starts = [
-            at for at in request.starts if self._shared[request.judge.name, request.user[:at]] > 1
-        ]
+        starts = (len(begin[-1]) for begin in self._several(request))
         return replace(request, starts=tuple(starts))
 
     @asynccontextmanager
-    async def turn(self, request: Request) -> AsyncIterator[Callable[[], None]]:
-        """Wait for others that begin alike; until the end, or what it gives is called, others wait.
+    async def turn(self, request: Request) -> AsyncIterator[GoOn]:
+        """Wait while another goes first with a beginning of this request.
 
-        It waits in the order of the lengths of beginnings, so nobody waits for one that waits for
-        it. Whatever comes of a request, the others go on.
+        What it gives is to be called when a call has ended, with whether it was answered. If it was
+        not, one of the others goes first. Beginnings are waited for in the order of their lengths,
+        so nobody waits for one that waits for it.
         """
-        leads = list[asyncio.Future[None]]()
+        leads = list[_Beginning]()
 
-        def go_on() -> None:
+        def go_on(answered: bool) -> None:
             while leads:
-                leads.pop().set_result(None)
+                begin = leads.pop()
+                if answered:
+                    self._kept.add(begin)
+                self._leads.pop(begin).set_result(None)
 
+        until = self._clock.now() + _LONGEST
         try:
-            for begin in self._beginnings(request):
-                if self._shared[begin] > 1:
-                    if begin in self._asked:
-                        await asyncio.shield(self._asked[begin])
-                    else:
-                        self._asked[begin] = asyncio.get_running_loop().create_future()
-                        leads.append(self._asked[begin])
+            for begin in self._several(request):
+                while begin not in self._kept and begin in self._leads:
+                    left = until - self._clock.now()
+                    if left <= 0:
+                        break
+                    await self._clock.wait_for(asyncio.shield(self._leads[begin]), left)
+                else:
+                    if begin not in self._kept:
+                        self._leads[begin] = asyncio.get_running_loop().create_future()
+                        leads.append(begin)
             yield go_on
         finally:
-            go_on()
+            go_on(False)
+
+    def _several(self, request: Request) -> Iterator[_Beginning]:
+        """Its beginnings that are worth keeping, the shortest first."""
+        return (begin for begin in self._beginnings(request) if self._shared[begin] > 1)
 
     def _beginnings(self, request: Request) -> Iterator[_Beginning]:
-        """Those that are long enough to be kept, the shortest first."""
+        """Its beginnings that are long enough to be kept, the shortest first."""
         least = self._least.get(request.judge.name)
         if least is None:
             return
         for at in request.starts:
             text = request.user[:at]
             if len((request.system + text).encode(errors="replace")) >= least * _BYTES_PER_TOKEN:
-                yield request.judge.name, text
+                yield request.judge.name, request.system, text
 
 
 def least_kept(judge: Judge) -> int | None:

@@ -121,7 +121,7 @@ class InputSample:
             for asked, found in ((each.first, first), (each.asked, known)):
                 keys = known_by(found, self._replies)
                 for request in found:
-                    words = math.ceil(size_of(request) / BYTES_PER_TOKEN) + OVERHEAD
+                    words = math.ceil(size_of(request.marked("")) / BYTES_PER_TOKEN) + OVERHEAD
                     key = keys[request.key] or request.key
                     asked.setdefault(request.judge.name, []).append((key, words))
             each.ended = not missing

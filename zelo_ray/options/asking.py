@@ -1,11 +1,14 @@
 """What every command that asks models can be told."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from zelo_ray.options.command import FILES, JUDGING, MONEY, RUNNING, CommandOptions
 from zelo_ray.options.places import Place, Words
+
+FIRST, NEWEST = 1, 2
+"""Versions of prompts: the first, of 0.1.0, drew codes from texts, with no room for more words."""
 
 
 class Limit(BaseModel):
@@ -94,10 +97,12 @@ class AskingOptions(CommandOptions):
         description="what counts as relevant for you: a file, a URL or the text itself (not for "
         "rerankers that take no prompt)",
     )
-    prompts: Annotated[Literal[1, 2] | None, JUDGING] = Field(
+    prompts: Annotated[int | None, JUDGING] = Field(
         None,
-        description="version of the prompts; without it that by which the ledger was asked so "
-        "far, and 2 for a new one",
+        ge=FIRST,
+        le=NEWEST,
+        description="version of the prompts, 1 or 2; without it that by which the result, or else "
+        "its ledger, was begun, and 2 for a new one",
     )
     seed: Annotated[int, RUNNING] = Field(0, description="determines every random choice")
     attempts: Annotated[int, RUNNING] = Field(
@@ -144,8 +149,9 @@ class AskingOptions(CommandOptions):
 
     @model_validator(mode="after")
     def _prompts_have_a_place(self) -> Self:
-        if self.prompts == 1 and (given := self.beside_query):
-            raise ValueError(f"prompts 1 have no place for {given.replace('_', '-')}; leave it out")
+        if self.prompts == FIRST and (given := self.beside_query):
+            name = given.replace("_", "-")
+            raise ValueError(f"prompts 1 have no place for {name}; take prompts 2, or no {name}")
         return self
 
     @property

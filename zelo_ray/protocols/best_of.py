@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from zelo_ray.fitting.bradley_terry import Fit, score_votes
 from zelo_ray.options import FileText
+from zelo_ray.options.asking import FIRST
 from zelo_ray.protocols import Apart, Learned, Protocol, Rounds, ScoreKind, shared_error, zelo
 from zelo_ray.protocols.judgments import CONTESTS, WINNERS
 from zelo_ray.protocols.texts import as_shown, failure_of, fenced, request_for, response_in
@@ -283,7 +284,7 @@ def _challenge(
 def _criteria(options: BestOfOptions) -> str:
     """What it judges by: the user's own stand between markers, but in prompts 1."""
     own = options.instructions or options.criteria
-    return CRITERIA if own is None else own if options.prompts == 1 else fenced("criteria", own)
+    return CRITERIA if own is None else own if options.prompts == FIRST else fenced("criteria", own)
 
 
 def _vote(contest: Contest) -> Vote:

@@ -14,6 +14,7 @@ from pydantic import BaseModel, Field, field_validator
 from zelo_ray.fitting.bradley_terry import Fit, score_votes
 from zelo_ray.fitting.pairs import count_pairs, ring_pairs
 from zelo_ray.options import AnnotateOptions
+from zelo_ray.options.asking import FIRST
 from zelo_ray.protocols import Apart, Learned, Rounds, ScoreKind, shared_error, zelo
 from zelo_ray.protocols.protocol import Cycles, PriorSd
 from zelo_ray.protocols.texts import as_shown, failure_of, request_for, response_in
@@ -124,7 +125,7 @@ class Pairing:
         said = more or {}
         blocks = {f"Answer {answers[1] + 1}": second.content, **said}
         texts = {"first": first.content}
-        if self.options.prompts == 1:
+        if self.options.prompts == FIRST:
             blocks, texts = {f"Answer {answers[0] + 1}": first.content, **blocks}, {}
         return request_for(
             prompt,

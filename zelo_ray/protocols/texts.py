@@ -13,7 +13,7 @@ from string import Template
 
 from pydantic import BaseModel
 
-from zelo_ray.options import AskingOptions
+from zelo_ray.options.asking import FIRST, NEWEST, AskingOptions
 from zelo_ray.options.judging import JudgingOptions
 from zelo_ray.protocols.passages import by_passages
 from zelo_ray.records import (
@@ -46,8 +46,6 @@ __all__ = [
 BYTES_PER_TOKEN = 4
 """UTF-8 bytes a token: near enough for English, Chinese and Japanese, and cautious elsewhere."""
 _CUT = " […]"
-_FIRST, NEWEST = 1, 2
-"""Versions of prompts: the first had its code from the texts, and no room for instructions."""
 _BETWEEN = "\n\n"
 _INSTRUCTIONS = """\
 
@@ -160,7 +158,7 @@ def request_for(
         query_id=pool.query_id,
         documents=tuple(documents),
         repeat=repeat,
-        marks=None if version == _FIRST else (prompt, query, *written),
+        marks=None if version == FIRST else (prompt, query, *written),
         starts=starts,
     )
 
@@ -180,7 +178,7 @@ def _rendered(
     fields: tuple[tuple[str, object], ...],
 ) -> tuple[str, str, tuple[int, ...]]:
     """The system and user prompts, and where in the latter parts end that others share."""
-    first = file.endswith(f"-{_FIRST}")
+    first = file.endswith(f"-{FIRST}")
     code = CODE
     if first:
         code = code_for(query, *(text for _, text in (*texts, *blocks)))
@@ -193,7 +191,7 @@ def _rendered(
     system, parts = load_prompt(file)
     filled = [part.substitute(given) for part in parts]
     ends = accumulate(len(each) + len(_BETWEEN) for each in filled)
-    return system.substitute(given), _BETWEEN.join(filled), () if first else tuple(ends)[:-1]
+    return system.substitute(given), _BETWEEN.join(filled), () if first else (0, *ends)[:-1]
 
 
 def _kept_in(text: str) -> str:

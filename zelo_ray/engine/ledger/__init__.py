@@ -106,6 +106,7 @@ class Ledger:
         if run_id:
             name = f"{self._folder}/{self._known.mine}"
             self._writer = writer_of(self._fs, name, clock)
+            _ = self.salt  # now, and not among calls
         self.refresh()
 
     @cached_property

@@ -1,22 +1,28 @@
-"""What a ledger keeps of the prompts that it was asked by: their version, and a salt for codes.
+"""What a ledger keeps of the prompts that it was begun with: their version, and a salt for codes.
 
-The answers of 0.1.0 were asked for by the first version; a ledger that holds some, and says nothing
-else, goes on with it. Its codes follow from the texts. Those of later versions follow from a salt,
-which no text can know; if it is lost, new codes are as good, and no key changes.
+A result goes on by the prompts that it was begun by, and a new one by those of its ledger: so no
+answer is paid for twice. The ledgers of 0.1.0 say nothing, and are of the first version, whose
+codes follow from the texts. Those of later versions follow from a salt, which no text can know; if
+it is lost, new codes are as good, and no key changes.
 """
 
 import secrets
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TypeVar
 
 import fsspec
 import orjson
 
+from zelo_ray.engine.durable import keep_file, why
 from zelo_ray.engine.ledger.listing import folder_of, look
-from zelo_ray.options import AskingOptions
+from zelo_ray.errors import LedgerError
+from zelo_ray.formats.files import listing, record
+from zelo_ray.formats.record import RUN
+from zelo_ray.options.asking import FIRST, NEWEST, AskingOptions
+from zelo_ray.options.judging import JudgingOptions
 
 Asking = TypeVar("Asking", bound=AskingOptions)
-FIRST, NEWEST = 1, 2
 _FILE = (
     "_prompts.json"  # readers of a folder of data, such as pyarrow, pass over names that begin so
 )
@@ -24,47 +30,73 @@ _FILE = (
 
 @dataclass(frozen=True, slots=True)
 class Prompts:
-    """How a ledger asks; the salt is no secret, but stands in no text that a judge is to read."""
+    """How a ledger asks; the salt stands in no text that a judge is to read."""
 
     version: int
     salt: str
 
 
 def prompts_of(out: str, version: int | None = None, *, keep: bool = True) -> Prompts:
-    """How the ledger of an output directory or URL asks, from now on.
+    """How the ledger of an output directory or URL asks.
 
     Args:
         out: the directory or URL.
-        version: of the prompts; None: that of the ledger, and of a new one the newest. What is
-            given is what later runs go by.
+        version: of a ledger that does not say; None: the first, and of a new one the newest.
         keep: whether to write it there, if it is not.
 
     Raises:
-        OSError: it cannot be read or written.
+        LedgerError: it cannot be read or written, or a later version of this program wrote it.
     """
     fs, folder = folder_of(out)
-    found = _read(fs, f"{folder}/{_FILE}")
-    known = found.version if found else FIRST if look(fs, folder).segments else NEWEST
-    wanted = Prompts(version or known, found.salt if found else secrets.token_hex(16))
-    if keep and wanted != found:
-        fs.makedirs(folder, exist_ok=True)
-        fs.pipe_file(f"{folder}/{_FILE}", orjson.dumps(asdict(wanted)))
-    return wanted
+    name = f"{folder}/{_FILE}"
+    if found := _read(fs, name):
+        return found
+    begun = FIRST if look(fs, folder).segments else NEWEST
+    made = Prompts(version or begun, secrets.token_hex(16))
+    if keep:
+        try:
+            keep_file(fs, name, orjson.dumps(asdict(made)))
+        except Exception as error:  # noqa: BLE001 - every storage has its own errors
+            raise LedgerError(why(name, error)) from None
+    return made
 
 
 def worded(options: Asking, *, keep: bool = True) -> Asking:
-    """The options with the version of the prompts that the ledger is asked by; see `prompts_of`.
+    """The options with the version of the prompts by which a result is asked.
 
-    What a first version has no place for is asked by the newest: then all is asked anew anyway.
+    What the first version has no place for is asked by the newest: then all is asked anew anyway.
+
+    Raises:
+        LedgerError: as `prompts_of`.
     """
-    found = prompts_of(options.books, options.prompts, keep=keep)
-    version = NEWEST if options.beside_query else found.version
+    version = options.prompts or _of_result(options.out)
+    found = prompts_of(options.books, version, keep=keep)
+    version = NEWEST if options.beside_query else version or found.version
     return options.model_copy(update={"prompts": version})
 
 
-def _read(fs: fsspec.AbstractFileSystem, path: str) -> Prompts | None:
-    try:
-        told = orjson.loads(fs.cat_file(path))
-        return Prompts(int(told["version"]), str(told["salt"]))
-    except (FileNotFoundError, ValueError, KeyError, TypeError):
+def _of_result(out: str) -> int | None:
+    """By which prompts the last run with results there asked, if that tells of one without more."""
+    run = record(f"{out}/{RUN}") if RUN in (listing(out) or ()) else {}
+    options = run.get("options")
+    if not isinstance(options, Mapping) or JudgingOptions.model_construct(**options).beside_query:
         return None
+    version: int | None = options.get("prompts", FIRST)  # 0.1.0 had no others
+    return version
+
+
+def _read(fs: fsspec.AbstractFileSystem, name: str) -> Prompts | None:
+    try:
+        told = orjson.loads(fs.cat_file(name))
+        found = Prompts(int(told["version"]), str(told["salt"]))
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, TypeError):
+        raise LedgerError(
+            f"{name} is damaged; remove it, and say --prompts 1 or 2, by which the ledger was asked"
+        ) from None
+    except Exception as error:  # noqa: BLE001 - every storage has its own errors
+        raise LedgerError(why(name, error)) from None
+    if found.version > NEWEST:
+        raise LedgerError(f"{name}: a later version of zelo_ray wrote it; upgrade")
+    return found

@@ -44,7 +44,7 @@ def body(request: Request) -> dict[str, Any]:
     return {
         "model": request.judge.model,
         "max_tokens": request.output_limit,
-        "system": request.system,
+        "system": _kept(request.system) if 0 in request.starts else request.system,
         "messages": [{"role": "user", "content": _content(request)}],
         **merged(fields, options["extra_body"]),
     }
@@ -52,15 +52,15 @@ def body(request: Request) -> dict[str, Any]:
 
 def _content(request: Request) -> str | list[dict[str, Any]]:
     """The user's prompt, in blocks where beginnings of it are to be kept in the cache."""
-    if not request.starts:
-        return request.user
-    edges = (0, *request.starts, len(request.user))
-    blocks: list[dict[str, Any]] = [
-        {"type": "text", "text": request.user[at:end]} for at, end in pairwise(edges)
-    ]
-    for block in blocks[:-1]:
-        block["cache_control"] = {"type": "ephemeral"}
-    return blocks
+    edges = (0, *(at for at in request.starts if at))
+    parts = [block for at, end in pairwise(edges) for block in _kept(request.user[at:end])]
+    rest = request.user[edges[-1] :]
+    return [*parts, {"type": "text", "text": rest}] if parts else rest
+
+
+def _kept(text: str) -> list[dict[str, Any]]:
+    """A text at whose end the cache is to keep all up to there."""
+    return [{"type": "text", "text": text, "cache_control": {"type": "ephemeral"}}]
 
 
 def read(message: Any) -> Answer:
