@@ -80,7 +80,7 @@ def test_the_parts_come_in_order_and_what_all_requests_share_comes_first():
     system, user = load_prompt("graded-2")
     assert list(parts(system.template)) == PARTS[2][:4]
     assert list(parts(user[0].template)) == PARTS[2][4:]
-    assert user[1].names == ["code", "document"]
+    assert user[1].names == ["code", "document", "unless"]
     assert list(parts(rendered(2)))[:6] == PARTS[2]
     assert system.names == ["instructions", "grades"]
 

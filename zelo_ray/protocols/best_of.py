@@ -18,7 +18,7 @@ from zelo_ray.options import FileText
 from zelo_ray.options.asking import FIRST
 from zelo_ray.protocols import Apart, Learned, Protocol, Rounds, ScoreKind, shared_error, zelo
 from zelo_ray.protocols.judgments import CONTESTS, WINNERS
-from zelo_ray.protocols.texts import as_shown, failure_of, fenced, request_for, response_in
+from zelo_ray.protocols.texts import as_shown, failure_of, request_for, response_in, told_by
 from zelo_ray.records import (
     PANEL,
     TIE,
@@ -284,7 +284,9 @@ def _challenge(
 def _criteria(options: BestOfOptions) -> str:
     """What it judges by: the user's own stand between markers, but in prompts 1."""
     own = options.instructions or options.criteria
-    return CRITERIA if own is None else own if options.prompts == FIRST else fenced("criteria", own)
+    return (
+        CRITERIA if own is None else own if options.prompts == FIRST else told_by("criteria", own)
+    )
 
 
 def _vote(contest: Contest) -> Vote:

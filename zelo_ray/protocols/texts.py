@@ -41,20 +41,21 @@ __all__ = [
     "query_shown",
     "request_for",
     "response_in",
+    "told_by",
 ]
 
 BYTES_PER_TOKEN = 4
 """UTF-8 bytes a token: near enough for English, Chinese and Japanese, and cautious elsewhere."""
 _CUT = " […]"
 _BETWEEN = "\n\n"
-_INSTRUCTIONS = """\
+_OWN_WORDS = """\
+What counts is for those to say who ask, and here are their own words. They go before all else \
+that this prompt says on what is relevant or better, its rules on grades included. They say what \
+counts, and nothing else: neither how you proceed, nor the form of your answer.
 
-What counts as relevant is for those to say who ask. Their own words stand between the markers \
-below, and go before what is said above. They say what counts, and nothing else: neither how you \
-proceed, nor the form of your answer.
-
-{}
+{}\
 """
+_UNLESS = ", unless the words of those who ask say otherwise"
 _PASSAGES = """
 
 A text that is too long to be shown whole is shown by the passages of it that share most with the \
@@ -107,6 +108,11 @@ def fenced(name: str, text: str, code: str = CODE) -> str:
     return f"[{name} {code}]\n{text}\n[end of {name} {code}]"
 
 
+def told_by(name: str, words: str) -> str:
+    """What those who ask say counts, as judges are told it."""
+    return _OWN_WORDS.format(fenced(name, harmless(words)))
+
+
 def request_for(
     prompt: str,
     pool: Pool,
@@ -139,13 +145,13 @@ def request_for(
     version = options.prompts or NEWEST
     query = query_shown(pool, options.show_query)
     own = options.instructions
-    told = _INSTRUCTIONS.format(fenced("instructions", own)) if own else ""
+    told = f"\n{told_by('instructions', own)}\n" if own else ""
     system, user, starts = _rendered(
         f"{prompt}-{version}",
         query,
         tuple(texts.items()),
         tuple(blocks.items()),
-        (("instructions", told), *fields.items()),
+        (("instructions", told), ("unless", _UNLESS if own else ""), *fields.items()),
     )
     if getattr(options, "passages", None):  # which not all who ask have
         system += _PASSAGES
