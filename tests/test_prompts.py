@@ -155,8 +155,11 @@ def test_instructions_say_something(text):
 
 @pytest.mark.parametrize("name", ["relevnt.txt", "relevant", "team/relevant", "our own words.md"])
 def test_the_name_of_a_file_that_is_not_there_is_not_taken_for_instructions(name, tmp_path):
-    with pytest.raises(ValueError, match=f"'{name}' is no file here"):
+    with pytest.raises(ValueError, match=f"{name}.*(no such file|is no file here)"):
         options_of(instructions=name)
+    if "." in name:
+        with pytest.raises(ValueError, match="no such file"):
+            options_of(protocol="best-of", criteria=name)
     (tmp_path / "relevant.txt").write_text("What a nurse can act on, see nice.org.uk/guidance.\n")
     told = options_of(instructions=str(tmp_path / "relevant.txt")).instructions
     assert told == "What a nurse can act on, see nice.org.uk/guidance."

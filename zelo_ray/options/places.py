@@ -6,6 +6,9 @@ from typing import Annotated
 import fsspec
 from pydantic import AfterValidator, Field
 
+_A_FILE = re.compile(r"\.(txt|text|md|markdown|rst|ya?ml|json|html?|pdf|docx?)$")
+_MOST = 100_000  # characters of what stands in every prompt
+
 
 def check_url(url: str) -> str:
     """The path or URL itself, if there is a file system for it.
@@ -30,11 +33,15 @@ def text_at(given: str) -> str:
     """The text of a file or URL; what names none is the text itself.
 
     Raises:
-        ValueError: it is a file or a URL that cannot be read.
+        ValueError: it is a file or a URL that cannot be read, or can only be the name of a file.
     """
-    if "\n" in given or ("://" not in given and not fsspec.url_to_fs(given)[0].isfile(given)):
+    if "\n" in given:
         return given
-    return read_text(given)
+    if "://" in given or fsspec.url_to_fs(given)[0].isfile(given):
+        return read_text(given)
+    if _A_FILE.search(given):
+        raise ValueError(f"{given}: no such file")
+    return given
 
 
 def read_text(place: str) -> str:
@@ -46,20 +53,22 @@ def read_text(place: str) -> str:
     try:
         with fsspec.open(check_url(place), "r", encoding="utf-8") as file:
             return str(file.read())
-    except (OSError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError:
+        raise ValueError(f"{place}: is no text in UTF-8") from None
+    except OSError as error:
         raise ValueError(f"{place}: cannot be read ({error})") from None
 
 
 def words_at(given: str) -> str:
-    """As `text_at`, of somebody's own words: what can only be the name of a file is no text.
+    """As `text_at`, of somebody's own words: a single one is taken for the name of a file.
 
     Raises:
         ValueError: there is no such file, it cannot be read, or holds no words, or too many.
     """
     text = text_at(given).strip()
     if not text or "\0" in text:
-        raise ValueError("is empty, or holds a NUL character")
-    if _A_FILE.search(text) or (text.isascii() and len(text.split()) == 1):
+        raise ValueError(f"{given[:80]!r} is empty, or holds a NUL character")
+    if text.isascii() and len(text.split()) == 1:
         raise ValueError(f"{text[:80]!r} is no file here, and no text of several words")
     if len(text) > _MOST:
         raise ValueError(f"has {len(text):,} characters, and stands in every prompt: {_MOST:,} do")
@@ -70,8 +79,6 @@ FileText = Annotated[str, AfterValidator(text_at)]
 """A text, or the file or URL that holds it."""
 Words = Annotated[str, AfterValidator(words_at)]
 """The same, of words in which judges and people are told something."""
-_A_FILE = re.compile(r"^[^\n]*\.(txt|text|md|markdown|rst|ya?ml|json|html?|pdf|docx?)$")
-_MOST = 100_000
 _NAMED = re.compile(r"([^/=]+)=(.+)", re.DOTALL)
 
 
