@@ -1,5 +1,6 @@
 """Judges on own GPUs, against a fake of vLLM's engine: no GPU has run them."""
 
+import asyncio
 import json
 import os
 import subprocess
@@ -10,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from tests import crash
-from tests.builders import ask
+from tests.builders import ask, request_of
 from zelo_ray.engine.ledger import read_rows
 from zelo_ray.errors import PanelError
 from zelo_ray.providers import Settings, build_panel, connect, parse_judge
+from zelo_ray.providers.vllm import engines
 from zelo_ray.records import Document, Pool
 
 PACKAGE = Path(__file__).parent / "fakes" / "vllm_package"
@@ -29,6 +31,9 @@ def engine(tmp_path, monkeypatch):
     """Have the fake installed; say how its engines behave, and get what they did."""
     monkeypatch.syspath_prepend(str(PACKAGE))
     monkeypatch.setenv("FAKE_VLLM", str(tmp_path))
+    monkeypatch.setenv("VLLM_NO_USAGE_STATS", "")  # so that it is as before, afterwards
+    monkeypatch.delenv("VLLM_NO_USAGE_STATS")
+    monkeypatch.setattr(engines, "_WAITS", (0.01, 0.02, 0.03))
 
     def plan(*plans):
         (tmp_path / "plan.json").write_text(json.dumps(plans))
@@ -60,6 +65,7 @@ def test_an_answer_follows_the_schema_and_prompts_share_their_beginnings(engine,
     assert start["start"]["tensor_parallel_size"] == 2
     assert start["start"]["distributed_executor_backend"] == "mp"
     assert start["start"]["generation_config"] == "vllm"
+    assert start["untold"] == "1", "nothing leaves the machine unasked"
     assert start["start"]["max_model_len"] == 50_000
     for row in engine.did("asked"):
         assert row["schema"]["properties"].keys() >= {"reasoning", "preference"}
@@ -80,19 +86,136 @@ def test_an_engine_that_dies_costs_what_was_in_flight(engine, tmp_path):
     assert len(engine.did("shutdown")) == 3  # two that died, and the last at its end
 
 
+@pytest.mark.parametrize("concurrency", [1, 2, 6])
+def test_a_death_that_frees_its_memory_slowly_loses_no_judge(engine, tmp_path, concurrency):
+    no_start = {"no_start": True}  # as its processes still hold the GPU
+    engine({"dies_at": 4, "ends_in": 0.2}, no_start, no_start, {"starts_in": 0.1})
+    asker = run(tmp_path, limits={JUDGE: {"concurrency": concurrency}})
+    assert not asker.stopped
+    assert Counter(row.status for row in asker.books) == {"ok": 6}
+    assert len(engine.did("start")) == 4
+
+
+DIES, NO_START = {"dies_at": 1}, {"no_start": True}
+
+
+@pytest.mark.parametrize("concurrency", [1, 6])
 @pytest.mark.parametrize(
     ("plans", "says"),
     [
-        ([{"dies_at": 1}] * 3, "3 engines died in a row without an answer"),
-        ([{"no_start": True}], "the engine cannot start: RuntimeError: no memory"),
+        ([DIES] * 3, "3 engines died in a row without an answer"),
+        ([NO_START] * 4, "the engine cannot start: RuntimeError: no memory; --verbose shows"),
     ],
 )
-def test_one_that_never_answers_is_given_up(engine, tmp_path, plans, says):
+def test_one_that_never_answers_is_given_up(engine, tmp_path, plans, says, concurrency):
     engine(*plans)
-    asker = run(tmp_path, limits={JUDGE: {"concurrency": 1}})
+    asker = run(tmp_path, limits={JUDGE: {"concurrency": concurrency}})
     assert says in asker.stopped
-    assert len(engine.did("start")) == len(plans)
+    assert len(engine.did("start")) == len(plans), "no call begins again with what others gave up"
     assert not asker.books, "no failure stands for a judge that could not be asked"
+
+
+def test_one_that_answered_is_none_of_those_that_never_did(engine, tmp_path):
+    engine({"dies_at": 2}, DIES, DIES)
+    asker = run(tmp_path, limits={JUDGE: {"concurrency": 1}})
+    assert not asker.stopped
+    assert Counter(row.status for row in asker.books) == {"ok": 6}
+
+
+def test_a_first_start_is_tried_again_if_it_fails_soon(engine, tmp_path, monkeypatch):
+    engine({"no_start": True}, {"no_start": True})
+    assert not run(tmp_path).stopped
+    assert len(engine.did("start")) == 3
+    monkeypatch.setattr(engines, "_SOON", 0.0)
+    (tmp_path / "log.jsonl").unlink()
+    engine({"no_start": True})
+    judge = "vllm:another/model"
+    assert "the engine cannot start: RuntimeError: no memory" in run(tmp_path, judge).stopped
+    assert len(engine.did("start")) == 1
+
+
+def test_a_start_after_a_death_is_tried_again_however_late_it_fails(engine, tmp_path, monkeypatch):
+    monkeypatch.setattr(engines, "_SOON", 0.0)
+    engine({"dies_at": 4}, NO_START)
+    assert not run(tmp_path).stopped
+    assert len(engine.did("start")) == 3
+
+
+def test_what_can_never_start_is_told_at_once(engine, tmp_path):
+    asker = run(tmp_path, "vllm:no/model")
+    assert asker.stopped == (
+        "vllm:no/model: the engine cannot start: OSError: no/model is no model"
+    )
+    assert not (tmp_path / "log.jsonl").exists()
+
+
+def test_an_engine_that_starts_for_nobody_is_shut_down(engine, tmp_path):
+    engine({"starts_in": 0.3})
+    (judge,) = build_panel((JUDGE,), {}, {})
+
+    async def leave():
+        connection = connect(judge, Settings())
+        call = asyncio.create_task(connection.send(request_of(judge=judge)))
+        await asyncio.sleep(0.1)
+        call.cancel()
+        await asyncio.gather(call, return_exceptions=True)
+
+    asyncio.run(leave())
+    assert len(engine.did("shutdown")) == len(engine.did("start")) == 1
+
+
+def test_an_engine_that_hangs_holds_nothing_up(engine, tmp_path):
+    engine({"hangs": True})
+    asker = run(tmp_path, timeout=0.02, attempts=2)
+    assert {row.reason for row in asker.books if row.final} == {"no answer within 0.1 s"}
+    assert len(engine.did("aborted")) == 12
+
+
+def test_what_queues_in_an_engine_that_answers_is_waited_for(engine, tmp_path):
+    engine({"one_by_one": 0.3})
+    asker = run(tmp_path, timeout=0.2)
+    assert Counter(row.status for row in asker.books) == {"ok": 6}
+    assert not engine.did("aborted"), "the last was answered after 1.8 s, and the timeout is 1 s"
+
+
+@pytest.mark.parametrize("plan", [{"template": "parts"}, {"awaited": True}])
+def test_a_judge_is_shown_its_whole_prompt(engine, tmp_path, plan):
+    engine(plan)
+    asker = run(tmp_path)
+    assert Counter(row.status for row in asker.books) == {"ok": 6}
+    asked = [row["asked"] for row in engine.did("asked")]
+    assert all(sum(text in prompt for text in TEXTS) == 2 for prompt in asked)
+
+
+@pytest.mark.parametrize(
+    ("template", "says"),
+    [
+        ("user", "leaves out the system's or the user's text; use an instruction-tuned model"),
+        ("repr", "leaves out the system's or the user's text"),
+        ("none", "does not take them: LookupError"),
+    ],
+)
+def test_a_template_that_leaves_text_out_asks_nothing(engine, tmp_path, template, says):
+    engine({"template": template})
+    asker = run(tmp_path)
+    assert says in asker.stopped
+    assert not engine.did("asked")
+    assert not asker.books
+
+
+def test_repeats_are_drawn_anew(engine, tmp_path):
+    run(tmp_path, options={"temperature": 1.0, "seed": 7}, protocol="graded", repeats=3)
+    assert Counter(row["seed"] for row in engine.did("asked")) == {7: 4, 8: 4, 9: 4}
+
+
+def test_an_option_that_vllm_does_not_take_is_told(engine, tmp_path):
+    asker = run(tmp_path, options={"temperature": 3})
+    assert "vLLM does not take its options: VLLMValidationError: temperature" in asker.stopped
+    assert not engine.did("asked")
+
+
+WORDS = {"says": "VLLMValidationError", "words": "logprobs must be 1"}
+SECRET = {"says": "VLLMValidationError", "words": "prompt"}
 
 
 @pytest.mark.parametrize(
@@ -100,8 +223,11 @@ def test_one_that_never_answers_is_given_up(engine, tmp_path, plans, says):
     [
         ([], {"max_model_len": 40}, "failed", "max_model_len is 40"),
         ([], {"max_output_tokens": 5}, "truncated", "finish_reason: length"),
+        ([{"finish": "repetition"}], {}, "truncated", "finish_reason: repetition"),
         ([{"invalid": True}], {}, "invalid", ""),
         ([{"says": "ValueError"}], {}, "failed", "the engine does not take it: ValueError"),
+        ([WORDS], {}, "failed", "does not take it: VLLMValidationError: logprobs must be 1"),
+        ([SECRET], {}, "failed", "the engine does not take it: VLLMValidationError"),
         ([{"says": "EngineGenerateError"}], {}, "failed", "engine failed: EngineGenerateError"),
     ],
 )
@@ -112,6 +238,7 @@ def test_what_is_no_judgment_is_a_failure_with_its_reason(
     asker = run(tmp_path, options=options)
     assert {row.status for row in asker.books if row.final} == {status}
     assert all(reason in row.reason for row in asker.books)
+    assert not any("garage" in row.reason for row in asker.books), "no prompt is in a reason"
 
 
 def test_a_key_holds_what_changes_answers_and_not_how_the_engine_runs():

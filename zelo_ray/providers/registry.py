@@ -15,7 +15,7 @@ PROVIDERS = {
     "offline": "zelo_ray.providers.offline",
     "simulated": "zelo_ray.providers.simulated",
     "recorded": "zelo_ray.providers.recorded",
-    "vllm": "zelo_ray.providers.vllm",
+    "vllm": "zelo_ray.providers.vllm.judges",
 }
 
 RERANKERS = {

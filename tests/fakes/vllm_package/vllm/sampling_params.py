@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from vllm.exceptions import VLLMValidationError
+
 
 class RequestOutputKind(Enum):
     CUMULATIVE = 0
@@ -23,3 +25,7 @@ class SamplingParams:
     max_tokens: int | None = 16
     structured_outputs: StructuredOutputsParams | None = None
     output_kind: RequestOutputKind = RequestOutputKind.CUMULATIVE
+
+    def __post_init__(self):
+        if self.temperature > 2:
+            raise VLLMValidationError(f"temperature must be in [0, 2], got {self.temperature}.")

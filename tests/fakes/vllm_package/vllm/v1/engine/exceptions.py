@@ -1,6 +1,9 @@
-class EngineGenerateError(Exception):
+from vllm.exceptions import VLLMServerError
+
+
+class EngineGenerateError(VLLMServerError):
     pass
 
 
-class EngineDeadError(Exception):
+class EngineDeadError(VLLMServerError):
     pass

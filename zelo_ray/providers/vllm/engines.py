@@ -1,0 +1,154 @@
+"""Engines of vLLM, each started in the job's own process, shut down, and started again."""
+
+import asyncio
+import contextlib
+import os
+import threading
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from zelo_ray.errors import PanelError, in_a_line
+from zelo_ray.providers import Fatal, Retry
+from zelo_ray.records import Judge
+
+_DEATHS = 3
+"""Engines in a row that may die without an answer."""
+_WAITS = (10.0, 30.0, 60.0)
+"""Seconds before a start that failed is tried again: the dead may hold the GPU for a while."""
+_SOON = 120.0
+"""Seconds within which a start fails for memory that others hold. Later it would fail again."""
+_SILENCE = 5
+"""Times the timeout in which an engine may answer nobody: hundreds of prompts come in at once."""
+_OF_ENGINE = ("max_model_len", "gpu_memory_utilization", "quantization", "revision")
+
+
+def gpus_of(judge: Judge) -> int:
+    """How many an engine takes, all on one node."""
+    size = judge.options["tensor_parallel_size"]
+    if type(size) is not int or size < 1:
+        raise PanelError(f"{judge.name}: tensor_parallel_size must be 1 or more, not {size!r}")
+    return size
+
+
+class Home:
+    """Where the engines of one judge live, one after another.
+
+    Args:
+        judge: whose they are.
+        timeout: seconds that a call may take. As calls queue in the engine, it may answer nobody
+            for some times as long.
+    """
+
+    def __init__(self, judge: Judge, timeout: float) -> None:
+        self._judge, self._patience = judge, _SILENCE * timeout
+        self._engine: Any = None
+        self._changing = asyncio.Lock()  # held while an engine starts, and until it is gone
+        self._deaths, self._lost = 0, ""
+        self._started, self._answered = False, False
+        self._calls = set[asyncio.Timeout]()
+
+    async def engine(self) -> Any:
+        """The engine that lives, or a new one.
+
+        Raises:
+            Fatal: none will live.
+        """
+        async with self._changing:
+            if self._engine is None:
+                if self._deaths >= _DEATHS:
+                    self._lost = f"{self._deaths} engines died in a row without an answer"
+                if self._lost:  # many may wait here: none of them is to try it again
+                    raise Fatal(f"{self._judge.name}: {self._lost}")
+                try:
+                    self._engine = await self._start()
+                except Fatal as fatal:
+                    self._lost = f"the engine cannot start: {fatal}"
+                    raise Fatal(f"{self._judge.name}: {self._lost}") from None
+                self._started, self._answered = True, False
+            return self._engine
+
+    async def bury(self, engine: Any) -> None:
+        """Shut an engine down, unless another call has done so. None: whichever lives."""
+        async with self._changing:
+            if self._engine is None or engine not in (None, self._engine):
+                return
+            self._deaths = 0 if self._answered else self._deaths + 1
+            gone, self._engine = self._engine, None
+            with contextlib.suppress(Exception):  # it is dead
+                await asyncio.to_thread(gone.shutdown)
+
+    async def _start(self) -> Any:
+        """Start an engine, in a thread: it takes minutes. All calls wait for it meanwhile."""
+        waits, now = iter(_WAITS), asyncio.get_running_loop().time
+        while True:
+            began, abandoned = now(), threading.Event()
+            try:
+                return await asyncio.to_thread(_start, self._judge, abandoned)
+            except asyncio.CancelledError:
+                abandoned.set()
+                raise
+            except Fatal:
+                raise
+            except Exception as error:  # noqa: BLE001 - drivers, memory, files: anything
+                again = self._started or now() - began < _SOON
+                wait = next(waits, None) if again else None
+                if wait is None:
+                    raise Fatal(f"{in_a_line(error)}; --verbose shows its log") from None
+            await asyncio.sleep(wait)
+
+    async def answer(self, engine: Any, prompt: Mapping[str, Any], sampling: Any) -> Any:
+        """What the engine makes of a prompt. Only if it answers nobody is it taken to hang.
+
+        Raises:
+            Retry: there was no answer.
+        """
+        answer, now = None, asyncio.get_running_loop().time
+        try:
+            async with asyncio.timeout(self._patience) as limit:
+                self._calls.add(limit)
+                try:
+                    async for out in engine.generate(prompt, sampling, uuid.uuid4().hex):
+                        answer = out  # only one comes: FINAL_ONLY
+                finally:
+                    self._calls.discard(limit)
+        except TimeoutError:
+            raise Retry(f"no answer within {self._patience:g} s") from None
+        for other in self._calls:  # those queue behind it in the engine
+            if not other.expired():
+                other.reschedule(now() + self._patience)
+        if answer is None or not answer.finished:
+            raise Retry("the engine gave no answer")
+        self._answered = True
+        return answer
+
+
+def _start(judge: Judge, abandoned: threading.Event) -> Any:
+    """Start an engine whose processes are on this node, and use the GPUs that it may see.
+
+    Raises:
+        Fatal: it would never start: no GPU, no such model, or an option that cannot be.
+    """
+    os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")  # nothing leaves the machine unasked
+    options = judge.options
+    given = {name: options[name] for name in _OF_ENGINE if options[name] is not None}
+    try:
+        from vllm.engine.arg_utils import AsyncEngineArgs  # noqa: PLC0415 - half a minute of import
+        from vllm.v1.engine.async_llm import AsyncLLM  # noqa: PLC0415
+
+        config = AsyncEngineArgs(
+            model=judge.model,
+            dtype=options["dtype"],
+            seed=options["seed"],
+            tensor_parallel_size=gpus_of(judge),
+            distributed_executor_backend="mp" if gpus_of(judge) > 1 else "uni",  # never own actors
+            enable_prefix_caching=True,
+            generation_config="vllm",  # sampling is not inherited from the model's files
+            **given,
+        ).create_engine_config()
+    except Exception as error:  # noqa: BLE001 - whatever its checks raise
+        raise Fatal(in_a_line(error)) from None
+    engine = AsyncLLM.from_vllm_config(config, disable_log_stats=True)
+    if abandoned.is_set():
+        engine.shutdown()
+    return engine
