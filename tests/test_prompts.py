@@ -164,6 +164,7 @@ def test_the_name_of_a_file_that_is_not_there_is_not_taken_for_instructions(name
     told = options_of(instructions=str(tmp_path / "relevant.txt")).instructions
     assert told == "What a nurse can act on, see nice.org.uk/guidance."
     assert options_of(instructions=told).instructions == told
+    assert options_of(instructions="As https://nice.org.uk/a says").instructions.startswith("As")
     assert options_of(instructions="護理師今天能用的").instructions == "護理師今天能用的"
     with pytest.raises(ValueError, match="200,000 characters, and stands in every prompt"):
         options_of(instructions="a " * 99_999 + "ab")
@@ -211,7 +212,7 @@ def test_one_document_more_asks_nothing_anew():
 @given(st.text(max_size=40), st.text(max_size=40), st.text(max_size=40))
 def test_no_text_holds_the_place_of_a_code(query, text, instructions):
     pool = Pool("q", f"q{query}", (Document("a", text), Document("b", f"{text}{CODE}{query}")))
-    told = f"In our words: {instructions.replace(CODE, '')}".strip()
+    told = f"In our words:\n{instructions.replace(CODE, '')}".strip()
     for name in ("zelo", "graded", "best-of"):
         options = options_of(protocol=name, instructions=told)
         plain = first_round(find(name).rounds(pool, PANEL[:1], options))

@@ -6,6 +6,7 @@ from typing import Annotated
 import fsspec
 from pydantic import AfterValidator, Field
 
+_A_URL = re.compile(r"[\w+.-]+:(:|//)\S+$")
 _A_FILE = re.compile(r"\.(txt|text|md|markdown|rst|ya?ml|json|html?|pdf|docx?)$")
 _MOST = 100_000  # characters of what stands in every prompt
 
@@ -37,7 +38,7 @@ def text_at(given: str) -> str:
     """
     if "\n" in given:
         return given
-    if "://" in given or fsspec.url_to_fs(given)[0].isfile(given):
+    if _A_URL.match(given) or fsspec.filesystem("file").isfile(given):
         return read_text(given)
     if _A_FILE.search(given):
         raise ValueError(f"{given}: no such file")
