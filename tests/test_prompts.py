@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.builders import missing, options_of, pool_of, reply_to, sealed
 from zelo_ray.cli.arguments import parse
 from zelo_ray.commands.compare_protocols.plans import plans
-from zelo_ray.engine.ledger import Ledger, worded
+from zelo_ray.engine.ledger import Ledger, asked_before, worded
 from zelo_ray.errors import LedgerError, OptionError
 from zelo_ray.formats.pools import Limits, parse_line
 from zelo_ray.formats.record import RUN, begin
@@ -96,6 +96,17 @@ def test_a_result_goes_on_by_the_prompts_that_it_was_begun_with(tmp_path):
     assert ran(tmp_path / "b", **shared) == 2
     assert ran(tmp_path / "a", instructions="Be strict.", **shared) == 2
     assert ran(tmp_path / "a", prompts=1, **shared) == 1
+
+
+def test_a_run_that_asks_other_questions_than_the_last_one_there_says_so(tmp_path):
+    first = {"out": str(tmp_path), "instructions": "Be strict."}
+    assert not list(asked_before(worded(options_of(**first))))
+    ran(tmp_path, instructions="Be strict.")
+    assert not list(asked_before(worded(options_of(**first, max_usd=3))))
+    for change in ({"instructions": "Be strict!"}, {"passages": 100}, {"prompts": 1}):
+        given = {**first, **change} if "prompts" not in change else {"out": str(tmp_path), **change}
+        told = list(asked_before(worded(options_of(**given))))
+        assert any(f"had another {[*change][0]}: its answers are of other" in each for each in told)
 
 
 def test_what_is_compared_with_instructions_changes_no_version_of_an_old_ledger(tmp_path):

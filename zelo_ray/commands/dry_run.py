@@ -10,7 +10,7 @@ from zelo_ray.engine.batch.parts import Parts, in_doubt
 from zelo_ray.engine.bookkeeping import ledger_of, maybe_billed, money, retried
 from zelo_ray.engine.estimate import Estimate, Forecast, Spread, estimate
 from zelo_ray.engine.learning import human_grades
-from zelo_ray.engine.ledger import told_damage, worded
+from zelo_ray.engine.ledger import asked_before, told_damage, worded
 from zelo_ray.engine.sample_input import InputSample
 from zelo_ray.engine.waves import waves
 from zelo_ray.errors import InputError
@@ -88,6 +88,7 @@ def _estimated(options: AnnotateOptions, environ: Mapping[str, str]) -> tuple[Es
         raise InputError("; ".join(["the input holds no pool", *([first] if first else [])]))
     shown.refuse_unknown("the input")
     notes = [line.partition("; pools written")[0] for line in [*told, *shown.told()]]
+    notes += [f"{line}." for line in asked_before(options)]
     notes += [f"{counted(bad, 'bad input line')} would be set aside."] if bad else []
     if ledger.damaged:
         notes += _wrapped(told_damage(ledger.damaged))

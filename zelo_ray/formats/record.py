@@ -1,13 +1,13 @@
 """The record of a run: written when asking begins, and anew at the end, so that all can tell."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import fsspec
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.files import listing
+from zelo_ray.formats.files import listing, record
 from zelo_ray.formats.results import write_json
 
 RUN, PROTOCOLS = "run.json", "protocols.json"
@@ -16,9 +16,15 @@ _RESULTS = frozenset(
     for name in ("scores", "votes", "grades", "contests", "winners", "verdicts", "runs")
 ) | {"annotated.jsonl"}
 """Files of results that may be named by themselves."""
+ASKED = (
+    *("protocol", "criteria", "anchors", "show_metadata", "document_tokens", "judge_options"),
+    *("instructions", "show_query", "passages", "prompts"),  # which old records lack
+    "seed",  # which draws the examples, and in what order documents are shown
+)
+"""Options that change what a judge is asked."""
 
 
-def begin(out: str, name: str, record: Mapping[str, Any]) -> None:
+def begin(out: str, name: str, told: Mapping[str, Any]) -> None:
     """Say that a run has begun to ask.
 
     The record of the last run that came to its end is kept, as ``before``, until this one does.
@@ -26,13 +32,12 @@ def begin(out: str, name: str, record: Mapping[str, Any]) -> None:
     before = _read(out, name)
     if before and not is_finished(before):
         before = before.get("before")
-    write_json(out, name, {**record, "finished": False, "before": before})
+    write_json(out, name, {**told, "finished": False, "before": before})
 
 
 def judgment_tables(out: str) -> list[str] | None:
     """The tables of judgments that the run on a directory or URL writes, if its record says."""
-    record = _read(out, RUN) or {}
-    found: list[str] | None = record.get("judgments")
+    found: list[str] | None = (_read(out, RUN) or {}).get("judgments")
     return found
 
 
@@ -42,16 +47,16 @@ def former_tables(out: str) -> set[str]:
     return {*before.get("judgments", ())}
 
 
-def is_finished(record: Mapping[str, Any]) -> bool:
+def is_finished(told: Mapping[str, Any]) -> bool:
     """Whether a record is of a run that came to its end; 0.1.0 wrote none of any other."""
-    return bool(record.get("finished", True))
+    return bool(told.get("finished", True))
 
 
 def unfinished(out: str) -> dict[str, Any] | None:
     """The record of the run on a directory or URL, if it has not come to its end."""
     for name in (RUN, PROTOCOLS):
-        if record := _read(out, name):
-            return None if is_finished(record) else record
+        if found := _read(out, name):
+            return None if is_finished(found) else found
     return None
 
 
@@ -67,6 +72,21 @@ def refuse_unfinished(url: str) -> None:
     out = run_at(url)
     if (out != url.rstrip("/") or listing(url) is not None) and unfinished(out):
         raise InputError(not_finished(out))
+
+
+def options_at(url: str) -> dict[str, Any] | None:
+    """The options of the run that is named by itself or by a file of its results, if it tells."""
+    out = run_at(url)
+    found = record(f"{out}/{RUN}").get("options") if RUN in (listing(out) or ()) else None
+    return found if isinstance(found, dict) else None
+
+
+def asked_otherwise(was: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
+    """The options by which two runs, of these options, asked other questions."""
+    for name in ASKED:
+        usual = 1 if name == "prompts" else None  # of 0.1.0
+        if (was.get(name, usual) or None) != (now.get(name, usual) or None):
+            yield name
 
 
 def run_at(url: str) -> str:

@@ -21,7 +21,7 @@ from zelo_ray.engine.batch import in_batches
 from zelo_ray.engine.count_input import InputCount, count_input
 from zelo_ray.engine.earlier import keep_the_rest, put_aside
 from zelo_ray.engine.learning import human_grades, with_scores
-from zelo_ray.engine.ledger import worded
+from zelo_ray.engine.ledger import asked_before, worded
 from zelo_ray.engine.sample_input import pilot_lines
 from zelo_ray.engine.standing import Standing
 from zelo_ray.engine.write_parts import in_parts
@@ -71,6 +71,8 @@ def annotate(options: AnnotateOptions, watch: Watch, *, spent: float | None = No
     human = human_grades(options)
     with claimed(options, watch, "annotate"):
         options = worded(options)
+        for told in asked_before(options):
+            watch.say(told)
         standing = Standing(options, panel, shards)
         if summary := standing.found():
             timer.lap("look")

@@ -6,19 +6,13 @@ from dataclasses import dataclass
 import pandas as pd
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.files import listing, record
-from zelo_ray.formats.record import RUN, refuse_unfinished
+from zelo_ray.formats.files import listing
+from zelo_ray.formats.record import asked_otherwise, options_at, refuse_unfinished
 from zelo_ray.formats.stored import Stored
 from zelo_ray.formats.tables import oldest_of
 from zelo_ray.records import Grade, Vote
 
 GRADES, VOTES = "grades.parquet", "votes.parquet"
-_ASKED = (
-    *("protocol", "criteria", "anchors", "show_metadata", "document_tokens", "judge_options"),
-    *("instructions", "show_query", "passages", "prompts"),  # which old records lack
-    "seed",  # which draws the examples, and in what order documents are shown
-)
-"""Options that change what a judge is asked."""
 _LEAST = 0.5
 """Of the items of the smaller set, so many must be in both."""
 
@@ -68,17 +62,12 @@ def read_both(old: str, new: str) -> Both:
 
 def _asked_otherwise(*urls: str) -> Iterator[str]:
     """A word on each option of the question that two runs were given otherwise, if both tell."""
-    asked = []
-    for url in urls:
-        folder = (url.rpartition("/")[0] or ".") if url.endswith(".parquet") else url.rstrip("/")
-        there = RUN in (listing(folder) or ())
-        asked.append(record(f"{folder}/{RUN}").get("options") if there else None)
-    if all(isinstance(each, dict) for each in asked):
-        for name in _ASKED:
-            usual = 1 if name == "prompts" else None  # of 0.1.0
-            was, now = (each.get(name, usual) for each in asked if each)
-            if (was or None) != (now or None):
-                yield f"the option {name} was {was!r:.200} in OLD and is {now!r:.200} in NEW"
+    was, now = (options_at(url) for url in urls)
+    if not (was and now):
+        return
+    for name in asked_otherwise(was, now):
+        told = f"{was.get(name)!r:.200} in OLD and is {now.get(name)!r:.200} in NEW"
+        yield f"the option {name} was {told}"
 
 
 def _read(url: str) -> tuple[str, pd.DataFrame]:

@@ -19,7 +19,7 @@ from zelo_ray.engine.ledger.compaction import compact
 from zelo_ray.engine.ledger.keeping import doubt, keep_index
 from zelo_ray.engine.ledger.known import Known
 from zelo_ray.engine.ledger.listing import FOLDER, Segment, folder_of
-from zelo_ray.engine.ledger.prompts import prompts_of, worded
+from zelo_ray.engine.ledger.prompts import asked_before, prompts_of, worded
 from zelo_ray.engine.ledger.reading import lines_at
 from zelo_ray.engine.ledger.seen import Place
 from zelo_ray.engine.ledger.spending import (
@@ -44,6 +44,7 @@ __all__ = [
     "Ledger",
     "Paid",
     "Spent",
+    "asked_before",
     "compact",
     "drop_reserves",
     "keep_index",

@@ -7,7 +7,7 @@ it is lost, new codes are as good, and no key changes.
 """
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import TypeVar
 
@@ -17,8 +17,7 @@ import orjson
 from zelo_ray.engine.durable import keep_file, why
 from zelo_ray.engine.ledger.listing import folder_of, look
 from zelo_ray.errors import LedgerError
-from zelo_ray.formats.files import listing, record
-from zelo_ray.formats.record import RUN
+from zelo_ray.formats.record import asked_otherwise, options_at
 from zelo_ray.options.asking import FIRST, NEWEST, AskingOptions
 from zelo_ray.options.judging import JudgingOptions
 
@@ -77,12 +76,23 @@ def worded(options: Asking, *, keep: bool = True) -> Asking:
 
 def _of_result(out: str) -> int | None:
     """By which prompts the last run with results there asked, if that tells of one without more."""
-    run = record(f"{out}/{RUN}") if RUN in (listing(out) or ()) else {}
-    options = run.get("options")
-    if not isinstance(options, Mapping) or JudgingOptions.model_construct(**options).beside_query:
+    options = options_at(out)
+    if options is None or JudgingOptions.model_construct(**options).beside_query:
         return None
     version: int | None = options.get("prompts", FIRST)  # 0.1.0 had no others
     return version
+
+
+def asked_before(options: AskingOptions) -> Iterator[str]:
+    """A word on each option by which the last run with results there asked other questions."""
+    before = options_at(options.out)
+    if before and before.get("protocol") == getattr(options, "protocol", None):
+        for name in asked_otherwise(before, options.model_dump(mode="json")):
+            if name != "judge_options":  # which are a judge's own affair
+                yield (
+                    f"the last run here had another {name.replace('_', '-')}: its answers are of "
+                    "other questions, and do not serve for these"
+                )
 
 
 def _read(fs: fsspec.AbstractFileSystem, name: str) -> Prompts | None:
