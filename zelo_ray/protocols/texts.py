@@ -13,6 +13,7 @@ from string import Template
 
 from pydantic import BaseModel
 
+from zelo_ray.formats.wording import shown_text
 from zelo_ray.options import AskingOptions
 from zelo_ray.options.judging import JudgingOptions
 from zelo_ray.protocols.passages import by_passages
@@ -167,8 +168,14 @@ def request_for(
 
 def query_shown(pool: Pool, names: Sequence[str]) -> str:
     """The query as judges and people see it: with those other fields of its line that it has."""
-    about = [name for name in names if pool.about.get(name) not in (None, "")]
-    return "\n".join([pool.query, *(f"{name}: {pool.about[name]}" for name in about)])
+    fields = _fields(pool, names)
+    return "\n".join([pool.query, *(f"{name}: {text}" for name, text in fields.items())])
+
+
+def _fields(pool: Pool, names: Sequence[str]) -> dict[str, str]:
+    """Those of some fields of a query that say something, as texts."""
+    found = {name: shown_text(pool.about.get(name)) for name in names}
+    return {name: text for name, text in found.items() if text}
 
 
 @lru_cache(4)  # all judges see the same two orders
