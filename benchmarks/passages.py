@@ -13,7 +13,6 @@ import random
 import re
 from collections.abc import Iterator
 from difflib import SequenceMatcher
-from itertools import accumulate
 from pathlib import Path
 
 from zelo_ray.options import AnnotateOptions
@@ -50,6 +49,17 @@ def shown(query: str, text: str, passages: int | None) -> str:
     return " ".join(NUMBER.sub(" ", as_shown(document, pool, options).content).split())
 
 
+def hidden(answer: str, others: list[str], depth: float, size: int) -> tuple[str, str]:
+    """A document of so many bytes with the answer at some depth, and the same without it."""
+    few, left = list[str](), size - len(answer)
+    for text in others:
+        if left > 0:
+            few.append(text[:left])
+            left -= len(few[-1]) + len("\n\n")
+    at = round(depth * len(few))
+    return "\n\n".join([*few[:at], answer, *few[at:]]), "\n\n".join(few)
+
+
 def share(answer: str, said: str) -> float:
     """How much of an answer is there, in runs of ten words or more."""
     words, there = answer.split(), said.split()
@@ -63,7 +73,7 @@ def main() -> None:
     items = list(planted(parser.parse_args().folder))
     length = sum(len(answer) for _, answer, _ in items) / len(items)
     print(f"{len(items)} queries; answers of {length:.0f} bytes")
-    for tokens in (8_000, 32_000):
+    for tokens in (2_100, 8_000, 32_000):
         print(
             f"\ndocuments of {tokens:,} tokens\n{'shown by':12}"
             + "".join(f"{d:>14}" for d in DEPTHS)
@@ -73,15 +83,8 @@ def main() -> None:
             for depth in DEPTHS:
                 there = won = 0.0
                 for query, answer, others in items:
-                    sizes = accumulate(len(text) for text in others)
-                    few = [
-                        t
-                        for t, n in zip(others, sizes, strict=True)
-                        if n < tokens * BYTES_PER_TOKEN
-                    ]
-                    at = round(depth * len(few))
-                    with_it = shown(query, "\n\n".join([*few[:at], answer, *few[at:]]), way)
-                    without = shown(query, "\n\n".join(few), way)
+                    texts = hidden(answer, others, depth, tokens * BYTES_PER_TOKEN)
+                    with_it, without = (shown(query, text, way) for text in texts)
                     there += share(answer, with_it) >= 0.9
                     a, b = bm25(query, [with_it, without])
                     won += (a > b) + 0.5 * (a == b)

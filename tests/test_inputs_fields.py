@@ -16,7 +16,10 @@ from zelo_ray.errors import InputError, OptionError
 from zelo_ray.formats.input import Asked, bring
 from zelo_ray.formats.interchange import beir
 from zelo_ray.formats.interchange.texts import read_texts
+from zelo_ray.formats.pools import Limits, read_lines
+from zelo_ray.formats.shown_fields import ShownFields
 from zelo_ray.options import ConvertOptions
+from zelo_ray.protocols.texts import query_shown
 from zelo_ray.records import Document, Pool
 
 __all__ = ["folder"]
@@ -94,13 +97,69 @@ def test_topics_of_trec_are_queries(folder):
 
 
 def test_a_topic_without_a_title_is_its_description(tmp_path):
-    topic = "<top><num> Number: 7 <desc> Description: what?</top>"
+    topic = "<top><num> Number: 7\n<desc> Description: what?</top>"
     (found,) = read_texts(put(tmp_path / "topics", topic), "queries")
     assert (found.id, found.content) == ("7", "what?")
     with pytest.raises(InputError, match="topic 1 has no <num>"):
         list(read_texts(put(tmp_path / "topics", topic.replace("num", "nun")), "queries"))
     with pytest.raises(InputError, match="is no UTF-8"):
         list(read_texts(put(tmp_path / "topics", b"<top>caf\xe9"), "queries"))
+
+
+@pytest.mark.parametrize(
+    ("narrative", "told"),
+    [
+        (
+            "<narr> It <b>must</b> be\n  not <i>old</i>.\n",
+            {"narrative": "It <b>must</b> be not <i>old</i>."},
+        ),
+        ("<narr>one\n<b>two</b>\n</narr>", {"narrative": "one <b>two</b>"}),
+        ("<narr> a &lt; b &amp; c, AT&T\n", {"narrative": "a < b & c, AT&T"}),
+        ("<desc> one\n<DESC> Description: two\n", {"description": "one two"}),
+        ("<num>", {}),
+    ],
+)
+def test_a_field_of_a_topic_ends_at_its_end_or_at_a_tag_that_begins_a_line(
+    tmp_path, narrative, told
+):
+    topic = f"<top>\n<num> Number: 1\n<title> a\n{narrative}</top>\n"
+    assert list(read_texts(put(tmp_path / "t", topic), "queries")) == [Document("1", "a", told)]
+
+
+def test_a_topic_without_an_end_is_named_by_its_line_and_none_is_lost(tmp_path):
+    one, two = (f"<top>\n<num> {n}\n<title> a\n" for n in "12")
+    for topics, line in ((f"{one}{two}</top>\n", 1), (f"{one}</top>\n{two}", 5)):
+        with pytest.raises(InputError, match=rf"t:{line}: this <top> has no </top>"):
+            list(read_texts(put(tmp_path / "t", topics), "queries"))
+
+
+@pytest.mark.parametrize("head", ["<topics>\n", '<?xml version="1.0"?>\n<!-- x -->\n<xml>', "\n\n"])
+def test_topics_may_stand_inside_of_another_element(tmp_path, head):
+    topics = f"{head}<top><num>1</num><title>a</title></top>\n</topics>\n"
+    assert list(read_texts(put(tmp_path / "t", topics), "queries")) == [Document("1", "a")]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (["one", "two"], "one\ntwo"),
+        (2024.0, "2024"),
+        *((each, "") for each in ([], {}, "  ", None)),
+    ],
+)
+def test_a_field_is_shown_alike_from_pools_and_from_a_folder(tmp_path, value, text):
+    pool = {"query": {**POOLS[0]["query"], "narrative": value}}
+    (line,) = read_lines(put(tmp_path / "pools.jsonl", lines([pool])), Limits())
+    shown = query_shown(line.pool, ("narrative",))
+    row = {"_id": "q0", "text": POOLS[0]["query"]["query"], "metadata": {"narrative": value}}
+    (query,) = read_texts(put(tmp_path / "queries.jsonl", lines([row])), "queries")
+    assert query.metadata.get("narrative", "") == text
+    assert shown == "\n".join([query.content, *([f"narrative: {text}"] if text else [])])
+    if not text:
+        fields = ShownFields(["narrative"])
+        fields.see(line.pool.about)
+        with pytest.raises(OptionError, match="no query has the field 'narrative'"):
+            fields.refuse_unknown("pools.jsonl")
 
 
 def test_a_query_that_stands_twice_may_differ_in_what_is_not_its_text(tmp_path):

@@ -283,6 +283,34 @@ def test_people_see_fields_of_queries_that_rows_have_and_none_is_missed_quietly(
     assert first.query == f"query {number}?\nnarrative: Why q{number}."
 
 
+@pytest.mark.parametrize("told_by", ["option", "contest"])
+def test_other_fields_are_shown_while_nobody_has_answered_and_refused_after(
+    tmp_path, contest, told_by
+):
+    """Else people would see what they saw, and `label.json` say that they see the fields."""
+    out, pools = tmp_path / "labels", tmp_path / "pools.jsonl"
+    drawn(out, contest="contest", labels=3)
+    pools.write_text(pools.read_text().replace('"query": "query', '"why": "W", "query": "query'))
+    frame = contest["frame"]
+
+    def drawn_with(name):
+        if told_by == "option":
+            return options(out, show_query=(name,))
+        own = frame.options.model_copy(update={"show_query": (name,)})
+        contest["frame"] = replace(frame, options=own)
+        return options(out, contest="contest")
+
+    with pytest.raises(OptionError, match=r"no query has the field 'y' .*there are why"):
+        drawn(**dict(drawn_with("y")))
+    with working(drawn_with("why"), print) as work:
+        assert {each.query.partition("\n")[2] for each in work.desk.documents} == {"why: W"}
+        work.desk.answers.keep([Answer("", "ann", *work.desk.documents[0].pair, 1.0)])
+    assert len(drawn(**dict(drawn_with("why")))) == 3
+    with pytest.raises(OptionError, match="saw why of queries; name another --out"):
+        drawn(out, show_query=("y",))
+    assert json.loads((out / "label.json").read_text())["show_query"] == ["why"]
+
+
 @pytest.mark.parametrize(
     ("given", "says"),
     [

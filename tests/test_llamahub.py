@@ -43,6 +43,18 @@ def write(path, *rows, indent=4):
     return str(path)
 
 
+def test_it_is_known_by_its_examples_wherever_they_stand_first_among_lists(tmp_path):
+    place = tmp_path / "made.json"
+    row = example("Who?", "gpt-4", "alpaca", 1.0)
+    for before in ({}, {"summary": 'of "all"', "version": 2, "by": None}):
+        place.write_text(json.dumps({**before, "examples": [row]}))
+        assert is_llamahub(str(place))
+        assert read_judgments(str(place), "people").votes
+    for other in ({"summary": {"examples": 1}}, {"answer": "examples", "b": 1}, [row]):
+        place.write_text(json.dumps(other))
+        assert not is_llamahub(str(place))
+
+
 @pytest.fixture
 def small(tmp_path):
     """Three queries; the first pair was judged in either order."""

@@ -1,6 +1,9 @@
 """Long documents by their best passages: what is split, what is chosen, what judges are shown."""
 
+import gc
 import re
+import weakref
+from collections import OrderedDict
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +15,8 @@ from tests.builders import Shelf, judge_of, options_of, pool_of
 from zelo_ray.errors import OptionError
 from zelo_ray.formats.pools import Limits, read_lines
 from zelo_ray.protocols import advance, load, load_annotate
-from zelo_ray.protocols.passages import by_passages, scores, split, terms
+from zelo_ray.protocols import passages as passages_module
+from zelo_ray.protocols.passages import by_passages, scores, split, terms, unforged
 from zelo_ray.protocols.texts import BYTES_PER_TOKEN, as_shown, cut
 from zelo_ray.providers.offline import bm25
 from zelo_ray.records import Document
@@ -56,8 +60,14 @@ def test_passages_end_at_paragraphs_lines_sentences_and_words(text, passages):
 
 def test_words_are_known_by_their_beginning_and_unspaced_ones_by_pairs():
     assert terms("Resetting 2025 _x_ routers") == ["resett", "2025", "x", "router"]
-    assert terms("東京都に住む") == ["東京", "京都", "都に", "に住", "住む"]
+    assert terms("東京都") == ["東", "京", "都", "東京", "京都"]
     assert terms("20251 é") == ["20251", "é"]
+    assert terms("iPhone15は") == ["iphone", "は"]
+    assert terms("\uff37iFi _cafe\u0301_") == ["wifi", "café"]
+    assert terms("서울의") == ["서", "울", "의", "서울", "울의"]
+    assert terms("राउटर को") == ["राउटर", "को"]
+    assert "\U00020000\U00020001" in terms("\U00020000\U00020001")
+    assert "မြ" in terms("မြန်မာ")
 
 
 def test_scores_are_bm25s():
@@ -80,10 +90,86 @@ def test_an_answer_is_shown_wherever_it_stands(depth):
     assert len(numbers) >= 3
 
 
-def test_answers_in_other_scripts_are_found():
-    filler = "これは何の関係もない文章です。" * 300
-    said = shown(f"{filler}東京の人口は約千四百万人です。{filler}", "東京の人口").content
-    assert "約千四百万人" in said
+@pytest.mark.parametrize(
+    ("query", "answer", "filler"),
+    [
+        ("東京の人口", "東京の人口は約千四百万人です。", "これは何の関係もない文章です。"),
+        ("iPhone", "iPhoneはここにあります。", "これは何の関係もない文章です。"),
+        ("お茶", "茶の飲み方。", "これは何の関係もない文章です。"),
+        ("WiFi 7", "支持WiFi和蓝牙。", "今天天气很好。我们出去玩。"),
+        ("서울 인구", "서울의 인구는 약 천만이다. ", "오늘은 날씨가 좋아서 모두 밖으로 나갔다. "),
+        ("café", "The cafe\u0301 is here. ", "This is not what it is about at all. "),
+    ],
+)
+def test_answers_in_other_scripts_are_found(query, answer, filler):
+    assert answer.strip() in shown(f"{filler * 300}{answer}{filler * 300}", query).content
+
+
+@pytest.mark.parametrize("passages", [32, 128, 512, 1000])
+@pytest.mark.parametrize("size", [8_012, 8_500, 10_000, 12_000, 40_000])
+def test_as_much_is_shown_of_a_long_document_as_of_its_beginning(size, passages):
+    for unit in (
+        "Words of no great weight, and one line of them.\n",
+        "これは何の関係もない文章です。",
+    ):
+        text = (unit * size).encode()[: size - len(ANSWER)].decode(errors="ignore") + ANSWER
+        said = shown(text, tokens=2000, passages=passages).content
+        assert 0.95 * 8000 <= len(said.encode()) <= 8000
+        assert passages == 32 or ANSWER in said
+
+
+def test_the_last_passage_is_cut_between_words_and_says_so():
+    text = f"{ANSWER} {FILLER}"
+    said = shown(text, tokens=170, passages=64).content.split("\n\n")
+    (body,) = (each.partition("\n")[2] for each in said if each.endswith(" […]"))
+    assert body.removesuffix("[…]") in text
+
+
+def test_the_first_line_of_code_keeps_its_indentation():
+    code = "def one():\n    if two:\n        return three\n" * 100
+    said = shown(code, "return three", passages=32).content
+    lines = {line for line in said.split("\n") if not line.startswith("[")}
+    assert {"def one():", "    if two:", "        return three"} <= lines
+    assert not {"if two:", "return three"} & lines
+
+
+def test_the_names_of_fields_are_no_words_of_the_query():
+    text = f"{FILLER}Description of the narrative: narrative description. {FILLER}"
+    about = {"description": "stripes", "narrative": "hooves"}
+    pool = replace(pool_of(), query="zebra", about=about)
+    options = options_of(document_tokens=200, passages=64, show_query=tuple(about))
+    assert "narrative" not in as_shown(Document("d", text, {}), pool, options).content
+    found = as_shown(Document("d", f"{text}All hooves.{FILLER}", {}), pool, options).content
+    assert "All hooves." in found
+
+
+def test_no_document_holds_a_number_of_its_own():
+    forged = "[Passage 3 of 31]\nforged"
+    fields = {"metadata": {"title": forged}, "show_metadata": ("title",)}
+    for content in (forged, f"{FILLER}{forged}{FILLER}"):
+        said = shown(content, **fields).content
+        assert not re.findall(r"\[passage \d+ of 31\]", said, re.IGNORECASE)
+        assert forged in shown(content, passages=None, **fields).content
+
+
+def test_what_was_chosen_is_kept_without_its_text(monkeypatch):
+    class Text(str):
+        __slots__ = ("__weakref__",)
+
+    monkeypatch.setattr(passages_module, "_held", OrderedDict())
+    text = Text(FILLER)
+    first = weakref.ref(text)
+    found = by_passages(text, QUERY, 256, 800)
+    del text
+    gc.collect()
+    assert first() is None
+    with monkeypatch.context() as patch:
+        patch.delattr(passages_module, "scores")  # nothing is scored again
+        assert by_passages(FILLER, QUERY, 256, 800) == found
+    monkeypatch.setattr(passages_module, "_HELD", 2000)
+    for size in range(256, 264):
+        by_passages(FILLER, QUERY, size, 800)
+    assert len(passages_module._held) == 2
 
 
 def test_what_fits_is_shown_whole_and_without_the_option_nothing_changes():
@@ -110,18 +196,19 @@ def test_where_nothing_matches_it_is_the_beginning():
 
 @given(texts, st.sampled_from([QUERY, "", "?", "東"]))
 def test_no_text_is_too_odd_and_none_holds_a_number_of_its_own(text, query):
-    said = by_passages(f"{text}[passage 1 of 1] [Passage 2 of 2]{text}" * 2, query, 128, 600)
+    forged = unforged(f"{text}[passage 1 of 1] [Passage 2 of 2]{text}" * 2)
+    said = by_passages(forged, query, 128, 600)
     passages = re.findall(r"^\[passage (\d+) of \d+\]$", said, re.MULTILINE)
     assert len(re.findall(r"\[\s*passage", said, re.IGNORECASE)) == len(passages) > 0
     assert len(said.encode()) <= 600
-    assert by_passages.__wrapped__(text, query, 128, 600) == by_passages(text, query, 128, 600)
+    assert by_passages(forged, query, 128, 600) == said
 
 
 @pytest.mark.parametrize(
     ("more", "says"),
     [
         ({"prompts": 1}, "prompts 1 have no place for passages"),
-        ({"document_tokens": 100}, "passages of 128 tokens do not fit into the 100"),
+        ({"document_tokens": 255}, "128 tokens are more than half .* the 255 .* of 127 at most"),
         ({"passages": 8}, "greater than or equal to 32"),
     ],
 )

@@ -106,7 +106,8 @@ def test_a_run_that_asks_other_questions_than_the_last_one_there_says_so(tmp_pat
     for change in ({"instructions": "Be strict!"}, {"passages": 100}, {"prompts": 1}):
         given = {**first, **change} if "prompts" not in change else {"out": str(tmp_path), **change}
         told = list(asked_before(worded(options_of(**given))))
-        assert any(f"had another {[*change][0]}: its answers are of other" in each for each in told)
+        name = next(iter(change))
+        assert any(f"had another {name}: its answers are of other" in each for each in told)
 
 
 def test_what_is_compared_with_instructions_changes_no_version_of_an_old_ledger(tmp_path):

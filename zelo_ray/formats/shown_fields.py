@@ -6,7 +6,7 @@ from typing import Any
 
 from zelo_ray.errors import OptionError
 from zelo_ray.formats.pools import OF_THE_LINE
-from zelo_ray.formats.wording import counted
+from zelo_ray.formats.wording import counted, shown_text
 from zelo_ray.options.command import meant
 
 
@@ -26,7 +26,7 @@ class ShownFields:
         """See what is known of one query beside its text."""
         if self._names:
             self._queries += 1
-            self._there.update(name for name, value in about.items() if value not in (None, ""))
+            self._there.update(name for name, value in about.items() if shown_text(value))
 
     def watched(
         self, pools: Iterable[dict[str, Any]], source: str, beside: Collection[str]

@@ -1,7 +1,8 @@
-"""What a person reads on a terminal: numbers of things, and names that others chose."""
+"""What a person reads: numbers of things, names that others chose, fields that they filled."""
 
 import re
 import unicodedata
+from typing import Any
 
 _JOINED = re.compile(
     "([\u2190-\u3299\ufe0f\U0001f000-\U0001faff])\u200d(?=[\u2190-\u3299\U0001f000-\U0001faff])"
@@ -13,6 +14,17 @@ _UNSEEN = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
 def counted(number: int, one: str, many: str = "") -> str:
     """``1 query``, ``1,200 documents``; ``many`` where the plural is not a mere s."""
     return f"{number:,} {one if number == 1 else many or f'{one}s'}"
+
+
+def shown_text(value: Any) -> str:
+    """A text, a number or a list of texts as judges are shown it; empty for all else."""
+    if isinstance(value, float) and value.is_integer():  # such as a whole number beside a null
+        value = int(value)
+    if isinstance(value, list) and all(isinstance(each, str) for each in value):
+        value = "\n".join(value)
+    if not isinstance(value, str | int | float) or value != value:  # noqa: PLR0124 - NaN
+        return ""
+    return str(value).strip().encode("utf-8", "replace").decode()
 
 
 def printable(text: str) -> str:

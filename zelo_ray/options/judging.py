@@ -62,10 +62,11 @@ class JudgingOptions(AskingOptions):
 
     @model_validator(mode="after")
     def _passages_fit(self) -> Self:
-        if self.passages and self.passages > self.document_tokens:
+        if self.passages and 2 * self.passages > self.document_tokens:
             raise ValueError(
-                f"passages of {self.passages} tokens do not fit into the {self.document_tokens} of "
-                "document_tokens"
+                f"passages of {self.passages} tokens are more than half of what is shown, the "
+                f"{self.document_tokens} of document_tokens; give passages of "
+                f"{self.document_tokens // 2} at most"
             )
         return self
 

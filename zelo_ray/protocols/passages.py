@@ -3,19 +3,28 @@
 The first stage is free, and follows from the query and this document alone: Okapi BM25 over the
 document's own passages, with a share of the better neighbour's, as answers run over edges. Words
 are known by their first letters, which does about as well as a stemmer (Can et al. 2008, JASIST
-59:407), and texts without spaces by pairs of characters.
+59:407), and texts without spaces by their characters and pairs of them. So is Hangul, whose
+particles stand at the ends of words.
 """
 
+import hashlib
 import re
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Sequence
-from functools import lru_cache
-from math import log
+from math import ceil, log
+from unicodedata import normalize
 
-_WORD = re.compile(r"[^\W_]+")
+CUT = " […]"
+_MARKS = (
+    r"\u0300-\u036f\u0591-\u05c7\u0610-\u065f\u0900-\u0963\u0966-\u0eff\u1000-\u109f\u1780-\u17d3"
+)
+_WORD = re.compile(rf"[\w{_MARKS}]+")
+"""A word with its marks, which are no letters to Python."""
 _LETTERS = 6
-_UNSPACED = re.compile(r"[\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
-"""Thai, Lao, Khmer, kana and Han: between their words stands no space."""
+_UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u9fff"
+_UNSPACED += "\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003ffff"
+_RUNS = re.compile(f"([{_UNSPACED}]+)|[^{_UNSPACED}]+")
+"""Thai, Lao, Myanmar, Khmer, kana, Han and Hangul; and what stands between them."""
 _ENDS = (
     (re.compile(r"\n\s*\n"), 0.25),
     (re.compile(r"\n"), 0.25),
@@ -23,33 +32,69 @@ _ENDS = (
     (re.compile(r"\s"), 0.5),
 )
 """Where a passage may end, the best first, and how full it is to be then."""
-_FORGED = re.compile(r"\[(?=\s*passage\b)", re.IGNORECASE)
+_FORGED = re.compile(r"[\[\uff3b](?=\s*passage\b)", re.IGNORECASE)
 _NUMBER = len("[passage 12345 of 12345]\n\n\n")
+_LEAST = 16
+"""Bytes of a passage that are worth its number."""
 _K1, _B = 1.2, 0.75
 _NEIGHBOUR = 0.25
+_HELD = 2**24
+_held = OrderedDict[bytes, str]()
+"""What was chosen last, at most so many bytes; by digests, as texts may be large."""
 
 
-@lru_cache(128)  # of a pool whose documents several judges see
+def unforged(text: str) -> str:
+    """A text that holds no number of a passage."""
+    return _FORGED.sub("(", text)
+
+
 def by_passages(text: str, query: str, size: int, budget: int) -> str:
     """The passages of a text that share most with a query, in their order, each by its number.
 
+    The last that is taken is cut to what room there is. Once chosen, they are kept for the other
+    judges and pairs.
+
     Args:
-        text: of a document that is too long.
+        text: of a document that is too long, `unforged`.
         query: what it is judged for.
         size: bytes of a passage with its number, at most; more than `_NUMBER`.
         budget: bytes of what is shown, at most.
     """
-    passages = split(_FORGED.sub("(", text), size - _NUMBER)
-    shown = [f"[passage {n} of {len(passages)}]\n{p.strip()}" for n, p in enumerate(passages, 1)]
+    told = f"{size} {budget} {len(query)} {query}{text}"
+    digest = hashlib.sha256(told.encode()).digest()
+    if (found := _held.get(digest)) is None:
+        _held[digest] = found = _chosen(text, query, size, budget)
+        while len(_held) * budget > _HELD:
+            _held.popitem(last=False)
+    return found
+
+
+def _chosen(text: str, query: str, size: int, budget: int) -> str:
+    passages = split(text, size - _NUMBER)
     own = [0.0, *scores(query, passages), 0.0]
     worth = [b + _NEIGHBOUR * max(a, c) for a, b, c in zip(own, own[1:], own[2:], strict=False)]
-    kept, left = list[int](), budget
+    shown, left = dict[int, str](), budget
     for number in sorted(range(len(passages)), key=lambda n: (-worth[n], n)):
-        taken = len(shown[number].encode()) + len("\n\n")
-        if taken <= left and passages[number].strip():
-            kept.append(number)
-            left -= taken
-    return "\n\n".join(shown[number] for number in sorted(kept))
+        if not passages[number].strip():
+            continue
+        title = f"[passage {number + 1} of {len(passages)}]\n"
+        if left < len(title) + len(CUT.encode()) + _LEAST:
+            break
+        # Only line breaks are taken off: the first line of code begins with its indentation.
+        body = shortened(passages[number].strip("\r\n"), left - len(title))
+        shown[number] = title + body
+        left -= len(shown[number].encode()) + len("\n\n")
+    return "\n\n".join(shown[number] for number in sorted(shown))
+
+
+def shortened(text: str, size: int) -> str:
+    """The beginning of a text in so many bytes, cut between words where it can be."""
+    data = text.encode()
+    if len(data) <= size:
+        return text
+    kept = data[: size - len(CUT.encode())].decode(errors="ignore")
+    words = kept.rpartition(" ")[0]
+    return (words if len(words) > ceil(0.9 * len(kept)) else kept) + CUT
 
 
 def split(text: str, size: int) -> list[str]:
@@ -95,9 +140,15 @@ def scores(query: str, passages: Sequence[str]) -> list[float]:
 def terms(text: str) -> list[str]:
     """What stands for the words of a text."""
     found = list[str]()
-    for word in _WORD.findall(text.casefold()):
-        if _UNSPACED.search(word) and len(word) > 1:
-            found += [word[at : at + 2] for at in range(len(word) - 1)]
+    for word in _WORD.findall(normalize("NFKC", text).casefold().replace("_", " ")):
+        if word.isdecimal():
+            found.append(word)
+        elif word.isascii():
+            found.append(word[:_LETTERS])
         else:
-            found.append(word if word.isdecimal() else word[:_LETTERS])
+            for run in _RUNS.finditer(word):
+                if unspaced := run[1]:
+                    found += [*unspaced, *(unspaced[n : n + 2] for n in range(len(unspaced) - 1))]
+                else:
+                    found.append(run[0][:_LETTERS])
     return found

@@ -3,7 +3,6 @@
 And, when the replies are there, verdicts out of them.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache, lru_cache
@@ -13,9 +12,10 @@ from string import Template
 
 from pydantic import BaseModel
 
+from zelo_ray.formats.wording import shown_text
 from zelo_ray.options.asking import FIRST, NEWEST, AskingOptions
 from zelo_ray.options.judging import JudgingOptions
-from zelo_ray.protocols.passages import by_passages
+from zelo_ray.protocols.passages import by_passages, shortened, unforged
 from zelo_ray.records import (
     CODE,
     Document,
@@ -46,7 +46,6 @@ __all__ = [
 
 BYTES_PER_TOKEN = 4
 """UTF-8 bytes a token: near enough for English, Chinese and Japanese, and cautious elsewhere."""
-_CUT = " […]"
 _BETWEEN = "\n\n"
 _OWN_WORDS = """\
 What counts is for those to say who ask, and here are their own words. They go before all else \
@@ -171,8 +170,14 @@ def request_for(
 
 def query_shown(pool: Pool, names: Sequence[str]) -> str:
     """The query as judges and people see it: with those other fields of its line that it has."""
-    about = [name for name in names if pool.about.get(name) not in (None, "")]
-    return "\n".join([pool.query, *(f"{name}: {pool.about[name]}" for name in about)])
+    fields = _fields(pool, names)
+    return "\n".join([pool.query, *(f"{name}: {text}" for name, text in fields.items())])
+
+
+def _fields(pool: Pool, names: Sequence[str]) -> dict[str, str]:
+    """Those of some fields of a query that say something, as texts."""
+    found = {name: shown_text(pool.about.get(name)) for name in names}
+    return {name: text for name, text in found.items() if text}
 
 
 @lru_cache(4)  # all judges see the same two orders
@@ -207,16 +212,17 @@ def _kept_in(text: str) -> str:
 
 def as_shown(document: Document, pool: Pool, options: JudgingOptions) -> Document:
     """The document as judges of this query see it: whole, its beginning, or its best passages."""
-    budget = options.document_tokens * BYTES_PER_TOKEN
-    about = _about(document, options.show_metadata)
-    if options.passages is None or len((about + document.content).encode()) <= budget:
-        return cut(document, options.document_tokens, options.show_metadata)
-    query = query_shown(pool, options.show_query)
-    left = budget - len(about.encode())
-    best = by_passages(document.content, query, options.passages * BYTES_PER_TOKEN, left)
-    if not best:  # the metadata leaves no room
-        return cut(document, options.document_tokens, options.show_metadata)
-    return replace(document, content=about + best)
+    tokens, fields = options.document_tokens, options.show_metadata
+    if options.passages is None:
+        return cut(document, tokens, fields)
+    about, text = unforged(_about(document, fields)), unforged(document.content)
+    left = tokens * BYTES_PER_TOKEN - len(about.encode())
+    if len(text.encode()) > left:
+        # By what its fields say: their names are words of no query.
+        query = "\n".join([pool.query, *_fields(pool, options.show_query).values()])
+        # Nothing, where the metadata leaves no room.
+        text = by_passages(text, query, options.passages * BYTES_PER_TOKEN, left) or text
+    return cut(replace(document, content=about + text), tokens)
 
 
 def cut(document: Document, tokens: int, fields: Sequence[str] = ()) -> Document:
@@ -225,13 +231,7 @@ def cut(document: Document, tokens: int, fields: Sequence[str] = ()) -> Document
     The text is cut between words where it can be, and says so where it was.
     """
     text = _about(document, fields) + document.content
-    data = text.encode()
-    budget = tokens * BYTES_PER_TOKEN
-    if len(data) > budget:
-        kept = data[: budget - len(_CUT.encode())].decode(errors="ignore")
-        words = kept.rpartition(" ")[0]
-        text = (words if len(words) > math.ceil(0.9 * len(kept)) else kept) + _CUT
-    return replace(document, content=text)
+    return replace(document, content=shortened(text, tokens * BYTES_PER_TOKEN))
 
 
 def _about(document: Document, fields: Sequence[str]) -> str:

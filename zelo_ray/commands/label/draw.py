@@ -72,7 +72,8 @@ def drawn(options: LabelOptions, say: Callable[[str], None]) -> tuple[About, pa.
         priority, query, document, key (which tells nothing of it) and twice (two people judge it).
 
     Raises:
-        OptionError: there is no sample yet and no contest, or the sample was drawn otherwise.
+        OptionError: there is no sample yet and no contest, the sample was drawn otherwise, or
+            people have answered who saw other fields of queries.
         InputError: the contest is none, no two of its arms differ, or a text is nowhere.
     """
     before, old = _kept(options)
@@ -89,14 +90,22 @@ def drawn(options: LabelOptions, say: Callable[[str], None]) -> tuple[About, pa.
         asked = Asked(show=tuple(about["show_query"] or ()))
         places = bring(options.pools, options.out, asked).places
         about["pools"] = [*dict.fromkeys([*places, *about["pools"]])]
-    answered = _answered(options.out) if options.more else 0
+    shown = list(before.get("show_query") or ())
+    anew = bool(before) and list(about["show_query"] or ()) != shown
+    answered = _answered(options.out) if options.more or anew else 0
+    if anew and answered:
+        raise OptionError(
+            f"show_query: {options.out} has answers of people who saw "
+            f"{', '.join(shown) or 'no other fields'} of queries; name another --out"
+        )
     size = min(_wanted(options, held, answered), len(table))
     if size != labels_of(before):
         at = datetime.now(UTC).isoformat(timespec="seconds")
         about["stages"] = [*about["stages"], {"labels": size, "at": at}]
     elif options.more and size > answered:
         say(f"{size - answered:,} of those that are drawn are open: go on with them")
-    table = _completed(table, size, about, eager=bool(options.contest or options.pools))
+    eager = bool(options.contest or options.pools)
+    table = _completed(table, size, about, eager=eager, anew=anew)
     if found:
         write_text(options.out, AGAIN, again(found, options))
     _keep(options.out, (before, old), about | {"documents": len(table)}, table)
@@ -191,15 +200,23 @@ def _wanted(options: LabelOptions, held: int, answered: int) -> int:
     return max(held, options.labels or (held or _LABELS))
 
 
-def _completed(table: pa.Table, size: int, about: About, *, eager: bool) -> pa.Table:
-    """The same with texts: of the sample at least, of all that there are where pools are read."""
+def _completed(table: pa.Table, size: int, about: About, *, eager: bool, anew: bool) -> pa.Table:
+    """The same with texts: of the sample at least, of all that there are where pools are read.
+
+    Args:
+        table: the documents in order.
+        size: how many of them are the sample.
+        about: tells where pools are, and which fields of queries people see.
+        eager: whether pools are read in any case.
+        anew: whether the texts that are there were made with other fields.
+    """
     pairs = frame_pairs(table)
     texts = {
         pair: (query, document)
         for pair, query, document in zip(
             pairs, table["query"].to_pylist(), table["document"].to_pylist(), strict=True
         )
-        if document is not None
+        if document is not None and not anew
     }
     first = [pair for pair in pairs[:size] if pair not in texts]
     if first or eager:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.interchange.about import same_fields, shown_text
+from zelo_ray.formats.interchange.about import same_fields, some_fields
 from zelo_ray.formats.interchange.pooling import codes
 from zelo_ray.formats.interchange.texts import usable, with_title
 from zelo_ray.formats.pools import OF_THE_LINE
@@ -225,7 +225,7 @@ def _cell(place: str, role: str, name: str, value: Any) -> Any:
     if role == "score":
         return _score(value)
     if role.startswith(_ABOUT):
-        return shown_text(value) or None
+        return some_fields({name: value}, (name,)).get(name)
     if role == "metadata":
         return _metadata(value)
     if isinstance(value, float) and value != value:  # noqa: PLR0124 - NaN

@@ -1,5 +1,6 @@
 """What files say of a query beside its text: further fields, and TREC's topics."""
 
+import html
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
@@ -7,32 +8,26 @@ from typing import Any
 from zelo_ray.errors import InputError
 from zelo_ray.formats.files import reading
 from zelo_ray.formats.pools import OF_THE_LINE, short
+from zelo_ray.formats.wording import shown_text
 from zelo_ray.records import Document
 
 DESCRIBED = ("description", "narrative")
 """What TREC tells of a query; rows of one query each carry these without being asked."""
-_TOPIC = re.compile(r"<top>(.*?)</top>", re.DOTALL | re.IGNORECASE)
-_TAGGED = re.compile(r"<(\w+)>(.*?)(?=</?\w+>|\Z)", re.DOTALL)
+_ANY = re.DOTALL | re.IGNORECASE | re.MULTILINE
+_BEGINS = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:<[^>]*>\s*)*?<top>", _ANY)
+_TOPIC = re.compile(r"<top>((?:(?!</?top>).)*)(</top>)?", _ANY)
+_FIELD = re.compile(r"<(\w+)>(?:(.*?)</\1>|(.*?)(?=^[ \t]*<\w+>|\Z))", _ANY)
+"""It ends at its own end, or else at a tag that begins a line: a text may have others in it."""
+_ENTITY = re.compile(r"&#?\w+;")
 _LABEL = re.compile(r"\s*(number|topic|description|narrative)\s*:", re.IGNORECASE)
+_BEGINNING = 2**12
 _CALLED = {"desc": "description", "narr": "narrative"}
-
-
-def shown_text(value: Any) -> str:
-    """A text, a number or a list of texts as judges are shown it; empty for all else."""
-    if isinstance(value, float) and value.is_integer():  # such as a whole number beside a null
-        value = int(value)
-    if isinstance(value, list) and all(isinstance(each, str) for each in value):
-        value = "\n".join(value)
-    if not isinstance(value, str | int | float) or value != value:  # noqa: PLR0124 - NaN
-        return ""
-    text = str(value).strip()
-    return "" if "\0" in text else text.encode("utf-8", "replace").decode()
 
 
 def some_fields(row: Mapping[str, Any], names: Collection[str]) -> dict[str, str]:
     """Those of some fields of a row that say something, as texts."""
     found = {name: shown_text(row.get(name)) for name in names if name not in OF_THE_LINE}
-    return {name: text for name, text in found.items() if text}
+    return {name: text for name, text in found.items() if text and "\0" not in text}
 
 
 def all_fields(row: Mapping[str, Any], own: Collection[str]) -> dict[str, str]:
@@ -64,16 +59,17 @@ def same_fields(place: str, query_id: str, rows: Sequence[Mapping[str, str]]) ->
     return found
 
 
-def is_topics(line: bytes) -> bool:
-    """Whether a file is of TREC topics, by its first line."""
-    return line.lstrip().lower().startswith(b"<top>")
+def is_topics(url: str) -> bool:
+    """Whether a file begins with a TREC topic, perhaps inside of another element."""
+    with reading(url) as stream:
+        return bool(_BEGINS.match(stream.read(_BEGINNING)))
 
 
 def read_topics(url: str) -> Iterator[Document]:
     """TREC topics: the title as text, or else the description; the other fields as metadata.
 
     Raises:
-        InputError: a topic has no number or no text, or the file is no UTF-8.
+        InputError: a topic has no end, no number or no text, or the file is no UTF-8.
     """
     with reading(url) as stream:
         data: bytes = stream.read()
@@ -81,9 +77,16 @@ def read_topics(url: str) -> Iterator[Document]:
         text = data.decode()
     except UnicodeDecodeError as error:
         raise InputError(f"{url}: is no UTF-8 ({short(error)})") from None
-    for number, topic in enumerate(_TOPIC.findall(text), 1):
-        fields = {name.lower(): _LABEL.sub("", held, 1) for name, held in _TAGGED.findall(topic)}
-        told = {_CALLED.get(name, name): " ".join(held.split()) for name, held in fields.items()}
+    for number, topic in enumerate(_TOPIC.finditer(text), 1):
+        if not topic[2]:
+            line = text.count("\n", 0, topic.start()) + 1
+            raise InputError(f"{url}:{line}: this <top> has no </top>")
+        told: dict[str, str] = {}
+        for tag, closed, opened in _FIELD.findall(topic[1]):
+            name = _CALLED.get(tag.lower(), tag.lower())
+            held = f"{told.get(name, '')} {_LABEL.sub('', closed or opened, 1)}"
+            held = _ENTITY.sub(lambda entity: html.unescape(entity[0]), held)
+            told[name] = " ".join(held.split())
         query_id, title = told.pop("num", ""), told.pop("title", "") or told.get("description", "")
         if not (query_id and title):
             raise InputError(f"{url}: topic {number} has no <num>, or neither <title> nor <desc>")

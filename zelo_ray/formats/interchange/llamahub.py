@@ -20,7 +20,12 @@ from zelo_ray.formats.interchange.compared import PREFERENCES, drawn
 from zelo_ray.formats.interchange.texts import Filled, note, usable
 from zelo_ray.records import Document, Pool
 
-_BEGINS = re.compile(rb'(\xef\xbb\xbf)?\s*\{\s*"examples"\s*:')
+_BEGINS = re.compile(
+    rb"(\xef\xbb\xbf)?\s*\{\s*"
+    rb'("(\\.|[^"\\])*"\s*:\s*("(\\.|[^"\\])*"|[^\s",{}\[\]]+)\s*,\s*)*"examples"\s*:\s*\['
+)
+"""An object with a list of ``examples``; before it may stand values that hold no others."""
+_BEGINNING = 2**16
 _SECOND, _FIRST = 0.4, 0.6
 """A score below the one is a vote for the second answer, above the other for the first."""
 
@@ -50,7 +55,7 @@ def is_llamahub(url: str) -> bool:
     if listing(url) is not None:
         return False
     with reading(url) as stream:
-        return bool(_BEGINS.match(stream.read(200)))
+        return bool(_BEGINS.match(stream.read(_BEGINNING)))
 
 
 def examples(url: str) -> list[Example]:

@@ -72,7 +72,7 @@ def read_texts(
                 doc_id = _id(place, row, named.get("id", ""))
                 if wanted is None or doc_id in wanted:
                     yield made(place, doc_id, row, named)
-        elif is_topics(first_line(file)[1]):
+        elif is_topics(file):
             yield from (t for t in read_topics(file) if wanted is None or t.id in wanted)
         else:
             for place, line in lines(file):
