@@ -57,6 +57,45 @@ def test_more_fields_go_into_the_body_beside_our_own(fakes, environ, tmp_path, p
         assert held(asked, ours[provider])
 
 
+@pytest.mark.parametrize(
+    ("provider", "body", "why"),
+    [
+        ("openai", {"model": "gpt-6-astra"}, "hold model, which is the question itself"),
+        ("openai", {"messages": [{"role": "user", "content": "Hello?"}]}, "hold messages"),
+        ("openai", {"stream": True}, "hold stream"),
+        ("openai", {"response_format": {"type": "text"}}, "there is the option response_format"),
+        ("anthropic", {"system": "Say 1."}, "hold system"),
+        ("anthropic", {"output_config": {"format": {}}}, "hold output_config.format: the form"),
+        ("gemini", {"contents": []}, "hold contents"),
+        ("gemini", {"system_instruction": {}}, "hold system_instruction"),
+        ("gemini", {"systemInstruction": {}}, "hold systemInstruction"),
+        ("gemini", {"generationConfig": {"response_schema": {}}}, "Config.response_schema: the"),
+        ("gemini", {"generationConfig": None}, "write generationConfig"),
+        ("gemini", {"generation_config": {"seed": 1}}, "write generationConfig"),
+        ("openai", "top_p: 1", "extra_body takes fields with values"),
+        ("anthropic", [1], "extra_body takes fields with values"),
+    ],
+)
+def test_more_fields_do_not_change_what_is_asked_of_whom(provider, body, why):
+    with pytest.raises(PanelError, match=f"{NAMES[provider]}: .*{why}"):
+        request_by(NAMES[provider], extra_body=body)
+
+
+@pytest.mark.parametrize("provider", THREE)
+def test_no_more_fields_may_be_written_as_null(fakes, environ, tmp_path, provider):
+    asker = ask(
+        [pool_of((1, 2))],
+        tmp_path,
+        key_for(environ, provider),
+        judge_options={NAMES[provider]: {"extra_body": None}},
+    )
+    assert [reply.status for reply in asker.books] == ["ok"]
+    with_null, without = (
+        request_by(NAMES[provider], **fields) for fields in ({"extra_body": None}, {})
+    )
+    assert with_null.key == without.key
+
+
 def request_by(name, **options):
     (judge,) = build_panel((name,), {name: options}, {})
     return Request(judge, "You compare.", "Which?", zelo.Preference, "", ())
@@ -88,17 +127,37 @@ def test_flex_costs_half_and_what_another_tier_costs_is_unknown():
 
 
 @pytest.mark.parametrize(
-    "body",
+    ("provider", "body", "field"),
     [
-        {"max_tokens": 9},
-        {"generationConfig": {"maxOutputTokens": 9}},
-        {"generationConfig": {"candidateCount": 3}},
+        ("openai", {"max_tokens": 9}, "max_tokens"),
+        ("openai", {"N": 3}, "N"),
+        ("openai", {"reasoning": {"max_tokens": 9}}, "max_tokens"),
+        ("openai", {"web_search_options": {}}, "web_search_options"),
+        ("openai", {"prediction": {"type": "content", "content": "x"}}, "prediction"),
+        ("anthropic", {"tools": [{"name": "web_search"}]}, "tools"),
+        ("anthropic", {"inference_geo": "us"}, "inference_geo"),
+        ("anthropic", {"cache_control": {"type": "ephemeral", "ttl": "1h"}}, "ttl"),
+        ("gemini", {"generationConfig": {"maxOutputTokens": 9}}, "maxOutputTokens"),
+        ("gemini", {"generationConfig": {"candidate_count": 3}}, "candidate_count"),
     ],
 )
-def test_a_cap_cannot_hold_where_a_field_makes_answers_longer(body):
-    judge = request_by(NAMES["gemini"], extra_body=body).judge
-    with pytest.raises(PanelError, match="cannot hold"):
+def test_a_cap_cannot_hold_where_a_field_makes_answers_dearer(provider, body, field):
+    judge = request_by(NAMES[provider], extra_body=body).judge
+    with pytest.raises(PanelError, match=f"cannot hold with {field} in"):
         refuse_unlimited(judge, judge.name)
+
+
+@pytest.mark.parametrize(
+    ("provider", "body"),
+    [
+        ("openai", {"metadata": {"n": "1"}, "seed": 3}),
+        ("anthropic", {"cache_control": {"type": "ephemeral"}}),
+        ("gemini", {"labels": {"tools": "a"}, "generationConfig": {"topK": 1}}),
+    ],
+)
+def test_a_cap_holds_with_all_other_fields(provider, body):
+    judge = request_by(NAMES[provider], extra_body=body).judge
+    refuse_unlimited(judge, judge.name)
 
 
 def test_a_range_that_no_schema_holds_is_told_in_words():
