@@ -5,11 +5,14 @@ import json
 import pytest
 
 from tests.builders import THREE, ask, key_for, pool_of, send_away
+from tests.fakes import openai as openai_fake
 from zelo_ray.errors import PanelError
 from zelo_ray.protocols import zelo
 from zelo_ray.providers import build_panel, refuse_unlimited
 from zelo_ray.providers.anthropic.connection import body as messages
-from zelo_ray.providers.pricing import price, unpriced
+from zelo_ray.providers.anthropic.connection import read as messages_read
+from zelo_ray.providers.gemini.connection import read as generated_read
+from zelo_ray.providers.pricing import dearest, price, unpriced
 from zelo_ray.records import Request, Usage
 
 NAMES = {
@@ -114,16 +117,90 @@ def test_a_tier_is_no_part_of_the_key_and_all_else_is(provider):
     assert plain == tier != more
 
 
-def test_flex_costs_half_and_what_another_tier_costs_is_unknown():
+def judge_with(name, **body):
+    return request_by(name, extra_body=body).judge
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "factor"),
+    [  # as genai-prices has it, but for Gemini's flex
+        ("openai:gpt-6-luna", {"service_tier": "flex"}, 0.5),
+        ("openai:gpt-6-luna", {"service_tier": "priority"}, 2),
+        ("openai:gpt-6-luna", {"service_tier": "fast"}, 2),
+        ("openai:gpt-6-luna", {"service_tier": "auto"}, 1),
+        ("openai:gpt-4o", {"service_tier": "flex"}, None),
+        ("openai:gpt-5-nano", {"service_tier": "priority"}, None),
+        ("anthropic:claude-opus-5-5", {"speed": "fast"}, 2),
+        ("anthropic:claude-opus-5-5", {"service_tier": "auto", "speed": "standard"}, 1),
+        ("anthropic:claude-haiku-5-5", {"speed": "fast"}, None),
+        ("anthropic:claude-haiku-5-5", {"service_tier": "flex"}, None),
+        ("anthropic:claude-haiku-5-5", {"service_tier": "standard_only"}, 1),
+        ("gemini:gemini-3.1-flash-lite", {"service_tier": "FLEX"}, 0.5),
+        ("gemini:gemini-3.1-flash-lite", {"serviceTier": "SERVICE_TIER_FLEX"}, 0.5),
+        ("gemini:gemini-3.1-flash-lite", {"serviceTier": "priority"}, None),
+    ],
+)
+def test_a_tier_costs_what_the_table_says_or_what_is_unknown(name, body, factor):
+    usage, standard, judge = Usage(1000, 100), judge_with(name), judge_with(name, **body)
+    if factor is None:
+        assert unpriced((judge,)) == [name]
+    else:
+        assert price(judge, usage) == pytest.approx(factor * price(standard, usage))
+
+
+@pytest.mark.parametrize("provider", ["openai", "gemini"])
+def test_a_batch_of_flex_is_not_halved_twice(provider):
     usage = Usage(1000, 100)
-    for name in (NAMES["openai"], NAMES["gemini"]):
-        plain, flex, dear = (
-            request_by(name, extra_body=body).judge
-            for body in ({}, {"service_tier": "flex"}, {"service_tier": "priority"})
-        )
-        assert price(flex, usage) == pytest.approx(price(plain, usage) / 2)
-        assert price(flex, usage, batch=True) == pytest.approx(price(plain, usage, batch=True))
-        assert unpriced((dear,)) == [name]
+    plain, flex = judge_with(NAMES[provider]), judge_with(NAMES[provider], service_tier="flex")
+    assert price(flex, usage, batch=True) == pytest.approx(price(plain, usage, batch=True))
+    assert price(flex, usage, batch=True) == pytest.approx(price(plain, usage) / 2)
+
+
+@pytest.mark.parametrize(
+    ("told", "factor"),
+    [("default", 1), ("flex", 0.5), ("priority", 2), (None, 0.5), ("scale", None)],
+)
+def test_a_reply_costs_what_the_tier_costs_that_served_it(
+    fakes, environ, tmp_path, monkeypatch, told, factor
+):
+    usual = openai_fake.answer
+    monkeypatch.setattr(openai_fake, "answer", lambda *args: {**usual(*args), "service_tier": told})
+    asker = ask(
+        [pool_of((1, 2))],
+        tmp_path,
+        key_for(environ, "openai"),
+        judge_options={NAMES["openai"]: {"extra_body": {"service_tier": "flex"}}},
+    )
+    (reply,) = asker.books
+    standard = price(judge_with(NAMES["openai"]), Usage(reply.input_tokens, reply.output_tokens))
+    assert reply.dollars == (pytest.approx(factor * standard) if factor else None)
+
+
+def test_every_provider_tells_what_served():
+    message = {
+        "model": "m",
+        "content": [],
+        "stop_reason": "end_turn",
+        "usage": {"input_tokens": 5, "output_tokens": 5, "service_tier": "standard"},
+    }
+    assert messages_read(message).usage.tier == "standard"
+    message["usage"]["speed"] = "fast"
+    assert messages_read(message).usage.tier == "fast"
+    judge, usage = judge_with("anthropic:claude-opus-5-5"), messages_read(message).usage
+    assert price(judge, usage) == pytest.approx(2 * price(judge, Usage(5, 5)))
+    generated = {"candidates": [{"finishReason": "STOP"}], "usageMetadata": {"serviceTier": "flex"}}
+    assert generated_read(generated).usage.tier == "flex"
+    assert Usage(1, tier="flex") == Usage(1)  # what it used is the same
+
+
+@pytest.mark.parametrize("tier", ["flex", "priority"])
+def test_what_is_reserved_covers_the_standard_tier(tier):
+    plain, asked = judge_with(NAMES["openai"]), judge_with(NAMES["openai"], service_tier=tier)
+    most = Usage(1000, 100)
+    factor = 2 if tier == "priority" else 1
+    assert dearest(asked, most) == pytest.approx(factor * dearest(plain, most))
+    half = dearest(plain, most, batch=True)
+    assert dearest(judge_with(NAMES["openai"], service_tier="flex"), most, batch=True) == half
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,8 @@ from zelo_ray.errors import PanelError
 TIERS = ("service_tier", "serviceTier")
 """Fields that say how soon and at what price an answer comes, and nothing of what it says."""
 
+_USUAL = ("", "auto", "default", "standard", "standard_only", "unspecified")
+
 # Names are compared as `_plain` makes them: servers take some in camel and in snake case.
 _QUESTION = {
     *("model", "messages", "input", "prompt", "stream"),  # OpenAI's, and Anthropic's with
@@ -28,6 +30,18 @@ _LABELS = {"metadata", "labels"}
 _CACHED = "5m"  # how long prices take a beginning to be kept, as long as no ``ttl`` says otherwise
 _PARTS = {"generationconfig": "generationConfig", "outputconfig": "output_config"}
 """Fields that hold some of ours, as the APIs spell them: others would stand beside ours."""
+
+
+def tier_of(*tiers: object) -> str:
+    """The first of some service tiers that is not the usual one, else empty."""
+    plain = (str(tier or "").lower().removeprefix("service_tier_") for tier in tiers)
+    return next((tier for tier in plain if tier not in _USUAL), "")
+
+
+def asked_tier(options: Mapping[str, Any]) -> str:
+    """The service tier that a judge's options ask for; empty for the usual one."""
+    body = options.get("extra_body") or {}
+    return tier_of(*(body.get(name) for name in (*TIERS, "speed")))  # Anthropic's speed: fast
 
 
 def refuse_ours(name: str, body: Mapping[str, Any], *, form: str = "") -> None:

@@ -83,6 +83,7 @@ def used(completion: Any) -> Usage:
         cached_tokens=taken.get("cached_tokens") or 0,
         cache_write_tokens=taken.get("cache_write_tokens") or 0,
         thinking_tokens=given.get("reasoning_tokens") or 0,
+        tier=str(completion.get("service_tier") or ""),
     )
 
 
