@@ -176,6 +176,20 @@ def test_a_reply_costs_what_the_tier_costs_that_served_it(
     assert reply.dollars == (pytest.approx(factor * standard) if factor else None)
 
 
+@pytest.mark.parametrize("provider", ["openai", "gemini"])
+def test_flex_is_waited_for_and_not_asked_again(fakes, environ, tmp_path, provider):
+    fakes.latency = 1.0
+    asker = ask(
+        [pool_of((1, 2))],
+        tmp_path,
+        key_for(environ, provider),
+        judge_options={NAMES[provider]: {"extra_body": {"service_tier": "flex"}}},
+        timeout=0.5,
+    )
+    assert len([e for e in fakes.journal if e["endpoint"] == "answer"]) == 1
+    assert [(reply.status, reply.attempts) for reply in asker.books] == [("ok", 1)]
+
+
 def test_every_provider_tells_what_served():
     message = {
         "model": "m",

@@ -8,6 +8,7 @@ from zelo_ray.errors import PanelError
 TIERS = ("service_tier", "serviceTier")
 """Fields that say how soon and at what price an answer comes, and nothing of what it says."""
 
+_FLEX_SECONDS = 900.0  # how long OpenAI's guide would have a call wait, and Gemini's says at most
 _USUAL = ("", "auto", "default", "standard", "standard_only", "unspecified")
 
 # Names are compared as `_plain` makes them: servers take some in camel and in snake case.
@@ -42,6 +43,11 @@ def asked_tier(options: Mapping[str, Any]) -> str:
     """The service tier that a judge's options ask for; empty for the usual one."""
     body = options.get("extra_body") or {}
     return tier_of(*(body.get(name) for name in (*TIERS, "speed")))  # Anthropic's speed: fast
+
+
+def seconds_for(options: Mapping[str, Any], seconds: float) -> float:
+    """How long a call may take: flex waits for room, and is paid again by who asks again."""
+    return max(seconds, _FLEX_SECONDS) if asked_tier(options) == "flex" else seconds
 
 
 def refuse_ours(name: str, body: Mapping[str, Any], *, form: str = "") -> None:
