@@ -23,7 +23,7 @@ NAMES = {
 MORE = {
     "openai": {"service_tier": "flex", "metadata": {"team": "search"}},
     "anthropic": {
-        "thinking": {"type": "enabled", "budget_tokens": 1024},
+        "thinking": {"type": "enabled", "budget_tokens": 2048},
         "output_config": {"effort": "low"},
     },
     "gemini": {
@@ -44,7 +44,7 @@ def held(found, wanted):
 @pytest.mark.parametrize("way", [ask, send_away])
 @pytest.mark.parametrize("provider", THREE)
 def test_more_fields_go_into_the_body_beside_our_own(fakes, environ, tmp_path, provider, way):
-    options = {NAMES[provider]: {"extra_body": MORE[provider]}}
+    options = {NAMES[provider]: {"extra_body": MORE[provider], "max_output_tokens": 4096}}
     pool = pool_of((1, 2))
     way([pool], tmp_path, key_for(environ, provider), judge_options=options)
     bodies = [json.loads(e["body"]) for e in fakes.journal if e["endpoint"] in ("answer", "line")]
@@ -174,6 +174,15 @@ def test_a_reply_costs_what_the_tier_costs_that_served_it(
     (reply,) = asker.books
     standard = price(judge_with(NAMES["openai"]), Usage(reply.input_tokens, reply.output_tokens))
     assert reply.dollars == (pytest.approx(factor * standard) if factor else None)
+
+
+@pytest.mark.parametrize("more", [{}, {"prompt_cache_key": "mine"}])
+def test_only_our_own_key_of_caches_stays_away_from_other_servers(fakes, environ, tmp_path, more):
+    pool = pool_of((1, 2, 3))  # of which requests begin alike
+    options = {NAMES["openai"]: {"extra_body": more}}
+    ask([pool], tmp_path, key_for(environ, "openai"), judge_options=options)
+    bodies = [json.loads(e["body"]) for e in fakes.journal if e["endpoint"] == "answer"]
+    assert {body.get("prompt_cache_key") for body in bodies} == {more.get("prompt_cache_key")}
 
 
 @pytest.mark.parametrize("provider", ["openai", "gemini"])
