@@ -1,11 +1,15 @@
 """Knobs of providers: more fields of a request, tiers and their prices, ranges in words."""
 
 import json
+import re
+from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.builders import THREE, ask, key_for, pool_of, send_away
 from tests.fakes import openai as openai_fake
+from zelo_ray.engine.tokens import Estimates
 from zelo_ray.errors import PanelError
 from zelo_ray.protocols import zelo
 from zelo_ray.providers import build_panel, refuse_unlimited
@@ -99,6 +103,22 @@ def test_no_more_fields_may_be_written_as_null(fakes, environ, tmp_path, provide
     assert with_null.key == without.key
 
 
+def test_a_learned_limit_of_output_leaves_room_to_think():
+    estimates, tokens = Estimates(judge_with(NAMES["anthropic"], **MORE["anthropic"])), Usage(9, 99)
+    for _ in range(100):
+        estimates.learn(100, tokens, "Preference")
+    assert 2048 < estimates.limit_for("Preference") <= 4096
+
+
+def test_the_documented_options_are_taken_by_the_servers(fakes, environ, tmp_path):
+    text = (Path(__file__).parents[1] / "docs/instructions.md").read_text()
+    (example,) = re.findall(r"```yaml\n(judge_options:.*?)```", text, re.DOTALL)
+    options = yaml.safe_load(example)["judge_options"]
+    mine = {name: each for name, each in options.items() if "@" not in name}
+    asker = ask([pool_of((1, 2))], tmp_path, environ, judges=tuple(mine), judge_options=mine)
+    assert [reply.status for reply in asker.books] == ["ok"] * len(mine) == ["ok"] * 3
+
+
 def request_by(name, **options):
     (judge,) = build_panel((name,), {name: options}, {})
     return Request(judge, "You compare.", "Which?", zelo.Preference, "", ())
@@ -118,7 +138,7 @@ def test_a_tier_is_no_part_of_the_key_and_all_else_is(provider):
 
 
 def judge_with(name, **body):
-    return request_by(name, extra_body=body).judge
+    return request_by(name, extra_body=body, max_output_tokens=4096).judge
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,13 @@ def seconds_for(options: Mapping[str, Any], seconds: float) -> float:
     return max(seconds, _FLEX_SECONDS) if asked_tier(options) == "flex" else seconds
 
 
+def thinking_budget(options: Mapping[str, Any]) -> int:
+    """Tokens that Claude may think for by a judge's options, which its output limit must exceed."""
+    thinking = (options.get("extra_body") or {}).get("thinking")
+    budget = thinking.get("budget_tokens") if isinstance(thinking, Mapping) else 0
+    return budget if isinstance(budget, int) else 0
+
+
 def refuse_ours(name: str, body: Mapping[str, Any], *, form: str = "") -> None:
     """What is asked, of whom and in what form the answer comes, is no matter of added fields.
 
