@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.builders import THREE, ask, key_for, pool_of, send_away
+from tests.builders import THREE, ask, key_for, line_of, pool_of, send_away, write_lines
+from tests.crash import bare_environment
 from tests.fakes import openai as openai_fake
 from zelo_ray.engine.tokens import Estimates
 from zelo_ray.errors import PanelError
 from zelo_ray.protocols import zelo
-from zelo_ray.providers import build_panel, refuse_unlimited
+from zelo_ray.providers import build_panel, leaves_sampling, refuse_unlimited
 from zelo_ray.providers.anthropic.connection import body as messages
 from zelo_ray.providers.anthropic.connection import read as messages_read
 from zelo_ray.providers.gemini.connection import read as generated_read
@@ -278,6 +279,50 @@ def test_a_cap_cannot_hold_where_a_field_makes_answers_dearer(provider, body, fi
 def test_a_cap_holds_with_all_other_fields(provider, body):
     judge = request_by(NAMES[provider], extra_body=body).judge
     refuse_unlimited(judge, judge.name)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "leaves"),
+    [
+        ("openai:m@http://h/v1", {}, True),
+        ("openai:m@http://h/v1", {"temperature": 0}, False),
+        ("openai:m@http://h/v1", {"extra_body": {"temperature": 0}}, False),
+        ("gemini:m@http://h", {"extra_body": {"generationConfig": {"temperature": 0}}}, False),
+        ("gemini:m@http://h", {"extra_body": {"labels": {"temperature": "0"}}}, True),
+        ("anthropic:m@http://h", {}, False),  # which takes none
+        (NAMES["openai"], {}, False),
+    ],
+)
+def test_a_server_decides_how_it_samples_where_no_temperature_is_set(name, options, leaves):
+    assert leaves_sampling(request_by(name, **options).judge) == leaves
+
+
+NOBODY = "openai:m@http://127.0.0.1:9/v1"
+
+
+@pytest.mark.ray
+@pytest.mark.parametrize(
+    ("words", "name", "where"),
+    [
+        ("annotate in.jsonl --judges", NOBODY, "judge_options"),
+        ("bakeoff --truth qrels.txt --pools in.jsonl --rerankers", "a", "reranker_options"),
+        pytest.param(
+            *("compare-protocols in.jsonl --human votes.jsonl --judges", NOBODY, "judge_options"),
+            marks=pytest.mark.slow,
+        ),
+    ],
+)
+def test_who_asks_a_server_says_first_that_it_decides(one_ray, tmp_path, words, name, where):
+    (tmp_path / "in.jsonl").write_bytes(line_of(pool_of((1, 2))) + b"\n")
+    (tmp_path / "qrels.txt").write_text("q1 0 d0 1\nq1 0 d1 2\n")
+    vote = {"query_id": "q1", "doc_id_a": "d0", "doc_id_b": "d1", "preference": 1}
+    write_lines(tmp_path / "votes.jsonl", [vote])
+    given = [str(tmp_path / word) if "." in word else word for word in words.split()]
+    judge = NOBODY if name == NOBODY else f"{name}=listwise:{NOBODY}"
+    _, printed = one_ray.run(bare_environment(), *given, judge, "--out", str(tmp_path / "out"))
+    told = " ".join(printed.split())
+    assert f"{name}: no temperature is set, so its server decides how it samples" in told
+    assert f"set one in {where}, such as temperature: 0" in told
 
 
 def test_a_range_that_no_schema_holds_is_told_in_words():

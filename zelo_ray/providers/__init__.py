@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from zelo_ray.errors import PanelError, in_a_line
 from zelo_ray.options import JudgingOptions, meant
 from zelo_ray.own import is_own
-from zelo_ray.providers.added import TIERS, dearer_in, refuse_ours
+from zelo_ray.providers.added import TIERS, dearer_in, refuse_ours, sets_temperature
 from zelo_ray.providers.pricing import unpriced
 from zelo_ray.providers.provider import (
     Batch,
@@ -50,6 +50,7 @@ __all__ = [
     "connect",
     "find_key",
     "fingerprint",
+    "leaves_sampling",
     "load_provider",
     "panel_of",
     "parse_judge",
@@ -206,6 +207,14 @@ def refuse_unlimited(judge: Judge, name: str) -> None:
             f"{name}: --max-usd cannot hold with {dearer} in extra_body; leave it out (how long "
             "answers may be says max_output_tokens)"
         )
+
+
+def leaves_sampling(judge: Judge) -> bool:
+    """Whether a server named by its URL decides how the judge samples, as no temperature is set."""
+    unset = "temperature" in judge.options and judge.options["temperature"] is None
+    return (
+        bool(judge.base_url) and unset and not sets_temperature(judge.options.get("extra_body", {}))
+    )
 
 
 def refuse_strangers(
