@@ -78,11 +78,9 @@ def price(
     else:
         span = int((time.time() if at is None else at) // _LISTED_FOR)
         tier = tier_of(usage.tier) if usage.tier else asked_tier(judge.options)
-        if batch and tier not in ("", "flex", "batch"):
-            return None
-        known = _listed(
-            _PROVIDER_IDS[judge.provider], judge.model, span, "batch" if batch else tier
-        )
+        if batch and tier in ("", "flex"):  # a dearer tier of a batch costs at most what it says
+            tier = "batch"
+        known = _listed(_PROVIDER_IDS[judge.provider], judge.model, span, tier)
         if not known:
             return None
         rates = next((each for each in known if usage.input_tokens > each.over), known[-1])
