@@ -1,15 +1,23 @@
 """Knobs of providers: more fields of a request, tiers and their prices, ranges in words."""
 
 import json
+import re
+from pathlib import Path
 
 import pytest
+import yaml
 
-from tests.builders import THREE, ask, key_for, pool_of, send_away
+from tests.builders import THREE, ask, key_for, line_of, pool_of, send_away, write_lines
+from tests.crash import bare_environment
+from tests.fakes import openai as openai_fake
+from zelo_ray.engine.tokens import Estimates
 from zelo_ray.errors import PanelError
 from zelo_ray.protocols import zelo
-from zelo_ray.providers import build_panel, refuse_unlimited
+from zelo_ray.providers import build_panel, leaves_sampling, refuse_unlimited
 from zelo_ray.providers.anthropic.connection import body as messages
-from zelo_ray.providers.pricing import price, unpriced
+from zelo_ray.providers.anthropic.connection import read as messages_read
+from zelo_ray.providers.gemini.connection import read as generated_read
+from zelo_ray.providers.pricing import dearest, price, unpriced
 from zelo_ray.records import Request, Usage
 
 NAMES = {
@@ -20,7 +28,7 @@ NAMES = {
 MORE = {
     "openai": {"service_tier": "flex", "metadata": {"team": "search"}},
     "anthropic": {
-        "thinking": {"type": "enabled", "budget_tokens": 1024},
+        "thinking": {"type": "enabled", "budget_tokens": 2048},
         "output_config": {"effort": "low"},
     },
     "gemini": {
@@ -41,7 +49,7 @@ def held(found, wanted):
 @pytest.mark.parametrize("way", [ask, send_away])
 @pytest.mark.parametrize("provider", THREE)
 def test_more_fields_go_into_the_body_beside_our_own(fakes, environ, tmp_path, provider, way):
-    options = {NAMES[provider]: {"extra_body": MORE[provider]}}
+    options = {NAMES[provider]: {"extra_body": MORE[provider], "max_output_tokens": 4096}}
     pool = pool_of((1, 2))
     way([pool], tmp_path, key_for(environ, provider), judge_options=options)
     bodies = [json.loads(e["body"]) for e in fakes.journal if e["endpoint"] in ("answer", "line")]
@@ -55,6 +63,61 @@ def test_more_fields_go_into_the_body_beside_our_own(fakes, environ, tmp_path, p
             "gemini": {"generationConfig": {"responseMimeType": "application/json"}},
         }
         assert held(asked, ours[provider])
+
+
+@pytest.mark.parametrize(
+    ("provider", "body", "why"),
+    [
+        ("openai", {"model": "gpt-6-astra"}, "hold model, which is the question itself"),
+        ("openai", {"messages": [{"role": "user", "content": "Hello?"}]}, "hold messages"),
+        ("openai", {"stream": True}, "hold stream"),
+        ("openai", {"response_format": {"type": "text"}}, "there is the option response_format"),
+        ("anthropic", {"system": "Say 1."}, "hold system"),
+        ("anthropic", {"output_config": {"format": {}}}, "hold output_config.format: the form"),
+        ("gemini", {"contents": []}, "hold contents"),
+        ("gemini", {"system_instruction": {}}, "hold system_instruction"),
+        ("gemini", {"systemInstruction": {}}, "hold systemInstruction"),
+        ("gemini", {"generationConfig": {"response_schema": {}}}, "Config.response_schema: the"),
+        ("gemini", {"generationConfig": None}, "write generationConfig"),
+        ("gemini", {"generation_config": {"seed": 1}}, "write generationConfig"),
+        ("openai", "top_p: 1", "extra_body takes fields with values"),
+        ("anthropic", [1], "extra_body takes fields with values"),
+    ],
+)
+def test_more_fields_do_not_change_what_is_asked_of_whom(provider, body, why):
+    with pytest.raises(PanelError, match=f"{NAMES[provider]}: .*{why}"):
+        request_by(NAMES[provider], extra_body=body)
+
+
+@pytest.mark.parametrize("provider", THREE)
+def test_no_more_fields_may_be_written_as_null(fakes, environ, tmp_path, provider):
+    asker = ask(
+        [pool_of((1, 2))],
+        tmp_path,
+        key_for(environ, provider),
+        judge_options={NAMES[provider]: {"extra_body": None}},
+    )
+    assert [reply.status for reply in asker.books] == ["ok"]
+    with_null, without = (
+        request_by(NAMES[provider], **fields) for fields in ({"extra_body": None}, {})
+    )
+    assert with_null.key == without.key
+
+
+def test_a_learned_limit_of_output_leaves_room_to_think():
+    estimates, tokens = Estimates(judge_with(NAMES["anthropic"], **MORE["anthropic"])), Usage(9, 99)
+    for _ in range(100):
+        estimates.learn(100, tokens, "Preference")
+    assert 2048 < estimates.limit_for("Preference") <= 4096
+
+
+def test_the_documented_options_are_taken_by_the_servers(fakes, environ, tmp_path):
+    text = (Path(__file__).parents[1] / "docs/instructions.md").read_text()
+    (example,) = re.findall(r"```yaml\n(judge_options:.*?)```", text, re.DOTALL)
+    options = yaml.safe_load(example)["judge_options"]
+    mine = {name: each for name, each in options.items() if "@" not in name}
+    asker = ask([pool_of((1, 2))], tmp_path, environ, judges=tuple(mine), judge_options=mine)
+    assert [reply.status for reply in asker.books] == ["ok"] * len(mine) == ["ok"] * 3
 
 
 def request_by(name, **options):
@@ -75,30 +138,191 @@ def test_a_tier_is_no_part_of_the_key_and_all_else_is(provider):
     assert plain == tier != more
 
 
-def test_flex_costs_half_and_what_another_tier_costs_is_unknown():
-    usage = Usage(1000, 100)
-    for name in (NAMES["openai"], NAMES["gemini"]):
-        plain, flex, dear = (
-            request_by(name, extra_body=body).judge
-            for body in ({}, {"service_tier": "flex"}, {"service_tier": "priority"})
-        )
-        assert price(flex, usage) == pytest.approx(price(plain, usage) / 2)
-        assert price(flex, usage, batch=True) == pytest.approx(price(plain, usage, batch=True))
-        assert unpriced((dear,)) == [name]
+def judge_with(name, **body):
+    return request_by(name, extra_body=body, max_output_tokens=4096).judge
 
 
 @pytest.mark.parametrize(
-    "body",
-    [
-        {"max_tokens": 9},
-        {"generationConfig": {"maxOutputTokens": 9}},
-        {"generationConfig": {"candidateCount": 3}},
+    ("name", "body", "factor"),
+    [  # as genai-prices has it, but for Gemini's flex
+        ("openai:gpt-6-luna", {"service_tier": "flex"}, 0.5),
+        ("openai:gpt-6-luna", {"service_tier": "priority"}, 2),
+        ("openai:gpt-6-luna", {"service_tier": "fast"}, 2),
+        ("openai:gpt-6-luna", {"service_tier": "auto"}, 1),
+        ("openai:gpt-4o", {"service_tier": "flex"}, None),
+        ("openai:gpt-5-nano", {"service_tier": "priority"}, None),
+        ("anthropic:claude-opus-5-5", {"speed": "fast"}, 2),
+        ("anthropic:claude-opus-5-5", {"service_tier": "auto", "speed": "standard"}, 1),
+        ("anthropic:claude-haiku-5-5", {"speed": "fast"}, None),
+        ("anthropic:claude-haiku-5-5", {"service_tier": "flex"}, None),
+        ("anthropic:claude-haiku-5-5", {"service_tier": "standard_only"}, 1),
+        ("gemini:gemini-3.1-flash-lite", {"service_tier": "FLEX"}, 0.5),
+        ("gemini:gemini-3.1-flash-lite", {"serviceTier": "SERVICE_TIER_FLEX"}, 0.5),
+        ("gemini:gemini-3.1-flash-lite", {"serviceTier": "priority"}, None),
     ],
 )
-def test_a_cap_cannot_hold_where_a_field_makes_answers_longer(body):
-    judge = request_by(NAMES["gemini"], extra_body=body).judge
-    with pytest.raises(PanelError, match="cannot hold"):
+def test_a_tier_costs_what_the_table_says_or_what_is_unknown(name, body, factor):
+    usage, standard, judge = Usage(1000, 100), judge_with(name), judge_with(name, **body)
+    if factor is None:
+        assert unpriced((judge,)) == [name]
+    else:
+        assert price(judge, usage) == pytest.approx(factor * price(standard, usage))
+
+
+@pytest.mark.parametrize("provider", ["openai", "gemini"])
+def test_a_batch_of_flex_is_not_halved_twice(provider):
+    usage = Usage(1000, 100)
+    plain, flex = judge_with(NAMES[provider]), judge_with(NAMES[provider], service_tier="flex")
+    assert price(flex, usage, batch=True) == pytest.approx(price(plain, usage, batch=True))
+    assert price(flex, usage, batch=True) == pytest.approx(price(plain, usage) / 2)
+
+
+@pytest.mark.parametrize(
+    ("told", "factor"),
+    [("default", 1), ("flex", 0.5), ("priority", 2), (None, 0.5), ("scale", None)],
+)
+def test_a_reply_costs_what_the_tier_costs_that_served_it(
+    fakes, environ, tmp_path, monkeypatch, told, factor
+):
+    usual = openai_fake.answer
+    monkeypatch.setattr(openai_fake, "answer", lambda *args: {**usual(*args), "service_tier": told})
+    asker = ask(
+        [pool_of((1, 2))],
+        tmp_path,
+        key_for(environ, "openai"),
+        judge_options={NAMES["openai"]: {"extra_body": {"service_tier": "flex"}}},
+    )
+    (reply,) = asker.books
+    standard = price(judge_with(NAMES["openai"]), Usage(reply.input_tokens, reply.output_tokens))
+    assert reply.dollars == (pytest.approx(factor * standard) if factor else None)
+
+
+@pytest.mark.parametrize("more", [{}, {"prompt_cache_key": "mine"}])
+def test_only_our_own_key_of_caches_stays_away_from_other_servers(fakes, environ, tmp_path, more):
+    pool = pool_of((1, 2, 3))  # of which requests begin alike
+    options = {NAMES["openai"]: {"extra_body": more}}
+    ask([pool], tmp_path, key_for(environ, "openai"), judge_options=options)
+    bodies = [json.loads(e["body"]) for e in fakes.journal if e["endpoint"] == "answer"]
+    assert {body.get("prompt_cache_key") for body in bodies} == {more.get("prompt_cache_key")}
+
+
+@pytest.mark.parametrize("provider", ["openai", "gemini"])
+def test_flex_is_waited_for_and_not_asked_again(fakes, environ, tmp_path, provider):
+    fakes.latency = 1.0
+    asker = ask(
+        [pool_of((1, 2))],
+        tmp_path,
+        key_for(environ, provider),
+        judge_options={NAMES[provider]: {"extra_body": {"service_tier": "flex"}}},
+        timeout=0.5,
+    )
+    assert len([e for e in fakes.journal if e["endpoint"] == "answer"]) == 1
+    assert [(reply.status, reply.attempts) for reply in asker.books] == [("ok", 1)]
+
+
+def test_every_provider_tells_what_served():
+    message = {
+        "model": "m",
+        "content": [],
+        "stop_reason": "end_turn",
+        "usage": {"input_tokens": 5, "output_tokens": 5, "service_tier": "standard"},
+    }
+    assert messages_read(message).usage.tier == "standard"
+    message["usage"]["speed"] = "fast"
+    assert messages_read(message).usage.tier == "fast"
+    judge, usage = judge_with("anthropic:claude-opus-5-5"), messages_read(message).usage
+    assert price(judge, usage) == pytest.approx(2 * price(judge, Usage(5, 5)))
+    generated = {"candidates": [{"finishReason": "STOP"}], "usageMetadata": {"serviceTier": "flex"}}
+    assert generated_read(generated).usage.tier == "flex"
+    assert Usage(1, tier="flex") == Usage(1)  # what it used is the same
+
+
+@pytest.mark.parametrize("tier", ["flex", "priority"])
+def test_what_is_reserved_covers_the_standard_tier(tier):
+    plain, asked = judge_with(NAMES["openai"]), judge_with(NAMES["openai"], service_tier=tier)
+    most = Usage(1000, 100)
+    factor = 2 if tier == "priority" else 1
+    assert dearest(asked, most) == pytest.approx(factor * dearest(plain, most))
+    half = dearest(plain, most, batch=True)
+    assert dearest(asked, most, batch=True) == pytest.approx((4 if factor == 2 else 1) * half)
+
+
+@pytest.mark.parametrize(
+    ("provider", "body", "field"),
+    [
+        ("openai", {"max_tokens": 9}, "max_tokens"),
+        ("openai", {"N": 3}, "N"),
+        ("openai", {"reasoning": {"max_tokens": 9}}, "max_tokens"),
+        ("openai", {"web_search_options": {}}, "web_search_options"),
+        ("openai", {"prediction": {"type": "content", "content": "x"}}, "prediction"),
+        ("anthropic", {"tools": [{"name": "web_search"}]}, "tools"),
+        ("anthropic", {"inference_geo": "us"}, "inference_geo"),
+        ("anthropic", {"cache_control": {"type": "ephemeral", "ttl": "1h"}}, "ttl"),
+        ("gemini", {"generationConfig": {"maxOutputTokens": 9}}, "maxOutputTokens"),
+        ("gemini", {"generationConfig": {"candidate_count": 3}}, "candidate_count"),
+    ],
+)
+def test_a_cap_cannot_hold_where_a_field_makes_answers_dearer(provider, body, field):
+    judge = request_by(NAMES[provider], extra_body=body).judge
+    with pytest.raises(PanelError, match=f"cannot hold with {field} in"):
         refuse_unlimited(judge, judge.name)
+
+
+@pytest.mark.parametrize(
+    ("provider", "body"),
+    [
+        ("openai", {"metadata": {"n": "1"}, "seed": 3}),
+        ("anthropic", {"cache_control": {"type": "ephemeral"}}),
+        ("gemini", {"labels": {"tools": "a"}, "generationConfig": {"topK": 1}}),
+    ],
+)
+def test_a_cap_holds_with_all_other_fields(provider, body):
+    judge = request_by(NAMES[provider], extra_body=body).judge
+    refuse_unlimited(judge, judge.name)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "leaves"),
+    [
+        ("openai:m@http://h/v1", {}, True),
+        ("openai:m@http://h/v1", {"temperature": 0}, False),
+        ("openai:m@http://h/v1", {"extra_body": {"temperature": 0}}, False),
+        ("gemini:m@http://h", {"extra_body": {"generationConfig": {"temperature": 0}}}, False),
+        ("gemini:m@http://h", {"extra_body": {"labels": {"temperature": "0"}}}, True),
+        ("anthropic:m@http://h", {}, False),  # which takes none
+        (NAMES["openai"], {}, False),
+    ],
+)
+def test_a_server_decides_how_it_samples_where_no_temperature_is_set(name, options, leaves):
+    assert leaves_sampling(request_by(name, **options).judge) == leaves
+
+
+NOBODY = "openai:m@http://127.0.0.1:9/v1"
+
+
+@pytest.mark.ray
+@pytest.mark.parametrize(
+    ("words", "name", "where"),
+    [
+        ("annotate in.jsonl --judges", NOBODY, "judge_options"),
+        ("bakeoff --truth qrels.txt --pools in.jsonl --rerankers", "a", "reranker_options"),
+        pytest.param(
+            *("compare-protocols in.jsonl --human votes.jsonl --judges", NOBODY, "judge_options"),
+            marks=pytest.mark.slow,
+        ),
+    ],
+)
+def test_who_asks_a_server_says_first_that_it_decides(one_ray, tmp_path, words, name, where):
+    (tmp_path / "in.jsonl").write_bytes(line_of(pool_of((1, 2))) + b"\n")
+    (tmp_path / "qrels.txt").write_text("q1 0 d0 1\nq1 0 d1 2\n")
+    vote = {"query_id": "q1", "doc_id_a": "d0", "doc_id_b": "d1", "preference": 1}
+    write_lines(tmp_path / "votes.jsonl", [vote])
+    given = [str(tmp_path / word) if "." in word else word for word in words.split()]
+    judge = NOBODY if name == NOBODY else f"{name}=listwise:{NOBODY}"
+    _, printed = one_ray.run(bare_environment(), *given, judge, "--out", str(tmp_path / "out"))
+    told = " ".join(printed.split())
+    assert f"{name}: no temperature is set, so its server decides how it samples" in told
+    assert f"set one in {where}, such as temperature: 0" in told
 
 
 def test_a_range_that_no_schema_holds_is_told_in_words():

@@ -363,7 +363,7 @@ def test_options_for_a_mistyped_reranker_name_the_nearest():
         ("cohere", {"max_tokens_per_doc": "many"}, "max_tokens_per_doc: Input should be"),
         ("voyage", {"truncation": "no"}, "truncation: Input should be a valid boolean"),
         ("zeroentropy", {"latency": "quick"}, "latency: Input should be 'fast' or 'slow'"),
-        ("rerank:m@http://h", {"extra_body": 7}, "extra_body: Input should be a valid dict"),
+        ("rerank:m@http://h", {"extra_body": 7}, "extra_body takes fields"),
         ("cross-encoder:org/m", {"block_size": 0}, "block_size: Input should be greater"),
         ("cross-encoder:org/m", {"max_length": "x"}, "max_length: Input should be a valid int"),
         ("listwise:openai", {"temprature": 0}, "unknown option 'temprature'"),

@@ -300,7 +300,8 @@ class Usage:
     """What one call used: tokens, and searches where a provider counts those.
 
     ``input_tokens`` and ``output_tokens`` are inclusive totals; the next three say how much of them
-    was read from a cache, written to one, or spent on hidden thinking.
+    was read from a cache, written to one, or spent on hidden thinking. ``tier`` is the service tier
+    that served it, in the provider's word; empty where that is not told.
     """
 
     input_tokens: int = 0
@@ -309,6 +310,7 @@ class Usage:
     cache_write_tokens: int = 0
     thinking_tokens: int = 0
     searches: int = 0
+    tier: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         """A count that is none, as some servers send, is taken as 0: it must not cost an answer."""
@@ -318,7 +320,7 @@ class Usage:
                 object.__setattr__(self, name, 0)
 
 
-_COUNTS = tuple(each.name for each in fields(Usage))
+_COUNTS = tuple(each.name for each in fields(Usage) if each.name != "tier")
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,7 @@ _MESSAGES = {
 _FIELDS = {"model", "messages", "max_tokens", "system", "output_config", "thinking", "metadata"}
 _FIELDS |= {"service_tier", "stop_sequences", "stream", "tools", "tool_choice", "cache_control"}
 _UNENFORCED = {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"}
+_LEAST_BUDGET = 1024
 _STOP = {"refusal": "refusal", "truncated": "max_tokens"}
 
 
@@ -59,6 +60,11 @@ def read(path: Mapping[str, str], body: dict[str, Any]) -> Asked:
         raise Invalid("max_tokens: Field required")
     if extra := set(body) - _FIELDS:
         raise Invalid(f"{min(extra)}: Extra inputs are not permitted")
+    if (thinking := body.get("thinking", {})).get("type") == "enabled":
+        if thinking["budget_tokens"] < _LEAST_BUDGET:
+            raise Invalid(f"thinking.budget_tokens: should be at least {_LEAST_BUDGET}")
+        if thinking["budget_tokens"] >= body.get("max_tokens", math.inf):
+            raise Invalid("`max_tokens` must be greater than `thinking.budget_tokens`")
     schema = body.get("output_config", {}).get("format", {}).get("schema", {})
     _check_enforced(schema)
     user = "".join(_text(m["content"]) for m in body["messages"] if m["role"] == "user")

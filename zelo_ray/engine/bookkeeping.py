@@ -272,7 +272,8 @@ def excess(what: str, spent: float, reserved: float) -> str:
     """Why a judge is asked nothing more that charges more than could be charged."""
     return (
         f"{what} cost {money(spent)}, and could cost {money(reserved)} at most by what was asked "
-        "for; --max-usd cannot hold with a server that does not keep to the output limit"
+        "for; --max-usd cannot hold with a server that does not keep to the output limit, or to a "
+        "service tier"
     )
 
 

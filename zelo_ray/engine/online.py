@@ -42,6 +42,7 @@ from zelo_ray.providers import (
     fingerprint,
     load_provider,
 )
+from zelo_ray.providers.added import seconds_for
 from zelo_ray.providers.pricing import dearest
 from zelo_ray.records import Answer, Judge, Pool, Request, Usage
 
@@ -148,7 +149,7 @@ class Asker(Filler[_Line]):
     ) -> _Line:
         known = load_provider(judge.provider)
         key = find_key(judge, options.api_key_env, environ)
-        settings = Settings(key, judge.base_url, options.timeout)
+        settings = Settings(key, judge.base_url, seconds_for(judge.options, options.timeout))
         at = (judge.provider, settings)
         if at not in self._connections:
             self._connections[at] = connect(judge, settings)

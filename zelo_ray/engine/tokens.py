@@ -12,6 +12,7 @@ import orjson
 from pydantic import BaseModel
 
 from zelo_ray.providers import RERANKERS
+from zelo_ray.providers.added import thinking_budget
 from zelo_ray.records import Judge, Request, Usage, response_schema
 
 _LEARNING = 0.05  # weight of a new reply in what the estimates learn
@@ -76,6 +77,7 @@ class Estimates:
         self._limit = int(limit or judge.options.get("output_tokens") or 4096)
         if judge.provider in RERANKERS:  # they write nothing
             self._limit = 0
+        self._shortest = _SHORTEST + thinking_budget(judge.options)
         self._per_byte = 1.3 / 4
         self._output = min(_FIRST_OUTPUT, self._limit)
         self._kinds = defaultdict[str, _Kind](_Kind)
@@ -117,7 +119,7 @@ class Estimates:
         if cut_at or known.answers < _FEW or known.cut > max(3, _CUT_OFF * known.answers):
             return longer(self._limit, cut_at)
         margin = _SURE + _UNSURE / known.answers
-        return min(self._limit, max(_SHORTEST, math.ceil(margin * known.longest)))
+        return min(self._limit, max(self._shortest, math.ceil(margin * known.longest)))
 
     def learn(self, size: float, usage: Usage, kind: str = "", *, cut: bool = False) -> None:
         """Take in what a call of so many bytes has used; rerankers tell of input alone."""

@@ -36,9 +36,9 @@ from zelo_ray.on_ray.known import all_known, settle_known, tallies_of
 from zelo_ray.on_ray.preflight import (
     counts_of,
     joined,
+    look_before,
     look_for_batches,
     nothing_known,
-    paid_before,
     warn,
 )
 from zelo_ray.options import AnnotateOptions
@@ -141,7 +141,7 @@ def _look(
     look_for_batches(options, panel, watch)
     warn(options, panel, watch)
     away = {judge.name for judge in panel if in_batches(judge, options)}
-    paid = paid_before(options, watch, away)
+    paid = look_before(options, {judge.name: judge for judge in panel}, watch, away)
     spent = paid.dollars if spent is None else spent + paid.of_damage
     job = Job(options, panel, new_run_id(), frozenset(census.repeated), only)
     put_aside(options)

@@ -51,7 +51,7 @@ from zelo_ray.on_ray.coordinator import open_coordinator
 from zelo_ray.on_ray.dataset import Job, dataset_of, parsed
 from zelo_ray.on_ray.limits_actor import limits_for
 from zelo_ray.on_ray.placement import gpus_of, short_of_gpus
-from zelo_ray.on_ray.preflight import paid_before
+from zelo_ray.on_ray.preflight import look_before
 from zelo_ray.on_ray.session import on_ray
 from zelo_ray.options import AnnotateOptions, BakeoffOptions, meant
 from zelo_ray.protocols import find
@@ -265,12 +265,12 @@ def _rank_all(
     with on_ray(options), limits_for(field.run_id):
         timer.lap("start Ray")
         _look_for_gpus(field, options, watch)
-        paid = paid_before(options, watch)
+        judges = {name: arm.judge for name, (arm, _) in field.arms.items() if arm.judge}
+        paid = look_before(options, judges, watch)
         desk = open_coordinator(options, paid.dollars, watch.budget)
         online = [
-            asking(field.job(name), field.shards, desk, [arm.judge], options.num_gpus.get(name, 0))
-            for name, (arm, _) in field.arms.items()
-            if arm.judge
+            asking(field.job(name), field.shards, desk, [judge], options.num_gpus.get(name, 0))
+            for name, judge in judges.items()
         ]
         tallies, reason, lost = ask_all(online, (), desk, planned, watch)
         timer.lap("ask")

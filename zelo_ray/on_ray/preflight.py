@@ -1,4 +1,4 @@
-"""What is done and said before a run of annotate asks anything."""
+"""What is done and said before a run asks anything."""
 
 import os
 from collections import Counter
@@ -20,7 +20,7 @@ from zelo_ray.formats.sessions import join_sessions
 from zelo_ray.on_ray.begin import Watch
 from zelo_ray.options import AnnotateOptions, AskingOptions, JudgingOptions
 from zelo_ray.protocols import load
-from zelo_ray.providers import load_provider
+from zelo_ray.providers import leaves_sampling, load_provider
 from zelo_ray.providers.pricing import unpriced
 from zelo_ray.records import Judge, Pool
 
@@ -59,15 +59,32 @@ def look_for_batches(options: AnnotateOptions, panel: Sequence[Judge], watch: Wa
         watch.say(f"{count:,} requests to {name}, who is not on this panel, lie in batches still")
 
 
-def paid_before(options: AskingOptions, watch: Watch, mine: Collection[str] = ()) -> Spent:
+def look_before(
+    options: AskingOptions,
+    judges: Mapping[str, Judge],
+    watch: Watch,
+    mine: Collection[str] = (),
+) -> Spent:
     """What counts as spent before a run asks anything, and a word on what is not as it should be.
 
     That is what the ledger holds, what may have been billed besides, and what lies in batches of
     other judges than ``mine``, which this run will not collect.
 
+    Args:
+        options: the run's.
+        judges: those that it asks, by the names that users know them by.
+        watch: who is told.
+        mine: names of judges.
+
     Raises:
         LedgerError: the ledger, or a record beside it, cannot be read.
     """
+    where = "judge_options" if isinstance(options, JudgingOptions) else "reranker_options"
+    for name in (name for name, judge in judges.items() if leaves_sampling(judge)):
+        watch.say(
+            f"{name}: no temperature is set, so its server decides how it samples (often by the "
+            f"model's generation_config); set one in {where}, such as temperature: 0"
+        )
     paid, maybe = spent_in(options.books), in_doubt(options.books)
     if paid.damaged:
         watch.say(told_damage(paid.damaged))
@@ -88,12 +105,6 @@ def warn(options: AnnotateOptions, panel: Sequence[Judge], watch: Watch) -> None
         several = f"up to {rounds}" if rounds else "several"
         watch.say(f"{options.protocol} asks {several} rounds of batches, each may take a day")
     for judge in panel:
-        told = {"temperature": 0, **judge.options, **(judge.options.get("extra_body") or {})}
-        if judge.base_url and told["temperature"] is None:
-            watch.say(
-                f"{judge.name}: it samples as its server likes, often by the model's own "
-                "generation_config; say how by judge_options, such as temperature: 0"
-            )
         given = options.limits.get(judge.name)
         rpm = load_provider(judge.provider).rates.get("rpm")
         if in_batches(judge, options):

@@ -8,7 +8,7 @@ leaves it as one of three errors; `zelo_ray.engine.online` decides what to do ab
 
 import hashlib
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from zelo_ray.errors import PanelError, in_a_line
 from zelo_ray.options import JudgingOptions, meant
 from zelo_ray.own import is_own
+from zelo_ray.providers.added import TIERS, dearer_in, refuse_ours, sets_temperature
 from zelo_ray.providers.pricing import unpriced
 from zelo_ray.providers.provider import (
     Batch,
@@ -49,6 +50,7 @@ __all__ = [
     "connect",
     "find_key",
     "fingerprint",
+    "leaves_sampling",
     "load_provider",
     "panel_of",
     "parse_judge",
@@ -56,12 +58,6 @@ __all__ = [
     "refuse_unlimited",
     "with_options",
 ]
-
-_TIERS = {"service_tier", "serviceTier"}  # fields that say how soon and at what price it is done
-_DEARER = {  # fields that make answers longer, or several
-    *("max_tokens", "max_completion_tokens", "max_output_tokens", "n", "best_of"),
-    *("maxOutputTokens", "candidateCount", "candidate_count"),
-}
 
 
 def connect(judge: Judge, settings: Settings) -> Connection:
@@ -153,12 +149,18 @@ def with_options(judge: Judge, own: Mapping[str, Any]) -> Judge:
         what = f"unknown option {min(unknown)!r}{meant(min(unknown), known.options)}"
         allowed = ", ".join(sorted(known.options)) or "none"
         raise PanelError(f"{judge.name}: {what}; known: {allowed}")
-    own = {**own, **_found(judge, known)}
-    transport = dict(known.transport)
-    if isinstance(body := own.get("extra_body"), Mapping):
-        kept = {name: value for name, value in body.items() if name not in _TIERS}
+    options, transport = {**known.options, **own, **_found(judge, known)}, dict(known.transport)
+    for name in (each for each, usual in known.options.items() if isinstance(usual, Mapping)):
+        options[name] = {} if options[name] is None else options[name]
+        if not isinstance(options[name], Mapping):
+            raise PanelError(f"{judge.name}: {name} takes fields with values, such as {{top_p: 1}}")
+    if body := options.get("extra_body"):
+        other = "; there is the option response_format" if "response_format" in options else ""
+        if judge.provider not in RERANKERS:
+            refuse_ours(judge.name, body, form=other)
+        kept = {name: value for name, value in body.items() if name not in TIERS}
         transport |= {"extra_body": kept} if kept != body else {}
-    return replace(judge, options={**known.options, **own}, transport=transport)
+    return replace(judge, options=options, transport=transport)
 
 
 def panel_of(
@@ -193,27 +195,26 @@ def panel_of(
 
 
 def refuse_unlimited(judge: Judge, name: str) -> None:
-    """A cap holds only where it is known how long an answer can be.
+    """A cap holds only where it is known what an answer can cost.
 
     Raises:
-        PanelError: the judge has no limit of output, or one that is hidden.
+        PanelError: the judge has no limit of output, or fields that nobody can reckon with.
     """
     if judge.options.get("max_output_tokens", 1) is None:
         raise PanelError(f"--max-usd needs a limit of output: {name}, max_output_tokens")
-    if hidden := _DEARER & set(_fields(judge.options.get("extra_body"))):
+    if dearer := dearer_in(judge.options.get("extra_body", {})):
         raise PanelError(
-            f"{name}: --max-usd cannot hold with {min(hidden)} in extra_body; use max_output_tokens"
+            f"{name}: --max-usd cannot hold with {dearer} in extra_body; leave it out (how long "
+            "answers may be says max_output_tokens)"
         )
 
 
-def _fields(body: Any) -> Iterator[str]:
-    """The names of all fields, also of those inside others."""
-    if isinstance(body, Mapping):
-        for name, value in body.items():
-            yield from (name, *_fields(value))
-    elif isinstance(body, list):
-        for each in body:
-            yield from _fields(each)
+def leaves_sampling(judge: Judge) -> bool:
+    """Whether a server named by its URL decides how the judge samples, as no temperature is set."""
+    unset = "temperature" in judge.options and judge.options["temperature"] is None
+    return (
+        bool(judge.base_url) and unset and not sets_temperature(judge.options.get("extra_body", {}))
+    )
 
 
 def refuse_strangers(

@@ -9,6 +9,7 @@ from importlib.metadata import version
 from typing import Any
 
 from zelo_ray.options import Price
+from zelo_ray.providers.added import asked_tier, tier_of
 from zelo_ray.providers.registry import load_provider
 from zelo_ray.records import Judge, Usage
 
@@ -21,9 +22,10 @@ _RERANKERS = {
     | dict.fromkeys(("rerank-3-lite", "rerank-2.5-lite", "rerank-2-lite"), 0.02),
 }
 _LISTED_FOR = 900  # seconds that a look into the table is good for: its prices change by the clock
-_BATCH = 0.5  # what all three providers charge where the table has no rate for batches
-_STANDARD = ("", "auto", "default", "standard", "standard_only")
-_HALF = ("flex",)  # as a batch, OpenAI and Gemini say in November 2026; what priority costs varies
+# What they charge half for, where the table has no rate: all three for batches, and Gemini for
+# flex, its price list of November 2026 says. The table has OpenAI's rates of tiers.
+_HALF = {("google", "flex"), *((each, "batch") for each in _PROVIDER_IDS.values())}
+_CONDITIONS = ("processing", "service_tier", "speed")  # under which the table has other rates
 _PROBE = Usage(1000, 100)
 
 
@@ -50,8 +52,9 @@ def price(
     """What one call costs, in US dollars; None where that is unknown.
 
     Judges of a free provider cost nothing; what a server named by its URL costs is unknown, and so
-    is another service tier than flex, unless ``prices`` says so. Hidden thinking is part of the
-    output. Who charges for searches charges for one at least.
+    is a service tier that the table lacks, unless ``prices`` says so. The tier is the one that
+    served, else the one that was asked for. Hidden thinking is part of the output. Who charges for
+    searches charges for one at least.
 
     Args:
         judge: who was asked.
@@ -74,14 +77,13 @@ def price(
         return None
     else:
         span = int((time.time() if at is None else at) // _LISTED_FOR)
-        tier = _tier(judge)
-        if tier not in (*_STANDARD, *_HALF):
+        tier = tier_of(usage.tier) if usage.tier else asked_tier(judge.options)
+        if batch and tier in ("", "flex"):  # a dearer tier of a batch costs at most what it says
+            tier = "batch"
+        known = _listed(_PROVIDER_IDS[judge.provider], judge.model, span, tier)
+        if not known:
             return None
-        half = batch or tier in _HALF
-        tiers = _listed(_PROVIDER_IDS[judge.provider], judge.model, span, batch=half)
-        if not tiers:
-            return None
-        rates = next((tier for tier in tiers if usage.input_tokens > tier.over), tiers[-1])
+        rates = next((each for each in known if usage.input_tokens > each.over), known[-1])
     return (
         plain * rates.input
         + usage.cached_tokens * rates.cached
@@ -94,12 +96,16 @@ def price(
 def dearest(
     judge: Judge, most: Usage, prices: Mapping[str, Price] = {}, *, batch: bool = False
 ) -> float:
-    """What a call of so much costs at most, in US dollars, whatever a cache does; 0 if unknown."""
-    plain = price(judge, most, prices, batch=batch)
-    if not plain:
+    """What a call of so much costs at most, in US dollars; 0 if unknown.
+
+    That is so whatever a cache does, and also if the standard tier serves it instead.
+    """
+    if not price(judge, most, prices, batch=batch):
         return 0.0
     written = replace(most, cache_write_tokens=most.input_tokens)
-    return max(plain, price(judge, written, prices, batch=batch) or 0.0)
+    tiers = ("", "standard") if asked_tier(judge.options) else ("",)
+    each = (replace(usage, tier=tier) for usage in (most, written) for tier in tiers)
+    return max(price(judge, one, prices, batch=batch) or 0.0 for one in each)
 
 
 def unpriced(panel: Sequence[Judge], prices: Mapping[str, Price] = {}) -> list[str]:
@@ -111,12 +117,6 @@ def table_version(prices: Mapping[str, Price] = {}) -> str:
     """The price table that was used, and for whom it was not, for the record of a run."""
     table = f"genai-prices {version('genai-prices')}"
     return f"{table}; the job's own for {', '.join(sorted(prices))}" if prices else table
-
-
-def _tier(judge: Judge) -> str:
-    """The service tier that a judge's requests ask for; empty for the usual one."""
-    body = judge.options.get("extra_body") or {}
-    return str(body.get("service_tier") or body.get("serviceTier") or "").lower()
 
 
 def _own(own: Price, *, batch: bool) -> _Rates:
@@ -135,8 +135,10 @@ def _reranker(judge: Judge) -> _Rates | None:
 
 
 @lru_cache(1024)
-def _listed(provider: str, model: str, span: int, *, batch: bool) -> tuple[_Rates, ...]:
-    """The table's rates for a span of time, longest prompts first; empty for an unknown model.
+def _listed(provider: str, model: str, span: int, tier: str) -> tuple[_Rates, ...]:
+    """The table's rates for a span of time, longest prompts first; empty where it knows none.
+
+    ``tier`` is "batch", a service tier, or empty for the standard one.
 
     The package's own arithmetic takes 45 to 95 µs a call, and this module's 2: it looks a model up
     once a quarter of an hour, and multiplies itself.
@@ -145,27 +147,29 @@ def _listed(provider: str, model: str, span: int, *, batch: bool) -> tuple[_Rate
     from genai_prices import calc_price  # noqa: PLC0415 - paid where it is used
     from genai_prices.types import ModelPrice  # noqa: PLC0415 - paid where it is used
 
-    def look(context: dict[str, str] | None) -> Any:
+    def look(tier: str) -> Any:
         moment = datetime.fromtimestamp(span * _LISTED_FOR, UTC)
         return calc_price(
             PricedUsage(input_tokens=0),
             model,
             provider_id=provider,
             genai_request_timestamp=moment,
-            price_context=context,
+            price_context=dict.fromkeys(_CONDITIONS, tier) if tier else None,
         ).model_price
 
     try:
-        found = standard = look(None)
-        if batch:
-            found = look({"processing": "batch"})
+        standard = look("")
+        found = look(tier) if tier else standard
     except (LookupError, ValueError):
         return ()
     if found == ModelPrice():  # free of charge, as Gemma is at Gemini's API
         return (_Rates(-1, 0.0, 0.0, 0.0, 0.0),)
     if found.input_mtok is None or found.output_mtok is None:  # charged by other things than tokens
         return ()
-    scale = 1e-6 * (_BATCH if batch and found == standard else 1.0)
+    lacking = bool(tier) and found == standard
+    if lacking and (provider, tier) not in _HALF:
+        return ()
+    scale = 0.5e-6 if lacking else 1e-6
     prices = [
         *(found.input_mtok, found.output_mtok),
         found.input_mtok if found.cache_read_mtok is None else found.cache_read_mtok,

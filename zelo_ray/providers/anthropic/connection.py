@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel
 
 from zelo_ray.providers import Settings
+from zelo_ray.providers.added import tier_of
 from zelo_ray.providers.headers import server_delay
 from zelo_ray.providers.outcome import Fault, Reading, merged
 from zelo_ray.providers.silence import CONNECT_SECONDS
@@ -79,12 +80,14 @@ def used(message: Any) -> Usage:
     details = counts.get("output_tokens_details") or {}
     cached = counts.get("cache_read_input_tokens") or 0
     written = counts.get("cache_creation_input_tokens") or 0
+    told = counts.get("service_tier"), counts.get("speed")  # either may not be the usual one
     return Usage(
         input_tokens=counts["input_tokens"] + cached + written,
         output_tokens=counts["output_tokens"],
         cached_tokens=cached,
         cache_write_tokens=written,
         thinking_tokens=details.get("thinking_tokens") or 0,
+        tier=tier_of(*told) or str(told[0] or ""),
     )
 
 

@@ -58,6 +58,7 @@ def used(response: Any) -> Usage:
         output_tokens=(counts.get("candidatesTokenCount") or 0) + thoughts,
         cached_tokens=counts.get("cachedContentTokenCount") or 0,
         thinking_tokens=thoughts,
+        tier=str(counts.get("serviceTier") or ""),
     )
 
 

@@ -1,6 +1,7 @@
 """OpenAI, and every server that speaks its Chat Completions: vLLM, SGLang, llama.cpp, gateways."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from zelo_ray.providers import BatchLimits, Provider, Settings
@@ -57,10 +58,11 @@ class _OpenAI:
     async def send(self, request: Request) -> Answer:
         texts = (request.system, request.user)
         caller = Caller(request.judge.name, self._settings, KEY_VARIABLES, fault, texts)
-        fields = body(request)
-        if self._settings.base_url != BASE_URL:  # other servers may refuse what they do not know
-            fields.pop("prompt_cache_key", None)
-        return await attempt(self._post(fields), caller, READING, rates)
+        if (
+            request.starts and self._settings.base_url != BASE_URL
+        ):  # others may refuse a field they do not know
+            request = replace(request, starts=())
+        return await attempt(self._post(body(request)), caller, READING, rates)
 
     async def aclose(self) -> None:
         await self._client.close()

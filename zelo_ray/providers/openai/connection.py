@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from zelo_ray.providers import Settings
 from zelo_ray.providers.headers import server_delay
-from zelo_ray.providers.outcome import Fault, Reading
+from zelo_ray.providers.outcome import Fault, Reading, merged
 from zelo_ray.providers.silence import CONNECT_SECONDS
 from zelo_ray.records import Answer, Request, Status, Usage, response_schema
 
@@ -45,7 +45,7 @@ def body(request: Request) -> dict[str, Any]:
     if request.starts:  # what begins alike is to come to the machine that has it in its cache
         begin = f"{request.judge.model}\0{request.user[: request.starts[-1]]}"
         fields["prompt_cache_key"] = sha256(begin.encode(errors="replace")).hexdigest()[:32]
-    return {**fields, **options["extra_body"]}
+    return merged(fields, options["extra_body"])
 
 
 def read(completion: Any) -> Answer:
@@ -83,6 +83,7 @@ def used(completion: Any) -> Usage:
         cached_tokens=taken.get("cached_tokens") or 0,
         cache_write_tokens=taken.get("cache_write_tokens") or 0,
         thinking_tokens=given.get("reasoning_tokens") or 0,
+        tier=str(completion.get("service_tier") or ""),
     )
 
 
