@@ -13,7 +13,7 @@ from zelo_ray.providers import load_provider
 from zelo_ray.providers.anthropic import connection as anthropic
 from zelo_ray.providers.gemini import connection as gemini
 from zelo_ray.providers.openai import connection as openai
-from zelo_ray.providers.pricing import price, table_version, unpriced
+from zelo_ray.providers.pricing import dearest, price, table_version, unpriced
 from zelo_ray.records import Judge, Usage
 
 LUNA = Judge("openai", "gpt-6-luna")
@@ -224,6 +224,14 @@ def test_a_price_without_caches_takes_them_as_input_and_batches_as_half():
     assert price(LUNA, RICH, given) == pytest.approx(44_000e-6, rel=1e-12)
     assert price(LUNA, RICH, given, batch=True) == pytest.approx(22_000e-6, rel=1e-12)
     assert price(LUNA, RICH, {LUNA.name: Price(input=0, output=0)}) == 0.0
+
+
+def test_a_written_cache_costs_more_at_anthropic_by_own_prices_too():
+    """Breakpoints are set there, and a cap must hold whatever is written."""
+    given = {HAIKU.name: Price(input=4, output=0)}
+    written = Usage(1000, 0, cache_write_tokens=1000)
+    assert price(HAIKU, written, given) == pytest.approx(5e-3)
+    assert dearest(HAIKU, Usage(1000, 0), given) == pytest.approx(5e-3)
 
 
 def test_a_price_is_for_the_judge_that_it_names():

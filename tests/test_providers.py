@@ -553,4 +553,12 @@ def test_a_peer_fails(peer, provider, status, kind):
     assert str(status) in str(error)
     if status == 429:
         assert (error.delay, error.throttled) == (3, True)
+    if status == 401:
+        assert "to a valid one" in str(error)
     assert len(peer.requests) == 1
+
+
+def test_a_server_that_wants_a_key_and_got_none_is_told_where_to_name_one(peer):
+    peer.fail(401)
+    error = send(request_for("openai"), Settings("", peer.base_url("openai")))
+    assert "none was sent; name the variable that holds it: api_key_env" in str(error)

@@ -157,6 +157,22 @@ def test_what_judges_were_told_and_shown_of_queries_has_a_section(tmp_path, word
         assert "These words stood in every prompt" in page.words("told")
 
 
+@pytest.mark.parametrize(
+    ("judges", "told"),
+    [
+        (["offline:bm25", "recorded:a"], "none has read these words; people who label are shown"),
+        (["offline:bm25", "openai:a"], "Judges but offline:bm25 have read these words, and people"),
+    ],
+)
+def test_judges_that_read_no_prompt_are_not_said_to_have_read_instructions(tmp_path, judges, told):
+    write_run(tmp_path, results_of(tmp_path, [evil_pool()]), instructions="A nurse can act on it.")
+    run = json.loads((tmp_path / "run.json").read_text())
+    run["judges"] = dict.fromkeys(judges, run["judges"]["openai:a-model"])
+    (tmp_path / "run.json").write_text(json.dumps(run))
+    write_report(str(tmp_path))
+    assert told in page_of(tmp_path).words("told")
+
+
 def test_data_in_scripts_can_neither_end_them_nor_be_markup_for_charts():
     text = embedded({"a": f"</script>{EVIL}", "nan": float("nan")})
     assert "<" not in text

@@ -34,10 +34,14 @@ def preview(options: AnnotateOptions, environ: Mapping[str, str]) -> list[str]:
 
 
 def foreseen(options: AnnotateOptions, environ: Mapping[str, str]) -> tuple[list[str], float]:
-    """The same, and the dollars that a cap needs: what is spent, and the most that is to come."""
+    """The same, and the dollars that a cap needs: what is spent, and the most that is to come.
+
+    Nothing, where no cap can be: a price is unknown.
+    """
     estimated, notes = _estimated(options, environ)
     high = estimated.dollars(estimated.mode).high
-    cap = estimated.spent + estimated.maybe + high if high else 0.0
+    can = high and not estimated.unpriced
+    cap = estimated.spent + estimated.maybe + high if can else 0.0
     return [*lines(estimated), *notes], cap
 
 

@@ -22,6 +22,7 @@ from zelo_ray.options import AnnotateOptions, AskingOptions, JudgingOptions
 from zelo_ray.protocols import load
 from zelo_ray.providers import leaves_sampling, load_provider
 from zelo_ray.providers.pricing import unpriced
+from zelo_ray.providers.registry import heedless
 from zelo_ray.records import Judge, Pool
 
 _NAMED = 5
@@ -100,6 +101,10 @@ def warn(options: AnnotateOptions, panel: Sequence[Judge], watch: Watch) -> None
     """Say what will not be as one might think."""
     for name in unpriced(panel, options.prices):
         watch.say(f"{name}: its price is unknown and not counted; give it in the options (prices:)")
+    names = heedless(judge.name for judge in panel)
+    if options.instructions and names:
+        verb = "reads" if len(names) == 1 else "read"
+        watch.say(f"{', '.join(names)} {verb} no prompt, and so no instructions")
     rounds = load(options.protocol).max_rounds
     if rounds != 1 and any(in_batches(judge, options) for judge in panel):
         several = f"up to {rounds}" if rounds else "several"

@@ -45,7 +45,9 @@ class Price(BaseModel):
     cached: float | None = Field(
         None, ge=0, description="input read from a cache; as input if None"
     )
-    cache_write: float | None = Field(default=None, ge=0, description="as input if None")
+    cache_write: float | None = Field(
+        None, ge=0, description="as input if None, or 1.25 times as much at Anthropic"
+    )
     batch: float = Field(default=0.5, ge=0, description="factor for what comes in a batch")
     search: float = Field(default=0.0, ge=0, description="of a reranker, for 1,000 search units")
 

@@ -23,6 +23,7 @@ MALFORMED = (ValueError, LookupError, TypeError, AttributeError)
 """What reading stumbles over in a response of another form than the documented one."""
 
 _KEY = "the key was refused; set {variables} to a valid one"
+_NO_KEY = "it wants a key, and none was sent; name the variable that holds it: api_key_env"
 _UNPAID = "the account's quota or spending limit is used up; raise it, then run again"
 _OPTION = "the model does not take an option of this judge; change its judge_options"
 
@@ -222,7 +223,8 @@ def judged(fault: Fault, caller: Caller) -> Retry | Refused | Fatal:
     known = (advice for code, advice in _CODE_ADVICE.items() if code in marks and status < 500)
     absent = _ABSENT_BATCH if caller.existing else _ABSENT
     if advice := next(known, absent if status == 404 else _STATUS_ADVICE.get(status)):
-        text = advice.format(variables=" or ".join(caller.variables))
+        lacks = advice is _KEY and not caller.settings.key
+        text = _NO_KEY if lacks else advice.format(variables=" or ".join(caller.variables))
         return Fatal(f"{name}: {text} ({detail})")
     if status == 0 or status in _RETRY or status in caller.passing or status >= 500:
         told = detail if status else f"no answer ({detail})" if detail else "no answer"

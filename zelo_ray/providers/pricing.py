@@ -25,6 +25,7 @@ _LISTED_FOR = 900  # seconds that a look into the table is good for: its prices 
 # What they charge half for, where the table has no rate: all three for batches, and Gemini for
 # flex, its price list of November 2026 says. The table has OpenAI's rates of tiers.
 _HALF = {("google", "flex"), *((each, "batch") for each in _PROVIDER_IDS.values())}
+_WRITES = {"anthropic": 1.25}  # times the input that a cache's write costs, where it costs more
 _CONDITIONS = ("processing", "service_tier", "speed")  # under which the table has other rates
 _PROBE = Usage(1000, 100)
 
@@ -70,7 +71,7 @@ def price(
     if plain < 0:  # counts that cannot be
         return None
     if own is not None:
-        rates = _own(own, batch=batch)
+        rates = _own(own, _WRITES.get(judge.provider, 1.0), batch=batch)
     elif listed := _reranker(judge):
         rates = listed
     elif judge.base_url or judge.provider not in _PROVIDER_IDS:
@@ -119,10 +120,10 @@ def table_version(prices: Mapping[str, Price] = {}) -> str:
     return f"{table}; the job's own for {', '.join(sorted(prices))}" if prices else table
 
 
-def _own(own: Price, *, batch: bool) -> _Rates:
+def _own(own: Price, writes: float, *, batch: bool) -> _Rates:
     scale = 1e-6 * (own.batch if batch else 1.0)
     cached = own.input if own.cached is None else own.cached
-    cache_write = own.input if own.cache_write is None else own.cache_write
+    cache_write = writes * own.input if own.cache_write is None else own.cache_write
     tokens = (own.input * scale, own.output * scale, cached * scale, cache_write * scale)
     return _Rates(-1, *tokens, search=own.search / 1000)
 

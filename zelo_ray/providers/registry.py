@@ -1,5 +1,6 @@
 """Which providers there are, and how a judge's name says which is meant."""
 
+from collections.abc import Iterable
 from importlib import import_module
 
 from zelo_ray.errors import PanelError
@@ -18,6 +19,9 @@ PROVIDERS = {
     "vllm": "zelo_ray.providers.vllm.judges",
 }
 
+NO_READERS = frozenset({"offline", "simulated", "recorded"})
+"""Whose judges know query and documents, and read no prompt."""
+
 RERANKERS = {
     "zeroentropy": "zelo_ray.rerankers.zeroentropy",
     "cohere": "zelo_ray.rerankers.cohere",
@@ -29,6 +33,11 @@ RERANKERS = {
     "custom": "zelo_ray.rerankers.custom",
 }
 """No panel may have one of these."""
+
+
+def heedless(judges: Iterable[str]) -> list[str]:
+    """Those of some judges, by name, that read no prompt."""
+    return [name for name in judges if name.partition(":")[0] in NO_READERS]
 
 
 def parse_judge(text: str) -> Judge:

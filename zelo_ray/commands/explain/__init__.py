@@ -16,6 +16,7 @@ from zelo_ray.options.judging import JudgingOptions
 from zelo_ray.protocols import Held, Judgments, Protocol, of_record
 from zelo_ray.protocols.course import indented, of_failures
 from zelo_ray.protocols.texts import as_shown, query_shown
+from zelo_ray.providers.registry import heedless
 from zelo_ray.records import Failure, Grade, GradedScore, Pool, Rater, Vote
 
 _LISTED = 20  # documents that a message names
@@ -164,7 +165,9 @@ def _explained(out: str, query: _Query, doc_id: str | None) -> Iterator[Part]:
         shown = query_shown(query.pool, options.get("show_query") or ())
         yield text_part(f"query {query.id}", shown)
     if words := options.get("instructions") or options.get("criteria"):
-        yield text_part("what judges were told counts", str(words))
+        judges = {row.judge for rows in query.held.judgments.values() for row in rows}
+        heard = "" if len(heedless(judges)) < len(judges) else " (none of these reads prompts)"
+        yield text_part(f"what judges were told counts{heard}", str(words))
     yield from _of_query(query) if doc_id is None else _of_document(query, _meant(query, doc_id))
 
 

@@ -20,10 +20,10 @@ _LONGEST = 24  # characters that a button of a phone shows
 
 
 def shown(rubric: str, instructions: str | None) -> str:
-    """What people read: what the grades mean, and what counts as relevant for those who ask."""
+    """What people read: what counts as relevant for those who ask, and what the grades mean."""
     if not instructions:
         return rubric
-    return f"{rubric.rstrip()}\n\nWhat counts as relevant:\n\n{instructions}"
+    return f"What counts as relevant, before all else:\n\n{instructions}\n\n{rubric}"
 
 
 def names_of(rubric: str, top: int) -> list[str]:

@@ -12,13 +12,20 @@ from zelo_ray.present.html.grids import matrix
 from zelo_ray.present.html.judged import Annotation
 from zelo_ray.present.html.money import paid
 from zelo_ray.present.html.page import Cells, Chart, Section, Table, Text, plural
+from zelo_ray.providers.registry import heedless
 
 _LINES = 12  # of instructions that are not folded away
 
 
 def told_section(annotation: Annotation) -> Section | None:
     """What counts as relevant, in the words of those who asked."""
-    where = "These words stood in every prompt, and people who label are shown them."
+    judges, shown = annotation.run["judges"], "people who label are shown them."
+    if not (deaf := heedless(judges)):
+        where = f"These words stood in every prompt, and {shown}"
+    elif len(deaf) == len(judges):
+        where = f"No judge of this run reads prompts, and so none has read these words; {shown}"
+    else:
+        where = f"Judges but {', '.join(deaf)} have read these words, and {shown}"
     return told_by(annotation.run["options"], where)
 
 
