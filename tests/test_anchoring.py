@@ -281,6 +281,14 @@ def test_agree_leaves_that_query_out_and_says_so(say, run):
     assert note not in say("out", "--human", "people.txt", "--resamples", 0)[1]
 
 
+def test_agree_without_people_by_name_tells_of_that_query(say, run):
+    del run
+    words = ("out/grades.parquet", "people=people.txt", "--resamples", 0)
+    note = "out: its worked examples are of query 'even', which is measured here"
+    assert any(line.startswith(note) for line in say(*words)[1])
+    assert not any(line.startswith(note) for line in say("out")[1])
+
+
 def test_agree_refuses_labels_of_that_query_alone(say, run):
     del run
     qrels(Path("few.txt"), {"even": four(0, 1, 2, 3)})
