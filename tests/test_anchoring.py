@@ -1,6 +1,7 @@
 """Worked examples out of people's labels, and the query that measures no judge then."""
 
 import json
+import uuid
 from pathlib import Path
 from random import Random
 
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from tests.builders import judge_of, pool_of, write_lines
 from zelo_ray.engine.anchoring import anchored
 from zelo_ray.errors import InputError, OptionError
-from zelo_ray.protocols import graded, load_annotate
+from zelo_ray.protocols import graded, load_annotate, recorded_options
 from zelo_ray.protocols.anchors import Anchor, Example, draw, held_out, load
 from zelo_ray.protocols.graded import GradedOptions
 from zelo_ray.protocols.grading import sheets
@@ -90,8 +91,9 @@ def test_long_documents_are_taken_only_if_there_is_nothing_else_and_cut(options,
     path = write_lines(tmp_path / "long.jsonl", [long])
     labels = qrels(tmp_path / "long.txt", {"long": four(0, 1, 2, 3), "even": four(0, 1, 2, 3)})
     both = options.model_copy(update={"anchors_from": labels})
-    assert load(anchored(both, [str(path), *options.inputs], print).anchors)[0].query_id == "even"
-    (anchor,) = load(anchored(both, [str(path)], print).anchors)
+    (anchor,) = load(anchored(both, [str(path), *options.inputs], print, keep=False).anchors)
+    assert anchor.query_id == "even"
+    (anchor,) = load(anchored(both, [str(path)], print, keep=False).anchors)
     assert all(len(each.document.encode()) <= 2000 for each in anchor.grades.values())
     assert anchor.grades[0].document.endswith("[…]")
 
@@ -107,16 +109,97 @@ def test_of_several_people_the_lower_median_counts(options, tmp_path):
     assert anchor.grades[3].document == "three. now"
 
 
-def test_once_chosen_they_stay_when_labels_and_input_change(options, tmp_path):
+def test_documents_that_are_shown_whole_go_before_others_of_their_query(options, tmp_path):
+    long = [f"{grade} " * 4000 for grade in "wxyz"]
+    several = line("long", [*long[:2], "a whole one", "and another", *long[2:], "a third", "4th."])
+    path = write_lines(tmp_path / "long.jsonl", [several])
+    labels = qrels(tmp_path / "long.txt", {"long": four(0, 1, 0, 1, 2, 3, 2, 3)})
+    own = options.model_copy(update={"anchors_from": labels})
+    (anchor,) = load(anchored(own, [str(path)], print).anchors)
+    texts = [anchor.grades[grade].document for grade in range(4)]
+    assert texts == ["a whole one", "and another", "a third", "4th."]
+
+
+def test_the_query_is_shown_as_those_saw_it_who_gave_the_grades(options, tmp_path):
+    pool = line("even", ["zero here", "one there!", "two where?", "three. now"])
+    pool["query"]["narrative"] = "Dates alone do not count."
+    path = write_lines(tmp_path / "told.jsonl", [pool])
+    own = options.model_copy(update={"show_query": ("narrative",)})
+    (anchor,) = load(anchored(own, [str(path)], print).anchors)
+    assert anchor.query == "what is even?\nnarrative: Dates alone do not count."
+
+
+@pytest.fixture
+def grown(options, tmp_path, monkeypatch):
+    """Options, and their examples; then the labels are others, and of another query."""
+    monkeypatch.chdir(tmp_path)
     first = anchored(options, options.inputs, print)
-    (tmp_path / "out").mkdir()
-    record = {"options": first.model_dump(mode="json"), "finished": False}
-    (tmp_path / "out" / "run.json").write_text(json.dumps(record))
     qrels(tmp_path / "labels.txt", {"uneven": four(0, 1, 2, 3)})
-    assert anchored(options, options.inputs, print) == first
+    return options, first.anchors
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {},
+        {"anchors_from": "labels.txt"},
+        {"anchors_from": "./labels.txt"},
+        {"out": "elsewhere", "ledger": "out"},
+        {"protocol": "lean"},
+        {"inputs": ("nowhere.jsonl",)},
+    ],
+)
+def test_once_chosen_they_stay(grown, more):
+    options, first = grown
+    told = []
+    own = options.model_copy(update=more)
+    assert anchored(own, own.inputs, told.append).anchors == first
+    assert "worked examples as before: of query 'even'" in told[0]
+    Path("labels.txt").unlink()
+    assert anchored(own, own.inputs, print).anchors == first
+
+
+def test_each_place_of_labels_has_a_choice_of_its_own(grown, tmp_path):
+    options, first = grown
+    told = []
     other = qrels(tmp_path / "other.txt", {"uneven": four(0, 1, 2, 3)})
-    (anchor,) = chosen(options.model_copy(update={"anchors_from": other}))
+    own = options.model_copy(update={"anchors_from": other})
+    (anchor,) = load(anchored(own, own.inputs, told.append).anchors)
     assert anchor.query_id == "uneven"
+    assert told[0] == f"other examples than those of {tmp_path}/labels.txt: all is asked anew"
+    assert anchored(options, options.inputs, print).anchors == first
+    assert load(anchored(own, ["nowhere.jsonl"], print).anchors) == (anchor,)
+
+
+@pytest.mark.parametrize("data", ["", '{"labels', "[]", '{"labels.txt": "query: why?"}'])
+def test_a_choice_that_cannot_be_read_is_not_made_anew(grown, data):
+    options, _ = grown
+    file = Path("out/replies/_examples.json")
+    file.write_text(data)
+    for keep in (True, False):
+        with pytest.raises(InputError, match=r"_examples\.json: .* cannot be read .* remove it"):
+            anchored(options, options.inputs, print, keep=keep)
+    assert file.read_text() == data
+
+
+def test_an_estimate_keeps_nothing(options, tmp_path):
+    (anchor,) = load(anchored(options, options.inputs, print, keep=False).anchors)
+    assert anchor.query_id == "even"
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_choice_is_kept_in_an_object_store(options):
+    place = f"memory://{uuid.uuid4().hex}/out"
+    own = options.model_copy(update={"out": place})
+    first = anchored(own, own.inputs, print)
+    assert anchored(own, ["nowhere.jsonl"], print) == first
+
+
+def test_a_record_holds_where_examples_are_from_and_what_they_are(options):
+    own = anchored(options, options.inputs, print)
+    again = recorded_options({"options": own.model_dump(mode="json")})
+    assert (again.anchors, again.anchors_from) == (own.anchors, own.anchors_from)
+    assert anchored(again, ["nowhere.jsonl"], print) is again
 
 
 @pytest.mark.parametrize(
@@ -140,14 +223,21 @@ def test_what_cannot_be_is_told_before_anything_is_asked(options, tmp_path, grad
     ("more", "says"),
     [
         ({"anchors": "law"}, "anchors and anchors_from are two sources"),
-        ({"blocks": "session"}, "from queries, not from sessions"),
+        ({"anchors": "own.yaml"}, "anchors and anchors_from are two sources"),
         ({"protocol": "zelo"}, "--anchors-from is of --protocol lean, graded"),
     ],
 )
-def test_options_that_do_not_go_together_are_refused(options, more, says):
+def test_options_that_do_not_go_together_are_refused(options, tmp_path, monkeypatch, more, says):
+    monkeypatch.chdir(tmp_path)
+    Path("own.yaml").write_text(anchored(options, options.inputs, print).anchors)
     given = options.model_dump(include={"inputs", "out", "protocol", "anchors_from"}) | more
     with pytest.raises(OptionError, match=says):
         load_annotate(given, {})
+
+
+def test_sessions_have_no_examples(options):
+    with pytest.raises(OptionError, match="from queries, not from sessions"):
+        chosen(options.model_copy(update={"blocks": "session"}))
 
 
 said = st.text(st.characters(codec="utf-8", exclude_characters=CODE), min_size=1, max_size=60)
@@ -261,7 +351,7 @@ def run(options, tmp_path, monkeypatch):
     own = anchored(options, options.inputs, print)
     grades, human = judged()
     out = tmp_path / "out"
-    out.mkdir()
+    out.mkdir(exist_ok=True)
     pq.write_table(grades, out / "grades.parquet")
     (out / "run.json").write_text(json.dumps({"options": own.model_dump(mode="json")}))
     rows = human.to_pylist()
@@ -279,6 +369,14 @@ def test_agree_leaves_that_query_out_and_says_so(say, run):
     assert json.loads(Path("told/agree.json").read_text())["counts"]["human"]["queries"] == 30
     (run / "run.json").write_text(json.dumps({"options": {"anchors": "web"}}))
     assert note not in say("out", "--human", "people.txt", "--resamples", 0)[1]
+
+
+def test_agree_without_people_by_name_tells_of_that_query(say, run):
+    del run
+    words = ("out/grades.parquet", "people=people.txt", "--resamples", 0)
+    note = "out: its worked examples are of query 'even', which is measured here"
+    assert any(line.startswith(note) for line in say(*words)[1])
+    assert not any(line.startswith(note) for line in say("out")[1])
 
 
 def test_agree_refuses_labels_of_that_query_alone(say, run):

@@ -10,7 +10,13 @@ import yaml
 from tests.crash import bare_environment
 from tests.test_report import page_of
 from zelo_ray import cli
+from zelo_ray.commands.compare_protocols import pools_in
+from zelo_ray.engine.anchoring import anchored
 from zelo_ray.engine.ledger import read_rows
+from zelo_ray.on_ray.compare_protocols import planned
+from zelo_ray.on_ray.labelled_items import take_in
+from zelo_ray.protocols import load_compare
+from zelo_ray.protocols.anchors import held_out
 
 JUDGE = "simulated:judge"
 QUERIES = 20
@@ -139,6 +145,51 @@ def test_an_estimate_for_each_protocol_asks_nothing_and_writes_nothing(folder, c
     assert f"{QUERIES} of {QUERIES} requests about {QUERIES} queries" in said.out
     assert f"{2 * QUERIES} of {2 * QUERIES} requests about {QUERIES} queries" in said.out
     assert not (folder / "out").exists()
+
+
+def test_the_query_of_the_worked_examples_measures_no_protocol(folder, capsys):
+    """And all protocols show the examples that were chosen once, out of all the input."""
+    rng = random.Random(5)
+    with (folder / "pools.jsonl").open("a") as pools, (folder / "labels.txt").open("w") as labels:
+        for query in ("graded", "too"):
+            texts = [{"id": f"d{n}", "content": f"Text {rng.random()}."} for n in range(4)]
+            row = {"query": {"id": query, "query": "What?"}, "documents": texts}
+            pools.write(json.dumps(row) + "\n")
+            labels.writelines(f"{query} 0 d{n} {n}\n" for n in range(4))
+    labels, own = str(folder / "labels.txt"), ("--config", str(folder / "config.yaml"))
+    config = yaml.safe_load((folder / "config.yaml").read_text())
+    options = load_compare(
+        {**config, "human": labels, "protocols": ["graded", "zelo"], "anchors_from": labels}, {}
+    )
+    told = Told()
+    with planned(options, told) as each:
+        pools = (*pools_in(each["graded"].inputs[0]),)
+        (alone,) = held_out(each["graded"].anchors)
+        again = anchored(each["graded"], each["graded"].inputs, told.say)
+    assert {pool.query_id for pool in pools} == {"graded", "too"} - {alone}
+    assert again == each["graded"]
+    assert told.lines[1] == "6 pairs are left out: of the query of the worked examples"
+    assert len(told.lines) == 2
+    words = ("--dry-run", "--human", labels, "--anchors-from", labels, "--protocols")
+    assert cli.main(["compare-protocols", *own, *words, "zelo", "lean"]) == 0
+    said = capsys.readouterr()
+    assert "6 pairs are left out" in said.err
+    assert said.out.count("requests about 1 queries") == 2
+    assert cli.main(["compare-protocols", *own, *words, "zelo"]) == 0
+    assert "about 2 queries" in capsys.readouterr().out, "zelo shows no examples"
+    assert cli.main(["compare-protocols", *own, "--anchors", "law", *words, "lean"]) == 2
+    assert "two sources of examples" in capsys.readouterr().err
+    assert not (folder / "out").exists()
+    assert take_in(options, options.out, told).left_out
+    assert (folder / "out/replies/_examples.json").exists()
+
+
+class Told:
+    """A watch that keeps the lines."""
+
+    def __init__(self):
+        self.lines = []
+        self.say = self.lines.append
 
 
 def test_people_who_have_no_word_on_the_input_are_told_of(folder, capsys):

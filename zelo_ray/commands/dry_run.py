@@ -74,7 +74,7 @@ def _estimated(options: AnnotateOptions, environ: Mapping[str, str]) -> tuple[Es
         options = brought(options, folder, told.append)
         options = worded(options, keep=False)
         shards = find_shards(options.inputs, options.out)
-        options = anchored(options, shards, told.append)
+        options = anchored(options, shards, told.append, keep=False)
         panel = panel_of(options, environ, keys=False)
         survey = InputSample(panel, options, ledger := ledger_of(options, panel))
         joined = join_sessions(shards, folder) if options.blocks == "session" else None

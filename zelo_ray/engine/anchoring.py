@@ -1,34 +1,52 @@
 """Worked examples out of people's labels: of one query, which then measures no judge.
 
-Once chosen they stand in the record of the run, and stay when labels or input grow: other examples
-would be other questions.
+Once chosen they are kept beside the ledger, by the place of the labels, and stay when labels or
+input grow: other examples would be other questions, and all would be paid for anew.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from statistics import median
 from typing import TypeVar
 
+import fsspec
+import orjson
 import yaml
 
+from zelo_ray.engine.durable import keep_file
 from zelo_ray.engine.learning import grades_at
-from zelo_ray.errors import InputError
-from zelo_ray.formats.files import listing, record
-from zelo_ray.formats.pools import Limits, read_lines
-from zelo_ray.formats.record import RUN
+from zelo_ray.engine.ledger import FOLDER as REPLIES
+from zelo_ray.errors import InputError, OptionError
+from zelo_ray.formats.pools import Limits, read_lines, short
 from zelo_ray.options import AnnotateOptions
-from zelo_ray.protocols.anchors import GRADES, held_out
-from zelo_ray.protocols.grading import AnchoredOptions
-from zelo_ray.protocols.texts import cut
+from zelo_ray.options.judging import JudgingOptions
+from zelo_ray.protocols.anchors import GRADES, held_out, parse
+from zelo_ray.protocols.texts import cut, query_shown
 from zelo_ray.records import Document, Pool
 from zelo_ray.wrapping import harmless
 
 Annotating = TypeVar("Annotating", bound=AnnotateOptions)
 _TOKENS = 500
 """Of a longer document an example shows the beginning."""
+_FILE = "_examples.json"  # readers of a folder of data pass over names that begin so
 
 
-def anchored(options: Annotating, shards: Sequence[str], say: Callable[[str], None]) -> Annotating:
-    """The options with the examples that ``anchors_from`` comes to, if it is given.
+def anchored(
+    options: Annotating, shards: Sequence[str], say: Callable[[str], None], *, keep: bool = True
+) -> Annotating:
+    """The options with the examples that ``anchors_from`` comes to; see `examples_of`.
+
+    They stay as they are where ``anchors`` is given, or was settled before.
+    """
+    if "anchors" in options.model_fields_set:
+        return options
+    text = examples_of(options, shards, say, keep=keep)
+    return options.model_copy(update={"anchors": text}) if text else options
+
+
+def examples_of(
+    options: JudgingOptions, shards: Sequence[str], say: Callable[[str], None], *, keep: bool = True
+) -> str | None:
+    """The examples that ``anchors_from`` comes to, as the text of a file; None without it.
 
     Of all queries with a document of each grade it is the one whose four are the most alike in
     length, so that length tells no grade.
@@ -37,32 +55,57 @@ def anchored(options: Annotating, shards: Sequence[str], say: Callable[[str], No
         options: of the job.
         shards: the files of the input.
         say: is told whose examples they are.
+        keep: whether to write the choice beside the ledger.
 
     Raises:
-        InputError: the labels cannot be read, or no query has a document of each grade.
+        InputError: what was chosen before, or the labels, cannot be read; or no query has a
+            document of each grade.
+        OptionError: sessions are judged.
     """
-    if not isinstance(options, AnchoredOptions) or held_out(options.anchors):
-        return options
-    if (place := options.anchors_from) is None:
-        return options
-    text = _as_before(options.out, place) or _chosen(place, shards, options)
+    place: str | None = getattr(options, "anchors_from", None)
+    if place is None:
+        return None
+    if options.blocks == "session":
+        raise OptionError("anchors_from takes its examples from queries, not from sessions")
+    fs, root = fsspec.url_to_fs(options.books)
+    path, whose = f"{root.rstrip('/')}/{REPLIES}/{_FILE}", _resolved(place)
+    kept = _kept(fs, path)
+    before = " as before" if whose in kept else ""
+    if kept and not before:
+        say(f"other examples than those of {', '.join(sorted(kept))}: all is asked anew")
+    text = kept.get(whose) or _chosen(place, shards, options)
+    if keep and not before:
+        keep_file(fs, path, orjson.dumps({**kept, whose: text}, option=orjson.OPT_INDENT_2))
     say(
-        f"worked examples: of query {min(held_out(text))!r} of {place}, by which no judge is "
-        "measured then"
+        f"worked examples{before}: of query {min(held_out(text))!r} of {place}, by which no judge "
+        "is measured then"
     )
-    return options.model_copy(update={"anchors": text})
+    return text
 
 
-def _as_before(out: str, place: str) -> str:
-    """The examples of an earlier run on the directory, if they came from the same place."""
-    run = record(f"{out}/{RUN}") if RUN in (listing(out) or ()) else {}
-    options = run.get("options")
-    if not isinstance(options, dict) or options.get("anchors_from") != place:
-        return ""
-    return str(options.get("anchors", ""))
+def _resolved(place: str) -> str:
+    """One name of a place, however it was written: an absolute path, or a URL."""
+    fs, path = fsspec.url_to_fs(place)
+    return str(path if "file" in fs.protocol else fs.unstrip_protocol(path).rstrip("/"))
 
 
-def _chosen(place: str, shards: Sequence[str], options: AnnotateOptions) -> str:
+def _kept(fs: fsspec.AbstractFileSystem, path: str) -> dict[str, str]:
+    """The examples that were chosen, by the place of their labels."""
+    try:
+        found: dict[str, str] = orjson.loads(fs.cat_file(path))
+        for text in found.values():
+            parse(text)
+    except FileNotFoundError:
+        return {}
+    except Exception as error:  # noqa: BLE001 - every storage has its own errors
+        raise InputError(
+            f"{path}: the worked examples that were chosen cannot be read ({short(error)}); bring "
+            "the file back from a copy, or remove it, and all may be asked anew by others"
+        ) from None
+    return found
+
+
+def _chosen(place: str, shards: Sequence[str], options: JudgingOptions) -> str:
     """The file of examples that the best query makes."""
     left: dict[str, dict[str, int]] = {}
     for row in grades_at(place).to_pylist():
@@ -76,7 +119,7 @@ def _chosen(place: str, shards: Sequence[str], options: AnnotateOptions) -> str:
         if len(examples) > most:
             most, of = len(examples), line.pool.query_id
         if len(examples) == len(GRADES):
-            found.append((_unlike(line.pool, examples), _written(line.pool, examples)))
+            found.append((_unlike(line.pool, examples), _written(line.pool, examples, options)))
     if not found:
         told = f"the most are {most}, of query {of!r}" if most else "the input has none of them"
         raise InputError(
@@ -87,31 +130,36 @@ def _chosen(place: str, shards: Sequence[str], options: AnnotateOptions) -> str:
 
 
 def _examples(
-    pool: Pool, grades: Mapping[str, int], options: AnnotateOptions
-) -> dict[int, Document]:
-    """By each grade that there is, the document that is nearest to the middle of the lengths."""
-    shown = [
-        cut(each, _TOKENS, options.show_metadata)
-        for each in pool.documents[: options.document_limit]
-        if each.id in grades
-    ]
-    middle = median(len(each.content) for each in shown) if shown else 0
-    shown.sort(key=lambda each: (-abs(len(each.content) - middle), each.id))
-    return {grades[each.id]: each for each in shown}
+    pool: Pool, grades: Mapping[str, int], options: JudgingOptions
+) -> dict[int, tuple[bool, str]]:
+    """By each grade that there is, a document that is shown whole, if any is, and its text.
+
+    Of several it is the one that is nearest to the middle of the lengths.
+    """
+    labelled = [each for each in pool.documents[: options.document_limit] if each.id in grades]
+    shown = list[tuple[bool, Document]]()
+    for each in labelled:
+        found = cut(each, _TOKENS, options.show_metadata)
+        shown.append((each.content in found.content, found))
+    lengths = [len(each.content) for whole, each in shown if whole]
+    middle = median(lengths or [len(each.content) for _, each in shown] or [0])
+    shown.sort(key=lambda one: (one[0], -abs(len(one[1].content) - middle), one[1].id))
+    return {grades[each.id]: (whole, each.content) for whole, each in shown}  # the last of each
 
 
-def _unlike(pool: Pool, examples: Mapping[int, Document]) -> tuple[bool, float, str]:
+def _unlike(pool: Pool, examples: Mapping[int, tuple[bool, str]]) -> tuple[bool, float, str]:
     """What is to be as small as can be: whether any is cut, and how far their lengths lie apart."""
-    whole = {each.id: each.content for each in pool.documents}
-    lengths = [len(each.content) for each in examples.values()]
-    is_cut = any(whole[each.id] not in each.content for each in examples.values())
+    lengths = [len(text) for _, text in examples.values()]
+    is_cut = not all(whole for whole, _ in examples.values())
     return is_cut, max(lengths) / min(lengths), pool.query_id
 
 
-def _written(pool: Pool, examples: Mapping[int, Document]) -> str:
+def _written(pool: Pool, examples: Mapping[int, tuple[bool, str]], options: JudgingOptions) -> str:
+    """The file of examples; its query is as those saw it who gave the grades."""
     grades = {
-        grade: {"document": harmless(each.content), "reason": ""}
-        for grade, each in sorted(examples.items())
+        grade: {"document": harmless(text), "reason": ""}
+        for grade, (_, text) in sorted(examples.items())
     }
-    about = {"query_id": pool.query_id, "query": harmless(pool.query), "grades": grades}
+    query = harmless(query_shown(pool, options.show_query))
+    about = {"query_id": pool.query_id, "query": query, "grades": grades}
     return yaml.safe_dump(about, allow_unicode=True, sort_keys=False)

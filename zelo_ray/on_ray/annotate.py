@@ -67,10 +67,9 @@ def annotate(options: AnnotateOptions, watch: Watch, *, spent: float | None = No
     options = placed(brought(options, absolute(options.out), watch.say))
     shards = find_shards(options.inputs, options.out)
     panel = panel_of(options, os.environ)
-    options = anchored(options, shards, watch.say)
     human = human_grades(options)
     with claimed(options, watch, "annotate"):
-        options = worded(options)
+        options = anchored(worded(options), shards, watch.say)
         for told in asked_before(options):
             watch.say(told)
         standing = Standing(options, panel, shards)

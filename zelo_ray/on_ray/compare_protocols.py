@@ -63,8 +63,8 @@ def protocols(
     jobs = plans(options, (pools,))
     with watching() as watch, claimed(options, watch, _KIND):
         options = worded(options)
-        jobs = plans(options, (pools,))
         field = take_in(options, options.out, watch)
+        jobs = plans(options, (pools,), field.examples)
         _tell(options, jobs, field, watch)
         begin(options.out, RECORD, {"kind": _KIND, "options": options.model_dump(mode="json")})
     timer.lap("read")
@@ -100,10 +100,10 @@ def planned(options: CompareProtocolsOptions, watch: Watch) -> Iterator[dict[str
     panel, ledger = panel_of(options, os.environ, keys=False), Ledger(options.books)
     with TemporaryDirectory() as folder:
         pools = pools_file(folder)
-        take_in(options, folder, watch)
+        field = take_in(options, folder, watch, choose=False)
         yield {
             name: _raised(own, spent_on(own, panel, ledger, pools_in(pools), ()))
-            for name, own in plans(worded(options, keep=False), (pools,)).items()
+            for name, own in plans(worded(options, keep=False), (pools,), field.examples).items()
         }
 
 
@@ -190,6 +190,8 @@ def _notes(
         limit = options.document_limit
         where = f"among the first {limit} documents of a query" if limit else "in the input"
         yield f"{alone:,} of {field.people.said:,} {what} in {options.human} are not {where}"
+    if field.left_out:
+        yield field.left_out
     if field.rejected:
         yield f"{field.rejected:,} bad input lines were set aside: see rejected.parquet"
 

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from zelo_ray.commands.compare_protocols import Item, People, read_people
+from zelo_ray.commands.compare_protocols import Item, People, compared, read_people
+from zelo_ray.engine.anchoring import examples_of
 from zelo_ray.engine.count_input import InputCount, count_input
 from zelo_ray.errors import InputError
 from zelo_ray.formats.files import writing
@@ -13,6 +14,8 @@ from zelo_ray.formats.wording import counted
 from zelo_ray.on_ray.begin import Watch
 from zelo_ray.on_ray.preflight import joined
 from zelo_ray.options import CompareProtocolsOptions
+from zelo_ray.protocols import load
+from zelo_ray.protocols.anchors import USUAL, held_out
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +30,25 @@ class Field:
     queries: int
     rejected: int
     """lines of the input that are bad"""
+    examples: str
+    """what ``anchors_from`` came to; empty without it"""
+    left_out: str
+    """what to know of queries that the examples are of; empty where there are none"""
 
 
-def take_in(options: CompareProtocolsOptions, folder: str, watch: Watch) -> Field:
-    """Write the pools that people labelled to a file of a folder; no other is asked about."""
+def take_in(
+    options: CompareProtocolsOptions, folder: str, watch: Watch, *, choose: bool = True
+) -> Field:
+    """Write the pools that people labelled to a file of a folder; no other is asked about.
+
+    A query of which any protocol shows worked examples measures none of them.
+
+    Args:
+        options: of the command.
+        folder: where to write.
+        watch: who is told how it goes.
+        choose: whether a choice of examples is kept beside the ledger.
+    """
     people = read_people(options.human, options.people, options.turn)
     options = brought(options, folder, watch.say)
     shards = find_shards(options.inputs, options.out)
@@ -39,8 +57,12 @@ def take_in(options: CompareProtocolsOptions, folder: str, watch: Watch) -> Fiel
     census = count_input(shards, {}, folder, keep=keep, show=options.show_query)
     for told in census.told:
         watch.say(told)
+    examples, shown = "", frozenset[str]()
+    if any("anchors" in load(name).options.model_fields for name in compared(options)):
+        examples = examples_of(options, shards, watch.say, keep=choose) or ""
+        shown = held_out(examples or getattr(options, "anchors", USUAL))
     items: list[Item] = []
-    known = queries = 0
+    known = queries = without = 0
     met, labelled = list[str](), people.query_ids
     with writing(pools_file(folder)) as file:
         for line in (line for shard in shards for line in read_lines(shard, Limits())):
@@ -50,19 +72,33 @@ def take_in(options: CompareProtocolsOptions, folder: str, watch: Watch) -> Fiel
             doc_ids = [each.id for each in line.pool.documents[: options.document_limit]]
             known += people.knows(query_id, doc_ids)
             met += [query_id] if query_id in labelled else []
-            if found := [*people.items(query_id, doc_ids)]:
+            found = [*people.items(query_id, doc_ids)]
+            if query_id in shown:
+                without += len(found)
+            elif found:
                 items += found
                 queries += 1
                 file.write(line.raw + b"\n")
+    left_out = ""
+    if without:
+        left_out = f"{counted(without, 'pair')} are left out: of the query of the worked examples"
+        watch.say(left_out)
     if not items:
-        raise InputError(_no_item(options, people, met, census))
-    return Field(people, items, pools_file(folder), known, queries, rejected + census.rejected)
+        raise InputError(_no_item(options, people, met, census, left_out))
+    place, bad = pools_file(folder), rejected + census.rejected
+    return Field(people, items, place, known, queries, bad, examples, left_out)
 
 
 def _no_item(
-    options: CompareProtocolsOptions, people: People, met: Sequence[str], census: InputCount
+    options: CompareProtocolsOptions,
+    people: People,
+    met: Sequence[str],
+    census: InputCount,
+    left_out: str,
 ) -> str:
     """Why people have no word on anything; ``met`` are the queries of theirs that the input has."""
+    if left_out:
+        return f"{options.human}: {left_out}; the input has no others"
     about = f"the {counted(len(people.query_ids), 'query', 'queries')} with labels"
     if met:
         return (

@@ -29,6 +29,7 @@ from zelo_ray.own import find_own, is_own
 from zelo_ray.protocols.progress import Apart, Progress, Replies, Rounds, Step, advance, known_by
 from zelo_ray.protocols.protocol import (
     KEPT,
+    RECORDED,
     Held,
     Judgments,
     Learned,
@@ -144,7 +145,8 @@ def recorded_options(record: Mapping[str, Any]) -> AnnotateOptions:
     if not isinstance(given, Mapping):
         raise TypeError("options are no mapping")
     known = {name: value for name, value in given.items() if name in kind.model_fields}
-    return kind.model_validate({"prompts": 1, **known})  # 0.1.0 had no others
+    known = {"prompts": 1, **known}  # 0.1.0 had no others
+    return kind.model_validate(known, context=RECORDED)
 
 
 def _gone(*_: object) -> Rounds:

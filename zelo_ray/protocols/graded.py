@@ -93,10 +93,10 @@ class Measured(Learned):
 def learn(tables: Mapping[str, pa.Table], options: GradedOptions) -> Measured:
     """Measure the judges, and with human grades the scale that they share.
 
-    Human grades of documents without a grade by a judge are left out. They correct the shares, and
-    anchor the scale if they are not too few; those of a query that judges were shown as an example
-    do not. Where fewer than three judges, or two and the human,
-    agree at all, nobody can tell who of them errs: the median is taken then, and no spread is told.
+    Human grades of documents that no judge graded are left out. The others correct the shares.
+    They also anchor the scale if they are not too few, without those of a query that judges were
+    shown as an example. Where fewer than three judges, or two and the human, agree at all, nobody
+    can tell who of them errs: the median is taken then, and no spread is told.
 
     Args:
         tables: ``grades``, with query_id, doc_id, judge and grade; perhaps ``human``, with

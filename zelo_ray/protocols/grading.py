@@ -4,13 +4,20 @@ import random
 from dataclasses import dataclass
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from zelo_ray.options import AnnotateOptions, FileText
 from zelo_ray.options.command import FILES
 from zelo_ray.options.places import Place
 from zelo_ray.protocols import anchors
-from zelo_ray.protocols.protocol import Repeats
+from zelo_ray.protocols.protocol import RECORDED, Repeats
 from zelo_ray.protocols.texts import as_shown, failure_of, request_for, response_in
 from zelo_ray.records import Document, Failure, Grade, Judge, Pool, Reply, Request, Seen
 
@@ -24,14 +31,11 @@ GRADES = (
 """What the grades mean, for judges and for the people who label."""
 
 
-_USUAL = "web"
-
-
 class AnchoredOptions(AnnotateOptions):
     """Options of every protocol that grades."""
 
     anchors: FileText = Field(
-        _USUAL, description="worked examples for grades: a built-in domain, a file or a URL"
+        anchors.USUAL, description="worked examples for grades: a built-in domain, a file or a URL"
     )
     anchors_from: Annotated[Place | None, FILES] = Field(
         None,
@@ -46,13 +50,11 @@ class AnchoredOptions(AnnotateOptions):
         return text
 
     @model_validator(mode="after")
-    def _one_set_of_examples(self) -> Self:
-        if self.anchors_from is None or anchors.held_out(self.anchors):
-            return self
-        if self.anchors != _USUAL:
+    def _one_set_of_examples(self, info: ValidationInfo) -> Self:
+        """In the record of a run both stand: where the examples are from, and what they are."""
+        recorded = info.context == RECORDED
+        if self.anchors_from and "anchors" in self.model_fields_set and not recorded:
             raise ValueError("anchors and anchors_from are two sources of examples; give one")
-        if self.blocks == "session":
-            raise ValueError("anchors_from takes its examples from queries, not from sessions")
         return self
 
 

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from zelo_ray.protocols.anchors import order
+from zelo_ray.protocols.anchors import GRADES, order
 from zelo_ray.protocols.grading import GradingOptions, order_of
 
 Floats = NDArray[np.float64]
@@ -26,14 +26,21 @@ _MOST = 1000  # queries: more would not be surer of anything that matters
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """By how many grades documents rise for each grade of an example, and the 95% interval."""
+    """By how many grades documents rise for each grade of an example, and the interval."""
 
     value: float
     low: float
     high: float
 
     def __str__(self) -> str:
-        return f"{self.value:+.3f} [{self.low:+.3f}, {self.high:+.3f}]"
+        """The best example in the place of the worst."""
+        figures = (max(GRADES) * each for each in (self.value, self.low, self.high))
+        return "{:+.2f} [{:+.2f}, {:+.2f}]".format(*figures)
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether it is more than chance."""
+        return self.low > 0 or self.high < 0
 
 
 def told(grades: pa.Table, options: GradingOptions) -> Iterator[str]:
@@ -55,25 +62,32 @@ def told(grades: pa.Table, options: GradingOptions) -> Iterator[str]:
     place = {query_id: number for number, query_id in enumerate({key[0]: 0 for key in whole})}
     if len(place) < FEWEST or all(len({*said}) == 1 for said in whole.values()):
         return
+    # By prompts 2 one document of a query stands for all: drawing is what takes time.
+    alike = {key: key if options.prompts == 1 else (key[0], "", key[2]) for key in whole}
     orders = {
         key: [order(order_of(*key, repeat, options)) for repeat in range(options.repeats)]
-        for key in whole
+        for key in {*alike.values()}
     }
     first, last = moved(
         np.array(list(whole.values()), float),
-        np.array([[[each[0], each[-1]] for each in orders[key]] for key in whole], float),
+        np.array([[[each[0], each[-1]] for each in orders[alike[key]]] for key in whole], float),
         np.array([place[key[0]] for key in whole]),
     )
+    what_follows = (
+        "the order matters: repeats even it out, and one alone does not"
+        if first.is_sure or last.is_sure
+        else "both may be 0: no sign that the order matters"
+    )
     yield (
-        f"the order of the worked examples moves a grade by {first} for each grade of the first, "
-        f"and by {last} of the last"
+        "order of the worked examples: where that of grade 3 comes first, and not that of grade 0, "
+        f"a document's grade changes by {first}; where it comes last, by {last}; {what_follows}"
     )
 
 
 def moved(grades: Floats, shown: Floats, query: Ints) -> list[Moved]:
     """How far each place among the examples moves grades: least squares within a question.
 
-    Intervals are of samples of queries: a sandwich by query, and Student's t.
+    Intervals are of samples of queries, a sandwich by query and Student's t; 95% hold all at once.
 
     Args:
         grades: of each repeat, [questions, repeats].
@@ -89,7 +103,7 @@ def moved(grades: Floats, shown: Floats, query: Ints) -> list[Moved]:
     np.add.at(by_query, query, pulls)
     queries = len(by_query)
     spread = inverse @ by_query.T @ by_query @ inverse * queries / (queries - 1)
-    half = stdtrit(queries - 1, 0.975) * np.sqrt(spread.diagonal())
+    half = stdtrit(queries - 1, 1 - 0.025 / len(slopes)) * np.sqrt(spread.diagonal())
     return [
         Moved(float(value), float(value - wide), float(value + wide))
         for value, wide in zip(slopes, half, strict=True)

@@ -23,6 +23,8 @@ from zelo_ray.records import Consensus, Failure, Judge, Pool, Rater, Reply, Requ
 
 KEPT = "judges.json"
 """The file of a run's directory that holds what `Learned.kept` says."""
+RECORDED = "recorded"
+"""The context in which options are validated that the record of a run holds."""
 Paragraph = Iterable[str]
 
 

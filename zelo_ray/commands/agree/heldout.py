@@ -37,18 +37,26 @@ class _Run:
 def without_examples(verdicts: Verdicts, options: AgreeOptions) -> Verdicts:
     """Without people's words on queries that were worked examples of a run; a note says so.
 
+    Without ``--human`` nobody says which sources are people: then there is a note alone, if any
+    source is no run.
+
     Raises:
         InputError: they have none on others.
     """
-    words = [verdicts.human, verdicts.voices]
+    named = options.human is not None
+    words = [verdicts.human, verdicts.voices] if named else [verdicts.grades, verdicts.votes]
     about = {each for table in words for each in table["query_id"].to_pylist()}
-    shown, notes = set[str](), list(verdicts.notes)
-    for run in _runs(options) if about else ():
+    shown, notes, runs = set[str](), list(verdicts.notes), [*_runs(options)]
+    for run in runs if named or len(runs) < len(options.sources) else ():
         with contextlib.suppress(AnchorError):
             for query_id in sorted(about & held_out(str(run.options.get("anchors", "")))):
                 shown.add(query_id)
                 told = f"{run.place}: its worked examples are of query {query_id!r}"
-                notes.append(f"{told}, on which people's words are left out")
+                left = "on which people's words are left out"
+                kept = "which is measured here: if another source is people, name it by --human"
+                notes.append(f"{told}, {left if named else kept}")
+    if not named:
+        return replace(verdicts, notes=tuple(dict.fromkeys(notes)))
     if not shown:
         return verdicts
     if shown == about:

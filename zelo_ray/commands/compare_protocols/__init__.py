@@ -19,7 +19,7 @@ from zelo_ray.commands.compare_protocols.files import RECORD, write_outcome
 from zelo_ray.commands.compare_protocols.measured import measure, word, words_of
 from zelo_ray.commands.compare_protocols.outcome import Outcome, Trial
 from zelo_ray.commands.compare_protocols.people import Item, People, read_people
-from zelo_ray.commands.compare_protocols.plans import plans, unused_by_all
+from zelo_ray.commands.compare_protocols.plans import compared, plans, unused_by_all
 
 __all__ = [
     "RECORD",
@@ -30,6 +30,7 @@ __all__ = [
     "Trial",
     "bills_of",
     "by_query",
+    "compared",
     "measure",
     "plans",
     "pools_in",

@@ -2,9 +2,12 @@
 
 from collections.abc import Iterable
 
+from pydantic import ValidationError
+
 from zelo_ray.errors import OptionError
 from zelo_ray.options import AnnotateOptions, CompareProtocolsOptions
 from zelo_ray.protocols import PROTOCOLS, load
+from zelo_ray.records import first_error
 
 _NOT_ALONE = "zelo+graded"
 """Its scores are those of zelo."""
@@ -15,38 +18,51 @@ _OWN = {
 """Options that are not handed on as they are: people are asked what is right, not to calibrate."""
 
 
-def plans(options: CompareProtocolsOptions, pools: tuple[str, ...]) -> dict[str, AnnotateOptions]:
+def compared(options: CompareProtocolsOptions) -> tuple[str, ...]:
+    """The protocols, by name."""
+    return options.protocols or tuple(name for name in PROTOCOLS if name != _NOT_ALONE)
+
+
+def plans(
+    options: CompareProtocolsOptions, pools: tuple[str, ...], examples: str = ""
+) -> dict[str, AnnotateOptions]:
     """By protocol, the options with which it runs: those of the command that it uses.
 
     Args:
         options: of the command; ``max_usd`` is of each protocol.
         pools: where the pools lie.
+        examples: what ``anchors_from`` came to, for those who show examples.
 
     Raises:
-        UnknownProtocol, OptionError: a protocol is none, or is named twice.
+        UnknownProtocol, OptionError: a protocol is none, or is named twice, or options do not go
+            together.
     """
-    names = options.protocols or tuple(name for name in PROTOCOLS if name != _NOT_ALONE)
+    names = compared(options)
     called = [load(name).name for name in names]
     for name in called:
         if called.count(name) > 1:  # results of each go to a folder of its name
             raise OptionError(f"--protocols: {name} is named twice")
-    return {name: _plan(options, pools, name) for name in names}
+    return {name: _plan(options, pools, name, examples) for name in names}
 
 
 def _plan(
-    options: CompareProtocolsOptions, pools: tuple[str, ...], protocol: str
+    options: CompareProtocolsOptions, pools: tuple[str, ...], protocol: str, examples: str
 ) -> AnnotateOptions:
     kind = load(protocol).options
     given = options.model_fields_set & kind.model_fields.keys() - _OWN
-    return kind.model_validate(
-        {
-            **{name: getattr(options, name) for name in given},
-            "inputs": pools,
-            "out": f"{options.out.rstrip('/')}/{load(protocol).name}",
-            "ledger": options.books,
-            "protocol": protocol,
-        }
-    )
+    own = {
+        **{name: getattr(options, name) for name in given},
+        "inputs": pools,
+        "out": f"{options.out.rstrip('/')}/{load(protocol).name}",
+        "ledger": options.books,
+        "protocol": protocol,
+    }
+    try:
+        plan = kind.model_validate(own)
+    except ValidationError as error:
+        raise OptionError(f"{protocol}: {first_error(error)}") from None
+    settled = {"anchors": examples} if examples and "anchors" in kind.model_fields else {}
+    return plan.model_copy(update=settled)
 
 
 def unused_by_all(options: CompareProtocolsOptions, names: Iterable[str]) -> list[str]:

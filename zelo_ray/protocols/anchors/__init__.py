@@ -24,6 +24,7 @@ DOMAINS = tuple(
     )
 )
 """Of the examples that come with the project."""
+USUAL = "web"
 
 _Text = Annotated[str, Field(min_length=1)]
 
