@@ -14,6 +14,7 @@ from pydantic import (
 )
 
 from zelo_ray.options import AnnotateOptions, FileText
+from zelo_ray.options.asking import FIRST
 from zelo_ray.options.command import FILES
 from zelo_ray.options.places import Place
 from zelo_ray.protocols import anchors
@@ -144,5 +145,5 @@ def order_of(
     query_id: str, doc_id: str, judge: str, repeat: int, options: AnchoredOptions
 ) -> random.Random:
     """The chance that puts the examples of a question in order."""
-    whose = f"{query_id}:{doc_id}" if options.prompts == 1 else query_id
+    whose = f"{query_id}:{doc_id}" if options.prompts == FIRST else query_id
     return random.Random(f"{options.seed}:{whose}:{judge}:{repeat}")
