@@ -83,6 +83,16 @@ def test_batches_have_a_column_when_there_are_any(clock):
     assert "up to a day" in file.getvalue()
 
 
+@pytest.mark.parametrize("terminal", [True, False])
+def test_the_share_that_was_read_from_a_cache_is_told(clock, terminal):
+    console, file = screen(terminal=terminal)
+    tally = Tally(answered=10, input_tokens=4000, cached_tokens=1000)
+    with Display(console) as display:
+        display.show({"openai:gpt-6-luna": tally}, {"openai:gpt-6-luna": 10})
+    assert "25%" in file.getvalue()
+    assert "cached" in file.getvalue()
+
+
 def test_elsewhere_a_line_is_printed_now_and_then(clock):
     console, file = screen(terminal=False)
     with Display(console) as display:

@@ -112,9 +112,11 @@ def test_a_learned_limit_of_output_leaves_room_to_think():
 
 
 def test_the_documented_options_are_taken_by_the_servers(fakes, environ, tmp_path):
-    text = (Path(__file__).parents[1] / "docs/instructions.md").read_text()
-    (example,) = re.findall(r"```yaml\n(judge_options:.*?)```", text, re.DOTALL)
-    options = yaml.safe_load(example)["judge_options"]
+    text = (Path(__file__).parents[1] / "docs/models.md").read_text()
+    (example,) = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
+    told = yaml.safe_load(example)
+    options = told["judge_options"]
+    assert [*options] == told["judges"]
     mine = {name: each for name, each in options.items() if "@" not in name}
     asker = ask([pool_of((1, 2))], tmp_path, environ, judges=tuple(mine), judge_options=mine)
     assert [reply.status for reply in asker.books] == ["ok"] * len(mine) == ["ok"] * 3

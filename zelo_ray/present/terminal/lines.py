@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from rich.cells import cell_len
 
-from zelo_ray.engine.bookkeeping import money
+from zelo_ray.engine.bookkeeping import Tally, money
 from zelo_ray.formats.wording import beginning, printable
 from zelo_ray.present.terminal.figures import Standing, Sums, duration
 from zelo_ray.present.terminal.names import shortened
@@ -28,6 +28,7 @@ def line_of(sums: Sums, now: float) -> str:
         f"{tally.throttled:,} 429s" if tally.throttled else "",
         f"{tally.retries:,} retries" if tally.retries else "",
         money_of(whole, sums.cap),
+        f"{cached_share(tally)} of the input cached" if tally.cached_tokens else "",
         f"{tally.in_flight:,} in flight",
         f"{tally.waiting:,} waiting" if tally.waiting else "",
         f"{tally.batched:,} in batches" if tally.batched else "",
@@ -37,6 +38,11 @@ def line_of(sums: Sums, now: float) -> str:
         *trouble_line(sums, called, now, _LINE),
     ]
     return " · ".join(part for part in parts if part)
+
+
+def cached_share(tally: Tally) -> str:
+    """The share of the input that was read from the provider's cache, and billed so."""
+    return f"{tally.cached_tokens / tally.input_tokens:.0%}" if tally.cached_tokens else ""
 
 
 def _progress(standing: Standing) -> str:

@@ -7,9 +7,15 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from zelo_ray.engine.bookkeeping import Tally
 from zelo_ray.present.terminal.figures import Standing, Sums
-from zelo_ray.present.terminal.lines import earlier_line, lost_lines, money_of, short, trouble_line
+from zelo_ray.present.terminal.lines import (
+    cached_share,
+    earlier_line,
+    lost_lines,
+    money_of,
+    short,
+    trouble_line,
+)
 from zelo_ray.present.terminal.names import forms, shortened, widest
 
 _ROOMS = ((True, 20), (False, 20), (False, 12))  # exact numbers or not, and cells for a name
@@ -120,14 +126,9 @@ def _cells(sums: Sums, *, exact: bool) -> dict[str, _Column]:
     if rows[-1].tally.batched:
         columns["in batches"] = [number(row.tally.batched) for row in rows]
     if rows[-1].tally.cached_tokens:
-        columns["cached"] = [_cached(row.tally) for row in rows]
+        columns["cached"] = [cached_share(row.tally) for row in rows]
     least = {"done": 2 * len(number(rows[-1].needed)) + 1, "left": _LEFT}
     return {head: _Column(head, cells, least.get(head, 0)) for head, cells in columns.items()}
-
-
-def _cached(tally: Tally) -> str:
-    """The share of the input that was read from the provider's cache, and billed so."""
-    return f"{tally.cached_tokens / tally.input_tokens:.0%}" if tally.cached_tokens else ""
 
 
 def _limit(standing: Standing) -> str:
