@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -31,6 +32,7 @@ from zelo_ray.options import CompareProtocolsOptions
 from zelo_ray.present.html import write_report
 from zelo_ray.protocols import load, load_annotate
 from zelo_ray.protocols.listwise import order_of
+from zelo_ray.providers import build_panel
 from zelo_ray.records import model_name
 
 THUMBS = f"{Path(__file__).parent}/own/thumbs.py:PROTOCOL"
@@ -88,6 +90,13 @@ def test_its_judgments_and_scores_are_written_and_told_truly(out):
     assert "up: " in text
     for untrue in ("logits", "against", "grade", "comparison"):
         assert untrue not in text
+
+
+def test_a_teams_words_stand_between_markers_in_its_prompt_too():
+    options = options_of(protocol=THUMBS, instructions="A nurse can act on it.")
+    (request, *_) = next(load(THUMBS).rounds(POOLS[0], build_panel(PROVIDERS, {}, {}), options))
+    words = r"\[instructions (\w{12})\]\nA nurse can act on it\.\n\[end of instructions \1\]"
+    assert re.search(words, request.marked("a salt").system)
 
 
 def test_its_page_says_what_it_told_and_no_more(out):

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from zelo_ray.fitting.bradley_terry import Fit
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import Judgments, Protocol, ScoreKind
-from zelo_ray.protocols.texts import as_shown, failure_of, response_in
+from zelo_ray.protocols.texts import as_shown, failure_of, response_in, told_by
 from zelo_ray.records import Request, Score
 
 
@@ -44,8 +44,13 @@ def rounds(pool, panel, options):
     if not asked:
         return []
     ask = f"Be {options.tone}. Does the document answer the query? Say why, then up or down."
+    if options.instructions:
+        ask = f"{ask}\n\n{told_by('instructions', options.instructions)}"
     replies = yield [
-        Request(judge, ask, f"{pool.query}\n\n{each.content}", Thumbing, pool.query, (each,))
+        Request(
+            *(judge, ask, f"{pool.query}\n\n{each.content}", Thumbing, pool.query, (each,)),
+            marks=("thumbs", pool.query),
+        )
         for each, judge in asked
     ]
     found = []

@@ -108,7 +108,7 @@ def fenced(name: str, text: str, code: str = CODE) -> str:
 
 
 def told_by(name: str, words: str) -> str:
-    """What those who ask say counts, as judges are told it."""
+    """What those who ask say counts, as judges are told it; `CODE` stands in its markers."""
     return _OWN_WORDS.format(fenced(name, harmless(words)))
 
 
