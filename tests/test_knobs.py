@@ -10,6 +10,8 @@ import yaml
 from tests.builders import THREE, ask, key_for, line_of, pool_of, send_away, write_lines
 from tests.crash import bare_environment
 from tests.fakes import openai as openai_fake
+from tests.test_online_limits import OwnTill
+from zelo_ray.engine.exposure import exposed
 from zelo_ray.engine.tokens import Estimates
 from zelo_ray.errors import PanelError
 from zelo_ray.protocols import zelo
@@ -193,8 +195,11 @@ def test_a_reply_costs_what_the_tier_costs_that_served_it(
         tmp_path,
         key_for(environ, "openai"),
         judge_options={NAMES["openai"]: {"extra_body": {"service_tier": "flex"}}},
+        max_usd=1.0,
+        till=OwnTill(1.0),
     )
     (reply,) = asker.books
+    assert (exposed(str(tmp_path)) > 0) == (factor is None)  # later runs count it at its highest
     standard = price(judge_with(NAMES["openai"]), Usage(reply.input_tokens, reply.output_tokens))
     assert reply.dollars == (pytest.approx(factor * standard) if factor else None)
 

@@ -141,8 +141,8 @@ class Asker(Filler[_Line]):
         self._planners, self._finishers = asyncio.Semaphore(_PLANNERS), asyncio.Semaphore(_PLANNERS)
         self._roomy, self._turnstile = asyncio.Event(), Turnstile()
         self._roomy.set()
-        self._pending = 0
-        self._room = _ROOM * sum(line.concurrency for line in self.lines.values())
+        self._slots = sum(line.concurrency for line in self.lines.values())
+        self._begun, self._pending = 0, 0  # pools that have not ended, and their requests
 
     def _connect(
         self, judge: Judge, options: AnnotateOptions, environ: Mapping[str, str], clock: Clock
@@ -198,6 +198,9 @@ class Asker(Filler[_Line]):
             openings = Openings(mine, self.clock)
             own = await asyncio.gather(*(self._ask_once(request, openings) for request in mine))
             asked.update(r.judge.name for r, was_asked in zip(mine, own, strict=True) if was_asked)
+        if steps:
+            self._begun -= 1
+            self._make_room()
         if not self.stopped:
             planned = self._protocol.count(pool, self._panel, self.options)
             if self._again:  # others have asked for this run, too
@@ -210,15 +213,16 @@ class Asker(Filler[_Line]):
         """What these judges have to answer now, and have not yet been asked; tell how far it got.
 
         Prompts are long, so only some times as many requests wait as can be in flight. A pool that
-        was begun waits for no other: a budget is to buy whole tournaments, not the first contest of
-        each.
+        was begun waits for no other, and only so many are begun as keep all slots busy: a budget is
+        to buy whole tournaments, not the first contest of each.
         """
         async with self._finishers if steps else self._planners:
-            while not (steps or self._pending < self._room or self.halt.is_set()):
+            while not (steps or self._has_room or self.halt.is_set()):
                 self._roomy.clear()
                 await self._roomy.wait()
             if self.stopped:
                 return []
+            self._begun += not steps
             step = await asyncio.to_thread(progress.step, self._ledger, self._absent)
             steps[1:] = [step]
             open_to = {name for name, line in self.lines.items() if not line.lost}
@@ -243,8 +247,16 @@ class Asker(Filler[_Line]):
             return True
         finally:
             self._pending -= 1
-            if self._pending < self._room:
-                self._roomy.set()
+            self._make_room()
+
+    @property
+    def _has_room(self) -> bool:
+        """Whether another pool may begin."""
+        return self._begun <= self._slots and self._pending < _ROOM * self._slots
+
+    def _make_room(self) -> None:
+        if self._has_room:
+            self._roomy.set()
 
     async def _ask(self, request: Request, go_on: GoOn) -> None:
         """Hold one of the judge's slots until the reply is kept: a kill costs no more."""
@@ -348,6 +360,7 @@ class Asker(Filler[_Line]):
         try:
             if billed or (effort.ended and not line.lost):
                 spent = await self._keep(request, line, answer, effort)
+                effort.unsettled |= spent is None and self.purse.capped
         except Exception:  # a billed answer that is not kept still counts as spent
             effort.unsettled = True
             raise
