@@ -253,7 +253,7 @@ def test_a_full_disk_keeps_what_is_in_flight_and_says_so(small_disk):
         ledger.append([reply])
     kept += in_flight
     too_much = [reply_to(10**6, "y" * 100_000)] * 60
-    with pytest.raises(LedgerError, match="No space left on device"):
+    with pytest.raises(LedgerError, match="replies: the disk is full; make room"):
         ledger.append(too_much)
     ledger.close()
     again = Ledger(str(small_disk))
@@ -263,7 +263,7 @@ def test_a_full_disk_keeps_what_is_in_flight_and_says_so(small_disk):
 
 def test_a_disk_that_is_full_at_the_start_is_one_line(small_disk):
     (small_disk / "filler").write_bytes(bytes(5 * 2**20))
-    with pytest.raises(LedgerError, match="replies: No space left on device"):
+    with pytest.raises(LedgerError, match="replies: the disk is full; make room and run again"):
         Ledger(str(small_disk), "run")
 
 

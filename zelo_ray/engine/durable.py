@@ -2,9 +2,13 @@
 
 import errno
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import fsspec
+
+from zelo_ray.errors import LedgerError
 
 FULL = "the disk of the output directory is full; make room and run again"
 
@@ -13,18 +17,29 @@ def keep_file(fs: fsspec.AbstractFileSystem, name: str, data: bytes) -> None:
     """Write a file anew; it is durable at the end, and never half there.
 
     Raises:
-        Exception: whatever the storage says; every one has its own errors.
+        LedgerError: it could not be written.
     """
-    if "file" in fs.protocol:
-        _replace(Path(name), data)
-    else:
-        fs.pipe_file(name, data)
+    with telling(name):
+        if "file" in fs.protocol:
+            _replace(Path(name), data)
+        else:
+            fs.pipe_file(name, data)
 
 
-def why(name: str, error: Exception) -> str:
-    """Why a file could not be written, in a line."""
-    full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
-    return FULL if full else f"{name}: {type(error).__name__}: {error}"
+@contextmanager
+def telling(name: str) -> Iterator[None]:
+    """Say in a line why a file, or the folder of one, cannot be written or read.
+
+    Raises:
+        LedgerError: whatever the storage says; every one has its own errors.
+    """
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001 - see above
+        full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+        said = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
+        why = "the disk is full; make room and run again" if full else said
+        raise LedgerError(f"{name}: {why}") from None
 
 
 def sync_folder(folder: Path) -> None:

@@ -15,7 +15,7 @@ import fsspec
 import orjson
 
 from zelo_ray.engine.clock import CLOCK, Clock
-from zelo_ray.engine.durable import keep_file, why
+from zelo_ray.engine.durable import keep_file, telling
 from zelo_ray.errors import LedgerError
 
 FOLDER = "exposure"
@@ -82,13 +82,11 @@ class Exposure:
 
     async def _say(self, dollars: float) -> None:
         record = orjson.dumps({**self._record, "dollars": dollars})
-        try:
-            if dollars:
-                await asyncio.to_thread(keep_file, self._fs, self._name, record)
-            else:
+        if dollars:
+            await asyncio.to_thread(keep_file, self._fs, self._name, record)
+        else:
+            with telling(self._name):
                 await asyncio.to_thread(self._fs.rm_file, self._name)
-        except Exception as error:  # noqa: BLE001 - every storage has its own errors
-            raise LedgerError(why(self._name, error)) from None
         self._said, self._said_at = dollars, self._clock.now()
 
 

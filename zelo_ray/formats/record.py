@@ -77,7 +77,8 @@ def refuse_unfinished(url: str) -> None:
 def options_at(url: str) -> dict[str, Any] | None:
     """The options of the run that is named by itself or by a file of its results, if it tells."""
     out = run_at(url)
-    found = record(f"{out}/{RUN}").get("options") if RUN in (listing(out) or ()) else None
+    name = next((name for name in (RUN, PROTOCOLS) if name in (listing(out) or ())), None)
+    found = record(f"{out}/{name}").get("options") if name else None
     return found if isinstance(found, dict) else None
 
 

@@ -96,11 +96,7 @@ class Parts:
             LedgerError: it could not be written.
         """
         fields = asdict(part) | ({} if part.is_open else {"keys": []})
-        data, name = orjson.dumps(fields), f"{self._folder}/{part.mark}.json"
-        try:
-            keep_file(self._fs, name, data)
-        except Exception as error:  # noqa: BLE001 - every storage has its own errors
-            raise LedgerError(f"{name}: {type(error).__name__}: {error}") from None
+        keep_file(self._fs, f"{self._folder}/{part.mark}.json", orjson.dumps(fields))
 
 
 def _part(name: str, data: bytes) -> Part:

@@ -14,7 +14,7 @@ from typing import TypeVar
 import fsspec
 import orjson
 
-from zelo_ray.engine.durable import keep_file, why
+from zelo_ray.engine.durable import keep_file, telling
 from zelo_ray.engine.ledger.listing import folder_of, look
 from zelo_ray.errors import LedgerError
 from zelo_ray.formats.record import asked_otherwise, options_at
@@ -40,7 +40,8 @@ def prompts_of(out: str, version: int | None = None, *, keep: bool = True) -> Pr
 
     Args:
         out: the directory or URL.
-        version: of a ledger that does not say; None: the first, and of a new one the newest.
+        version: of a new ledger; None: the newest. One that was begun and does not say is of the
+            first.
         keep: whether to write it there, if it is not.
 
     Raises:
@@ -50,13 +51,10 @@ def prompts_of(out: str, version: int | None = None, *, keep: bool = True) -> Pr
     name = f"{folder}/{_FILE}"
     if found := _read(fs, name):
         return found
-    begun = FIRST if look(fs, folder).segments else NEWEST
-    made = Prompts(version or begun, secrets.token_hex(16))
+    begun = FIRST if look(fs, folder).segments else version or NEWEST
+    made = Prompts(begun, secrets.token_hex(16))
     if keep:
-        try:
-            keep_file(fs, name, orjson.dumps(asdict(made)))
-        except Exception as error:  # noqa: BLE001 - every storage has its own errors
-            raise LedgerError(why(name, error)) from None
+        keep_file(fs, name, orjson.dumps(asdict(made)))
     return made
 
 
@@ -96,17 +94,18 @@ def asked_before(options: AskingOptions) -> Iterator[str]:
 
 
 def _read(fs: fsspec.AbstractFileSystem, name: str) -> Prompts | None:
+    with telling(name):
+        try:
+            data = fs.cat_file(name)
+        except FileNotFoundError:
+            return None
     try:
-        told = orjson.loads(fs.cat_file(name))
+        told = orjson.loads(data)
         found = Prompts(int(told["version"]), str(told["salt"]))
-    except FileNotFoundError:
-        return None
     except (ValueError, KeyError, TypeError):
         raise LedgerError(
             f"{name} is damaged; remove it, and say --prompts 1 or 2, by which the ledger was asked"
         ) from None
-    except Exception as error:  # noqa: BLE001 - every storage has its own errors
-        raise LedgerError(why(name, error)) from None
     if found.version > NEWEST:
         raise LedgerError(f"{name}: a later version of zelo_ray wrote it; upgrade")
     return found

@@ -7,7 +7,7 @@ from typing import Protocol
 import fsspec
 
 from zelo_ray.engine.clock import Clock
-from zelo_ray.engine.durable import sync_folder
+from zelo_ray.engine.durable import sync_folder, telling
 from zelo_ray.engine.ledger.listing import FOLDER
 from zelo_ray.engine.lock import share_writing
 from zelo_ray.errors import LedgerError
@@ -57,25 +57,23 @@ class _LocalSegments:
         self._name, self._part, self._size = name, 0, 0
         self._file: int | None = None
         self._folder, self._reserve = Path(name).parent, Path(f"{name}.reserve")
-        try:
+        with telling(str(self._folder)):
             self._folder.mkdir(parents=True, exist_ok=True)
             self._shared = share_writing(self._folder.parent)
             self._reserve.write_bytes(b"\1" * _RESERVE_BYTES)
-        except OSError as error:
-            raise LedgerError(f"{self._folder}: {error.strerror}") from None
 
     @property
     def exhausted(self) -> bool:
         return not self._reserve.exists()
 
     def append(self, lines: bytes) -> tuple[str, int]:
-        try:
+        if not self.exhausted:
+            try:
+                return self._write(lines)
+            except OSError:
+                self._reserve.unlink()
+        with telling(str(self._folder)):
             return self._write(lines)
-        except OSError as error:
-            if self.exhausted:
-                raise LedgerError(f"{self._folder}: {error.strerror}") from None
-            self._reserve.unlink()
-            return self.append(lines)
 
     def _write(self, lines: bytes) -> tuple[str, int]:
         if self._size >= _LOCAL_BYTES and self._file is not None:
