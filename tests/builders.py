@@ -20,6 +20,7 @@ from zelo_ray.formats.pools import Limits, parse_line
 from zelo_ray.formats.record import begin
 from zelo_ray.formats.results import write_json
 from zelo_ray.options import AnnotateOptions
+from zelo_ray.options.places import GIVEN
 from zelo_ray.protocols import RANKERS, advance, load, zelo
 from zelo_ray.providers import build_panel, load_provider, parse_judge
 from zelo_ray.records import Document, Judge, Pool, Reply, Request
@@ -60,7 +61,8 @@ def options_of(limits=(), **fields):
     kind = AnnotateOptions
     if fields.get("protocol") not in RANKERS:
         kind = load(fields.get("protocol", "zelo")).options
-    return kind(**{"inputs": ("in.jsonl",), "out": "out", "limits": given, **fields})
+    given = {"inputs": ("in.jsonl",), "out": "out", "limits": given, **fields}
+    return kind.model_validate(given, context=GIVEN)
 
 
 def sealed(requests, salt="a ledger's own"):

@@ -12,15 +12,16 @@ from hypothesis import strategies as st
 
 from tests.builders import missing, options_of, pool_of, reply_to, sealed
 from zelo_ray.cli.arguments import parse
-from zelo_ray.commands.compare_protocols.plans import plans
+from zelo_ray.commands.compare_protocols import RECORD, plans
 from zelo_ray.engine.ledger import Ledger, asked_before, worded
 from zelo_ray.errors import LedgerError, OptionError
 from zelo_ray.formats.pools import Limits, parse_line
 from zelo_ray.formats.record import RUN, begin
-from zelo_ray.options import CompareProtocolsOptions
+from zelo_ray.options import BakeoffOptions, CompareProtocolsOptions, load_options
 from zelo_ray.protocols import PROTOCOLS, find, recorded_options
 from zelo_ray.providers import build_panel
 from zelo_ray.records import CODE, Document, Pool, code_for
+from zelo_ray.rerankers import arms_of, asking_options
 
 PANEL = build_panel(("openai:gpt-6-luna", "anthropic:claude-haiku-5-5"), {}, {})
 KEYS = json.loads((Path(__file__).parent / "golden" / "keys-1.json").read_text("utf-8"))
@@ -98,6 +99,21 @@ def test_a_result_goes_on_by_the_prompts_that_it_was_begun_with(tmp_path):
     assert ran(tmp_path / "a", prompts=1, **shared) == 1
 
 
+def test_a_comparison_of_protocols_goes_on_by_its_prompts_too(tmp_path):
+    told = {"ledger": str(tmp_path / "old"), "human": "votes.jsonl", "inputs": ("in",)}
+    old_ledger(tmp_path / "old")
+    begun = {"of 0.1.0": {"inputs": ["in"]}, "of 2": {"inputs": ["in"], "prompts": 2}}
+    for name, options in begun.items():
+        (tmp_path / name).mkdir()
+        begin(str(tmp_path / name), RECORD, {"options": options})
+    other = CompareProtocolsOptions(out=str(tmp_path / "new"), prompts=2, **told)
+    assert worded(other).prompts == 2
+    for name, version in (("of 0.1.0", 1), ("of 2", 2)):
+        given = CompareProtocolsOptions(out=str(tmp_path / name), **told)
+        assert worded(given).prompts == version
+    assert worded(options_of(out=str(tmp_path / "a"), ledger=told["ledger"])).prompts == 1
+
+
 def test_a_run_that_asks_other_questions_than_the_last_one_there_says_so(tmp_path):
     first = {"out": str(tmp_path), "instructions": "Be strict."}
     assert not list(asked_before(worded(options_of(**first))))
@@ -165,7 +181,11 @@ def test_instructions_say_something(text):
         options_of(instructions=text)
 
 
-@pytest.mark.parametrize("name", ["relevnt.txt", "relevant", "team/relevant", "our own words.md"])
+NO_FILES = ("relevnt.txt", "relevant", "team/relevant", "our own words.md", "our words.CSV")
+NO_FILES += ("/home/jörg/criteria", "./our own/words", "C:/our own/words")
+
+
+@pytest.mark.parametrize("name", NO_FILES)
 def test_the_name_of_a_file_that_is_not_there_is_not_taken_for_instructions(name, tmp_path):
     with pytest.raises(ValueError, match=f"{name}.*(no such file|is no file here)"):
         options_of(instructions=name)
@@ -178,8 +198,27 @@ def test_the_name_of_a_file_that_is_not_there_is_not_taken_for_instructions(name
     assert options_of(instructions=told).instructions == told
     assert options_of(instructions="As https://nice.org.uk/a says").instructions.startswith("As")
     assert options_of(instructions="護理師今天能用的").instructions == "護理師今天能用的"
+    sentence = "Prefer answers that cite CONTRIBUTING.md"
+    assert options_of(protocol="best-of", criteria=sentence).criteria == sentence
     with pytest.raises(ValueError, match="200,000 characters, and stands in every prompt"):
         options_of(instructions="a " * 99_999 + "ab")
+
+
+def test_words_that_were_read_are_no_name_of_a_file_ever_after(tmp_path):
+    (tmp_path / "words.txt").write_text("Explain robots.txt\n")
+    options = options_of(instructions=str(tmp_path / "words.txt"))
+    record = {"options": options.model_dump(mode="json")}
+    assert recorded_options(record).instructions == "Explain robots.txt"
+    given = {"human": "votes.jsonl", "instructions": str(tmp_path / "words.txt")}
+    compared = load_options(CompareProtocolsOptions, {"inputs": ["in"], "out": "o", **given}, {})
+    assert {each.instructions for each in plans(compared, ("pools",)).values()} == {
+        "Explain robots.txt"
+    }
+    given = {"truth": "qrels", "rerankers": ["listwise:openai:m@http://localhost/v1"], **given}
+    del given["human"]
+    contest = load_options(BakeoffOptions, {"pools": ["in"], "out": "o", **given}, {})
+    (arm,) = arms_of(contest, {}, run_id="")
+    assert asking_options(arm, contest).instructions == "Explain robots.txt"
 
 
 # Codes

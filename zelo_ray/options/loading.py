@@ -18,6 +18,7 @@ from zelo_ray.options.doctor import DoctorOptions
 from zelo_ray.options.drift import DriftOptions
 from zelo_ray.options.fit import FitOptions
 from zelo_ray.options.label import LabelOptions
+from zelo_ray.options.places import GIVEN
 from zelo_ray.options.results import BatchesOptions, CompactOptions, ExplainOptions, ReportOptions
 from zelo_ray.options.size import SizeOptions
 from zelo_ray.records import first_error
@@ -78,7 +79,7 @@ def load_options(
         kind = refined(merged)
         merged |= _from_variables(kind, environ, merged) | dict(given)
     try:
-        return kind.model_validate(merged)
+        return kind.model_validate(merged, context=GIVEN)
     except ValidationError as error:
         how = f"zelo-ray {kind.usage}, or --help"
         if unknown := _unknown(kind, error):

@@ -1,13 +1,21 @@
 """Options that name a file or directory: a path or a URL."""
 
 import re
+from collections.abc import Callable
 from typing import Annotated
 
 import fsspec
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, ValidationInfo
 
-_A_URL = re.compile(r"[\w+.-]+:(:|//)\S+$")
-_A_FILE = re.compile(r"\.(txt|text|md|markdown|rst|ya?ml|json|html?|pdf|docx?)$")
+GIVEN = "given"
+"""The context in which options are validated that a user gave. Where they come from a record, the
+texts are there already, and no text of it is the name of a file."""
+_A_URL = re.compile(r"(file://.+|[\w+.-]+:(:|//)\S+)$")
+_A_PATH = re.compile(r"(/|\.{1,2}/|~/|[a-z]:[\\/])", re.IGNORECASE)
+_A_FILE = re.compile(  # up to three words: more are a sentence that ends with a file's name
+    r"(\S+ ){0,2}\S*\.(txt|text|md|markdown|rst|ya?ml|jsonl?|html?|pdf|docx?|csv|tsv)",
+    re.IGNORECASE,
+)
 _MOST = 100_000  # characters of what stands in every prompt
 
 
@@ -40,7 +48,7 @@ def text_at(given: str) -> str:
         return given
     if _A_URL.match(given) or fsspec.filesystem("file").isfile(given):
         return read_text(given)
-    if _A_FILE.search(given):
+    if _A_PATH.match(given) or _A_FILE.fullmatch(given):
         raise ValueError(f"{given}: no such file")
     return given
 
@@ -76,9 +84,18 @@ def words_at(given: str) -> str:
     return text
 
 
-FileText = Annotated[str, AfterValidator(text_at)]
+def _once(read: Callable[[str], str]) -> AfterValidator:
+    """Read what a user gave, and not what was read before."""
+
+    def text(given: str, info: ValidationInfo) -> str:
+        return read(given) if info.context == GIVEN else given
+
+    return AfterValidator(text)
+
+
+FileText = Annotated[str, _once(text_at)]
 """A text, or the file or URL that holds it."""
-Words = Annotated[str, AfterValidator(words_at)]
+Words = Annotated[str, _once(words_at)]
 """The same, of words in which judges and people are told something."""
 _NAMED = re.compile(r"([^/=]+)=(.+)", re.DOTALL)
 
