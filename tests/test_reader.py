@@ -21,7 +21,7 @@ class Brittle(BaseModel):
 
 def test_a_paid_answer_whose_reader_raises_is_kept_as_it_is_and_is_no_verdict():
     answer = Answer("ok", "no such words", Usage(10, 5))
-    kept, broken = checked(Brittle, answer)
+    kept, broken = checked(Brittle, answer, "")
     assert kept is answer
     assert broken.startswith("unexpected IndexError in test_reader.py, line ")
     reply = reply_to(1, answer.text)

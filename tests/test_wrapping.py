@@ -208,8 +208,11 @@ def test_an_object_that_is_quoted_from_the_prompt_is_no_answer(said):
     for verdict, status in ((OTHER, "invalid"), (VERDICT, "ok")):
         answer, _ = checked(Preference, Answer("ok", said.format(verdict), Usage()), shown)
         assert answer.status == status
-    alone, _ = checked(Preference, Answer("ok", OTHER, Usage()), shown)
-    assert alone.status == "ok"
+        unseen, _ = checked(Preference, Answer("ok", said.format(verdict), Usage()), None)
+        assert unseen.status == "invalid"
+    for prompt in (shown, None):  # as in batches, whose answers come when prompts have gone
+        alone, _ = checked(Preference, Answer("ok", OTHER, Usage()), prompt)
+        assert alone.status == "ok"
 
 
 def test_prose_is_read_without_a_think_block_or_a_fence_and_with_no_talk():
@@ -222,7 +225,7 @@ def test_prose_is_read_without_a_think_block_or_a_fence_and_with_no_talk():
 def test_it_is_counted_by_judge_and_the_text_stays_as_it_came():
     tally, text = Tally(), READ["lines around a fence"][0]
     for said in (text, VERDICT, REFUSED["two objects"]):
-        answer, broken = checked(Preference, Answer("ok", said, Usage()))
+        answer, broken = checked(Preference, Answer("ok", said, Usage()), "")
         assert (answer.text, broken) == (said, "")
         tally.end(answer.status, answer.reason)
     assert tally.wrapped == {"talk": 1, "fence": 1}
@@ -284,7 +287,7 @@ def test_thoughts_that_a_server_tells_apart_are_not_the_answer(message, status, 
     with ThreadingHTTPServer(("127.0.0.1", 0), serving) as server:
         Thread(target=server.serve_forever, daemon=True).start()
         settings = Settings("", f"http://127.0.0.1:{server.server_port}/v1")
-        answer, _ = checked(Preference, send(request_for_provider("openai"), settings))
+        answer, _ = checked(Preference, send(request_for_provider("openai"), settings), "")
         server.shutdown()
     assert answer.status == status
     assert told in answer.reason

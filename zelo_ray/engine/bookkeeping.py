@@ -21,7 +21,7 @@ from zelo_ray.wrapping import unwrapped
 
 _OVER = "the budget of "
 _WRAPPED = "read without its "
-_QUOTED = "it quotes an object that the prompt holds, and gives none of its own"
+_QUOTED = "talk around an object that the prompt holds, or may hold: it may be quoted"
 _RETRIED = ("refused", "filtered", "truncated", "invalid")
 _UNBILLED = ("failed", "refused", "filtered")  # unless they say what they used
 _LINGER = 0.005  # seconds in which replies gather, to be synced together
@@ -233,10 +233,13 @@ class LedgerWriter:
         self._writing = None
 
 
-def checked(verdict: type[BaseModel] | None, answer: Answer, shown: str = "") -> tuple[Answer, str]:
+def checked(
+    verdict: type[BaseModel] | None, answer: Answer, shown: str | None
+) -> tuple[Answer, str]:
     """An answer that does not read as the verdict asked for is invalid.
 
     So is talk about an object that stands in ``shown``, the prompt: it is quoted, and not given.
+    Where the prompt is not at hand any more (None), so is talk about any object.
 
     Returns:
         The answer, and what went wrong where reading it raised: it was paid for, and is kept as it
@@ -257,8 +260,10 @@ def checked(verdict: type[BaseModel] | None, answer: Answer, shown: str = "") ->
     return answer, ""
 
 
-def _is_quoted(text: str, shown: str) -> bool:
+def _is_quoted(text: str, shown: str | None) -> bool:
     """Whether the object in a text stands in what was shown, however it is laid out."""
+    if shown is None:
+        return True
     inner = unwrapped(text)
     return inner is not None and "".join(inner.text.split()) in "".join(shown.split())
 

@@ -136,7 +136,7 @@ async def _asked(judge: Judge, key: str, options: DoctorOptions) -> Finding:
         own = options.api_key_env.get(judge.name, usual) if usual else ""
         return Finding(what, "wrong", str(error).replace(f"set {usual}", f"set {own}"), do)
     took, used = time.monotonic() - began, said.usage
-    answer, broken = checked(request.response_model, said)
+    answer, broken = checked(request.response_model, said, request.user)
     dollars = price(judge, used, options.prices)
     cost = "unknown dollars" if dollars is None else f"${dollars:.5f}"
     told = (

@@ -135,7 +135,7 @@ class Harvester:
         line.tries[key] += 1
         final, billed, broken = True, True, ""
         if isinstance(outcome, Answer):
-            answer, broken = checked(self._verdicts.get(part.verdict), outcome)
+            answer, broken = checked(self._verdicts.get(part.verdict), outcome, None)
             final = answer.status != "invalid" or line.reasks[key] >= options.reasks
             line.reasks[key] += not final
             cut = answer.status == "truncated"
