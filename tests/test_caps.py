@@ -19,6 +19,8 @@ POOLS = [
     for i in range(12)
 ]
 REQUESTS = 12 * 28
+SOON = Clock(speed=5.0)
+"""Where it does not matter in how many rounds of batches money is spent."""
 OPENAI = {"OPENAI_API_KEY": "a-key-for-tests-only"}
 
 
@@ -74,7 +76,7 @@ ATTACKS = {
 @pytest.mark.parametrize("cap", [0.01, 0.06])
 def test_a_cap_holds_in_batches_though_answers_change(server, tmp_path, lengths, cap):
     fakes = server(**lengths)
-    batcher = away(tmp_path, cap)
+    batcher = away(tmp_path, cap, clock=SOON)
     assert batcher.stopped == ""
     assert 0 < billed(fakes) <= cap
     assert sum(row.dollars for row in read_rows(str(tmp_path))) == pytest.approx(billed(fakes))
@@ -93,7 +95,7 @@ def test_a_cap_takes_few_rounds_of_batches(server, tmp_path):
 
 def test_what_a_learned_limit_cut_off_is_asked_again_with_the_judges_own(server, tmp_path):
     fakes = server(output=20, later=400, turn=110)
-    batcher = away(tmp_path, 0.06)
+    batcher = away(tmp_path, 0.06, clock=SOON)
     assert batcher.lost == {}
     rows = list(read_rows(str(tmp_path)))
     cut = [row for row in rows if row.status == "truncated"]
