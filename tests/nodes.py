@@ -93,7 +93,7 @@ class Cluster(AbstractContextManager["Cluster"]):
             "RAY_AUTH_MODE": "token",
             "RAY_AUTH_TOKEN": TOKEN,
             "RAY_USAGE_STATS_ENABLED": "0",
-            # After the death of a head its nodes hold a run's lock for so long: a minute by default.
+            # So long nodes hold a run's lock after the death of their head; a minute by default.
             "RAY_gcs_rpc_server_reconnect_timeout_s": "15",
         }
         port, dashboard, client = free_ports(3)
