@@ -94,7 +94,7 @@ class Cluster(AbstractContextManager["Cluster"]):
             "RAY_AUTH_TOKEN": TOKEN,
             "RAY_USAGE_STATS_ENABLED": "0",
             # So long nodes hold a run's lock after the death of their head; a minute by default.
-            "RAY_gcs_rpc_server_reconnect_timeout_s": "15",
+            "RAY_gcs_rpc_server_reconnect_timeout_s": "30",
         }
         port, dashboard, client = free_ports(3)
         self.address, self.jobs = f"127.0.0.1:{port}", f"http://127.0.0.1:{dashboard}"

@@ -426,7 +426,7 @@ def test_replies_that_cannot_be_kept_stop_the_run_and_are_not_seen(
     monkeypatch.setattr(writing, "_sync", full)
     limits = {"openai:gpt-6-luna": {"concurrency": 2}}
     asker = ask([pool_of(range(8))], tmp_path, key_for(environ, "openai"), limits=limits)
-    assert "No space left on device" in asker.stopped
+    assert "the disk is full; make room and run again" in asker.stopped
     assert asker.books == []
     assert len(fakes.journal) < 28
     assert not settled(asker, pool_of(range(8)), tmp_path).judgments
