@@ -15,6 +15,7 @@ from random import Random
 from tests.builders import ask, key_for
 from tests.fakes import Fakes
 from tests.fakes.caches import Caches
+from zelo_ray.engine.clock import Clock
 from zelo_ray.engine.ledger import read_rows
 from zelo_ray.records import Document, Pool
 
@@ -52,6 +53,7 @@ def billed(provider: str, protocol: str, pool: Pool, version: int) -> tuple[floa
                 protocol=protocol,
                 prompts=version,
                 document_tokens=8000,
+                clock=Clock(),  # who waits for a first answer waits by the fakes' time
             )
             assert not asker.stopped, asker.stopped
             rows = list(read_rows(out))
