@@ -293,6 +293,17 @@ def test_query_and_document_come_first_and_opponents_with_how_they_begin(out):
     assert re.fullmatch(r"     1  d3 +0 +2 +\d+%  -0\.\d\d  Text 3 \[\[worth=3\]\]", rows[0])
 
 
+def test_a_document_is_shown_as_far_as_judges_saw_it(tmp_path):
+    pool = pool_of()
+    long = replace(pool.documents[0], content="[[worth=0]] " + "a word " * 99 + "and the end")
+    summary = results_of(tmp_path, [replace(pool, documents=(long, *pool.documents[1:]))])
+    write_run(tmp_path, summary, document_tokens=50)
+    text = explain(str(tmp_path), "q1", long.id).split("\n\n")[1]
+    assert text.startswith(f"document {long.id}\n    [[worth=0]] a word a word")
+    assert text.endswith(" […]")
+    assert "and the end" not in text
+
+
 def test_the_fit_expects_what_the_two_scores_say():
     scores = {d: Score("q", d, s, 0.1, 3, 1) for d, s in (("a", 1.0), ("b", 0.0))}
     votes = [Vote("q", "a", "b", j, p, False, "", "") for j, p in (("x", -0.2), ("y", 0.0))]

@@ -123,7 +123,7 @@ def test_a_run_that_asks_other_questions_than_the_last_one_there_says_so(tmp_pat
         given = {**first, **change} if "prompts" not in change else {"out": str(tmp_path), **change}
         told = list(asked_before(worded(options_of(**given))))
         name = next(iter(change))
-        assert any(f"had another {name}: its answers are of other" in each for each in told)
+        assert any(f"--{name} is not what it was in the last run here" in each for each in told)
 
 
 def test_what_is_compared_with_instructions_changes_no_version_of_an_old_ledger(tmp_path):
@@ -177,8 +177,13 @@ def test_a_version_is_said_by_a_flag_or_a_variable(words, monkeypatch):
 
 @pytest.mark.parametrize("text", ["", "  \n", "a\0b"])
 def test_instructions_say_something(text):
-    with pytest.raises(ValueError, match="is empty, or holds"):
+    with pytest.raises(ValueError, match=r"is empty|holds a NUL character"):
         options_of(instructions=text)
+
+
+def test_the_mark_that_some_editors_put_before_a_text_is_no_part_of_it(tmp_path):
+    (tmp_path / "words.txt").write_text("\ufeffBe strict.\r\n", encoding="utf-8")
+    assert options_of(instructions=str(tmp_path / "words.txt")).instructions == "Be strict."
 
 
 NO_FILES = ("relevnt.txt", "relevant", "team/relevant", "our own words.md", "our words.CSV")

@@ -60,12 +60,13 @@ def read_text(place: str) -> str:
         ValueError: it cannot be read.
     """
     try:
-        with fsspec.open(check_url(place), "r", encoding="utf-8") as file:
+        with fsspec.open(check_url(place), "r", encoding="utf-8-sig") as file:
             return str(file.read())
     except UnicodeDecodeError:
         raise ValueError(f"{place}: is no text in UTF-8") from None
     except OSError as error:
-        raise ValueError(f"{place}: cannot be read ({error})") from None
+        why = error.strerror or ("no such file" if isinstance(error, FileNotFoundError) else error)
+        raise ValueError(f"{place}: cannot be read ({why})") from None
 
 
 def words_at(given: str) -> str:
@@ -75,8 +76,10 @@ def words_at(given: str) -> str:
         ValueError: there is no such file, it cannot be read, or holds no words, or too many.
     """
     text = text_at(given).strip()
-    if not text or "\0" in text:
-        raise ValueError(f"{given[:80]!r} is empty, or holds a NUL character")
+    if not text:
+        raise ValueError(f"{given[:80]!r} is empty")
+    if "\0" in text:
+        raise ValueError(f"{given[:80]!r} holds a NUL character: is it a text?")
     if text.isascii() and len(text.split()) == 1:
         raise ValueError(f"{text[:80]!r} is no file here, and no text of several words")
     if len(text) > _MOST:

@@ -38,14 +38,12 @@ class _Query:
 
     @property
     def texts(self) -> dict[str, str]:
-        """The documents' texts; by their passages where judges saw those."""
+        """The documents' texts, as far as judges saw them."""
         if self.pool is None:
             return {}
-        documents, options = self.pool.documents, self.held.options
-        if options.get("passages"):
-            shown = JudgingOptions.model_construct(**options)
-            documents = tuple(as_shown(each, self.pool, shown) for each in documents)
-        return {each.id: each.content for each in documents}
+        options = JudgingOptions.model_construct(**self.held.options)
+        shown = (as_shown(each, self.pool, options) for each in self.pool.documents)
+        return {each.id: each.content for each in shown}
 
     @property
     def judged(self) -> set[str]:

@@ -88,8 +88,8 @@ def asked_before(options: AskingOptions) -> Iterator[str]:
         for name in asked_otherwise(before, options.model_dump(mode="json")):
             if name != "judge_options":  # which are a judge's own affair
                 yield (
-                    f"the last run here had another {name.replace('_', '-')}: its answers are of "
-                    "other questions, and do not serve for these"
+                    f"--{name.replace('_', '-')} is not what it was in the last run here; answers "
+                    "serve only for the questions to which they were given"
                 )
 
 
