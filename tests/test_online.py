@@ -33,7 +33,7 @@ from zelo_ray.engine.clock import Clock
 from zelo_ray.engine.ledger import Ledger, read_rows, writing
 from zelo_ray.engine.online import Asker
 from zelo_ray.errors import PanelError
-from zelo_ray.protocols import advance, find, zelo
+from zelo_ray.protocols import Progress, advance, find, zelo
 from zelo_ray.providers import PROVIDERS, Provider, Retry, build_panel
 from zelo_ray.records import Answer, Usage
 
@@ -412,6 +412,28 @@ def test_a_refusal_is_not_asked_for_again(fakes, environ, tmp_path):
     ask([POOL], tmp_path, key_for(environ, "openai"), run_id="third", retry=("refused",))
     assert len(fakes.journal) == 2 * REQUESTS
     assert len(settled(asker, POOL, tmp_path).judgments) == REQUESTS
+
+
+def test_pools_whose_protocol_breaks_down_hold_up_no_other(tmp_path, monkeypatch):
+    def broken(*_):
+        raise RuntimeError("a protocol of a user's own")
+
+    monkeypatch.setattr(Progress, "step", broken)
+    judge = "simulated:judge"
+    options = options_of(judges=(judge,), limits={judge: {"concurrency": 1}})
+    panel = build_panel(options.judges, {}, {})
+
+    async def run():
+        asker = Asker(
+            *(options, panel, panel), ledger=Ledger(str(tmp_path), "r"), environ={}, run_id="r"
+        )
+        fills = (asker.fill(pool_of(query_id=f"q{n}")) for n in range(9))
+        try:
+            return await asyncio.wait_for(asyncio.gather(*fills, return_exceptions=True), 60)
+        finally:
+            await asker.aclose()
+
+    assert [type(each) for each in asyncio.run(run())] == [RuntimeError] * 9
 
 
 # The ledger in trouble

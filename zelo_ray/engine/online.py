@@ -142,7 +142,7 @@ class Asker(Filler[_Line]):
         self._roomy, self._turnstile = asyncio.Event(), Turnstile()
         self._roomy.set()
         self._slots = sum(line.concurrency for line in self.lines.values())
-        self._begun, self._pending = 0, 0  # pools that have not ended, and their requests
+        self._begun, self._pending = set[Progress](), 0  # pools on their way, and their requests
 
     def _connect(
         self, judge: Judge, options: AnnotateOptions, environ: Mapping[str, str], clock: Clock
@@ -193,13 +193,14 @@ class Asker(Filler[_Line]):
         """Ask about one pool until nothing is missing that these judges can answer, or stopped."""
         seen, asked, steps = set[str](), Counter[str](), list[Step]()
         progress = Progress(self._protocol.rounds(pool, self._panel, self.options))
-        while mine := await self._plan(progress, seen, steps):
-            seen.update(request.key for request in mine)
-            openings = Openings(mine, self.clock)
-            own = await asyncio.gather(*(self._ask_once(request, openings) for request in mine))
-            asked.update(r.judge.name for r, was_asked in zip(mine, own, strict=True) if was_asked)
-        if steps:
-            self._begun -= 1
+        try:
+            while mine := await self._plan(progress, seen, steps):
+                seen.update(request.key for request in mine)
+                openings = Openings(mine, self.clock)
+                own = await asyncio.gather(*(self._ask_once(request, openings) for request in mine))
+                asked.update(r.judge.name for r, was in zip(mine, own, strict=True) if was)
+        finally:  # also where a protocol of a user's own raises
+            self._begun.discard(progress)
             self._make_room()
         if not self.stopped:
             planned = self._protocol.count(pool, self._panel, self.options)
@@ -222,7 +223,7 @@ class Asker(Filler[_Line]):
                 await self._roomy.wait()
             if self.stopped:
                 return []
-            self._begun += not steps
+            self._begun.add(progress)
             step = await asyncio.to_thread(progress.step, self._ledger, self._absent)
             steps[1:] = [step]
             open_to = {name for name, line in self.lines.items() if not line.lost}
@@ -252,7 +253,7 @@ class Asker(Filler[_Line]):
     @property
     def _has_room(self) -> bool:
         """Whether another pool may begin."""
-        return self._begun <= self._slots and self._pending < _ROOM * self._slots
+        return len(self._begun) <= self._slots and self._pending < _ROOM * self._slots
 
     def _make_room(self) -> None:
         if self._has_room:
