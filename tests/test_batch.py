@@ -10,6 +10,7 @@ from tests import builders
 from tests.builders import THREE, ask, pool_of, send_away
 from tests.crash import URLS
 from tests.fakes import Fakes, Fault
+from tests.fakes.parts import spoil
 from zelo_ray.engine.batch import Batcher
 from zelo_ray.engine.batch.parts import Part, Parts
 from zelo_ray.engine.clock import Clock
@@ -183,6 +184,22 @@ def test_lines_that_fail_end_as_calls_that_fail(fakes, environ, tmp_path, provid
     assert {row.final for row in invalid} == {True, False}
     assert all(row.attempts >= 2 for row in invalid if row.final)
     assert sum(row.dollars for row in away.books) == pytest.approx(booked(fakes))
+
+
+def test_talk_around_an_answer_counts_for_nothing_where_prompts_have_gone(
+    fakes, environ, tmp_path, monkeypatch
+):
+    def talk(kind, verdict):
+        said = spoil("ok", verdict)
+        return f"Here is the object:\n{said}" if kind == "prose" else said
+
+    monkeypatch.setattr("tests.fakes.core.spoil", talk)
+    fakes.faults = [Fault("prose", rate=0.4)]
+    away = send_away(POOLS, tmp_path, key_for(environ, "openai"))["openai"]
+    talked = [row for row in away.books if row.text.startswith("Here")]
+    assert {row.status for row in talked} == {"invalid"}
+    assert {row.final for row in talked} == {True, False}
+    assert {row.status for row in away.books if row not in talked} == {"ok"}
 
 
 @pytest.mark.parametrize("provider", THREE)

@@ -31,11 +31,11 @@ def telling(name: str) -> Iterator[None]:
     """Say in a line why a file, or the folder of one, cannot be written or read.
 
     Raises:
-        LedgerError: whatever the storage says; every one has its own errors.
+        LedgerError: whatever the storage says.
     """
     try:
         yield
-    except Exception as error:  # noqa: BLE001 - see above
+    except Exception as error:  # noqa: BLE001 - every storage has its own errors
         full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
         said = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
         why = "the disk is full; make room and run again" if full else said

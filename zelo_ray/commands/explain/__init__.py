@@ -219,7 +219,8 @@ def _others(query: _Query, doc_id: str) -> list[str]:
         for row in query.held.judgments[name]
     ]
     met = dict.fromkeys(one for docs in about if doc_id in docs for one in docs if one != doc_id)
-    return [one for one in met if one in query.texts]
+    texts = query.texts
+    return [one for one in met if one in texts]
 
 
 def _meant(query: _Query, doc_id: str) -> str:
