@@ -6,6 +6,7 @@ from pathlib import Path
 
 import ir_measures
 import pyarrow as pa
+import pyarrow.csv
 import pytest
 import zstandard
 from hypothesis import given, settings
@@ -107,6 +108,19 @@ def test_lines_are_counted_over_blocks(tmp_path, monkeypatch):
     with pytest.raises(InputError, match=r"a\.run:4: document 'd2' .* after .*a\.run:2:"):
         read_run(file(tmp_path, RUN + b"q1 Q0 d2 4 0 bm25\n"))
     assert tuples(read_run(file(tmp_path, RUN))[1]) == ROWS
+
+
+def test_threads_of_arrow_hold_nothing_of_pythons(tmp_path, monkeypatch):
+    """One that let go of it after Python's end would abort a program that had done its work."""
+    sources = []
+    read_csv = pa.csv.read_csv
+    monkeypatch.setattr(
+        "pyarrow.csv.read_csv",
+        lambda source, *how: sources.append(source) or read_csv(source, *how),
+    )
+    (tmp_path / "run").write_text("q1 Q0 d1 1 2.5 r\n")
+    read_run(str(tmp_path / "run"))
+    assert [type(source) for source in sources] == [pa.BufferReader]
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from zelo_ray.errors import InputError
@@ -17,6 +18,7 @@ from zelo_ray.formats.pools import short
 
 _DAMAGED = (pa.ArrowException, UnicodeDecodeError)
 _QUERY = "query_id"
+_ROWS = 2**14
 _MANY = 100_000  # rows that take long enough to be worth threads
 Span = tuple[str, int, int, int]
 """Some rows: their part and its row group, the first of them in it, and where they end."""
@@ -84,14 +86,11 @@ class Stored:
                 break
         return pa.concat_tables(found).slice(0, size)
 
-    def where(self, condition: Any) -> pa.Table:
-        """The rows that a filter of pyarrow lets through; all if None."""
-        return pa.concat_tables([self._where(place, condition) for place in self.places])
-
-    def _where(self, place: str, condition: Any) -> pa.Table:
-        with _opened(place, self._schemas), reading(place) as file:
-            # Arrow's threads would outlive Python, which then aborts.
-            return pq.read_table(file, filters=condition, use_threads=False)
+    def where(self, condition: pc.Expression) -> pa.Table:
+        """The rows that a condition of pyarrow lets through."""
+        # Not by Arrow's read_table: its threads may let go of the file after Python's end.
+        found = [batch.filter(condition) for batch in self.batches(_ROWS)]
+        return pa.concat_tables([self.schema.empty_table(), *found])
 
     def of_queries(self, query_ids: Collection[str]) -> Iterator[pa.Table]:
         """The rows of some queries, in order.
@@ -226,7 +225,7 @@ def parquet_rows(
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """The rows of a Parquet file, whatever it is called; of some of its columns, or of all."""
     number = 0
-    for batch in Stored(url).batches(2**14, columns):
+    for batch in Stored(url).batches(_ROWS, columns):
         for row in _whole(url, batch).to_pylist():
             number += 1
             yield f"{url}: row {number}", row

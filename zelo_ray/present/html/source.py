@@ -100,7 +100,8 @@ class Source:
 
     def table(self, name: str, where: Any = None) -> pa.Table:
         """A table, or its rows that a filter of pyarrow lets through."""
-        return self._stored(name).where(where)
+        stored = self._stored(name)
+        return stored.read() if where is None else stored.where(where)
 
     def columns(self, name: str) -> list[str]:
         """The names of a table's columns."""
