@@ -87,7 +87,7 @@ NEXT = {
     "contest": lambda: follow.after_bakeoff(bakeoff(), [], again=False, people="begin"),
     "people": lambda: follow.after_bakeoff(bakeoff(human="l"), [], again=False, people="more"),
     "protocols": lambda: follow.after_compare_protocols(
-        CompareProtocolsOptions(inputs=("a b.jsonl",), human="h", out="w"), "lean"
+        CompareProtocolsOptions(inputs=("a b.jsonl",), human="h", out="w"), [], "lean"
     ),
     "agree": lambda: follow.after_agree(AgreeOptions(sources=("panel=g/scores.parquet",))),
     "held": lambda: follow.after_agree(AgreeOptions(sources=("g",), human="h.txt", runs=("r",))),
@@ -130,6 +130,17 @@ def test_paths_are_those_of_the_user():
     assert NEXT["drift"]() == "zelo-ray compare-labels --old a --new b"
     assert NEXT["document"]() == """zelo-ray explain o --query q --doc 'd '"'"'1'"'"''"""
     assert "--mode batch" in NEXT["batches"]()
+
+
+@pytest.mark.parametrize(
+    ("typed", "told"), [("--instructions=our words.md", "our words.md"), ("--seed=1", "For us.")]
+)
+def test_the_best_protocol_is_asked_as_it_was_compared(typed, told):
+    options = CompareProtocolsOptions(
+        inputs=("p",), human="h", out="w", instructions="For us.", passages=512
+    )
+    shown = f"--passages 512 --instructions '{told}' --out w-lean"
+    assert shown in follow.after_compare_protocols(options, ["compare-protocols", typed], "lean")
 
 
 def holes(**fields):

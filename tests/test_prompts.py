@@ -186,6 +186,11 @@ def test_the_mark_that_some_editors_put_before_a_text_is_no_part_of_it(tmp_path)
     assert options_of(instructions=str(tmp_path / "words.txt")).instructions == "Be strict."
 
 
+def test_a_folder_is_not_taken_for_instructions(tmp_path):
+    with pytest.raises(ValueError, match="is a folder, and no text"):
+        options_of(instructions=str(tmp_path))
+
+
 NO_FILES = ("relevnt.txt", "relevant", "team/relevant", "our own words.md", "our words.CSV")
 NO_FILES += ("/home/jörg/criteria", "./our own/words", "C:/our own/words")
 

@@ -92,7 +92,7 @@ def _compare_protocols(options: "CompareProtocolsOptions", words: Words) -> int:
 
     compared = protocols_compared(options)
     status = tell(compared)
-    then(follow.after_compare_protocols(options, compared.best))
+    then(follow.after_compare_protocols(options, words, compared.best))
     return status
 
 

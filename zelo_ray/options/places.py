@@ -46,8 +46,11 @@ def text_at(given: str) -> str:
     """
     if "\n" in given:
         return given
-    if _A_URL.match(given) or fsspec.filesystem("file").isfile(given):
+    here = fsspec.filesystem("file")
+    if _A_URL.match(given) or here.isfile(given):
         return read_text(given)
+    if given and here.isdir(given):
+        raise ValueError(f"{given}: is a folder, and no text")
     if _A_PATH.match(given) or _A_FILE.fullmatch(given):
         raise ValueError(f"{given}: no such file")
     return given

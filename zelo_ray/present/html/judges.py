@@ -44,7 +44,7 @@ def told_by(options: Mapping[str, Any], where: str) -> Section | None:
         return None
     rows: list[Cells] = [[Text(line)] for line in lines or beside]
     caption = " ".join([where, *beside] if lines else [])
-    table = Table(("what judges were told",), rows, caption, open_rows=_LINES)
+    table = Table(("instructions" if lines else "queries",), rows, caption, open_rows=_LINES)
     return Section("told", "What counts as relevant", (table,))
 
 

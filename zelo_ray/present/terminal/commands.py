@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from zelo_ray.options import CommandOptions
@@ -25,6 +26,14 @@ def again(words: Sequence[str], *more: str, without: Sequence[str] = ()) -> str:
             kept.append(word)
         last = flag if not joined and flag != _BARE else ""
     return command_of(*kept, *(word for word in more if word not in kept or word[:2] != "--"))
+
+
+def typed(words: Sequence[str], flag: str) -> str:
+    """The one value that was typed behind a flag; empty if there is none."""
+    for word, after in pairwise([*words, ""]):
+        if word.partition("=")[0] == flag:
+            return word.partition("=")[2] or after
+    return ""
 
 
 def retold(name: str, options: CommandOptions) -> str:

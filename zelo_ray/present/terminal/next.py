@@ -28,12 +28,17 @@ from zelo_ray.present.terminal.commands import (
     command_of,
     flag_of,
     retold,
+    typed,
     values_of,
 )
 
 _SECRET = re.compile(r"(?<=://)[^/@\s]+(?=@)")
 """Who signs in to a URL, and with which password."""
 _PLAIN = ("--rerankers", "original", "bm25")
+_AS_COMPARED = (
+    *("corpus", "queries", "columns", "document_limit", "document_tokens", "passages", "blocks"),
+    *("show_metadata", "show_query", "instructions", "max_usd"),
+)
 
 
 def line(command: str) -> str:
@@ -116,13 +121,22 @@ def _labels_for(contest: str, people: str) -> str:
     return command_of("label", "--contest", contest, *texts, "--labels", "200", "--out", out)
 
 
-def after_compare_protocols(options: CompareProtocolsOptions, best: str) -> str:
-    """Judge everything in the best way."""
-    words = [*options.inputs, "--protocol", best, *_judges(options)]
-    for name in ("corpus", "queries", "columns", "max_usd"):
-        if value := getattr(options, name):
-            words += [flag_of(name), *values_of(value)]
-    return command_of("annotate", *words, "--out", beside(options.out, best), "--dry-run")
+def after_compare_protocols(
+    options: CompareProtocolsOptions, words: Sequence[str], best: str
+) -> str:
+    """Judge everything in the best way, asked as it was compared.
+
+    Args:
+        options: of the comparison.
+        words: what was typed, which may name the file of the instructions.
+        best: the protocol.
+    """
+    told = [*options.inputs, "--protocol", best, *_judges(options)]
+    files = {"instructions": typed(words, "--instructions")}
+    for name in _AS_COMPARED:
+        if (value := getattr(options, name)) != type(options).model_fields[name].default:
+            told += [flag_of(name), *values_of(files.get(name) or value)]
+    return command_of("annotate", *told, "--out", beside(options.out, best), "--dry-run")
 
 
 def after_agree(options: AgreeOptions) -> str:
