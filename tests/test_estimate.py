@@ -369,9 +369,7 @@ def test_a_finished_job_has_nothing_left(tmp_path):
     assert found.forecasts[0].left == 0
     assert found.dollars("online").high == 0
     assert found.spent == 1.5
-    assert lines(found)[0] == (
-        "0 of 6 requests about 1 queries are left to ask; $1.50 spent so far"
-    )
+    assert lines(found)[0] == ("0 of 6 requests about 1 query are left to ask; $1.50 spent so far")
     assert lines(found)[-1] == "--max-usd 1 will stop the run before its end."
 
 

@@ -42,7 +42,7 @@ def line(capsys, argv):
     assert cli.main(argv) == cli.WRONG
     out, err = capsys.readouterr()
     first, *told = err.splitlines()
-    assert (out, first[:9], len(told)) == ("", "1 queries", 1), err
+    assert (out, first[:9], len(told)) == ("", "1 query, ", 1), err
     return told[0]
 
 

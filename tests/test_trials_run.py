@@ -174,7 +174,7 @@ def test_the_query_of_the_worked_examples_measures_no_protocol(folder, capsys):
     assert cli.main(["compare-protocols", *own, *words, "zelo", "lean"]) == 0
     said = capsys.readouterr()
     assert "6 pairs are left out" in said.err
-    assert said.out.count("requests about 1 queries") == 2
+    assert said.out.count("requests about 1 query") == 2
     assert cli.main(["compare-protocols", *own, *words, "zelo"]) == 0
     assert "about 2 queries" in capsys.readouterr().out, "zelo shows no examples"
     assert cli.main(["compare-protocols", *own, "--anchors", "law", *words, "lean"]) == 2

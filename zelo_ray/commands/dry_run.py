@@ -119,9 +119,8 @@ def lines(estimate: Estimate, *, pilot: bool = True) -> list[str]:
     sums = [_amounts(estimate.dollars(mode)) for mode in modes]
     more = "+?" if estimate.unpriced else ""
     about = "" if all(one.exact for one in each) else "about "
-    asked = (
-        f"{about}{left:,} of {planned:,} requests about {estimate.pools:,} queries are left to ask"
-    )
+    queries = counted(estimate.pools, "query", "queries")
+    asked = f"{about}{left:,} of {planned:,} requests about {queries} are left to ask"
     return [
         f"{asked}; {money(estimate.spent)}{' + ?' if estimate.unknown else ''} spent so far",
         "",

@@ -29,6 +29,7 @@ from zelo_ray.engine.write_results import Summary
 from zelo_ray.errors import RayTrouble
 from zelo_ray.formats.input import brought
 from zelo_ray.formats.pools import find_shards
+from zelo_ray.formats.wording import counted
 from zelo_ray.on_ray.begin import Timer, Watch, absolute, claimed, new_run_id, placed
 from zelo_ray.on_ray.dataset import Job
 from zelo_ray.on_ray.kept import add_up, begin_record, write_run
@@ -77,8 +78,9 @@ def annotate(options: AnnotateOptions, watch: Watch, *, spent: float | None = No
             timer.lap("look")
             summary.seconds = timer.laps
             watch.say(
-                f"nothing has changed, and there is nothing to ask: {summary.judgments:,} "
-                f"{load(options.protocol).noun}s on {summary.queries:,} queries stand"
+                "nothing has changed, and there is nothing to ask: "
+                f"{counted(summary.judgments, load(options.protocol).noun)} on "
+                f"{counted(summary.queries, 'query', 'queries')} stand"
             )
             return summary
         shards, set_aside = joined(options, shards, watch)
@@ -130,9 +132,10 @@ def _look(
         only = frozenset(pilot_lines(census.places, options.pilot, options.seed))
         census = count(only=Job(options, panel, "", frozenset(), only).takes)
     most = "up to " if load(options.protocol).max_rounds != 1 else ""
-    planned = f"{most}{sum(census.planned.values()):,} requests"
+    planned = f"{most}{counted(sum(census.planned.values()), 'request')}"
     watch.say(
-        f"{census.pools:,} queries, {census.documents:,} documents: {planned} to "
+        f"{counted(census.pools, 'query', 'queries')}, "
+        f"{counted(census.documents, 'document')}: {planned} to "
         f"{', '.join(judge.name for judge in panel)}"
     )
     for line in in_all.told:

@@ -240,7 +240,8 @@ def _among(table: pa.Table, census: InputCount, watch: Watch) -> pa.Table:
     """The truth about the queries that there are pools of."""
     held = len(pc.unique(table["query_id"]))
     watch.say(
-        f"{census.pools:,} queries, {census.documents:,} documents; requests: "
+        f"{counted(census.pools, 'query', 'queries')}, "
+        f"{counted(census.documents, 'document')}; requests: "
         + (", ".join(f"{name} {n:,}" for name, n in census.planned.items()) or "none")
     )
     for line in census.told:

@@ -36,7 +36,7 @@ def standings(outcome: Outcome, width: int = 160) -> Iterator[Table | str]:
         yield from kin_told(outcome.kin.kinship.of_arms, outcome.kin.kinship.shared)
     yield _table(outcome, width)
     sure = f"{100 * outcome.confidence:g}% intervals"
-    yield f"Means over {queries:,} queries with {sure}. {_labels(outcome)}"
+    yield f"Means over {counted(queries, 'query', 'queries')} with {sure}. {_labels(outcome)}"
     yield ""
     yield from _differences(outcome)
     yield from without_kin(outcome)
