@@ -17,7 +17,6 @@ from zelo_ray.options import (
     AgreeOptions,
     BakeoffOptions,
     CompareLabelsOptions,
-    CompareProtocolsOptions,
     ConvertOptions,
     DriftOptions,
     ExplainOptions,
@@ -87,7 +86,7 @@ NEXT = {
     "contest": lambda: follow.after_bakeoff(bakeoff(), [], again=False, people="begin"),
     "people": lambda: follow.after_bakeoff(bakeoff(human="l"), [], again=False, people="more"),
     "protocols": lambda: follow.after_compare_protocols(
-        CompareProtocolsOptions(inputs=("a b.jsonl",), human="h", out="w"), [], "lean"
+        "w", options_of(inputs=("a b.jsonl",), protocol="lean", ledger="w"), []
     ),
     "agree": lambda: follow.after_agree(AgreeOptions(sources=("panel=g/scores.parquet",))),
     "held": lambda: follow.after_agree(AgreeOptions(sources=("g",), human="h.txt", runs=("r",))),
@@ -136,11 +135,15 @@ def test_paths_are_those_of_the_user():
     ("typed", "told"), [("--instructions=our words.md", "our words.md"), ("--seed=1", "For us.")]
 )
 def test_the_best_protocol_is_asked_as_it_was_compared(typed, told):
-    options = CompareProtocolsOptions(
-        inputs=("p",), human="h", out="w", instructions="For us.", passages=512
-    )
-    shown = f"--passages 512 --instructions '{told}' --out w-lean"
-    assert shown in follow.after_compare_protocols(options, ["compare-protocols", typed], "lean")
+    """Out of the same ledger, and not under the cap that each protocol had."""
+    given = {"instructions": "For us.", "passages": 512, "max_usd": 5, "ledger": "w"}
+    best = options_of(inputs=("p",), protocol="lean", rings=3, **given)
+    words = shlex.split(follow.after_compare_protocols("w", best, ["compare-protocols", typed]))
+    flags = ["--ledger", "w", "--instructions", told, "--passages", "512", "--dry-run"]
+    assert words == [
+        *("zelo-ray", "annotate", "p", "--out", "w-lean", *flags, "--protocol", "lean"),
+        *("--rings", "3"),
+    ]
 
 
 def holes(**fields):

@@ -2,6 +2,8 @@
 
 import json
 import random
+import re
+import shlex
 
 import pyarrow.parquet as pq
 import pytest
@@ -102,7 +104,9 @@ def table(folder, name):
 
 
 @pytest.mark.ray
-def test_protocols_share_a_ledger_each_has_its_budget_and_nothing_is_asked_twice(folder, compare):
+def test_protocols_share_a_ledger_each_has_its_budget_and_nothing_is_asked_twice(
+    folder, compare, capsys
+):
     """One with too little money, twice; then three with enough; and once more the same."""
     out, budget = folder / "out", 0.31
     short = ("--protocols", "samre", "--max-usd", str(budget))
@@ -134,6 +138,14 @@ def test_protocols_share_a_ledger_each_has_its_budget_and_nothing_is_asked_twice
     right = sum(row["correct"] for row in costs if row["protocol"] == "zelo")
     assert right == trials["zelo"]["correct"]
     assert len(page_of(out).chart("protocols", 0)[0][1]["data"]) == 3
+    judging = yaml.safe_load((folder / "config.yaml").read_text())
+    own = {name: judging[name] for name in ("judge_options", "prices")}
+    (folder / "own.yaml").write_text(yaml.safe_dump(own))
+    then = said.splitlines()[-1].replace("THE-FILE-OF-THAT-RUN.yaml", str(folder / "own.yaml"))
+    assert cli.main(shlex.split(then)[2:]) == 0
+    told = re.match(r"(?:about )?([\d,]+) of ([\d,]+) requests about 22", capsys.readouterr().out)
+    left, planned = (int(number.replace(",", "")) for number in told.groups())
+    assert 0 < left < planned / 4, "two queries were not compared, and only these are left"
 
 
 def test_an_estimate_for_each_protocol_asks_nothing_and_writes_nothing(folder, capsys):

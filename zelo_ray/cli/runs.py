@@ -88,11 +88,14 @@ def _compare_protocols(options: "CompareProtocolsOptions", words: Words) -> int:
     if options.dry_run:
         return _previews(options, words)
     from zelo_ray.api.comparisons import protocols_compared
+    from zelo_ray.commands.compare_protocols import plans
     from zelo_ray.present.terminal import next as follow
 
     compared = protocols_compared(options)
     status = tell(compared)
-    then(follow.after_compare_protocols(options, words, compared.best))
+    one = options.model_copy(update={"protocols": (compared.best,)})
+    (best,) = plans(one, options.inputs).values()
+    then(follow.after_compare_protocols(options.out, best, words))
     return status
 
 

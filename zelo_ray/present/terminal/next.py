@@ -14,7 +14,6 @@ from zelo_ray.options import (
     AnnotateOptions,
     BakeoffOptions,
     CompareLabelsOptions,
-    CompareProtocolsOptions,
     ConvertOptions,
     DriftOptions,
     ExplainOptions,
@@ -29,16 +28,11 @@ from zelo_ray.present.terminal.commands import (
     flag_of,
     retold,
     typed,
-    values_of,
 )
 
 _SECRET = re.compile(r"(?<=://)[^/@\s]+(?=@)")
 """Who signs in to a URL, and with which password."""
 _PLAIN = ("--rerankers", "original", "bm25")
-_AS_COMPARED = (
-    *("corpus", "queries", "columns", "document_limit", "document_tokens", "passages", "blocks"),
-    *("show_metadata", "show_query", "instructions", "max_usd"),
-)
 
 
 def line(command: str) -> str:
@@ -121,22 +115,20 @@ def _labels_for(contest: str, people: str) -> str:
     return command_of("label", "--contest", contest, *texts, "--labels", "200", "--out", out)
 
 
-def after_compare_protocols(
-    options: CompareProtocolsOptions, words: Sequence[str], best: str
-) -> str:
-    """Judge everything in the best way, asked as it was compared.
+def after_compare_protocols(out: str, best: AnnotateOptions, words: Sequence[str]) -> str:
+    """Judge everything in the best way, asked as it was compared, out of the same ledger.
+
+    The cap is not that of the comparison, which each protocol had: the estimate names one.
 
     Args:
-        options: of the comparison.
-        words: what was typed, which may name the file of the instructions.
-        best: the protocol.
+        out: of the comparison.
+        best: the options of the best protocol on the whole input.
+        words: what was typed, which may name the files of texts.
     """
-    told = [*options.inputs, "--protocol", best, *_judges(options)]
-    files = {"instructions": typed(words, "--instructions")}
-    for name in _AS_COMPARED:
-        if (value := getattr(options, name)) != type(options).model_fields[name].default:
-            told += [flag_of(name), *values_of(files.get(name) or value)]
-    return command_of("annotate", *told, "--out", beside(options.out, best), "--dry-run")
+    texts = (name for name, value in best if isinstance(value, str))
+    files = {name: file for name in texts if (file := typed(words, flag_of(name)))}
+    own = {"out": beside(out, best.protocol), "max_usd": None, "dry_run": True}
+    return _same_run(best.model_copy(update={**files, **own}))
 
 
 def after_agree(options: AgreeOptions) -> str:
