@@ -12,7 +12,6 @@ import argparse
 import asyncio
 import contextlib
 import json
-import socket
 import subprocess
 import sys
 import tempfile
@@ -170,10 +169,9 @@ def measure(name: str, flags: tuple[str, ...], seconds: float, actors: list[int]
 
 def measure_llmock(seconds: float, rpm: int = 600) -> None:
     """The same against an independent server: by our own ledger, and its verdict on our conduct."""
-    with tempfile.TemporaryDirectory(prefix="zl-") as name, socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port, folder = free.getsockname()[1], Path(name)
-        free.close()
+    (port,) = crash.free_ports(1)
+    with tempfile.TemporaryDirectory(prefix="zl-") as name:
+        folder = Path(name)
         llmock = [str(Path(sys.executable).parent / "llmock"), "serve", "--host", "127.0.0.1"]
         llmock += ["--port", str(port), "--rpm", str(rpm), "--latency-ms", "300"]
         # Its bucket holds a minute's worth at first, so only a longer run meets the limit.

@@ -4,6 +4,7 @@ import json
 import os
 import random
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -81,6 +82,20 @@ def write_pools(
                 ],
             }
             file.write(json.dumps(pool) + "\n")
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that nobody listens on now, of those that Linux gives to nobody who names none.
+
+    Of the others each may be another's by the time that a server takes it: Ray takes dozens.
+    """
+    found = list[int]()
+    while len(found) < count:
+        with socket.socket() as one, suppress(OSError):
+            port = random.SystemRandom().randrange(20_000, 32_000)
+            one.bind(("127.0.0.1", port))
+            found += [port] * (port not in found)
+    return found
 
 
 @contextmanager

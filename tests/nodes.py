@@ -3,7 +3,6 @@
 import contextlib
 import json
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -23,6 +22,7 @@ RAY = str(Path(sys.executable).parent / "ray")
 DRAIN = json.dumps({"env_vars": {"RAY_JOB_STOP_WAIT_TIME_S": "60"}})
 TOKEN = "a-token-for-tests-only-that-nobody-else-knows"
 _PATIENCE = 240.0
+_TRIES = 4
 
 
 def await_(what: str, happens: Callable[[], bool], seconds: float = _PATIENCE) -> None:
@@ -40,25 +40,35 @@ class Node:
     """One node: the processes that one ``ray start`` started."""
 
     def __init__(
-        self, words: list[str], environ: Mapping[str, str], before: tuple[str, ...] = ()
+        self, words: list[str], environ: Mapping[str, str], log: Path, before: tuple[str, ...] = ()
     ) -> None:
-        ports = (("--dashboard-agent-listen-port", "--metrics-export-port"), free_ports(2))
-        given = [word for pair in zip(*ports, strict=True) for word in map(str, pair)]
+        agent, metrics = map(str, crash.free_ports(2))
+        ports = ["--dashboard-agent-listen-port", agent, "--metrics-export-port", metrics]
         same = ["--num-cpus=2", f"--object-store-memory={200 * 2**20}", "--block"]
         workers = ["--min-worker-port=0", "--max-worker-port=0"]
-        self._process = subprocess.Popen(
-            [*before, RAY, "start", *words, *given, *same, *workers],
-            env=environ,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
+        self._log = log
+        with log.open("w") as said:
+            self._process = subprocess.Popen(
+                [*before, RAY, "start", *words, *ports, *same, *workers],
+                env=environ,
+                stdout=said,
+                stderr=subprocess.STDOUT,
+            )
+
+    def ended(self) -> bool:
+        """Whether Ray gave it up."""
+        return self._process.poll() is not None
+
+    def said(self) -> str:
+        """The end of what it has printed."""
+        return self._log.read_text(errors="replace")[-4000:]
 
     def processes(self, title: str = "") -> list[psutil.Process]:
         """Those that are alive and have this in their title."""
         found = list[psutil.Process]()
         with contextlib.suppress(psutil.Error):
             found = psutil.Process(self._process.pid).children(recursive=True)
-        return [each for each in found if title in _title(each)]
+        return [each for each in found if title in _title(each) and not _dead(each)]
 
     def calls(self, server: str) -> bool:
         """Whether an actor of it that asks is connected to a server."""
@@ -76,7 +86,7 @@ class Node:
             for each in living:
                 with contextlib.suppress(psutil.Error):
                     each.kill()
-            psutil.wait_procs(living, timeout=5)
+            time.sleep(0.05)
         self._process.kill()
         self._process.wait()
 
@@ -96,17 +106,16 @@ class Cluster(AbstractContextManager["Cluster"]):
             # So long nodes hold a run's lock after the death of their head; a minute by default.
             "RAY_gcs_rpc_server_reconnect_timeout_s": "30",
         }
-        port, dashboard, client = free_ports(3)
+        port, dashboard, client = crash.free_ports(3)
         self.address, self.jobs = f"127.0.0.1:{port}", f"http://127.0.0.1:{dashboard}"
         words = [
             *("--head", "--port", str(port), "--dashboard-port", str(dashboard)),
             *("--dashboard-host", "127.0.0.1", "--temp-dir", self._folder),
             *("--ray-client-server-port", str(client)),
         ]
-        self.head = Node(words, self.environ)
-        self.nodes = [self.head]
+        self.nodes: list[Node] = []
         try:
-            await_("a head", lambda: self.nodes_alive() == 1)
+            self.head = self._join("a head", words, lambda: self.nodes_alive() == 1)
             for _ in range(workers):
                 self.add()
         except BaseException:
@@ -121,10 +130,31 @@ class Cluster(AbstractContextManager["Cluster"]):
             environ: what it has beside, or instead of, the environment of the others.
         """
         words, known = ["--address", self.address], self._alive()
-        self.nodes.append(Node(words, {**self.environ, **environ}, before))
         # not by their number: the head may learn only now that another one is dead
-        await_("one more node", lambda: bool(self._alive() - known))
-        return self.nodes[-1]
+        joined = lambda: bool(self._alive() - known)  # noqa: E731
+        return self._join("one more node", words, joined, before, environ)
+
+    def _join(
+        self,
+        what: str,
+        words: list[str],
+        joined: Callable[[], bool],
+        before: tuple[str, ...] = (),
+        environ: Mapping[str, str] | None = None,
+    ) -> Node:
+        """A node that has joined: again where Ray did not start, as on a machine that is busy."""
+        for _ in range(_TRIES):
+            log = Path(self._folder, f"node-{len(self.nodes)}.log")
+            node = Node(words, {**self.environ, **(environ or {})}, log, before)
+            self.nodes.append(node)
+            try:
+                await_(what, lambda node=node: node.ended() or joined())
+            except AssertionError as missing:
+                raise AssertionError(f"{missing}\n{node.said()}") from None
+            if not node.ended():
+                return node
+            print(f"{what} is started again: {node.said()}")
+        raise AssertionError(f"{what}: Ray did not start {_TRIES} times")
 
     def job(self, verb: str, *words: str, environ: Mapping[str, str] | None = None) -> str:
         """What ``ray job`` says."""
@@ -134,7 +164,7 @@ class Cluster(AbstractContextManager["Cluster"]):
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=120,
+            timeout=_PATIENCE,
             check=False,
         )
         return told.stdout
@@ -178,16 +208,14 @@ class Cluster(AbstractContextManager["Cluster"]):
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
-def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on now."""
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
-
-
 def _title(process: psutil.Process) -> str:
     with contextlib.suppress(psutil.Error):
         return " ".join(process.cmdline())
     return ""
+
+
+def _dead(process: psutil.Process) -> bool:
+    """Whether it is only not yet forgotten by who started it."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return process.status() == psutil.STATUS_ZOMBIE
+    return True

@@ -7,7 +7,6 @@ that, but for tests of kills, of signals and of Ray's own start: these start run
 import io
 import json
 import os
-import socket
 import subprocess
 import sys
 import traceback
@@ -27,7 +26,7 @@ class OneRay:
     """
 
     def __init__(self, folder: Path, cwd: Path = crash.ROOT) -> None:
-        self.port = _free_port()
+        (self.port,) = crash.free_ports(1)
         server = f"http://127.0.0.1:{self.port}"
         environ = crash.environment({name: server + PROVIDERS[name].BASE for name in crash.URLS})
         self._process = subprocess.Popen(
@@ -67,12 +66,6 @@ class OneRay:
 
     def __exit__(self, *_: object) -> None:
         self._process.communicate()
-
-
-def _free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
 
 
 def main() -> None:

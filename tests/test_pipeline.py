@@ -2,11 +2,8 @@
 
 import contextlib
 import json
-import os
 import re
 import shutil
-import signal
-import socket
 import stat
 import subprocess
 import sys
@@ -29,6 +26,7 @@ from moto.server import ThreadedMotoServer
 from ray.autoscaler._private.util import prepare_config, validate_config
 
 from tests import crash
+from tests.nodes import Cluster
 from tests.one_ray import OneRay
 from zelo_ray.engine.batch.parts import Part, Parts
 from zelo_ray.engine.ledger import read_rows
@@ -318,7 +316,7 @@ class Stored:
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory: pytest.TempPathFactory) -> list[Stored]:
     """The sample in an object store, run there twice."""
-    (port,) = _free_ports(1)
+    (port,) = crash.free_ports(1)
     server = ThreadedMotoServer("127.0.0.1", port)
     server.start()
     variables = {
@@ -382,48 +380,6 @@ def test_the_cluster_file_is_one_that_ray_accepts() -> None:
         validate_config({**config, "of_no_meaning": 1})
 
 
-def _free_ports(count: int) -> list[int]:
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
-
-
-@contextlib.contextmanager
-def _head() -> Iterator[tuple[str, str, dict[str, str]]]:
-    """A Ray head on ports of its own; its jobs' address, its own, and the environment for it."""
-    port, dashboard, *agents = _free_ports(6)
-    folder = Path(f"/tmp/zelo-test-{os.getpid()}")  # short: Ray makes sockets in it
-    binaries = Path(sys.executable).parent
-    environ = {
-        **crash.bare_environment(),
-        "PATH": f"{binaries}:{os.environ['PATH']}",
-        "RAY_AUTH_MODE": "disabled",
-        "RAY_USAGE_STATS_ENABLED": "0",
-    }
-    command = [
-        *(str(binaries / "ray"), "start", "--head", "--block", "--num-cpus", "2"),
-        *("--port", str(port), "--dashboard-port", str(dashboard), "--temp-dir", str(folder)),
-        *("--dashboard-host", "127.0.0.1", "--object-store-memory", str(200 * 2**20)),
-        *("--ray-client-server-port", str(agents[0])),
-        *("--dashboard-agent-listen-port", str(agents[1])),
-        *("--dashboard-agent-grpc-port", str(agents[2])),
-        *("--metrics-export-port", str(agents[3])),
-    ]
-    with subprocess.Popen(
-        command, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    ) as head:
-        try:
-            yield f"http://127.0.0.1:{dashboard}", f"127.0.0.1:{port}", environ
-        finally:
-            for process in psutil.Process(head.pid).children(recursive=True):
-                with contextlib.suppress(psutil.NoSuchProcess):
-                    process.kill()
-            head.send_signal(signal.SIGKILL)
-    shutil.rmtree(folder, ignore_errors=True)
-
-
 _ANOTHER_VERSION = """
 import json, os, sys
 from ray._private.ray_constants import KV_NAMESPACE_CLUSTER
@@ -441,36 +397,26 @@ sys.exit(cli.main(sys.argv[1:]))
 def test_the_job_runs_under_ray_job_submit_and_a_cluster_of_another_version_is_told_of(
     tmp_path: Path,
 ) -> None:
-    with _head() as (address, cluster, environ):
-        submit = [
-            *(str(Path(sys.executable).parent / "ray"), "job", "submit", "--address", address),
-            *("--working-dir", str(crash.ROOT), "--", "python", "jobs/annotate.py"),
-            *(str(SAMPLE), "--out", str(tmp_path / "out"), "--judges", "offline"),
-        ]
-        for _ in range(30):
-            with contextlib.suppress(OSError):
-                socket.create_connection(("127.0.0.1", int(address.rpartition(":")[2])), 1).close()
-                break
-            time.sleep(1)
-        said = subprocess.run(
-            submit, env=environ, capture_output=True, text=True, timeout=200, check=False
-        )
-        words = ("annotate", str(SAMPLE), "--out", str(tmp_path / "other"), "--judges", "offline")
+    job = ["--", "python", "jobs/annotate.py", str(SAMPLE), "--out", str(tmp_path / "out")]
+    words = ("annotate", str(SAMPLE), "--out", str(tmp_path / "other"), "--judges", "offline")
+    with Cluster(crash.bare_environment()) as cluster:
+        said = cluster.job("submit", "--working-dir", str(crash.ROOT), *job, "--judges", "offline")
         other = subprocess.run(
             [sys.executable, "-c", _ANOTHER_VERSION, *words],
-            env={**environ, "RAY_ADDRESS": cluster, "PYTHONPATH": str(crash.ROOT)},
+            env={**cluster.environ, "RAY_ADDRESS": cluster.address},
             cwd=crash.ROOT,
             capture_output=True,
             text=True,
             timeout=100,
             check=False,
         )
-    assert said.returncode == 0, said.stdout + said.stderr
-    assert "329 documents of 29 queries scored" in said.stdout
+    assert "329 documents of 29 queries scored" in said, said
+    assert "succeeded" in said, said
     assert len(pq.read_table(tmp_path / "out" / "scores.parquet")) == 329
     assert other.returncode == 1, other.stderr
     told = other.stderr.splitlines()[-1]
-    assert told.startswith(f"zelo-ray: RAY_ADDRESS={cluster}: Version mismatch: The cluster was")
+    where = f"zelo-ray: RAY_ADDRESS={cluster.address}"
+    assert told.startswith(f"{where}: Version mismatch: The cluster was")
     assert "2.9.9" in told
     assert told.endswith("Use the cluster's versions here")
     assert "Traceback" not in other.stderr
