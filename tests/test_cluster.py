@@ -44,15 +44,9 @@ def await_answers(folder: Path, count: int) -> None:
 
 
 def worker_that_calls(cluster: Cluster, server: str) -> Node:
-    """A worker whose calls are in flight, while others' are on another node."""
-    found: list[Node] = []
-
-    def look() -> bool:
-        found[:] = [node for node in cluster.nodes if node.calls(server)]
-        return len(found) > 1
-
-    await_("calls from two nodes", look)
-    return next(node for node in found if node is not cluster.head)
+    """A worker whose calls are in flight, as those of every other node are."""
+    await_("calls from all nodes", lambda: all(node.calls(server) for node in cluster.nodes))
+    return cluster.nodes[-1]
 
 
 @pytest.mark.slow

@@ -56,13 +56,15 @@ def test_a_head_that_lets_nothing_run_on_it_is_a_cluster_too(cluster):
 
 def places(count):
     """The numbers of the nodes that so many actors are to be on, which may move from there."""
-    found = [place["scheduling_strategy"] for place in islice(nodes_by_turns(), count)]
-    assert all(each.soft for each in found)
-    return [int(each.node_id, 16) for each in found]
+    found = list(islice(nodes_by_turns(), count))
+    assert all(each["scheduling_strategy"].soft for each in found)
+    assert {each["memory"] for each in found} == {1}, "Ray heeds nobody who needs nothing"
+    return [int(each["scheduling_strategy"].node_id, 16) for each in found]
 
 
-def test_actors_that_declare_nothing_take_turns_on_the_nodes_that_work(cluster):
-    cluster((True, {}), (True, {"CPU": 2.0}), (False, {"CPU": 2.0}), (True, {"CPU": 1.0}))
+def test_actors_that_take_nothing_take_turns_on_the_nodes_that_work(cluster):
+    some = {"CPU": 2.0, "memory": 12e9}
+    cluster((True, {"memory": 12e9}), (True, some), (False, some), (True, some))
     assert places(5) == [1, 3, 1, 3, 1]
     cluster((True, {"memory": 12e9}))
     assert places(2) == [0, 0]

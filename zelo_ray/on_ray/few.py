@@ -67,7 +67,7 @@ def ask_few(
         The actors, which live while somebody has hold of them, and what to wait for.
     """
     kind: Any = AskFew
-    # They declare nothing: blocks are dealt out now, and an actor without room would keep its own.
+    # They take nothing: blocks are dealt out now, and an actor without room would keep its own.
     # Only GPUs are declared, which there are (`engines`), and Ray looks for the node.
     gpus = gpus_of(judges[0])
     where = repeat({"num_gpus": gpus}) if gpus else places

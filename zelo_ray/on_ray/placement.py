@@ -39,16 +39,17 @@ def of_asking() -> dict[str, Any]:
 
 
 def nodes_by_turns() -> Iterator[dict[str, Any]]:
-    """Options of actors that declare nothing: for each, that it is to be on the next node.
+    """Options of actors that take nothing: for each, that it is to be on the next node.
 
-    Ray's own strategy for that, ``SPREAD``, has each node count by itself, and an actor that needs
-    nothing is placed by any of them: three of them on three nodes came to be on one in 2 of 14
-    cases. A head without processors is left out. If a node dies, its actors come back on another.
+    They declare a byte of memory, as Ray places an actor that needs nothing anywhere, whatever it
+    is told: three of them on three nodes came to be on one in 2 of 6 cases. A head without
+    processors is left out. If a node dies, its actors come back on another.
     """
     alive = nodes_alive()
     for node in cycle([node for node in alive if node["Resources"].get("CPU")] or alive):
         there = NodeAffinitySchedulingStrategy(node["NodeID"], soft=True)
-        yield {"scheduling_strategy": there}
+        byte = min(1, int(node["Resources"].get("memory", 0)))
+        yield {"scheduling_strategy": there, "memory": byte}
 
 
 def of_reading() -> dict[str, Any]:
