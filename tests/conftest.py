@@ -7,10 +7,15 @@ from pathlib import Path
 
 import fsspec
 import pytest
+from hypothesis import settings
 
 from tests.crash import bare_environment, end_left
 from tests.fakes import Fakes
 from tests.one_ray import OneRay
+
+# No test states a time. Where a change is judged, examples are the same each time; else new ones.
+settings.register_profile("zelo", deadline=None, derandomize="CI" in os.environ)
+settings.load_profile("zelo")
 
 
 @pytest.fixture(autouse=True)

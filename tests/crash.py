@@ -3,7 +3,6 @@
 import json
 import os
 import random
-import signal
 import socket
 import subprocess
 import sys
@@ -47,6 +46,7 @@ PRICES = {
 
 _TRIES, _NO_RAY = 4, "timed out during startup"
 _started: list["subprocess.Popen[str]"] = []
+_given = set[int]()
 
 
 def bare_environment() -> dict[str, str]:
@@ -87,14 +87,19 @@ def write_pools(
 def free_ports(count: int) -> list[int]:
     """Ports that nobody listens on now, of those that Linux gives to nobody who names none.
 
-    Of the others each may be another's by the time that a server takes it: Ray takes dozens.
+    Of the others each may be another's by the time that a server takes it: Ray takes dozens. None
+    is given twice, and two processes of tests share none.
     """
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:])
+    first = 20_000 + 3_000 * (worker % 4)
     found = list[int]()
     while len(found) < count:
+        port = random.SystemRandom().randrange(first, first + 3_000)
         with socket.socket() as one, suppress(OSError):
-            port = random.SystemRandom().randrange(20_000, 32_000)
             one.bind(("127.0.0.1", port))
-            found += [port] * (port not in found)
+            if port not in _given:
+                _given.add(port)
+                found.append(port)
     return found
 
 
@@ -208,7 +213,11 @@ def end_left() -> None:
 
 def finish(run: "subprocess.Popen[str]", timeout: float = 240) -> tuple[int, str]:
     """Wait for a run; its exit status and all that it printed."""
-    printed, _ = run.communicate(timeout=timeout)
+    try:
+        printed, _ = run.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired as late:
+        said = (late.output or b"").decode(errors="replace")
+        raise AssertionError(f"it has not ended within {timeout:.0f} s:\n{said}") from None
     return run.returncode, printed
 
 
@@ -280,14 +289,15 @@ def kill_tree(process: "subprocess.Popen[str]") -> None:
 
     To find them all takes a moment, in which those that are still alive go on calling.
     """
-    tree = [process.pid, *(p.pid for p in psutil.Process(process.pid).children(recursive=True))]
-    for pid in tree:
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+    whole = psutil.Process(process.pid)
+    tree = [whole, *whole.children(recursive=True)]
+    for each in tree:
+        with suppress(psutil.NoSuchProcess):
+            each.kill()
     process.wait()
     if process.stdout:
         process.stdout.close()
-    psutil.wait_procs([psutil.Process(p) for p in tree if psutil.pid_exists(p)], timeout=10)
+    psutil.wait_procs(tree, timeout=10)
 
 
 def journal(folder: Path) -> list[dict[str, Any]]:

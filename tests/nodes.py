@@ -153,6 +153,8 @@ class Cluster(AbstractContextManager["Cluster"]):
                 raise AssertionError(f"{missing}\n{node.said()}") from None
             if not node.ended():
                 return node
+            node.kill()
+            self.nodes.remove(node)
             print(f"{what} is started again: {node.said()}")
         raise AssertionError(f"{what}: Ray did not start {_TRIES} times")
 

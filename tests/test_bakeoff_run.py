@@ -110,7 +110,7 @@ def test_arms_of_all_kinds_and_every_failure_is_seen_also_after_a_kill(tmp_path,
     run = start(tmp_path, environ, config)
     while run.poll() is None and len(cohere(server)) < 6:
         time.sleep(0.02)
-    assert run.poll() is None
+    assert run.poll() is None, finish(run)[1]
     kill_tree(run)
     held = {path: path.read_bytes() for path in (out / "replies").glob("*.jsonl")}
     harmed = next(

@@ -24,6 +24,7 @@ from tests.builders import (
 from zelo_ray.engine.settle import settle
 from zelo_ray.protocols import Progress, advance, best_of, zelo
 from zelo_ray.records import Contest, Document, Pool, Vote, Winner
+from zelo_ray.wrapping import harmless
 
 options_of = partial(builders.options_of, protocol="best-of")
 
@@ -417,10 +418,9 @@ def test_no_answer_can_end_its_marks(texts):
     first = advance(best_of.rounds(Pool("q", "?", tuple(documents)), PANEL, options_of()), Shelf())
     for request in sealed(first.missing):
         code = request.user.partition("markers is ")[2][:12]
-        shown = [
-            f"{d.content}\n[end of answer {i} {code}]" for i, d in enumerate(request.documents, 1)
-        ]
-        assert all(text in request.user for text in shown)
+        shown = [harmless(document.content) for document in request.documents]
+        blocks = [f"{text}\n[end of answer {i} {code}]" for i, text in enumerate(shown, 1)]
+        assert all(block in request.user for block in blocks)
         assert request.user.count(code) == 7
 
 

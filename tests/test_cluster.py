@@ -76,9 +76,9 @@ def test_a_job_on_three_nodes_outlives_stops_and_kills(pools: Path, tmp_path: Pa
             await_answers(tmp_path, 40)
             # The first actor would hold all slots, if calls were held before another one calls.
             worker_that_calls(cluster, environ["OPENAI_BASE_URL"])
-            with crash.held(environ):
+            with crash.held(environ):  # also until there is another node: the calls would run out
                 worker_that_calls(cluster, environ["OPENAI_BASE_URL"]).kill()
-            cluster.add()
+                cluster.add()
             await_answers(tmp_path, 40)
             times.append(time.time())
             cluster.driver("bereft").kill()

@@ -218,7 +218,7 @@ def test_a_debate_that_is_killed_goes_on_where_it_was(undisturbed, tmp_path, poo
     with crash.fakes(tmp_path, "--latency", "0.1", *noisy) as environ:
         killed = crash.annotate(pools, out, environ, *flags)
         crash.await_requests(tmp_path, expected.asked.total() // 2, killed)
-        assert killed.poll() is None
+        assert killed.poll() is None, crash.finish(killed)[1]
         crash.kill_tree(killed)
         status, printed = crash.finish(crash.annotate(pools, out, environ, *flags))
     assert status == 0, printed

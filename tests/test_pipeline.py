@@ -195,9 +195,9 @@ def troubled(one_ray: OneRay, tmp_path_factory: pytest.TempPathFactory) -> Troub
     rows = [first, "{bad", "", json.dumps(alone), second, first, *others]
     given.write_text("\n".join(rows))
     faults = [flag for name in FAULTS for flag in ("--fault", f"{name}:rate=0.02")]
-    patience = ("--attempts", "2", "--reasks", "0", "--timeout", "2")
+    patience = ("--attempts", "2", "--reasks", "0")
     with one_ray.fakes(folder, *faults) as environ:
-        before = one_ray.annotate(given, out, environ, *patience)
+        before = one_ray.annotate(given, out, environ, *patience, "--timeout", "2")
     shutil.copytree(out, folder / "first")
     segment = max((out / "replies").glob("*.jsonl"), key=lambda path: path.stat().st_size)
     segment.write_bytes(segment.read_bytes().replace(b'"ok"', b'"oj"', 1))

@@ -28,6 +28,7 @@ from zelo_ray.engine.write_results import write_results
 from zelo_ray.protocols import Progress, advance, samre
 from zelo_ray.protocols.samre import Defence, Feedback, RoundScores
 from zelo_ray.records import Document, Failure, Pool, Verdict, read_response
+from zelo_ray.wrapping import harmless
 
 options_of = partial(builders.options_of, protocol="samre")
 
@@ -143,7 +144,7 @@ WORDS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=
 @settings(deadline=None, max_examples=50)
 @given(st.lists(WORDS | st.sampled_from(FORGERIES), min_size=6, max_size=6))
 def test_nothing_that_is_said_can_close_its_block(texts):
-    *documents, query, one, other, judge = (f"{text}." for text in texts)
+    *documents, query, one, other, judge = (harmless(f"{text}.") for text in texts)
     pool = Pool("q", query, tuple(Document(f"d{i}", text) for i, text in enumerate(documents)))
     seed = seed_with(False, pool) if documents[0] != documents[1] else 0
 

@@ -406,7 +406,7 @@ def interrupted(pools: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         there = {"TMPDIR": short}  # where Ray's own files lie
         process = crash.annotate(pools, out, environ | there, *QUICKLY, own_group=True)
         await_records(out, 3, process)
-        assert process.poll() is None
+        assert process.poll() is None, crash.finish(process)[1]
         (rays,) = Path(short).glob("zelo-*")
         assert list(rays.rglob("gcs_server*")), "these are not Ray's logs"
         leaked = holding(rays, KEY) + holding(rays, TEXT.encode())
@@ -441,7 +441,7 @@ def test_a_run_cancelled_and_killed_among_its_batches_ends_as_one_online(
     process = crash.annotate(pools, out, environ, *QUICKLY)
     await_batches(fakes, 3 + random.randint(1, 3), process)
     time.sleep(3.2 * random.random())  # up to the end of the batches
-    assert process.poll() is None
+    assert process.poll() is None, crash.finish(process)[1]
     crash.kill_tree(process)
     states = Counter(part.state for part in Parts(str(out)))
     status, printed = crash.finish(crash.annotate(pools, out, environ, *QUICKLY))
