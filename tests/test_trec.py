@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pytest
 import zstandard
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from zelo_ray.errors import InputError, Unwritable
@@ -165,8 +165,13 @@ def test_a_run_of_different_tags_is_called_as_its_file(tmp_path):
     ]
 
 
+def is_id(text):
+    """Whether a TREC file can hold it."""
+    return text.split() == [text] and not text.startswith("\ufeff")
+
+
 IDS = st.text(st.characters(codec="utf-8"), min_size=1, max_size=9).filter(
-    lambda text: text.split() == [text] and "\0" not in text
+    lambda text: is_id(text) and "\0" not in text
 )
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 SOME = st.lists(st.tuples(IDS, IDS, FINITE), min_size=1, max_size=20, unique_by=lambda r: r[:2])
@@ -195,14 +200,15 @@ def test_qrels_are_read_as_they_were_written(tmp_path_factory, rows):
 
 
 @given(st.text(max_size=5))
+@example("\ufeffa")  # as a table's first column may be, whose reader left the mark there
 @settings(max_examples=300, deadline=None)
 def test_an_id_that_would_break_the_columns_is_refused(tmp_path_factory, text):
     path = tmp_path_factory.mktemp("ids") / "a.run"
     try:
         write_run(str(path), "tag", ranked(("q", text, 1.0)))
-        assert text.split() == [text]
+        assert is_id(text)
     except Unwritable:
-        assert text.split() != [text]
+        assert not is_id(text)
         assert not list(path.parent.iterdir())
 
 

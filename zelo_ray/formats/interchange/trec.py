@@ -22,7 +22,7 @@ from zelo_ray.records import Ranked
 
 _BLANKS = bytes.maketrans(b"\t\v\f\r", b"    ")
 # where str.split() parts a line, and what would leave a column empty
-_WHITE = r"[\s\v\x1c-\x1f\x{85}\p{Z}]|^$"
+_WHITE = r"[\s\v\x1c-\x1f\x{85}\p{Z}]|^$|^\x{FEFF}"
 _ROWS = 100_000
 
 
@@ -220,8 +220,9 @@ def _refuse_white(url: str, what: str, column: pa.ChunkedArray) -> None:
     white = column.filter(pc.match_substring_regex(column, _WHITE))
     if len(white):
         raise Unwritable(
-            f"{url}: {what} {white[0].as_py()!r} is empty or holds white space, which parts the "
-            "columns of a TREC file: rename it"
+            f"{url}: {what} {white[0].as_py()!r} is empty, or holds white space, which parts the "
+            "columns of a TREC file, or begins with a byte order mark, which its first line loses: "
+            "rename it"
         )
 
 
