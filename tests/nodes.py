@@ -130,8 +130,11 @@ class Cluster(AbstractContextManager["Cluster"]):
             environ: what it has beside, or instead of, the environment of the others.
         """
         words, known = ["--address", self.address], self._alive()
-        # not by their number: the head may learn only now that another one is dead
-        joined = lambda: bool(self._alive() - known)  # noqa: E731
+
+        def joined() -> bool:
+            # not by their number: the head may learn only now that another one is dead
+            return bool(self._alive() - known)
+
         return self._join("one more node", words, joined, before, environ)
 
     def _join(
