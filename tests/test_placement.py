@@ -54,17 +54,18 @@ def test_a_head_that_lets_nothing_run_on_it_is_a_cluster_too(cluster):
     assert of_reading()["concurrency"] == 1
 
 
-def places(count):
-    """The numbers of the nodes that so many actors are to be on, which may move from there."""
+def places(count, **declared):
+    """The numbers of the nodes that so many actors are to be on, if these have room."""
     found = list(islice(nodes_by_turns(), count))
-    assert all(each["scheduling_strategy"].soft for each in found)
-    assert {each["memory"] for each in found} == {1}, "Ray heeds nobody who needs nothing"
-    return [int(each["scheduling_strategy"].node_id, 16) for each in found]
+    there = [each.pop("scheduling_strategy") for each in found]
+    assert all(each.soft and each._spill_on_unavailable for each in there)
+    assert found == [declared] * count
+    return [int(each.node_id, 16) for each in there]
 
 
 def test_actors_that_take_nothing_take_turns_on_the_nodes_that_work(cluster):
-    some = {"CPU": 2.0, "memory": 12e9}
-    cluster((True, {"memory": 12e9}), (True, some), (False, some), (True, some))
-    assert places(5) == [1, 3, 1, 3, 1]
+    """Ray heeds none that needs nothing; on a node alone there is nothing to heed."""
+    cluster((True, {}), (True, {"CPU": 2.0}), (False, {"CPU": 2.0}), (True, {"CPU": 1.0}))
+    assert places(5, memory=1) == [1, 3, 1, 3, 1]
     cluster((True, {"memory": 12e9}))
     assert places(2) == [0, 0]

@@ -42,14 +42,16 @@ def nodes_by_turns() -> Iterator[dict[str, Any]]:
     """Options of actors that take nothing: for each, that it is to be on the next node.
 
     They declare a byte of memory, as Ray places an actor that needs nothing anywhere, whatever it
-    is told: three of them on three nodes came to be on one in 2 of 6 cases. A head without
-    processors is left out. If a node dies, its actors come back on another.
+    is told: three of them on three nodes came to be on one in 2 of 6 cases. If one dies, or others
+    declared all its memory, its actors are on another. A head without processors is left out.
     """
     alive = nodes_alive()
+    byte = {"memory": 1} if len(alive) > 1 else {}
     for node in cycle([node for node in alive if node["Resources"].get("CPU")] or alive):
-        there = NodeAffinitySchedulingStrategy(node["NodeID"], soft=True)
-        byte = min(1, int(node["Resources"].get("memory", 0)))
-        yield {"scheduling_strategy": there, "memory": byte}
+        there = NodeAffinitySchedulingStrategy(
+            node["NodeID"], soft=True, _spill_on_unavailable=True
+        )
+        yield {"scheduling_strategy": there, **byte}
 
 
 def of_reading() -> dict[str, Any]:

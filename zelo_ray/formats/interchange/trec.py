@@ -94,7 +94,7 @@ def write_qrels(url: str, qrels: pa.Table, decimals: int | None = None) -> None:
         decimals: round to so many; 0 for tools that know whole grades only.
 
     Raises:
-        Unwritable: an id is empty or holds white space, or a relevance is no finite number.
+        Unwritable: a TREC file cannot hold an id, or a relevance is no finite number.
     """
     relevance = numbers(url, qrels["relevance"], decimals)
     _write(url, qrels, lambda part, at: (part["query_id"], "0", part["doc_id"], relevance[at]))
@@ -104,7 +104,7 @@ def write_run(url: str, name: str, run: pa.Table) -> None:
     """Write a run by query, score and document id (both descending), ranks from 1.
 
     Raises:
-        Unwritable: the name or an id is empty or holds white space, or a score is no finite number.
+        Unwritable: a TREC file cannot hold the name or an id, or a score is no finite number.
     """
     _refuse_white(url, "the run's name", pa.chunked_array([[name]]))
     ordered = in_order(run)
