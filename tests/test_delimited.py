@@ -1,7 +1,9 @@
 """Rows of text files of every kind say the same, and what is wrong is named by its line."""
 
+import csv
 import gzip
 import json
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -13,6 +15,7 @@ from zelo_ray.formats.interchange.truth import read_truth
 from zelo_ray.formats.interchange.verdicts import read_verdicts
 from zelo_ray.formats.stored import names_of, rows
 
+CASES = Path(__file__).parent / "golden" / "cases"
 HEAD = ("query_id", "doc_id", "relevance")
 ROWS = [("q1", "dé, 1", 3.0), ("q1", '7 "x"\nend', 0.5), ("東京", "007", -1.0)]
 
@@ -87,13 +90,89 @@ def test_a_row_stands_where_its_first_line_does(tmp_path):
 
 def test_quotes_within_cells_and_blanks_before_them(tmp_path):
     path = tmp_path / "a.csv"
-    path.write_text('a, b, c\nx"y, "d, 1", 2\n"z"w,d,"3"')
+    path.write_text('a, b, c\nx"y, "d, 1", 2\n"z""w",d,"3"')
     assert [tuple(row.values()) for _, row in rows(str(path))] == [
         ('x"y', "d, 1", "2"),
-        ("zw", "d", "3"),
+        ('z"w', "d", "3"),
     ]
     path.write_text("a\tb\n x\ty\n")
     assert [row for _, row in rows(str(path))] == [{"a": " x", "b": "y"}]
+
+
+@pytest.mark.parametrize(
+    ("text", "cells"),
+    [
+        ('1\t"open\n2\tb\n', ['"open', "b"]),
+        ('1\t"open\n\n2\tclosed"\n3\tc\n', ['"open', 'closed"', "c"]),
+        ('1\t"open\n2\ta 19" screen\n', ['"open', 'a 19" screen']),
+        ('1\t"a" and "b"\n2\t"whole"\n', ['"a" and "b"', "whole"]),
+        ('1\t""a" b\n2\tx "y"\n3\t"\n', ['""a" b', 'x "y"', '"']),
+        ('1\t"two\nlines ""of"" it"\n2\tb\n', ['two\nlines "of" it', "b"]),
+        ('1\t"three\r\n\r\nlines\tand\ttabs"\r\n2\tb\r\n', ["three\r\n\r\nlines\tand\ttabs", "b"]),
+        ('1\t"lines\tof\ntwo\tcells\nand one"\n', ["lines\tof\ntwo\tcells\nand one"]),
+        ('1\t"tab\tin it"\n2\t"end', ["tab\tin it", '"end']),
+        ('1\ta lone\rreturn\n2\t"said \\"so\\""\n', ["a lone\rreturn", r'"said \"so\""']),
+        ('"1"\t"\n', ['"']),
+        ('1\t"\n' + "2\tb\n" * 3000 + '3\t"\n', ['"', *["b"] * 3000, '"']),
+    ],
+)
+def test_a_quote_after_tabs_that_encloses_no_cell_is_text(tmp_path, text, cells):
+    path = tmp_path / "a.tsv"
+    path.write_bytes(b"id\ttext\n" + text.encode())
+    assert [row["text"] for _, row in rows(str(path))] == cells
+
+
+def test_quotes_of_two_cells_of_one_line_are_text(tmp_path):
+    path = tmp_path / "a.tsv"
+    path.write_text('a\tb\tc\n1\t"x\ty"\n2\t"x"\t"y"\n3\t"p\nq"\t"r\ns"\n4\t"t\tu\n')
+    assert [(place[-1], *row.values()) for place, row in rows(str(path))] == [
+        ("2", "1", '"x', 'y"'),
+        ("3", "2", "x", "y"),
+        ("4", "3", "p\nq", "r\ns"),
+        ("7", "4", '"t', "u"),
+    ]
+
+
+def test_what_a_table_writer_quotes_after_tabs_comes_back(tmp_path):
+    texts = [
+        '"',
+        '""',
+        'a "b"',
+        '"a" b',
+        '"a"',
+        "a\tb",
+        "a\nb",
+        '\t"\n"',
+        'x\n\n"y\tz',
+        "\n1\tb\n",
+    ]
+    written = [{"id": str(n), "text": text, "more": "m"} for n, text in enumerate(texts)]
+    path = tmp_path / "a.tsv"
+    with path.open("w", newline="") as file:
+        table = csv.DictWriter(file, ["id", "text", "more"], delimiter="\t")
+        table.writeheader()
+        table.writerows(written)
+    assert [row for _, row in rows(str(path))] == written
+
+
+def test_labels_with_notes_and_open_quotes_are_all_read():
+    truth = read_truth(str(CASES / "labels-with-notes.tsv"))
+    assert [tuple(row.values())[1:3] for row in truth.to_pylist()] == [
+        ("d1", 2.0),
+        ("d2", 0.0),
+        ("d3", 3.0),
+        ("d4", 1.0),
+    ]
+
+
+def test_texts_with_open_quotes_are_all_read():
+    found = [(row["pid"], row["passage"]) for _, row in rows(str(CASES / "quoted.tsv"))]
+    assert found == [
+        ("10", '"Dreams is a song by the band.'),
+        ("11", 'He said "hello" twice.'),
+        ("12", "Dreams happen at night."),
+        ("13", "Sleep has phases."),
+    ]
 
 
 def test_a_huge_cell_is_one(tmp_path):
@@ -122,6 +201,16 @@ def test_a_head_alone_and_one_row(tmp_path):
         ("a.csv", "query_id,doc_id,doc_id,grade\nq,d,d,1\n", "two columns have the same name"),
         ("a.csv", 'query_id,doc_id,grade\nq,"d,1\n', "a.csv:2: cannot be read"),
         ("a.csv", 'query_id,doc_id,grade\nq,c,1\nq,"d,1', "a.csv:3: .*never closed"),
+        ("a.csv", 'query_id,doc_id,grade\nq,"d"e,1\n', "a.csv:2: text follows the quote"),
+        ("a.csv", 'query_id,doc_id,grade\nq,"d \\"e\\"",1\n', "a.csv:2: text follows the quote"),
+        ("a.csv", 'query_id;doc_id;grade\nq;"d" e;1\n', "a.csv:2: text follows the quote"),
+        (
+            "a.csv",
+            'query_id,doc_id,grade\nq,"d\n",1\nq,"c,1\nq,"e",1\n',
+            "a.csv:5: text follows .* in line 4: .*twice",
+        ),
+        ("a.csv", "query_id,doc_id,grade\rq,d,1\r", "a.csv: its lines end with carriage returns"),
+        ("a.tsv", "query_id\tdoc_id\tgrade\rq\td\t1\r", "end with carriage returns alone"),
         ("a.csv", "query_id,doc_id,grade\nq,d,high\n", "a.csv:2: grade cannot be 'high'"),
         ("a.csv", "query_id,doc_id,grade\nq,d,1_0\n", "a.csv:2: grade cannot be '1_0'"),
         ("a.csv", "query_id,doc_id,grade\nq,,1\n", "a.csv:2: has no doc_id"),

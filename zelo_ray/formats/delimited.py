@@ -14,10 +14,12 @@ import orjson
 from zelo_ray.errors import InputError
 from zelo_ray.formats.files import blocks, lines, reading
 from zelo_ray.formats.pools import short
+from zelo_ray.formats.tabbed import split_tabs, tab_rows
 from zelo_ray.formats.wording import counted
 
 Row = tuple[str, dict[str, Any]]
-_MARKS = ("\t", ",", ";")
+TAB = "\t"
+_MARKS = (TAB, ",", ";")
 """What parts the columns; the first that the head has. Some spreadsheets write semicolons."""
 _LINES = (".jsonl", ".ndjson")
 _LONGEST = 2**31 - 1
@@ -92,57 +94,89 @@ def _object(place: str, row: Any) -> Row:
 
 
 def cell_rows(url: str) -> Iterator[Row]:
-    """Rows under a head; a quoted cell may hold marks and ends of lines."""
-    # Documents stand in cells, too, and the limit is the whole process's: it is only ever raised.
-    csv.field_size_limit(max(csv.field_size_limit(), _LONGEST))
-    names = head_of(url, first_line(url)[1])
+    """Rows under a head; a quoted cell may hold marks and ends of lines.
+
+    Raises:
+        InputError: a row has not as many columns as the head, or a quote is wrong.
+    """
+    head = first_line(url)[1]
+    names = head_of(url, head)
     if len({*names}) < len(names):
         raise InputError(f"{url}: two columns have the same name ({', '.join(names)})")
-    yield from _under(url, names)
+    headed, mark = False, _mark(head)
+    # Within a line with tabs a carriage return is text, though no quote encloses it.
+    texts = _texts(url, "\n" if mark == TAB else "")
+    for number, cells in split_rows(url, texts, mark, len(names)):
+        if not any(cells):
+            continue
+        if not headed:
+            headed = True
+        elif len(cells) != len(names):
+            columns = counted(len(cells), "column")
+            raise InputError(f"{url}:{number}: has {columns}, and the head {len(names)}")
+        else:
+            row = {name: cell or None for name, cell in zip(names, cells, strict=True)}
+            yield f"{url}:{number}", row
 
 
-def _under(url: str, names: list[str]) -> Iterator[Row]:
-    mark, texts = _mark(first_line(url)[1]), _Texts(url)
-    found = csv.reader(texts, delimiter=mark, skipinitialspace=mark != "\t")
-    number, headed = 0, False
+def split_rows(
+    url: str, texts: Iterator[str], mark: str, width: int
+) -> Iterator[tuple[int, list[str]]]:
+    """The line in which each row begins, and its cells.
+
+    Args:
+        url: of the file, for messages.
+        texts: its lines, with their ends.
+        mark: what parts its cells.
+        width: how many columns it has.
+
+    Raises:
+        InputError: not after tabs: a quote is never closed, or text follows a closing one.
+    """
+    return tab_rows(texts, width) if mark == TAB else _quoted_rows(url, texts, mark)
+
+
+def _quoted_rows(url: str, texts: Iterator[str], mark: str) -> Iterator[tuple[int, list[str]]]:
+    # Documents stand in cells, too, and the limit is the whole process's: it is only ever raised.
+    csv.field_size_limit(max(csv.field_size_limit(), _LONGEST))
+    lines_of = _Texts(texts)
+    reader = csv.reader(lines_of, delimiter=mark, skipinitialspace=True, strict=True)
+    start = 1
     try:
-        for cells in found:
-            start, number = number + 1, found.line_num
-            if texts.ended:  # within a cell, since a row that ends asks for no more
-                raise InputError(f"{url}:{start}: cannot be read (a quote is never closed)")
-            if not any(cells):
-                continue
-            if not headed:
-                headed = True
-            elif len(cells) != len(names):
-                columns = counted(len(cells), "column")
-                raise InputError(f"{url}:{start}: has {columns}, and the head {len(names)}")
-            else:
-                row = {name: cell or None for name, cell in zip(names, cells, strict=True)}
-                yield f"{url}:{start}", row
-    except csv.Error as error:
-        raise InputError(f"{url}:{number + 1}: cannot be read ({short(error)})") from None
+        for cells in reader:
+            yield start, cells
+            start = reader.line_num + 1
+    except csv.Error:
+        if lines_of.ended:
+            raise InputError(f"{url}:{start}: cannot be read (a quote is never closed)") from None
+        at = max(reader.line_num, start)
+        of = f" of the row that begins in line {start}" if at > start else ""
+        raise InputError(
+            f"{url}:{at}: text follows the quote that ends a cell{of}: within a quoted cell write "
+            'each quote twice ("")'
+        ) from None
 
 
 class _Texts:
     """The lines of a file, and whether all of them were asked for, and more."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, texts: Iterator[str]) -> None:
         self.ended = False
-        self._lines = _texts(url)
+        self._texts = texts
 
     def __iter__(self) -> "_Texts":
         return self
 
     def __next__(self) -> str:
         try:
-            return next(self._lines)
+            return next(self._texts)
         except StopIteration:
             self.ended = True
             raise
 
 
-def _texts(url: str) -> Iterator[str]:
+def _texts(url: str, end: str) -> Iterator[str]:
+    """The lines of a file, with their ends: the given one, or if that is empty all there are."""
     number = 0
     for block in blocks(url):
         try:
@@ -150,7 +184,7 @@ def _texts(url: str) -> Iterator[str]:
         except UnicodeDecodeError as error:
             at = number + block.count(b"\n", 0, error.start) + 1
             raise InputError(f"{url}:{at}: is no UTF-8 ({short(error)})") from None
-        yield from io.StringIO(text, newline="")  # which leaves ends of lines as they are
+        yield from io.StringIO(text, newline=end)  # which leaves ends of lines as they are
         number += block.count(b"\n")
 
 
@@ -159,14 +193,19 @@ def _mark(line: bytes) -> str:
 
 
 def head_of(url: str, line: bytes) -> list[str]:
-    """The names of columns in a head; none if nothing parts it."""
-    mark = _mark(line)
+    """The names of columns in a head; none if nothing parts it.
+
+    Raises:
+        InputError: it is the whole file, or cannot be read.
+    """
+    mark, text = _mark(line), line.decode("utf-8", "replace")
     if not mark:
         return []
+    if "\r" in text:
+        raise InputError(f"{url}: its lines end with carriage returns alone: save it with LF")
     try:
-        cells = next(
-            csv.reader([line.decode("utf-8", "replace")], delimiter=mark, skipinitialspace=True), []
-        )
-        return [cell.strip() for cell in cells]
+        reader = csv.reader([text], delimiter=mark, skipinitialspace=True)
+        cells = split_tabs(text) if mark == TAB else next(reader, [])
     except csv.Error as error:
         raise InputError(f"{url}: cannot be read ({short(error)})") from None
+    return [cell.strip() for cell in cells]

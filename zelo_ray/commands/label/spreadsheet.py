@@ -4,9 +4,11 @@ import csv
 import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from zelo_ray.commands.label.desk import Shown
 from zelo_ray.errors import InputError
+from zelo_ray.formats.delimited import split_rows
 from zelo_ray.formats.files import reading, writing
 
 COLUMNS = ("number", "key", "query", "document", "grade", "note")
@@ -75,21 +77,19 @@ def _rows(url: str) -> Iterator[tuple[int, Mapping[str, str], Mapping[str, int]]
     mark = max(";,\t", key=first.count)
     if first.startswith("sep="):  # Excel's own
         mark, text = first[4:5], text.partition("\n")[2]
-    table = csv.reader(io.StringIO(text, newline=""), delimiter=mark)
-    names = [name.strip().lower() for name in next(table, [])]
+    head = next(csv.reader(io.StringIO(text, newline=""), delimiter=mark), [])
+    names = [name.strip().lower() for name in head]
     places = {name: place for place, name in enumerate(names)}
     if not {"key", "grade"} <= {*names}:
         has = ", ".join(names) or "nothing"
         raise InputError(f"{url}: wants the columns key and grade of label --csv, and has {has}")
     if twice := [name for name in ("key", "grade", "person", "note") if names.count(name) > 1]:
         raise InputError(f"{url}: two columns are called {twice[0]}: leave one of them")
-    start = 3 if first.startswith("sep=") else 2
-    try:
-        for number, cells in enumerate(table, start):
-            padded = [*cells, *[""] * (len(names) - len(cells))]
-            yield number, {name: padded[place] for name, place in places.items()}, places
-    except csv.Error as error:
-        raise InputError(f"{url}: line {table.line_num}: {error}") from None
+    start = 2 if first.startswith("sep=") else 1
+    table = split_rows(url, io.StringIO(text, newline=""), mark, len(names))
+    for number, (_, cells) in islice(enumerate(table, start), 1, None):
+        padded = [*cells, *[""] * (len(names) - len(cells))]
+        yield number, {name: padded[place] for name, place in places.items()}, places
 
 
 def _text(data: bytes) -> str:

@@ -1,0 +1,119 @@
+"""Rows of text with tabs, in which a quote that does not enclose a whole cell is text."""
+
+import re
+from collections import deque
+from collections.abc import Iterator, Sequence
+
+_WHOLE = re.compile(r'"((?:[^"]++|"")*+)"(?=\t|\Z)')
+_WITHOUT_TABS = re.compile(r'"((?:[^"\t]++|"")*+)"(?=\t|\Z)')
+_OPEN = re.compile(r'"(?:[^"]++|"")*+\Z')
+_INSIDE = re.compile(r'(?:[^"]++|"")*+')
+_MANY = 1000
+"""Lines after which a cell that was opened is not closed, if each of them is a row of its own."""
+
+
+def tab_rows(texts: Iterator[str], width: int) -> Iterator[tuple[int, list[str]]]:
+    """Yield the number of the line in which each row begins, and its cells.
+
+    A quote that opens a cell and closes it in a later line encloses it, as tables of pandas and of
+    spreadsheets have it, unless each of these lines has all columns: then it is text.
+
+    Args:
+        texts: the lines, with their ends.
+        width: how many columns there are.
+    """
+    lines = _Lines(texts)
+    for text in lines:
+        number, line = lines.number, without_end(text)
+        if line.startswith('"') or '\t"' in line:
+            yield number, _row(text, lines, width)
+        else:
+            yield number, line.split("\t")
+
+
+def split_tabs(line: str) -> list[str]:
+    """The cells of one line that is a row."""
+    return _split(line, _WHOLE)[0]
+
+
+def without_end(text: str) -> str:
+    """A line without its end."""
+    return text.removesuffix("\n").removesuffix("\r")
+
+
+class _Lines:
+    """Lines of which some can be put back."""
+
+    def __init__(self, texts: Iterator[str]) -> None:
+        self.number = 0
+        self._texts = texts
+        self._ahead = deque[str]()
+
+    def __iter__(self) -> "_Lines":
+        return self
+
+    def __next__(self) -> str:
+        text = self._ahead.popleft() if self._ahead else next(self._texts)
+        self.number += 1
+        return text
+
+    def put_back(self, texts: Sequence[str]) -> None:
+        self._ahead.extendleft(reversed(texts))
+        self.number -= len(texts)
+
+
+def _row(text: str, lines: _Lines, width: int) -> list[str]:
+    """The cells of the row that begins with a line; takes further lines that belong to it."""
+    cells, is_open = joined, goes_on = _cells(without_end(text), width)
+    seen = [text]
+    while goes_on:
+        if not _is_closed_after(seen, lines, width):
+            break
+        joined, goes_on = _cells(without_end("".join(seen)), width)
+    is_one = is_open and not goes_on and not _are_rows(seen, width)
+    if is_one and (len(joined) == width or len(cells) != width):
+        return joined
+    lines.put_back(seen[1:])
+    return cells
+
+
+def _is_closed_after(seen: list[str], lines: _Lines, width: int) -> bool:
+    """Whether the cell that is open is closed where a cell ends; adds to the lines seen."""
+    for text in lines:
+        seen.append(text)
+        line = without_end(text)
+        inside = _INSIDE.match(line)
+        if inside and inside.end() < len(line):
+            return line[inside.end() + 1 : inside.end() + 2] in ("", "\t")
+        if len(seen) == _MANY and _are_rows(seen, width):
+            return False
+    return False
+
+
+def _are_rows(texts: Sequence[str], width: int) -> bool:
+    """Whether each line that is not blank has all columns by itself."""
+    return all(text.count("\t") == width - 1 for text in texts if text.strip())
+
+
+def _cells(text: str, width: int) -> tuple[list[str], bool]:
+    """The cells of a text, and whether its last quote may be closed in a later line."""
+    cells, is_open = _split(text, _WHOLE)
+    if len(cells) != width and not is_open and "\n" not in text:
+        narrow, _ = _split(text, _WITHOUT_TABS)
+        return (narrow if len(narrow) == width else cells), False
+    return cells, is_open
+
+
+def _split(text: str, quoted: re.Pattern[str]) -> tuple[list[str], bool]:
+    cells, at, is_open = list[str](), 0, False
+    while at <= len(text):
+        if enclosed := quoted.match(text, at):
+            cells.append(enclosed[1].replace('""', '"'))
+            end = enclosed.end()
+        else:
+            end = text.find("\t", at)
+            end = len(text) if end < 0 else end
+            is_open = is_open or bool(_OPEN.match(text, at))
+            cells.append(text[at:end])
+        at = end + 1
+    return cells, is_open
