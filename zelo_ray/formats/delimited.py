@@ -13,7 +13,7 @@ import orjson
 
 from zelo_ray.errors import InputError
 from zelo_ray.formats.files import blocks, lines, reading
-from zelo_ray.formats.pools import short
+from zelo_ray.formats.pools import is_lines, short
 from zelo_ray.formats.tabbed import split_tabs, tab_rows
 from zelo_ray.formats.wording import counted
 
@@ -21,7 +21,6 @@ Row = tuple[str, dict[str, Any]]
 TAB = "\t"
 _MARKS = (TAB, ",", ";")
 """What parts the columns; the first that the head has. Some spreadsheets write semicolons."""
-_LINES = (".jsonl", ".ndjson")
 _LONGEST = 2**31 - 1
 
 
@@ -34,13 +33,13 @@ def text_rows(url: str) -> Iterator[Row]:
     if is_headed(url):
         return cell_rows(url)
     starts = first_line(url)[1].lstrip()[:1]
-    return array_rows(url) if starts == b"[" and not _is_lines(url) else line_rows(url)
+    return array_rows(url) if starts == b"[" and not is_lines(url) else line_rows(url)
 
 
 def is_headed(url: str) -> bool:
     """Whether its first line names the columns, so that all values are texts."""
     line = first_line(url)[1]
-    return not (_is_lines(url) or line.lstrip().startswith((b"{", b"["))) and bool(
+    return not (is_lines(url) or line.lstrip().startswith((b"{", b"["))) and bool(
         head_of(url, line)
     )
 
@@ -53,16 +52,12 @@ def text_columns(url: str) -> list[str]:
             return list(next((row for _, row in text_rows(url)), {}))
         except InputError:  # such as qrels whose ids are in brackets
             return []
-    return [] if _is_lines(url) else head_of(url, line)
+    return [] if is_lines(url) else head_of(url, line)
 
 
 def first_line(url: str) -> tuple[str, bytes]:
     """Where the first line that is not blank stands, and the line; nothing if there is none."""
     return next(lines(url), (url, b""))
-
-
-def _is_lines(url: str) -> bool:
-    return url.removesuffix(".gz").removesuffix(".zst").endswith(_LINES)
 
 
 def line_rows(url: str) -> Iterator[Row]:

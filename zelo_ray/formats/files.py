@@ -14,7 +14,7 @@ import orjson
 import pyarrow as pa
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.pools import UNREADABLE, open_plain, short
+from zelo_ray.formats.pools import PACKED, UNREADABLE, open_plain, short
 
 _BLOCK_BYTES = 2**23
 _BOM = b"\xef\xbb\xbf"
@@ -150,7 +150,7 @@ def listing(url: str) -> list[str] | None:
 def stem(url: str) -> str:
     """A file's name without its folder and its endings: ``a/bm25.v2.run.gz`` is ``bm25.v2``."""
     name = url.rstrip("/").rsplit("/", 1)[-1]
-    for packed in _CODECS:
+    for packed in PACKED:
         name = name.removesuffix(packed)
     return name.rsplit(".", 1)[0] or name
 

@@ -26,7 +26,12 @@ from zelo_ray.errors import InputError
 from zelo_ray.formats.input_line import read_input
 from zelo_ray.records import Document, Pool, first_error
 
-SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst")
+PACKED = (".gz", ".zst", ".bz2", ".xz")
+_LINES = (".jsonl", ".ndjson")
+_DATA = (
+    *(*_LINES, ".json", ".csv", ".tsv", ".tab", ".txt", ".dat", ".parquet", ".pq"),
+    *(".run", ".res", ".trec", ".qrels"),
+)
 _BOM = b"\xef\xbb\xbf"
 UNREADABLE = (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
 _BUFFER_BYTES = 2**16
@@ -69,7 +74,8 @@ def find_shards(patterns: Sequence[str], out: str = "") -> list[str]:
         try:
             fs, path = fsspec.url_to_fs(pattern)
             if fs.isdir(path):
-                names = [name for name in fs.find(path) if name.endswith(SUFFIXES)]
+                root = path.rstrip("/")
+                names = [n for n in fs.find(path) if is_lines(n) and "/." not in n[len(root) :]]
             else:
                 names = [path] if fs.exists(path) else fs.glob(path)
             own = fsspec.url_to_fs(out)[1].rstrip("/") + "/"
@@ -78,10 +84,27 @@ def find_shards(patterns: Sequence[str], out: str = "") -> list[str]:
         if out and names != [path]:
             names = [name for name in names if not name.startswith(own)]
         if not names:
-            raise InputError(f"{pattern}: no such file, and no {', '.join(SUFFIXES)} file there")
+            raise InputError(f"{pattern}: no such file, and no {' or '.join(_LINES)} file there")
         local = "file" in fs.protocol
         found.update(dict.fromkeys(n if local else fs.unstrip_protocol(n) for n in sorted(names)))
     return list(found)
+
+
+def plain_name(url: str) -> str:
+    """What a file is called, in small letters and without the ending of its packing."""
+    name = url.rstrip("/").rpartition("/")[2].lower()
+    packed = next((ending for ending in PACKED if name.endswith(ending)), "")
+    return name.removesuffix(packed)
+
+
+def is_lines(url: str) -> bool:
+    """Whether a file is called as JSON lines are, packed or not."""
+    return plain_name(url).endswith(_LINES)
+
+
+def is_data(url: str) -> bool:
+    """Whether a file is called as some kind of input is."""
+    return plain_name(url).endswith(_DATA)
 
 
 def read_lines(file: str, limits: Limits, number: int = 1, offset: int = 0) -> Iterator[Line]:
@@ -118,13 +141,15 @@ def read_lines(file: str, limits: Limits, number: int = 1, offset: int = 0) -> I
 
 def is_plain(file: str) -> bool:
     """Whether a file is not packed, so that it can be read from anywhere."""
-    return not file.endswith(".zst") and infer_compression(file) is None
+    return not file.lower().endswith(".zst") and infer_compression(file) is None
 
 
 @contextlib.contextmanager
 def open_plain(file: str, offset: int = 0) -> Iterator[Any]:
     """The decompressed bytes of a file from somewhere on, as a stream that reads lines."""
-    if file.endswith(".zst"):  # Arrow tells a file that was cut short, as fsspec's codec does not
+    if file.lower().endswith(
+        ".zst"
+    ):  # Arrow tells a file that was cut short, as fsspec's codec does not
         with fsspec.open(file, "rb") as raw, pa.CompressedInputStream(raw, "zstd") as plain:
             yield io.BufferedReader(plain, _BUFFER_BYTES)
     else:

@@ -26,11 +26,11 @@ from pydantic import (
 
 from zelo_ray.errors import InputError
 from zelo_ray.formats.files import listing, pieces, reading, stem
+from zelo_ray.formats.pools import is_lines
 from zelo_ray.formats.stored import rows
 from zelo_ray.records import first_error
 
 _HIGHEST = 3
-_ENDINGS = tuple(f".jsonl{packed}" for packed in ("", ".gz", ".zst"))
 _WEB = ("http://", "https://")  # which are not asked for a list
 _TABLES = ("votes.parquet", "grades.parquet")
 """What counts in the results of a run."""
@@ -132,9 +132,9 @@ def sources(where: str) -> list[str]:
         raise InputError(f"{where}: no such file{_near(where)}")
     if names is None or "run.json" in names:
         return [where]
-    found = [f"{where.rstrip('/')}/{name}" for name in names if name.endswith(_ENDINGS)]
+    found = [f"{where.rstrip('/')}/{name}" for name in names if is_lines(name)]
     if not found:
-        raise InputError(f"{where}: this folder holds no recording ({', '.join(_ENDINGS)})")
+        raise InputError(f"{where}: this folder holds no recording (.jsonl or .ndjson)")
     return found
 
 
@@ -207,7 +207,7 @@ def _near(where: str) -> str:
 
 def _inside(place: str) -> list[str] | None:
     """The names in a folder; None for a file, of which a web server is not asked for a list."""
-    return None if place.endswith((*_ENDINGS, ".parquet")) else listing(place)
+    return None if is_lines(place) or place.endswith(".parquet") else listing(place)
 
 
 def _row(place: str, row: Mapping[str, Any]) -> tuple[_Row, Opinion | Comparison]:

@@ -22,7 +22,7 @@ from zelo_ray.providers.pricing import table_version
 
 def add_up(summary: Summary, job: Job) -> None:
     """The money, from the books, as actors that died took theirs along; and what was left out."""
-    summary.notes += noted(job.options.inputs)
+    summary.notes += noted(job.options.inputs, job.options.out)
     paid = spent_in(job.options.books, job.run_id)
     summary.dollars_in_all, summary.damaged = paid.dollars, len(paid.damaged)
     summary.maybe_dollars = in_doubt(job.options.books)

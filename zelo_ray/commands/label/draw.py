@@ -88,8 +88,10 @@ def drawn(options: LabelOptions, say: Callable[[str], None]) -> tuple[About, pa.
         table = old
     if options.pools:
         asked = Asked(show=tuple(about["show_query"] or ()))
-        places = bring(options.pools, options.out, asked).places
-        about["pools"] = [*dict.fromkeys([*places, *about["pools"]])]
+        brought = bring(options.pools, options.out, asked)
+        for told in brought.told:
+            say(told)
+        about["pools"] = [*dict.fromkeys([*brought.places, *about["pools"]])]
     shown = list(before.get("show_query") or ())
     anew = bool(before) and list(about["show_query"] or ()) != shown
     answered = _answered(options.out) if options.more or anew else 0

@@ -1,37 +1,34 @@
 """What users bring: known by what it holds, and made into the JSON lines that all else reads."""
 
-import contextlib
-import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-import fsspec
-
 from zelo_ray.errors import InputError
-from zelo_ray.formats.files import listing
 from zelo_ray.formats.input import long
 from zelo_ray.formats.input.asked import Asked
-from zelo_ray.formats.input.collection import Collection, collection_at
+from zelo_ray.formats.input.collection import Collection
 from zelo_ray.formats.input.columns import split_columns
-from zelo_ray.formats.input.keeping import keep_lines, mark_of, note_beside, remember, remembered
+from zelo_ray.formats.input.keeping import (
+    keep_lines,
+    mark_of,
+    note_beside,
+    note_left_out,
+    remember,
+    remembered,
+)
 from zelo_ray.formats.input.kinds import Known, known
 from zelo_ray.formats.input.long import Left, Pool, watched
-from zelo_ray.formats.input.made import made_of
+from zelo_ray.formats.input.made import RANKED, made_of
+from zelo_ray.formats.input.places import Places, places_of
 from zelo_ray.formats.input.sight import Sight, look
-from zelo_ray.formats.pools import SUFFIXES, find_shards
+from zelo_ray.formats.pools import find_shards, is_lines
 from zelo_ray.formats.shown_fields import ShownFields
 from zelo_ray.options.asking import AskingOptions
-from zelo_ray.options.command import meant
 
 __all__ = ["Asked", "Brought", "bring", "brought", "pools_of"]
 
-_PACKED = ("", ".gz", ".zst")
-_DATA = (".csv", ".tsv", ".json", ".parquet", ".run", ".trec")
-_RESULTS = re.compile(r"/(run\.json$|replies/[^/]+\.v\d+\.|input/(made|pools)-[0-9a-f]{12}\.json)")
-"""What lies in the results of a run, and nowhere else."""
 _VERSION = 1
-_SHOWN = 5
 Asking = TypeVar("Asking", bound=AskingOptions)
 
 
@@ -89,28 +86,38 @@ def bring(patterns: Sequence[str], out: str, asked: Asked) -> Brought:
         InputError: a place holds nothing that is known, or something wrong.
         OptionError: texts are missing, or what judges are to be shown.
     """
-    folders, files = _places(patterns, out)
-    if files and not folders and _all_lines(files[1:]) and _is_pools(files[0], asked):
-        return Brought(tuple(patterns))  # one look tells of all shards
-    sources = [*(folder.url for folder in folders), *files]
+    places = places_of(patterns, out)
+    shards, held = _looked_at(places, asked)
+    left = places.told()
+    note_left_out(out, left)
+    if not held and not places.folders:
+        as_named = shards == find_shards(patterns, out)
+        return Brought(tuple(patterns) if as_named else tuple(shards), tuple(left))
+    sources = [*(folder.url for folder in places.folders), *(each.sight.url for each in held)]
     beside = [each for each in (asked.corpus, asked.queries) if each]
     told_of = (_VERSION, asked.corpus, asked.queries, asked.columns, *asked.show)
     mark = mark_of([*sources, *beside], out, *told_of)
     if made := remembered(out, mark):
-        return Brought((made[0],), tuple(made[1]))
-    held = _known(files, asked)
-    if not folders and held and all(each.kind == "pools" for each in held):
-        return Brought(tuple(patterns))
+        return Brought((*shards, made[0]), (*made[1], *left))
+    told = _make(places.folders, held, asked, out, mark)
+    return Brought((*shards, told[0]), (*told[1], *left))
+
+
+def _make(
+    folders: Sequence[Collection], held: Sequence[Known], asked: Asked, out: str, mark: str
+) -> tuple[str, list[str]]:
+    """Write pools of what is none; return where they are, and what there is to say of them."""
     left, names = Left(), [name for each in held for name in each.sight.names]
     what, pools = made_of(folders, held, asked, left)
-    pools = ShownFields(asked.show).watched(watched(pools, left), sources[0], names)
+    source = [*(folder.url for folder in folders), *(each.sight.url for each in held)][0]
+    pools = ShownFields(asked.show).watched(watched(pools, left), source, names)
     place, queries, documents = keep_lines(out, pools)
     if not documents:
-        raise InputError("; ".join([f"{sources[0]}: no query has a document", *left.told()]))
+        raise InputError("; ".join([f"{source}: no query has a document", *left.told()]))
     told = [f"{what}: {long.counts(queries, documents)}; pools written to {place}", *left.told()]
     note_beside(place, told[1:])
     remember(out, mark, place, told)
-    return Brought((place,), tuple(told))
+    return place, told
 
 
 def pools_of(patterns: Sequence[str], asked: Asked, left: Left) -> tuple[str, Iterator[Pool]]:
@@ -119,8 +126,10 @@ def pools_of(patterns: Sequence[str], asked: Asked, left: Left) -> tuple[str, It
     Raises:
         InputError, OptionError: as `bring`.
     """
-    folders, files = _places(patterns, "")
-    return made_of(folders, _known(files, asked), asked, left)
+    places = places_of(patterns, "")
+    held = _without_ranked(_known(list(places.files), asked, places), places)
+    left.made |= dict.fromkeys(places.told())
+    return made_of(places.folders, held, asked, left)
 
 
 def look_or_broken(file: str) -> Sight:
@@ -128,56 +137,50 @@ def look_or_broken(file: str) -> Sight:
     try:
         return look(file)
     except InputError as error:
-        if file.endswith(SUFFIXES) and "cannot be read" in str(error):
+        if is_lines(file) and "cannot be read" in str(error):
             return Sight(file, "broken")
         raise
 
 
-def _places(patterns: Sequence[str], out: str) -> tuple[list[Collection], list[str]]:
-    """The folders that are collections, and the files of all else."""
-    folders, files = list[Collection](), dict[str, None]()
-    for pattern in patterns:
-        if found := collection_at(pattern):
-            folders.append(found)
+def _looked_at(places: Places, asked: Asked) -> tuple[list[str], list[Known]]:
+    """The files that are JSON lines of pools, and what the others hold.
+
+    Raises:
+        InputError: a file that was named holds nothing that is known, or another kind.
+    """
+    files = list(places.files)
+    shards = list[str]()
+    first = next((file for file in files if is_lines(file) or not places.files[file]), "")
+    if first and not places.folders and _is_pools(first, asked):  # one look tells of all shards
+        shards = [file for file in files if file == first or is_lines(file)]
+    held = _known([file for file in files if file not in {*shards}], asked, places)
+    if places.folders:
+        return [], held
+    held = _without_ranked(held, places, shards)
+    shards += [each.sight.url for each in held if each.kind == "pools"]
+    return sorted(shards, key=files.index), [each for each in held if each.kind != "pools"]
+
+
+def _without_ranked(
+    held: Sequence[Known], places: Places, shards: Sequence[str] = ()
+) -> list[Known]:
+    """What files hold, but no runs and judgments of folders beside files that hold pools.
+
+    Raises:
+        InputError: such a file was named.
+    """
+    of_pools = [*shards, *(each.sight.url for each in held if each.kind not in RANKED)]
+    kept = list[Known]()
+    for each in held:
+        if not of_pools or each.kind not in RANKED:
+            kept.append(each)
             continue
-        try:
-            names = _tables_in(pattern, out) or find_shards([pattern], out)
-        except InputError as error:
-            raise InputError(f"{error}{_near(pattern)}") from None
-        files.update(dict.fromkeys(names))
-    return folders, list(files)
-
-
-def _near(pattern: str) -> str:
-    """What there is where nothing was found, as the end of a line."""
-    folder, _, name = pattern.rstrip("/").rpartition("/")
-    with contextlib.suppress(InputError):
-        if names := listing(pattern):
-            return f"; it holds {', '.join(names[:_SHOWN])}{' ...' if names[_SHOWN:] else ''}"
-        return meant(name, listing(folder or ".") or ())
-    return ""
-
-
-def _tables_in(pattern: str, out: str) -> list[str]:
-    """The tables of a directory that has no JSON lines, which come first."""
-    if listing(pattern) is None:
-        return []
-    fs, path = fsspec.url_to_fs(pattern)
-    own = fsspec.url_to_fs(out)[1].rstrip("/") + "/" if out else "\0"
-    names = [name for name in sorted(fs.find(path)) if not name.startswith(own)]
-    names = _not_of_runs(names, path.rstrip("/"))
-    if any(name.endswith(SUFFIXES) for name in names):
-        return []
-    endings = tuple(kind + packed for kind in _DATA for packed in _PACKED)
-    names = [name for name in names if name.endswith(endings)]
-    return names if "file" in fs.protocol else [fs.unstrip_protocol(name) for name in names]
-
-
-def _not_of_runs(names: Sequence[str], folder: str) -> list[str]:
-    """The files of a folder without those in the results of runs that lie somewhere in it."""
-    runs = {name[: mark.start()] for name in names for mark in _RESULTS.finditer(name)}
-    within = tuple(f"{run}/" for run in runs if len(run) > len(folder))
-    return [name for name in names if not name.startswith(within)]
+        url = each.sight.url
+        if not places.files[url]:
+            others = f"{url} and {of_pools[0]} are of different kinds"
+            raise InputError(f"{others}: bring one kind at a time")
+        places.leave(InputError(f"{url}: is {each.what}, and other files there hold pools"), url)
+    return kept
 
 
 def _is_pools(file: str, asked: Asked) -> bool:
@@ -191,23 +194,34 @@ def _held(sight: Sight, asked: Asked) -> Known:
     return known(sight, asked.of_input(sight.names))
 
 
-def _known(files: Sequence[str], asked: Asked) -> list[Known]:
-    """What files hold; JSON lines of nothing known, beside pools, count as lines that are bad."""
+def _refuse_empty(sight: Sight) -> None:
+    if sight.form == "broken" and not is_lines(sight.url):
+        raise InputError(f"{sight.url}: holds nothing that can be read")
+
+
+def _known(files: Sequence[str], asked: Asked, places: Places) -> list[Known]:
+    """What files hold, without those of folders that hold nothing known.
+
+    JSON lines of nothing known that were named beside pools count as lines that are bad.
+    """
     held, strange = list[Known](), dict[str, InputError]()
     for file in files:
-        sight = look_or_broken(file)
+        form = ""
         try:
+            sight = look_or_broken(file)
+            form = sight.form
+            if places.files[file]:
+                _refuse_empty(sight)
             held.append(_held(sight, asked))
         except InputError as error:
-            held.append(Known(sight, "pools", {}))
-            strange[file] = error
-            if sight.form != "lines":
+            if places.files[file]:
+                places.leave(error, file)
+            elif form == "lines":
+                held.append(Known(sight, "pools", {}))
+                strange[file] = error
+            else:
                 raise
     if strange and not any(e.kind == "pools" and e.sight.url not in strange for e in held):
         raise next(iter(strange.values()))
+    places.refuse_none()
     return held
-
-
-def _all_lines(files: Iterable[str]) -> bool:
-    """Whether all of these are called as JSON lines are."""
-    return all(file.endswith(SUFFIXES) for file in files)

@@ -25,6 +25,8 @@ from zelo_ray.formats.interchange.texts import (
     query_row,
 )
 from zelo_ray.formats.interchange.truth import read_truth
+from zelo_ray.formats.pools import is_data, plain_name
+from zelo_ray.formats.record import RUN
 from zelo_ray.records import Document
 
 DEPTH = 100
@@ -43,6 +45,8 @@ class Collection:
     judged: tuple[str, ...] = ()
     runs: tuple[str, ...] = ()
     ranked: bool = False
+    others: tuple[str, ...] = ()
+    """files of data that are no part of it, or give no candidates since others do"""
 
     @property
     def has_candidates(self) -> bool:
@@ -62,14 +66,17 @@ def collection_at(url: str) -> Collection | None:
     if names is None or stems.isdisjoint(_CORPUS) or stems.isdisjoint(_QUERIES):
         return None
     root = url.rstrip("/")
-    plain = {name: name.removesuffix(".gz").removesuffix(".zst") for name in names}
-    runs = [n for n in names if stem_of(n) == "scoreddocs" or plain[n].endswith(_RUNS)]
+    runs = [n for n in names if stem_of(n) == "scoreddocs" or plain_name(n).endswith(_RUNS)]
     runs = [n for n in runs if stem_of(n) != "qrels"]
+    ranked = "top_ranked" in stems and listing(f"{root}/top_ranked") != []
+    known = {*_CORPUS, *_QUERIES, "qrels", "top_ranked", *(stem_of(n) for n in runs if not ranked)}
+    others = [n for n in names if is_data(n) and stem_of(n) not in known and RUN not in names]
     return Collection(
         root,
         judged=tuple(f"{root}/{name}" for name in names if stem_of(name) == "qrels"),
         runs=tuple(f"{root}/{name}" for name in runs),
-        ranked="top_ranked" in stems and listing(f"{root}/top_ranked") != [],
+        ranked=ranked,
+        others=tuple(others),
     )
 
 
@@ -79,6 +86,12 @@ def of_collection(found: Collection) -> Filled:
     Raises:
         InputError: nothing in it says which documents are candidates.
     """
+    made = _of_parts(found)
+    others = f"left out other files of {found.url}: {', '.join(found.others)}"
+    return Filled(made.pools, [*made.notes, *([others] if found.others else [])])
+
+
+def _of_parts(found: Collection) -> Filled:
     asked = Asked(found.url, found.url)
     if found.ranked:
         return beir.read_pools(found.url)

@@ -26,6 +26,7 @@ from zelo_ray.formats.pools import short
 FOLDER = "input"
 _DAY = 24 * 60 * 60  # seconds
 _NOTES = ".notes.json"
+_LEFT = "left-out"
 _ODD = re.compile(r"[^\w.-]+")
 _TIMES = ("mtime", "created", "LastModified", "last_modified", "ETag", "etag", "updated", "md5Hash")
 """What file systems call that by which a file is seen to have changed."""
@@ -170,12 +171,18 @@ def note_beside(place: str, told: Sequence[str]) -> None:
             file.write(orjson.dumps([*told]))
 
 
-def noted(places: Iterable[str]) -> list[str]:
-    """What was kept beside some files of pools."""
+def note_left_out(out: str, told: Sequence[str]) -> None:
+    """Keep below the results what was left out of the folders of the input."""
+    note_beside(f"{_folder(out)}/{_LEFT}", told)
+
+
+def noted(places: Iterable[str], out: str = "") -> list[str]:
+    """What was kept beside some files of pools, and of the folders of the input of a run."""
     found = list[str]()
-    for place in places:
+    left = [f"{_folder(out)}/{_LEFT}"] if out else []
+    for place in [*left, *(place for place in places if f"/{FOLDER}/pools-" in place)]:
         fs, path = fsspec.url_to_fs(f"{place}{_NOTES}")
-        if f"/{FOLDER}/pools-" in place and fs.exists(path):
+        if fs.exists(path):
             with contextlib.suppress(orjson.JSONDecodeError, TypeError):
                 found += map(str, orjson.loads(fs.cat_file(path)))
     return list(dict.fromkeys(found))

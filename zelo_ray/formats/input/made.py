@@ -16,9 +16,12 @@ from zelo_ray.formats.input.collection import (
     of_runs,
     texts_at,
 )
-from zelo_ray.formats.input.kinds import Known, lacking
+from zelo_ray.formats.input.kinds import Kind, Known, lacking
 from zelo_ray.formats.input.long import Left, Pool
 from zelo_ray.formats.interchange import mteb
+
+RANKED: frozenset[Kind] = frozenset({"run", "qrels"})
+"""Kinds that say which documents are candidates, and hold no texts."""
 
 
 def made_of(
@@ -27,17 +30,17 @@ def made_of(
     """What folders and files are, in words, and the pools that they come to.
 
     Raises:
-        InputError: they are of different kinds, or something in them is wrong.
+        InputError: a folder stands beside files of pools, or something in them is wrong.
         OptionError: texts are missing.
     """
-    kinds = {each.kind for each in held}
+    kinds = dict.fromkeys(each.kind for each in held)
     runs = [each.sight.url for each in held if each.kind == "run"]
     judged = [each.sight.url for each in held if each.kind == "qrels"]
     texts = asked
     if folders:
         url = folders[0].url
         texts = replace(asked, corpus=asked.corpus or url, queries=asked.queries or url)
-    if held and kinds <= {"run", "qrels"} and len(folders) <= 1:
+    if held and kinds.keys() <= RANKED and len(folders) <= 1:
         _refuse_lacking(held[0], texts, asked.command)
         texts.refuse_unfound([name for each in held for name in each.sight.names])
         found = of_runs(runs, judged, texts)
@@ -46,16 +49,12 @@ def made_of(
         return "BEIR or MTEB folder", chain.from_iterable(
             _of_folder(f, asked, left) for f in folders
         )
-    if folders or len(kinds) > 1:
+    if folders:
         one, other = ([each.url for each in folders] + [each.sight.url for each in held])[:2]
-        one, other = _unlike(held) or (one, other)
         raise InputError(f"{one} and {other} are of different kinds: bring one kind at a time")
-    return held[0].what, _of_files(held, asked, left)
-
-
-def _unlike(held: Sequence[Known]) -> tuple[str, str] | None:
-    others = [each for each in held if each.kind != held[0].kind]
-    return (held[0].sight.url, others[0].sight.url) if others else None
+    what = " and ".join(dict.fromkeys(each.what for each in held))
+    of_kinds = ([each for each in held if each.kind == kind] for kind in kinds)
+    return what, chain.from_iterable(_of_files(files, asked, left) for files in of_kinds)
 
 
 def _of_folder(folder: Collection, asked: Asked, left: Left) -> Iterator[Pool]:

@@ -16,7 +16,7 @@ from zelo_ray.formats.files import listing
 from zelo_ray.formats.interchange.compared import PREFERENCES, drawn
 from zelo_ray.formats.interchange.judgments import read_judgments
 from zelo_ray.formats.interchange.texts import Filled, note, usable
-from zelo_ray.formats.pools import SUFFIXES
+from zelo_ray.formats.pools import is_lines
 from zelo_ray.formats.stored import rows
 from zelo_ray.formats.wording import counted
 from zelo_ray.records import Document, Pool
@@ -172,9 +172,9 @@ def _files(urls: Iterable[str]) -> Iterator[str]:
         if names is None:
             yield url
             continue
-        lines = [name for name in names if name.endswith(SUFFIXES)]
+        lines = [name for name in names if is_lines(name)]
         if not lines:
-            raise InputError(f"{url}: holds no {SUFFIXES[0]} file")
+            raise InputError(f"{url}: holds no .jsonl file")
         yield from (f"{url.rstrip('/')}/{name}" for name in lines)
 
 

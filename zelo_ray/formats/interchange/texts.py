@@ -13,7 +13,7 @@ from zelo_ray.formats.delimited import first_line, text_columns
 from zelo_ray.formats.files import lines, listing, text_of, writing
 from zelo_ray.formats.interchange.about import all_fields, is_topics, read_topics
 from zelo_ray.formats.interchange.pooling import Candidates
-from zelo_ray.formats.pools import find_shards
+from zelo_ray.formats.pools import find_shards, plain_name
 from zelo_ray.formats.stored import names_of, rows
 from zelo_ray.formats.wording import counted
 from zelo_ray.records import Document, Pool
@@ -23,13 +23,12 @@ _IDS = (
     *("pid", "passage_id", "document_id", "question_id"),
 )
 _TEXTS = ("text", "contents", "content", "query", "passage", "document", "body", "question")
-_ENDINGS = (".tsv", ".jsonl", ".parquet", ".csv", ".json")
+_ENDINGS = (".tsv", ".jsonl", ".ndjson", ".parquet", ".csv", ".json")
 _ALSO: Mapping[str, tuple[str, ...]] = {
     "corpus": ("docs", "documents", "collection"),
     "queries": ("topics",),
 }
 """What else the parts of a collection are called."""
-_PACKED = ("", ".gz", ".zst")
 _UNNAMED: Mapping[str, str] = MappingProxyType({})
 
 
@@ -91,8 +90,7 @@ def columns_in(url: str, part: str, named: Collection[str]) -> list[str]:
 
 def _is_table(file: str, named: Iterable[str] = ()) -> bool:
     """Whether a file has columns with names; if not, a line is ``id<TAB>text``."""
-    plain = file.removesuffix(".gz").removesuffix(".zst")
-    if plain.endswith((".jsonl", ".json", ".parquet", ".csv")):
+    if plain_name(file).endswith((".jsonl", ".ndjson", ".json", ".parquet", ".csv")):
         return True
     line = first_line(file)[1].lstrip()
     names = set(text_columns(file))
@@ -128,21 +126,24 @@ def _parts(url: str, part: str, split: str) -> list[str]:
     Raises:
         InputError: there is none, or several splits and none of this name.
     """
-    root = url.rstrip("/")
+    root, there = url.rstrip("/"), listing(url.rstrip("/")) or ()
     for ending in _ENDINGS:
-        for packed in _PACKED:
-            if f"{part}{ending}{packed}" in (listing(root) or ()):
-                return [f"{root}/{part}{ending}{packed}"]
+        if own := [name for name in there if plain_name(name) == f"{part}{ending}"]:
+            return [f"{root}/{own[0]}"]
     inside = listing(f"{root}/{part}") or []
+    shown = [name for name in inside if not name.startswith(".")]
+    once = dict[str, str]()  # by its first part: a file in two forms is read in one
     for ending in _ENDINGS:
-        found = [n for n in inside if n.endswith(tuple(ending + packed for packed in _PACKED))]
-        splits = {name.split(".")[0].split("-")[0] for name in found}
-        if len(splits) > 1 and split not in splits:
-            raise InputError(
-                f"{root}/{part}: has no split {split}; name one file there ({', '.join(found)})"
-            )
-        if found:
-            return [f"{root}/{part}/{n}" for n in found if len(splits) == 1 or n.startswith(split)]
+        for name in (name for name in shown if plain_name(name).endswith(ending)):
+            once.setdefault(name.split(".")[0], name)
+    found = sorted(once.values())
+    splits = {name.split(".")[0].split("-")[0] for name in found}
+    if len(splits) > 1 and split not in splits:
+        raise InputError(
+            f"{root}/{part}: has no split {split}; name one file there ({', '.join(found)})"
+        )
+    if found:
+        return [f"{root}/{part}/{n}" for n in found if len(splits) == 1 or n.startswith(split)]
     names = ", ".join(f"{part}{ending}" for ending in _ENDINGS)
     raise InputError(f"{root}: holds none of {names}, {part}/")
 

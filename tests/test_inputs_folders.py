@@ -1,0 +1,176 @@
+"""A folder is read whole, or what is left out of it is named."""
+
+import bz2
+import json
+import lzma
+from pathlib import Path
+
+import fsspec
+import pandas as pd
+import pytest
+
+from tests.test_inputs import POOLS, ROWS, cells, lines, put
+from zelo_ray.errors import InputError
+from zelo_ray.formats.files import stem
+from zelo_ray.formats.input import Asked, bring
+from zelo_ray.formats.input.keeping import noted
+from zelo_ray.formats.pools import Limits, find_shards, read_lines
+from zelo_ray.formats.recordings import sources
+
+CASES = Path(__file__).parent / "golden" / "cases"
+
+
+def pool(number):
+    documents = [{"id": f"d{d}", "content": f"text {d}"} for d in range(2)]
+    return {"query": {"id": f"q{number}", "query": f"what {number}"}, "documents": documents}
+
+
+def ids(places):
+    read = [line for place in find_shards(places) for line in read_lines(place, Limits())]
+    assert not [line.reason for line in read if line.pool is None]
+    return sorted(line.pool.query_id for line in read)
+
+
+def test_all_files_of_a_mixed_folder_are_read(tmp_path):
+    found = bring([str(CASES / "mixed-folder")], str(tmp_path / "out"), Asked())
+    assert ids(found.places) == ["q0", "q1", "q2", "q3"]
+    assert found.told == ()
+
+
+WRITTEN = {
+    "a.jsonl": lines([pool(0)]),
+    "B.JSONL": lines([pool(1)]),
+    "c.ndjson": lines([pool(2)]),
+    "more/deep/d.jsonl.gz": lines([pool(3)]),
+    "e.jsonl.bz2": bz2.compress(lines([pool(4)]).encode()),
+    "f.ndjson.xz": lzma.compress(lines([pool(5)]).encode()),
+    "g.json": json.dumps([pool(6), pool(7)], indent=1),
+    "h.JSON": json.dumps(pool(8)),
+    "i.csv": "query_id,query,doc_id,text\nq9,what,d0,x\nq9,what,d1,y\n",
+    "j.tsv.zst": "query_id\tquery\tdoc_id\ttext\nqa\twhat\td0\tx\n",
+    "part-00000": lines([pool("b")]),
+}
+
+
+@pytest.mark.parametrize("root", ["", "memory://mixed"])
+def test_what_is_read_by_its_name_is_read_in_a_folder(tmp_path, root):
+    root = root or str(tmp_path / "in")
+    for name, text in WRITTEN.items():
+        if isinstance(text, bytes):
+            fs, path = fsspec.url_to_fs(f"{root}/{name}")
+            fs.makedirs(path.rpartition("/")[0], exist_ok=True)
+            fs.pipe_file(path, text)
+        else:
+            put(f"{root}/{name}", text)
+    found = bring([root], f"{root}/out", Asked())
+    assert ids(found.places) == [f"q{n}" for n in "0123456789ab"]
+    assert not [line for line in found.told if "left out" in line]
+    again = bring([root], f"{root}/out", Asked())
+    assert again == found
+
+
+def test_what_is_no_input_is_left_out_by_name(tmp_path):
+    put(tmp_path / "in/a.jsonl", "{torn\n" + lines([pool(0)]))
+    put(tmp_path / "in/b.csv", cells(ROWS))
+    put(tmp_path / "in/.hidden.jsonl", lines([pool(1)]))
+    put(tmp_path / "in/.cache/x.csv", cells(ROWS))
+    put(tmp_path / "in/.DS_Store", "x")
+    put(tmp_path / "in/README.md", "# data")
+    put(tmp_path / "in/s.json", '{"a": 1}')
+    put(tmp_path / "in/_SUCCESS", "")
+    put(tmp_path / "in/qrels.txt", "q0 0 d0 1\n")
+    put(tmp_path / "in/utf16.csv", "query,text\nq,d\n".encode("utf-16"))
+    put(tmp_path / "in/results/run.json", "{}")
+    put(tmp_path / "in/results/annotated.jsonl", lines([pool(2)]))
+    out = str(tmp_path / "in" / "out")
+    found = bring([str(tmp_path / "in")], out, Asked())
+    torn, made = found.places
+    assert torn == str(tmp_path / "in/a.jsonl")
+    assert ids([made]) == ["q0", "q1"]
+    left = [line.replace(f"{tmp_path}/in/", "") for line in found.told if "left out" in line]
+    assert left == [
+        "left out .cache/x.csv: is hidden",
+        "left out .hidden.jsonl: is hidden",
+        "left out README.md: its name ends as no data's does",
+        "left out _SUCCESS: holds nothing that can be read",
+        "left out s.json: holds no pools, nor anything else that is known, but the columns a",
+        "left out utf16.csv: is UTF-16: save it as UTF-8",
+        "left out qrels.txt: is judgments, and other files there hold pools",
+    ]
+    assert noted(found.places, out) == [line for line in found.told if "left out" in line]
+    for name in ("README.md", "s.json", "_SUCCESS", "utf16.csv", "qrels.txt", ".hidden.jsonl"):
+        (tmp_path / "in" / name).unlink()
+    (tmp_path / "in/.cache/x.csv").unlink()
+    found = bring([str(tmp_path / "in")], out, Asked())
+    assert noted(found.places, out) == []
+
+
+def test_of_many_that_are_left_out_the_first_are_told_with_their_reason(tmp_path):
+    put(tmp_path / "in/a.jsonl", lines([pool(0)]))
+    for number in range(18):
+        put(tmp_path / f"in/{number:02}.png", "x")
+    told = bring([str(tmp_path / "in")], str(tmp_path / "out"), Asked()).told
+    assert len(told) == 11
+    assert told[-1].startswith("left out 8 more files: ")
+    assert told[-1].endswith("14.png ...")
+
+
+def test_a_file_that_was_named_is_not_left_out(tmp_path):
+    pools = put(tmp_path / "a.jsonl", lines(POOLS))
+    qrels = put(tmp_path / "qrels.txt", "q0 0 d0 1\n")
+    strange = put(tmp_path / "b.csv", "x,y\n1,2\n")
+    with pytest.raises(InputError, match="are of different kinds"):
+        bring([pools, qrels], str(tmp_path / "out"), Asked())
+    with pytest.raises(InputError, match=r"b\.csv: holds no pools"):
+        bring([pools, strange], str(tmp_path / "out"), Asked())
+
+
+def test_kinds_of_pools_that_are_named_are_read_together(tmp_path):
+    one = put(tmp_path / "a.json", json.dumps(pool(0)))
+    two = put(tmp_path / "b.csv", cells(ROWS[3:]))
+    three = str(tmp_path / "c.parquet")
+    pd.DataFrame([{"query": "why", "passages": ["x", "y"]}]).to_parquet(three)
+    found = bring([two, three, one], str(tmp_path / "out"), Asked())
+    assert found.places[0] == one
+    assert len(ids(found.places)) == 3
+    assert found.told[0].startswith("CSV rows and Parquet rows: 2 queries, 5 documents")
+
+
+def test_a_glob_opens_the_folders_that_it_matches(tmp_path):
+    put(tmp_path / "in/a.jsonl", lines([pool(0)]))
+    put(tmp_path / "in/more/b.jsonl", lines([pool(1)]))
+    put(tmp_path / "in/more/c.csv", "query_id,query,text\nq2,what,x\n")
+    found = bring([str(tmp_path / "in" / "*")], str(tmp_path / "out"), Asked())
+    assert ids(found.places) == ["q0", "q1", "q2"]
+
+
+def test_a_folder_in_which_nothing_is_known_says_what_it_holds(tmp_path):
+    put(tmp_path / "in/b.csv", "x,y\n1,2\n")
+    put(tmp_path / "in/notes.md", "x")
+    with pytest.raises(InputError, match=r"b\.csv: holds no pools"):
+        bring([str(tmp_path / "in")], str(tmp_path / "out"), Asked())
+
+
+def test_all_parts_of_a_corpus_are_read_and_other_files_of_a_collection_named(tmp_path):
+    put(tmp_path / "set/corpus/0.jsonl", '{"_id": "d0", "text": "x"}\n')
+    put(tmp_path / "set/corpus/1.ndjson.gz", '{"_id": "d1", "text": "y"}\n')
+    put(tmp_path / "set/corpus/2.csv", "id,text\nd2,z\n")
+    put(tmp_path / "set/corpus/.3.jsonl", "x")
+    put(tmp_path / "set/queries.ndjson", '{"_id": "q", "text": "a"}\n')
+    put(tmp_path / "set/qrels.tsv", "q\td0\t1\nq\td1\t0\nq\td2\t0\n")
+    put(tmp_path / "set/pools.jsonl", lines(POOLS))
+    for number in (0, 1, 2):
+        old = tmp_path / f"set/corpus/{number}"
+        [path] = old.parent.glob(f"{number}.*")
+        path.rename(path.with_name(f"test-{path.name}"))
+    found = bring([str(tmp_path / "set")], str(tmp_path / "out"), Asked())
+    assert "3 documents" in found.told[0]
+    assert f"left out other files of {tmp_path}/set: pools.jsonl" in found.told
+
+
+def test_all_recordings_of_a_folder_are_judges(tmp_path):
+    row = '{"query_id": "q", "doc_id": "d", "worth": 1}\n'
+    for name in ("a.jsonl", "b.ndjson", "c.jsonl.bz2"):
+        data = row.encode()
+        (tmp_path / name).write_bytes(bz2.compress(data) if name.endswith("bz2") else data)
+    assert [stem(place) for place in sources(str(tmp_path))] == ["a", "b", "c"]

@@ -1,0 +1,141 @@
+"""Which files the places are that users name: files, folders, globs and URLs."""
+
+import contextlib
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import fsspec
+from fsspec.core import has_magic
+
+from zelo_ray.errors import InputError
+from zelo_ray.formats.files import listing
+from zelo_ray.formats.input.collection import Collection, collection_at
+from zelo_ray.formats.pools import find_shards, is_data, is_lines, plain_name, short
+from zelo_ray.options.command import meant
+
+_RESULTS = re.compile(r"/(run\.json$|replies/[^/]+\.v\d+\.|input/(made|pools)-[0-9a-f]{12}\.json)")
+"""What lies in the results of a run, and nowhere else."""
+_SHOWN = 5
+_TOLD = 10
+
+
+@dataclass(slots=True)
+class Places:
+    """What places are: folders that are collections, and the files of all else, in order."""
+
+    folders: list[Collection] = field(default_factory=list)
+    files: dict[str, str] = field(default_factory=dict)
+    """by file, the folder that was named in its place; empty where it was named itself"""
+    passed: list[str] = field(default_factory=list)
+    """what was left out of folders, each a line that begins with the file"""
+    errors: list[InputError] = field(default_factory=list)
+    """why files of folders with the endings of data were left out"""
+
+    def leave(self, error: InputError, file: str) -> None:
+        """Leave out a file of a folder.
+
+        Raises:
+            InputError: the file was named itself.
+        """
+        if not self.files.pop(file):
+            raise error
+        self.passed.append(str(error))
+        if is_data(file):
+            self.errors.append(error)
+
+    def told(self) -> list[str]:
+        """What was left out of folders, in words."""
+        lines = [f"left out {line}" for line in self.passed[:_TOLD]]
+        if rest := [line.partition(": ")[0] for line in self.passed[_TOLD:]]:
+            more = " ..." if rest[_SHOWN:] else ""
+            lines.append(f"left out {len(rest):,} more files: {', '.join(rest[:_SHOWN])}{more}")
+        return lines
+
+    def refuse_none(self) -> None:
+        """Refuse folders of which no file is left.
+
+        Raises:
+            InputError: nothing is left of what was named.
+        """
+        if not self.folders and not self.files:
+            raise self.errors[0] if self.errors else InputError("; ".join(self.passed))
+
+
+def places_of(patterns: Sequence[str], out: str) -> Places:
+    """The folders that are collections, and the files of all else.
+
+    Args:
+        patterns: paths, directories, globs and URLs.
+        out: directory or URL of the results, which are no input.
+
+    Raises:
+        InputError: a pattern names nothing, or its storage cannot be reached.
+    """
+    found = Places()
+    for pattern in (each for given in patterns for each in _each(given)):
+        if collection := collection_at(pattern):
+            found.folders.append(collection)
+        elif listing(pattern) is None:
+            try:
+                names = find_shards([pattern], out)
+            except InputError as error:
+                raise InputError(f"{error}{_near(pattern)}") from None
+            found.files.update(dict.fromkeys(names, ""))
+        else:
+            _open_folder(pattern, out, found)
+    return found
+
+
+def _each(pattern: str) -> Iterator[str]:
+    """A pattern, or where it is a glob that matches directories, what it matches."""
+    try:
+        fs, path = fsspec.url_to_fs(pattern)
+        matched = fs.glob(path, detail=True) if has_magic(path) and not fs.exists(path) else {}
+    except Exception as error:  # noqa: BLE001 - every storage has its own errors
+        raise InputError(f"{pattern}: cannot be reached ({short(error)})") from None
+    if not any(info["type"] == "directory" for info in matched.values()):
+        yield pattern
+        return
+    yield from (name if "file" in fs.protocol else fs.unstrip_protocol(name) for name in matched)
+
+
+def _open_folder(pattern: str, out: str, found: Places) -> None:
+    """Take what may be data of the files of a directory, and note the others."""
+    fs, path = fsspec.url_to_fs(pattern)
+    own = fsspec.url_to_fs(out)[1].rstrip("/") + "/" if out else "\0"
+    root = path.rstrip("/")
+    names = [name for name in sorted(fs.find(path)) if not name.startswith(own)]
+    names = _not_of_runs(names, root)
+    if any(name == f"{root}/run.json" for name in names):  # whose tables are no input
+        names = [name for name in names if is_lines(name)]
+    taken = 0
+    for name in names:
+        place = name if "file" in fs.protocol else fs.unstrip_protocol(name)
+        if "/." in name.removeprefix(root):
+            if is_data(name):
+                found.passed.append(f"{place}: is hidden")
+        elif is_data(name) or "." not in plain_name(name):
+            found.files.setdefault(place, pattern)
+            taken += 1
+        else:
+            found.passed.append(f"{place}: its name ends as no data's does")
+    if not taken:
+        raise InputError(f"{pattern}: holds no file of data{_near(pattern)}")
+
+
+def _near(pattern: str) -> str:
+    """What there is where nothing was found, as the end of a line."""
+    folder, _, name = pattern.rstrip("/").rpartition("/")
+    with contextlib.suppress(InputError):
+        if names := listing(pattern):
+            return f"; it holds {', '.join(names[:_SHOWN])}{' ...' if names[_SHOWN:] else ''}"
+        return meant(name, listing(folder or ".") or ())
+    return ""
+
+
+def _not_of_runs(names: Sequence[str], folder: str) -> list[str]:
+    """The files of a folder without those in the results of runs that lie somewhere in it."""
+    runs = {name[: mark.start()] for name in names for mark in _RESULTS.finditer(name)}
+    within = tuple(f"{run}/" for run in runs if len(run) > len(folder))
+    return [name for name in names if not name.startswith(within)]
