@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from zelo_ray.errors import InputError
+from zelo_ray.formats.ids import refuse_lossy, refuse_lossy_column
 from zelo_ray.formats.input import long, wide
 from zelo_ray.formats.input.collection import lines_of
 from zelo_ray.formats.input.columns import (
@@ -52,6 +53,7 @@ def table_of(value: Any, what: str, *columns: str) -> pa.Table:
     _refuse_lacking(what, table.column_names, columns)
     for name in (name for name in _IDS if name in table.column_names):
         column = table[name]
+        refuse_lossy_column(column, name, lambda row: f"{what}: row {row + 1}")
         if column.null_count:
             row = column.is_null().to_pylist().index(True)
             raise InputError(f"{what}: row {row + 1} has no {name}")
@@ -63,6 +65,9 @@ def table_of(value: Any, what: str, *columns: str) -> pa.Table:
 
 def nested_table(nested: Mapping[str, Mapping[str, float]], value: str) -> pa.Table:
     """Numbers by query and document as a table, whose last column is called ``value``."""
+    for query_id, each in nested.items():
+        for id_ in (query_id, *each):
+            refuse_lossy(f"query {query_id}", "the id", id_)
     rows = [(str(q), str(d), float(n)) for q, each in nested.items() for d, n in each.items()]
     columns = zip(*rows, strict=True) if rows else [(), (), ()]
     types = (pa.string(), pa.string(), pa.float64())

@@ -193,6 +193,8 @@ def _told(error: ValidationError) -> str:
     if first["type"] != "string_type" or first["loc"][-1] != "id":
         return message
     given = first["input"]
+    if isinstance(given, float) and abs(given) >= 2**53:
+        return message.replace(first["msg"], "must be a text; as a number it may have lost digits")
     shown = given if isinstance(given, int | float) and not isinstance(given, bool) else 1
     return message.replace(first["msg"], f'must be a text: write "id": "{shown}"')
 

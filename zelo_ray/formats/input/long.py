@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zelo_ray.errors import InputError
+from zelo_ray.formats.ids import refuse_lossy
 from zelo_ray.formats.interchange.about import same_fields, some_fields
 from zelo_ray.formats.interchange.pooling import codes
 from zelo_ray.formats.interchange.texts import usable, with_title
@@ -230,6 +231,8 @@ def _cell(place: str, role: str, name: str, value: Any) -> Any:
         return _metadata(value)
     if isinstance(value, float) and value != value:  # noqa: PLR0124 - NaN
         return None
+    if role in _IDS:
+        refuse_lossy(place, name, value)
     text = text_of(value) if role in _IDS else value
     if role not in _IDS and isinstance(value, list) and all(isinstance(e, str) for e in value):
         text = "\n".join(value)

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from zelo_ray.errors import InputError
+from zelo_ray.formats.ids import refuse_lossy
 from zelo_ray.formats.input.columns import NAMES
 from zelo_ray.formats.input.long import Left, Pool, made, text_of
 from zelo_ray.formats.interchange.about import DESCRIBED, all_fields, some_fields
@@ -86,6 +87,7 @@ def _query(
         query = "\n".join(query)
     if not isinstance(query, str | None):
         raise InputError(f"{place}: the query is a {type(query).__name__}; write text")
+    refuse_lossy(place, "the query's id", id_)
     session = row.get("session_id")
     told = {} if text_of(session) is None else {"session_id": text_of(session)}
     return {"id": text_of(id_) or "", "query": query or "", **told, **about}
@@ -126,7 +128,9 @@ def _document(place: str, each: Any) -> Pool | None:
     content, title = _value(held, NAMES["content"]), _value(held, NAMES["title"])
     if not isinstance(content, str) or not usable(content):
         return None
-    doc_id = text_of(_value(held, _IDS_WITHIN)) or ""
+    given = _value(held, _IDS_WITHIN)
+    refuse_lossy(place, "a document's id", given)
+    doc_id = text_of(given) or ""
     document = with_title(doc_id, title if isinstance(title, str) else "", content)
     own = held.get("metadata") or {}
     if not isinstance(own, Mapping):

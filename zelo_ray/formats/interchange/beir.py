@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from zelo_ray.errors import InputError, Unwritable
 from zelo_ray.formats.files import lines, listing, text_of, writing
+from zelo_ray.formats.ids import refuse_lossy
 from zelo_ray.formats.interchange.pooling import Candidates, columns, judgments, pooled
 from zelo_ray.formats.interchange.texts import (
     Filled,
@@ -121,6 +122,8 @@ def _judged(file: str) -> Iterator[_Row]:
 
 
 def _row(place: str, query_id: object = None, doc_id: object = None, score: object = None) -> _Row:
+    refuse_lossy(place, QRELS_COLUMNS[0], query_id)
+    refuse_lossy(place, QRELS_COLUMNS[1], doc_id)
     try:
         number = float(str(score))
     except ValueError:
@@ -139,6 +142,8 @@ def _top_ranked(url: str) -> Candidates:
             ids = row.get("corpus-ids")
             if not isinstance(ids, list) or "query-id" not in row:
                 raise InputError(f"{place}: wants query-id and a list of corpus-ids")
+            for each in (row["query-id"], *ids):
+                refuse_lossy(place, "the id", each)
             found[str(row["query-id"])] = {str(doc_id): {} for doc_id in ids}
     return found
 

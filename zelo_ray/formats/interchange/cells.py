@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from zelo_ray.errors import InputError
 from zelo_ray.formats.delimited import is_headed
+from zelo_ray.formats.ids import refuse_lossy, refuse_lossy_column
 from zelo_ray.formats.interchange.outcomes import is_missing
 from zelo_ray.formats.pools import short
 from zelo_ray.formats.stored import parquet_table, rows
@@ -40,6 +41,8 @@ def _of_parquet(
     names = set(table.column_names)
     found = {}
     for name, of in columns.items():
+        if name in names and of == pa.string() and "id" in name:
+            refuse_lossy_column(table[name], name, lambda row: f"{url}: row {row + 1}")
         try:
             found[name] = table[name].cast(of) if name in names else pa.nulls(len(table), of)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
@@ -59,6 +62,8 @@ def _of_rows(
         places.append(place)
         for name, of in columns.items():
             value = row.get(name)
+            if of == text and "id" in name:
+                refuse_lossy(place, name, value)
             if value is not None and not (headed and of == text):
                 value = read(value, of)
                 if value is None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from zelo_ray.errors import InputError
+from zelo_ray.formats.ids import refuse_lossy
 from zelo_ray.formats.interchange.roles import Roles, plain
 
 Outcome = tuple[float, float, float]
@@ -42,6 +43,7 @@ class Rows:
         return [self._number(name, row, value) for row, value in enumerate(self.columns[name])]
 
     def _text(self, name: str, row: int, value: object) -> str:
+        refuse_lossy(self.place(row), name, value)
         if isinstance(value, str) and value:
             return value
         if isinstance(value, int) and not isinstance(value, bool):

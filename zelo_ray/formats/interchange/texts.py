@@ -11,6 +11,7 @@ from fsspec.core import has_magic
 from zelo_ray.errors import InputError
 from zelo_ray.formats.delimited import first_line, text_columns
 from zelo_ray.formats.files import lines, listing, text_of, writing
+from zelo_ray.formats.ids import refuse_lossy
 from zelo_ray.formats.interchange.about import all_fields, is_topics, read_topics
 from zelo_ray.formats.interchange.pooling import Candidates
 from zelo_ray.formats.pools import find_shards, plain_name
@@ -258,6 +259,7 @@ def note(what: str, ids: list[str], of: int = 0) -> str:
 
 def _id(place: str, row: Mapping[str, Any], named: str) -> str:
     value = next((row[name] for name in (named, *_IDS) if name in row), None)
+    refuse_lossy(place, "the id", value)
     if not isinstance(value, str | int):
         there = ", ".join(row)
         raise InputError(

@@ -16,6 +16,7 @@ import pyarrow.csv
 
 from zelo_ray.errors import InputError, Unwritable
 from zelo_ray.formats.files import blocks, lines, stem, text_of, writing
+from zelo_ray.formats.ids import refuse_lossy_column
 from zelo_ray.formats.interchange.pooling import in_order, repeated
 from zelo_ray.formats.tables import schema_of
 from zelo_ray.records import Ranked
@@ -141,6 +142,8 @@ def _read(url: str, form: _Form) -> pa.Table:
     table = pa.concat_tables(tables)
     if not len(table):
         raise InputError(f"{url}: holds no line of {form.what}")
+    for name in ("query_id", "doc_id"):
+        refuse_lossy_column(table[name], name, lambda row: f"{url}: row {row + 1}")
     if pair := repeated(table):
         raise InputError(_twice(url, pair, form))
     return table

@@ -1,0 +1,59 @@
+"""Ids that went through a floating-point number on their way, and may have lost digits there."""
+
+import math
+import re
+from collections.abc import Callable, Mapping
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from zelo_ray.errors import InputError
+
+_EXACT: Mapping[pa.DataType, float] = {
+    pa.float64(): 2.0**53,
+    pa.float32(): 2.0**24,
+    pa.float16(): 2.0**11,
+}
+"""By type, where whole numbers begin of which not each is there."""
+_WRITTEN = r"^[+-]?(\d(\.\d+)?[eE]\+\d+|\d{16,}\.0*)$"
+"""How pandas, Arrow and spreadsheets write such numbers."""
+_PATTERN = re.compile(_WRITTEN)
+_MEND = (
+    "may have lost digits as a floating-point number: write ids as texts (in pandas dtype=str, in "
+    "a spreadsheet a column of text)"
+)
+
+
+def refuse_lossy(place: str, name: str, value: object) -> None:
+    """Refuse an id that is, or was, a float that may not be what was written.
+
+    Raises:
+        InputError: it is a float of 2^53 or more, or a text such as ``1.23457E+18``.
+    """
+    number = value if isinstance(value, float) else 0.0
+    written = isinstance(value, str) and ("+" in value or "." in value) and _PATTERN.match(value)
+    if written:
+        number = math.inf if "+" in written[0][1:] else float(written[0])
+    if abs(number) >= _EXACT[pa.float64()]:
+        raise InputError(f"{place}: {name} {value!r} {_MEND}")
+
+
+def refuse_lossy_column(column: pa.ChunkedArray, name: str, place: Callable[[int], str]) -> None:
+    """Refuse such an id in a column of ids.
+
+    Args:
+        column: floats or texts; of another type nothing can be wrong.
+        name: of the column, for messages.
+        place: where a row stands.
+
+    Raises:
+        InputError: there is one.
+    """
+    if pa.types.is_floating(column.type):
+        lossy = pc.greater_equal(pc.abs(column.cast(pa.float64())), _EXACT[column.type])
+        if (row := pc.index(lossy, True).as_py()) >= 0:
+            raise InputError(f"{place(row)}: {name} {column[row].as_py()!r} {_MEND}")
+    elif pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        odd = pc.fill_null(pc.match_substring_regex(column, _WRITTEN), False)
+        for row in pc.indices_nonzero(odd).to_pylist():
+            refuse_lossy(place(row), name, column[row].as_py())
