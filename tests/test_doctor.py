@@ -50,6 +50,7 @@ def test_all_is_well_with_judges_that_need_nothing(found, tmp_path):
 def test_a_key_is_told_by_where_it_is_and_never_itself(found, monkeypatch, tmp_path):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
+    monkeypatch.delenv("PYTHON_DOTENV_DISABLED")
     (tmp_path / ".env").write_text(f"ANTHROPIC_API_KEY={KEY}\n")
     told = found("openai")
     assert told["key of openai"][1] == "OPENAI_API_KEY is set, from the environment"

@@ -4,17 +4,24 @@ A keyword overrides a variable ``ZELO_RAY_...``, which overrides the YAML file `
 """
 
 import os
-from collections.abc import Mapping
-from typing import Any, TypeGuard
-
-from dotenv import find_dotenv, load_dotenv
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any, TypeGuard, TypeVar
 
 from zelo_ray.errors import OptionError
-from zelo_ray.options import AnnotateOptions, CompareProtocolsOptions, Kind, load_options
+from zelo_ray.options import (
+    AnnotateOptions,
+    CommandOptions,
+    CompareProtocolsOptions,
+    Kind,
+    load_options,
+)
 from zelo_ray.options.places import check_url, read_text
 from zelo_ray.protocols import load_annotate, load_compare
+from zelo_ray.providers.dotenv import DotenvFile
 
 Place = str | os.PathLike[str]
+Loaded = TypeVar("Loaded", bound=CommandOptions)
 
 
 def options_of(kind: type[Kind], given: Mapping[str, Any], config: Place | None = None) -> Kind:
@@ -28,34 +35,36 @@ def options_of(kind: type[Kind], given: Mapping[str, Any], config: Place | None 
     Raises:
         OptionError: one is unknown or makes no sense, or a file cannot be read.
     """
-    flags, text = _plain(given), config_text(config)
-    return load_options(kind, flags, os.environ, text)
+    return _loaded(lambda *all_given: load_options(kind, *all_given), given, config)
 
 
 def annotate_options(given: Mapping[str, Any], config: Place | None) -> AnnotateOptions:
     """The same of annotate, with those of its protocol."""
-    return load_annotate(_plain(given), os.environ, config_text(config))
+    return _loaded(load_annotate, given, config)
 
 
 def compare_options(given: Mapping[str, Any], config: Place | None) -> CompareProtocolsOptions:
     """The same of compare-protocols, with those of all protocols."""
-    return load_compare(_plain(given), os.environ, config_text(config))
+    return _loaded(load_compare, given, config)
 
 
-def config_text(config: Place | None) -> str:
-    """What a YAML file of options holds, after keys were read from ``.env``.
-
-    Raises:
-        OptionError: one of them cannot be read.
-    """
+def _loaded(
+    load: Callable[[Mapping[str, Any], Mapping[str, str], str], Loaded],
+    given: Mapping[str, Any],
+    config: Place | None,
+) -> Loaded:
+    """Load options, and keys from ``.env``; warn of what that file holds besides."""
+    dotenv = DotenvFile(os.environ)
+    dotenv.take()
     try:
-        load_dotenv(find_dotenv(usecwd=True))
-    except (OSError, ValueError) as error:
-        raise OptionError(f".env: cannot be read ({error})") from None
-    try:
-        return read_text(os.fspath(config)) if config else ""
+        text = read_text(os.fspath(config)) if config else ""
     except ValueError as error:
         raise OptionError(str(error)) from None
+    options = load(_plain(given), os.environ, text)
+    dotenv.take_named(options)
+    for line in dotenv.left_out():
+        warnings.warn(line, stacklevel=4)
+    return options
 
 
 def is_place(value: object) -> TypeGuard[Place]:

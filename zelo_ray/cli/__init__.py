@@ -87,7 +87,7 @@ def _command(words: Sequence[str]) -> int:
         show(*(() if words else _help()))
         from zelo_ray.cli.arguments import parse
 
-        name, options = parse(words)
+        name, options = parse(words, _warn)
         return RUN[name](options, [name, *words[1:]])
     return COMPLETE
 
@@ -100,6 +100,10 @@ def _help() -> Iterator[str]:
     for title, commands in GROUPS.items():
         yield from ("", title, *(f"  {name:18} {does}" for name, does in commands.items()))
     yield from ("", *FIRST.split("\n"))
+
+
+def _warn(line: str) -> None:
+    print(printable(f"zelo-ray: {line}"), file=sys.stderr)
 
 
 def _complain(what: object, status: int) -> int:

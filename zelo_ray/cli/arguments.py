@@ -1,9 +1,7 @@
 """What the words of a command line mean."""
 
 import os
-from collections.abc import Collection, Mapping, Sequence
-
-from dotenv import find_dotenv, load_dotenv
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from zelo_ray.errors import OptionError
 from zelo_ray.options import COMMANDS, CommandOptions, load_options, meant
@@ -11,19 +9,27 @@ from zelo_ray.options.convert import TAKES
 from zelo_ray.options.flags import parse_flags
 from zelo_ray.options.places import read_text
 from zelo_ray.own import is_own
+from zelo_ray.providers.dotenv import DotenvFile
 
 _ALIASES = {"protocols": "compare-protocols"}
 _LOAD = {"annotate": "load_annotate", "compare-protocols": "load_compare"}
 """The commands whose options are those of protocols, too, and what loads them."""
 
 
-def parse(words: Sequence[str]) -> tuple[str, CommandOptions]:
+def parse(
+    words: Sequence[str], warn: Callable[[str], None] = lambda _: None
+) -> tuple[str, CommandOptions]:
     """The command that the words name, and its options.
+
+    Args:
+        words: the command line.
+        warn: told what a file ``.env`` holds that is not taken.
 
     Raises:
         OptionError: a command or an option is unknown, or its value makes no sense.
     """
-    _read_dotenv()
+    dotenv = DotenvFile(os.environ)
+    dotenv.take()
     name = _chosen(words, "zelo-ray", [*COMMANDS, *_ALIASES])
     name, words = _ALIASES.get(name, name), words[1:]
     kind, prog, given = COMMANDS[name], f"zelo-ray {name}", dict[str, str]()
@@ -45,9 +51,13 @@ def parse(words: Sequence[str]) -> tuple[str, CommandOptions]:
     if name in _LOAD:
         from zelo_ray import protocols
 
-        load = getattr(protocols, _LOAD[name])
-        return name, load(flags, os.environ, text)
-    return name, load_options(kind, flags, os.environ, text)
+        options: CommandOptions = getattr(protocols, _LOAD[name])(flags, os.environ, text)
+    else:
+        options = load_options(kind, flags, os.environ, text)
+    dotenv.take_named(options)
+    for line in dotenv.left_out() if name != "doctor" else ():  # which has a line for it
+        warn(line)
+    return name, options
 
 
 def _own_protocols(words: Sequence[str]) -> list[str]:
@@ -83,10 +93,3 @@ def known_values(command: str) -> Mapping[str, Collection[str]]:
 
         return {"coefficients": COEFFICIENTS}
     return {}
-
-
-def _read_dotenv() -> None:
-    try:
-        load_dotenv(find_dotenv(usecwd=True))
-    except (OSError, ValueError) as error:
-        raise OptionError(f".env: cannot be read ({error})") from None

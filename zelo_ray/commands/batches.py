@@ -12,6 +12,7 @@ from zelo_ray.engine.batch.parts import Part, Parts
 from zelo_ray.errors import NothingAway
 from zelo_ray.formats.wording import printable
 from zelo_ray.providers import Batches, Fatal, Refused, Retry, parse_judge
+from zelo_ray.providers.dotenv import DotenvFile
 
 
 def list_batches(out: str, environ: Mapping[str, str], *, cancel: bool = False) -> Table:
@@ -48,7 +49,9 @@ async def _listed(parts: Sequence[Part], environ: Mapping[str, str], *, cancel: 
             if part.state == "submitted":
                 if part.judge not in clients:
                     variables = {part.judge: part.key_variable} if part.key_variable else {}
-                    clients[part.judge] = connect(parse_judge(part.judge), variables, environ)
+                    there = dict(environ)
+                    DotenvFile(there).take_names(variables.values())
+                    clients[part.judge] = connect(parse_judge(part.judge), variables, there)
                 state = await _standing(clients[part.judge], part, cancel=cancel)
             created = time.strftime("%Y-%m-%d %H:%M", time.localtime(part.intended_at))
             row = (part.judge, part.batch, f"{part.requests:,}", created, state)

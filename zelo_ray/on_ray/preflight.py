@@ -21,6 +21,7 @@ from zelo_ray.on_ray.begin import Watch
 from zelo_ray.options import AnnotateOptions, AskingOptions, JudgingOptions
 from zelo_ray.protocols import load
 from zelo_ray.providers import leaves_sampling, load_provider
+from zelo_ray.providers.dotenv import where_keys_go
 from zelo_ray.providers.pricing import unpriced
 from zelo_ray.providers.registry import heedless
 from zelo_ray.records import Judge, Pool
@@ -80,6 +81,8 @@ def look_before(
     Raises:
         LedgerError: the ledger, or a record beside it, cannot be read.
     """
+    for line in where_keys_go(judges, options.api_key_env, os.environ):
+        watch.say(line)
     where = "judge_options" if isinstance(options, JudgingOptions) else "reranker_options"
     for name in (name for name, judge in judges.items() if leaves_sampling(judge)):
         watch.say(

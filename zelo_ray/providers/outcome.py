@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from zelo_ray.providers import Fatal, Refused, Retry, Settings
+from zelo_ray.providers.addresses import url_for
 from zelo_ray.providers.silence import silence
 from zelo_ray.records import Answer, Usage
 
@@ -122,13 +123,14 @@ def resolved(
 ) -> Settings:
     """Complete the settings: a base URL, and a key that can be sent.
 
-    The base URL is their own, else that of ``variable``, which the SDK reads, else the provider's.
+    The base URL is their own, else that of ``variable``, which the SDK reads, or of the file
+    ``.env`` that the key is from, else the provider's.
 
     Raises:
         Fatal: there is no key and the base URL is the provider's own, or no key looks like this.
     """
     key = settings.key.strip()
-    url = settings.base_url or os.environ.get(variable) or base_url
+    url = settings.base_url or url_for(variable, key, os.environ) or base_url
     named = " or ".join(variables)
     if not key and url == base_url:
         raise Fatal(f"{provider}: no key; set {named}")

@@ -147,6 +147,7 @@ class Provider:
         judges_in: the models that one name stands for, each with options that follow from what it
             is and that no user sets, such as a digest; it may raise PanelError.
         key_variables: environment variables, any of which holds its key; none: it needs no key.
+        url_variable: the one that holds another base URL; empty: there is none.
         options: every option that can change an answer, with its default.
         transport: options that change how an answer travels and not what it says: a key holds this
             value of them, whatever was given.
@@ -176,6 +177,7 @@ class Provider:
     closed: bool = False
     judges_in: Callable[[str], Mapping[str, Mapping[str, Any]]] | None = None
     key_variables: tuple[str, ...] = ()
+    url_variable: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)
     transport: Mapping[str, Any] = field(default_factory=dict)
     concurrency: int = 16

@@ -30,6 +30,7 @@ PROVIDER = Provider(
     connect=partial(Hosted, shape=_SHAPE),
     models=("rerank-v5.0-pro",),
     key_variables=_SHAPE.keys,
+    url_variable=_SHAPE.variable,
     options={
         "documents": 1000,  # in one request
         "max_tokens_per_doc": None,  # the server cuts longer documents; 4,096 if it is not told

@@ -29,6 +29,7 @@ PROVIDER = Provider(
     connect=partial(Hosted, shape=_SHAPE),
     models=("jina-reranker-v3",),
     key_variables=_SHAPE.keys,
+    url_variable=_SHAPE.variable,
     options={"documents": 1000},  # in one request
     concurrency=32,
     rates={"rpm": 100},

@@ -45,6 +45,7 @@ _SHAPE = Shape(
 PROVIDER = Provider(
     connect=partial(Hosted, shape=_SHAPE),
     key_variables=_SHAPE.keys,
+    url_variable=_SHAPE.variable,
     options={
         "documents": 1000,  # in one request
         "documents_field": "documents",

@@ -33,6 +33,7 @@ PROVIDER = Provider(
     connect=partial(Hosted, shape=_SHAPE),
     models=("rerank-3",),
     key_variables=_SHAPE.keys,
+    url_variable=_SHAPE.variable,
     options={
         "documents": 1000,  # in one request
         "truncation": False,  # true: the server cuts what is too long, and does not say so

@@ -34,6 +34,7 @@ PROVIDER = Provider(
     connect=partial(Hosted, shape=_SHAPE),
     models=("zerank-2",),
     key_variables=_SHAPE.keys,
+    url_variable=_SHAPE.variable,
     options={
         "documents": 1000,  # in one request
         "latency": None,  # "fast" or "slow", which have limits of their own

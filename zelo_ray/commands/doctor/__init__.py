@@ -1,16 +1,14 @@
 """``doctor``: what would go wrong with a run, before it begins."""
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
-
-from dotenv import dotenv_values, find_dotenv
 
 from zelo_ray.commands.doctor.finding import Finding
-from zelo_ray.commands.doctor.installed import keys, packages
+from zelo_ray.commands.doctor.installed import keys, packages, taken_from
 from zelo_ray.commands.doctor.judges import ask_each, has_key, looked_at, most_of, panel_of
 from zelo_ray.commands.doctor.machine import machine, place
 from zelo_ray.commands.doctor.secrets import keyless
 from zelo_ray.options.doctor import DoctorOptions
+from zelo_ray.providers.dotenv import DotenvFile
 
 __all__ = ["Finding", "examined"]
 
@@ -42,7 +40,9 @@ def _checks(
     say: Callable[[str], None],
 ) -> Iterator[Finding]:
     yield from packages(version)
-    yield from keys(options, environ, *_dotenv())
+    dotenv = DotenvFile(dict(environ))
+    yield from keys(options, environ, dotenv)
+    yield from taken_from(dotenv, options)
     panel, wrong = panel_of(options, environ)
     yield from wrong
     yield from looked_at(panel, options, environ)
@@ -55,12 +55,3 @@ def _checks(
     if options.ask and ready:
         say(most_of(ready, options))
         yield from ask_each(ready, options, environ)
-
-
-def _dotenv() -> tuple[Mapping[str, Any], str]:
-    """What the file ``.env`` holds, and where it is."""
-    path = find_dotenv(usecwd=True)
-    try:
-        return (dotenv_values(path), path) if path else ({}, "")
-    except (OSError, ValueError):
-        return {}, path

@@ -4,7 +4,6 @@ import contextlib
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, requires, version
-from typing import Any
 
 from packaging.requirements import Requirement
 
@@ -13,6 +12,9 @@ from zelo_ray.commands.doctor.secrets import key_of
 from zelo_ray.errors import PanelError
 from zelo_ray.options.doctor import DoctorOptions
 from zelo_ray.providers import PROVIDERS, load_provider, parse_judge
+from zelo_ray.providers.addresses import elsewhere
+from zelo_ray.providers.dotenv import DotenvFile
+from zelo_ray.records import Judge
 
 _OLDEST = (3, 11)
 _SDKS = ("ray", "openai", "anthropic", "google-genai", "genai-prices")
@@ -66,29 +68,40 @@ def _extras() -> Iterator[Finding]:
 
 
 def keys(
-    options: DoctorOptions, environ: Mapping[str, str], dotenv: Mapping[str, Any], place: str
+    options: DoctorOptions, environ: Mapping[str, str], dotenv: DotenvFile
 ) -> Iterator[Finding]:
     """Whether each provider has a key.
 
     Args:
         options: of the command: its judges say which keys it takes.
         environ: where keys are found.
-        dotenv: what the file ``.env`` holds.
-        place: that file.
+        dotenv: the file ``.env``.
     """
-    by_provider = {name: load_provider(name).key_variables for name in PROVIDERS}
+    known = {name: load_provider(name) for name in PROVIDERS}
+    by_provider = {name: each.key_variables for name, each in known.items()}
     there = {name: [v for v in each if environ.get(v)] for name, each in by_provider.items()}
     needed = _needed(options) if options.judges else set() if any(there.values()) else {*PROVIDERS}
     for name, variables in by_provider.items():
         if there[name]:
             variable = there[name][0]
             key = environ[variable]
-            source = place if dotenv.get(variable) == key else "the environment"
+            source = dotenv.path if dotenv.holds(variable, key) else "the environment"
+            if url := elsewhere(Judge(name, ""), known[name], key, environ):
+                source += f", and goes to {url}"
             yield key_of(f"key of {name}", variable, key, source)
         elif variables:
             state: State = "warn" if name in needed else "-"
             do = f"set {_listed(name, variables)} to use this provider"
             yield Finding(f"key of {name}", state, "not set", do)
+
+
+def taken_from(dotenv: DotenvFile, options: DoctorOptions) -> Iterator[Finding]:
+    """What of ``.env`` is not taken, if there is such a file."""
+    dotenv.take()
+    dotenv.take_named(options)
+    do = "remove it from there, or set it in the shell"
+    for line in dotenv.left_out():
+        yield Finding(".env", "warn", line.removeprefix(".env: "), do)
 
 
 def _needed(options: DoctorOptions) -> set[str]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 KEY_VARIABLES = ("ANTHROPIC_API_KEY",)
 BASE_URL = "https://api.anthropic.com"
+URL_VARIABLE = "ANTHROPIC_BASE_URL"
 _STATUS: Mapping[str, Status] = {
     "refusal": "refused",
     "max_tokens": "truncated",

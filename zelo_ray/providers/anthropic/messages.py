@@ -9,6 +9,7 @@ from zelo_ray.providers.anthropic.connection import (
     BASE_URL,
     KEY_VARIABLES,
     READING,
+    URL_VARIABLE,
     body,
     fault,
     open_client,
@@ -68,13 +69,14 @@ class _Anthropic:
 
 
 def _resolved(settings: Settings) -> Settings:
-    return resolved(settings, "anthropic", KEY_VARIABLES, BASE_URL, "ANTHROPIC_BASE_URL")
+    return resolved(settings, "anthropic", KEY_VARIABLES, BASE_URL, URL_VARIABLE)
 
 
 PROVIDER = Provider(
     connect=lambda settings: _Anthropic(_resolved(settings)),
     models=("claude-haiku-5-5",),  # November 2026, a million tokens: $0.10 in, $0.50 out
     key_variables=KEY_VARIABLES,
+    url_variable=URL_VARIABLE,
     options={
         "max_output_tokens": 1024,
         "effort": None,  # there are no sampling parameters any more, not even temperature 0

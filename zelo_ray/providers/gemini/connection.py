@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 KEY_VARIABLES = ("GOOGLE_API_KEY", "GEMINI_API_KEY")  # the first that is set, as in the SDK
 BASE_URL = "https://generativelanguage.googleapis.com/"
+URL_VARIABLE = "GOOGLE_GEMINI_BASE_URL"
 _STATUS: Mapping[str, Status] = {
     "STOP": "ok",
     "MAX_TOKENS": "truncated",

@@ -9,6 +9,7 @@ from zelo_ray.providers.gemini.connection import (
     BASE_URL,
     KEY_VARIABLES,
     READING,
+    URL_VARIABLE,
     Client,
     fault,
     generation,
@@ -59,7 +60,7 @@ class _Gemini:
 
 
 def _resolved(settings: Settings) -> Settings:
-    return resolved(settings, "gemini", KEY_VARIABLES, BASE_URL, "GOOGLE_GEMINI_BASE_URL")
+    return resolved(settings, "gemini", KEY_VARIABLES, BASE_URL, URL_VARIABLE)
 
 
 PROVIDER = Provider(
@@ -68,6 +69,7 @@ PROVIDER = Provider(
     # goes from $0.75 and $3.75 to twice that; 3.5-flash-lite, $0.30 and $2.50, lies between.
     models=("gemini-3.1-flash-lite",),
     key_variables=KEY_VARIABLES,
+    url_variable=URL_VARIABLE,
     options={
         "max_output_tokens": 2048,  # thinking counts against it
         "temperature": None,

@@ -11,6 +11,7 @@ from zelo_ray.providers.openai.connection import (
     BASE_URL,
     KEY_VARIABLES,
     READING,
+    URL_VARIABLE,
     body,
     fault,
     open_client,
@@ -74,13 +75,14 @@ class _OpenAI:
 
 
 def _resolved(settings: Settings) -> Settings:
-    return resolved(settings, "openai", KEY_VARIABLES, BASE_URL, "OPENAI_BASE_URL")
+    return resolved(settings, "openai", KEY_VARIABLES, BASE_URL, URL_VARIABLE)
 
 
 PROVIDER = Provider(
     connect=lambda settings: _OpenAI(_resolved(settings)),
     models=("gpt-6-luna",),  # November 2026, a million tokens: $0.10 in, $0.50 out, the cheapest
     key_variables=KEY_VARIABLES,
+    url_variable=URL_VARIABLE,
     options={
         "max_output_tokens": 2048,  # hidden reasoning counts against it
         "temperature": None,  # GPT-6 takes one only with reasoning_effort "none"

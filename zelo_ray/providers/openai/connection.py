@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 KEY_VARIABLES = ("OPENAI_API_KEY",)
 BASE_URL = "https://api.openai.com/v1"
+URL_VARIABLE = "OPENAI_BASE_URL"
 _NO_ANSWER = (
     "thoughts and no content: raise max_output_tokens, turn thinking off, or mend the server's "
     "reasoning parser"

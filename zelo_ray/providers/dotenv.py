@@ -1,0 +1,197 @@
+"""Take keys from a file ``.env`` in the working directory, and nothing that could misuse others.
+
+Whoever can put a file beside the data must not learn the keys of the shell, nor run code: so only
+names of keys are taken, and options that name neither code nor an address. A base URL goes with
+the key from the same file, and with no other; see `zelo_ray.providers.addresses`.
+"""
+
+import contextlib
+import io
+import os
+import re
+import stat
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from pathlib import Path
+
+from dotenv import dotenv_values
+
+from zelo_ray.errors import OptionError, PanelError
+from zelo_ray.options import CommandOptions
+from zelo_ray.own import is_own
+from zelo_ray.protocols import RANKERS
+from zelo_ray.providers.addresses import elsewhere, keep_apart, key_variable
+from zelo_ray.providers.provider import Provider
+from zelo_ray.providers.registry import PROVIDERS, RERANKERS, load_provider, parse_judge
+from zelo_ray.records import Judge
+
+_OPTION = "ZELO_RAY_"
+_WHERE_KEYS_GO = f"{_OPTION}API_KEY_ENV"
+_MAY_NAME_CODE = {
+    f"{_OPTION}{name}" for name in ("JUDGES", "RERANKERS", "PROTOCOL", "PROTOCOLS", "MEASURES")
+}
+_CODE = {"custom", "vllm", "cross-encoder", "bi-encoder"}
+"""Providers whose models are code, or files that a library loads."""
+_MOST = 2**20  # bytes
+_YES = {"1", "true", "t", "yes", "y"}
+
+
+class DotenvFile:
+    """The file ``.env`` of the working directory.
+
+    Args:
+        environ: what names are taken into, where they are not set yet.
+
+    Attributes:
+        path: where the file is; empty where there is none, or it is not to be read.
+        refused: why it was not read, as a line; else empty.
+        taken: the names that come from it.
+
+    Raises:
+        OptionError: it cannot be read, or is no text.
+    """
+
+    def __init__(self, environ: MutableMapping[str, str]) -> None:
+        self.path, self.refused, self.taken = "", "", set[str]()
+        self._values: Mapping[str, str] = {}
+        self._environ = environ
+        if environ.get("PYTHON_DOTENV_DISABLED", "").casefold() in _YES:
+            return
+        path = Path.cwd() / ".env"
+        text, self.refused = _read(path)
+        if text is not None:
+            values = dotenv_values(stream=io.StringIO(text), interpolate=False)
+            self.path = str(path)
+            self._values = {name: value for name, value in values.items() if value}
+
+    def take(self) -> None:
+        """Take the keys of all providers, base URLs that go with them, and options."""
+        if not self._values:
+            return
+        known = [load_provider(name) for name in (*PROVIDERS, *RERANKERS)]
+        self.take_names(name for provider in known for name in provider.key_variables)
+        self.take_names(
+            name for name in self._values if name.startswith(_OPTION) and self._plain(name)
+        )
+        for provider in known:
+            self._take_url(provider)
+
+    def take_named(self, options: CommandOptions) -> None:
+        """Take the keys that a command's options name, or the user's own providers in them."""
+        named: Mapping[str, str] = getattr(options, "api_key_env", {})
+        self.take_names(named.values())
+        judges: Iterable[str] = (*getattr(options, "judges", ()), *_judges_in(options))
+        for name in judges if self._values else ():
+            with contextlib.suppress(PanelError):
+                provider = parse_judge(name).provider
+                if is_own(provider):
+                    self.take_names(load_provider(provider).key_variables)
+
+    def left_out(self) -> Iterator[str]:
+        """Say what was not taken, by names alone: what a value is, nobody is told."""
+        if self.refused:
+            yield self.refused
+        left = [name for name in self._values if name not in self.taken]
+        if left:
+            yield (
+                f".env: not taken: {', '.join(left)}; only keys are, a base URL beside its own "
+                f"key, and ZELO_RAY_... that name no code or address: set others in the shell"
+            )
+
+    def holds(self, name: str, value: str) -> bool:
+        """Whether a variable has its value from this file."""
+        return self._values.get(name) == value
+
+    def take_names(self, names: Iterable[str]) -> None:
+        """Take those of these names that are in the file, and not set yet."""
+        for name in names:
+            value = self._values.get(name, "")
+            if value and self._environ.setdefault(name, value) == value:
+                self.taken.add(name)
+
+    def _plain(self, name: str) -> bool:
+        """Whether an option neither runs code nor says where a key or a prompt goes."""
+        if name == _WHERE_KEYS_GO:
+            return False
+        words = re.split(r"[\s,\"'\[\]]+", self._values[name]) if name in _MAY_NAME_CODE else []
+        known = {*PROVIDERS, *RERANKERS} - _CODE
+        return all(
+            ":" not in word or (word.partition(":")[0] in known and "@http" not in word)
+            for word in words
+        )
+
+    def _take_url(self, provider: Provider) -> None:
+        """Take a base URL for the key from this file, if that is the key that will be used."""
+        variable, keys = provider.url_variable, provider.key_variables
+        url = self._values.get(variable, "")
+        used = next((name for name in keys if self._environ.get(name)), "")
+        if url and used in self.taken and not self._environ.get(variable):
+            apart, value = keep_apart(variable, url, self._values[used])
+            self._environ[apart] = value
+            self.taken.add(variable)
+
+
+def _judges_in(options: CommandOptions) -> Iterator[str]:
+    """The judges in names of rerankers, such as ``listwise:JUDGE``."""
+    for name in getattr(options, "rerankers", ()):
+        way, _, judge = name.rpartition("=")[2].partition(":")
+        if way in RANKERS:
+            yield judge
+
+
+def where_keys_go(
+    judges: Mapping[str, Judge], named: Mapping[str, str], environ: MutableMapping[str, str]
+) -> list[str]:
+    """Say which keys are from ``.env``, and which go to another address than their provider's.
+
+    Args:
+        judges: those that are asked, by the names that users know them by.
+        named: the variable of a judge's key, by the same names; see `find_key`.
+        environ: where keys are found.
+    """
+    try:
+        file = DotenvFile(environ)
+    except OptionError:
+        return []
+    from_file, lines = dict[str, None](), dict[str, None]()
+    for name, judge in judges.items():
+        provider = load_provider(judge.provider)
+        by_judge = {judge.name: named[name]} if name in named else {}
+        variable = key_variable(judge, provider, by_judge, environ)
+        key = environ.get(variable, "")
+        if key and file.holds(variable, key):
+            from_file[variable] = None
+        if key and (url := elsewhere(judge, provider, key, environ)):
+            lines[f"{variable} goes to {url}"] = None
+    read = [f"{file.path}: {', '.join(from_file)} read from it"] if from_file else []
+    return [*read, *lines]
+
+
+def _read(path: Path) -> tuple[str | None, str]:
+    """Read the file if this user alone can have written it; else say why not, in a line."""
+    try:
+        # A link may lead anywhere, and a pipe would be waited for.
+        at = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return None, ""
+    except OSError as error:
+        if path.is_symlink():
+            return None, ".env: not read: it is a link; put the file itself here"
+        raise OptionError(f".env: cannot be read ({error.strerror})") from None
+    status = os.fstat(at)
+    if not stat.S_ISREG(status.st_mode):
+        os.close(at)
+        return None, ".env: not read: it is no regular file"
+    with os.fdopen(at, "rb") as file:
+        if status.st_uid != os.getuid():
+            what = f"it belongs to another user ({status.st_uid}, and this is {os.getuid()})"
+            return None, f".env: not read: {what}; make it yours, or set its keys in the shell"
+        if status.st_mode & stat.S_IWOTH:
+            return None, ".env: not read: it is writable by anybody; chmod 600 .env"
+        try:
+            data = file.read(_MOST)
+            text = data.decode("utf-8-sig")
+        except (OSError, UnicodeDecodeError) as error:
+            raise OptionError(f".env: cannot be read ({error})") from None
+    if "\0" in text:
+        raise OptionError(".env: cannot be read (it holds a NUL character)")
+    return text, ""
