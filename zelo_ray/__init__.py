@@ -8,6 +8,8 @@
 All names below are imported when they are first used, so that this module is imported at once.
 """
 
+import zelo_ray.libraries  # noqa: F401, I001 - first, as it sees to what the others import
+
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from zelo_ray.errors import in_a_line
+from zelo_ray.libraries import add_folders, own_folders
 
 T = TypeVar("T")
 
@@ -63,8 +64,7 @@ def load_own(name: str) -> Any:
         Exception: whatever the import of it raises, which runs the user's own code.
     """
     where, _, what = name.rpartition(":")
-    if (here := str(Path.cwd())) not in sys.path:
-        sys.path.append(here)  # last: a file named queue.py must not stand in for the library's
+    add_folders([str(Path.cwd())])
     found: Any = import_module(where) if not where.endswith(".py") else None
     if found is None:
         path = Path(where).expanduser()
@@ -72,6 +72,16 @@ def load_own(name: str) -> Any:
     for part in what.split("."):
         found = getattr(found, part)
     return found
+
+
+class OwnFolders:
+    """The folders of the user's own modules, which another process looks in as well.
+
+    To unpickle this is to add them, so that what is unpickled after it finds its modules.
+    """
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return add_folders, ([str(Path.cwd()), *own_folders()],)
 
 
 @cache

@@ -11,6 +11,7 @@ import pyarrow as pa
 from zelo_ray.formats.pools import Limits, Line, parse_line, read_lines
 from zelo_ray.on_ray.placement import of_reading
 from zelo_ray.options import AnnotateOptions
+from zelo_ray.own import OwnFolders
 from zelo_ray.protocols import load
 from zelo_ray.records import Judge, Pool
 
@@ -42,7 +43,7 @@ class Job:
         plain = type(self.options) is AnnotateOptions  # as of what orders a pool
         protocol = "" if plain else self.options.protocol
         told["options"] = (protocol, dict(self.options), self.options.model_fields_set)
-        return _arrived, (told,)
+        return _arrived, (OwnFolders(), told)
 
     def called(self, judge: str) -> str:
         """What a judge is called where figures are told."""
@@ -55,7 +56,7 @@ class Job:
         return line.pool is not None and place not in self.repeated and chosen
 
 
-def _arrived(told: dict[str, Any]) -> Job:
+def _arrived(_folders: None, told: dict[str, Any]) -> Job:
     """A job in another process, which loads the protocol itself."""
     protocol, values, given = told["options"]
     kind = load(protocol).options if protocol else AnnotateOptions

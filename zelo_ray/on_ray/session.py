@@ -3,7 +3,7 @@
 import contextlib
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ import ray
 from ray._private import worker as ray_worker
 from ray._raylet import Config  # type: ignore[attr-defined]
 from ray.exceptions import NodeDiedError, RayError, TaskUnschedulableError, WorkerCrashedError
+from ray.job_config import JobConfig
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 import zelo_ray
@@ -132,14 +133,49 @@ def _end_processes(folder: str) -> None:
 
 
 def _init(options: AskingOptions, **where: Any) -> None:
-    if options.verbose:
-        ray.init(**where)
-        return
-    with _hushed():
-        ray.init(**where, log_to_driver=False, logging_level=logging.ERROR)
+    job = JobConfig()
+    job._py_driver_sys_path = _NoFolders()
+    with _libraries_alone():
+        if options.verbose:
+            ray.init(**where, job_config=job)
+            return
+        with _hushed():
+            ray.init(**where, job_config=job, log_to_driver=False, logging_level=logging.ERROR)
     # What the raylet says of dead processes comes in spite of log_to_driver; Ray's own debugger
     # silences it so. Where there is no such flag any more, this does nothing.
     ray_worker._worker_logs_enabled = False
+
+
+class _NoFolders(list[str]):
+    """What Ray puts first on its workers' path: by itself, the user's folders; here, none.
+
+    A ``numpy.py`` among the data would be run else. `Job` brings these folders along, to be last.
+    """
+
+    def extend(self, _: Iterable[str]) -> None:
+        """Add nothing."""
+
+
+@contextlib.contextmanager
+def _libraries_alone() -> Iterator[None]:
+    """Keep the working directory from the path of all processes that Ray starts meanwhile.
+
+    It stands there where ``PYTHONPATH`` names it or has an empty entry, and before programs that
+    are given by ``-c``, as Ray's own are. A package that is run from there is still found.
+    """
+    kept = {name: os.environ.get(name) for name in ("PYTHONPATH", "PYTHONSAFEPATH")}
+    places = (kept["PYTHONPATH"] or "").split(os.pathsep)
+    away = {Path.cwd()} - {Path(zelo_ray.__file__).resolve().parents[1]}
+    os.environ["PYTHONPATH"] = os.pathsep.join(
+        place for place in places if place and Path(place).resolve() not in away
+    )
+    os.environ["PYTHONSAFEPATH"] = "1"
+    try:
+        yield
+    finally:
+        for name, value in kept.items():
+            os.environ.pop(name, None)
+            os.environ.update({} if value is None else {name: value})
 
 
 @contextlib.contextmanager

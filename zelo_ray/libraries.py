@@ -1,0 +1,105 @@
+"""Import libraries from where they are installed, and never from the user's files of that name.
+
+Python looks first where a program lies or where it starts, and beside data may lie anything, such
+as a ``numpy.py``. So these folders are looked in last, and not at all for what a library or this
+package asks for. This module itself needs nothing that Python has not imported before it begins.
+"""
+
+import os
+import sys
+
+TYPE_CHECKING = False  # `typing` itself could be the user's file
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from importlib.machinery import ModuleSpec
+    from types import FrameType, ModuleType
+
+_PACKAGE = os.path.dirname(os.path.realpath(__file__))  # noqa: PTH120 - nor is pathlib there yet
+_STANDARD = os.path.dirname(os.path.realpath(os.__file__))  # noqa: PTH120
+_INSTALLED = ("site-packages", "dist-packages")
+_LOADERS = {
+    "zelo_ray.own",
+    "zelo_ray.rerankers.custom",
+    "ray._private.function_manager",
+    "ray._private.serialization",
+    "ray.cloudpickle.cloudpickle",
+}
+"""Modules of libraries that import what users name, or unpickle it."""
+_PATHS = next(each for each in sys.meta_path if getattr(each, "__name__", "") == "PathFinder")
+
+
+class _LibrariesFirst:
+    """Finds top-level modules where Python does, but in the user's folders last.
+
+    To have those last on the path is not enough: a file there comes before a package without an
+    ``__init__.py`` anywhere, and stands in for libraries that are not installed.
+    """
+
+    def __init__(self) -> None:
+        self.folders = list[str]()
+
+    def find_spec(
+        self, name: str, path: "Sequence[str] | None" = None, target: "ModuleType | None" = None
+    ) -> "ModuleSpec | None":
+        """Find a module; of what is inside a package, leave it to others."""
+        if path is not None:
+            return None
+        libraries = [place for place in sys.path if _real(place) not in self.folders]
+        found = _PATHS.find_spec(name, libraries, target)
+        if found is None and (own := _PATHS.find_spec(name, self.folders, target)):
+            importer = sys._getframe(1)
+            while importer.f_back and _name(importer).startswith("importlib"):
+                importer = importer.f_back
+            if not _is_library(importer):
+                return own
+            if _is_ours(importer):  # else a library of the user's program asks for his module
+                raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+        return found
+
+
+_first = _LibrariesFirst()
+
+
+def add_folders(folders: "Iterable[str]") -> None:
+    """Let the user's own modules be found in these folders, too, after all libraries."""
+    _first.folders += [place for place in map(_real, folders) if place not in _first.folders]
+
+
+def own_folders() -> list[str]:
+    """Return the folders of the user's own modules: of the program, and where it started."""
+    return list(_first.folders)
+
+
+def _real(place: str) -> str:
+    try:
+        return os.path.realpath(place)
+    except OSError:  # the working directory is gone
+        return place
+
+
+def _name(frame: "FrameType") -> str:
+    return str(frame.f_globals.get("__name__", ""))
+
+
+def _is_library(frame: "FrameType") -> bool:
+    file = frame.f_code.co_filename
+    inside = file.startswith((_PACKAGE, _STANDARD, "<frozen")) or any(
+        f"{os.sep}{folder}{os.sep}" in file for folder in _INSTALLED
+    )
+    return inside and _name(frame) not in _LOADERS
+
+
+def _is_ours(frame: "FrameType | None") -> bool:
+    """Whether an import came about by this package."""
+    while frame and _name(frame).partition(".")[0] != "zelo_ray":
+        frame = frame.f_back
+    return frame is not None
+
+
+_on_path = {_real(place) for place in sys.path}
+_script = os.path.dirname(_real((sys.argv or [""])[0]))  # noqa: PTH120
+_lies_with_libraries = _script.endswith(_INSTALLED)  # as that of a notebook does
+_own = ("", "" if _lies_with_libraries else _script)
+add_folders(place for place in _own if _real(place) in _on_path)
+sys.path.sort(key=lambda place: _real(place) in _first.folders)
+sys.meta_path.insert(sys.meta_path.index(_PATHS), _first)
