@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from tests.games import baseball, citations, run, write
-from zelo_ray import fit_votes
+from zelo_ray import cli, fit_votes
 from zelo_ray.errors import InputError, OptionError
 
 
@@ -148,3 +148,31 @@ def test_a_place_that_cannot_be_read_is_told(tmp_path, capsys):
     assert "do not say who won (none)" in run(capsys, tmp_path / "none.csv")[2]
     (tmp_path / "head.csv").write_text("winner,loser\n")
     assert "it has no comparisons" in run(capsys, tmp_path / "head.csv")[2]
+
+
+FORMULAS = ('=HYPERLINK("http://127.0.0.1","x")', "+x", "-x", "@x", "\uff1dx", "=x", "'=x", "''=x")
+PLAIN = ("-1.5", "+3", "-.5e-3", "'x", "a=b", "x")
+
+
+@pytest.mark.parametrize("kind", ["csv", "tsv"])
+def test_no_name_in_a_table_for_people_is_taken_for_a_formula_and_all_come_back(tmp_path, kind):
+    names = [*FORMULAS, *PLAIN]
+    rows = [{"query_id": "=q", "winner": a, "loser": b} for a in names for b in names if a is not b]
+    out, qrels = tmp_path / f"ratings.{kind}", tmp_path / "qrels.txt"
+    assert cli.main(["fit", str(write(tmp_path / "games.csv", rows)), "--out", str(out)]) == 0
+    told = pd.read_csv(out, sep="\t" if kind == "tsv" else ",", dtype=str)
+    assert set(told.query_id) == {"'=q"}
+    assert set(told.doc_id) == {*(f"'{name}" for name in FORMULAS), *PLAIN}
+    assert cli.main(["convert", "qrels", str(out), "--out", str(qrels)]) == 0
+    back = [line.split() for line in qrels.read_text().splitlines()]
+    assert {doc_id for _, _, doc_id, _ in back} == {*names}
+    assert {query_id for query_id, *_ in back} == {"=q"}
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "parquet"])
+def test_names_in_a_file_for_machines_stay_as_they_are(tmp_path, kind):
+    rows = [{"winner": a, "loser": b} for a in FORMULAS for b in FORMULAS if a is not b]
+    out = tmp_path / f"ratings.{kind}"
+    assert cli.main(["fit", str(write(tmp_path / "games.csv", rows)), "--out", str(out)]) == 0
+    table = pd.read_parquet(out) if kind == "parquet" else pd.read_json(out, lines=True)
+    assert {*table.doc_id} == {*FORMULAS}

@@ -36,7 +36,9 @@ def test_a_spreadsheet_goes_out_and_comes_back_moved_and_cut(tmp_path, capsys, m
     assert [row["number"] for row in sheet(out, tmp_path / "rest.csv", capsys)] == ["1"]
 
 
-@pytest.mark.parametrize("start", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1"])
+@pytest.mark.parametrize(
+    "start", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r\n=1", " =1", "\uff1d1", "\uff0bx", "'=1"]
+)
 def test_no_text_is_taken_for_a_formula(tmp_path, capsys, start):
     out = sample_at(tmp_path / "labels", 1)
     table = pq.read_table(out / "documents.parquet")

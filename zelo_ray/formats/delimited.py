@@ -13,6 +13,7 @@ import orjson
 
 from zelo_ray.errors import InputError
 from zelo_ray.formats.files import blocks, lines, reading
+from zelo_ray.formats.formulas import unguard
 from zelo_ray.formats.pools import is_lines, short
 from zelo_ray.formats.tabbed import split_tabs, tab_rows
 from zelo_ray.formats.wording import counted
@@ -21,6 +22,8 @@ Row = tuple[str, dict[str, Any]]
 TAB = "\t"
 _MARKS = (TAB, ",", ";")
 """What parts the columns; the first that the head has. Some spreadsheets write semicolons."""
+_RATINGS = ["doc_id", "score", "std_error", "comparisons", "rank", "wins"]
+"""The head of a table that ``fit`` writes for people, whose texts are guarded."""
 _LONGEST = 2**31 - 1
 
 
@@ -98,7 +101,7 @@ def cell_rows(url: str) -> Iterator[Row]:
     names = head_of(url, head)
     if len({*names}) < len(names):
         raise InputError(f"{url}: two columns have the same name ({', '.join(names)})")
-    headed, mark = False, _mark(head)
+    headed, mark, guarded = False, _mark(head), names[-len(_RATINGS) :] == _RATINGS
     # Within a line with tabs a carriage return is text, though no quote encloses it.
     texts = _texts(url, "\n" if mark == TAB else "")
     for number, cells in split_rows(url, texts, mark, len(names)):
@@ -110,7 +113,8 @@ def cell_rows(url: str) -> Iterator[Row]:
             columns = counted(len(cells), "column")
             raise InputError(f"{url}:{number}: has {columns}, and the head {len(names)}")
         else:
-            row = {name: cell or None for name, cell in zip(names, cells, strict=True)}
+            plain = map(unguard, cells) if guarded else cells
+            row = {name: cell or None for name, cell in zip(names, plain, strict=True)}
             yield f"{url}:{number}", row
 
 

@@ -12,6 +12,7 @@ from zelo_ray.commands.fit.queries import Rated, rated
 from zelo_ray.errors import InputError
 from zelo_ray.fitting.outcomes import Model
 from zelo_ray.formats.files import writing
+from zelo_ray.formats.formulas import guard
 from zelo_ray.formats.interchange.comparisons import Comparisons, read_comparisons
 from zelo_ray.formats.wording import counted
 from zelo_ray.options.fit import FitOptions, kind_of_file
@@ -90,6 +91,9 @@ def write(url: str, scores: pa.Table) -> None:
             pq.write_table(scores, file)
         elif kind in (".csv", ".tsv"):
             mark = "\t" if kind == ".tsv" else ","
+            for name in {"query_id", "doc_id"} & {*scores.column_names}:
+                names = pa.array(map(guard, scores[name].to_pylist()), pa.string())
+                scores = scores.set_column(scores.column_names.index(name), name, names)
             how = pa.csv.WriteOptions(delimiter=mark, quoting_style="needed")
             pa.csv.write_csv(scores, file, how)
         elif kind == ".json":

@@ -10,12 +10,12 @@ from zelo_ray.commands.label.desk import Shown
 from zelo_ray.errors import InputError
 from zelo_ray.formats.delimited import split_rows
 from zelo_ray.formats.files import reading, writing
+from zelo_ray.formats.formulas import guard
 
 COLUMNS = ("number", "key", "query", "document", "grade", "note")
 _UNSURE = frozenset(
     ("u", "?", "unsure", "cannot say", "can't say", "can not say", "cannot tell", "null")
 )
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _LONGEST = 32_000  # characters; a cell of a spreadsheet holds 32,767
 
 
@@ -121,7 +121,7 @@ def _cell(text: str) -> str:
     """A text that no spreadsheet takes for a formula, or parts in two."""
     if len(text) > _LONGEST:
         text = f"{text[:_LONGEST]} … (cut here; the whole text has {len(text):,} characters)"
-    return f"'{text}" if text.startswith(_FORMULA) else text
+    return f"'{text}" if text.startswith(("+", "-")) else guard(text)  # even a number is a text
 
 
 def _letter(place: int) -> str:

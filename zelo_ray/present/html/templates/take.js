@@ -8,7 +8,7 @@ const offerToTake = (() => {
   const NUMBER = /^[+\u2212-]?(\d{1,3}(,\d{3})+|\d+)(\.\d+)?%?$/;
   const valueOf = (text, isNumber) => {
     if (isNumber && NUMBER.test(text)) return text.replaceAll(",", "").replace("\u2212", "-").replace("+", "");
-    return /^[=+\-@]/.test(text) ? `'${text}` : text;
+    return /^[=+\-@\uff0b\uff0d\uff1d\uff20]/.test(text) ? `'${text}` : text;
   };
   // The whole table, its folded rows too; columns without a heading are pictures.
   const rowsOf = (root) => {
