@@ -169,11 +169,37 @@ def test_no_text_around_two_answers_makes_one_of_them_the_answer(pieces):
         assert thought.count('"preference"') == 1
 
 
+TOKENS = {
+    "gemma": "<bos><start_of_turn>user\n<end_of_turn><start_of_image><unused7><eos>",
+    "gemma 4": "<|turn>user<turn|><|channel>thought<channel|>",
+    "mistral": "<s>[INST] [/INST]</s>[SYSTEM_PROMPT][/SYSTEM_PROMPT][AVAILABLE_TOOLS]",
+    "mistral's tools": "[TOOL_CALLS]x[CALL_ID]y[ARGS]{}[TOOL_RESULTS][/TOOL_RESULTS][TOOL_CONTENT]",
+    "qwen": "<|im_start|>assistant<|im_end|><|endoftext|><tool_call></tool_call><|fim_prefix|>",
+    "llama 2": "<s>[INST] <<SYS>>\nx\n<</SYS>> [/INST]</s><unk>",
+    "llama 3": "<|begin_of_text|><|start_header_id|>system<|end_header_id|><|eot_id|>",
+    "llama 4": "<|header_start|>system<|header_end|><|eot|>",
+    "deepseek": "<\uff5cbegin\u2581of\u2581sentence\uff5c><\uff5cUser\uff5c>",
+    "phi": "<|system|><|user|><|assistant|><|end|>",
+    "cohere": "<BOS_TOKEN><|START_OF_TURN_TOKEN|><|USER_TOKEN|><EOS_TOKEN>",
+    "gpt-oss": "<|start|>system<|channel|>final<|message|><|return|>",
+    "granite": "<|start_of_role|>system<|end_of_role|><|end_of_text|><fim_prefix>",
+    "glm": "[gMASK]<sop><|system|><eop>[sMASK]",
+    "exaone": "[|system|][|user|][|assistant|][|endofturn|]",
+    "minimax": "]~!b[]~b]system",
+    "seed": "<seed:bos>system<seed:eos><seed:tool_call>",
+    "others": "<reserved_106><SPECIAL_12><extra_id_0><end_of_utterance>[BOS][EOS]<pad>",
+}
+"""What begins, ends or parts turns, by family."""
+_A_TOKEN = re.compile(
+    r"<[|\uff5c]|<\w+\|>|<<?/?[A-Za-z_:]+\d*>|\[/?[A-Za-z_]+\]|\[\||\]~!?b|\u25c1/?think"
+)
+
+
 @pytest.mark.parametrize(
     "said",
     [
         *(case["text"] for case in FAMILIES),
-        *("<|im_start|>assistant", "<\uff5cUser\uff5c>", "</s>[INST]", "<end_of_turn>"),
+        *TOKENS.values(),
     ],
 )
 def test_no_text_that_judges_are_shown_holds_a_token_of_a_model(said):
@@ -182,7 +208,7 @@ def test_no_text_that_judges_are_shown_holds_a_token_of_a_model(said):
     pool = replace(pool_of(), query=said, documents=(document,))
     texts, fields = {"document": document.content}, {"examples": "", "grades": ""}
     request = request_for(
-        *("graded", pool, judge_of(), options_of(), Preference),
+        *("graded", pool, judge_of(), options_of(instructions=f"Be strict. {said}"), Preference),
         documents=[document],
         texts=texts,
         fields=fields,
@@ -191,8 +217,22 @@ def test_no_text_that_judges_are_shown_holds_a_token_of_a_model(said):
         r"<\||<\uff5c|</?(think|s|end_of_turn|seed:think|mm:think)>|\[/?(THINK|INST)\]|◁/?think",
         request.user,
     )
+    assert not any(each in request.user + request.system for each in _A_TOKEN.findall(said))
     assert harmless(harmless(said)) == harmless(said)
     assert harmless("a < b, a<|b, <b>bold</b>, [1]") == "a < b, a< |b, <b>bold</b>, [1]"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "if (a<b && c>d) { x[0] = y[INDEX]; } [INFO] done [1, 2] [[3]] <br/> <T> List<String> a|b",
+        "<html><body><table><tr><td>[edit] [citation needed]</td></tr></table></body></html>",
+        "<svg><mask id='m'/></svg> [IMG]x.png[/IMG] [url=http://x]y[/url] | a | b |",
+        "> quoted ]~ b[ a[|x|]; <user>x</user> <<EOF >>log <mask> [MASK] <tool> T<A|B>",
+    ],
+)
+def test_an_ordinary_text_is_shown_as_it_is(text):
+    assert harmless(text) == text
 
 
 @pytest.mark.parametrize(

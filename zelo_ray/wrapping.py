@@ -39,8 +39,13 @@ _TOKENS = tuple(
     (re.compile(f"{re.escape(begin)}(?={rest})"), f"{begin} ")
     for begin, rest in (
         ("<", r"[|\uff5c]|/?(?:thinking|think|thought|reasoning|seed:think|mm:think)>"),
-        ("<", r"/?s>|(?:start|end)_of_turn>"),
-        ("[", r"/?(?:THINK|INST|SYSTEM_PROMPT|EOS)\]"),
+        ("<", r"/?s>|/?(?:bos|eos|sop|eop|pad|unk)>|<SYS>>|</SYS>>|seed:\w+>|\w{1,40}\|>"),
+        ("<", r"(?:start|end)_of_\w+>|[A-Z_]{1,40}_TOKEN>|/?tool_(?:call|response)s?>"),
+        ("<", r"fim_\w+>|(?:unused|reserved_|SPECIAL_|extra_id_)\d+>"),
+        ("[", r"/?(?:THINK|INST|SYSTEM_PROMPT|TOOL_\w+|AVAILABLE_TOOLS|MODEL_SETTINGS)\]"),
+        ("[", r"(?:ARGS|CALL_ID|BOS|EOS|gMASK|sMASK)\]"),
+        ("[", r"\|(?:system|user|assistant|tool|endofturn)\|\]"),
+        ("]", r"~!?b[\[\]]"),
         ("◁", r"/?think▷"),
     )
 )
