@@ -239,7 +239,8 @@ def test_every_provider_tells_what_served():
     assert messages_read(message).usage.tier == "fast"
     judge, usage = judge_with("anthropic:claude-opus-5-5"), messages_read(message).usage
     assert price(judge, usage) == pytest.approx(2 * price(judge, Usage(5, 5)))
-    generated = {"candidates": [{"finishReason": "STOP"}], "usageMetadata": {"serviceTier": "flex"}}
+    candidate = {"finishReason": "STOP", "content": {"parts": [{"text": "{}"}]}}
+    generated = {"candidates": [candidate], "usageMetadata": {"serviceTier": "flex"}}
     assert generated_read(generated).usage.tier == "flex"
     assert Usage(1, tier="flex") == Usage(1)  # what it used is the same
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
@@ -313,14 +314,29 @@ class Usage:
     tier: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
-        """A count that is none, as some servers send, is taken as 0: it must not cost an answer."""
+        """Take a count that is none, as some servers send, as 0: it must not cost an answer."""
         for name in _COUNTS:
-            count = getattr(self, name)
-            if type(count) is not int or not 0 <= count < 2**53:
-                object.__setattr__(self, name, 0)
+            object.__setattr__(self, name, count_of(getattr(self, name)))
 
 
 _COUNTS = tuple(each.name for each in fields(Usage) if each.name != "tier")
+_COUNT = re.compile(r"[0-9]{1,15}(?:\.0*)?")
+
+
+def count_of(value: object) -> int:
+    """Read a count as servers write it: ``100``, ``100.0`` or ``"100"``; 0 where it is none."""
+    if type(value) is str and _COUNT.fullmatch(value):
+        value = int(value.partition(".")[0])
+    if type(value) is float and value.is_integer():
+        value = int(value)
+    return value if type(value) is int and 0 <= value < 2**53 else 0
+
+
+def part_of(value: object, *names: str) -> Mapping[str, Any]:
+    """Find an object within a response; empty where there is none: that must not cost an answer."""
+    for name in names:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value if isinstance(value, dict) else {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,6 +353,9 @@ class Answer:
     model: str = ""
     reason: str = ""
     rates: Mapping[str, float] = field(default_factory=dict, compare=False)
+    doubtful: bool = field(default=False, compare=False)
+    """whether it ended by a word that nobody knows, which is the reason: it is an answer only if
+    it can be read"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from zelo_ray.engine.clock import CLOCK, Clock
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.options import AnnotateOptions, Price
 from zelo_ray.protocols import Step, find
+from zelo_ray.providers import Retry
 from zelo_ray.providers.pricing import price
 from zelo_ray.records import Answer, Judge, Reply, Usage, read_wrapped
 from zelo_ray.wrapping import unwrapped
@@ -80,7 +81,7 @@ class Tally:
         if status != "ok":
             self.trouble = Trouble(at, reason or status)
         elif reason.startswith(_WRAPPED):
-            for wrap in reason.removeprefix(_WRAPPED).split(", "):
+            for wrap in reason.removeprefix(_WRAPPED).partition("; ")[0].split(", "):
                 self.wrapped[wrap] = self.wrapped.get(wrap, 0) + 1
 
     def retry(self, reason: str, at: float) -> None:
@@ -244,6 +245,9 @@ def checked(
     Returns:
         The answer, and what went wrong where reading it raised: it was paid for, and is kept as it
         is for a reader that is mended.
+
+    Raises:
+        Retry: it does not read, and ended by a word that nobody knows: so it may be no answer.
     """
     if answer.status != "ok" or verdict is None:
         return answer, ""
@@ -251,12 +255,15 @@ def checked(
         found, wraps = read_wrapped(verdict, answer.text)
     except Exception as error:  # noqa: BLE001 - a user's own reader, and the text may hold a prompt
         return answer, f"unexpected {name_of(error)}"
+    if isinstance(found, str) and answer.doubtful:
+        raise Retry(f"{answer.reason}; {found}", billed=answer.usage)
     if isinstance(found, str):
         return dataclasses.replace(answer, status="invalid", reason=found), ""
     if "talk" in wraps and _is_quoted(answer.text, shown):
         return dataclasses.replace(answer, status="invalid", reason=_QUOTED), ""
     if wraps:
-        return dataclasses.replace(answer, reason=_WRAPPED + ", ".join(wraps)), ""
+        more = f"; {answer.reason}" if answer.reason else ""
+        return dataclasses.replace(answer, reason=f"{_WRAPPED}{', '.join(wraps)}{more}"), ""
     return answer, ""
 
 

@@ -342,7 +342,8 @@ class Asker(Filler[_Line]):
             if not line.patience.is_starting(trouble):
                 effort.troubles += _THROTTLED_COST if trouble.throttled else 1
             effort.ended = effort.troubles >= self.options.attempts
-            answer = Answer("failed", "", trouble.billed or Usage(), reason=str(trouble))
+            status = trouble.status if effort.ended else "failed"
+            answer = Answer(status, "", trouble.billed or Usage(), reason=str(trouble))
             billed, effort.unsettled = trouble.billed is not None, trouble.unsettled
             self._give_up(line, line.patience.missed(trouble, self.clock.now()))
             if not (effort.ended or line.lost):

@@ -5,6 +5,7 @@ leaves is a new error with one line of text, raised where no other exception is 
 """
 
 import asyncio
+import contextlib
 import json
 import os
 import re
@@ -13,10 +14,20 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
-from zelo_ray.providers import Fatal, Refused, Retry, Settings
+from zelo_ray.providers import Fatal, Outcome, Refused, Retry, Settings
 from zelo_ray.providers.addresses import url_for
-from zelo_ray.providers.silence import silence
+from zelo_ray.providers.faults import (
+    Fault,
+    fault_in,
+    is_of_context,
+    read_fault,
+    refused_field,
+    status_of,
+)
+from zelo_ray.providers.headers import server_delay
+from zelo_ray.providers.silence import PROXIES, is_local, proxy_of, silence
 from zelo_ray.records import Answer, Usage
 
 T = TypeVar("T")
@@ -26,6 +37,14 @@ MALFORMED = (ValueError, LookupError, TypeError, AttributeError)
 _KEY = "the key was refused; set {variables} to a valid one"
 _NO_KEY = "it wants a key, and none was sent; name the variable that holds it: api_key_env"
 _UNPAID = "the account's quota or spending limit is used up; raise it, then run again"
+_NO_ANSWER = "a response without an answer in it"
+_CHECK_URL = "check the base URL"
+_FIREWALL = (
+    "a firewall or a login page answered, and not the API; let this machine through, or check the "
+    "base URL and the proxy"
+)
+_QUESTION = {"model", "messages", "system", "contents"}
+_FIELD = "leave it out of extra_body, or name another server"
 _OPTION = "the model does not take an option of this judge; change its judge_options"
 
 _STATUS_ADVICE = {
@@ -39,6 +58,10 @@ _ABSENT_BATCH = (
 )
 _RETRY = {408, 409, 429, 499}  # and all from 500 on; 499 is Gemini's CANCELLED
 _REFUSED = {400, 413, 422}
+_PROXY_LOGIN = 407
+_BETWEEN = {401, 403, 404, _PROXY_LOGIN}
+"""What stands between us and a server may answer with these, too."""
+_OF_FIELDS = {0, 400, 422, 501}
 
 # What some errors say in their codes: these pass neither by waiting nor with other prompts. Codes
 # only: Gemini's messages speak of quota and billing in every 429.
@@ -59,20 +82,6 @@ _MESSAGE_LENGTH = 200
 _ECHO_LENGTH = 16
 _KEY_START = 6  # characters of a key that servers may show of it
 _STARRED = re.compile(r"\S*\*{3,}\S*")  # as servers show a key, too
-
-
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """An unsuccessful call, in no SDK's words. Status 0: a batch does not tell it.
-
-    ``codes`` are the error's machine-readable words, most telling first; ``delay`` is the server's
-    wish in seconds.
-    """
-
-    status: int
-    message: str = ""
-    codes: Sequence[str] = ()
-    delay: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,13 +107,17 @@ class Caller:
     """statuses of this kind of server that pass, beside those that do so everywhere"""
     filtered: Collection[int] = ()
     """statuses by which it refuses what a text says"""
+    fields: Mapping[str, str] = field(default_factory=dict)
+    """fields of all its requests, each with what to do where a server does not take it"""
+    proxies: Collection[str] = PROXIES
+    """environment variables of a proxy that its HTTP library heeds"""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
     """How a provider's response is read from its JSON. Both raise what they stumble over."""
 
-    answer: Callable[[Any], Answer]
+    answer: Callable[[Any], Answer | Fault]
     usage: Callable[[Any], Usage]
 
 
@@ -116,6 +129,16 @@ def merged(fields: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]
         both = isinstance(there, Mapping) and isinstance(value, Mapping)
         found[name] = merged(there, value) if both else value  # type: ignore[arg-type] # they are
     return found
+
+
+def of_request(body: Mapping[str, Any], fields: Mapping[str, str]) -> Mapping[str, str]:
+    """Name the fields of a request that others have as well, with what to do about each.
+
+    Args:
+        body: the request.
+        fields: those that we set, likewise; others are the user's, but for the question itself.
+    """
+    return {name: fields.get(name, _FIELD) for name in body if name not in _QUESTION}
 
 
 def resolved(
@@ -184,53 +207,83 @@ async def attempt(
         Retry, Refused, Fatal: as `guarded`; Retry too where there is no answer in the response.
     """
     text, headers = await guarded(call, caller)
-    outcome = answered(text, caller.name, reading)
-    if isinstance(outcome, Retry):
+    outcome = answered(text, caller, reading, headers)
+    if not isinstance(outcome, Answer):
         raise outcome
     told = rates(headers) if rates else None
     return replace(outcome, rates=told) if told else outcome
 
 
-def answered(said: str | Mapping[str, Any] | None, name: str, reading: Reading) -> Answer | Retry:
-    """The answer in a successful response, as JSON text or decoded; else a Retry, not raised."""
-    billed = None
-    try:
-        found = json.loads(said) if isinstance(said, str) else said
-        try:
-            return reading.answer(found)
-        except MALFORMED:
-            billed = reading.usage(found)
-    except MALFORMED:
-        pass
-    billed = None if billed == Usage() else billed
-    return Retry(
-        f"{name}: a response without an answer in it", billed=billed, unsettled=billed is None
-    )
+def answered(
+    response: Any, caller: Caller, reading: Reading, headers: Mapping[str, str] | None = None
+) -> Outcome:
+    """Read the answer in a successful response, or the fault that it holds in place of one.
+
+    Args:
+        response: its body, as JSON text or decoded.
+        caller: for the errors, which are not raised.
+        reading: how to read the JSON.
+        headers: of the response.
+    """
+    body, usage = response, Usage()
+    with contextlib.suppress(ValueError):
+        body = json.loads(response) if isinstance(response, str) else response
+    with contextlib.suppress(*MALFORMED):
+        usage = reading.usage(body)
+    refused = fault_in(body)
+    read: Answer | Fault | None = refused
+    if refused is None:
+        with contextlib.suppress(*MALFORMED):
+            read = reading.answer(body)
+    if isinstance(read, Answer):
+        return read
+    fault = read or read_fault(body)
+    if fault.delay is None:
+        fault = replace(fault, delay=server_delay(headers or {}))
+    outcome = judged(fault, caller, lacking=read is None)
+    if isinstance(outcome, Retry):
+        outcome.billed = None if usage == Usage() else usage
+        # What is refused as a whole is not billed.
+        outcome.unsettled = not (refused or outcome.billed or outcome.throttled)
+    elif isinstance(outcome, Refused) and usage != Usage():
+        return Answer(outcome.status, "", usage, reason=str(outcome))
+    return outcome
 
 
-def judged(fault: Fault, caller: Caller) -> Retry | Refused | Fatal:
-    """What a fault means for the call: one of the three errors, not raised."""
+def judged(fault: Fault, caller: Caller, *, lacking: bool = False) -> Retry | Refused | Fatal:
+    """Decide what a fault means for the call.
+
+    Args:
+        fault: what went wrong.
+        caller: on whose behalf.
+        lacking: whether a response said that all is well, and had no answer in it.
+
+    Returns:
+        One of the three errors, not raised.
+    """
+    name, keys = caller.name, (caller.settings.key,)
     words = [str(code) for code in fault.codes if code]
     codes = " ".join(dict.fromkeys(word for word in words if _CODE.fullmatch(word)))
-    keys = (caller.settings.key,)
-    known_codes = sayable(codes, caller.prompts or (), keys)
-    detail = " ".join(word for word in (str(fault.status or ""), known_codes) if word)
-    name, status, marks = caller.name, fault.status, codes.lower()
-    said, of_key = "", status == 401 or "api_key" in marks  # such messages hold a part of it
-    if caller.prompts is not None and not of_key:
-        said = sayable(fault.message, caller.prompts, keys)
-    detail = f"{detail}: {said}" if said else detail
+    marks, status, text = codes.lower(), fault.status or status_of(words), ""
+    if caller.prompts is not None and not (status == 401 or "api_key" in marks):
+        text = sayable(fault.message, caller.prompts, keys)
+    status = status or status_of([text])
+    if status >= 500 and is_of_context([*words, text]):
+        status = 400
+    if status == 401:  # such messages hold a part of the key
+        text = ""
+    detail = _detail(fault, sayable(codes, caller.prompts or (), keys), text)
+    detail += _proxied(caller, always=fault.page or status == _PROXY_LOGIN)
+    if lacking:
+        detail = f"{_NO_ANSWER}{detail and ': '}{detail}"
     if status in caller.gone:
         return Refused(f"{name}: {caller.gone[status]} ({detail})")
-    known = (advice for code, advice in _CODE_ADVICE.items() if code in marks and status < 500)
-    absent = _ABSENT_BATCH if caller.existing else _ABSENT
-    if advice := next(known, absent if status == 404 else _STATUS_ADVICE.get(status)):
-        lacks = advice is _KEY and not caller.settings.key
-        text = _NO_KEY if lacks else advice.format(variables=" or ".join(caller.variables))
-        return Fatal(f"{name}: {text} ({detail})")
+    if advice := _advice(fault, caller, status, marks, text):
+        return Fatal(f"{name}: {advice} ({detail})")
     if status == 0 or status in _RETRY or status in caller.passing or status >= 500:
-        told = detail if status else f"no answer ({detail})" if detail else "no answer"
-        return Retry(f"{name}: {told}", fault.delay, throttled=status == 429)
+        if not (fault.status or lacking):
+            detail = f"no answer ({detail})" if detail else "no answer"
+        return Retry(f"{name}: {detail}", fault.delay, throttled=status == 429, status=fault.ends)
     refused = status in _REFUSED or status in caller.filtered
     if not refused:
         detail = f"a response that no such server gives; check the base URL ({detail})"
@@ -240,12 +293,49 @@ def judged(fault: Fault, caller: Caller) -> Retry | Refused | Fatal:
     return Refused(f"{name}: {detail}", "filtered" if filtered else "failed")
 
 
+def _detail(fault: Fault, codes: str, text: str) -> str:
+    """Say in brackets what came: a status, words, and a sentence or the title of a page."""
+    if fault.page:
+        text = f"an HTML page and not the API's answer{text and ', '}{text}"
+    start = " ".join(word for word in (str(fault.status or ""), codes) if word)
+    return ": ".join(part for part in (start, text) if part)
+
+
+def _advice(fault: Fault, caller: Caller, status: int, marks: str, text: str) -> str:
+    """Say what a person has to do; empty where that is nothing."""
+    settings = caller.settings
+    if status in _BETWEEN and is_local(settings.base_url) and _proxied(caller):
+        return "a proxy answered in place of the server"
+    if fault.page and status in _BETWEEN - {404}:
+        return _FIREWALL
+    if status in _OF_FIELDS and (name := refused_field(fault, text, caller.fields)):
+        if fault.flaw == "missing":
+            return f"the server wants the field {name}, which is of another API; {_CHECK_URL}"
+        return f"the server does not take the field {name}; {caller.fields.get(name, _FIELD)}"
+    known = (advice for code, advice in _CODE_ADVICE.items() if code in marks and status < 500)
+    absent = _ABSENT_BATCH if caller.existing else _ABSENT
+    advice = next(known, absent if status == 404 else _STATUS_ADVICE.get(status)) or ""
+    if advice is _KEY and not settings.key:
+        return _NO_KEY
+    return advice.format(variables=" or ".join(caller.variables))
+
+
+def _proxied(caller: Caller, *, always: bool = False) -> str:
+    """Name the proxy by whose way a call goes; by default only where the server is at hand."""
+    url = caller.settings.base_url or ""
+    local, proxy = is_local(url), proxy_of(url, caller.proxies)
+    if not proxy or not (local or always):
+        return ""
+    way = f", by way of the proxy {proxy}"
+    return f"{way}; set no_proxy={urlsplit(url).hostname}" if local else way
+
+
 def _failure(error: Exception, caller: Caller, seconds: float) -> Retry | Refused | Fatal:
     try:
         if found := caller.fault(error):
             return judged(found, caller)
         if why := silence(error, seconds):
-            told = f"{caller.name}: {why.reason}"
+            told = f"{caller.name}: {why.reason}{_proxied(caller, always=True)}"
             return Retry(told, unreached=why.unreached, unsettled=not why.unreached)
     except Exception as another:  # noqa: BLE001 - an error in a form that no server should give it
         error = another

@@ -15,7 +15,8 @@ class Retry(Exception):  # noqa: N818 - it names what to do, as the two below
     account's rate was exceeded, so that its other calls should wait as well; ``billed`` is what a
     response without an answer in it says that it used. ``unreached`` tells that not even a
     connection was made, and ``unsettled`` that the call may have come to the server and been
-    billed, though no response says what it used.
+    billed, though no response says what it used. ``status`` is how the request ends if its
+    attempts are used up.
     """
 
     def __init__(
@@ -27,10 +28,11 @@ class Retry(Exception):  # noqa: N818 - it names what to do, as the two below
         billed: Usage | None = None,
         unreached: bool = False,
         unsettled: bool = False,
+        status: Status = "failed",
     ) -> None:
         super().__init__(reason)
         self.delay, self.throttled, self.billed = delay, throttled, billed
-        self.unreached, self.unsettled = unreached, unsettled
+        self.unreached, self.unsettled, self.status = unreached, unsettled, status
 
 
 class Refused(Exception):  # noqa: N818

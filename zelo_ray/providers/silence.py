@@ -8,11 +8,17 @@ import errno
 import os
 import socket
 import ssl
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+from urllib.request import proxy_bypass
 
 CONNECT_SECONDS = 10.0
 """How long a connection may take to be made. A call's own time begins after it."""
+
+PROXIES = ("http_proxy", "https_proxy", "all_proxy")
+"""Environment variables that name a proxy, in small letters or in capitals."""
 
 _BY_NUMBER = {
     errno.ECONNREFUSED: "connection refused",
@@ -29,6 +35,34 @@ class Silence:
 
     reason: str
     unreached: bool
+
+
+def is_local(url: str | None) -> bool:
+    """Tell whether a server is at hand, on this machine or in this network."""
+    host = urlsplit(url or "").hostname or ""
+    try:
+        return ip_address(host).is_private
+    except ValueError:
+        return host == "localhost" or host.endswith((".localhost", ".local", ".internal"))
+
+
+def proxy_of(url: str, variables: Collection[str] = PROXIES) -> str:
+    """Name the proxy by whose way a call goes, and the variable that says so; empty for none.
+
+    Args:
+        url: where it goes to.
+        variables: those that the HTTP library heeds.
+    """
+    place = urlsplit(url)
+    if not place.hostname or proxy_bypass(place.netloc.rpartition("@")[2]):
+        return ""
+    for name in (f"{place.scheme}_proxy", "all_proxy"):
+        for variable in (name, name.upper()):
+            if name in variables and (proxy := os.environ.get(variable)):
+                there = urlsplit(proxy if "//" in proxy else f"//{proxy}")
+                shown = there.netloc.rpartition("@")[2]  # without a password
+                return f"{there.scheme or 'http'}://{shown} ({variable})"
+    return ""
 
 
 def silence(error: BaseException, seconds: float) -> Silence | None:

@@ -12,10 +12,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from zelo_ray.providers import Settings
-from zelo_ray.providers.headers import server_delay
-from zelo_ray.providers.outcome import Caller, Fault, Reading, attempt, resolved
+from zelo_ray.providers.faults import Fault, read_fault
+from zelo_ray.providers.outcome import Caller, Reading, attempt, resolved
 from zelo_ray.providers.silence import CONNECT_SECONDS
-from zelo_ray.records import Answer, Judge, Request, Usage
+from zelo_ray.records import Answer, Judge, Request, Usage, count_of, part_of
 from zelo_ray.rerankers.answers import answer_of, placed
 
 if TYPE_CHECKING:
@@ -74,6 +74,7 @@ class Hosted:
             *(request.judge.name, self._settings, shape.keys, _fault, texts),
             passing=_PASSING,
             filtered=_FILTERED,
+            proxies=(),
         )
         reading = Reading(partial(_read, shape, len(documents)), shape.used)
         return await attempt(self._post(request.judge, query, documents), caller, reading)
@@ -114,24 +115,17 @@ def by_results(found: Any) -> Any:
     return found["results"]
 
 
-def part_of(found: Any, *names: str) -> Mapping[str, Any]:
-    """An object within a response; empty where there is none, which must not cost an answer."""
-    for name in names:
-        found = found.get(name) if isinstance(found, dict) else None
-    return found if isinstance(found, dict) else {}
-
-
 def total_tokens(found: Any) -> Usage:
     """Tokens where most servers tell them; rerankers write none."""
-    return Usage(input_tokens=part_of(found, "usage").get("total_tokens") or 0)
+    return Usage(input_tokens=count_of(part_of(found, "usage").get("total_tokens")))
 
 
 def billed_units(found: Any) -> Usage:
     """What Cohere bills; its schema has search units as a decimal number."""
     billed = part_of(found, "meta", "billed_units")
     units = billed.get("search_units")
-    whole = math.ceil(units) if isinstance(units, int | float) and math.isfinite(units) else 0
-    return Usage(input_tokens=billed.get("input_tokens") or 0, searches=whole)
+    whole = math.ceil(units) if isinstance(units, float) and math.isfinite(units) else units
+    return Usage(input_tokens=count_of(billed.get("input_tokens")), searches=count_of(whole))
 
 
 class _Unsuccessful(Exception):  # noqa: N818 - it goes no further than to `_fault`
@@ -143,17 +137,7 @@ class _Unsuccessful(Exception):  # noqa: N818 - it goes no further than to `_fau
 def _fault(error: Exception) -> Fault | None:
     """An unsuccessful response."""
     if isinstance(error, _Unsuccessful):
-        try:
-            said = json.loads(error.text)
-        except ValueError:
-            said = None
-        if isinstance(said, str):
-            said = {"message": said}
-        fields = {**part_of(said), **part_of(said, "error")}
-        messages = [fields.get(name) for name in ("message", "detail", "error")]
-        message = next((text for text in messages if isinstance(text, str)), "")
-        codes = [str(fields.get(name) or "") for name in ("code", "error_type", "type")]
-        return Fault(error.status, message, codes, server_delay(error.headers))
+        return read_fault(error.text, error.status, error.headers)
     return None
 
 

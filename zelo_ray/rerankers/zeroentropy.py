@@ -4,8 +4,8 @@ from functools import partial
 from typing import Any
 
 from zelo_ray.providers import Provider
-from zelo_ray.records import Judge, Usage
-from zelo_ray.rerankers.wire import Hosted, Shape, by_results, part_of
+from zelo_ray.records import Judge, Usage, count_of, part_of
+from zelo_ray.rerankers.wire import Hosted, Shape, by_results
 
 
 def _body(judge: Judge, query: str, documents: list[str]) -> dict[str, Any]:
@@ -15,7 +15,7 @@ def _body(judge: Judge, query: str, documents: list[str]) -> dict[str, Any]:
 
 
 def _used(found: Any) -> Usage:
-    return Usage(input_tokens=part_of(found).get("total_tokens") or 0)
+    return Usage(input_tokens=count_of(part_of(found).get("total_tokens")))
 
 
 _SHAPE = Shape(

@@ -135,7 +135,12 @@ class Harvester:
         line.tries[key] += 1
         final, billed, broken = True, True, ""
         if isinstance(outcome, Answer):
-            answer, broken = checked(self._verdicts.get(part.verdict), outcome, None)
+            try:
+                outcome, broken = checked(self._verdicts.get(part.verdict), outcome, None)
+            except Retry as trouble:
+                outcome = trouble
+        if isinstance(outcome, Answer):
+            answer = outcome
             final = answer.status != "invalid" or line.reasks[key] >= options.reasks
             line.reasks[key] += not final
             cut = answer.status == "truncated"
@@ -147,7 +152,8 @@ class Harvester:
             answer = Answer(outcome.status, "", Usage(), reason=str(outcome))
         else:
             final, billed = line.tries[key] >= options.attempts, outcome.billed is not None
-            answer = Answer("failed", "", outcome.billed or Usage(), reason=str(outcome))
+            status = outcome.status if final else "failed"
+            answer = Answer(status, "", outcome.billed or Usage(), reason=str(outcome))
             if not final:
                 line.tally.retry(answer.reason, self._station.clock.date())
         if final or billed:

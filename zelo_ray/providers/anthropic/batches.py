@@ -7,13 +7,15 @@ from typing import Any
 
 from zelo_ray.providers import Batch, Outcome, Refused, Retry, Settings
 from zelo_ray.providers.anthropic.connection import (
+    FIELDS,
     KEY_VARIABLES,
     READING,
     body,
+    coded,
     fault,
     open_client,
-    uncoded,
 )
+from zelo_ray.providers.faults import read_fault, status_of
 from zelo_ray.providers.lines import (
     GONE,
     TRANSFER,
@@ -26,23 +28,11 @@ from zelo_ray.providers.lines import (
     told,
     written,
 )
-from zelo_ray.providers.outcome import Caller, Fault, answered, judged
+from zelo_ray.providers.outcome import Caller, answered, judged
 from zelo_ray.records import Request
 
 _PATH = "/v1/messages/batches"
 _PAGE = 100
-_STATUSES = {  # what an error of this type would be as a response
-    "invalid_request_error": 400,
-    "authentication_error": 401,
-    "billing_error": 402,
-    "permission_error": 403,
-    "not_found_error": 404,
-    "conflict_error": 409,
-    "request_too_large": 413,
-    "rate_limit_error": 429,
-    "timeout_error": 504,
-    "overloaded_error": 529,
-}
 
 
 class AnthropicBatches:
@@ -57,7 +47,7 @@ class AnthropicBatches:
         self._settings, self._response = settings, httpx2.Response
         self._client = open_client(settings, self._transfer)
         # For results: without the prompt it cannot be told whether a message holds it.
-        self._caller = Caller("anthropic", settings, KEY_VARIABLES, fault, prompts=None)
+        self._caller = Caller("anthropic", settings, KEY_VARIABLES, fault, None, fields=FIELDS)
         self._asking = replace(self._caller, existing=True)
 
     def line(self, request: Request) -> bytes:
@@ -147,15 +137,11 @@ class AnthropicBatches:
         """A line of the results."""
         key, result = line["custom_id"], line["result"]
         if result["type"] == "succeeded":
-            return key, answered(result["message"], "anthropic", READING)
+            return key, answered(result["message"], self._caller, READING)
         if result["type"] != "errored":
             return key, Retry(f"anthropic: {result['type']} before its turn")
-        error = result["error"].get("error") or result["error"]
-        details = error.get("details") or {}
-        message = str(error.get("message") or "")
-        codes = [error["type"], details.get("error_code") or "", *uncoded(message)]
-        status = _STATUSES.get(error["type"], 500)
-        return key, judged(Fault(status, codes=codes), self._caller)
+        fault = coded(read_fault(result["error"]))
+        return key, judged(replace(fault, status=status_of(fault.codes) or 500), self._caller)
 
 
 def _body(lines: Iterable[bytes]) -> Iterator[bytes]:

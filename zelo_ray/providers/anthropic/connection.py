@@ -1,6 +1,7 @@
 """Anthropic's client, and what it sends and receives, alone or in a batch."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -9,10 +10,11 @@ from pydantic import BaseModel
 
 from zelo_ray.providers import Settings
 from zelo_ray.providers.added import tier_of
-from zelo_ray.providers.headers import server_delay
-from zelo_ray.providers.outcome import Fault, Reading, merged
+from zelo_ray.providers.endings import ending_of
+from zelo_ray.providers.faults import Fault, read_fault
+from zelo_ray.providers.outcome import Reading, merged
 from zelo_ray.providers.silence import CONNECT_SECONDS
-from zelo_ray.records import Answer, Request, Status, Usage, response_schema
+from zelo_ray.records import Answer, Request, Status, Usage, count_of, part_of, response_schema
 
 if TYPE_CHECKING:
     import anthropic
@@ -20,12 +22,12 @@ if TYPE_CHECKING:
 KEY_VARIABLES = ("ANTHROPIC_API_KEY",)
 BASE_URL = "https://api.anthropic.com"
 URL_VARIABLE = "ANTHROPIC_BASE_URL"
-_STATUS: Mapping[str, Status] = {
-    "refusal": "refused",
-    "max_tokens": "truncated",
-    "model_context_window_exceeded": "truncated",
-    "pause_turn": "truncated",
+_TOOL_CALL = "a tool call and no text: leave tools out of extra_body"
+FIELDS: Mapping[str, str] = {
+    "max_tokens": "set a smaller max_output_tokens in judge_options",
+    "output_config": "leave effort out of judge_options, or choose a model that keeps to a schema",
 }
+"""Fields that a model may not take, and what to do then."""
 # Failures that have a message but no code of their own.
 _UNCODED = {
     "credit balance is too low": "billing",
@@ -65,26 +67,34 @@ def _kept(text: str) -> list[dict[str, Any]]:
     return [{"type": "text", "text": text, "cache_control": {"type": "ephemeral"}}]
 
 
-def read(message: Any) -> Answer:
-    """The answer that a message's JSON holds; raises what it stumbles over."""
-    usage, stop = used(message), message["stop_reason"]
-    text = "".join(block["text"] for block in message["content"] if block["type"] == "text")
-    status = _STATUS.get(stop, "ok")
-    category = (message.get("stop_details") or {}).get("category")
+def read(message: Any) -> Answer | Fault:
+    """Read the answer that a message's JSON holds; raise what it stumbles over."""
+    usage, stop = used(message), message.get("stop_reason")
+    ending, blocks = ending_of(stop), message["content"] or ()
+    if not (blocks or message.get("usage")):
+        raise ValueError("neither text nor counts")
+    category = part_of(message, "stop_details").get("category")
     reason = f"stop_reason: {stop}" + (f", {category}" if category else "")
-    return Answer(status, text, usage, message["model"], "" if status == "ok" else reason)
+    if ending == "failed":
+        return Fault(0, reason)
+    text = "".join(block["text"] for block in blocks if block["type"] == "text")
+    status: Status = ending or "ok"
+    if not text.strip() and ending == "ok" and any(each["type"] == "tool_use" for each in blocks):
+        status, reason = "invalid", _TOOL_CALL
+    reason = "" if status == "ok" == ending else reason
+    return Answer(status, text, usage, message["model"], reason, doubtful=ending is None)
 
 
 def used(message: Any) -> Usage:
-    """What a message's JSON says that it used; raises what it stumbles over."""
-    counts = message["usage"]
-    details = counts.get("output_tokens_details") or {}
-    cached = counts.get("cache_read_input_tokens") or 0
-    written = counts.get("cache_creation_input_tokens") or 0
+    """Read what a message's JSON says that it used."""
+    counts = part_of(message, "usage")
+    details = part_of(counts, "output_tokens_details")
+    cached = count_of(counts.get("cache_read_input_tokens"))
+    written = count_of(counts.get("cache_creation_input_tokens"))
     told = counts.get("service_tier"), counts.get("speed")  # either may not be the usual one
     return Usage(
-        input_tokens=counts["input_tokens"] + cached + written,
-        output_tokens=counts["output_tokens"],
+        input_tokens=count_of(counts.get("input_tokens")) + cached + written,
+        output_tokens=counts.get("output_tokens") or 0,
         cached_tokens=cached,
         cache_write_tokens=written,
         thinking_tokens=details.get("thinking_tokens") or 0,
@@ -114,20 +124,14 @@ def fault(error: Exception) -> Fault | None:
     import anthropic  # noqa: PLC0415 - paid where it is used
 
     if isinstance(error, anthropic.APIStatusError):
-        said = error.body.get("error") if isinstance(error.body, dict) else error.body
-        message = str((said.get("message") if isinstance(said, dict) else said) or "")
-        return Fault(
-            status=error.status_code,
-            message=message,
-            codes=(error.type or "", error.error_code or "", *uncoded(message)),
-            delay=server_delay(error.response.headers),
-        )
+        return coded(read_fault(error.body, error.status_code, error.response.headers))
     return None
 
 
-def uncoded(message: str) -> list[str]:
-    """Codes for what only the message of an error tells."""
-    return [code for words, code in _UNCODED.items() if words in message]
+def coded(fault: Fault) -> Fault:
+    """Add codes for what only the message of an error tells."""
+    more = (code for words, code in _UNCODED.items() if words in fault.message)
+    return replace(fault, codes=(*fault.codes, *more))
 
 
 @cache

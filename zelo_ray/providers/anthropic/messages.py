@@ -7,6 +7,7 @@ from zelo_ray.providers import BatchLimits, Provider, Settings
 from zelo_ray.providers.anthropic.batches import AnthropicBatches
 from zelo_ray.providers.anthropic.connection import (
     BASE_URL,
+    FIELDS,
     KEY_VARIABLES,
     READING,
     URL_VARIABLE,
@@ -15,7 +16,7 @@ from zelo_ray.providers.anthropic.connection import (
     open_client,
 )
 from zelo_ray.providers.headers import limit_in
-from zelo_ray.providers.outcome import Caller, attempt, resolved
+from zelo_ray.providers.outcome import Caller, attempt, of_request, resolved
 from zelo_ray.records import Answer, Request, Usage
 
 _PREFIX = "anthropic-ratelimit"
@@ -55,9 +56,13 @@ class _Anthropic:
         self._client = open_client(settings, settings.timeout)
 
     async def send(self, request: Request) -> Answer:
-        texts = (request.system, request.user)
-        caller = Caller(request.judge.name, self._settings, KEY_VARIABLES, fault, texts)
-        return await attempt(self._post(body(request)), caller, READING, rates)
+        sent = body(request)
+        caller = Caller(
+            *(request.judge.name, self._settings, KEY_VARIABLES, fault),
+            prompts=(request.system, request.user),
+            fields=of_request(sent, FIELDS),
+        )
+        return await attempt(self._post(sent), caller, READING, rates)
 
     async def aclose(self) -> None:
         await self._client.close()

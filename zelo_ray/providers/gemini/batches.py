@@ -13,11 +13,14 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 
 from zelo_ray.providers import Batch, Outcome, Retry, Settings
+from zelo_ray.providers.faults import read_fault
 from zelo_ray.providers.gemini.connection import (
+    FIELDS,
     KEY_VARIABLES,
+    PROXIES,
     READING,
     Client,
-    error_codes,
+    coded,
     fault,
     generation,
 )
@@ -33,8 +36,8 @@ from zelo_ray.providers.lines import (
     told,
     written,
 )
-from zelo_ray.providers.outcome import Caller, Fault, answered, guarded, judged, merged
-from zelo_ray.records import Request, response_schema
+from zelo_ray.providers.outcome import Caller, answered, guarded, judged, merged
+from zelo_ray.records import Request, count_of, part_of, response_schema
 
 T = TypeVar("T")
 _ENDED = {"SUCCEEDED", "PARTIALLY_SUCCEEDED", "FAILED", "CANCELLED", "EXPIRED"}
@@ -57,7 +60,8 @@ class GeminiBatches:
         self._settings, self._error = settings, errors.APIError
         self._connection = Client(settings, self._transfer)
         # For results: without the prompt it cannot be told whether a message holds it.
-        self._caller = Caller("gemini", settings, KEY_VARIABLES, fault, prompts=None)
+        about = ("gemini", settings, KEY_VARIABLES, fault)
+        self._caller = Caller(*about, prompts=None, fields=FIELDS, proxies=PROXIES)
         self._asking = replace(self._caller, existing=True)
 
     def line(self, request: Request) -> bytes:
@@ -181,14 +185,13 @@ class GeminiBatches:
     def _read_line(self, line: Any) -> tuple[str, Outcome]:
         """A line of the results."""
         if line.get("response"):
-            return line["key"], answered(line["response"], "gemini", READING)
-        errors = [
-            each for each in (line.get("error"), line.get("status")) if isinstance(each, dict)
-        ]
-        error = errors[0] if errors else {}
-        code = error.get("code") or 0
-        found = Fault(_STATUSES.get(code, code), codes=error_codes(error))
-        return line["key"], judged(found, self._caller)
+            return line["key"], answered(line["response"], self._caller, READING)
+        errors = [part_of(line, "error"), part_of(line, "status")]
+        error = next(filter(None, errors), {})
+        code = count_of(error.get("code"))
+        return line["key"], judged(
+            coded(read_fault(error, _STATUSES.get(code, code)), error), self._caller
+        )
 
 
 async def _understood(call: Awaitable[T]) -> T:

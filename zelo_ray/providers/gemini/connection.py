@@ -2,12 +2,15 @@
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from zelo_ray.providers import Settings
+from zelo_ray.providers.endings import ending_of
+from zelo_ray.providers.faults import Fault, read_fault
 from zelo_ray.providers.headers import server_delay
-from zelo_ray.providers.outcome import Fault, Reading
-from zelo_ray.records import Answer, Request, Status, Usage, response_schema
+from zelo_ray.providers.outcome import Reading
+from zelo_ray.records import Answer, Request, Usage, count_of, part_of, response_schema
 
 if TYPE_CHECKING:
     import aiohttp
@@ -16,11 +19,21 @@ if TYPE_CHECKING:
 KEY_VARIABLES = ("GOOGLE_API_KEY", "GEMINI_API_KEY")  # the first that is set, as in the SDK
 BASE_URL = "https://generativelanguage.googleapis.com/"
 URL_VARIABLE = "GOOGLE_GEMINI_BASE_URL"
-_STATUS: Mapping[str, Status] = {
-    "STOP": "ok",
-    "MAX_TOKENS": "truncated",
-    "CONTINUATION": "truncated",
+PROXIES = ("http_proxy", "https_proxy")
+"""Environment variables of a proxy that aiohttp heeds."""
+_TOOL_CALL = "a function call and no text: leave tools out of extra_body"
+_MODEL = "choose a model that takes it"
+FIELDS: Mapping[str, str] = {
+    "maxOutputTokens": "set a smaller max_output_tokens in judge_options",
+    "temperature": "leave temperature out of judge_options",
+    "thinkingConfig": "leave thinking_level out of judge_options",
+    "thinkingLevel": "set another thinking_level in judge_options, or leave it out",
+    "responseMimeType": _MODEL,
+    "responseSchema": _MODEL,
+    "responseJsonSchema": _MODEL,
+    "systemInstruction": _MODEL,
 }
+"""Fields that a model may not take, and what to do then."""
 
 
 def generation(request: Request) -> dict[str, Any]:
@@ -36,27 +49,34 @@ def generation(request: Request) -> dict[str, Any]:
     return fields
 
 
-def read(response: Any) -> Answer:
-    """The answer that a response's JSON holds; raises what it stumbles over."""
+def read(response: Any) -> Answer | Fault:
+    """Read the answer that a response's JSON holds; raise what it stumbles over."""
     usage, model = used(response), response.get("modelVersion") or ""
     if not response.get("candidates"):
         blocked = response["promptFeedback"]["blockReason"]
         return Answer("filtered", "", usage, model, f"blockReason: {blocked}")
     candidate = response["candidates"][0]
-    finish = candidate["finishReason"]
-    parts = (candidate.get("content") or {}).get("parts") or []
+    finish = candidate.get("finishReason")
+    ending, why = ending_of(finish), f"finishReason: {finish or 'none'}"
+    parts = part_of(candidate, "content").get("parts") or []
     text = "".join(part.get("text") or "" for part in parts if not part.get("thought"))
-    status = _STATUS.get(finish, "filtered")
-    return Answer(status, text, usage, model, "" if status == "ok" else f"finishReason: {finish}")
+    if ending == "failed":
+        return Fault(0, why)
+    if ending == "ok" and not text.strip():
+        if any("functionCall" in part for part in parts):
+            return Answer("invalid", "", usage, model, f"{why}; {_TOOL_CALL}")
+        return Fault(0, f"{why}, and no text", ends="refused")
+    reason = "" if ending == "ok" else why
+    return Answer(ending or "ok", text, usage, model, reason, doubtful=ending is None)
 
 
 def used(response: Any) -> Usage:
-    """What a response's JSON says that it used, nothing if it does not say."""
-    counts = response.get("usageMetadata") or {}
-    thoughts = counts.get("thoughtsTokenCount") or 0
+    """Read what a response's JSON says that it used, nothing if it does not say."""
+    counts = part_of(response, "usageMetadata")
+    thoughts = count_of(counts.get("thoughtsTokenCount"))
     return Usage(
         input_tokens=counts.get("promptTokenCount") or 0,
-        output_tokens=(counts.get("candidatesTokenCount") or 0) + thoughts,
+        output_tokens=count_of(counts.get("candidatesTokenCount")) + thoughts,
         cached_tokens=counts.get("cachedContentTokenCount") or 0,
         thinking_tokens=thoughts,
         tier=str(counts.get("serviceTier") or ""),
@@ -126,40 +146,26 @@ def fault(error: Exception) -> Fault | None:
     from google.genai import errors  # noqa: PLC0415 - paid where it is used
 
     if isinstance(error, errors.APIError):
-        details, message = _details(error.details), str(error.message or "")
-        return Fault(
-            status=error.code,
-            message=message,
-            codes=(error.status or "", *_codes(details, message)),
-            delay=_delay(details, error.response.headers),
-        )
+        return coded(read_fault(error.details, error.code, error.response.headers), error.details)
     return None
 
 
-def _details(said: Any) -> list[Any]:
-    error = said.get("error") if isinstance(said, dict) else None
-    details = error.get("details") if isinstance(error, dict) else None
-    return [detail for detail in details or () if isinstance(detail, dict)]
+def coded(fault: Fault, body: Any) -> Fault:
+    """Put the machine-readable words of an error first that only Gemini has.
 
-
-def error_codes(said: Any) -> tuple[str, ...]:
-    """The machine-readable words of an ``error`` object."""
-    details, message = _details({"error": said}), str(said.get("message") or "")
-    return (str(said.get("status") or ""), *_codes(details, message))
-
-
-def _codes(details: list[Any], message: str) -> list[str]:
-    """Reasons and exceeded quotas; ``zero_quota`` where waiting will not help."""
+    These are reasons and exceeded quotas, and ``zero_quota`` where waiting will not help.
+    """
+    error = part_of(body, "error") or part_of(body)
+    details = [part_of(detail) for detail in error.get("details") or ()]
     exceeded = [quota for detail in details for quota in detail.get("violations") or ()]
-    never = any(str(quota.get("quotaValue")) == "0" for quota in exceeded) or "limit: 0," in message
-    return [
-        *(detail.get("reason") or "" for detail in details),
-        *(quota.get("quotaId") or "" for quota in exceeded),
-        *(["zero_quota"] if never else []),
-    ]
-
-
-def _delay(details: list[Any], headers: Mapping[str, str]) -> float | None:
-    """The body's ``retryDelay``, such as ``39s`` or ``1.5s``, else the header's."""
+    never = any(str(quota.get("quotaValue")) == "0" for quota in exceeded)
+    never = never or "limit: 0," in str(error.get("message"))
     wishes = [str(detail["retryDelay"]) for detail in details if "retryDelay" in detail]
-    return server_delay({"retry-after": wishes[0].removesuffix("s")} if wishes else headers)
+    delay = server_delay({"retry-after": wishes[0].removesuffix("s")}) if wishes else fault.delay
+    codes = (
+        str(error.get("status") or ""),
+        *(str(detail.get("reason") or "") for detail in details),
+        *(str(quota.get("quotaId") or "") for quota in exceeded),
+        *(["zero_quota"] if never else []),
+    )
+    return replace(fault, codes=(*codes, *fault.codes), delay=delay)

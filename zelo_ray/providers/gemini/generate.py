@@ -7,14 +7,16 @@ from zelo_ray.providers import BatchLimits, Provider, Settings
 from zelo_ray.providers.gemini.batches import GeminiBatches
 from zelo_ray.providers.gemini.connection import (
     BASE_URL,
+    FIELDS,
     KEY_VARIABLES,
+    PROXIES,
     READING,
     URL_VARIABLE,
     Client,
     fault,
     generation,
 )
-from zelo_ray.providers.outcome import Caller, attempt, resolved
+from zelo_ray.providers.outcome import Caller, attempt, of_request, resolved
 from zelo_ray.records import Answer, Request, response_schema
 
 
@@ -26,8 +28,12 @@ class _Gemini:
         self._connection = Client(settings, settings.timeout)
 
     async def send(self, request: Request) -> Answer:
-        texts = (request.system, request.user)
-        caller = Caller(request.judge.name, self._settings, KEY_VARIABLES, fault, texts)
+        caller = Caller(
+            *(request.judge.name, self._settings, KEY_VARIABLES, fault),
+            prompts=(request.system, request.user),
+            fields={**of_request(request.judge.options["extra_body"], FIELDS), **FIELDS},
+            proxies=PROXIES,
+        )
         return await attempt(self._post(request), caller, READING)
 
     async def aclose(self) -> None:

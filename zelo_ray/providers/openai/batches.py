@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from zelo_ray.providers import Batch, Outcome, Retry, Settings
+from zelo_ray.providers.faults import read_fault
 from zelo_ray.providers.lines import (
     GONE,
     TRANSFER,
@@ -18,9 +19,17 @@ from zelo_ray.providers.lines import (
     told,
     written,
 )
-from zelo_ray.providers.openai.connection import KEY_VARIABLES, READING, body, fault, open_client
-from zelo_ray.providers.outcome import Caller, Fault, answered, judged
-from zelo_ray.records import Request
+from zelo_ray.providers.openai.connection import (
+    BASE_URL,
+    FIELDS,
+    KEY_VARIABLES,
+    READING,
+    body,
+    fault,
+    open_client,
+)
+from zelo_ray.providers.outcome import Caller, answered, judged
+from zelo_ray.records import Request, count_of, part_of
 
 _ENDPOINT = "/v1/chat/completions"
 _MARK = "zelo_ray"
@@ -41,13 +50,14 @@ class OpenAIBatches:
         self._settings, self._response = settings, httpx2.Response
         self._client = open_client(settings, self._transfer)
         # For results: without the prompt it cannot be told whether a message holds it.
-        self._caller = Caller("openai", settings, KEY_VARIABLES, fault, prompts=None)
+        self._caller = Caller("openai", settings, KEY_VARIABLES, fault, None, fields=FIELDS)
         self._asking = replace(self._caller, existing=True)
 
     def line(self, request: Request) -> bytes:
         """The request as one line of a batch file, known by its key."""
         fields = {"custom_id": request.key, "method": "POST", "url": _ENDPOINT}
-        return written({**fields, "body": body(request)}, request.judge.name)
+        sent = body(request, cached=self._settings.base_url == BASE_URL)
+        return written({**fields, "body": sent}, request.judge.name)
 
     async def create(self, lines: Path, model: str, mark: str) -> Batch:
         """Upload the file and submit it."""
@@ -139,10 +149,10 @@ class OpenAIBatches:
 
     def _read_line(self, line: Any) -> tuple[str, Outcome]:
         """A line of either file."""
-        response = line.get("response") or {}
-        status, said = response.get("status_code") or 0, response.get("body")
+        response = part_of(line, "response")
+        status, content = count_of(response.get("status_code")), response.get("body")
         if status == 200:
-            return line["custom_id"], answered(said, "openai", READING)
-        error = line.get("error") or (said or {}).get("error") or {}
-        codes = [error.get(name) or "" for name in ("code", "type", "param")]
-        return line["custom_id"], judged(Fault(status, codes=codes), self._caller)
+            return line["custom_id"], answered(content, self._caller, READING)
+        return line["custom_id"], judged(
+            read_fault(line.get("error") or content, status), self._caller
+        )

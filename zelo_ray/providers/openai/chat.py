@@ -1,7 +1,6 @@
 """OpenAI, and every server that speaks its Chat Completions: vLLM, SGLang, llama.cpp, gateways."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from zelo_ray.providers import BatchLimits, Provider, Settings
@@ -9,6 +8,7 @@ from zelo_ray.providers.headers import duration, limit_in
 from zelo_ray.providers.openai.batches import OpenAIBatches
 from zelo_ray.providers.openai.connection import (
     BASE_URL,
+    FIELDS,
     KEY_VARIABLES,
     READING,
     URL_VARIABLE,
@@ -16,7 +16,7 @@ from zelo_ray.providers.openai.connection import (
     fault,
     open_client,
 )
-from zelo_ray.providers.outcome import Caller, attempt, resolved
+from zelo_ray.providers.outcome import Caller, attempt, of_request, resolved
 from zelo_ray.records import Answer, Request
 
 _LONGEST_MINUTE = 300.0  # seconds: a window that is longer is none of a minute
@@ -57,13 +57,13 @@ class _OpenAI:
         self._client = open_client(settings, settings.timeout)
 
     async def send(self, request: Request) -> Answer:
-        texts = (request.system, request.user)
-        caller = Caller(request.judge.name, self._settings, KEY_VARIABLES, fault, texts)
-        if (
-            request.starts and self._settings.base_url != BASE_URL
-        ):  # others may refuse a field they do not know
-            request = replace(request, starts=())
-        return await attempt(self._post(body(request)), caller, READING, rates)
+        sent = body(request, cached=self._settings.base_url == BASE_URL)
+        caller = Caller(
+            *(request.judge.name, self._settings, KEY_VARIABLES, fault),
+            prompts=(request.system, request.user),
+            fields=of_request(sent, FIELDS),
+        )
+        return await attempt(self._post(sent), caller, READING, rates)
 
     async def aclose(self) -> None:
         await self._client.close()

@@ -5,10 +5,11 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from zelo_ray.providers import Settings
-from zelo_ray.providers.headers import server_delay
-from zelo_ray.providers.outcome import Fault, Reading, merged
+from zelo_ray.providers.endings import ending_of
+from zelo_ray.providers.faults import Fault, fault_in, read_fault
+from zelo_ray.providers.outcome import Reading, merged
 from zelo_ray.providers.silence import CONNECT_SECONDS
-from zelo_ray.records import Answer, Request, Status, Usage, response_schema
+from zelo_ray.records import Answer, Request, Status, Usage, part_of, response_schema
 
 if TYPE_CHECKING:
     import openai
@@ -16,15 +17,35 @@ if TYPE_CHECKING:
 KEY_VARIABLES = ("OPENAI_API_KEY",)
 BASE_URL = "https://api.openai.com/v1"
 URL_VARIABLE = "OPENAI_BASE_URL"
+_REASON_LENGTH = 200
 _NO_ANSWER = (
     "thoughts and no content: raise max_output_tokens, turn thinking off, or mend the server's "
     "reasoning parser"
 )
-_STATUS: Mapping[str, Status] = {"length": "truncated", "content_filter": "filtered"}
+_TOOL_CALL = (
+    "a tool call and no content: leave tools out of extra_body, or turn off the server's automatic "
+    "tool choice"
+)
+FIELDS: Mapping[str, str] = {
+    "max_completion_tokens": "set token_limit_field: max_tokens in judge_options",
+    "max_tokens": "set token_limit_field: max_completion_tokens in judge_options, or a smaller "
+    "max_output_tokens",
+    "response_format": "set response_format: json_object, or none, in judge_options",
+    "temperature": "leave temperature out of judge_options",
+    "reasoning_effort": "leave reasoning_effort out of judge_options",
+    "prompt_cache_key": "name the server as openai:MODEL@URL, and it is not sent",
+}
+"""Fields that a server may not take, and what to do then."""
 
 
-def body(request: Request) -> dict[str, Any]:
-    """The request as Chat Completions take it, alone or as a line of a batch."""
+def body(request: Request, *, cached: bool) -> dict[str, Any]:
+    """Write the request as Chat Completions take it, alone or as a line of a batch.
+
+    Args:
+        request: what is asked.
+        cached: whether it is OpenAI's own cache that finds what begins alike: other servers may
+            refuse a field that they do not know.
+    """
     options = request.judge.options
     fields: dict[str, Any] = {
         "model": request.judge.model,
@@ -43,25 +64,41 @@ def body(request: Request) -> dict[str, Any]:
     for name in ("temperature", "reasoning_effort"):
         if options[name] is not None:
             fields[name] = options[name]
-    if request.starts:  # what begins alike is to come to the machine that has it in its cache
+    if (
+        cached and request.starts
+    ):  # what begins alike is to come to the machine that has it in its cache
         begin = f"{request.judge.model}\0{request.user[: request.starts[-1]]}"
         fields["prompt_cache_key"] = sha256(begin.encode(errors="replace")).hexdigest()[:32]
     return merged(fields, options["extra_body"])
 
 
-def read(completion: Any) -> Answer:
-    """The answer that a completion's JSON holds; raises what it stumbles over."""
+def read(completion: Any) -> Answer | Fault:
+    """Read the answer that a completion's JSON holds; raise what it stumbles over."""
     choice, usage = completion["choices"][0], used(completion)
-    message, finish = choice["message"], choice.get("finish_reason") or "stop"
-    text, model = _text(message.get("content")), completion.get("model") or ""
+    finish = choice.get("finish_reason") or choice.get("native_finish_reason") or "stop"
+    ending, why = ending_of(finish), f"finish_reason: {finish}"[:_REASON_LENGTH]
+    if fault := fault_in({"error": choice.get("error")}):
+        return fault
+    if ending == "failed":
+        return Fault(0, why)
+    message, model = choice["message"], completion.get("model") or ""
+    text = _text(message.get("content"))
     if refusal := message.get("refusal"):
-        return Answer("refused", text, usage, model, f"refusal: {refusal[:200]}")
-    status = _STATUS.get(finish, "ok")
-    why = [] if status == "ok" else [f"finish_reason: {finish}"]
-    if not text.strip() and (message.get("reasoning_content") or message.get("reasoning")):
-        status = "invalid" if status == "ok" else status
-        why.append(_NO_ANSWER)
-    return Answer(status, text, usage, model, "; ".join(why))
+        return Answer("refused", text, usage, model, f"refusal: {refusal[:_REASON_LENGTH]}")
+    status: Status = ending or "ok"
+    reasons = [] if ending == "ok" else [why]
+    if not text.strip() and (lack := _lack(message)):
+        status = "invalid" if ending == "ok" else status
+        reasons.append(lack)
+    reason = "; ".join(reasons)
+    return Answer(status, text, usage, model, reason, doubtful=ending is None)
+
+
+def _lack(message: Mapping[str, Any]) -> str:
+    """Say what a message without content has instead; empty for nothing."""
+    if message.get("tool_calls") or message.get("function_call"):
+        return _TOOL_CALL
+    return _NO_ANSWER if message.get("reasoning_content") or message.get("reasoning") else ""
 
 
 def _text(content: Any) -> str:
@@ -75,16 +112,16 @@ def _text(content: Any) -> str:
 
 def used(completion: Any) -> Usage:
     """What a completion's JSON says that it used, nothing if it does not say."""
-    counts = completion.get("usage") or {}
-    taken = counts.get("prompt_tokens_details") or {}
-    given = counts.get("completion_tokens_details") or {}
+    counts = part_of(completion, "usage")
+    taken = part_of(counts, "prompt_tokens_details")
+    given = part_of(counts, "completion_tokens_details")
     return Usage(
         input_tokens=counts.get("prompt_tokens") or 0,
         output_tokens=counts.get("completion_tokens") or 0,
         cached_tokens=taken.get("cached_tokens") or 0,
         cache_write_tokens=taken.get("cache_write_tokens") or 0,
         thinking_tokens=given.get("reasoning_tokens") or 0,
-        tier=str(completion.get("service_tier") or ""),
+        tier=str(part_of(completion).get("service_tier") or ""),
     )
 
 
@@ -110,11 +147,5 @@ def fault(error: Exception) -> Fault | None:
     import openai  # noqa: PLC0415 - paid where it is used
 
     if isinstance(error, openai.APIStatusError):
-        said = error.body.get("message") if isinstance(error.body, dict) else error.body
-        return Fault(
-            status=error.status_code,
-            message=str(said or ""),
-            codes=(error.code or "", error.type or ""),
-            delay=server_delay(error.response.headers),
-        )
+        return read_fault(error.body, error.status_code, error.response.headers)
     return None

@@ -1,0 +1,60 @@
+"""A server that says what a test tells it to, whatever it is asked."""
+
+import json
+from collections.abc import Callable, Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import Any
+
+
+class Scripted:
+    """A context manager that answers each POST with what ``script`` makes of its body.
+
+    Args:
+        script: takes the decoded body and returns a status, headers and a body: text, or what is
+            written as JSON; or just such a body, which comes with status 200.
+    """
+
+    def __init__(self, script: Callable[[Any], Any] | Any) -> None:
+        self.script = script if callable(script) else lambda _: script
+        self.bodies: list[Any] = []
+
+    @property
+    def url(self) -> str:
+        """Where it listens; every path is its own."""
+        return f"http://127.0.0.1:{self._server.server_port}"
+
+    def __enter__(self) -> "Scripted":
+        this = self
+
+        class Answering(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                this.bodies.append(asked)
+                told = this.script(asked)
+                status, headers, body = told if isinstance(told, tuple) else (200, {}, told)
+                self._send(status, headers, body if isinstance(body, str) else json.dumps(body))
+
+            def _send(self, status: int, headers: Mapping[str, str], text: str) -> None:
+                kind = "text/html" if text.startswith("<") else "application/json"
+                self.send_response(status)
+                data = text.encode()
+                for name, value in {"Content-Type": kind, **headers}.items():
+                    self.send_header(name, value)
+                self.send_header("Content-Length", str(len(data)))
+                self.end_headers()
+                self.wfile.write(data)
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Answering)
+        self._server.daemon_threads = True
+        Thread(target=self._server.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()

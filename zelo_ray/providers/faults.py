@@ -1,0 +1,238 @@
+"""Read what a server says went wrong, whatever the form: an error's body, in any status, 200 too.
+
+Servers that speak one protocol differ in their errors. They name a code of HTTP, a word, or a
+sentence; in ``error``, ``detail``, ``errors``, ``message``, or as plain text; and gateways put what
+they were told into what they tell.
+"""
+
+import html
+import json
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from zelo_ray.providers.headers import server_delay
+from zelo_ray.records import Status
+
+_DEEPEST = 6
+_INSIDE = ("error", "errors", "detail", "details", "message", "metadata", "raw", "base_resp")
+_MESSAGES = ("message", "msg", "raw", "detail", "error", "error_description", "title", "status_msg")
+_CODES = ("code", "error_code", "error_type", "type", "status", "status_code", "param")
+_DELAYS = ("retry_after", "retryAfter", "retry_after_seconds", "retryDelay")
+_NO_CODES = {"error", "0", "200", "ok", "success", "none", "null", "false"}
+_TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
+_HTTP = range(300, 600)
+
+# A limit of output that is too large may be so beside one prompt alone.
+_LIMITS = {"max_tokens", "max_completion_tokens", "maxOutputTokens"}
+_REFUSING = re.compile(
+    r"unsupported|not (currently )?support|unrecogni[sz]ed|unknown|unexpected|extra_|extra inputs|"
+    r"additional propert|not (permitted|allowed|available|enabled|accepted|recogni[sz]ed)|"
+    r"forbidden|deprecated|no longer|cannot find|supports at most|maximum allowed number of output",
+    re.IGNORECASE,
+)
+_REFUSING_OR_WRONG = re.compile(
+    rf"{_REFUSING.pattern}|must be|should be|invalid|only (the )?default|incompatible",
+    re.IGNORECASE,
+)
+
+# What words mean as a status, compared without case and punctuation; the first that fits.
+_STATUS_WORDS = {
+    402: "insufficientquota insufficientcredit insufficientbalance insufficientfunds "
+    "billingerror billinghardlimit billingnotactive paymentrequired spendlimit morecredits "
+    "creditbalance exceededyourcurrentquota exceededcurrentquota arrearage",
+    429: "ratelimit toomanyrequests resourceexhausted throttl requestlimit quotaexceeded",
+    400: "contextlength contextwindow contextsize contextlimit maximumcontext toomanytokens "
+    "prompttoolong promptistoolong inputistoolong exceedscontext stringtoolong",
+    401: "apikey authentication unauthorized unauthenticated",
+    403: "permission forbidden accessdenied",
+    404: "notfound nosuchmodel unknownmodel doesnotexist",
+    413: "toolarge",
+    422: "invalidrequest badrequest invalidargument invalidparameter contentfilter contentpolicy "
+    "unsupported unrecognized unprocessable validation invalidprompt datainspection",
+    409: "conflict",
+    529: "overloaded",
+    503: "unavailable",
+    504: "timeout timedout deadline",
+    500: "servererror internalerror apierror upstream",
+}
+_OF_CONTEXT = _STATUS_WORDS[400].split()
+
+
+Flaw = Literal["extra", "missing", "value"]
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """An unsuccessful call, in no SDK's words. Status 0: nothing tells it.
+
+    ``codes`` are the error's machine-readable words, most telling first; ``delay`` is the server's
+    wish in seconds. ``place`` is the path to the field of the request that it names as its cause,
+    and ``flaw`` what is wrong with that. ``page`` tells that an HTML page came, whose title is the
+    message. ``ends`` is how the request ends if no further attempt helps.
+    """
+
+    status: int
+    message: str = ""
+    codes: tuple[str, ...] = ()
+    delay: float | None = None
+    place: tuple[str, ...] = ()
+    flaw: Flaw = "value"
+    page: bool = False
+    ends: Status = "failed"
+
+
+def read_fault(body: Any, status: int = 0, headers: Mapping[str, str] | None = None) -> Fault:
+    """Read an error's body, as JSON, decoded, or as plain text.
+
+    Args:
+        body: what the server sent.
+        status: of HTTP; 0: what the body says of it counts.
+        headers: of the response.
+    """
+    levels = list(_levels(body))
+    texts = [text for level in levels for text in _texts(level)]
+    codes = list(dict.fromkeys(code for level in levels for code in _codes(level)))
+    if not (texts or codes) and body and (status or isinstance(body, str)):
+        texts = [body if isinstance(body, str) else json.dumps(body)]
+    message = texts[-1] if texts else ""
+    page = message.lstrip().startswith("<")
+    if page:
+        title = _TITLE.search(message)
+        message = html.unescape(title.group(1)) if title else ""
+    status = status or next((int(code) for code in codes if _is_status(code)), 0)
+    delays = [delay for level in levels if (delay := _delay(level)) is not None]
+    place, flaw = _place(levels)
+    return Fault(
+        status=status,
+        message=message,
+        codes=tuple(code for code in codes if code != str(status)),
+        delay=delays[0] if delays else server_delay(headers or {}),
+        place=place,
+        flaw=flaw,
+        page=page,
+    )
+
+
+def fault_in(body: Any) -> Fault | None:
+    """Read the fault that the body of a successful response is; None where it says of none."""
+    if isinstance(body, list) and body:
+        body = body[0]
+    if not isinstance(body, dict):
+        return None
+    kinds = (str(body.get(name)).lower() for name in ("object", "type"))
+    return read_fault(body) if "error" in kinds or _is_told(body.get("error")) else None
+
+
+def status_of(words: Iterable[str]) -> int:
+    """Find the status that some words mean; 0 where nobody knows them."""
+    squeezed = [re.sub(r"[^a-z]", "", word.lower()) for word in words]
+    for status, known in _STATUS_WORDS.items():
+        if any(word in each for word in known.split() for each in squeezed):
+            return 400 if status in (400, 422) else status
+    return 0
+
+
+def is_of_context(words: Iterable[str]) -> bool:
+    """Tell whether some words say that a prompt is longer than the model can read."""
+    squeezed = [re.sub(r"[^a-z]", "", word.lower()) for word in words]
+    return any(word in each for word in _OF_CONTEXT for each in squeezed)
+
+
+def refused_field(fault: Fault, text: str, fields: Collection[str]) -> str:
+    """Find the field of the requests that a server does not take; empty where it is none.
+
+    Args:
+        fault: which names it by structure, perhaps.
+        text: its message, as far as that holds nothing of a prompt.
+        fields: those that all requests have: one of them is refused in the next request as well.
+    """
+    words = [*map(str, fault.codes), text]
+    if is_of_context(words):
+        return ""
+    if fault.flaw != "value":
+        return fault.place[0]
+    plain = {_plain(name): name for name in fields}
+    by_place = [plain[name] for name in map(_plain, fault.place) if name in plain]
+    by_text = [plain[name] for name in map(_plain, re.findall(r"\w+", text)) if name in plain]
+    name = next(iter(by_place + by_text), "")
+    sayings = _REFUSING if name in _LIMITS else _REFUSING_OR_WRONG
+    return name if sayings.search(" ".join(words)) or (by_place and name not in _LIMITS) else ""
+
+
+def _plain(name: str) -> str:
+    """Write a name without case and underscores: servers take some in camel and in snake case."""
+    return name.replace("_", "").lower()
+
+
+def _is_told(error: Any) -> bool:
+    """Tell an error from a field that stands for there being none."""
+    if not isinstance(error, dict):
+        return bool(error) and str(error).lower() not in _NO_CODES
+    if error.get("code") is not None and str(error["code"]).lower() in _NO_CODES - {"error"}:
+        return False
+    return any(error.get(name) for name in (*_CODES, *_MESSAGES))
+
+
+def _is_status(code: str) -> bool:
+    return code.isascii() and code.isdecimal() and int(code) in _HTTP
+
+
+def _levels(body: Any, depth: int = 0) -> Iterator[dict[str, Any]]:
+    """Walk an error's object and what is told inside it, the outermost first."""
+    if isinstance(body, str):
+        try:
+            body = json.loads(body) if body.lstrip()[:1] in ("{", "[") else None
+        except (ValueError, RecursionError):
+            body = None
+    if isinstance(body, list):
+        body = next((item for item in body if isinstance(item, dict)), None)
+    if isinstance(body, dict) and depth < _DEEPEST:
+        yield body
+        for name in _INSIDE:
+            yield from _levels(body.get(name), depth + 1)
+
+
+def _texts(level: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the message of one level, if it is no JSON, which is a level of its own."""
+    for name in _MESSAGES:
+        text = level.get(name)
+        if isinstance(text, str) and text.strip() and not list(_levels(text)):
+            yield text
+            return
+
+
+def _codes(level: Mapping[str, Any]) -> Iterator[str]:
+    for name in _CODES:
+        code = level.get(name)
+        if isinstance(code, str | int) and code and str(code).lower() not in _NO_CODES:
+            yield str(code)
+
+
+def _delay(level: Mapping[str, Any]) -> float | None:
+    """Read the wish to wait, which stands as a number, a duration, or a header's copy."""
+    wish = next((level[name] for name in _DELAYS if level.get(name) is not None), None)
+    if wish is not None:
+        return server_delay({"retry-after": str(wish).removesuffix("s")})
+    copied = level.get("headers")
+    if not isinstance(copied, dict):
+        return None
+    return server_delay({str(name).lower(): str(value) for name, value in copied.items()})
+
+
+def _place(levels: Iterable[Mapping[str, Any]]) -> tuple[tuple[str, ...], Flaw]:
+    """Find the field that an error names by its structure: FastAPI's ``loc``, OpenAI's ``param``.
+
+    Returns:
+        The path to it, and what is wrong with it.
+    """
+    for level in levels:
+        place, kind = level.get("loc"), str(level.get("type"))
+        if isinstance(place, list) and place:
+            path = tuple(str(name) for name in place if name != "body")
+            if len(path) == 1 and "missing" in kind:
+                return path, "missing"
+            return path, "extra" if len(path) == 1 and "extra" in kind else "value"
+    params = [level["param"] for level in levels if isinstance(level.get("param"), str)]
+    return (tuple(re.split(r"[.\[\]]+", params[0])) if params else ()), "value"
