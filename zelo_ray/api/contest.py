@@ -235,7 +235,10 @@ def qrels_of(truth: Any, what: str) -> pa.Table:
 def _kept_run(name: str, run: Any, out: str) -> str:
     table = run_of(run, f"runs, {name}")
     named = pa.array([name] * len(table), pa.string())
-    return keep_table(out, f"run-{name}", table.select(RANKED.names).add_column(0, "run", named))
+    kept = table.select(RANKED.names).add_column(0, "run", named)
+    if is_frame(run) and "rank" in (given := table_of(run, name)).column_names:
+        kept = kept.append_column("rank", given["rank"])
+    return keep_table(out, f"run-{name}", kept)
 
 
 def _cast(table: pa.Table, schema: pa.Schema, what: str) -> pa.Table:

@@ -106,7 +106,7 @@ def bakeoff(options: BakeoffOptions, watch: Watch) -> Outcome:
         options = worded(options) if arms else options
         table = read_truth(options.truth)
         labels = read_labels(options.human) if options.human else None
-        runs = [Entry(name, run) for name, run in read_runs(options.runs).items()]
+        runs = [Entry(name, run) for name, run in read_runs(options.runs, ranks=True).items()]
         named, baseline = options.baseline, _baseline(options, [*arms, *(e.name for e in runs)])
         runs.extend(baseline)
         if baseline:
@@ -182,7 +182,7 @@ def _baseline(options: BakeoffOptions, arms: Sequence[str]) -> list[Entry]:
             raise OptionError(f"--baseline: there is no arm but {name}; name --runs or --rerankers")
         return []
     try:
-        found = read_runs([name])
+        found = read_runs([name], ranks=True)
     except InputError as error:
         known = f"there are {', '.join(arms)}{meant(name, arms)}"
         raise OptionError(f"--baseline: no arm is {name} ({known}), nor a run: {error}") from None

@@ -1,15 +1,17 @@
 """The contest itself: runs against the truth, with what can and what cannot be said of them."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
 from itertools import islice
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from zelo_ray.commands.bakeoff.contrasts import contrasting, contrasts
 from zelo_ray.commands.bakeoff.files import describe, write_annotated, write_outcome
 from zelo_ray.commands.bakeoff.gate import gated
-from zelo_ray.commands.bakeoff.outcome import Entry, Floats, Hole, Outcome, Unranked
+from zelo_ray.commands.bakeoff.outcome import Caution, Entry, Floats, Hole, Outcome, Unranked
 from zelo_ray.commands.bakeoff.people import corrections
 from zelo_ray.commands.bakeoff.slices import slices_of
 from zelo_ray.errors import Stopped
@@ -23,6 +25,7 @@ from zelo_ray.evaluation.measures import (
     rank,
 )
 from zelo_ray.evaluation.significance import contest, label_draws
+from zelo_ray.formats.interchange.doubts import doubts_of
 from zelo_ray.formats.labels import PeoplesLabels
 from zelo_ray.options import BakeoffOptions
 
@@ -116,11 +119,25 @@ def measure(
         draws=len(next(iter(drawn.values()))) if drawn else 0,
         confidence=options.confidence,
     )
+    outcome.cautions = [*_cautions(outcome, options)]
     outcome.slices = list(slices_of(outcome, options, fields))
     outcome.people = corrections(outcome, labels, options) if labels else None
     if options.baseline:
         outcome.gate = [*gated(outcome, options, drawn.get(outcome.leading))]
     return outcome
+
+
+def _cautions(outcome: Outcome, options: BakeoffOptions) -> Iterator[Caution]:
+    """Why the arms' scores, or the truth's grades, may not mean what they seem to."""
+    truth, depth = outcome.truth, outcome.measures[0].cutoff
+    ties = options.ties == "trec"  # else any order of equal scores counts
+    for entry in (entry for entry in outcome.entries if entry.name in outcome.arms):
+        known = entry.run.filter(pc.is_in(entry.run["query_id"], pa.array(truth.query_ids)))
+        for doubt in doubts_of(known, depth, ties=ties):
+            yield Caution(run=entry.name, depth=depth, **asdict(doubt))
+    below = int((truth.relevance < 0).sum())
+    if below and truth.kind != "scores":
+        yield Caution("negative_grades", documents=below)
 
 
 def _first_reason(entry: Entry) -> str:

@@ -52,6 +52,7 @@ def describe(
         "seconds": dict(seconds),
         "kin": _kin(outcome.kin) if outcome.kin else None,
         "gate": [asdict(each) for each in outcome.gate],
+        "warnings": [asdict(each) for each in outcome.cautions],
     }
     told = {"complete": outcome.complete, "summary": summary}
     if outcome.people:

@@ -16,6 +16,7 @@ from zelo_ray.evaluation.gate import Gated
 from zelo_ray.evaluation.measures import Measure, Ranking, Truth
 from zelo_ray.evaluation.people.frame import Ints
 from zelo_ray.evaluation.people.outlook import Outlook
+from zelo_ray.formats.interchange.doubts import Doubted
 from zelo_ray.records import Comparison, Mean, Status
 
 Floats = NDArray[np.float64]
@@ -57,6 +58,24 @@ class Hole:
     query_id: str
     doc_id: str
     rank: int
+
+
+@dataclass(frozen=True, slots=True)
+class Caution:
+    """Why figures may not mean what they seem to; counts that do not apply are 0."""
+
+    code: Doubted | Literal["negative_grades"]
+    run: str = ""
+    """the arm that it is about; empty if it is about the truth"""
+    queries: int = 0
+    """of which it is so"""
+    of_queries: int = 0
+    pairs: int = 0
+    """of documents of one query with equal scores, down to the depth"""
+    of_pairs: int = 0
+    depth: int | None = None
+    documents: int = 0
+    """of the truth, of which it is so"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +218,7 @@ class Outcome:
     """what may have been billed besides, at most, for calls that were cut off"""
     kin: Kin | None = None
     """None before it was looked at"""
+    cautions: list[Caution] = field(default_factory=list)
 
     @property
     def leading(self) -> str:

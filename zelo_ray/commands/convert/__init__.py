@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -12,9 +13,10 @@ from zelo_ray.formats.input.keeping import line_of
 from zelo_ray.formats.input.long import Left
 from zelo_ray.formats.interchange import beir, fastchat, llamahub, mteb, train, trec
 from zelo_ray.formats.interchange.compared import label_lines
+from zelo_ray.formats.interchange.doubts import notes_on
 from zelo_ray.formats.interchange.graded import read_absolute, read_cut, read_graded
 from zelo_ray.formats.interchange.pooling import columns, holes, pooled
-from zelo_ray.formats.interchange.runs import read_runs
+from zelo_ray.formats.interchange.runs import read_runs, without_ranks
 from zelo_ray.formats.interchange.texts import Filled, fill, pool_line, read_texts, write_lines
 from zelo_ray.formats.interchange.truth import KINDS, look, pools_of_truth, read_pools, read_truth
 from zelo_ray.formats.interchange.work import Work, pool_lines
@@ -58,9 +60,11 @@ def _candidates(options: ConvertOptions) -> Filled:
         raise OptionError(
             "convert pool wants FROM (a collection), or --corpus, --queries and --runs or --qrels"
         )
-    found = pooled(read_runs(options.runs), options.depth or _POOL_DEPTH, judged)
+    depth, runs = options.depth or _POOL_DEPTH, read_runs(options.runs, ranks=True)
+    found = pooled(without_ranks(runs), depth, judged)
     wanted = {doc_id for ranks in found.values() for doc_id in ranks}
-    return fill(found, beir.read_queries(queries), read_texts(corpus, "corpus", wanted))
+    filled = fill(found, beir.read_queries(queries), read_texts(corpus, "corpus", wanted))
+    return replace(filled, notes=[*notes_on(runs, depth), *filled.notes])
 
 
 def _is_other(options: ConvertOptions) -> bool:

@@ -14,8 +14,9 @@ from zelo_ray.formats.input.asked import Asked, Part
 from zelo_ray.formats.input.long import Left, Pool, Texts
 from zelo_ray.formats.input.sight import look
 from zelo_ray.formats.interchange import beir
+from zelo_ray.formats.interchange.doubts import notes_on
 from zelo_ray.formats.interchange.pooling import Candidates, pooled, top
-from zelo_ray.formats.interchange.runs import read_runs
+from zelo_ray.formats.interchange.runs import read_runs, without_ranks
 from zelo_ray.formats.interchange.texts import (
     Filled,
     by_id,
@@ -116,13 +117,15 @@ def _poor(qrels: pa.Table, made: Filled, url: str) -> Iterator[str]:
 
 def of_runs(runs: Sequence[str], judged: Sequence[str], asked: Asked) -> Filled:
     """The pools of runs, to a depth, and of judgments, in an order that tells nothing of these."""
-    tables = read_runs(runs)
+    given = read_runs(runs, ranks=True)
+    tables = without_ranks(given)
     qrels = read_truth(judged[0]) if judged else None
     if judged[1:]:
         raise InputError(f"{judged[1]}: there are judgments in {judged[0]} already; name one file")
     found = filled(pooled(tables, DEPTH, qrels), asked, [*runs, *judged][0])
     cut = [name for name, table in tables.items() if len(top(table, DEPTH)) < len(table)]
-    told = [f"took the first {DEPTH} documents of each query of {', '.join(cut)}"] if cut else []
+    told = notes_on(given, DEPTH)
+    told += [f"took the first {DEPTH} documents of each query of {', '.join(cut)}"] if cut else []
     return Filled(found.pools, [*told, *found.notes])
 
 

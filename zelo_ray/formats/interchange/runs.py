@@ -1,6 +1,6 @@
 """Runs from files: TREC, tables of one run or many, and pools whose documents have scores."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -26,8 +26,10 @@ _KNOWN = (
 )
 
 
-def read_runs(urls: Iterable[str]) -> dict[str, pa.Table]:
+def read_runs(urls: Iterable[str], *, ranks: bool = False) -> dict[str, pa.Table]:
     """Each run by its name, in the order given: tables with the columns of `Ranked`.
+
+    With ``ranks`` they also have ``rank`` (float64, null where one is no number), if they came so.
 
     A table may hold several, told apart by a column ``run``; without it the run is called what the
     file is. So is one of annotated JSON lines, which has the documents with a ``score``. What is
@@ -40,7 +42,7 @@ def read_runs(urls: Iterable[str]) -> dict[str, pa.Table]:
     for given in urls:
         called, url = ("", given) if pieces(given) else split_name(given)
         refuse_unfinished(url)
-        found = [*_read(url)]
+        found = [*_read(url, ranks=ranks)]
         if called and len(found) > 1:
             raise InputError(f"{given}: one name, but the file holds {len(found):,} runs")
         for name, table in ((called or tag, table) for tag, table in found):
@@ -51,7 +53,12 @@ def read_runs(urls: Iterable[str]) -> dict[str, pa.Table]:
     return runs
 
 
-def _read(url: str) -> Iterable[tuple[str, pa.Table]]:
+def without_ranks(runs: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
+    """The same runs, with the columns of `Ranked` alone."""
+    return {name: table.select(schema_of(Ranked).names) for name, table in runs.items()}
+
+
+def _read(url: str, *, ranks: bool) -> Iterable[tuple[str, pa.Table]]:
     schema = schema_of(Ranked)
     sight = look(url)
     if {"query", "documents"} <= sight.columns:
@@ -63,17 +70,27 @@ def _read(url: str) -> Iterable[tuple[str, pa.Table]]:
     if not (url.endswith(".parquet") or names <= sight.columns):
         if sight.names or (len(sight.line.split()) < _COLUMNS and sight.said != "nothing"):
             raise InputError(f"{url}: holds no run of a known kind (but {sight.said}); {_KNOWN}")
-        return [trec.read_run(url)]
+        return [trec.read_run(url, ranks=ranks)]
     if missing := names - sight.columns:
         raise InputError(f"{url}: a run has a column {min(missing)}")
-    run = {"run": pa.string()} if "run" in sight.columns else {}
-    table, place = typed(url, run | dict(zip(schema.names, schema.types, strict=True)))
+    wanted = {"run": pa.string()} if "run" in sight.columns else {}
+    wanted |= dict(zip(schema.names, schema.types, strict=True))
+    table, place = typed(url, wanted)
     _refuse_empty(table, place)
+    if ranks and "rank" in sight.columns:
+        table = _with_ranks(url, table)
     if "run" not in table.column_names:
-        return [(stem(url), _checked(url, table.select(schema.names)))]
+        return [(stem(url), _checked(url, table))]
     names = pc.unique(table["run"]).to_pylist()
     parts = {name: table.filter(pc.equal(table["run"], name)) for name in names}
-    return [(name, _checked(url, part.select(schema.names))) for name, part in parts.items()]
+    return [(name, _checked(url, part.drop_columns(["run"]))) for name, part in parts.items()]
+
+
+def _with_ranks(url: str, table: pa.Table) -> pa.Table:
+    try:
+        return table.append_column("rank", typed(url, {"rank": pa.float64()})[0]["rank"])
+    except InputError:  # they order nothing, so they may be anything
+        return table
 
 
 def _refuse_empty(table: pa.Table, place: Callable[[int], str]) -> None:
@@ -89,12 +106,13 @@ def _refuse_empty(table: pa.Table, place: Callable[[int], str]) -> None:
 
 def _checked(url: str, table: pa.Table) -> pa.Table:
     """A run itself, if it is one."""
+    schema = schema_of(Ranked)
     try:
-        run = table.cast(schema_of(Ranked))
+        run = table.select(schema.names).cast(schema)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise InputError(f"{url}: {short(error)}") from None
     if not pc.all(pc.is_finite(run["score"])).as_py():
         raise InputError(f"{url}: a score is no finite number")
     if pair := repeated(run):
         raise InputError(f"{url}: document {pair[1]!r} of query {pair[0]!r} is ranked twice")
-    return run
+    return run.append_column("rank", table["rank"]) if "rank" in table.column_names else run

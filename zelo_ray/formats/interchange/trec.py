@@ -7,7 +7,7 @@ the tag. Everything else that is wrong is an error: these files are small and pr
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -54,6 +54,7 @@ _RUN = _Form(
     number="score",
     open_ended=True,
 )
+_RANKED = replace(_RUN, schema=_RUN.schema.append(pa.field("rank", pa.string())))
 
 
 def read_qrels(url: str) -> pa.Table:
@@ -69,21 +70,36 @@ def read_qrels(url: str) -> pa.Table:
     return table.append_column("std_error", pa.array(np.full(len(table), np.nan)))
 
 
-def read_run(url: str) -> tuple[str, pa.Table]:
+def read_run(url: str, *, ranks: bool = False) -> tuple[str, pa.Table]:
     """A run's name and its scores, in the file's order.
 
     The name is the tag, or what the file is called where lines have different tags.
 
+    Args:
+        url: of the file.
+        ranks: whether to give its ranks as well, which order nothing.
+
     Returns:
-        The name, and the columns of `records.Ranked`.
+        The name, and the columns of `records.Ranked`; with ranks also ``rank``, null where one is
+        no number.
 
     Raises:
         InputError: a line is bad, a document is ranked twice, or there is none.
     """
-    table = _read(url, _RUN)
+    table = _read(url, _RANKED if ranks else _RUN)
     tags = pc.unique(table["tag"])
     name = tags[0].as_py() if len(tags) == 1 else stem(url)
+    if ranks:
+        at = table.schema.get_field_index("rank")
+        table = table.set_column(at, "rank", _ranks(table["rank"]))
     return name, table.drop_columns(["tag"])
+
+
+def _ranks(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    try:
+        return column.cast(pa.float64())
+    except pa.ArrowInvalid:
+        return pa.chunked_array([pa.nulls(len(column), pa.float64())])
 
 
 def write_qrels(url: str, qrels: pa.Table, decimals: int | None = None) -> None:

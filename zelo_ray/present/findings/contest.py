@@ -5,9 +5,11 @@ from dataclasses import dataclass, field
 from math import inf, isfinite
 from statistics import NormalDist
 
+from zelo_ray.commands.bakeoff.outcome import Caution
 from zelo_ray.commands.bakeoff.verdicts import SURE, verdict
 from zelo_ray.evaluation.significance import FEWEST
 from zelo_ray.evaluation.wilson import wilson_of
+from zelo_ray.formats.interchange.doubts import SHARE
 from zelo_ray.formats.wording import counted
 from zelo_ray.present.findings.finding import Finding
 from zelo_ray.records import Comparison
@@ -37,6 +39,7 @@ class Arms:
         depth: how deep unjudged documents are counted.
         compared: how many comparisons p is corrected for.
         sure: whether any two arms are significantly different.
+        cautions: why scores or grades may not mean what they seem to.
     """
 
     queries: int
@@ -48,13 +51,56 @@ class Arms:
     depth: int = 10
     compared: int = 1
     sure: bool = False
+    cautions: Sequence[Caution] = ()
 
 
 def of_contest(arms: Arms) -> Iterator[Finding]:
     """All that stands between the leaderboard and a decision."""
+    for each in arms.cautions:
+        yield _caution(each)
     yield from _nothing_sure(arms)
     yield from _missing(arms)
     yield from _unjudged(arms)
+
+
+def _caution(one: Caution) -> Finding:
+    among = f"the first {one.depth}" if one.depth else "all"
+    of_queries = f"{one.queries:,} of {counted(one.of_queries, 'query', 'queries')}"
+    if one.code == "reversed_ranks":
+        return Finding(
+            94,
+            f"The ranks of {one.run} are the reverse of its scores in {of_queries}",
+            "are these distances? A run is ordered by its scores, the highest first, so this one "
+            "is measured upside down",
+            "Write distances with a minus before them",
+            "leaderboard",
+        )
+    if one.code == "negative_grades":
+        return Finding(
+            30,
+            f"{counted(one.documents, 'grade')} of the truth "
+            f"{'lies' if one.documents == 1 else 'lie'} below 0",
+            "such a document counts as judged (Judged@k), and as not relevant",
+            "If -1 means that nobody judged it, leave its line out of the truth",
+            "holes",
+        )
+    if one.queries >= SHARE * one.of_queries:
+        return Finding(
+            90,
+            f"All scores of {one.run} among {among} are equal in {of_queries}",
+            "they tell no document from another, so its place says nothing of the arm",
+            "See that its server or model scores each document, and that its scores are written "
+            "with all digits",
+            "leaderboard",
+        )
+    return Finding(
+        66 + one.pairs / one.of_pairs,
+        f"{one.run} scores {one.pairs / one.of_pairs:.0%} of the pairs among {among} documents "
+        "of a query alike",
+        "their order is that of the document ids",
+        "Write scores with all digits, or measure with --ties expected",
+        "leaderboard",
+    )
 
 
 def _nothing_sure(arms: Arms) -> Iterator[Finding]:

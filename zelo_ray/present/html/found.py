@@ -6,6 +6,7 @@ from dataclasses import replace
 from math import isfinite
 from typing import Any
 
+from zelo_ray.commands.bakeoff.outcome import Caution
 from zelo_ray.commands.bakeoff.verdicts import verdict
 from zelo_ray.formats.interchange.verdicts import HUMAN
 from zelo_ray.present.findings import Finding, Findings, ranked, said
@@ -66,13 +67,14 @@ def of_contest_page(contest: Contest) -> Findings:
     """Of a bake-off."""
     summary, measure = contest.summary, contest.summary["leading"]
     arms = of_contest(_arms(contest))
-    found = [one if one.target == "holes" else replace(one, spoken=True) for one in arms]
+    silent = ("holes", "leaderboard")  # of which the terminal's lines say nothing
+    found = [one if one.target in silent else replace(one, spoken=True) for one in arms]
     judges = [*(summary.get("kin") or {}).get("judges", {})]
     found += demonstration(judges, "kin", "of the truth", "Annotate again with")
     return ranked(
         found,
-        f"differences by {measure}, errors of the labels, queries that arms did not rank, and "
-        "unjudged documents were looked at",
+        f"differences by {measure}, errors of the labels, queries that arms did not rank, equal "
+        "scores, ranks that scores reverse, and unjudged documents were looked at",
     )
 
 
@@ -86,9 +88,10 @@ def _arms(contest: Contest) -> Arms:
     if people := _by_people(contest):
         measure, rivals, rows = people
     arms = Arms(summary["truth"]["queries"], measure, rivals, contest.unanswered, unjudged)
+    cautions = [Caution(**each) for each in summary.get("warnings", ())]
     sure = any(verdict(one) in ("above", "below") for one in rows if one.measure == measure)
     ranked = contest.documents(arms.depth)
-    return replace(arms, ranked=ranked, compared=len(rows), sure=sure)
+    return replace(arms, ranked=ranked, compared=len(rows), sure=sure, cautions=cautions)
 
 
 def _by_people(contest: Contest) -> tuple[str, list[Comparison], list[Comparison]] | None:

@@ -1,0 +1,171 @@
+"""Scores that cannot mean what a reader thinks are told in terminal, page and ``run.json``."""
+
+import json
+import random
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from tests.fakes.rerank import Rerankers, rank
+from tests.test_bakeoff import contest_of, truth_of
+from tests.test_inputs import brought, lines, put
+from zelo_ray import bakeoff
+from zelo_ray.cli import main
+from zelo_ray.commands.bakeoff import Entry
+from zelo_ray.formats.interchange.doubts import Doubt, doubts_of
+from zelo_ray.formats.interchange.runs import read_runs
+from zelo_ray.records import Document, Pool
+
+CASES = Path(__file__).parent / "golden" / "cases"
+TRUTH = str(CASES / "runs.qrels")
+EQUAL, DISTANCES, RIGHT = (
+    str(CASES / f"{name}.run") for name in ("all-scores-equal", "distances", "ranks-and-scores")
+)
+
+
+def run_of(*queries, ranks=None):
+    """A run from the scores of each query; ``ranks`` are those that it came with."""
+    rows = [(f"q{q}", f"d{d}", s) for q, scores in enumerate(queries) for d, s in enumerate(scores)]
+    columns = dict(zip(("query_id", "doc_id", "score"), zip(*rows, strict=True), strict=True))
+    table = pa.table({name: list(values) for name, values in columns.items()})
+    return table if ranks is None else table.append_column("rank", pa.array(ranks, pa.float64()))
+
+
+@pytest.mark.parametrize("ties", ["trec", "expected"])
+def test_the_cases_are_told_in_all_three_places(tmp_path, capsys, ties):
+    out = tmp_path / "out"
+    words = ["bakeoff", "--truth", TRUTH, "--runs", EQUAL, DISTANCES, RIGHT, "--ties", ties]
+    assert main([*words, "--out", str(out)]) == 3
+    shown = " ".join(capsys.readouterr().out.split())
+    page = (out / "report.html").read_text()
+    for text in (shown, page):
+        assert "All scores of const among the first 10 are equal in 15 of 15 queries" in text
+        assert "The ranks of dist are the reverse of its scores in 15 of 15 queries" in text
+        assert "of best" not in text.partition("stands out")[2].partition("results:")[0]
+    warned = json.loads((out / "run.json").read_text())["summary"]["warnings"]
+    assert [(one["code"], one["run"], one["queries"], one["of_queries"]) for one in warned] == [
+        ("equal_scores", "const", 15, 15),
+        ("reversed_ranks", "dist", 15, 15),
+    ]
+    assert (warned[0]["pairs"], warned[0]["of_pairs"], warned[0]["depth"]) == (675, 675, 10)
+
+
+def test_from_a_fifth_of_the_pairs_on_ties_are_told():
+    below = run_of([5, 4, 3, 2, 1], [5, 4, 2, 2, 2])  # 3 pairs of 20
+    above = run_of([5, 4, 3, 2, 2], [5, 4, 2, 2, 2])  # 4 pairs of 20
+    assert doubts_of(below, 10) == []
+    assert doubts_of(above, 10) == [Doubt("equal_scores", 0, 2, 4, 20)]
+    assert doubts_of(above, 10, ties=False) == []
+    assert doubts_of(above, 2) == []  # equal ones lie deeper
+    one_of_five = run_of([1, 1], *([9, 8, 7, 6, 5, 4, 3, 2, 1, 0] for _ in range(4)))
+    assert [each.queries for each in doubts_of(one_of_five, 10, ties=False)] == [1]
+    assert doubts_of(run_of([1], [1]), 10) == []  # a document alone is equal to none
+
+
+def test_ties_are_those_of_the_scores_as_they_are_measured():
+    near = run_of([0.1 + 1e-12, 0.1, 0.1 - 1e-12])
+    assert [each.code for each in doubts_of(near, None)] == ["equal_scores"]
+
+
+def test_a_run_with_the_odd_tie_is_not_doubted():
+    chance = random.Random(3)
+    for decimals in (2, 3):
+        queries = [[round(chance.gauss(20, 5), decimals) for _ in range(100)] for _ in range(50)]
+        ranks = np.concatenate([np.argsort(np.argsort(-np.array(q))) for q in queries])
+        assert doubts_of(run_of(*queries, ranks=ranks), 10) == []
+
+
+def test_ranks_that_have_nothing_to_do_with_scores_are_no_reverse():
+    chance = random.Random(4)
+    for size in (2, 3, 4, 20):
+        queries = [[chance.random() for _ in range(size)] for _ in range(200)]
+        ranks = [r for _ in queries for r in chance.sample(range(size), size)]
+        assert doubts_of(run_of(*queries, ranks=ranks), 10) == []
+        reverse = [r for q in queries for r in np.argsort(np.argsort(q))]
+        [doubt] = doubts_of(run_of(*queries, ranks=reverse), 10)
+        assert (doubt.code, doubt.queries, doubt.of_queries) == ("reversed_ranks", 200, 200)
+    some = run_of(*([1, 2, 3, 4, 5],) * 2, *([5, 4, 3, 2, 1],) * 8, ranks=[0, 1, 2, 3, 4] * 10)
+    assert [each.queries for each in doubts_of(some, 10)] == [2]
+    assert doubts_of(run_of([1, 2, 3, 4], ranks=[np.nan] * 4), 10) == []
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "a.csv", "a.run"])
+def test_ranks_are_read_where_there_are_any(tmp_path, name):
+    path, rows = tmp_path / name, [("q", f"d{n}", n, n / 10) for n in range(5)]
+    frame = pd.DataFrame(rows, columns=["query_id", "doc_id", "rank", "score"])
+    if name == "a.parquet":
+        frame.to_parquet(path)
+    elif name == "a.csv":
+        frame.to_csv(path, index=False)
+    else:
+        path.write_text("".join(f"q Q0 d{n} {n} {n / 10} r\n" for n in range(5)))
+    [run] = read_runs([str(path)], ranks=True).values()
+    assert [each.code for each in doubts_of(run, 10)] == ["reversed_ranks"]
+    [plain] = read_runs([str(path)]).values()
+    assert plain.column_names == ["query_id", "doc_id", "score"]
+
+
+def test_ranks_may_be_anything(tmp_path):
+    path = put(tmp_path / "a.run", "q Q0 d1 - 2 r\nq Q0 d2 x 1 r\n")
+    [run] = read_runs([path], ranks=True).values()
+    assert run["rank"].null_count == 2
+    path = put(tmp_path / "a.csv", "query_id,doc_id,rank,score\nq,d,first,1\n")
+    [run] = read_runs([path], ranks=True).values()
+    assert run.column_names == ["query_id", "doc_id", "score"]
+
+
+def test_a_frame_with_ranks_is_looked_at(tmp_path):
+    rows = [("parcel-missing", f"parcel-missing-0{n}", n, n / 10) for n in range(1, 8)]
+    frame = pd.DataFrame(rows, columns=["query_id", "doc_id", "rank", "score"])
+    bakeoff(truth=TRUTH, runs={"mine": frame}, out=tmp_path, progress=None)
+    warned = json.loads((tmp_path / "run.json").read_text())["summary"]["warnings"]
+    assert [(one["code"], one["run"]) for one in warned] == [("reversed_ranks", "mine")]
+
+
+@pytest.mark.parametrize("spec", ["cohere:m", "tei=rerank:m@{}/tei"])
+def test_a_server_that_scores_all_alike_is_told(tmp_path, monkeypatch, spec):
+    documents = tuple(Document(each, f"text {each}") for each in "abcd")
+    with Rerankers() as server:
+        environ = server.point(monkeypatch)
+        options = {"reranker_options": {"tei": {"documents_field": "texts"}}}
+        more = options if spec.startswith("tei") else {}
+        pools = [Pool(f"q{n}", "what?", documents) for n in range(3)]
+        found = rank(pools, tmp_path, environ, spec.format(server.url), **more).scores
+    rows = [(q, d, s) for q, scores in found.items() for d, s in scores.items()]
+    columns = [list(column) for column in zip(*rows, strict=True)]
+    run = pa.table(dict(zip(("query_id", "doc_id", "score"), columns, strict=True)))
+    outcome = contest_of(Entry("server", run), truth=truth_of(queries=[*found]))
+    [caution] = outcome.cautions
+    assert (caution.code, caution.run, caution.queries) == ("equal_scores", "server", 3)
+
+
+def test_candidates_of_doubtful_runs_are_told_where_they_are_taken(tmp_path, capsys):
+    docs = [{"_id": f"d{n}", "text": f"text {n}"} for n in range(5)]
+    corpus = put(tmp_path / "corpus.jsonl", lines(docs))
+    queries = put(tmp_path / "queries.tsv", "q\twhat\n")
+    texts = {"corpus": corpus, "queries": queries}
+    turned = put(tmp_path / "a.run", "".join(f"q Q0 d{n} {n} {n} far\n" for n in range(5)))
+    _, told = brought(tmp_path, turned, **texts)
+    assert any("ranks of far are the reverse of its scores in 1 of 1 query" in t for t in told)
+    flat = put(tmp_path / "b.run", "".join(f"q Q0 d{n} {n} 1 flat\n" for n in range(5)))
+    words = ["convert", "pool", "--runs", turned, flat, "--corpus", corpus, "--queries", queries]
+    assert main([*words, "--out", str(tmp_path / "pools.jsonl")]) == 0
+    shown = capsys.readouterr().out
+    assert "the ranks of far are the reverse of its scores" in shown
+    assert "the first scores of flat are all equal in 1 of 1 query" in shown
+
+
+@pytest.mark.parametrize(("below", "counted"), [(-1, "1 grade of the truth lies"), (0, "")])
+def test_grades_below_0_say_how_they_count(tmp_path, capsys, below, counted):
+    truth = put(tmp_path / "a.qrels", f"q 0 a 1\nq 0 b {below}\nq 0 c 0\n")
+    run = put(tmp_path / "a.run", "q Q0 a 1 3 r\nq Q0 b 2 2 r\nq Q0 x 3 1 r\n")
+    words = ["bakeoff", "--truth", truth, "--runs", run, "--measures", "Judged@3"]
+    assert main([*words, "--out", str(tmp_path / "out")]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "0.6667" in shown  # as ir_measures has it
+    assert (f"{counted} below 0: such a document counts as judged" in shown) == bool(counted)
+    warned = json.loads((tmp_path / "out" / "run.json").read_text())["summary"]["warnings"]
+    assert [(one["code"], one["documents"]) for one in warned] == [("negative_grades", 1)] * -below
