@@ -2,8 +2,8 @@
 
 import sys
 
-if not sys.flags.safe_path:
-    sys.path.pop(0)  # this folder: no file beside this one stands in for a library
+if (here := __file__.rpartition("/")[0]) in sys.path:
+    sys.path.remove(here)  # no file beside this one stands in for a library
 
 from zelo_ray.cli import main
 
