@@ -1,15 +1,23 @@
 """What users hand to Kubernetes and `ray up`: fields that exist, no key, a token, room to ask."""
 
 import copy
+import fnmatch
+import os
+import re
 import runpy
+import shlex
+import signal
+import subprocess
 import sys
 from importlib.metadata import version
+from pathlib import Path
 
 import jsonschema
 import pytest
 import yaml
 
 from tests import crash
+from zelo_ray.cli.arguments import parse
 from zelo_ray.on_ray.placement import ASKING_BYTES, ASKING_CPUS
 from zelo_ray.options import COMMANDS
 
@@ -165,6 +173,81 @@ def test_the_image_has_the_ray_that_the_manifests_name(manifest):
     dockerfile = (FOLDER / "Dockerfile").read_text()
     assert f"FROM rayproject/ray:{named}-" in dockerfile
     assert named.split(".")[:2] == version("ray").split(".")[:2]
+
+
+@pytest.mark.parametrize(("exits", "seen"), [(0, 0), (3, 0), (1, 1), (2, 2), (4, 4), (137, 137)])
+def test_a_command_that_finished_with_gaps_is_no_failure_to_kubernetes(tmp_path, exits, seen):
+    (tmp_path / "zelo-ray").write_text(f'#!/bin/sh\necho "$@"\nexit {exits}\n')
+    (tmp_path / "zelo-ray").chmod(0o755)
+    environ = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    words = ["sh", str(FOLDER / "run.sh"), "annotate", "a b", "--out", "o"]
+    ran = subprocess.run(words, env=environ, capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout) == (seen, "annotate a b --out o\n")
+
+
+def test_a_command_that_is_stopped_is_waited_for(tmp_path):
+    """Ray sends SIGTERM to the shell as well, whose end would be the job's."""
+    (tmp_path / "zelo-ray").write_text(
+        "#!/bin/sh\ntrap 'sleep 1; echo calls came home; exit 3' TERM\necho at work\n"
+        "while :; do sleep .1; done\n"
+    )
+    (tmp_path / "zelo-ray").chmod(0o755)
+    environ = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    words = ["sh", str(FOLDER / "run.sh"), "annotate"]
+    with subprocess.Popen(
+        words, env=environ, stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as run:
+        assert run.stdout.readline() == "at work\n"
+        os.killpg(run.pid, signal.SIGTERM)
+        assert run.stdout.read().endswith("calls came home\n")
+    assert run.returncode == 0
+
+
+def test_the_job_of_the_manifest_runs_by_that_script_which_the_image_has():
+    """KubeRay writes it into a shell's line, and Ray into another: it has nothing to quote."""
+    spec = yaml.safe_load((FOLDER / "rayjob.yaml").read_text())["spec"]
+    words = spec["entrypoint"].split()
+    assert words == shlex.split(subprocess.list2cmdline(words))
+    assert f"jobs/kubernetes/run.sh {words[1]}\n" in (FOLDER / "Dockerfile").read_text()
+    assert (words[0], parse(words[2:])[0]) == ("sh", "annotate")
+
+
+def test_no_file_of_keys_and_no_result_reaches_a_build():
+    """What Docker leaves out by its own rules: the last line that fits decides."""
+    rules = (crash.ROOT / ".dockerignore").read_text().splitlines()
+    rules = [rule for rule in rules if rule and not rule.startswith("#")]
+
+    def reaches(path):
+        kept = True
+        for rule in rules:
+            pattern = rule.removeprefix("!")
+            parts = [path, *map(str, Path(path).parents)][:-1]
+            fits = any(fnmatch.fnmatch(f"/{each}", f"/{pattern}") for each in parts)
+            fits |= any(fnmatch.fnmatch(f"/{each}", pattern) for each in parts)
+            kept = rule.startswith("!") if fits else kept
+        return kept
+
+    for path in (".env", "zelo_ray/.env", "keys.env", "zelo_ray/a/keys.env", "out/run.json"):
+        assert not reaches(path), path
+    for path in (".env.local", "zelo_ray/.env.prod", ".git/config", ".venv/bin/python", "x/.env"):
+        assert not reaches(path), path
+    copied = re.findall(r"^COPY \S+ (.+) \S+$", (FOLDER / "Dockerfile").read_text(), re.MULTILINE)
+    named = [name for line in copied for name in line.split()]
+    for name in (*named, "zelo_ray/cli/__init__.py", "zelo_ray/protocols/prompts/zelo-2.txt"):
+        assert reaches(name), name
+
+
+def test_git_ignores_what_the_commands_of_the_readme_write():
+    readme = (crash.ROOT / "README.md").read_text()
+    written = {*re.findall(r"--out ([\w.-]+)(?![\w:/])", readme), ".env", "keys.env", "runs"}
+    written.update(re.findall(r"out=\"([^\"]+)", readme))
+    paths = [f"{each}/x" if "." not in each else each for each in sorted(written)]
+    ignored = subprocess.run(
+        ["git", "check-ignore", *paths], cwd=crash.ROOT, capture_output=True, text=True, check=False
+    )
+    if ignored.returncode == 128:
+        pytest.skip("this is no checkout")
+    assert ignored.stdout.split() == paths
 
 
 def test_the_clusters_of_ray_up_ask_for_a_token_too():
