@@ -151,3 +151,24 @@ def test_a_call_that_our_patience_ended_counts_as_spent(server, tmp_path):
     (tally,) = asker.tallies.values()
     assert tally.unsettled == pytest.approx(unknown)
     assert known < billed(fakes) <= known + unknown
+
+
+def test_a_capped_run_makes_headway_on_a_bad_day(server, tmp_path):
+    """A call without an answer counts at what it could have cost: little, once that is learned."""
+    fakes = server(Fault("drop", rate=0.4), output=60)
+    cap = 0.05
+    asker = ask(
+        POOLS,
+        tmp_path,
+        OPENAI,
+        till=Shared(cap),
+        max_usd=cap,
+        limits={"openai:gpt-6-luna": {"concurrency": 4}},
+    )
+    rows = list(read_rows(str(tmp_path)))
+    answered = len({row.key for row in rows if row.status == "ok"})
+    (tally,) = asker.tallies.values()
+    assert billed(fakes) + tally.unsettled <= cap
+    assert exposed(str(tmp_path)) <= cap - billed(fakes)
+    assert answered > 0.6 * REQUESTS  # of which 94 were answered while nothing was learned
+    assert min(row.limit for row in rows if row.limit) < 100  # of 2,048

@@ -5,12 +5,10 @@ import pytest
 from tests.builders import judge_of
 from zelo_ray.engine.patience import Patience
 from zelo_ray.providers import Retry
-from zelo_ray.records import Answer, Usage
 
 HOSTED, OWN = judge_of("openai:m"), judge_of("openai:m@http://127.0.0.1:1/v1")
 UNREACHED = Retry("openai:m: connection refused", unreached=True)
 SILENT = Retry("openai:m: no answer within 120 s", unsettled=True)
-FAILED, FINE = (Answer(status, "", Usage(), reason="503") for status in ("failed", "ok"))
 
 
 def test_429s_alone_end_it_when_nobody_else_of_ours_gets_an_answer():
@@ -37,7 +35,7 @@ def test_a_judge_that_was_never_reached_is_given_up_soon(judge, at):
     patience, whys = Patience(judge, 180.0), []
     for now in at:
         assert patience.is_starting(UNREACHED)
-        whys.append(patience.missed(UNREACHED, now))
+        whys.append(patience.missed(UNREACHED, now, away=False))
     assert not any(whys[:-1])
     assert whys[-1].startswith(f"{UNREACHED}, {len(at)} times in {at[-1]:.0f} s; check ")
 
@@ -49,26 +47,36 @@ def test_a_judge_that_was_reached_may_be_away_for_a_while(reached):
     if reached == "now":
         patience.replied()
     if reached == "by a 503":
-        assert not patience.missed(Retry("503"), 0.0)
+        assert not patience.missed(Retry("503"), 0.0, away=False)
     assert not patience.is_starting(UNREACHED)
-    assert not any(patience.missed(UNREACHED, float(now)) for now in range(100))
+    assert not any(patience.missed(UNREACHED, float(now), away=True) for now in range(100))
 
 
 def test_a_server_that_hangs_is_asked_alone_for_no_longer_than_that():
     patience = Patience(OWN, 180.0)
     patience.asked(1000.0)
-    assert not patience.missed(SILENT, 1120.0)
-    why = patience.missed(SILENT, 1240.0)
+    assert not patience.missed(SILENT, 1120.0, away=False)
+    why = patience.missed(SILENT, 1240.0, away=False)
     assert why.startswith(f"{SILENT}; nothing else for 4 minutes; check ")
     patience.alone = False
-    assert not patience.missed(SILENT, 1360.0)
+    assert not patience.missed(SILENT, 1360.0, away=False)
 
 
-def test_requests_that_all_fail_end_it():
-    patience = Patience(HOSTED, 60.0)
+def test_a_judge_from_which_nothing_comes_back_is_waited_for_as_long_as_it_is_told():
+    patience = Patience(HOSTED, 43_200.0)
     patience.asked(0.0)
-    assert not any(patience.ended(FAILED, 30.0) for _ in range(30))
-    assert patience.ended(FAILED, 61.0) == "no answer to 31 requests in a row, for 61 s: 503"
-    assert not patience.ended(FINE, 62.0)
-    assert not any(patience.ended(FAILED, 300.0) for _ in range(19))
-    assert "no answer to 20 requests" in patience.ended(FAILED, 300.0)
+    patience.replied()
+    patience.asked(10.0)  # and then the outage begins
+    patience.asked(20.0)
+    assert not patience.missed(SILENT, 43_210.0, away=True)
+    assert not patience.missed(SILENT, 43_211.0, away=False)  # others are answered
+    why = patience.missed(SILENT, 43_211.0, away=True)
+    assert why.startswith(f"{SILENT}; nothing else for 12 hours; check ")
+
+
+@pytest.mark.parametrize("seconds", [60.0, 43_200.0])
+def test_a_judge_that_was_never_heard_of_is_waited_for_no_longer_than_a_person_waits(seconds):
+    patience = Patience(HOSTED, seconds)
+    patience.asked(0.0)
+    assert not patience.missed(SILENT, min(seconds, 180.0), away=True)
+    assert patience.missed(SILENT, min(seconds, 180.0) + 1, away=True)

@@ -4,7 +4,8 @@ A provider may bill a call whose answer never reached us: because we were killed
 waiting. So a writer says in a file of its own how much its calls may come to before it sends them,
 and afterwards less. What stands there when the writer is gone may have been billed, and no row of
 the ledger tells of it. One line covers many calls: it is written when more is to be sent than it
-says, with a quarter to spare.
+says, for all that are to be sent by then, and for no more: so it never says more than was taken
+from a budget for them.
 """
 
 import asyncio
@@ -19,9 +20,8 @@ from zelo_ray.engine.durable import keep_file, telling
 from zelo_ray.errors import LedgerError
 
 FOLDER = "exposure"
-_SPARE = 1.25  # of what is out: so much is said, that not every call is a line
-_LESS = 0.5  # of what was said: so little is out when it is said anew
-_AWHILE = 5.0  # seconds between two lines that say less
+_LESS = 0.75  # of what was said: so little is out when it is said anew
+_AWHILE = 2.0  # seconds between two lines that say less
 
 
 class Exposure:
@@ -54,7 +54,7 @@ class Exposure:
             while self._flying + self._lost > self._said:
                 async with self._writing:
                     if self._flying + self._lost > self._said:
-                        await self._say(_SPARE * self._flying + self._lost)
+                        await self._say(self._flying + self._lost)
         except LedgerError:
             self.settle(dollars)
             raise
@@ -73,7 +73,7 @@ class Exposure:
     async def ease(self) -> None:
         """Say less, if much less is out; nothing, if nothing is."""
         async with self._writing:
-            goal = self._lost + _SPARE * self._flying
+            goal = self._lost + self._flying
             recent = self._clock.now() - self._said_at < _AWHILE
             if goal >= self._said or (self._calls and (recent or goal > _LESS * self._said)):
                 return

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from zelo_ray.engine.bookkeeping import LedgerWriter, Tally, checked, excess, name_of, over_budget
+from zelo_ray.engine.breaker import CircuitBreaker
 from zelo_ray.engine.budget import NOTHING, SharedBudget
 from zelo_ray.engine.clock import CLOCK, Clock
 from zelo_ray.engine.durable import FULL
@@ -25,7 +26,8 @@ from zelo_ray.engine.openings import GoOn, Openings
 from zelo_ray.engine.patience import Patience
 from zelo_ray.engine.purse import BudgetClient
 from zelo_ray.engine.quota import OwnQuota, Quota
-from zelo_ray.engine.tokens import Estimates, Size, longer, size_of
+from zelo_ray.engine.tokens import Bound, Estimates, Size, bound_of, longer, size_of
+from zelo_ray.engine.trial import Trial
 from zelo_ray.engine.turnstile import Turnstile
 from zelo_ray.errors import LedgerError
 from zelo_ray.options import AnnotateOptions, Limit
@@ -44,7 +46,7 @@ from zelo_ray.providers import (
 )
 from zelo_ray.providers.added import seconds_for
 from zelo_ray.providers.pricing import dearest
-from zelo_ray.records import Answer, Judge, Pool, Request, Usage
+from zelo_ray.records import Answer, Judge, Pool, Request, Usage, model_name
 
 _LONGEST_WAIT = 120.0
 _THROTTLED_COST = 0.1  # of an attempt: waiting for one's turn is no trouble with the request
@@ -53,6 +55,7 @@ _PLANNERS = 4
 _ROOM = 4  # times what may be in flight: requests that wait, some for others that begin alike
 _COMPATIBLE_CONCURRENCY = 32  # of a server named by its URL, which may have one GPU
 _FIRST_BACKOFF, _LONGEST_BACKOFF = 1.0, 60.0
+NO_BOUND = Bound(0, 0, 0)
 _STARTING_BACKOFF = 4.0  # the longest while a judge was never reached
 
 
@@ -68,11 +71,19 @@ class _Line:
     gate: LimiterClient
     estimates: Estimates
     patience: Patience
+    breaker: CircuitBreaker
+    trial: Trial
     opening: asyncio.Lock = field(default_factory=asyncio.Lock)
     """held by a first call that goes alone"""
     tally: Tally = field(default_factory=Tally)
     lost: str = ""
     """why this judge is asked nothing more; empty while it is"""
+
+    def close(self) -> None:
+        """Hold no call back any more, for none is made."""
+        self.gate.close()
+        self.breaker.close()
+        self.trial.skip()
 
 
 @dataclass(slots=True)
@@ -84,10 +95,20 @@ class _Effort:
     troubles: float = 0.0
     ended: bool = False
     size: Size | None = None
+    bound: Bound = NO_BOUND
+    """of its prompt's tokens, where money is capped"""
     cost: Mapping[str, float] = field(default_factory=dict)
     dollars: float = 0.0
+    limit: int = 0
+    """tokens that the next answer may have; 0 for a judge without such a limit"""
+    cut: bool = False
+    """whether an answer was cut off at a limit that was lower than the judge's own"""
+    is_probe: bool = False
+    """whether the next call goes alone, to find out whether the judge answers again"""
     answered: bool = False
     """whether the last call was"""
+    last: Answer | None = None
+    """what the server answered last"""
     unsettled: bool = False
     """whether the last call may have been billed though nothing tells so"""
 
@@ -166,6 +187,8 @@ class Asker(Filler[_Line]):
             gate=LimiterClient(account, self._quota, clock),
             estimates=Estimates(judge),
             patience=Patience(judge, options.patience, reached=self._again),
+            breaker=CircuitBreaker(slots, clock),
+            trial=Trial(judge, passed=options.keep_asking or self._again),
         )
 
     @property
@@ -181,13 +204,13 @@ class Asker(Filler[_Line]):
         super().stop(reason)
         self._roomy.set()
         for line in self.lines.values():
-            line.gate.close()
+            line.close()
 
     def lose(self, name: str, reason: str) -> None:
         """Ask a judge nothing more. The run stops, unless it may go on without one."""
         super().lose(name, reason)
         if name in self.lost:
-            self.lines[name].gate.close()
+            self.lines[name].close()
 
     async def fill(self, pool: Pool) -> None:
         """Ask about one pool until nothing is missing that these judges can answer, or stopped."""
@@ -282,45 +305,82 @@ class Asker(Filler[_Line]):
 
     async def _call(self, request: Request, line: _Line, go_on: GoOn) -> None:
         """Call until there is a last answer; keep it, and every billed one before it."""
+        await line.trial.begin()
         effort, request = _Effort(), request.marked(self._ledger.salt)
-        if cut_at := self._ledger.cut_at(request.key):
-            request = replace(request, limit=longer(request.output_limit or 0, cut_at))
-        while not effort.ended and await self._turn(request, line, effort):
-            line.tally.in_flight += 1
-            try:
-                wait = await self._once(request, line, effort)
-            finally:
-                line.tally.in_flight -= 1
-            go_on(effort.answered)
-            if wait:
-                await self.rest(wait)
+        try:
+            while not effort.ended and await self._turn(request, line, effort):
+                request = _limited(request, effort)
+                line.tally.in_flight += 1
+                try:
+                    wait = await self._once(request, line, effort)
+                finally:
+                    line.tally.in_flight -= 1
+                go_on(effort.answered)
+                if wait:
+                    await self.rest(wait)
+        finally:
+            self._give_up(line, line.trial.end(effort.last))
+
+    def _limit_of(self, request: Request, line: _Line, effort: _Effort) -> int:
+        """Tokens that an answer may have.
+
+        Where money is capped it is what answers of this kind keep to, for so much is reserved. One
+        that was cut off is asked again with the judge's own limit, or twice that if it was so then.
+        """
+        own = line.judge.options.get("max_output_tokens")
+        if own is None:
+            return request.output_limit or 0
+        if effort.cut:
+            return int(own)
+        cut_at = self._ledger.cut_at(request.key)
+        if self.purse.capped:
+            return line.estimates.limit_for(model_name(request.response_model), cut_at)
+        return longer(int(own), cut_at) if cut_at else int(own)
 
     async def _turn(self, request: Request, line: _Line, effort: _Effort) -> bool:
-        """Wait until budget and limits allow a call; false when none may be made any more."""
-        if self.stopped or line.lost:
-            return False
+        """Wait until judge, budget and limits allow a call; false when none may be made any more.
+
+        Nothing is reserved while nothing comes back from the judge.
+        """
         line.tally.waiting += 1
         try:
-            effort.size = size = effort.size or size_of(request)
-            most = line.estimates.most(size, request.output_limit)
-            dollars = dearest(line.judge, most, self.options.prices)
-            if not await self.purse.take(dollars):
-                self._run_dry(line)
-                return False
-            expected = line.provider.limit_tokens(line.estimates.expected(size))
-            effort.cost = {"rpm": 1, "rpd": 1, **expected}
-            effort.dollars = dollars
-            if await line.gate.admit(effort.cost):
-                await self._turnstile.step()
-                if line.gate.spent_day or not (self.stopped or line.lost):
-                    await self._exposure.send(dollars)
+            while not (self.stopped or line.lost):
+                effort.is_probe = await line.breaker.admit()
+                if self.stopped or line.lost:
+                    break
+                if not await self._reserve(request, line, effort):
+                    return False
+                if effort.is_probe or not line.breaker.is_open:
+                    await self._exposure.send(effort.dollars)
                     return True
-            self.purse.give_back(dollars, 0.0)
-            if line.gate.spent_day:
-                self.lose(line.judge.name, f"{line.judge.name}: {_SPENT_DAY}")
+                self.purse.give_back(effort.dollars, 0.0)  # it went away meanwhile
             return False
         finally:
             line.tally.waiting -= 1
+
+    async def _reserve(self, request: Request, line: _Line, effort: _Effort) -> bool:
+        """Take money and leave for a call; false when none may be made any more."""
+        effort.size = size = effort.size or size_of(request)
+        effort.limit = self._limit_of(request, line, effort)
+        if self.purse.capped and effort.limit:
+            effort.bound = bound_of(request) if effort.bound is NO_BOUND else effort.bound
+            most = line.estimates.most_known(size, effort.bound, effort.limit)
+        else:
+            most = line.estimates.most(size, effort.limit or None)
+        effort.dollars = dearest(line.judge, most, self.options.prices)
+        if not await self.purse.take(effort.dollars):
+            self._run_dry(line)
+            return False
+        expected = line.provider.limit_tokens(line.estimates.expected(size))
+        effort.cost = {"rpm": 1, "rpd": 1, **expected}
+        if await line.gate.admit(effort.cost):
+            await self._turnstile.step()
+            if line.gate.spent_day or not (self.stopped or line.lost):
+                return True
+        self.purse.give_back(effort.dollars, 0.0)
+        if line.gate.spent_day:
+            self.lose(line.judge.name, f"{line.judge.name}: {_SPENT_DAY}")
+        return False
 
     async def _once(self, request: Request, line: _Line, effort: _Effort) -> float:
         """Make one call; the seconds to wait before another, if it takes one."""
@@ -334,23 +394,18 @@ class Asker(Filler[_Line]):
             effort.answered = True
             answer, broken = checked(request.response_model, said, request.user)
             self._hear(line)
-            if answer.status == "invalid" and effort.reasks < self.options.reasks:
-                effort.reasks += 1
-            else:
-                effort.ended = True
+            self._end_or_ask_again(line, answer, effort)
         except Retry as trouble:
-            if not line.patience.is_starting(trouble):
-                effort.troubles += _THROTTLED_COST if trouble.throttled else 1
-            effort.ended = effort.troubles >= self.options.attempts
+            self._count(request, line, trouble, effort)
             status = trouble.status if effort.ended else "failed"
             answer = Answer(status, "", trouble.billed or Usage(), reason=str(trouble))
+            effort.last = None if status == "failed" else answer
             billed, effort.unsettled = trouble.billed is not None, trouble.unsettled
-            self._give_up(line, line.patience.missed(trouble, self.clock.now()))
             if not (effort.ended or line.lost):
                 wait = await self._back_off(request, line, trouble, effort)
         except Refused as refusal:
             effort.ended = effort.answered = True
-            answer = Answer(refusal.status, "", Usage(), reason=str(refusal))
+            answer = effort.last = Answer(refusal.status, "", Usage(), reason=str(refusal))
             self._hear(line)
         except Fatal as fatal:
             self.lose(line.judge.name, str(fatal))
@@ -372,6 +427,37 @@ class Asker(Filler[_Line]):
         if broken:
             self.lose(line.judge.name, f"{line.judge.name}: {broken}")
         return wait
+
+    def _end_or_ask_again(self, line: _Line, answer: Answer, effort: _Effort) -> None:
+        """Decide whether an answer is the last one to its request."""
+        own = line.judge.options.get("max_output_tokens") or 0
+        if answer.status == "truncated" and 0 < effort.limit < own:
+            effort.cut = True  # the limit was ours
+        elif answer.status == "invalid" and effort.reasks < self.options.reasks:
+            effort.reasks += 1
+        else:
+            effort.ended, effort.last = True, answer
+
+    def _count(self, request: Request, line: _Line, trouble: Retry, effort: _Effort) -> None:
+        """Count a call that came to nothing, for its request and for its judge.
+
+        It is no attempt of its request where it says nothing of it: its judge was never reached,
+        or nothing comes back from it, whatever it is asked.
+        """
+        breaker = line.breaker
+        if trouble.throttled or trouble.status != "failed":  # something came back
+            breaker.record_answer()
+            effort.troubles += _THROTTLED_COST if trouble.throttled else 1
+        else:
+            fields = {"is_probe": effort.is_probe, "unreached": trouble.unreached}
+            breaker.record_failure(request.key, **fields, delay=trouble.delay or 0.0)
+            away = trouble.unreached or (
+                breaker.is_open and (trouble.unavailable or not effort.is_probe)
+            )
+            effort.troubles += not (away or line.patience.is_starting(trouble))
+        effort.ended = effort.troubles >= self.options.attempts
+        now = self.clock.now()
+        self._give_up(line, line.patience.missed(trouble, now, away=breaker.is_open))
 
     def _let_go(self, line: _Line, effort: _Effort, spent: float | None) -> None:
         """Give back what was reserved for a call, but for what it may have cost."""
@@ -400,7 +486,10 @@ class Asker(Filler[_Line]):
         line.gate.learn(answer.rates)
         if answer.usage.input_tokens:
             line.gate.settle(effort.cost, line.provider.limit_tokens(answer.usage))
-            line.estimates.learn(effort.size or size_of(request), answer.usage)
+            kind, cut = model_name(request.response_model), answer.status == "truncated"
+            line.estimates.learn(effort.size or size_of(request), answer.usage, kind, cut=cut)
+            if effort.bound.tokens:
+                line.estimates.learn_prompt(answer.usage.input_tokens, effort.bound)
         spent = await self.books.keep(
             *(request.key, line.judge, answer, line.tally),
             attempts=effort.calls,
@@ -409,7 +498,6 @@ class Asker(Filler[_Line]):
         )
         if effort.ended:
             line.tally.end(answer.status, answer.reason, self.clock.date())
-            self._give_up(line, line.patience.ended(answer, self.clock.now()))
         if self.books.exhausted:
             self.stop(FULL)
         return spent
@@ -417,6 +505,7 @@ class Asker(Filler[_Line]):
     def _hear(self, line: _Line) -> None:
         """A judge replied: so its server is there, and its account alive."""
         line.patience.replied()
+        line.breaker.record_answer()
         line.gate.hear()
 
     def _give_up(self, line: _Line, reason: str) -> None:
@@ -434,10 +523,14 @@ class Asker(Filler[_Line]):
     ) -> float:
         """The seconds to wait; after a 429 everybody waits, in the gate."""
         jitter = random.Random(f"{request.key}:{effort.calls}").random()
-        if trouble.delay is not None and trouble.delay > _LONGEST_WAIT:
+        most = _LONGEST_WAIT if trouble.throttled else max(_LONGEST_WAIT, line.patience.most)
+        if trouble.delay is not None and trouble.delay > most:
             wait = f"{trouble.delay / 60:.0f} minutes"
             self.lose(line.judge.name, f"{trouble}; the server asks to wait {wait}: go on later")
             return 0.0
+        if line.breaker.is_open and not trouble.throttled:
+            line.tally.retry(f"{trouble}; its calls wait until it answers", self.clock.date())
+            return 0.0  # the breaker holds it back
         line.tally.retry(str(trouble), self.clock.date())
         if line.patience.is_starting(trouble):
             return min(_STARTING_BACKOFF, _FIRST_BACKOFF * 2.0 ** (effort.calls - 1))
@@ -464,3 +557,10 @@ class Asker(Filler[_Line]):
         await self._ease()
         for provider in self._connections.values():
             await provider.aclose()
+
+
+def _limited(request: Request, effort: _Effort) -> Request:
+    """The request with the output limit that money was taken for."""
+    if not effort.limit or effort.limit == request.output_limit:
+        return request
+    return replace(request, limit=effort.limit)

@@ -1,9 +1,11 @@
 """When to give up a judge that does not answer. Time is passed in, in seconds of any clock."""
 
 from zelo_ray.providers import Retry
-from zelo_ray.records import Answer, Judge
+from zelo_ray.records import Judge
 
-_SILENT_REQUESTS = 20
+_FIRST_SECONDS = 180.0
+"""For a judge that was never heard of: its server, its URL or its key may be wrong, and a person
+who has just started a run is there to mend them."""
 _TRIES = 3  # to reach a server named by its URL
 _UNREACHED_SECONDS = 15.0  # in which no connection to a provider can be made
 
@@ -13,7 +15,7 @@ class Patience:
 
     Args:
         judge: who is asked.
-        seconds: for how long it may answer nothing.
+        seconds: for how long nothing may come back from it.
         reached: whether it was asked before, in the same run.
     """
 
@@ -21,38 +23,45 @@ class Patience:
         self._judge, self._seconds = judge, seconds
         self.alone = bool(judge.base_url) and not reached
         """whether its first request goes alone, to find out whether there is such a server"""
-        self._reached = reached
-        self._tries, self._silent = 0, 0
-        self._heard_at: float | None = None  # or, before that, when it was first asked
+        self._reached = self._replied = reached
+        self._tries = 0
+        self._silent_since: float | None = None
         self._unreached_at: float | None = None
         self._throttled_at: float | None = None
 
     def asked(self, now: float) -> None:
-        """Its first call begins; later ones are no news."""
-        self._heard_at = now if self._heard_at is None else self._heard_at
+        """A call begins: the first one since the judge replied is what silence is counted from."""
+        self._silent_since = now if self._silent_since is None else self._silent_since
 
     def replied(self) -> None:
         """It replied, be it with a refusal: so there is a server, and the account is alive."""
-        self._reached, self._throttled_at = True, None
+        self._reached = self._replied = True
+        self._silent_since = self._throttled_at = None
 
     def is_starting(self, trouble: Retry) -> bool:
         """Whether it was never reached: it may just start, and such calls are no attempts."""
         return trouble.unreached and not self._reached
 
-    def missed(self, trouble: Retry, now: float) -> str:
-        """A call came to nothing; why to give the judge up, if that is so."""
+    def missed(self, trouble: Retry, now: float, *, away: bool) -> str:
+        """A call came to nothing; why to give the judge up, if that is so.
+
+        Args:
+            trouble: what came of it.
+            now: the time.
+            away: whether nothing came of all the calls before it.
+        """
         if not trouble.unreached:
             self._reached = True
-            silence = now - (now if self._heard_at is None else self._heard_at)
-            if self.alone and not trouble.throttled and silence > self._seconds:
-                return f"{trouble}; nothing else for {_told(silence)}; {self._advice}"
         elif not self._reached:
             self._tries += 1
             self._unreached_at = now if self._unreached_at is None else self._unreached_at
             seconds = now - self._unreached_at
             tries = self._tries if self._judge.base_url else 0
             if tries >= _TRIES or (not tries and seconds >= _UNREACHED_SECONDS):
-                return f"{trouble}, {self._tries} times in {_told(seconds)}; {self._advice}"
+                return f"{trouble}, {self._tries} times in {_in_words(seconds)}; {self._advice}"
+        silence = now - (now if self._silent_since is None else self._silent_since)
+        if (away or self.alone) and not trouble.throttled and silence > self.most:
+            return f"{trouble}; nothing else for {_in_words(silence)}; {self._advice}"
         return ""
 
     def throttled(self, lasting: float, now: float) -> str:
@@ -64,25 +73,18 @@ class Patience:
         """
         self._throttled_at = now if self._throttled_at is None else self._throttled_at
         alike = min(lasting, now - self._throttled_at)
-        if alike <= self._seconds:
+        if alike <= self.most:
             return ""
         return (
-            f"{self._judge.name}: nothing but 429 (rate limit) for {_told(alike)}; see what the "
-            "account may do, and who else uses it; raise --patience, or run the same command "
+            f"{self._judge.name}: nothing but 429 (rate limit) for {_in_words(alike)}; see what "
+            "the account may do, and who else uses it; raise --patience, or run the same command "
             "later: nothing is lost"
         )
 
-    def ended(self, answer: Answer, now: float) -> str:
-        """A request came to its end; why to give the judge up, if that is so."""
-        if answer.status != "failed":
-            self._silent, self._heard_at = 0, now
-            return ""
-        self._silent += 1
-        silence = now - (now if self._heard_at is None else self._heard_at)
-        if self._silent < _SILENT_REQUESTS or silence <= self._seconds:
-            return ""
-        requests = f"{self._silent} requests in a row, for {_told(silence)}"
-        return f"no answer to {requests}: {answer.reason}"
+    @property
+    def most(self) -> float:
+        """Seconds for which nothing may come back."""
+        return self._seconds if self._replied else min(self._seconds, _FIRST_SECONDS)
 
     @property
     def _advice(self) -> str:
@@ -91,6 +93,8 @@ class Patience:
         return f"check {what}, then run the same command again"
 
 
-def _told(seconds: float) -> str:
+def _in_words(seconds: float) -> str:
     """How long that is, in words."""
+    if seconds >= 7200:
+        return f"{seconds / 3600:.0f} hours"
     return f"{seconds / 60:.0f} minutes" if seconds >= 120 else f"{seconds:.0f} s"

@@ -83,6 +83,7 @@ class Estimates:
         self._kinds = defaultdict[str, _Kind](_Kind)
         self._beyond: float | None = None
         self._least = dict[int, int]()  # by opening, tokens of the shortest prompt
+        self._prompts = list[tuple[int, Bound]]()
 
     def expected(self, size: float) -> Usage:
         """What a call of so many bytes will use, as far as is known."""
@@ -131,6 +132,14 @@ class Estimates:
             known = self._kinds[kind]
             known.answers, known.cut = known.answers + 1, known.cut + cut
             known.longest = max(known.longest, usage.output_tokens)
+
+    def learn_prompt(self, tokens: int, bound: Bound) -> None:
+        """Take in how many tokens one prompt took; a few of them are learned from together."""
+        self._prompts.append((tokens, bound))
+        if len(self._prompts) >= _FEW:
+            prompts, self._prompts = self._prompts, []
+            whole = sum(each.tokens for _, each in prompts)
+            self.learn_prompts(0, [count for count, _ in prompts], whole)
 
     def learn_prompts(self, opening: int, tokens: Sequence[int], bound: float) -> None:
         """Take in how many tokens prompts took, which together may be so many at most.

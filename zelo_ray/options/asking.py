@@ -125,10 +125,15 @@ class AskingOptions(CommandOptions):
         120.0, gt=0, description="seconds that one call may take"
     )
     patience: Annotated[float, RUNNING] = Field(
-        180.0,
+        43_200.0,
         gt=0,
-        description="give a judge up after this many seconds without an answer, or with nothing "
-        "but 429s",
+        description="give a judge up after this many seconds in which nothing comes back from it, "
+        "or nothing but 429s (180 at most before its first answer); 12 hours by default: an "
+        "outage may fill a night, and to wait costs a call a minute",
+    )
+    keep_asking: Annotated[bool, RUNNING] = Field(
+        False,
+        description="ask on where none of a judge's first 20 requests gave a judgment",
     )
     actors: Annotated[int, RUNNING] = Field(
         1, ge=1, description="actors for each provider or reranker"

@@ -57,6 +57,7 @@ _ABSENT_BATCH = (
     "no such batch; it was deleted, or sent with a key of another account, or to another base URL"
 )
 _RETRY = {408, 409, 429, 499}  # and all from 500 on; 499 is Gemini's CANCELLED
+_UNAVAILABLE = {502, 503, 529}  # a 500 or a 504 may be about what was asked
 _REFUSED = {400, 413, 422}
 _PROXY_LOGIN = 407
 _BETWEEN = {401, 403, 404, _PROXY_LOGIN}
@@ -283,7 +284,13 @@ def judged(fault: Fault, caller: Caller, *, lacking: bool = False) -> Retry | Re
     if status == 0 or status in _RETRY or status in caller.passing or status >= 500:
         if not (fault.status or lacking):
             detail = f"no answer ({detail})" if detail else "no answer"
-        return Retry(f"{name}: {detail}", fault.delay, throttled=status == 429, status=fault.ends)
+        return Retry(
+            f"{name}: {detail}",
+            fault.delay,
+            throttled=status == 429,
+            unavailable=status in _UNAVAILABLE,
+            status=fault.ends,
+        )
     refused = status in _REFUSED or status in caller.filtered
     if not refused:
         detail = f"a response that no such server gives; check the base URL ({detail})"

@@ -15,7 +15,8 @@ class Retry(Exception):  # noqa: N818 - it names what to do, as the two below
     account's rate was exceeded, so that its other calls should wait as well; ``billed`` is what a
     response without an answer in it says that it used. ``unreached`` tells that not even a
     connection was made, and ``unsettled`` that the call may have come to the server and been
-    billed, though no response says what it used. ``status`` is how the request ends if its
+    billed, though no response says what it used; ``unavailable`` that the server says by itself
+    that it can serve nobody now, whatever is asked. ``status`` is how the request ends if its
     attempts are used up.
     """
 
@@ -28,11 +29,13 @@ class Retry(Exception):  # noqa: N818 - it names what to do, as the two below
         billed: Usage | None = None,
         unreached: bool = False,
         unsettled: bool = False,
+        unavailable: bool = False,
         status: Status = "failed",
     ) -> None:
         super().__init__(reason)
         self.delay, self.throttled, self.billed = delay, throttled, billed
-        self.unreached, self.unsettled, self.status = unreached, unsettled, status
+        self.unreached, self.unsettled, self.unavailable = unreached, unsettled, unavailable
+        self.status = status
 
 
 class Refused(Exception):  # noqa: N818

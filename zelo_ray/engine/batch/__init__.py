@@ -167,17 +167,20 @@ class Batcher:
         passed = {name: Tally() for name in lines}
         # What comes home meanwhile is asked again with all else that is then missing, in one batch.
         away = {name: frozenset(line.asked) for name, line in lines.items()}
-        each = iter(pools())
-        while not self.stopped and (pool := await asyncio.to_thread(next, each, None)):
+        pending = iter(pools())
+        while not self.stopped and (pool := await asyncio.to_thread(next, pending, None)):
             progress = Progress(self._protocol.rounds(pool, self._panel, self._options))
             step = await asyncio.to_thread(progress.step, self._ledger, self._absent)
+            heard = progress.heard()
+            for each in lines.values():
+                if not each.proven and (known := heard.get(each.judge.name)):
+                    each.proven = any(reply.status == "ok" for reply in self._ledger.read(known))
             for request in step.missing:
                 line = lines.get(request.judge.name)
-                known = (away[request.judge.name], line.asked) if line else ()
-                if line and not line.lost and not any(request.key in keys for keys in known):
+                sent = (away[request.judge.name], line.asked) if line else ()
+                if line and not line.lost and not any(request.key in keys for keys in sent):
                     submitted += await self._sender.spool(line, request)
             planned = self._protocol.count(pool, self._panel, self._options)
-            heard = progress.heard()
             for name, line in lines.items():
                 own = sum(map(self._ledger.own, set(heard.get(name, ()))))
                 passed[name].pass_over(name, planned[name], own, step)
@@ -200,4 +203,5 @@ def _line(judge: Judge, options: AnnotateOptions, environ: Mapping[str, str]) ->
         estimates=Estimates(judge),
         given_room=room,
         room=room,
+        proven=options.keep_asking,
     )

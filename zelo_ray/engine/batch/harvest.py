@@ -10,6 +10,7 @@ from zelo_ray.engine.bookkeeping import checked, excess, name_of
 from zelo_ray.engine.budget import NOTHING
 from zelo_ray.engine.durable import FULL
 from zelo_ray.engine.ledger import Ledger
+from zelo_ray.engine.trial import without_judgment
 from zelo_ray.errors import LedgerError
 from zelo_ray.protocols import PROTOCOLS, RANKERS, Ranker, find
 from zelo_ray.providers import Batch, Fatal, Outcome, Refused, Retry
@@ -101,6 +102,8 @@ class Harvester:
         line.estimates.learn_prompts(part.opening, prompts, part.bound * share)
         await self._station.close(line, part, "harvested", spent)
         del self._station.kept[batch.id]
+        if not line.proven:
+            fatal = fatal or without_judgment(line.judge, line.fruitless)
         if fatal or line.barren >= _BARREN:
             why = f"{line.judge.name}: {_BARREN} batches brought nothing: {batch.reason or why}"
             self._station.lose(line.judge.name, fatal or why)
@@ -148,8 +151,11 @@ class Harvester:
                 final = False  # the limit was ours, and it is asked again with the judge's own
             line.estimates.learn(part.size / part.requests, answer.usage, part.verdict, cut=cut)
             self._prompts[part.batch].append(answer.usage.input_tokens)
+            line.proven |= answer.status == "ok"
+            line.fruitless += [] if line.proven else [answer]
         elif isinstance(outcome, Refused):
             answer = Answer(outcome.status, "", Usage(), reason=str(outcome))
+            line.fruitless += [] if line.proven else [answer]
         else:
             final, billed = line.tries[key] >= options.attempts, outcome.billed is not None
             status = outcome.status if final else "failed"

@@ -14,7 +14,7 @@ from zelo_ray.engine.purse import BudgetClient
 from zelo_ray.engine.tokens import Estimates
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.providers import Batches, BatchLimits
-from zelo_ray.records import Judge
+from zelo_ray.records import Answer, Judge
 
 
 @dataclass(slots=True)
@@ -33,6 +33,8 @@ class Spool:
     bound: int = 0
     tokens: int = 0
     dollars: float = 0.0
+    first: "Spool | None" = None
+    """how it stood when it held the requests of a judge's trial, and no more"""
 
 
 @dataclass(slots=True)
@@ -65,6 +67,14 @@ class Line:
     """dollars that are taken from the purse and not yet reserved for a request"""
     barren: int = 0
     """batches in a row that brought nothing"""
+    proven: bool = False
+    """whether it is known to give judgments, or is to be asked though it gives none"""
+    on_trial: bool = False
+    """whether nothing more is sent before it has proven that"""
+    fruitless: list[Answer] = field(default_factory=list)
+    """what it answered before that"""
+    created: bool = False
+    """whether a batch of this run was created or found"""
     lost: str = ""
     """why this judge is asked nothing more; empty while it is"""
 
@@ -100,7 +110,7 @@ class BatchState(Filler[Line]):
         """A part's batch is known: say so durably, and watch it."""
         part.batch, part.state = batch, "submitted"
         await asyncio.to_thread(self.parts.keep, part)
-        line.open[part.mark] = part
+        line.open[part.mark], line.created = part, True
 
     async def close(self, line: Line, part: Part, state: State, spent: float = 0.0) -> None:
         """No answer will come of a part any more: say so durably; its keys may be asked again."""

@@ -12,13 +12,15 @@ from zelo_ray.engine.batch.state import BatchState, Line, Spool
 from zelo_ray.engine.bookkeeping import over_budget
 from zelo_ray.engine.ledger import Ledger, read_rows
 from zelo_ray.engine.tokens import Bound, bound_of, size_of
+from zelo_ray.engine.trial import FIRST
 from zelo_ray.providers import Batch, Fatal, Refused, Retry
 from zelo_ray.providers.pricing import dearest
 from zelo_ray.records import Answer, Request, Usage, model_name
 
 GRACE = 60.0  # seconds in which a batch whose creation was cut off may still come to be
 _SKEW = 120.0  # seconds that a provider's clock may be behind
-_CREATIONS = 6  # tries to create a batch
+_CREATIONS = 6  # tries to create a batch; from the second one on there is more patience
+_LARGE = 100  # requests of a batch that are too many for a judge that may give no judgment
 _FULL_WAIT, _LONGEST_WAIT = 5.0, 600.0  # seconds, where somebody else's batches fill the queue
 _CREDIT_SHARE = 0.01  # of the budget is taken at a time
 _WORTH_SENDING = 0.1  # of the budget: so much must come home before more is sent after it
@@ -47,7 +49,7 @@ class Sender:
         capped = station.purse.capped
         bound = bound_of(request) if capped else Bound(0, 0, 0)
         while True:
-            if station.stopped or line.lost:
+            if station.stopped or line.lost or (line.on_trial and not line.proven):
                 return False
             request = self._limited(line, request)
             most = line.estimates.most_known(size, bound, request.output_limit or 0)
@@ -84,6 +86,8 @@ class Sender:
         spool.dollars += dollars
         line.credit -= dollars if capped else 0.0
         line.asked.add(request.key)
+        if len(spool.keys) == FIRST:
+            spool.first = replace(spool, keys=list(spool.keys))
         return True
 
     def _limited(self, line: Line, request: Request) -> Request:
@@ -142,10 +146,19 @@ class Sender:
     # -- Create ---------------------------------------------------------------------------------
 
     async def _submit(self, line: Line, spool: Spool) -> None:
-        """Send a part away, once the provider has room for it."""
+        """Send a part away, once the provider has room for it.
+
+        Of a large one of a judge that is not known to give judgments, a small part goes first.
+        """
         station = self._station
         del line.spools[spool.verdict, spool.limit]
         spool.file.flush()
+        if not line.proven and spool.first and len(spool.keys) > _LARGE:
+            line.on_trial = True
+            line.asked.difference_update(spool.keys[FIRST:])
+            station.purse.give_back(spool.dollars - spool.first.dollars, 0.0)
+            spool = spool.first
+            spool.file.truncate(spool.bytes)
         self._last_part += 1
         part = Part(
             mark=f"{self._run_id}-{uuid.uuid4().hex[:8]}-{self._last_part:05}",
@@ -177,7 +190,7 @@ class Sender:
 
     async def _create(self, line: Line, part: Part, lines: Path) -> bool:
         """Create the batch; where it is not sure whether that worked, look for it first."""
-        station, troubles, throttled = self._station, 0, 0
+        station, troubles, throttled, began = self._station, 0, 0, 0.0
         while not station.stopped and not line.lost:
             part.intended_at = station.clock.date()
             await asyncio.to_thread(station.parts.keep, part)
@@ -190,9 +203,12 @@ class Sender:
                     if station.stopped or line.lost:  # not known: the next run looks for it
                         return False
                     troubles += 1
-                    if troubles == _CREATIONS:
+                    began = station.clock.now() if troubles == 1 else began
+                    silent = station.clock.now() - began > station.options.patience
+                    if troubles >= _CREATIONS and (silent or not line.created):
                         station.lose(line.judge.name, f"no batch could be created: {trouble}")
-                    await station.rest(trouble.delay or 2.0**troubles)
+                    wait = min(_LONGEST_WAIT, 2.0 ** min(troubles, 10))
+                    await station.rest(trouble.delay or wait)
                 else:  # a queue that is full will not be so for ever, whosever batches fill it
                     line.tally.throttled += 1
                     wait = min(_LONGEST_WAIT, _FULL_WAIT * 2.0 ** min(throttled, 10))

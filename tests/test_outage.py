@@ -1,0 +1,188 @@
+"""A server that goes away and comes back: what that costs, and that nothing is lost by it."""
+
+import asyncio
+import threading
+import time
+from contextlib import contextmanager
+
+import pytest
+
+from tests.builders import ask, key_for, pool_of
+from tests.fakes import Fakes, Fault
+from zelo_ray.engine.breaker import CircuitBreaker
+from zelo_ray.engine.clock import Clock
+
+POOLS = [pool_of(range(8), query_id=f"q{i}", query=f"question {i}?") for i in range(6)]
+REQUESTS = 6 * 28
+KIND = ("503", "500", "504", "drop", "not_json")
+
+
+@contextmanager
+def outage(fakes, faults, *, after, seconds):
+    """Let faults strike all calls for some seconds, once so many were answered."""
+    ended = threading.Event()
+
+    def strike():
+        while len(fakes.journal) < after and not ended.wait(0.001):
+            pass
+        fakes.faults = faults
+        ended.wait(seconds)
+        fakes.faults = []
+
+    striking = threading.Thread(target=strike)
+    striking.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        striking.join()
+
+
+@pytest.mark.parametrize("kind", KIND)
+def test_two_minutes_without_an_answer_cost_few_calls_and_no_request(
+    environ, tmp_path, monkeypatch, kind
+):
+    with Fakes(["openai"], latency=0.01) as fakes:
+        monkeypatch.setenv("OPENAI_BASE_URL", fakes.urls["openai"])
+        limits = {"openai:gpt-6-luna": {"concurrency": 16}}
+        with outage(fakes, [Fault(kind)], after=40, seconds=1.2):
+            asker = ask(POOLS, tmp_path, key_for(environ, "openai"), limits=limits)
+    assert asker.stopped == ""
+    assert {row.status for row in asker.books} == {"ok"}
+    assert len(asker.books) == REQUESTS
+    in_vain = sum(entry["outcome"] == kind for entry in fakes.journal)
+    assert 5 <= in_vain <= 16 + 20  # what was in flight, what that led to, and the probes
+
+
+def test_a_server_that_refuses_connections_costs_nothing(environ, tmp_path, monkeypatch):
+    with Fakes(["openai"], latency=0.01) as first:
+        monkeypatch.setenv("OPENAI_BASE_URL", first.urls["openai"])
+        port = int(first.url.rpartition(":")[2])
+        kept = []
+
+        def restart():
+            while len(first.journal) < 40:
+                time.sleep(0.001)
+            first.__exit__()
+            time.sleep(1.0)
+            kept.append(Fakes(["openai"], port=port).__enter__())
+
+        restarting = threading.Thread(target=restart)
+        restarting.start()
+        limits = {"openai:gpt-6-luna": {"concurrency": 16}}
+        asker = ask(POOLS, tmp_path, key_for(environ, "openai"), limits=limits, attempts=2)
+        restarting.join()
+        (second,) = kept
+        second.__exit__()
+        first.__enter__()
+    assert {row.status for row in asker.books} == {"ok"}
+    (tally,) = asker.tallies.values()
+    assert tally.retries < 16 + 20
+    lost = REQUESTS + 16 - len(second.journal) - len(first.journal)
+    assert tally.unsettled <= 16 * 0.002 * (lost >= 0)  # what was in flight as it ended
+
+
+def test_a_judge_that_never_comes_back_is_given_up_and_nothing_is_kept_of_it(
+    fakes, environ, tmp_path
+):
+    fakes.faults = [Fault("503")]
+    asker = ask(POOLS, tmp_path, key_for(environ, "openai"))
+    assert "503" in asker.stopped
+    assert "nothing else for 3 minutes" in asker.stopped
+    assert asker.books == []
+    assert len(fakes.journal) < 50
+    fakes.faults = []
+    again = ask(POOLS, tmp_path, key_for(environ, "openai"))
+    assert {row.status for row in again.books} == {"ok"}
+
+
+def test_a_prompt_that_a_server_breaks_down_of_does_not_hold_up_the_run(fakes, environ, tmp_path):
+    fakes.faults = [Fault("500", rate=0.1)]
+    asker = ask(POOLS, tmp_path, key_for(environ, "openai"), attempts=3)
+    assert asker.stopped == ""
+    assert len({row.key for row in asker.books}) == REQUESTS
+
+
+# The breaker by itself
+
+
+class Probes:
+    """Calls that wait at a breaker, and when each was let go."""
+
+    def __init__(self, breaker, clock):
+        self.breaker, self.clock, self.at = breaker, clock, []
+
+    async def call(self, key):
+        if await self.breaker.admit():
+            self.at.append(self.clock.now())
+            self.breaker.record_failure(key, is_probe=True)
+
+
+def test_probes_go_alone_and_at_growing_intervals():
+    clock = Clock(speed=1000.0)
+
+    async def run():
+        breaker = CircuitBreaker(16, clock)
+        probes = Probes(breaker, clock)
+        for key in "abcde":
+            assert not breaker.is_open
+            breaker.record_failure(key, is_probe=False)
+        assert breaker.is_open
+        begun = clock.now()
+        calls = [asyncio.create_task(probes.call(f"r{n}")) for n in range(9)]
+        await asyncio.gather(*calls[:8])
+        breaker.record_answer()
+        await asyncio.gather(*calls)
+        waits = [later - at for at, later in zip([begun, *probes.at], probes.at, strict=False)]
+        assert all(got >= due for got, due in zip(waits, (1, 2, 4, 8, 16, 32, 60, 60), strict=True))
+        assert len(probes.at) == 8
+        assert not await breaker.admit()
+
+    asyncio.run(run())
+
+
+def test_one_request_that_fails_again_and_again_holds_nobody_back():
+    breaker = CircuitBreaker(16)
+    for _ in range(50):
+        breaker.record_failure("a", is_probe=False)
+    assert not breaker.is_open
+    for key in "bcd":
+        breaker.record_failure(key, is_probe=False)
+    breaker.record_answer()
+    breaker.record_failure("e", is_probe=False)
+    assert not breaker.is_open
+
+
+def test_a_server_that_cannot_be_reached_needs_no_second_opinion():
+    breaker = CircuitBreaker(16)
+    for _ in range(3):
+        assert not breaker.is_open
+        breaker.record_failure("a", is_probe=False, unreached=True)
+    assert breaker.is_open
+
+
+def test_a_servers_own_wish_is_waited_for():
+    clock = Clock(speed=1000.0)
+
+    async def run():
+        breaker = CircuitBreaker(16, clock)
+        breaker.record_failure("a", is_probe=False, delay=600.0)
+        assert breaker.is_open
+        began = clock.now()
+        assert await breaker.admit()
+        assert clock.now() - began >= 600.0
+
+    asyncio.run(run())
+
+
+def test_whoever_waits_goes_home_when_the_judge_is_given_up():
+    async def run():
+        breaker = CircuitBreaker(1)
+        for key in "abc":
+            breaker.record_failure(key, is_probe=False)
+        waiting = [asyncio.create_task(breaker.admit()) for _ in range(3)]
+        await asyncio.sleep(0)
+        breaker.close()
+        assert await asyncio.gather(*waiting) == [False] * 3
+
+    asyncio.run(run())

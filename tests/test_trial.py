@@ -1,0 +1,104 @@
+"""Judges that give no judgment are asked little, and in batches a small one goes first."""
+
+import pytest
+
+from tests.builders import ask, key_for, pool_of, send_away
+from tests.fakes import Fault
+
+POOLS = [pool_of(range(8), query_id=f"q{i}", query=f"question {i}?") for i in range(12)]
+REQUESTS = 12 * 28
+KINDS = {
+    "prose": "response_format",
+    "missing_field": "response_format",
+    "truncated": "max_output_tokens",
+    "refusal": "another",
+    "filtered": "another model",
+    "too_long": "takes no such request",
+}
+
+
+@pytest.mark.parametrize(("kind", "help_"), KINDS.items())
+def test_a_judge_that_gives_no_judgment_is_asked_twenty_times(
+    fakes, environ, tmp_path, kind, help_
+):
+    fakes.faults = [Fault(kind)]
+    asker = ask(POOLS, tmp_path, key_for(environ, "openai"))
+    assert "none of its first 20 requests gave a judgment; 20 times: " in asker.stopped
+    assert help_ in asker.stopped
+    assert "--keep-asking" in asker.stopped
+    assert len({row.key for row in asker.books}) == 20
+    assert len(fakes.journal) == (40 if kind in ("prose", "missing_field") else 20)
+
+
+def test_the_others_go_on_where_they_may(fakes, environ, tmp_path):
+    fakes.faults = [Fault("prose", provider="openai")]
+    keys = key_for(environ, "openai", "anthropic")
+    asker = ask(POOLS, tmp_path, keys, allow_missing_judges=True)
+    assert asker.stopped == ""
+    assert [name.partition(":")[0] for name in asker.lost] == ["openai"]
+    counts = {name.partition(":")[0]: tally.answered for name, tally in asker.tallies.items()}
+    assert counts == {"openai": 20, "anthropic": REQUESTS}
+
+
+def test_it_is_asked_on_where_that_is_wanted(fakes, environ, tmp_path):
+    fakes.faults = [Fault("refusal")]
+    asker = ask(POOLS, tmp_path, key_for(environ, "openai"), keep_asking=True)
+    assert asker.stopped == ""
+    assert len(asker.books) == REQUESTS
+
+
+@pytest.mark.parametrize("rate", [0.5, 0.8])
+def test_a_judge_that_gives_some_judgments_is_asked_on(fakes, environ, tmp_path, rate):
+    fakes.faults = [Fault("refusal", rate=rate)]
+    asker = ask(POOLS, tmp_path, key_for(environ, "openai"))
+    assert asker.stopped == ""
+    assert len(asker.books) == REQUESTS
+
+
+def test_few_requests_are_all_asked(fakes, environ, tmp_path):
+    fakes.faults = [Fault("refusal")]
+    asker = ask([pool_of(range(6))], tmp_path, key_for(environ, "openai"))
+    assert asker.stopped == ""
+    assert len(asker.books) == 15
+
+
+def test_calls_that_come_to_nothing_tell_nothing_of_the_judge(fakes, environ, tmp_path):
+    fakes.faults = [Fault("500", times=1), Fault("prose", times=1)]
+    asker = ask(POOLS, tmp_path, key_for(environ, "openai"), attempts=1)
+    assert asker.stopped == ""
+    assert {row.status for row in asker.books if row.final} <= {"ok", "failed"}
+
+
+@pytest.mark.parametrize("provider", ["openai", "anthropic", "gemini"])
+def test_in_batches_a_small_one_tells_before_the_large_one_is_sent(
+    fakes, environ, tmp_path, provider
+):
+    fakes.faults = [Fault("prose")]
+    (batcher,) = send_away(POOLS, tmp_path, key_for(environ, provider)).values()
+    (why,) = batcher.lost.values()
+    assert "none of its first 20 requests gave a judgment; 20 times: " in why
+    assert len({row.key for row in batcher.books}) == 20
+
+
+def test_in_batches_the_large_one_follows(fakes, environ, tmp_path):
+    (batcher,) = send_away(POOLS, tmp_path, key_for(environ, "openai")).values()
+    assert batcher.stopped == ""
+    sizes = sorted(batch.total for batch in fakes.store.batches.values())
+    assert sizes == [20, REQUESTS - 20]
+    assert {row.status for row in batcher.books} == {"ok"}
+
+
+def test_in_batches_nothing_is_tried_where_judgments_are_known(fakes, environ, tmp_path):
+    send_away(POOLS[:2], tmp_path, key_for(environ, "openai"))
+    fakes.store.batches.clear()
+    (batcher,) = send_away(POOLS, tmp_path, key_for(environ, "openai"), run_id="2").values()
+    assert len(batcher.books) == REQUESTS
+    assert len(fakes.store.batches) == 1
+
+
+def test_in_batches_it_is_asked_on_where_that_is_wanted(fakes, environ, tmp_path):
+    fakes.faults = [Fault("refusal")]
+    keys = key_for(environ, "openai")
+    (batcher,) = send_away(POOLS, tmp_path, keys, keep_asking=True).values()
+    assert batcher.stopped == ""
+    assert len(batcher.books) == REQUESTS

@@ -1,0 +1,95 @@
+"""Find out from a judge's first requests whether it gives judgments at all."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+
+from zelo_ray.providers import load_provider
+from zelo_ray.records import Answer, Judge, Status
+
+FIRST = 20
+"""Requests that tell: where none of them gives a judgment, the others will not either."""
+_HELP: dict[Status, dict[str, str]] = {
+    "truncated": {
+        "max_output_tokens": "raise max_output_tokens",
+        "reasoning_effort": "lower reasoning_effort",
+        "effort": "lower effort",
+        "token_limit_field": "set token_limit_field to max_tokens for an older server",
+    },
+    "invalid": {
+        "response_format": "set response_format to json_object, none or json_schema",
+        "max_output_tokens": "raise max_output_tokens if it thinks for long",
+    },
+}
+"""What helps against answers that end so, by the option of a judge that has it."""
+_ELSE: dict[Status, str] = {
+    "refused": "the model declines such texts; choose another one",
+    "filtered": "a filter stops such texts; choose another model",
+    "failed": "its server takes no such request",
+}
+
+
+class Trial:
+    """Holds back all but a judge's first requests until one of these gives a judgment.
+
+    Args:
+        judge: who is asked.
+        passed: whether nothing is to be held back from the start.
+    """
+
+    def __init__(self, judge: Judge, *, passed: bool) -> None:
+        self._judge, self._room, self._passed = judge, asyncio.Event(), passed
+        self._asked, self._fruitless = 0, list[Answer]()
+
+    async def begin(self) -> None:
+        """Wait until one more request may be asked, which is to `end`."""
+        while not self._passed and self._asked >= FIRST:
+            self._room.clear()
+            await self._room.wait()
+        self._asked += 1
+
+    def end(self, answer: Answer | None) -> str:
+        """Take in how a request ended.
+
+        Args:
+            answer: the last one that the server gave to it; None where it gave none.
+
+        Returns:
+            Why to ask the judge nothing more; empty where there is no reason for that.
+        """
+        if self._passed:
+            return ""
+        if answer is None:
+            self._asked -= 1
+            self._room.set()
+        elif answer.status == "ok":
+            self.skip()
+        else:
+            self._fruitless.append(answer)
+        return without_judgment(self._judge, self._fruitless)
+
+    def skip(self) -> None:
+        """Hold nothing back any more."""
+        self._passed = True
+        self._room.set()
+
+
+def without_judgment(judge: Judge, answers: Sequence[Answer]) -> str:
+    """Say why a judge is given up none of whose first answers was a judgment; else empty.
+
+    Args:
+        judge: who gave them.
+        answers: to its first requests, of which no other answer was a judgment.
+    """
+    if len(answers) < FIRST:
+        return ""
+    ((status, _),) = Counter(answer.status for answer in answers).most_common(1)
+    reasons = Counter(answer.reason or status for answer in answers if answer.status == status)
+    ((reason, times),) = reasons.most_common(1)
+    known = load_provider(judge.provider).options
+    help_ = [advice for option, advice in _HELP.get(status, {}).items() if option in known]
+    what = f"in judge_options, {', or '.join(help_)}" if help_ else _ELSE.get(status, "")
+    return (
+        f"{judge.name}: none of its first {len(answers)} requests gave a judgment; {times} times: "
+        f"{reason}. Try this: {what}; or ask on all the same with --keep-asking"
+    )
