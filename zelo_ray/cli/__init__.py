@@ -2,6 +2,7 @@
 
 import io
 import os
+import signal
 import sys
 from collections.abc import Iterator, Sequence
 
@@ -48,6 +49,8 @@ FIRST = """begin with:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; return its exit status."""
+    if argv is None:  # nobody else's process
+        signal.signal(signal.SIGINT, _interrupt)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # names and texts may hold what it cannot say
             stream.reconfigure(errors="backslashreplace")
@@ -60,6 +63,17 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(end="", flush=True)
         except OSError:  # else Python tries again as it ends, and tells of it
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _interrupt(_number: int, _frame: object) -> None:
+    """End the command; a second interrupt, while it ends, ends the process at once."""
+    signal.signal(signal.SIGINT, _leave)
+    raise KeyboardInterrupt
+
+
+def _leave(_number: int, _frame: object) -> None:
+    os.write(2, b"zelo-ray: interrupted again: ended at once\n")
+    os._exit(WRONG)
 
 
 def _run(words: Sequence[str]) -> int:

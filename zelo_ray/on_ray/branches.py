@@ -1,6 +1,7 @@
 """What both jobs are made of: a branch that asks, and the watch over all branches."""
 
 import contextlib
+import os
 import signal
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -88,9 +89,14 @@ def _watching(
 ) -> Iterator[None]:
     """Show how it goes; turn an interrupt into a stop that lets calls in flight come home."""
     ended, interrupted = threading.Event(), threading.Event()
+    on_terminal = [stream for stream in (1, 2) if os.isatty(stream)]
 
     def on_signal(number: int, _frame: object) -> None:
+        if number == signal.SIGHUP:
+            _leave_terminal(on_terminal)
         if interrupted.is_set():
+            if number == signal.SIGHUP:  # a shell passes on what its terminal has sent to all
+                return
             raise KeyboardInterrupt
         interrupted.set()
         name = signal.Signals(number).name
@@ -105,11 +111,13 @@ def _watching(
         while not ended.wait(0.5):
             if interrupted.is_set():
                 desk.stop.remote("interrupted; the same command goes on from here")
-            with contextlib.suppress(RayError):
+            with contextlib.suppress(RayError, OSError):  # a terminal that was closed is no file
                 watch.show(ray.get(desk.look.remote())[0], planned)
 
     main = threading.current_thread() is threading.main_thread()
-    signals = (signal.SIGINT, signal.SIGTERM) if main else ()
+    signals = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP] if main else []
+    if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:  # as under nohup: the run goes on
+        signals = signals[:2]
     before = {number: signal.signal(number, on_signal) for number in signals}
     looking = threading.Thread(target=look, daemon=True)
     looking.start()
@@ -120,3 +128,11 @@ def _watching(
         looking.join()
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _leave_terminal(streams: Sequence[int]) -> None:
+    """Write to nowhere from now on: a terminal that was closed takes nothing more."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in streams:
+        os.dup2(nowhere, stream)
+    os.close(nowhere)

@@ -3,6 +3,8 @@
 import contextlib
 import logging
 import os
+import signal
+import threading
 from collections.abc import Iterable, Iterator
 from importlib import import_module
 from pathlib import Path
@@ -108,15 +110,32 @@ def _start(ending: contextlib.ExitStack, options: AskingOptions) -> None:
         folder = failing.enter_context(folder_for_ray())
         failing.callback(_end_processes, folder)
         failing.callback(ray.shutdown)
-        _init(
-            options,
-            address="local",
-            num_cpus=max(2, os.cpu_count() or 2),  # a read task and a writer must fit at once
-            include_dashboard=False,
-            object_store_memory=_OBJECT_STORE_BYTES,
-            _temp_dir=folder,
-        )
+        with _deaf_to_hangups():
+            _init(
+                options,
+                address="local",
+                num_cpus=max(2, os.cpu_count() or 2),  # a read task and a writer must fit at once
+                include_dashboard=False,
+                object_store_memory=_OBJECT_STORE_BYTES,
+                _temp_dir=folder,
+            )
         ending.push(failing.pop_all())
+
+
+@contextlib.contextmanager
+def _deaf_to_hangups() -> Iterator[None]:
+    """Let processes that are started here ignore a terminal's end, which is told to all of them.
+
+    This process decides what it means; without them, calls in flight would be lost.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def _end_processes(folder: str) -> None:
