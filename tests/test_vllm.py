@@ -168,7 +168,7 @@ def test_an_engine_that_hangs_holds_nothing_up(engine, tmp_path):
     engine({"hangs": True})
     asker = run(tmp_path, timeout=0.02, attempts=2)
     assert {row.reason for row in asker.books if row.final} == {"no answer within 0.1 s"}
-    assert len(engine.did("aborted")) == 12
+    assert 12 <= len(engine.did("aborted")) <= 18  # two attempts each, and probes
 
 
 def test_what_queues_in_an_engine_that_answers_is_waited_for(engine, tmp_path):
@@ -228,7 +228,6 @@ SECRET = {"says": "VLLMValidationError", "words": "prompt"}
         ([{"says": "ValueError"}], {}, "failed", "the engine does not take it: ValueError"),
         ([WORDS], {}, "failed", "does not take it: VLLMValidationError: logprobs must be 1"),
         ([SECRET], {}, "failed", "the engine does not take it: VLLMValidationError"),
-        ([{"says": "EngineGenerateError"}], {}, "failed", "engine failed: EngineGenerateError"),
     ],
 )
 def test_what_is_no_judgment_is_a_failure_with_its_reason(
@@ -239,6 +238,14 @@ def test_what_is_no_judgment_is_a_failure_with_its_reason(
     assert {row.status for row in asker.books if row.final} == {status}
     assert all(reason in row.reason for row in asker.books)
     assert not any("garage" in row.reason for row in asker.books), "no prompt is in a reason"
+
+
+def test_an_engine_that_always_fails_is_given_up_with_its_reason(engine, tmp_path):
+    engine({"says": "EngineGenerateError"})
+    asker = run(tmp_path)
+    assert "engine failed: EngineGenerateError; nothing else for" in asker.stopped
+    assert "garage" not in asker.stopped
+    assert not asker.books
 
 
 def test_a_key_holds_what_changes_answers_and_not_how_the_engine_runs():

@@ -16,6 +16,7 @@ _REQUESTS = 5
 """Different requests in a row without an answer; some few prompts may be at fault themselves."""
 _FEWEST = 3  # the same where fewer calls may be in flight
 _FIRST_WAIT, _LONGEST_WAIT = 1.0, 60.0  # seconds before a probe
+_LONG_DELAY = 120.0  # seconds: a server that asks for more is away, whatever it is asked
 
 
 class CircuitBreaker:
@@ -71,7 +72,7 @@ class CircuitBreaker:
         self._unreached += unreached
         self._delay = max(self._delay, delay)
         many = self._unreached >= _UNREACHED or len(self._failing) >= self._requests
-        if many or delay > _LONGEST_WAIT:
+        if many or delay > _LONG_DELAY:
             self.is_open = not self._closed
             self._answered.clear()
         if is_probe:
