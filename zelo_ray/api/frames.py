@@ -22,6 +22,7 @@ from zelo_ray.formats.input.long import Left, watched
 from zelo_ray.formats.input.wide import is_wide
 from zelo_ray.formats.interchange.iterables import pools_of
 from zelo_ray.formats.interchange.texts import document_row, query_row
+from zelo_ray.formats.own_query import without_own
 from zelo_ray.formats.pools import short
 from zelo_ray.formats.shown_fields import ShownFields
 from zelo_ray.records import Pool
@@ -105,14 +106,16 @@ def pools_told(
         found: Iterable[Any] = watched(lines_of(pools_of(given), left), left)
     elif is_frame(given):
         names = _names(given)
-        found = watched(_of_rows(_rows(given), names, columns, left, show), left)
+        rows = _of_rows(_rows(given), names, columns, left, show)
+        found = watched(without_own(rows, left.made), left)
     else:
         found = [given] if isinstance(given, Mapping | Pool) else given
         first = next(iter(found), None)
         if isinstance(first, Mapping) and _is_row(first, columns):
             names = list(dict.fromkeys(name for row in found for name in row))
             places = ((f"inputs: item {n}", row) for n, row in enumerate(found, 1))
-            found = watched(_of_rows(places, names, columns, left, show), left)
+            rows = _of_rows(places, names, columns, left, show)
+            found = watched(without_own(rows, left.made), left)
         elif isinstance(first, Mapping) and {"query", "documents"}.isdisjoint(first):
             role = "query" if "query_id" not in columns_of(IN_MEMORY, [*first], {}) else "content"
             raise _unnamed(role, [*first])

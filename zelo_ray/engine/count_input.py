@@ -5,6 +5,8 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 
 from zelo_ray.errors import InputError, Stopped
+from zelo_ray.formats.input.keeping import is_made
+from zelo_ray.formats.own_query import OwnQueries
 from zelo_ray.formats.pools import Limits, Line, read_lines
 from zelo_ray.formats.results import Results
 from zelo_ray.formats.shown_fields import ShownFields
@@ -34,7 +36,7 @@ class InputCount:
     offsets: list[int] = field(default_factory=list)
     """where its line begins, in a file that is plain"""
     told: list[str] = field(default_factory=list)
-    """what only some queries have of what judges are to be shown"""
+    """what only some queries have of what judges are to be shown; queries that are candidates"""
     held: list[Line] | None = field(default_factory=list)
     """the lines that were counted, unread again, where they are few; None: too many"""
 
@@ -66,7 +68,7 @@ def count_input(
         OptionError: none has a field of ``show``.
     """
     census, seen, size = InputCount(planned=dict.fromkeys(counts, 0)), set[str](), 0
-    shown = ShownFields(show)
+    shown, own = ShownFields(show), OwnQueries()
     tables = {"rejected": schema_of(Rejected)}
     with Results(out, tables, rows=1000) if keep else nullcontext() as results:
         for line in (line for shard in shards for line in read_lines(shard, Limits())):
@@ -98,6 +100,8 @@ def count_input(
             elif census.held is not None:
                 census.held.append(replace(line, pool=None))
             shown.see(line.pool.about)
+            for document in () if is_made(line.file) else line.pool.documents:
+                own.meet(line.pool.query_id, line.pool.query, document)
             census.pools += 1
             census.documents += len(line.pool.documents)
             for name, count in counts.items():
@@ -106,5 +110,5 @@ def count_input(
         held = f"it holds {len(seen):,} others, such as {min(seen)!r}" if seen else "it is empty"
         raise InputError(f"the input holds no pool; {census.first_rejection or held}")
     shown.refuse_unknown("the input")
-    census.told = shown.told()
+    census.told = [*shown.told(), *own.notes(left_out=False)]
     return census

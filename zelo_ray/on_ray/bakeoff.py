@@ -7,6 +7,7 @@ files alone take no Ray at all.
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,8 @@ from zelo_ray.commands.bakeoff import (
 )
 from zelo_ray.commands.bakeoff.kin import guard
 from zelo_ray.commands.bakeoff.kinship import kinship_of
+from zelo_ray.commands.bakeoff.outcome import Caution
+from zelo_ray.commands.bakeoff.own_queries import Texts, without_own_queries
 from zelo_ray.commands.bakeoff.rest import annotated
 from zelo_ray.engine.batch.parts import in_doubt
 from zelo_ray.engine.bookkeeping import Tally
@@ -95,7 +98,7 @@ def bakeoff(options: BakeoffOptions, watch: Watch) -> Outcome:
         OptionError, InputError, PanelError, LockError, LedgerError: before anything was asked.
         Stopped: while asking; nothing that was paid for is lost.
     """
-    timer, run_id = Timer(), new_run_id()
+    timer, run_id, given = Timer(), new_run_id(), options
     options = brought(_with_pools(options), absolute(options.out), watch.say, "pools")
     options = placed(options)
     parse_measures(options.measures)
@@ -133,18 +136,50 @@ def bakeoff(options: BakeoffOptions, watch: Watch) -> Outcome:
             ranked = _Ranked([])
         ranked.entries.extend(runs)
         measured = options.model_copy(update={"baseline": named})
-        outcome = measure(Truth(table), ranked.entries, measured, fields, labels)
+        table, own = _without_own(table, ranked.entries, (given, options), shards, watch)
+        outcome = measure(Truth(table), ranked.entries, measured, fields, labels, cautions=own)
         guard(outcome, kinship, judged, measured)
         outcome.damaged, outcome.maybe_dollars = ranked.damaged, in_doubt(options.books)
         timer.lap("measure")
         write_outcome(options.out, outcome)
         if options.write_annotated:
             write_annotated(options.out, _good_lines(shards, census), outcome.entries)
-        pools = _pools(options, shards, contrasting(outcome))
+        contrasted = contrasts(outcome, _pools(options, shards, contrasting(outcome)))
         timer.lap("write")
-        told = describe(outcome, contrasts(outcome, pools), timer.laps)
-        _write_run(options, run_id, told, ranked.tallies)
+        _write_run(options, run_id, describe(outcome, contrasted, timer.laps), ranked.tallies)
     return outcome
+
+
+_OWN: Mapping[str, str] = {
+    "own_query": "left out of runs and truth, as BEIR's evaluation does, the query itself, by id "
+    "and text: of {}",
+    "own_id": "kept a document that has the id of its query, and another text or none that is "
+    "known: of {}",
+}
+
+
+def _without_own(
+    table: pa.Table,
+    entries: Sequence[Entry],
+    options: tuple[BakeoffOptions, BakeoffOptions],
+    shards: Sequence[str],
+    watch: Watch,
+) -> tuple[pa.Table, list[Caution]]:
+    """Leave queries that are their own candidates out of the runs and the truth, and say so.
+
+    Args:
+        table: the truth.
+        entries: the arms.
+        options: as they were given, which name a corpus, and as they are read.
+        shards: the files of the pools, where they were read.
+        watch: who is told how it goes.
+    """
+    given, read = options
+    texts = Texts(partial(_any_shards, read, shards), given.corpus, given.queries, read.truth)
+    table, own = without_own_queries(table, entries, texts)
+    for caution in own:
+        watch.say(_OWN[caution.code].format(counted(caution.queries, "query", "queries")))
+    return table, own
 
 
 def _asked(arm: Arm, options: BakeoffOptions) -> AnnotateOptions:
@@ -367,12 +402,17 @@ def _good_lines(shards: Sequence[str], census: InputCount) -> Iterator[Line]:
             yield line
 
 
+def _any_shards(options: BakeoffOptions, shards: Sequence[str]) -> Sequence[str]:
+    """The files of the pools, also where nothing needed them so far."""
+    if not shards and (options.pools or pools_of_truth(options.truth)):
+        return _shards(options)
+    return shards
+
+
 def _pools(options: BakeoffOptions, shards: Sequence[str], wanted: set[str]) -> dict[str, Pool]:
     """The pools of some queries, read again for their texts."""
     found: dict[str, Pool] = {}
-    if not shards and (options.pools or pools_of_truth(options.truth)):
-        shards = _shards(options)
-    for shard in shards:
+    for shard in _any_shards(options, shards):
         for line in read_lines(shard, Limits()):
             if line.pool and line.pool.query_id in wanted:
                 found.setdefault(line.pool.query_id, line.pool)

@@ -55,6 +55,8 @@ def measure(
     options: BakeoffOptions,
     fields: Mapping[str, Mapping[str, str]],
     labels: PeoplesLabels | None = None,
+    *,
+    cautions: Sequence[Caution] = (),
 ) -> Outcome:
     """Measure every arm and compare them all.
 
@@ -68,6 +70,7 @@ def measure(
         options: of the bake-off.
         fields: by query id, what is known of it, for ``options.slices``.
         labels: of people, to correct the truth by.
+        cautions: what is known to be odd already.
 
     Raises:
         MeasureError: one of ``options.measures`` is none.
@@ -119,7 +122,7 @@ def measure(
         draws=len(next(iter(drawn.values()))) if drawn else 0,
         confidence=options.confidence,
     )
-    outcome.cautions = [*_cautions(outcome, options)]
+    outcome.cautions = [*_cautions(outcome, options), *cautions]
     outcome.slices = list(slices_of(outcome, options, fields))
     outcome.people = corrections(outcome, labels, options) if labels else None
     if options.baseline:

@@ -64,7 +64,7 @@ class Hole:
 class Caution:
     """Why figures may not mean what they seem to; counts that do not apply are 0."""
 
-    code: Doubted | Literal["negative_grades"]
+    code: Doubted | Literal["negative_grades", "own_query", "own_id"]
     run: str = ""
     """the arm that it is about; empty if it is about the truth"""
     queries: int = 0

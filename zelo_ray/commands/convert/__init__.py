@@ -46,7 +46,7 @@ def _pool(options: ConvertOptions) -> str:
     documents = sum(len(pool.documents) for pool in filled.pools)
     if not documents:
         raise InputError(f"no pool has a document: {'; '.join(filled.notes) or 'all are empty'}")
-    number = write_lines(options.out, map(pool_line, filled.pools))
+    number = write_lines(options.out, (pool_line(pool, filled.own) for pool in filled.pools))
     return _lines(f"{number:,} pools with {documents:,} documents: {options.out}", *filled.notes)
 
 

@@ -28,7 +28,7 @@ from zelo_ray.options.asking import AskingOptions
 
 __all__ = ["Asked", "Brought", "bring", "brought", "pools_of"]
 
-_VERSION = 1
+_VERSION = 2
 Asking = TypeVar("Asking", bound=AskingOptions)
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
 import pyarrow as pa
@@ -26,6 +26,7 @@ from zelo_ray.formats.interchange.texts import (
     query_row,
 )
 from zelo_ray.formats.interchange.truth import read_truth
+from zelo_ray.formats.own_query import mark_of
 from zelo_ray.formats.pools import is_data, plain_name
 from zelo_ray.formats.record import RUN
 from zelo_ray.records import Document
@@ -89,7 +90,7 @@ def of_collection(found: Collection) -> Filled:
     """
     made = _of_parts(found)
     others = f"left out other files of {found.url}: {', '.join(found.others)}"
-    return Filled(made.pools, [*made.notes, *([others] if found.others else [])])
+    return replace(made, notes=[*made.notes, *([others] if found.others else [])])
 
 
 def _of_parts(found: Collection) -> Filled:
@@ -101,7 +102,7 @@ def _of_parts(found: Collection) -> Filled:
     if found.judged:
         qrels = _judged(found)
         made = filled(pooled({}, 0, qrels), asked, found.url)
-        return Filled(made.pools, [*_poor(qrels, made, found.url), *made.notes])
+        return replace(made, notes=[*_poor(qrels, made, found.url), *made.notes])
     raise InputError(f"{found.url}: has a corpus and queries, but nothing says what to judge")
 
 
@@ -126,7 +127,7 @@ def of_runs(runs: Sequence[str], judged: Sequence[str], asked: Asked) -> Filled:
     cut = [name for name, table in tables.items() if len(top(table, DEPTH)) < len(table)]
     told = notes_on(given, DEPTH)
     told += [f"took the first {DEPTH} documents of each query of {', '.join(cut)}"] if cut else []
-    return Filled(found.pools, [*told, *found.notes])
+    return replace(found, notes=[*told, *found.notes])
 
 
 def filled(candidates: Candidates, asked: Asked, source: str) -> Filled:
@@ -150,7 +151,7 @@ def filled(candidates: Candidates, asked: Asked, source: str) -> Filled:
     idle += [pool.query_id for pool in found.pools if not pool.documents]
     lacking = note("queries without candidates", idle)
     pools = [pool for pool in found.pools if pool.documents]
-    return Filled(pools, [*found.notes, *([lacking] if lacking else [])])
+    return Filled(pools, [*found.notes, *([lacking] if lacking else [])], found.own)
 
 
 def lines_of(found: Filled, left: Left) -> Iterator[Pool]:
@@ -159,7 +160,8 @@ def lines_of(found: Filled, left: Left) -> Iterator[Pool]:
     for pool in found.pools:
         session = {"session_id": pool.session_id} if pool.session_id else {}
         query = {**query_row(pool), **session}
-        yield {"query": query, "documents": [document_row(each) for each in pool.documents]}
+        documents = [document_row(each) for each in pool.documents]
+        yield {"query": query, "documents": documents, **mark_of(pool.query_id, found.own)}
 
 
 def texts_at(asked: Asked, lacks: AbstractSet[str], rows: pa.Table, source: str) -> Texts:

@@ -180,12 +180,17 @@ def noted(places: Iterable[str], out: str = "") -> list[str]:
     """What was kept beside some files of pools, and of the folders of the input of a run."""
     found = list[str]()
     left = [f"{_folder(out)}/{_LEFT}"] if out else []
-    for place in [*left, *(place for place in places if f"/{FOLDER}/pools-" in place)]:
+    for place in [*left, *filter(is_made, places)]:
         fs, path = fsspec.url_to_fs(f"{place}{_NOTES}")
         if fs.exists(path):
             with contextlib.suppress(orjson.JSONDecodeError, TypeError):
                 found += map(str, orjson.loads(fs.cat_file(path)))
     return list(dict.fromkeys(found))
+
+
+def is_made(place: str) -> bool:
+    """Whether a file of pools was made of something else, and notes lie beside it."""
+    return f"/{FOLDER}/pools-" in place
 
 
 def absolute(out: str) -> str:

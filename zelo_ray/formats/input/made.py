@@ -19,6 +19,7 @@ from zelo_ray.formats.input.collection import (
 from zelo_ray.formats.input.kinds import Kind, Known, lacking
 from zelo_ray.formats.input.long import Left, Pool
 from zelo_ray.formats.interchange import mteb
+from zelo_ray.formats.own_query import without_own
 
 RANKED: frozenset[Kind] = frozenset({"run", "qrels"})
 """Kinds that say which documents are candidates, and hold no texts."""
@@ -54,7 +55,8 @@ def made_of(
         raise InputError(f"{one} and {other} are of different kinds: bring one kind at a time")
     what = " and ".join(dict.fromkeys(each.what for each in held))
     of_kinds = ([each for each in held if each.kind == kind] for kind in kinds)
-    return what, chain.from_iterable(_of_files(files, asked, left) for files in of_kinds)
+    pools = chain.from_iterable(_of_files(files, asked, left) for files in of_kinds)
+    return what, without_own(pools, left.made)
 
 
 def _of_folder(folder: Collection, asked: Asked, left: Left) -> Iterator[Pool]:

@@ -11,6 +11,7 @@ Hugging Face are laid out. Of several splits it is the one called test.
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import chain, islice
 
 import orjson
@@ -72,7 +73,7 @@ def read_pools(url: str) -> Filled:
             notes = ["relevant documents stand first in every query: this order is no contestant"]
     wanted = {doc_id for ids in candidates.values() for doc_id in ids}
     filled = fill(candidates, read_queries(url), read_texts(url, "corpus", wanted))
-    return Filled(filled.pools, filled.notes + notes)
+    return replace(filled, notes=filled.notes + notes)
 
 
 def write(url: str, pools: Sequence[Pool], qrels: pa.Table, decimals: int | None = None) -> None:

@@ -14,6 +14,7 @@ from zelo_ray.formats.files import lines, listing, text_of, writing
 from zelo_ray.formats.ids import refuse_lossy
 from zelo_ray.formats.interchange.about import all_fields, is_topics, read_topics
 from zelo_ray.formats.interchange.pooling import Candidates
+from zelo_ray.formats.own_query import OwnQueries, mark_of
 from zelo_ray.formats.pools import find_shards, plain_name
 from zelo_ray.formats.stored import names_of, rows
 from zelo_ray.formats.wording import counted
@@ -39,6 +40,8 @@ class Filled:
 
     pools: list[Pool]
     notes: list[str]
+    own: frozenset[str] = frozenset()
+    """queries that were left out of their own candidates"""
 
 
 def read_texts(
@@ -154,7 +157,8 @@ def fill(
 ) -> Filled:
     """Pools of candidates, in their order.
 
-    A document keeps the ranks that runs gave it in its metadata. What has no text (or one that no
+    A document keeps the ranks that runs gave it in its metadata. The query itself (see
+    `OwnQueries`) is left out, and noted. What has no text (or one that no
     judge could be shown: blank, or with a NUL in it) is left out, and noted.
 
     Args:
@@ -165,11 +169,15 @@ def fill(
     wanted = {doc_id for ranks in candidates.values() for doc_id in ranks}
     known = by_id(document for document in texts if document.id in wanted)
     shown = {doc_id for doc_id, document in known.items() if usable(document.content)}
-    pools = []
+    pools, own = [], OwnQueries()
     for query_id, ranks in candidates.items():
         query = queries.get(query_id)
         if query and usable(query.content):
-            documents = (_ranked(known[d], ranks[d]) for d in ranks if d in shown)
+            documents = (
+                _ranked(known[d], ranks[d])
+                for d in ranks
+                if d in shown and not own.meet(query_id, query.content, known[d])
+            )
             pool = Pool(query_id, query.content, tuple(documents), about=query.metadata)
             pools.append(pool)
     asked = {pool.query_id for pool in pools}
@@ -179,7 +187,8 @@ def fill(
         note("documents that the corpus lacks", sorted(wanted - known.keys()), len(wanted)),
         note("documents with an empty text", sorted(wanted & known.keys() - shown)),
     ]
-    return Filled(pools, [line for line in told if line])
+    notes = [*own.notes(), *(line for line in told if line)]
+    return Filled(pools, notes, frozenset(own.same))
 
 
 def by_id(texts: Iterable[Document]) -> dict[str, Document]:
@@ -205,11 +214,17 @@ def write_lines(url: str, of: Iterable[bytes]) -> int:
     return written
 
 
-def pool_line(pool: Pool) -> bytes:
-    """A pool as an input line, with its session if it is a turn of one."""
+def pool_line(pool: Pool, own: Collection[str] = ()) -> bytes:
+    """A pool as an input line, with its session if it is a turn of one.
+
+    Args:
+        pool: to write.
+        own: the queries that were left out of their own candidates.
+    """
     session = {"session_id": pool.session_id} if pool.session_id else {}
     documents = [document_row(document) for document in pool.documents]
-    return orjson.dumps({**session, "query": query_row(pool), "documents": documents})
+    left_out = mark_of(pool.query_id, own)
+    return orjson.dumps({**session, "query": query_row(pool), "documents": documents, **left_out})
 
 
 def query_row(pool: Pool) -> dict[str, Any]:

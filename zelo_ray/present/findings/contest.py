@@ -84,6 +84,8 @@ def _caution(one: Caution) -> Finding:
             "If -1 means that nobody judged it, leave its line out of the truth",
             "holes",
         )
+    if one.code in ("own_query", "own_id"):
+        return _own(one, of_queries)
     if one.queries >= SHARE * one.of_queries:
         return Finding(
             90,
@@ -99,6 +101,26 @@ def _caution(one: Caution) -> Finding:
         "of a query alike",
         "their order is that of the document ids",
         "Write scores with all digits, or measure with --ties expected",
+        "leaderboard",
+    )
+
+
+def _own(one: Caution, of_queries: str) -> Finding:
+    if one.code == "own_query":
+        return Finding(
+            35,
+            f"The query itself, by id and text, is among its own candidates in {of_queries}",
+            "it is left out of the runs and of the truth, as BEIR's evaluation does",
+            "Leave it out of the runs, too, where others measure them",
+            "leaderboard",
+        )
+    return Finding(
+        45,
+        f"A document has the id of its query in {of_queries}, and another text or none that is "
+        "known",
+        "it is measured like any other, where BEIR's evaluation leaves it out",
+        "Give the folder of the collection as --truth, or --corpus and --queries, so that texts "
+        "can be compared",
         "leaderboard",
     )
 

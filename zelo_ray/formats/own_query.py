@@ -1,0 +1,124 @@
+"""Queries among their own candidates, as in ArguAna and Quora, whose queries are documents."""
+
+import json
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from zelo_ray.formats.wording import counted
+from zelo_ray.records import Document
+
+_SHOWN = 3
+_KEY = "left_out"
+"""What says in a line of pools that its query was a candidate: a run may still hold it."""
+
+
+def is_same_text(query: str, document: Document) -> bool:
+    """Whether a document says what the query says, with its title or without."""
+    content, title = document.content, document.metadata.get("title")
+    texts = [content, content.removeprefix(f"{title}\n")] if isinstance(title, str) else [content]
+    plain = " ".join(query.split())
+    return any(" ".join(text.split()) == plain for text in texts)
+
+
+@dataclass(slots=True)
+class OwnQueries:
+    """Queries that are met among their own candidates, by their ids.
+
+    BEIR's evaluation leaves out a document that is called as its query. So is done here where the
+    text is the same as well; one that has only the id, or only the text, is another document.
+    """
+
+    same: list[str] = field(default_factory=list)
+    by_id: list[str] = field(default_factory=list)
+    """with another text"""
+    by_text: list[str] = field(default_factory=list)
+    """with another id"""
+
+    def meet(self, query_id: str, query: str, document: Document) -> bool:
+        """Look at a candidate; return whether it is the query itself."""
+        if document.id == query_id:
+            if is_same_text(query, document):
+                self.same.append(query_id)
+                return True
+            self.by_id.append(query_id)
+        elif document.content.endswith(query) and is_same_text(query, document):
+            self.by_text.append(query_id)
+        return False
+
+    def notes(self, *, left_out: bool = True) -> list[str]:
+        """What was met, in words; ``left_out``: whether the queries themselves were."""
+        lines = []
+        if self.same:
+            lines.append(
+                "left out the query itself from the candidates of "
+                f"{_of(self.same)}: id and text are the same, as BEIR's evaluation does"
+                if left_out
+                else f"the query itself, by id and text, is a candidate of {_of(self.same)}: take "
+                "it out of the pools, as BEIR's evaluation does"
+            )
+        if self.by_id:
+            lines.append(
+                f"kept documents that have the id of their query, and another text, of "
+                f"{_of(self.by_id)}"
+            )
+        if self.by_text:
+            lines.append(
+                f"kept documents that have the text of their query, and another id, of "
+                f"{_of(self.by_text)}"
+            )
+        return lines
+
+
+def without_own(
+    pools: Iterator[dict[str, Any]], notes: dict[str, None]
+) -> Iterator[dict[str, Any]]:
+    """Pools as they stand in lines, without the queries themselves; what is not a pool stays.
+
+    Args:
+        pools: of which some may be bad.
+        notes: get what was met, at the end.
+    """
+    own = OwnQueries()
+    for pool in pools:
+        query, documents = pool.get("query"), pool.get("documents")
+        id_, text = _texts(query, "id", "query")
+        if id_ is None or text is None or not isinstance(documents, list):
+            yield pool
+            continue
+        kept = [each for each in documents if not _is_own(own, id_, text, each)]
+        if len(kept) == len(documents):
+            yield pool
+        elif kept:
+            yield {**pool, "documents": kept, **mark_of(id_, (id_,))}
+    notes |= dict.fromkeys(own.notes())
+
+
+def left_out_of(line: bytes) -> list[str]:
+    """The ids that were left out of a line of pools as those of the query itself."""
+    found = json.loads(line).get(_KEY) if _KEY.encode() in line else None
+    return [each for each in found if isinstance(each, str)] if isinstance(found, list) else []
+
+
+def mark_of(query_id: str, own: Collection[str]) -> dict[str, list[str]]:
+    """What a line of pools says of a query that was left out of its own candidates."""
+    return {_KEY: [query_id]} if query_id in own else {}
+
+
+def _is_own(own: OwnQueries, query_id: str, query: str, row: object) -> bool:
+    id_, content = _texts(row, "id", "content")
+    if not isinstance(row, Mapping) or id_ is None or content is None:
+        return False
+    metadata = row.get("metadata")
+    known = metadata if isinstance(metadata, Mapping) else {}
+    return own.meet(query_id, query, Document(id_, content, known))
+
+
+def _texts(row: object, *names: str) -> Iterator[str | None]:
+    values = [row.get(name) if isinstance(row, Mapping) else None for name in names]
+    return (value if isinstance(value, str) else None for value in values)
+
+
+def _of(ids: list[str]) -> str:
+    more = " ..." if len(ids) > _SHOWN else ""
+    return f"{counted(len(ids), 'query', 'queries')} ({', '.join(ids[:_SHOWN])}{more})"
