@@ -99,7 +99,7 @@ PLAIN = {  # what of an answer is otherwise, and the word that says why it is no
     "too many": ({"clarity": [21, 9]}, "clarity[0]: Input should be less than or equal to 20"),
     "none": ({"clarity": [9, 0]}, "clarity[1]: Input should be greater than or equal to 1"),
     "a fraction": ({"depth": [8.5, 9]}, "depth[0]: Input should be a valid integer"),
-    "words": ({"depth": ["8", 9]}, "depth[0]: Input should be a valid integer"),
+    "words": ({"depth": ["eight", 9]}, "depth[0]: Input should be a valid integer"),
     "one score": ({"logic": [9]}, "logic: List should have at least 2 items"),
     "three scores": ({"logic": [9, 9, 9]}, "logic: List should have at most 2 items"),
     "no list": ({"logic": 9}, "logic: Input should be a valid array"),

@@ -431,7 +431,7 @@ def test_no_answer_can_end_its_marks(texts):
     "changed",
     [
         *({"winner": winner} for winner in (1, "A", "model_a", "Tie", "3", "")),
-        *({"confidence": sure} for sure in (1.01, -0.1, "0.5", None, True)),
+        *({"confidence": sure} for sure in (1.01, -0.1, "50%", None, True)),
         *({"verdict": None}, {"reasoning": 3}, {"more": 1}),
     ],
 )

@@ -226,14 +226,15 @@ READINGS = {
     "other alphabets": (said(rationale="重启后等待 🔁", facets_covered=["الزر"]), 2),
     # An object has no order; that reasons come first is for the model's sake.
     "grade first": (json.dumps(dict(reversed(SAID.items()))), 2),
-    # As every reader of JSON has it; what comes last comes after the reasons.
-    "a grade twice": (said()[:-1] + ', "grade": 1}', 1),
+    "two grades": (said()[:-1] + ', "grade": 1}', "a field is given twice, with different values"),
+    "a grade twice": (said()[:-1] + ', "grade": 2}', 2),
     "grade above": (said(grade=4), "grade: Input should be less than or equal to 3"),
     "grade below": (said(grade=-1), "grade: Input should be greater than or equal to 0"),
     "grade huge": (said(grade=10**30), "grade: "),
     "grade 2.0": (said(grade=2.0), "grade: Input should be a valid integer"),
     "grade 2.5": (said(grade=2.5), "grade: Input should be a valid integer"),
-    "grade as text": (said(grade="2"), "grade: Input should be a valid integer"),
+    "grade in quotes": (said(grade="2"), 2),
+    "grade 2.0 in quotes": (said(grade="2.0"), "grade: Input should be a valid integer"),
     "grade in words": (said(grade="relevant"), "grade: Input should be a valid integer"),
     "grade true": (said(grade=True), "grade: Input should be a valid integer"),
     "grade null": (said(grade=None), "grade: Input should be a valid integer"),

@@ -129,7 +129,7 @@ def test_a_reply_that_is_no_answer_fails_the_pool(name, status):
         ('{"scores": [1, 2, 3, 4, 5]}', "5 scores for 4 documents"),
         ('{"scores": []}', "0 scores for 4 documents"),
         ('{"scores": [1, 2, 3, NaN]}', "finite"),
-        ('{"scores": [1, 2, 3, "4"]}', "number"),
+        ('{"scores": [1, 2, 3, "4th"]}', "number"),
         ('{"scores": [1, 2, 3, true]}', "number"),
         ('{"scores": [1, 2, 3, null]}', "number"),
         ('{"scores": [1, 2, 3, 4], "more": 1}', "more"),

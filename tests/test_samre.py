@@ -190,7 +190,7 @@ NO_GOOD = {  # what cannot be read, and why
     "scores of 21": (RoundScores, points(121, 60), "less than or equal to 20"),
     "scores of 0": (RoundScores, points(5, 60), "greater than or equal to 1"),
     "a float": (RoundScores, points(60, 60).replace("10", "10.5"), "valid integer"),
-    "a text": (RoundScores, points(60, 60).replace("10", '"10"'), "valid integer"),
+    "a text": (RoundScores, points(60, 60).replace("10", '"ten"'), "valid integer"),
     "8/10": (RoundScores, points(60, 60).replace("10", "8/10"), "Invalid JSON"),
     "NaN": (RoundScores, points(60, 60).replace("10", "NaN"), "valid integer"),
     "no rebuttal": (RoundScores, points(60, 60).replace("rebuttal", "retort"), "rebuttal: Field"),

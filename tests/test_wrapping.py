@@ -17,6 +17,9 @@ from tests.test_providers import request_for as request_for_provider
 from tests.test_providers import send
 from zelo_ray.engine.bookkeeping import Tally, checked
 from zelo_ray.protocols.baseline_strong import Tagged
+from zelo_ray.protocols.grading import Grading
+from zelo_ray.protocols.rerank import Scores
+from zelo_ray.protocols.samre import RoundScores
 from zelo_ray.protocols.texts import request_for
 from zelo_ray.protocols.zelo import Preference
 from zelo_ray.providers import Settings
@@ -253,6 +256,82 @@ def test_an_object_that_is_quoted_from_the_prompt_is_no_answer(said):
     for prompt in (shown, None):  # as in batches, whose answers come when prompts have gone
         alone, _ = checked(Preference, Answer("ok", OTHER, Usage()), prompt)
         assert alone.status == "ok"
+
+
+QUOTES = {
+    '"-0.8"': -0.8,
+    '"0"': 0.0,
+    '"+1"': 1.0,
+    '"1.0"': 1.0,
+    '"00.50"': 0.5,
+    **dict.fromkeys(('"-0.8 "', '".5"', '"1."', '"1e0"', '"-"', '""', '"NaN"', '"0,5"', '"2"')),
+    **dict.fromkeys(('"one"', '"0x1"', '"1_0"', '"\u0661"', '"- 1"', '["0.5"]', "null", "true")),
+}
+
+
+@pytest.mark.parametrize("number", QUOTES)
+def test_a_number_in_quotes_is_read_in_one_form_and_counted(number):
+    said = VERDICT.replace("-0.8", number)
+    for text, wraps in ((said, ()), (f"```json\n{said}\n```", ("fence",))):
+        found, around = read_wrapped(Preference, text)
+        if QUOTES[number] is None:
+            assert isinstance(found, str)
+        else:
+            assert (found.preference, around) == (QUOTES[number], (*wraps, "quotes"))
+    answer, _ = checked(Preference, Answer("ok", said, Usage()), "")
+    tally = Tally()
+    tally.end(answer.status, answer.reason)
+    assert tally.wrapped == ({"quotes": 1} if QUOTES[number] is not None else {})
+    assert answer.text == said
+
+
+def test_numbers_in_quotes_are_read_at_any_depth_and_kept_in_the_kind_that_is_wanted():
+    grade = '{"facets_covered": [], "facets_missing": [], "rationale": "7", "grade": "%s"}'
+    assert read_response(Grading, grade % 2).grade == 2
+    for wrong in ("2.0", "4", "-1", "2nd"):
+        assert isinstance(read_response(Grading, grade % wrong), str)
+    assert read_response(Scores, '{"scores": ["1", 2.5, "-3.0"]}').scores == [1.0, 2.5, -3.0]
+    points = {"justification": "12", "answer_1": "7", "answer_2": 8}
+    rounds = json.dumps(dict.fromkeys(RoundScores.model_fields, points))
+    assert read_wrapped(RoundScores, rounds)[1] == ("quotes",)
+    assert read_response(RoundScores, rounds).logic.answer_1 == 7
+    assert read_response(RoundScores, rounds).logic.justification == "12"
+
+
+def twice(field, first, second):
+    """A verdict that gives a field twice."""
+    return VERDICT[:-1].replace("-0.8", first) + f', "{field}": {second}}}'
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        (twice("preference", "0.5", "-0.5"), None),
+        (twice("preference", '"0.5"', "-0.5"), None),
+        (twice("pre\\u0066erence", "0.5", "-0.5"), None),
+        (twice("preference", "0.5", "null"), None),
+        (twice("preference", "0.5", "0.50"), 0.5),
+        (twice("reasoning", "0.5", '"Another."'), None),
+        (twice("reasoning", "0.5", '"A says how; B does not."'), 0.5),
+        ("```json\n" + twice("preference", "0.5", "-0.5") + "\n```", None),
+        ("<think>Hm.</think>" + twice("preference", "0.5", "-0.5"), None),
+    ],
+)
+def test_a_field_with_two_values_is_no_answer(text, value):
+    found = read_response(Preference, text)
+    if value is None:
+        assert isinstance(found, str)
+    else:
+        assert found.preference == value
+
+
+def test_nor_is_it_deep_inside():
+    points = '{"justification": "j", "answer_1": 7, "answer_2": 8, "answer_2": 9}'
+    fields = ", ".join(f'"{name}": {points}' for name in RoundScores.model_fields)
+    found = read_response(RoundScores, f"{{{fields}}}")
+    assert found == "a field is given twice, with different values"
+    alike = read_response(RoundScores, f"{{{fields}}}".replace("9", "8"))
+    assert alike.logic.answer_2 == 8
 
 
 def test_prose_is_read_without_a_think_block_or_a_fence_and_with_no_talk():

@@ -112,39 +112,112 @@ def _written_schema(verdict: type[BaseModel]) -> bytes:
 V = TypeVar("V", bound=BaseModel)
 
 
-@cache  # to look whether it is prose takes longer than to read a verdict
-def _reader(verdict: type[V]) -> Callable[[str], V]:
-    return verdict.read if isinstance(verdict, Prose) else verdict.model_validate_json
+@cache  # to look takes longer than to read a verdict
+def _is_prose(verdict: type[BaseModel]) -> bool:
+    return isinstance(verdict, Prose)
 
 
 def read_response(verdict: type[V], text: str) -> V | str:
-    """The verdict that an answer's text holds, or why it holds none; see `read_wrapped`."""
+    """Read the verdict that an answer's text holds, or why it holds none; see `read_wrapped`."""
     return read_wrapped(verdict, text)[0]
 
 
 def read_wrapped(verdict: type[V], text: str) -> tuple[V | str, tuple[Wrap, ...]]:
-    """The verdict that an answer's text holds, or why it holds none; and what was around it.
+    """Read the verdict that an answer's text holds, or why it holds none; and what was around it.
 
-    Of a field that is given twice the last counts, as for every reader of JSON; the order of the
-    fields does not. What cannot be read as it stands is read without its wrapping (`unwrapped`).
+    What cannot be read as it stands is read without its wrapping (`unwrapped`). The order of fields
+    does not count; a field that is given twice must have one value. A number in quotes counts as
+    the number (``quotes``), if it is digits, perhaps with a sign and a point, and nothing else.
     """
-    found, whole = _read(verdict, text)
-    inner = None if whole else unwrapped(text, prose=isinstance(verdict, Prose))
-    return (_read(verdict, inner.text)[0], inner.wraps) if inner else (found, ())
+    if _is_prose(verdict):
+        return _read_prose(verdict, text)
+    found, quotes, whole = _read(verdict, text)
+    if whole or not (inner := unwrapped(text)):
+        return found, quotes
+    found, quotes, _ = _read(verdict, inner.text)
+    return found, (*inner.wraps, *quotes)
 
 
-def _read(verdict: type[V], text: str) -> tuple[V | str, bool]:
-    """The verdict, or why there is none; and whether the text is to be read as it stands.
+def _read_prose(verdict: Any, text: str) -> tuple[Any, tuple[Wrap, ...]]:
+    """Read an answer in a form of its own."""
+    try:
+        return verdict.read(text), ()
+    except ValueError as error:
+        reason = _reason(error)
+    if not (inner := unwrapped(text, prose=True)):
+        return reason, ()
+    try:
+        return verdict.read(inner.text), inner.wraps
+    except ValueError as error:
+        return _reason(error), inner.wraps
+
+
+def _reason(error: ValueError) -> str:
+    return first_error(error) if isinstance(error, ValidationError) else str(error)
+
+
+def _read(verdict: type[V], text: str) -> tuple[V | str, tuple[Wrap, ...], bool]:
+    """Read JSON: the verdict, or why there is none; its quotes; and whether it is JSON at all.
 
     JSON that holds no verdict is not looked into further.
     """
+    quotes: tuple[Wrap, ...] = ()
     try:
-        return _reader(verdict)(text), True
+        try:
+            found = verdict.model_validate_json(text)
+        except ValidationError as error:
+            if (unquoted := _unquoted(error, text)) is None:
+                raise
+            found, quotes = verdict.model_validate_json(unquoted), ("quotes",)
+        json.loads(text, object_pairs_hook=_one_value_each)
     except ValidationError as error:
-        told = error.errors(include_url=False, include_context=False)[0]["type"]
-        return first_error(error), told != "json_invalid" and not isinstance(verdict, Prose)
-    except ValueError as error:
-        return str(error), False
+        what = error.errors(include_url=False, include_context=False)[0]["type"]
+        return first_error(error), (), what != "json_invalid"
+    except _ContradictionError as error:
+        return str(error), (), True
+    return found, quotes, True
+
+
+class _ContradictionError(ValueError):
+    """An object that gives one field two values."""
+
+
+def _one_value_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Make the fields of an object one mapping.
+
+    Raises:
+        _ContradictionError: a field has two values.
+    """
+    fields = dict(pairs)
+    if len(fields) < len(pairs) and any(fields[name] != value for name, value in pairs):
+        raise _ContradictionError("a field is given twice, with different values")
+    return fields
+
+
+_QUOTED_NUMBER = re.compile(r"([+-]?)([0-9]+(?:\.[0-9]+)?)")
+_NO_NUMBER = ("float_type", "int_type")
+
+
+def _unquoted(error: ValidationError, text: str) -> str | None:
+    """Write JSON without quotes around its numbers; None if that is not all that is wrong."""
+    wrong = error.errors(include_url=False, include_context=False)
+    if any(each["type"] not in _NO_NUMBER or type(each["input"]) is not str for each in wrong):
+        return None
+    answer = {"": json.loads(text)}
+    for each in wrong:
+        number = _QUOTED_NUMBER.fullmatch(each["input"])
+        *path, name = ("", *each["loc"])
+        place: Any = answer
+        try:
+            for step in path:
+                place = place[step]
+            if number is None or place[name] != each["input"]:
+                return None
+        except (LookupError, TypeError):  # a model of the user's own, whose path is none of JSON
+            return None
+        sign, digits = number.groups()
+        place[name] = (float if "." in digits else int)(sign + digits)
+    return json.dumps(answer[""])
 
 
 CODE: Final = "\0"

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-Wrap = Literal["think", "fence", "talk", "token"]
+Wrap = Literal["think", "fence", "talk", "token", "quotes"]
 
 _THOUGHTS = (
     ("<think>", "</think>"),

@@ -77,7 +77,10 @@ def judges_section(annotation: Annotation) -> Section:
         "known from earlier runs, requests, good answers, and the cost."
     )
     if any(tally.get("wrapped") for tally in asked.values()):
-        caption += " Some answers were read without the think block, fence or talk around them."
+        caption += (
+            " Some answers were read without the think block, fence or talk around them, or the "
+            "quotes around a number."
+        )
     if any(tally.get("cached_tokens") for tally in asked.values()):
         caption += " Cached is the share of the tokens in that was billed as read from a cache."
     if spared := sum(tally.get("spared", 0) for tally in asked.values()):
