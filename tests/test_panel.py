@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.builders import THREE, UNHURRIED
+from tests.builders import THREE, UNHURRIED, judge_of
 from zelo_ray.errors import PanelError
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.providers import (
@@ -11,6 +11,7 @@ from zelo_ray.providers import (
     Provider,
     Settings,
     build_panel,
+    connect,
     find_key,
     load_provider,
     panel_of,
@@ -64,6 +65,28 @@ def test_a_judge_has_every_option_with_its_default():
     [
         (("mistral:large",), {}, "unknown provider 'mistral'; there are openai, anthropic"),
         (("",), {}, "unknown provider ''"),
+        (("ollama:llama3",), {}, "such as openai:MODEL@http://localhost:11434/v1"),
+        (("llama.cpp:m",), {}, "such as openai:MODEL@http://localhost:8080/v1"),
+        (("xy:m",), {}, "a server that speaks OpenAI's protocol is openai:MODEL@URL"),
+        (("openai:m@localhost:8000/v1",), {}, "write provider:model@http://host:port/path"),
+        (("openai:m@gpu-7:8000",), {}, "write provider:model@http://host:port/path"),
+        (("vllm:m@localhost",), {}, "write provider:model@http://host:port/path"),
+        (("vllm:m@http://gpu-7:8000/v1",), {}, "vllm judges run inside the job; a server"),
+        (("offline:bm25@http://h:1",), {}, "offline judges run inside the job"),
+        (("openai:m@http://h/v1/chat/completions",), {}, "ends before /chat/completions"),
+        (("anthropic:m@http://h/v1/messages/",), {}, "a base URL ends before /messages"),
+        (
+            ("openai:d@https://r.openai.azure.com/openai/deployments/d?api-version=2024-10-21",),
+            *({}, "openai:DEPLOYMENT@https://r.openai.azure.com/openai/v1, with no api-version"),
+        ),
+        (
+            ("openai:d@https://r.services.ai.azure.com/models",),
+            *({}, "of Azure the v1 address works: openai:DEPLOYMENT@https://r.services.ai.azure"),
+        ),
+        (
+            ("openai:d@https://gateway.example/openai?API-Version=1",),
+            *({}, "openai:DEPLOYMENT@https://RESOURCE.openai.azure.com/openai/v1"),
+        ),
         (("data.jsonl",), {}, "unknown provider 'data.jsonl'"),
         (("openai:a", "openai:a"), {}, "openai:a is named twice"),
         (("offline", "offline:bm25"), {}, "offline:bm25 is named twice"),
@@ -145,3 +168,18 @@ def test_every_provider_is_one_object(name):
     assert (found.batch is None) == (found.connect_batches is None)
     assert found.batch is None or name in THREE
     assert not (found.free and found.key_variables)
+
+
+@pytest.mark.parametrize("path", ["", "/", "/openai/deployments/d?api-version=2024-10-21"])
+def test_an_address_of_azure_in_the_environment_is_looked_at_too(monkeypatch, path):
+    monkeypatch.setenv("OPENAI_BASE_URL", f"https://r.openai.azure.com{path}")
+    with pytest.raises(PanelError, match="OPENAI_BASE_URL: of Azure the v1 address works"):
+        connect(judge_of("openai:d"), Settings("a-key"))
+    for right in ("https://r.openai.azure.com/openai/v1/", "http://127.0.0.1:9/v1"):
+        monkeypatch.setenv("OPENAI_BASE_URL", right)
+        connect(judge_of("openai:d"), Settings("a-key"))
+
+
+def test_a_model_may_have_an_at_in_its_name():
+    (judge,) = build_panel(("openai:claude-3@20240620",), {}, {})
+    assert (judge.model, judge.base_url) == ("claude-3@20240620", None)

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -208,6 +209,25 @@ def test_repeats_are_drawn_anew(engine, tmp_path):
     assert Counter(row["seed"] for row in engine.did("asked")) == {7: 4, 8: 4, 9: 4}
 
 
+def test_what_cannot_be_read_is_asked_again_by_another_seed(engine, tmp_path):
+    engine({"invalid": True})
+    run(tmp_path, options={"seed": 7}, reasks=2)
+    asked = Counter((row["seed"], row["temperature"]) for row in engine.did("asked"))
+    far = 1_000_003  # repeats have the seeds in between
+    assert asked == {(7, 0.0): 6, (7 + far, 0.5): 6, (7 + 2 * far, 0.5): 6}
+    (tmp_path / "log.jsonl").unlink()
+    run(tmp_path / "warm", "vllm:warm/model", options={"temperature": 1.0}, reasks=0)
+    assert {(row["seed"], row["temperature"]) for row in engine.did("asked")} == {(0, 1.0)}
+
+
+def test_how_often_it_was_asked_is_no_part_of_the_key():
+    request = request_of()
+    again = replace(request, reask=1, known_as=request.key)
+    assert (again.key, again.former_key) == (request.key, request.former_key)
+    assert again.reask == 1
+    assert replace(request, reask=1).key == request.key
+
+
 def test_an_option_that_vllm_does_not_take_is_told(engine, tmp_path):
     asker = run(tmp_path, options={"temperature": 3})
     assert "vLLM does not take its options: VLLMValidationError: temperature" in asker.stopped
@@ -263,6 +283,8 @@ def test_a_key_holds_what_changes_answers_and_not_how_the_engine_runs():
 def test_what_cannot_be_is_one_line(engine):
     with pytest.raises(PanelError, match="name a model: vllm:"):
         build_panel(("vllm",), {}, {})
+    with pytest.raises(PanelError, match="a server that speaks OpenAI's protocol is openai:MODEL"):
+        build_panel(("vllm:qwen@http://localhost:8000/v1",), {}, {})
     with pytest.raises(PanelError, match="a server is openai:MODEL@URL"):
         connect(parse_judge(JUDGE), Settings(base_url="http://there"))
 

@@ -309,6 +309,8 @@ class Request:
     """Where in ``user`` beginnings end, in characters, that others have as well; 0: its begin."""
     known_as: str = field(default="", repr=False)
     """The key, where it is not that of these prompts."""
+    reask: int = field(default=0, repr=False)
+    """How many answers to it could not be read; no part of the key."""
     key: str = field(init=False)
     """A hash of everything that can change the answer: 32 hexadecimal digits."""
     former_key: str = field(init=False)

@@ -390,6 +390,8 @@ class Asker(Filler[_Line]):
         spent: float | None = 0.0
         effort.unsettled, effort.answered, broken = False, False, ""
         try:
+            if effort.reasks:
+                request = replace(request, reask=effort.reasks, known_as=request.key)
             said = await line.connection.send(request)
             effort.answered = True
             answer, broken = checked(request.response_model, said, request.user)

@@ -17,6 +17,7 @@ from zelo_ray.errors import PanelError, in_a_line
 from zelo_ray.options import JudgingOptions, meant
 from zelo_ray.own import is_own
 from zelo_ray.providers.added import TIERS, dearer_in, refuse_ours, sets_temperature
+from zelo_ray.providers.addresses import lacks_scheme, wrong_in
 from zelo_ray.providers.pricing import unpriced
 from zelo_ray.providers.provider import (
     Batch,
@@ -141,7 +142,7 @@ def with_options(judge: Judge, own: Mapping[str, Any]) -> Judge:
         PanelError: its URL, model or an option cannot be.
     """
     known = load_provider(judge.provider)
-    _check_url(judge)
+    _check_url(judge, known)
     if known.closed and judge.model not in known.models:
         near = meant(judge.model, known.models)
         raise PanelError(f"unknown judge {judge.name}{near}; there are {', '.join(known.models)}")
@@ -239,14 +240,22 @@ def refuse_strangers(
             raise PanelError(f"{option}: no {what} {stranger!r}{where}{there}")
 
 
-def _check_url(judge: Judge) -> None:
-    url = urlsplit(judge.base_url or "http://none")
+def _check_url(judge: Judge, known: Provider) -> None:
+    url, name = urlsplit(judge.base_url or "http://none"), f"{judge.provider}:{judge.model}"
     if url.username or url.password:
-        raise PanelError(f"{judge.provider}:{judge.model}: no key in a URL; use api_key_env")
+        raise PanelError(f"{name}: no key in a URL; use api_key_env")
+    takes_url = bool(known.key_variables) or judge.provider == "vllm"
     if url.scheme not in ("http", "https") or not url.hostname:
         raise PanelError(f"{judge.name}: write provider:model@http://host:port/path")
-    if url.query or url.fragment:  # which may hold a key, and stands where the path goes on
-        raise PanelError(f"{judge.provider}:{judge.model}: a base URL ends before any ? or #")
+    if takes_url and not judge.base_url and lacks_scheme(judge.model):
+        raise PanelError(f"{judge.name}: write provider:model@http://host:port/path")
+    if judge.base_url and judge.provider in PROVIDERS and not known.key_variables:
+        raise PanelError(
+            f"{name}: {judge.provider} judges run inside the job; a server that speaks OpenAI's "
+            "protocol is openai:MODEL@URL"
+        )
+    if wrong := wrong_in(judge.base_url or ""):
+        raise PanelError(f"{name}: {wrong}")
 
 
 def _found(judge: Judge, known: Provider) -> Mapping[str, Any]:

@@ -4,6 +4,7 @@ A base URL from a file ``.env`` is kept apart from the variables that SDKs read,
 the key that it may be used with: no other key is ever sent there.
 """
 
+import re
 from collections.abc import Mapping
 from hashlib import sha256
 from urllib.parse import urlsplit
@@ -12,6 +13,48 @@ from zelo_ray.providers.provider import Provider
 from zelo_ray.records import Judge
 
 _KEPT_APART = "ZELO_DOTENV_"
+_OF_AZURE = (".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com")
+_ENDPOINT = re.compile(r"/((chat/)?completions|responses|messages|rerank)/?$")
+_NO_SCHEME = re.compile(r"@(localhost(?![\w.-])|[\w.-]+:\d+(?=/|$))")
+SERVERS = {
+    "ollama": "http://localhost:11434/v1",
+    "lmstudio": "http://localhost:1234/v1",
+    "llamacpp": "http://localhost:8080/v1",
+    "sglang": "http://localhost:30000/v1",
+    "openrouter": "https://openrouter.ai/api/v1",
+    "azure": "https://RESOURCE.openai.azure.com/openai/v1",
+    "mistral": "https://api.mistral.ai/v1",
+    "deepseek": "https://api.deepseek.com/v1",
+    "groq": "https://api.groq.com/openai/v1",
+    "together": "https://api.together.xyz/v1",
+}
+"""Servers that speak OpenAI's protocol, by names that users may take for a provider's."""
+
+
+def wrong_in(url: str) -> str:
+    """Say what is wrong with a base URL, and what works; empty where nothing is.
+
+    No part of it is shown that may hold a key.
+    """
+    place = urlsplit(url)
+    host = place.hostname or ""
+    azure = host.endswith(_OF_AZURE) and place.path.rstrip("/") != "/openai/v1"
+    if azure or "api-version" in place.query.lower():
+        resource = host if azure else "RESOURCE.openai.azure.com"
+        return (
+            f"of Azure the v1 address works: openai:DEPLOYMENT@https://{resource}/openai/v1, with "
+            "no api-version, and the variable of its key under api_key_env"
+        )
+    if place.query or place.fragment:  # which stands where the path goes on
+        return "a base URL ends before any ? or #"
+    if endpoint := _ENDPOINT.search(place.path):
+        return f"a base URL ends before {endpoint.group().rstrip('/')}"
+    return ""
+
+
+def lacks_scheme(model: str) -> bool:
+    """Tell whether a model's name goes on with a server's address, and without ``http://``."""
+    return bool(_NO_SCHEME.search(model))
 
 
 def keep_apart(variable: str, url: str, key: str) -> tuple[str, str]:

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from zelo_ray.providers import Fatal, Outcome, Refused, Retry, Settings
-from zelo_ray.providers.addresses import url_for
+from zelo_ray.providers.addresses import url_for, wrong_in
 from zelo_ray.providers.faults import (
     Fault,
     fault_in,
@@ -151,11 +151,14 @@ def resolved(
     ``.env`` that the key is from, else the provider's.
 
     Raises:
-        Fatal: there is no key and the base URL is the provider's own, or no key looks like this.
+        Fatal: there is no key and the base URL is the provider's own, or no key looks like this, or
+            no base URL.
     """
     key = settings.key.strip()
     url = settings.base_url or url_for(variable, key, os.environ) or base_url
     named = " or ".join(variables)
+    if wrong := wrong_in(url):
+        raise Fatal(f"{provider}: {variable}: {wrong}")
     if not key and url == base_url:
         raise Fatal(f"{provider}: no key; set {named}")
     if not (key.isascii() and key.isprintable() and " " not in key):

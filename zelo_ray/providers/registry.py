@@ -1,11 +1,13 @@
 """Which providers there are, and how a judge's name says which is meant."""
 
+import re
 from collections.abc import Iterable
 from importlib import import_module
 
 from zelo_ray.errors import PanelError
 from zelo_ray.options import meant
 from zelo_ray.own import find_own, is_own
+from zelo_ray.providers.addresses import SERVERS
 from zelo_ray.providers.provider import Provider
 from zelo_ray.records import Judge
 
@@ -66,7 +68,11 @@ def load_provider(name: str) -> Provider:
         return found
     where = name.partition(":")[0]
     there = f"{', '.join(PROVIDERS)}, and your own as my_module:PROVIDER"
-    unknown = f"unknown provider {where!r}{meant(where, PROVIDERS)}; there are {there}"
+    server = SERVERS.get(re.sub(r"[-._]", "", where.lower()))
+    near = "" if server else meant(where, PROVIDERS)
+    unknown = f"unknown provider {where!r}{near}; there are {there}"
     if not is_own(name):
-        raise PanelError(unknown)
+        such = f", such as openai:MODEL@{server}" if server else ""
+        how = f"a server that speaks OpenAI's protocol is openai:MODEL@URL{such}"
+        raise PanelError(f"{unknown}; {how}")
     return find_own(name, Provider, PanelError, unknown)

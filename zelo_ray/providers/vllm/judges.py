@@ -16,6 +16,11 @@ from zelo_ray.providers.vllm.engines import Home, gpus_of
 from zelo_ray.providers.vllm.prompts import in_tokens, takes_parts, tokenizer_of
 from zelo_ray.records import Answer, Request, Usage, response_schema
 
+_SEEDS = 1_000_003
+"""From the seed of one ask to that of the next: more than there are repeats."""
+_RESAMPLED = 0.5
+"""The temperature of what is asked again: at 0 the same would come, by whatever seed."""
+
 
 def _connect(settings: Settings) -> Connection:
     if settings.base_url:
@@ -76,10 +81,12 @@ def _sampling(request: Request) -> Any:
     )
 
     schema, options = response_schema(request.response_model), request.judge.options
+    greedy = options["temperature"] == 0
     try:
         return SamplingParams(
-            temperature=options["temperature"],
-            seed=options["seed"] + request.repeat,  # or all repeats would be one
+            temperature=_RESAMPLED if greedy and request.reask else options["temperature"],
+            # or all repeats would be one, and what cannot be read would come again
+            seed=options["seed"] + request.repeat + _SEEDS * request.reask,
             max_tokens=request.output_limit,
             structured_outputs=StructuredOutputsParams(json=schema) if schema else None,
             output_kind=RequestOutputKind.FINAL_ONLY,
