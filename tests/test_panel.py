@@ -65,9 +65,9 @@ def test_a_judge_has_every_option_with_its_default():
     [
         (("mistral:large",), {}, "unknown provider 'mistral'; there are openai, anthropic"),
         (("",), {}, "unknown provider ''"),
-        (("ollama:llama3",), {}, "such as openai:MODEL@http://localhost:11434/v1"),
-        (("llama.cpp:m",), {}, "such as openai:MODEL@http://localhost:8080/v1"),
-        (("xy:m",), {}, "a server that speaks OpenAI's protocol is openai:MODEL@URL"),
+        (("ollama:llama3",), {}, r"here openai:MODEL@http://localhost:11434/v1\)"),
+        (("llama.cpp:m",), {}, "here openai:MODEL@http://localhost:8080/v1"),
+        (("xy:m",), {}, "openai:MODEL@URL for a server that speaks OpenAI's protocol"),
         (("openai:m@localhost:8000/v1",), {}, "write provider:model@http://host:port/path"),
         (("openai:m@gpu-7:8000",), {}, "write provider:model@http://host:port/path"),
         (("vllm:m@localhost",), {}, "write provider:model@http://host:port/path"),

@@ -67,12 +67,13 @@ def load_provider(name: str) -> Provider:
         found: Provider = import_module(module).PROVIDER
         return found
     where = name.partition(":")[0]
-    there = f"{', '.join(PROVIDERS)}, and your own as my_module:PROVIDER"
     server = SERVERS.get(re.sub(r"[-._]", "", where.lower()))
     near = "" if server else meant(where, PROVIDERS)
-    unknown = f"unknown provider {where!r}{near}; there are {there}"
+    such = f" (here openai:MODEL@{server})" if server else ""
+    unknown = (
+        f"unknown provider {where!r}{near}; there are {', '.join(PROVIDERS)}, openai:MODEL@URL for "
+        f"a server that speaks OpenAI's protocol{such}, and your own as my_module:PROVIDER"
+    )
     if not is_own(name):
-        such = f", such as openai:MODEL@{server}" if server else ""
-        how = f"a server that speaks OpenAI's protocol is openai:MODEL@URL{such}"
-        raise PanelError(f"{unknown}; {how}")
+        raise PanelError(unknown)
     return find_own(name, Provider, PanelError, unknown)
