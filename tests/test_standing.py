@@ -54,6 +54,16 @@ def test_a_run_finds_what_it_left_and_has_spent_nothing(tmp_path, out):
     assert json.loads(json.dumps(asdict(found))) == told
 
 
+def test_a_name_of_bytes_that_are_no_utf8_is_a_file_like_any_other(tmp_path, out):
+    odd = out / os.fsdecode(b"b\xff.parquet")
+    odd.write_bytes(b"")
+    assert standing(tmp_path).found() is None
+    begun = standing(tmp_path)
+    summary = replace(results_of(out, [pool_of()]), dollars=1.5, dollars_in_all=1.5)
+    write(out, summary, begun.told(summary))
+    assert standing(tmp_path).found().stands
+
+
 FILES = {
     "a reply was added": "replies/a.jsonl",
     "a batch was heard of": "batches/b.json",

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 import zelo_ray
 from zelo_ray.cli.runs import RUN
 from zelo_ray.cli.shown import COMPLETE, WRONG, show
-from zelo_ray.errors import ZeloError
-from zelo_ray.formats.wording import printable
+from zelo_ray.errors import OptionError, ZeloError
+from zelo_ray.formats.wording import is_utf8, no_utf8, printable
 
 GROUPS = {
     "judge": {
@@ -98,12 +98,23 @@ def _command(words: Sequence[str]) -> int:
     elif words[:1] in (["--help"], ["-h"]):
         show(*_help())
     else:
+        _refuse_odd_bytes([*words, os.getcwd()])  # noqa: PTH109 - which tells of a lost folder
         show(*(() if words else _help()))
         from zelo_ray.cli.arguments import parse
 
         name, options = parse(words, _warn)
         return RUN[name](options, [name, *words[1:]])
     return COMPLETE
+
+
+def _refuse_odd_bytes(words: Sequence[str]) -> None:
+    """Refuse arguments, and a working directory, of bytes that no output could hold.
+
+    Raises:
+        OptionError: one is no UTF-8.
+    """
+    if odd := next((word for word in words if not is_utf8(word)), ""):
+        raise OptionError(no_utf8(odd))
 
 
 def _help() -> Iterator[str]:

@@ -104,7 +104,8 @@ class Standing:
         for path in _left(Path(self._options.out), Path(self._options.books)):
             if str(path) not in self._shards:
                 seen = path.stat()
-                found.update(orjson.dumps((str(path), seen.st_size, seen.st_mtime_ns)))
+                name = str(path).encode("utf-8", "backslashreplace").decode()  # it may be no UTF-8
+                found.update(orjson.dumps((name, seen.st_size, seen.st_mtime_ns)))
         return found.hexdigest()
 
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from zelo_ray.errors import InputError
 from zelo_ray.formats.pools import PACKED, UNREADABLE, open_plain, short
+from zelo_ray.formats.wording import is_utf8, no_utf8
 
 _BLOCK_BYTES = 2**23
 _BOM = b"\xef\xbb\xbf"
@@ -32,6 +33,8 @@ def reading(url: str) -> Iterator[Any]:
     Raises:
         InputError: it is not there, cannot be read, or breaks off.
     """
+    if not is_utf8(url):
+        raise InputError(no_utf8(url))
     try:
         with open_plain(url) as stream:
             yield stream

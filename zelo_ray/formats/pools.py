@@ -24,6 +24,7 @@ from pydantic import ValidationError
 
 from zelo_ray.errors import InputError
 from zelo_ray.formats.input_line import read_input
+from zelo_ray.formats.wording import is_utf8, no_utf8
 from zelo_ray.records import Document, Pool, first_error
 
 PACKED = (".gz", ".zst", ".bz2", ".xz")
@@ -85,6 +86,8 @@ def find_shards(patterns: Sequence[str], out: str = "") -> list[str]:
             names = [name for name in names if not name.startswith(own)]
         if not names:
             raise InputError(f"{pattern}: no such file, and no {' or '.join(_LINES)} file there")
+        if odd := next((name for name in names if not is_utf8(name)), ""):
+            raise InputError(no_utf8(odd))
         local = "file" in fs.protocol
         found.update(dict.fromkeys(n if local else fs.unstrip_protocol(n) for n in sorted(names)))
     return list(found)

@@ -16,6 +16,21 @@ def counted(number: int, one: str, many: str = "") -> str:
     return f"{number:,} {one if number == 1 else many or f'{one}s'}"
 
 
+def is_utf8(text: str) -> bool:
+    """Whether a text can be written; a name of other bytes holds halves of characters."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def no_utf8(name: str) -> str:
+    """What is wrong with the name of a file that is no UTF-8, or with an argument, and its mend."""
+    shown = name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    return f"{shown}: holds bytes that are no UTF-8: rename the file, or write it in UTF-8"
+
+
 def shown_text(value: Any) -> str:
     """A text, a number or a list of texts as judges are shown it; empty for all else."""
     if isinstance(value, float) and value.is_integer():  # such as a whole number beside a null

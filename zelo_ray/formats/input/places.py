@@ -12,6 +12,7 @@ from zelo_ray.errors import InputError
 from zelo_ray.formats.files import listing
 from zelo_ray.formats.input.collection import Collection, collection_at
 from zelo_ray.formats.pools import find_shards, is_data, is_lines, plain_name, short
+from zelo_ray.formats.wording import is_utf8, no_utf8
 from zelo_ray.options.command import meant
 
 _RESULTS = re.compile(r"/(run\.json$|replies/[^/]+\.v\d+\.|input/(made|pools)-[0-9a-f]{12}\.json)")
@@ -112,7 +113,9 @@ def _open_folder(pattern: str, out: str, found: Places) -> None:
     taken = 0
     for name in names:
         place = name if "file" in fs.protocol else fs.unstrip_protocol(name)
-        if "/." in name.removeprefix(root):
+        if not is_utf8(name):
+            found.passed.append(no_utf8(place))
+        elif "/." in name.removeprefix(root):
             if is_data(name):
                 found.passed.append(f"{place}: is hidden")
         elif is_data(name) or "." not in plain_name(name):
@@ -120,6 +123,8 @@ def _open_folder(pattern: str, out: str, found: Places) -> None:
             taken += 1
         else:
             found.passed.append(f"{place}: its name ends as no data's does")
+    if odd := [name for name in names if not is_utf8(name)] if not taken else []:
+        raise InputError(no_utf8(odd[0]))
     if not taken:
         raise InputError(f"{pattern}: holds no file of data{_near(pattern)}")
 

@@ -17,7 +17,7 @@ from zelo_ray.formats.interchange.pooling import Candidates
 from zelo_ray.formats.own_query import OwnQueries, mark_of
 from zelo_ray.formats.pools import find_shards, plain_name
 from zelo_ray.formats.stored import names_of, rows
-from zelo_ray.formats.wording import counted
+from zelo_ray.formats.wording import counted, is_utf8, no_utf8
 from zelo_ray.records import Document, Pool
 
 _IDS = (
@@ -136,6 +136,8 @@ def _parts(url: str, part: str, split: str) -> list[str]:
             return [f"{root}/{own[0]}"]
     inside = listing(f"{root}/{part}") or []
     shown = [name for name in inside if not name.startswith(".")]
+    if odd := next((name for name in shown if not is_utf8(name)), ""):
+        raise InputError(no_utf8(f"{root}/{part}/{odd}"))
     once = dict[str, str]()  # by its first part: a file in two forms is read in one
     for ending in _ENDINGS:
         for name in (name for name in shown if plain_name(name).endswith(ending)):
