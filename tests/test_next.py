@@ -3,6 +3,7 @@
 import json
 import shlex
 import subprocess
+from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
@@ -82,19 +83,25 @@ def bakeoff(**fields):
     return BakeoffOptions(truth="t", rerankers=("bm25",), out="c", **fields)
 
 
+def texts(place):
+    return "texts"
+
+
 NEXT = {
     "contest": lambda: follow.after_bakeoff(bakeoff(), [], again=False, people="begin"),
     "people": lambda: follow.after_bakeoff(bakeoff(human="l"), [], again=False, people="more"),
     "protocols": lambda: follow.after_compare_protocols(
         "w", options_of(inputs=("a b.jsonl",), protocol="lean", ledger="w"), []
     ),
-    "agree": lambda: follow.after_agree(AgreeOptions(sources=("panel=g/scores.parquet",))),
-    "held": lambda: follow.after_agree(AgreeOptions(sources=("g",), human="h.txt", runs=("r",))),
-    "labels": lambda: follow.after_compare_labels(CompareLabelsOptions(old="a", new="b")),
-    "board": lambda: follow.after_compare_labels(
-        CompareLabelsOptions(old="a", new="b", bakeoff="c", out="d")
+    "agree": lambda: follow.after_agree(AgreeOptions(sources=("panel=g/scores.parquet",)), texts),
+    "held": lambda: follow.after_agree(
+        AgreeOptions(sources=("g",), human="h.txt", runs=("r",)), texts
     ),
-    "drift": lambda: follow.after_drift(DriftOptions(old="a/votes.parquet", new="b")),
+    "labels": lambda: follow.after_compare_labels(CompareLabelsOptions(old="a", new="b"), texts),
+    "board": lambda: follow.after_compare_labels(
+        CompareLabelsOptions(old="a", new="b", bakeoff="c", out="d"), texts
+    ),
+    "drift": lambda: follow.after_drift(DriftOptions(old="a/votes.parquet", new="b"), texts),
     "fit": lambda: follow.after_fit(FitOptions(source="g.csv"), ["fit", "g.csv"]),
     "rated": lambda: follow.after_fit(
         FitOptions(source="g.csv", out="r.csv"), ["fit", "g.csv", "--out", "r.csv"]
@@ -102,8 +109,12 @@ NEXT = {
     "pool": lambda: follow.after_convert(
         ConvertOptions(what="pool", source="beir", out="p.jsonl.gz")
     ),
-    "qrels": lambda: follow.after_convert(ConvertOptions(what="qrels", source="g", out="q.txt")),
-    "train": lambda: follow.after_convert(ConvertOptions(what="train", source="g", out="t.jsonl")),
+    "qrels": lambda: follow.after_convert(
+        ConvertOptions(what="qrels", source="g", out="q.txt"), texts="g/a.jsonl"
+    ),
+    "train": lambda: follow.after_convert(
+        ConvertOptions(what="train", source="g", out="t.jsonl"), texts="g/a.jsonl"
+    ),
     "size": lambda: follow.after_size(SizeOptions(), "zelo --cycles 3 --votes one", ("p.jsonl",)),
     "lean": lambda: follow.after_size(SizeOptions(), "lean --calls-per-document 4 --rings 2", ()),
     "batches": lambda: follow.after_batches(
@@ -111,7 +122,7 @@ NEXT = {
     ),
     "compact": lambda: follow.after_compact("s3://bucket/run"),
     "document": lambda: follow.after_explain(ExplainOptions(dir="o", query="q"), "d '1'"),
-    "doctor": lambda: follow.after_doctor(("offline",), wrong=False, asked=True),
+    "doctor": lambda: follow.after_doctor(("offline",), wrong=False, asked=True, pools="p"),
 }
 
 
@@ -169,8 +180,9 @@ def test_holes_are_judged_as_the_truth_was_and_no_paid_reply_is_lost():
 def test_runs_that_were_judged_meet():
     options = options_of(out="o")
     told = follow.after_annotate(Summary(**DONE), options, WORDS, "", ["my.run"])
-    assert told == "zelo-ray bakeoff --truth o --runs my.run new.run --out o-bakeoff"
-    assert "new.run" not in follow.after_annotate(Summary(**DONE), options, WORDS, "", ["a", "b"])
+    assert told == "zelo-ray bakeoff --truth o --runs my.run --rerankers bm25 --out o-bakeoff"
+    told = follow.after_annotate(Summary(**DONE), options, WORDS, "", ["a", "b"])
+    assert told == "zelo-ray bakeoff --truth o --runs a b --out o-bakeoff"
 
 
 def test_texts_are_asked_for_where_runs_have_documents_that_nobody_judged(tmp_path):
@@ -220,8 +232,10 @@ def test_a_contest_leads_to_what_people_can_add(people, then):
 
 
 def test_without_a_judge_the_free_ones_begin():
-    told = follow.after_doctor((), wrong=False, asked=False, none=True)
+    given = {"wrong": False, "asked": False, "none": True}
+    told = follow.after_doctor((), pools="data/sample", **given)
     assert told == "zelo-ray annotate data/sample --out out --judges offline"
+    assert follow.after_doctor((), pools="", **given) == "zelo-ray annotate --help"
 
 
 def test_it_is_the_last_line_and_the_only_one(tmp_path, capsys):
@@ -269,3 +283,72 @@ def test_ratings_do_not_replace_what_they_were_made_of():
     assert told == "zelo-ray fit ratings.csv --out ratings-ratings.csv"
     with pytest.raises(ValidationError, match="would replace what it is made of"):
         FitOptions(source="ratings.csv", out="ratings.csv")
+
+
+PLACES = ("inputs", "truth", "pools", "runs", "source", "sources", "old", "new", "dir", "contest")
+
+
+def next_of(capsys, *words, status=0):
+    """The command that a command ends with: each place in it is there, or made by it."""
+    assert cli.main([*map(str, words)]) == status
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last.startswith("next: zelo-ray ")
+    told = shlex.split(last.removeprefix("next: zelo-ray "))
+    if "--help" not in told:
+        _, options = parse(told)
+        named = (getattr(options, name, None) or () for name in PLACES)
+        for place in (p for found in named for p in ([found] if isinstance(found, str) else found)):
+            assert place == "POOLS" or Path(place).exists(), last
+    return told
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    """Judgments, votes and a run that have no texts beside them."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.qrels").write_text("q 0 d 1\nq 0 e 0\nr 0 d 2\nr 0 e 1\n")
+    (tmp_path / "b.qrels").write_text("q 0 d 0\nq 0 e 1\nr 0 d 2\nr 0 e 1\n")
+    (tmp_path / "noted.tsv").write_text("query_id\tdoc_id\tgrade\tnote\nq\td\t1\tx\nq\te\t0\ty\n")
+    votes = "judge,query_id,doc_id_a,doc_id_b,preference\n"
+    rows = [f"{judge},{q},d,e,{p}\n" for judge in "jk" for q, p in (("q", 1), ("r", -1))]
+    (tmp_path / "votes.csv").write_text(votes + "".join(rows))
+    (tmp_path / "one.run").write_text("q Q0 d 1 2 one\nq Q0 e 2 1 one\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("words", "then"),
+    [
+        (["convert", "qrels", "noted.tsv", "--out", "x.qrels"], ["bakeoff", "--help"]),
+        (["convert", "run", "a.qrels", "--out", "x.run"], ["bakeoff", "--help"]),
+        (["agree", "votes.csv"], ["bakeoff", "--help"]),
+        (["agree", "a.qrels", "--human", "b.qrels"], ["compare-labels", "--old", "b.qrels"]),
+        (["compare-labels", "--old", "a.qrels", "--new", "b.qrels"], ["agree", "b.qrels"]),
+        (["fit", "votes.csv"], ["fit", "votes.csv"]),
+        (["size"], ["annotate", "POOLS"]),
+    ],
+)
+def test_it_names_only_what_is_there(files, capsys, words, then):
+    told = next_of(capsys, *words)
+    assert told[: len(then)] == then
+
+
+def test_what_the_file_of_a_run_lacks_is_not_asked_again(files, capsys):
+    words = ["bakeoff", "--truth", "a.qrels", "--runs", "one.run", "--out", "c"]
+    assert next_of(capsys, *words, status=3) == ["report", "c"]
+
+
+def test_texts_of_a_collection_are_named_where_they_lie(files, capsys):
+    folder = Path(__file__).parent / "golden" / "cases" / "arguana"
+    told = next_of(capsys, "convert", "qrels", folder, "--out", "x.qrels")
+    assert told[:5] == ["bakeoff", "--truth", "x.qrels", "--pools", str(folder)]
+    told = next_of(capsys, "convert", "beir", folder, "--out", "again")
+    assert told[:5] == ["bakeoff", "--truth", "again", "--pools", str(folder)]
+
+
+def test_batches_of_inputs_that_are_gone_are_looked_at(files):
+    assert looked.there(["a.qrels", "*.run"]) == ("a.qrels", "*.run")
+    assert looked.there(["gone.jsonl"]) == ()
+    assert looked.some_pools() == ""
+    (files / "pools.jsonl").write_text("")
+    assert looked.some_pools() == "pools.jsonl"

@@ -5,7 +5,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from zelo_ray.options import AnnotateOptions, BakeoffOptions
+    from zelo_ray.present.terminal.next import Use
 
 People = Literal["more", "begin", "texts", "none"]
 """What people can do for a contest: go on with their labels; begin; begin, if somebody says where
@@ -70,6 +73,49 @@ def runs_among(options: "AnnotateOptions") -> list[str]:
             if listing(place) is None and known(look_or_broken(place), {}).kind == "run":
                 found.append(place)
     return found
+
+
+def use_of(place: str) -> "Use":
+    """What a place is good for after a command."""
+    from zelo_ray.formats.interchange.truth import kind_of as kind_at
+
+    with _quietly():
+        kind_at(place)
+        return "texts" if texts_of(place) else "labels"
+    return "nothing"
+
+
+def texts_of(truth: str | None) -> str:
+    """Where pools of a truth are, as ``--pools`` takes them; empty where nobody knows."""
+    from zelo_ray.formats.files import listing
+    from zelo_ray.formats.interchange.truth import holds_texts, pools_of_truth
+    from zelo_ray.present.terminal.next import run_of
+
+    place = run_of(truth) if truth else ""
+    with _quietly():
+        if place and (beside := pools_of_truth(place)):
+            return beside
+        if place and listing(place) is not None and holds_texts(place):
+            return place
+    return ""
+
+
+def there(inputs: "Sequence[str]") -> tuple[str, ...]:
+    """Inputs, if all of them are there."""
+    from zelo_ray.formats.files import listing
+    from zelo_ray.formats.pools import find_shards
+
+    with _quietly():
+        for place in inputs:
+            if not listing(place):
+                find_shards([place])
+        return tuple(inputs)
+    return ()
+
+
+def some_pools() -> str:
+    """Pools in the working directory, as the documentation calls them; empty if there are none."""
+    return next((place for place in ("pools.jsonl", "data/sample") if there([place])), "")
 
 
 def people_for(options: "BakeoffOptions") -> People:

@@ -11,6 +11,10 @@ from zelo_ray.cli.looked import (
     people_for,
     recorded,
     runs_among,
+    some_pools,
+    texts_of,
+    there,
+    use_of,
 )
 from zelo_ray.cli.shown import COMPLETE, INCOMPLETE, WORSE, WRONG, console, show, tell, then
 
@@ -78,8 +82,9 @@ def _bakeoff(options: "BakeoffOptions", words: Words) -> int:
 
     contest = contested(options)
     status = tell(contest)
-    failures = len(contest.tables["failures"]) if "failures" in contest.tables else 0
-    again = failures > 0 and not contest.complete
+    failed = contest.tables.get("failures", ())
+    # What the file of a run lacks, nobody can be asked for.
+    again = not contest.complete and any(row["status"] != "missing" for row in failed)
     then(follow.after_bakeoff(options, words, again=again, people=people_for(options)))
     return WORSE if any(each.verdict == "worse" for each in contest.gate) else status
 
@@ -116,7 +121,7 @@ def _agree(options: "AgreeOptions", _words: Words) -> int:
     from zelo_ray.present.terminal import next as follow
 
     status = tell(agreed(options))
-    then(follow.after_agree(options))
+    then(follow.after_agree(options, use_of))
     return status
 
 
@@ -125,7 +130,7 @@ def _compare_labels(options: "CompareLabelsOptions", _words: Words) -> int:
     from zelo_ray.present.terminal import next as follow
 
     status = tell(labels_compared(options))
-    then(follow.after_compare_labels(options))
+    then(follow.after_compare_labels(options, use_of))
     return status
 
 
@@ -156,7 +161,7 @@ def _drift(options: "DriftOptions", _words: Words) -> int:
 
     found = drifted(options)
     show(*found.parts(console().width))
-    then(follow.after_drift(options))
+    then(follow.after_drift(options, use_of))
     if found.moved:
         return WORSE
     return COMPLETE if found.complete else INCOMPLETE
@@ -168,7 +173,7 @@ def _convert(options: "ConvertOptions", _words: Words) -> int:
 
     show(*convert(options).split("\n"))
     truth = recorded(follow.run_of(options.truth)) if options.what == "holes" else None
-    then(follow.after_convert(options, truth))
+    then(follow.after_convert(options, truth, texts_of(options.source)))
     return COMPLETE
 
 
@@ -210,7 +215,8 @@ def _size(options: "SizeOptions", _words: Words) -> int:
     enough = [row for row in found if options.error and row["std_error"] <= options.error]
     plan = min(enough or list(found)[-1:], key=lambda row: row["calls"])["plan"]
     run = record(f"{options.judges_from}/run.json") if options.judges_from else {}
-    then(follow.after_size(options, plan, run.get("options", {}).get("inputs", ())))
+    pilot = there(run.get("options", {}).get("inputs", ()))
+    then(follow.after_size(options, plan, pilot or [*filter(None, [some_pools()])]))
     return COMPLETE
 
 
@@ -220,7 +226,8 @@ def _doctor(options: "DoctorOptions", _words: Words) -> int:
 
     found = doctored(options, show)
     show(*found.told(min(120, console().width)).split("\n"))
-    then(follow.after_doctor(options.judges, wrong=found.wrong, asked=options.ask, none=found.none))
+    how = {"wrong": found.wrong, "asked": options.ask, "none": found.none}
+    then(follow.after_doctor(options.judges, pools=some_pools(), **how))
     return WRONG if found.wrong else COMPLETE
 
 
@@ -229,7 +236,8 @@ def _batches(options: "BatchesOptions", _words: Words) -> int:
     from zelo_ray.present.terminal import next as follow
 
     show(list_batches(options.dir, os.environ, cancel=options.cancel))
-    then(follow.after_batches(options.dir, recorded(options.dir)))
+    run = recorded(options.dir)
+    then(follow.after_batches(options.dir, run if run and there(run.inputs) else None))
     return COMPLETE
 
 

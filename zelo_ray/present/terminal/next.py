@@ -4,8 +4,8 @@ Every function returns one command, with the user's own paths, quoted for a shel
 """
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
 
 from zelo_ray.engine.bookkeeping import is_over_budget
 from zelo_ray.engine.write_results import Summary
@@ -33,6 +33,8 @@ from zelo_ray.present.terminal.commands import (
 _SECRET = re.compile(r"(?<=://)[^/@\s]+(?=@)")
 """Who signs in to a URL, and with which password."""
 _PLAIN = ("--rerankers", "original", "bm25")
+Use = Literal["texts", "labels", "nothing"]
+"""What a place is good for: a truth with the texts of its documents, a truth without, or none."""
 
 
 def line(command: str) -> str:
@@ -131,30 +133,37 @@ def after_compare_protocols(out: str, best: AnnotateOptions, words: Sequence[str
     return _same_run(best.model_copy(update={**files, **own}))
 
 
-def after_agree(options: AgreeOptions) -> str:
-    """What the first judge's labels change, or what they say of rerankers."""
+def after_agree(options: AgreeOptions, use: Callable[[str], Use]) -> str:
+    """What the first judge's labels change, or what they say of rerankers.
+
+    Args:
+        options: of the command.
+        use: what a place is good for: votes alone are no labels.
+    """
     place, *others = dict.fromkeys(run_of(split_name(each)[1]) for each in options.sources)
-    if others and not options.human:
-        return command_of("compare-labels", "--old", place, "--new", others[0], *_runs(options))
-    if options.human:
-        return command_of("compare-labels", "--old", options.human, "--new", place, *_runs(options))
-    return _contest(place)
+    pair = (options.human, place) if options.human else (place, *others[:1])
+    if pair[1:] and "nothing" not in map(use, pair):
+        return command_of("compare-labels", "--old", pair[0], "--new", pair[1], *_runs(options))
+    return _contest(place, use=use(place)) if not others else command_of("agree", "--help")
 
 
-def after_compare_labels(options: CompareLabelsOptions) -> str:
-    """Runs or rerankers by the new labels, or how far the two agree."""
+def after_compare_labels(options: CompareLabelsOptions, use: Callable[[str], Use]) -> str:
+    """Runs or rerankers by the new labels, or how far the two agree; ``use`` as `after_agree`."""
     runs = options.runs or ([f"{options.bakeoff}/runs.parquet"] if options.bakeoff else [])
     if runs:
         out = beside(options.out or options.new, "bakeoff")
         return command_of("bakeoff", "--truth", options.new, "--runs", *runs, "--out", out)
-    if "." not in options.new.rstrip("/").rpartition("/")[2]:  # a directory, which has texts
+    if use(options.new) == "texts":
         return _contest(options.new)
     return command_of("agree", options.new, "--human", options.old)
 
 
-def after_drift(options: DriftOptions) -> str:
-    """What the change of judges changes for labels."""
-    return command_of("compare-labels", "--old", run_of(options.old), "--new", run_of(options.new))
+def after_drift(options: DriftOptions, use: Callable[[str], Use]) -> str:
+    """What the change of judges changes for labels; ``use`` as `after_agree`."""
+    old, new = run_of(options.old), run_of(options.new)
+    if "nothing" in (use(old), use(new)):
+        return command_of("agree", options.old, options.new)
+    return command_of("compare-labels", "--old", old, "--new", new)
 
 
 def after_fit(options: FitOptions, words: Sequence[str]) -> str:
@@ -166,12 +175,15 @@ def after_fit(options: FitOptions, words: Sequence[str]) -> str:
     return command_of("fit", "--help")
 
 
-def after_convert(options: ConvertOptions, truth: AnnotateOptions | None = None) -> str:
+def after_convert(
+    options: ConvertOptions, truth: AnnotateOptions | None = None, texts: str = ""
+) -> str:
     """What a file of its kind is for.
 
     Args:
         options: of the command.
         truth: of holes, the options of the run that the truth is of, whose replies serve again.
+        texts: where the texts of the source lie as pools; empty where nobody knows.
     """
     out, source = options.out, run_of(options.source)
     if options.what == "holes" and truth:
@@ -181,12 +193,11 @@ def after_convert(options: ConvertOptions, truth: AnnotateOptions | None = None)
         human = ["--protocol", "best-of"] if answers else []
         return command_of("annotate", out, *human, "--out", beside(out, "judged"), "--dry-run")
     if options.what in ("qrels", "beir"):
-        pools = options.pools or (f"{source}/annotated.jsonl",)
-        words = ["--truth", out, "--pools", *pools, *_PLAIN]
-        return command_of("bakeoff", *words, "--out", beside(out, "bakeoff"))
-    if options.what == "run":
-        return command_of("bakeoff", "--help")
-    return _contest(source)
+        if pools := options.pools or ((texts,) if texts else ()):
+            words = ["--truth", out, "--pools", *pools, *_PLAIN]
+            return command_of("bakeoff", *words, "--out", beside(out, "bakeoff"))
+        return _contest(out, use="texts" if options.what == "beir" else "labels")
+    return _contest(source, use="texts" if texts and options.what != "run" else "nothing")
 
 
 def _filled(options: ConvertOptions, truth: AnnotateOptions) -> str:
@@ -210,9 +221,9 @@ def after_size(options: SizeOptions, plan: str, inputs: Sequence[str]) -> str:
     Args:
         options: of `size`.
         plan: as flags of annotate behind its protocol, such as ``zelo --cycles 3 --votes all``.
-        inputs: of the pilot, if there is one.
+        inputs: of the pilot, or others that are there.
     """
-    pools = inputs or ("pools.jsonl",)
+    pools = inputs or ("POOLS",)
     words = [*pools, "--protocol", *plan.split(), *_judges(options)]
     return command_of("annotate", *words, "--out", options.judges_from or "judged", "--dry-run")
 
@@ -256,13 +267,16 @@ def whole_of(options: ExplainOptions) -> str:
     return command_of("explain", options.dir, "--query", options.query, *doc, "--all")
 
 
-def after_doctor(judges: Sequence[str], *, wrong: bool, asked: bool, none: bool = False) -> str:
+def after_doctor(
+    judges: Sequence[str], *, wrong: bool, asked: bool, pools: str, none: bool = False
+) -> str:
     """Ask each judge once; or begin, if need be with free judges; or look again when it is mended.
 
     Args:
         judges: as they were named.
         wrong: whether something is.
         asked: whether the judges were.
+        pools: that are there; empty if there are none.
         none: whether there is no judge at all.
     """
     named = ["--judges", *judges] if judges else []
@@ -270,14 +284,20 @@ def after_doctor(judges: Sequence[str], *, wrong: bool, asked: bool, none: bool 
         return command_of("doctor", *named, *(["--ask"] if asked else []))
     if judges and not asked:
         return command_of("doctor", *named, "--ask")
+    if not pools:
+        return command_of("annotate", "--help")
     if none:
-        return command_of("annotate", "data/sample", "--out", "out", "--judges", "offline")
-    return command_of("annotate", "pools.jsonl", *named, "--out", "judged", "--dry-run")
+        return command_of("annotate", pools, "--out", "out", "--judges", "offline")
+    return command_of("annotate", pools, *named, "--out", "judged", "--dry-run")
 
 
-def _contest(truth: str, runs: Sequence[str] = ()) -> str:
-    """Let runs meet, a single one with a new one; else plain rerankers."""
-    met = ["--runs", *runs, *([] if runs[1:] else ["new.run"])] if runs else [*_PLAIN]
+def _contest(truth: str, runs: Sequence[str] = (), use: Use = "texts") -> str:
+    """Let runs meet, and plain rerankers where there are texts and no two runs."""
+    met = ["--runs", *runs] if runs else []
+    if len(runs) < 2 and use == "texts":
+        met += ["--rerankers", "bm25"] if runs else _PLAIN
+    if not met:
+        return command_of("bakeoff", "--help")
     return command_of("bakeoff", "--truth", truth, *met, "--out", beside(truth, "bakeoff"))
 
 
