@@ -2,19 +2,17 @@
 
 from typing import Annotated, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
-from zelo_ray.options.command import FILES, JUDGING, MONEY, RUNNING, CommandOptions
+from zelo_ray.options.command import FILES, JUDGING, MONEY, RUNNING, CommandOptions, Numbers
 from zelo_ray.options.places import Place, Words
 
 FIRST, NEWEST = 1, 2
 """Versions of prompts: the first, of 0.1.0, drew codes from texts, with no room for more words."""
 
 
-class Limit(BaseModel):
+class Limit(Numbers):
     """What one judge may be asked at a time, over the whole cluster."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     concurrency: int | None = Field(
         default=None, ge=1, description="calls in flight, at least 1 an actor"
@@ -35,10 +33,8 @@ class Limit(BaseModel):
         return {name: rate for name, rate in found.items() if rate}
 
 
-class Price(BaseModel):
+class Price(Numbers):
     """What a model costs, in US dollars for a million tokens, or a thousand searches."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     input: float = Field(default=0.0, ge=0)
     output: float = Field(default=0.0, ge=0, description="with hidden thinking")

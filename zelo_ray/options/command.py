@@ -46,10 +46,30 @@ def holds(annotation: Any, kind: type) -> bool:
     return kind in {get_origin(annotation), *map(get_origin, get_args(annotation))}
 
 
-class CommandOptions(BaseModel):
-    """The options of a command. Frozen; unknown names are refused."""
+class Numbers(BaseModel):
+    """Options whose numbers are finite, and fit 64 bits. Frozen; unknown names are refused."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _no_switch_for_a_number(cls, value: Any, info: ValidationInfo) -> Any:
+        wanted = cls.model_fields[info.field_name or ""].annotation
+        kinds = {wanted, *get_args(wanted)}
+        if isinstance(value, bool) and {int, float} & kinds and bool not in kinds:
+            raise ValueError(f"{str(value).lower()} is no number")
+        return value
+
+    @field_validator("*")
+    @classmethod
+    def _fits_64_bits(cls, value: Any) -> Any:
+        if isinstance(value, int) and not -(2**63) <= value < 2**63:
+            raise ValueError("is a number beyond 64 bits")
+        return value
+
+
+class CommandOptions(Numbers):
+    """The options of a command."""
 
     does: ClassVar[str]
     """what the command is for"""

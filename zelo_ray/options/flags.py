@@ -47,11 +47,23 @@ def parse_flags(
         raise OptionError(
             f"{prog.partition(' ')[2]}: {_strange(extra, kind)}; zelo-ray {kind.usage}, or --help"
         )
+    _refuse_twice(words, prog)
     given = vars(found)
     for name in (*kind.positional, "config"):
         if not given.get(name):  # argparse has a value for a positional that is not there
             given.pop(name, None)
     return given
+
+
+def _refuse_twice(words: Sequence[str], prog: str) -> None:
+    """A flag that stands twice would mean the last one alone, without a word of the first."""
+    flags = [word.partition("=")[0] for word in words if word.startswith("--") and word != "--"]
+    for flag in flags:
+        if flags.count(flag) > 1:
+            command = prog.partition(" ")[2]
+            raise OptionError(
+                f"{command}: {flag} is given twice; give it once, with all its values behind it"
+            )
 
 
 def add_options(

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar, get_args
 
-import yaml
 from pydantic import ValidationError
 
 from zelo_ray.errors import OptionError, UnknownOption
@@ -21,6 +20,7 @@ from zelo_ray.options.label import LabelOptions
 from zelo_ray.options.places import GIVEN
 from zelo_ray.options.results import BatchesOptions, CompactOptions, ExplainOptions, ReportOptions
 from zelo_ray.options.size import SizeOptions
+from zelo_ray.options.strict_yaml import read_yaml
 from zelo_ray.records import first_error
 
 COMMANDS: Mapping[str, type[CommandOptions]] = {
@@ -68,10 +68,11 @@ def load_options(
         OptionError: the text is no YAML, or an option is unknown or out of range.
     """
     try:
-        merged = yaml.safe_load(config) or {}
-    except yaml.YAMLError as error:
-        raise OptionError(f"the config file is no YAML: {' '.join(str(error).split())}") from None
-    if not isinstance(merged, dict):
+        found = read_yaml(config, "the config file")
+    except ValueError as error:
+        raise OptionError(str(error)) from None
+    merged = found[0] if found else {}
+    if len(found) > 1 or not isinstance(merged, dict):
         raise OptionError("the config file must hold lines of option: value")
     _refuse_unknown_variables(environ, kind, more)
     merged |= _from_variables(kind, environ, {**merged, **given}) | dict(given)
@@ -118,10 +119,9 @@ def _from_variable(kind: type[CommandOptions], name: str, text: str) -> Any:
     annotation = kind.model_fields[name].annotation
     if holds(annotation, dict) or (holds(annotation, tuple) and text.lstrip().startswith("[")):
         try:
-            return yaml.safe_load(text)
-        except yaml.YAMLError as error:
-            why = " ".join(str(error).split())
-            raise OptionError(f"{_PREFIX}{name.upper()} is no YAML: {why}") from None
+            return next(iter(read_yaml(text, f"{_PREFIX}{name.upper()}")), None)
+        except ValueError as error:
+            raise OptionError(str(error)) from None
     return text
 
 

@@ -18,6 +18,7 @@ from zelo_ray.options import JudgingOptions, meant
 from zelo_ray.own import is_own
 from zelo_ray.providers.added import TIERS, dearer_in, refuse_ours, sets_temperature
 from zelo_ray.providers.addresses import lacks_scheme, wrong_in
+from zelo_ray.providers.options import refuse_wrong_options
 from zelo_ray.providers.pricing import unpriced
 from zelo_ray.providers.provider import (
     Batch,
@@ -155,6 +156,7 @@ def with_options(judge: Judge, own: Mapping[str, Any]) -> Judge:
         options[name] = {} if options[name] is None else options[name]
         if not isinstance(options[name], Mapping):
             raise PanelError(f"{judge.name}: {name} takes fields with values, such as {{top_p: 1}}")
+    refuse_wrong_options(judge, options)
     if body := options.get("extra_body"):
         other = "; there is the option response_format" if "response_format" in options else ""
         if judge.provider not in RERANKERS:

@@ -9,10 +9,10 @@ from importlib.resources import files
 from random import Random
 from typing import Annotated, Any
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from zelo_ray.errors import AnchorError
+from zelo_ray.options.strict_yaml import read_yaml
 from zelo_ray.records import CODE, first_error
 
 GRADES = (0, 1, 2, 3)
@@ -80,9 +80,9 @@ def parse(text: str) -> tuple[Anchor, ...]:
             twice.
     """
     try:
-        found = [each for each in yaml.load_all(text, _Loader) if each is not None]
-    except yaml.YAMLError as error:
-        raise AnchorError(f"the anchors are no YAML: {' '.join(str(error).split())}") from None
+        found = read_yaml(text, "the anchors", "are")
+    except ValueError as error:
+        raise AnchorError(str(error)) from None
     if not found:
         raise AnchorError("the anchors are empty: give a query, and an example of each grade")
     if isinstance(found[0], str) and "\n" not in text:  # a name
@@ -102,21 +102,6 @@ def held_out(anchors: str) -> frozenset[str]:
         AnchorError: as `load`.
     """
     return frozenset(each.query_id for each in load(anchors) if each.query_id)
-
-
-class _Loader(yaml.SafeLoader):
-    """YAML's plain types, and of a key that is given twice not silently the last."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen = list[Any]()  # keys need not be hashable yet
-        for each, _ in node.value:
-            if each.tag == "tag:yaml.org,2002:merge":
-                continue  # of ``<<``, whose keys others may replace
-            if (key := self.construct_object(each, deep=True)) in seen:
-                line = each.start_mark.line + 1
-                raise AnchorError(f"the anchors, line {line}: {key!r:.60} is given twice")
-            seen.append(key)
-        return super().construct_mapping(node, deep)
 
 
 def draw(anchor: Anchor, rng: Random) -> str:

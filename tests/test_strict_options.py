@@ -1,0 +1,165 @@
+"""Options that would be taken and mean nothing, or something else: each is an error in one line."""
+
+import json
+
+import pytest
+
+from zelo_ray import cli
+from zelo_ray.errors import OptionError, PanelError
+from zelo_ray.options import COMMANDS, load_options
+from zelo_ray.options.strict_yaml import read_yaml
+from zelo_ray.protocols import load_annotate
+from zelo_ray.providers import build_panel
+
+NAN, INF = float("nan"), float("inf")
+LUNA = "openai:gpt-6-luna"
+GIVEN = {"inputs": ["a.jsonl"], "out": "out"}
+
+
+@pytest.mark.parametrize(
+    ("judge", "options", "says"),
+    [
+        *((LUNA, {"max_output_tokens": v}, "max_output_tokens: Input should be a valid integer")
+          for v in ("1e12", 1e12, "abc", True, [1], 2048.0)),
+        *((LUNA, {"max_output_tokens": v}, "max_output_tokens: Input should be greater than or")
+          for v in (-1, 0)),
+        (LUNA, {"max_output_tokens": 10**12}, "max_output_tokens: Input should be less than or"),
+        *((LUNA, {"temperature": v}, "temperature: Input should be") for v in (NAN, INF, -1, "0")),
+        (LUNA, {"reasoning_effort": 3}, "reasoning_effort: Input should be a valid string"),
+        (LUNA, {"response_format": "yaml"}, "response_format: Input should be 'json_schema'"),
+        (LUNA, {"token_limit_field": "messages"}, "token_limit_field: String should match"),
+        (LUNA, {"extra_body": {"top_p": NAN}}, "extra_body.top_p.float: Input should be a finite"),
+        (LUNA, {"extra_body": {"a": [{"b": INF}]}}, "extra_body.a.* a finite number"),
+        (LUNA, {"extra_body": {1: 2}}, "extra_body"),
+        ("anthropic:claude-haiku-5-5", {"effort": 2}, "effort: Input should be a valid string"),
+        ("gemini:gemini-3.8-flash", {"thinking_level": 2}, "thinking_level: Input should be a"),
+        ("vllm:a/b", {"seed": 2**64}, "seed: Input should be less than"),
+        ("vllm:a/b", {"gpu_memory_utilization": 2}, "gpu_memory_utilization: Input should be"),
+    ],
+)  # fmt: skip
+def test_an_option_of_a_judge_that_cannot_be_names_judge_and_option(judge, options, says):
+    with pytest.raises(PanelError, match=f"^{judge}: judge_options: {says}") as caught:
+        build_panel((judge,), {judge: options}, {})
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"max_output_tokens": None, "temperature": 0, "reasoning_effort": "none"},
+        {"max_output_tokens": 1, "temperature": 2.0, "response_format": "none"},
+        {"token_limit_field": "max_tokens", "extra_body": {"top_p": 0.5, "stop": ["x", None]}},
+    ],
+)
+def test_what_an_option_can_be_stays_as_it_was_given(options):
+    (judge,) = build_panel((LUNA,), {LUNA: options}, {})
+    assert options.items() <= dict(judge.options).items()
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("max_usd", ("inf", "nan", "-1", "0", INF, True)),
+        ("timeout", ("nan", "inf", "0", True)),
+        ("patience", ("nan", "inf", "-3")),
+        ("batch_poll", ("nan", "inf")),
+        ("min_coverage", ("nan", "2", "inf")),
+        ("prior_sd", ("nan", "inf")),
+        ("seed", (2**63, -(2**63) - 1, 2**64, "9" * 30, True, 1.5)),
+        ("attempts", (10**30, True)),
+        ("document_limit", (10**30,)),
+        ("limits", tuple({"j": {"rpm": v}} for v in (-5, 0, NAN, INF, "abc", True))),
+        ("limits", ({"j": {"concurrency": 2**64}}, {"j": {"enqueued_tokens": 2**64}})),
+        ("prices", tuple({"j": {"input": v, "output": 1}} for v in (-1, NAN, INF, "abc", True))),
+        ("prices", ({"j": {"search": NAN}}, {"j": {"input": 1, "output": 1, "batch": INF}})),
+    ],
+)
+def test_a_number_that_means_nothing_names_its_option(name, values):
+    for value in values:
+        with pytest.raises(OptionError, match=f"^{name}[.:]") as caught:
+            load_annotate({**GIVEN, name: value}, {})
+        assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("seed", [2**63 - 1, -(2**63), -7])
+def test_a_seed_of_64_bits_is_one(seed):
+    assert load_annotate({**GIVEN, "seed": seed}, {}).seed == seed
+
+
+@pytest.mark.parametrize(
+    ("command", "given"),
+    [
+        ("bakeoff", {"truth": "t", "out": "o", "margin": "inf"}),
+        ("bakeoff", {"truth": "t", "out": "o", "num_gpus": {"a": NAN}}),
+        ("agree", {"sources": ["a"], "seed": 2**64}),
+        ("compare-labels", {"old": "a", "new": "b", "seed": 2**64}),
+        ("drift", {"old": "a", "new": "b", "seed": -(2**64)}),
+        ("label", {"out": "o", "seed": 2**64}),
+        ("convert", {"what": "qrels", "source": "a", "out": "b", "seed": 2**64}),
+        ("fit", {"source": "a", "prior_sd": "nan"}),
+        ("size", {"documents": 10, "seed": 2**64}),
+        ("size", {"documents": 10, "spread": "nan"}),
+        ("doctor", {"prices": {"j": {"input": NAN, "output": 1}}}),
+    ],
+)
+def test_so_it_is_in_every_command(command, given):
+    with pytest.raises(OptionError, match=f"^{list(given)[-1]}"):
+        load_options(COMMANDS[command], given, {})
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("max_usd: 1\nseed: 3\nmax_usd: 100\n", "line 3: 'max_usd' is given twice"),
+        (f"limits:\n  {LUNA!r}:\n    rpm: 1\n    rpm: 9\n", "line 4: 'rpm' is given twice"),
+        ("prices: {a: {input: 1, output: 1}, 'a': {input: 0, output: 0}}", "line 1: 'a' is given"),
+        ('{"max_usd": 1, "out": "o", "max_usd": 100}', "line 1: 'max_usd' is given twice"),
+        ("a: &a [*a]\n", "line 1: it refers to itself"),
+        ("a: &a {b: *a}\n", "line 1: it refers to itself"),
+        (
+            "a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n"
+            + "".join(f"a{n}: &a{n} [{','.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 30)),
+            "line 5: more than 100,000 values",
+        ),
+        ("[" * 100_000, "is no YAML: it is nested too deeply"),
+        ("a: 2026-13-45", "is no YAML: month must be in 1..12"),
+        ("seed: 1\n---\nseed: 2\n", "must hold lines of option: value"),
+    ],
+    ids=range(10),
+)
+def test_a_config_file_that_would_lose_something_is_one_line_that_says_where(
+    tmp_path, capsys, text, says
+):
+    (tmp_path / "job.yaml").write_text(text)
+    words = ["annotate", "in", "--out", f"{tmp_path}/out", "--config", f"{tmp_path}/job.yaml"]
+    assert cli.main(words) == 2
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1
+    assert "zelo-ray: the config file" in err
+    assert says in err
+
+
+def test_a_variable_is_read_as_strictly():
+    environ = {"ZELO_RAY_LIMITS": json.dumps({"j": {"rpm": 1}})[:-1] + ', "j": {"rpm": 9}}'}
+    with pytest.raises(OptionError, match=r"^ZELO_RAY_LIMITS, line 1: 'j' is given"):
+        load_annotate(GIVEN, environ)
+
+
+def test_what_is_shared_is_read_and_may_be_replaced():
+    text = "shared: &all {rpm: 1, tpm: 5}\nlimits: {a: {<<: *all, rpm: 2}, b: *all}\n"
+    a, b = read_yaml(text, "it")[0]["limits"].values()
+    assert (a, b) == ({"rpm": 2, "tpm": 5}, {"rpm": 1, "tpm": 5})
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--max-usd", "1", "--max-usd", "100"),
+        ("--judges", "offline:bm25", "--judges", "offline:chargram"),
+        ("--seed=1", "--seed", "2"),
+    ],
+)
+def test_a_flag_that_stands_twice_is_an_error(capsys, words):
+    assert cli.main(["annotate", "in", "--out", "o", *words]) == 2
+    flag = words[0].partition("=")[0]
+    assert capsys.readouterr().err.startswith(f"zelo-ray: annotate: {flag} is given twice; ")
