@@ -163,3 +163,71 @@ def test_a_flag_that_stands_twice_is_an_error(capsys, words):
     assert cli.main(["annotate", "in", "--out", "o", *words]) == 2
     flag = words[0].partition("=")[0]
     assert capsys.readouterr().err.startswith(f"zelo-ray: annotate: {flag} is given twice; ")
+
+
+# What only the input, the prices or other options show to mean nothing
+
+LINE = {
+    "query": {"id": "q1", "query": "tick"},
+    "documents": [
+        {"id": "a", "content": "A tick.", "metadata": {"brand": "x"}},
+        {"id": "b", "content": "A clock."},
+    ],
+}
+
+
+@pytest.fixture
+def pools(tmp_path, monkeypatch):
+    """Pools as JSON lines, and as rows, in the working directory."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pools.jsonl").write_text(json.dumps(LINE) + "\n")
+    rows = "query_id,query,doc_id,content,price\nq1,tick,a,A tick.,3\nq1,tick,b,A clock.,4\n"
+    (tmp_path / "rows.csv").write_text(rows)
+    (tmp_path / "labels.qrels").write_text("q1 0 a 1\nq1 0 b 0\n")
+    (tmp_path / "mine.run").write_text("q1 Q0 a 1 2.0 mine\nq1 Q0 b 2 1.0 mine\n")
+
+
+def refused(capsys, *words):
+    """What is said in one line of a command that is refused as wrong."""
+    assert cli.main([*words]) == 2
+    *_, line = capsys.readouterr().err.splitlines()
+    return line
+
+
+@pytest.mark.parametrize("more", [(), ("--dry-run",)])
+@pytest.mark.parametrize(
+    ("file", "name", "says"),
+    [
+        ("pools.jsonl", "brnd", "there are brand (did you mean 'brand'?)"),
+        ("rows.csv", "price", "they have no more than their text (of a table, only what stands"),
+    ],
+)
+def test_metadata_that_no_document_has_cannot_be_shown(pools, capsys, file, name, says, more):
+    words = ("annotate", file, "--out", "o", "--judges", "offline", "--show-metadata", name)
+    said = refused(capsys, *words, *more)
+    assert f"no document has the field '{name}' of --show-metadata; {says}" in said
+
+
+@pytest.mark.parametrize("option", ["--columns content=text", "--corpus c.tsv", "--queries q.tsv"])
+def test_what_says_how_pools_are_read_is_refused_where_none_are(pools, capsys, option):
+    words = ("bakeoff", "--truth", "labels.qrels", "--runs", "mine.run", "--out", "o")
+    name = option.split()[0]
+    assert refused(capsys, *words, *option.split()) == (
+        f"zelo-ray: {name} is for --pools, and none are given; leave it out"
+    )
+
+
+@pytest.mark.parametrize("mode", ["online", "batch"])
+def test_a_cap_below_the_price_of_one_call_says_so(pools, capsys, monkeypatch, mode):
+    monkeypatch.setenv("OPENAI_API_KEY", "a-key-for-tests-only")
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9")
+    words = ("annotate", "pools.jsonl", "--out", "o", "--judges", "openai", "--mode", mode)
+    said = refused(capsys, *words, "--max-usd", "0.0001")
+    assert said.startswith("zelo-ray: --max-usd 0.0001 is less than one call may cost ($0.00")
+    assert said.endswith("): raise it, or lower max_output_tokens")
+
+
+@pytest.mark.ray
+def test_a_cap_that_some_judge_keeps_to_is_none_of_these(pools, capsys):
+    words = ("annotate", "pools.jsonl", "--out", "o", "--judges", "offline:bm25")
+    assert cli.main([*words, "--max-usd", "0.0001"]) == 0

@@ -70,6 +70,7 @@ def _estimated(options: AnnotateOptions, environ: Mapping[str, str]) -> tuple[Es
     human_grades(options)
     seen, told, first = set[str](), list[str](), ""
     shown = ShownFields(options.show_query)
+    of_documents = ShownFields(options.show_metadata, "document")
     with TemporaryDirectory() as folder:
         options = brought(options, folder, told.append)
         options = worded(options, keep=False)
@@ -87,11 +88,14 @@ def _estimated(options: AnnotateOptions, environ: Mapping[str, str]) -> tuple[Es
                     continue
                 seen.add(line.pool.query_id)
                 shown.see(line.pool.about)
+                of_documents.see_documents(line.pool)
                 survey.add(line.pool)
     if not survey.pools:
         raise InputError("; ".join(["the input holds no pool", *([first] if first else [])]))
-    shown.refuse_unknown("the input")
-    notes = [line.partition("; pools written")[0] for line in [*told, *shown.told()]]
+    for each in (shown, of_documents):
+        each.refuse_unknown("the input")
+        told += each.told()
+    notes = [line.partition("; pools written")[0] for line in told]
     notes += [f"{line}." for line in asked_before(options)]
     notes += [f"{counted(bad, 'bad input line')} would be set aside."] if bad else []
     if ledger.damaged:

@@ -48,6 +48,7 @@ def count_input(
     *,
     only: Callable[[Line], bool] | None = None,
     show: Sequence[str] = (),
+    metadata: Sequence[str] = (),
     keep: bool = True,
     stopped: Callable[[], bool] = bool,
 ) -> InputCount:
@@ -59,16 +60,18 @@ def count_input(
         out: the run's directory or URL.
         only: which of the good lines to count; None: all.
         show: fields of queries that judges are shown.
+        metadata: the same of documents.
         keep: whether to write anything.
         stopped: whether nobody waits for the answer any more.
 
     Raises:
         Stopped: nobody does.
         InputError: there is no good line in it, or none to count.
-        OptionError: none has a field of ``show``.
+        OptionError: none has a field of ``show`` or ``metadata``.
     """
     census, seen, size = InputCount(planned=dict.fromkeys(counts, 0)), set[str](), 0
     shown, own = ShownFields(show), OwnQueries()
+    of_documents = ShownFields(metadata, "document")
     tables = {"rejected": schema_of(Rejected)}
     with Results(out, tables, rows=1000) if keep else nullcontext() as results:
         for line in (line for shard in shards for line in read_lines(shard, Limits())):
@@ -100,6 +103,7 @@ def count_input(
             elif census.held is not None:
                 census.held.append(replace(line, pool=None))
             shown.see(line.pool.about)
+            of_documents.see_documents(line.pool)
             for document in () if is_made(line.file) else line.pool.documents:
                 own.meet(line.pool.query_id, line.pool.query, document)
             census.pools += 1
@@ -110,5 +114,6 @@ def count_input(
         held = f"it holds {len(seen):,} others, such as {min(seen)!r}" if seen else "it is empty"
         raise InputError(f"the input holds no pool; {census.first_rejection or held}")
     shown.refuse_unknown("the input")
-    census.told = [*shown.told(), *own.notes(left_out=False)]
+    of_documents.refuse_unknown("the input")
+    census.told = [*shown.told(), *of_documents.told(), *own.notes(left_out=False)]
     return census

@@ -70,7 +70,7 @@ class InputSample:
         self, panel: Sequence[Judge], options: AnnotateOptions, replies: Replies | None = None
     ) -> None:
         self.panel, self.options = tuple(panel), options
-        self._replies = replies or _Nothing()
+        self._replies = replies or NoReplies()
         self.pools = 0
         self.asked = 0
         """pools about which there is anything to ask"""
@@ -117,7 +117,7 @@ class InputSample:
             each = Sampled(pool.query_id, self._counts(pool), _traits(pool, self.options))
             known, missing = self._known(pool, self._replies)
             one = self._protocol.max_rounds == 1
-            first = known if one else self._known(pool, _Nothing())[0]
+            first = known if one else self._known(pool, NoReplies())[0]
             for asked, found in ((each.first, first), (each.asked, known)):
                 keys = known_by(found, self._replies)
                 for request in found:
@@ -157,13 +157,15 @@ def _mean(asked: Iterable[Sequence[tuple[str, float]]]) -> float:
     return sum(words) / len(words)
 
 
-class _Nothing:
+class NoReplies:
     """A ledger in which there is nothing."""
 
     def there(self, keys: Sequence[str]) -> list[bool]:
+        """Say that no reply is there."""
         return [False] * len(keys)
 
     def read(self, keys: Sequence[str]) -> list[Reply]:
+        """Read nothing."""
         del keys
         return []
 

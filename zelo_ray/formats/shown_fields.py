@@ -1,32 +1,40 @@
-"""Which of the fields of queries that judges are to be shown there are in an input."""
+"""Which of the fields of queries or documents that judges are to be shown there are in an input."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from zelo_ray.errors import OptionError
 from zelo_ray.formats.pools import OF_THE_LINE
 from zelo_ray.formats.wording import counted, shown_text
 from zelo_ray.options.command import meant
+from zelo_ray.records import Pool
 
 
 class ShownFields:
-    """Counts the queries that have each of some fields.
+    """Counts the queries, or documents, that have each of some fields.
 
     Args:
-        names: of the fields, as ``--show-query`` names them; if none, nothing is looked at.
+        names: of the fields, as the option names them; if none, nothing is looked at.
+        of: whose fields they are.
     """
 
-    def __init__(self, names: Sequence[str]) -> None:
+    def __init__(self, names: Sequence[str], of: Literal["query", "document"] = "query") -> None:
         self._names = tuple(names)
+        self._noun, self._option = of, "--show-query" if of == "query" else "--show-metadata"
         self._there = Counter[str]()
-        self._queries = 0
+        self._seen = 0
 
     def see(self, about: Mapping[str, Any]) -> None:
-        """See what is known of one query beside its text."""
+        """See what is known of one query or document beside its text."""
         if self._names:
-            self._queries += 1
+            self._seen += 1
             self._there.update(name for name, value in about.items() if shown_text(value))
+
+    def see_documents(self, pool: Pool) -> None:
+        """See the metadata of a pool's documents."""
+        for document in pool.documents if self._names else ():
+            self.see({name: str(value) for name, value in document.metadata.items()})
 
     def watched(
         self, pools: Iterable[dict[str, Any]], source: str, beside: Collection[str]
@@ -52,19 +60,23 @@ class ShownFields:
         Raises:
             OptionError: there is one.
         """
-        for name in (each for each in self._names if self._queries and not self._there[each]):
+        for name in (each for each in self._names if self._seen and not self._there[each]):
             there = [e for e in dict.fromkeys([*self._there, *beside]) if e not in OF_THE_LINE]
-            has = f"there are {', '.join(there)}" if there else "they have no more than their text"
+            nothing = "they have no more than their text"
+            if self._noun == "document":
+                nothing += " (of a table, only what stands in a column metadata is such a field)"
+            has = f"there are {', '.join(there)}" if there else nothing
             raise OptionError(
-                f"{source}: no query has the field {name!r} of --show-query; {has}"
+                f"{source}: no {self._noun} has the field {name!r} of {self._option}; {has}"
                 f"{meant(name, there)}"
             )
 
     def told(self) -> list[str]:
-        """The fields that only some queries have, in words."""
-        every = counted(self._queries, "query has", "queries have")
+        """The fields that only some have, in words."""
+        many = "queries have" if self._noun == "query" else "documents have"
+        every = counted(self._seen, f"{self._noun} has", many)
         return [
-            f"{self._there[name]:,} of {every} the field {name!r} of --show-query"
+            f"{self._there[name]:,} of {every} the field {name!r} of {self._option}"
             for name in self._names
-            if self._there[name] < self._queries
+            if self._there[name] < self._seen
         ]

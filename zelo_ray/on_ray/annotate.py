@@ -40,6 +40,7 @@ from zelo_ray.on_ray.preflight import (
     look_before,
     look_for_batches,
     nothing_known,
+    refuse_small_cap,
     warn,
 )
 from zelo_ray.options import AnnotateOptions
@@ -126,7 +127,7 @@ def _look(
     keep = options.blocks == "query"  # else it is told by now what is bad
     counts = counts_of(options, panel)
     count = partial(count_input, shards, counts, options.out, keep=keep, stopped=stopped)
-    in_all = census = count(show=options.show_query)
+    in_all = census = count(show=options.show_query, metadata=options.show_metadata)
     only = None
     if options.pilot is not None and options.pilot < census.pools:
         only = frozenset(pilot_lines(census.places, options.pilot, options.seed))
@@ -145,6 +146,7 @@ def _look(
     away = {judge.name for judge in panel if in_batches(judge, options)}
     paid = look_before(options, {judge.name: judge for judge in panel}, watch, away)
     spent = paid.dollars if spent is None else spent + paid.of_damage
+    refuse_small_cap(options.max_usd, spent, [(options, panel)], shards)
     job = Job(options, panel, new_run_id(), frozenset(census.repeated), only)
     put_aside(options)
     return _Plan(job, shards, census, spent, in_all.pools if only else 0)

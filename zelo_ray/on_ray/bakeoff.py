@@ -54,7 +54,7 @@ from zelo_ray.on_ray.coordinator import open_coordinator
 from zelo_ray.on_ray.dataset import Job, dataset_of, parsed
 from zelo_ray.on_ray.limits_actor import limits_for
 from zelo_ray.on_ray.placement import gpus_of, short_of_gpus
-from zelo_ray.on_ray.preflight import look_before
+from zelo_ray.on_ray.preflight import look_before, refuse_small_cap
 from zelo_ray.on_ray.session import on_ray
 from zelo_ray.options import AnnotateOptions, BakeoffOptions, meant
 from zelo_ray.protocols import find
@@ -188,12 +188,19 @@ def _asked(arm: Arm, options: BakeoffOptions) -> AnnotateOptions:
 
 
 def _with_pools(options: BakeoffOptions) -> BakeoffOptions:
-    """The truth as its own pools, where these are wanted and it holds texts in another form."""
+    """The truth as its own pools, where these are wanted and it holds texts in another form.
+
+    Raises:
+        OptionError: there are no pools, and an option says how to read them.
+    """
     wanted = options.rerankers or options.slices or options.write_annotated
-    if options.pools or not wanted or pools_of_truth(options.truth):
-        return options
-    own = (options.truth,) if holds_texts(options.truth) else ()
-    return options.model_copy(update={"pools": own})
+    own, texts = options.pools, wanted and not options.pools and not pools_of_truth(options.truth)
+    if texts and holds_texts(options.truth):
+        own = (options.truth,)
+    for name in ("columns", "corpus", "queries"):
+        if getattr(options, name) and not own:
+            raise OptionError(f"--{name} is for --pools, and none are given; leave it out")
+    return options if own == options.pools else options.model_copy(update={"pools": own})
 
 
 def _shards(options: BakeoffOptions) -> list[str]:
@@ -255,7 +262,12 @@ def _census(
         return True
 
     try:
-        census = count_input(shards, counts, options.out, only=wanted, show=options.show_query)
+        census = count_input(
+            *(shards, counts, options.out),
+            only=wanted,
+            show=options.show_query,
+            metadata=options.show_metadata,
+        )
     except InputError as error:
         example = f"{len(known):,} queries, such as {min(known)!r}"
         raise InputError(f"{error}; none that the truth knows: it has {example}") from None
@@ -303,6 +315,8 @@ def _rank_all(
         _look_for_gpus(field, options, watch)
         judges = {name: arm.judge for name, (arm, _) in field.arms.items() if arm.judge}
         paid = look_before(options, judges, watch)
+        asked = [(own, (arm.judge,)) for arm, own in field.arms.values() if arm.judge]
+        refuse_small_cap(options.max_usd, paid.dollars, asked, field.shards)
         desk = open_coordinator(options, paid.dollars, watch.budget)
         online = [
             asking(field.job(name), field.shards, desk, [judge], options.num_gpus.get(name, 0))

@@ -2,27 +2,30 @@
 
 import os
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import islice
 
 from zelo_ray.engine.batch import in_batches
 from zelo_ray.engine.batch.parts import FOLDER as BATCHES
 from zelo_ray.engine.batch.parts import Parts, in_doubt
-from zelo_ray.engine.bookkeeping import maybe_billed
+from zelo_ray.engine.bookkeeping import maybe_billed, money
 from zelo_ray.engine.count_input import Count
 from zelo_ray.engine.ledger import FOLDER as REPLIES
 from zelo_ray.engine.ledger import Spent, spent_in, told_damage
-from zelo_ray.errors import PanelError
+from zelo_ray.engine.sample_input import NoReplies
+from zelo_ray.engine.tokens import Estimates, size_of
+from zelo_ray.errors import OptionError, PanelError
 from zelo_ray.formats.files import listing
 from zelo_ray.formats.pools import Limits, read_lines
 from zelo_ray.formats.sessions import join_sessions
 from zelo_ray.on_ray.begin import Watch
 from zelo_ray.options import AnnotateOptions, AskingOptions, JudgingOptions
-from zelo_ray.protocols import load
+from zelo_ray.protocols import find, load
+from zelo_ray.protocols.progress import advance
 from zelo_ray.providers import leaves_sampling, load_provider
 from zelo_ray.providers.dotenv import where_keys_go
-from zelo_ray.providers.pricing import unpriced
+from zelo_ray.providers.pricing import dearest, unpriced
 from zelo_ray.providers.registry import heedless
 from zelo_ray.records import Judge, Pool
 
@@ -98,6 +101,42 @@ def look_before(
     lying = (p.dollars for p in Parts(options.books) if p.is_open and p.judge not in mine)
     paid.dollars += maybe + sum(lying)
     return paid
+
+
+def refuse_small_cap(
+    cap: float | None,
+    spent: float,
+    asked: Iterable[tuple[AnnotateOptions, Sequence[Judge]]],
+    shards: Sequence[str],
+) -> None:
+    """Refuse a cap by which nothing could ever be asked, and that would be said to be used up.
+
+    Args:
+        cap: dollars that all runs may cost, if there is a cap.
+        spent: dollars of it that are spent; only where there are none is the cap itself too small.
+        asked: how judges are asked, and which.
+        shards: the files of the input; their first pools tell.
+
+    Raises:
+        OptionError: the cheapest of the first calls may cost more than the cap.
+    """
+    if cap is None or spent:
+        return
+    pools = [line.pool for shard in shards[:1] for line in islice(read_lines(shard, Limits()), 4)]
+    dollars = list[float]()
+    for options, panel in asked:
+        for pool in filter(None, pools):
+            step = advance(find(options.protocol).rounds(pool, panel, options), NoReplies())
+            for request in step.missing:
+                most = Estimates(request.judge).most(size_of(request), request.output_limit)
+                away = in_batches(request.judge, options)
+                dollars.append(dearest(request.judge, most, options.prices, batch=away))
+    if (least := min(dollars, default=0.0)) > cap:
+        told = money(least) if least >= 0.001 else f"${least:.2g}"
+        raise OptionError(
+            f"--max-usd {cap:g} is less than one call may cost ({told}): raise it, or lower "
+            "max_output_tokens"
+        )
 
 
 def warn(options: AnnotateOptions, panel: Sequence[Judge], watch: Watch) -> None:
