@@ -158,6 +158,19 @@ def test_candidates_of_doubtful_runs_are_told_where_they_are_taken(tmp_path, cap
     assert "the first scores of flat are all equal in 1 of 1 query" in shown
 
 
+def test_other_commands_that_measure_runs_say_it_too(tmp_path, capsys):
+    other = put(tmp_path / "b.qrels", Path(TRUTH).read_text())
+    runs = ["--runs", EQUAL, DISTANCES, RIGHT]
+    main(["compare-labels", "--old", TRUTH, "--new", other, *runs])
+    first = capsys.readouterr().out
+    main(["agree", TRUTH, "--human", other, *runs, "--measure", "nDCG@10"])
+    for text in (first, capsys.readouterr().out):
+        shown = " ".join(text.split())
+        assert "the ranks of dist are the reverse of its scores in 15 of 15 queries" in shown
+        assert "the first scores of const are all equal in 15 of 15 queries" in shown
+        assert " best are" not in shown
+
+
 @pytest.mark.parametrize(("below", "counted"), [(-1, "1 grade of the truth lies"), (0, "")])
 def test_grades_below_0_say_how_they_count(tmp_path, capsys, below, counted):
     truth = put(tmp_path / "a.qrels", f"q 0 a 1\nq 0 b {below}\nq 0 c 0\n")

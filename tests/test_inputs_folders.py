@@ -1,8 +1,10 @@
 """A folder is read whole, or what is left out of it is named."""
 
 import bz2
+import io
 import json
 import lzma
+import zipfile
 from pathlib import Path
 
 import fsspec
@@ -23,6 +25,14 @@ CASES = Path(__file__).parent / "golden" / "cases"
 def pool(number):
     documents = [{"id": f"d{d}", "content": f"text {d}"} for d in range(2)]
     return {"query": {"id": f"q{number}", "query": f"what {number}"}, "documents": documents}
+
+
+def zipped(files):
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w") as archive:
+        for name, text in files.items():
+            archive.writestr(name, text)
+    return data.getvalue()
 
 
 def ids(places):
@@ -48,6 +58,7 @@ WRITTEN = {
     "h.JSON": json.dumps(pool(8)),
     "i.csv": "query_id,query,doc_id,text\nq9,what,d0,x\nq9,what,d1,y\n",
     "j.tsv.zst": "query_id\tquery\tdoc_id\ttext\nqa\twhat\td0\tx\n",
+    "k.jsonl.zip": zipped({"k.jsonl": lines([pool("c")])}),
     "part-00000": lines([pool("b")]),
 }
 
@@ -63,7 +74,7 @@ def test_what_is_read_by_its_name_is_read_in_a_folder(tmp_path, root):
         else:
             put(f"{root}/{name}", text)
     found = bring([root], f"{root}/out", Asked())
-    assert ids(found.places) == [f"q{n}" for n in "0123456789ab"]
+    assert ids(found.places) == [f"q{n}" for n in "0123456789abc"]
     assert not [line for line in found.told if "left out" in line]
     again = bring([root], f"{root}/out", Asked())
     assert again == found
@@ -174,3 +185,13 @@ def test_all_recordings_of_a_folder_are_judges(tmp_path):
         data = row.encode()
         (tmp_path / name).write_bytes(bz2.compress(data) if name.endswith("bz2") else data)
     assert [stem(place) for place in sources(str(tmp_path))] == ["a", "b", "c"]
+
+
+def test_an_archive_of_several_files_is_not_read_in_part(tmp_path):
+    files = {f"{n}.csv": "query,text\nq,x\n" for n in range(2)}
+    place = put(tmp_path / "in/a.csv.zip", zipped(files))
+    with pytest.raises(InputError, match=r"a\.csv\.zip: .*2 files are in it: unpack it"):
+        bring([place], str(tmp_path / "out"), Asked())
+    put(tmp_path / "in/b.jsonl", lines([pool(0)]))
+    [told] = bring([str(tmp_path / "in")], str(tmp_path / "out"), Asked()).told
+    assert told.startswith(f"left out {place}: cannot be read")

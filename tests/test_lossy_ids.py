@@ -110,4 +110,5 @@ def test_whole_numbers_that_are_exact_stay_what_they_were(tmp_path):
     assert [d["id"] for d in found[0]["documents"]] == ["9007199254740991", "12"]
     for text in ("12.0", "1.5", "1e5", "12e45", "v1.0+2", "1234567890123456.0", "a+b"):
         refuse_lossy("here", "the id", text)
+    refused(refuse_lossy, "here", "the id", "1,23457E+18")  # where a comma parts decimals
     refuse_lossy_column(pa.chunked_array([["1234567890123456.0", "1e5", None]]), "id", str)

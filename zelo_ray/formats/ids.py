@@ -15,7 +15,7 @@ _EXACT: Mapping[pa.DataType, float] = {
     pa.float16(): 2.0**11,
 }
 """By type, where whole numbers begin of which not each is there."""
-_WRITTEN = r"^[+-]?(\d(\.\d+)?[eE]\+\d+|\d{16,}\.0*)$"
+_WRITTEN = r"^[+-]?(\d([.,]\d+)?[eE]\+\d+|\d{16,}\.0*)$"
 """How pandas, Arrow and spreadsheets write such numbers."""
 _PATTERN = re.compile(_WRITTEN)
 _MEND = (

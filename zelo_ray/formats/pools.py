@@ -27,7 +27,7 @@ from zelo_ray.formats.input_line import read_input
 from zelo_ray.formats.wording import is_utf8, no_utf8
 from zelo_ray.records import Document, Pool, first_error
 
-PACKED = (".gz", ".zst", ".bz2", ".xz")
+PACKED = (".gz", ".zst", ".bz2", ".xz", ".zip")
 _LINES = (".jsonl", ".ndjson")
 _DATA = (
     *(*_LINES, ".json", ".csv", ".tsv", ".tab", ".txt", ".dat", ".parquet", ".pq"),
@@ -155,6 +155,14 @@ def open_plain(file: str, offset: int = 0) -> Iterator[Any]:
     ):  # Arrow tells a file that was cut short, as fsspec's codec does not
         with fsspec.open(file, "rb") as raw, pa.CompressedInputStream(raw, "zstd") as plain:
             yield io.BufferedReader(plain, _BUFFER_BYTES)
+    elif file.lower().endswith(".zip"):  # of which fsspec reads the first file, however many are in
+        with fsspec.open(file, "rb") as raw, zipfile.ZipFile(raw) as archive:
+            names = [each for each in archive.namelist() if not each.endswith("/")]
+            if len(names) != 1:
+                raise OSError(f"{len(names):,} files are in it: unpack it")
+            with archive.open(names[0]) as plain:
+                plain.seek(offset)
+                yield plain
     else:
         with fsspec.open(file, "rb", compression="infer") as plain:
             gz = isinstance(plain, gzip.GzipFile)

@@ -14,6 +14,7 @@ from zelo_ray.evaluation.agreement.intervals import draws
 from zelo_ray.evaluation.agreement.systems import discordant, tau_ap, tau_b, tau_interval
 from zelo_ray.evaluation.measures import Measure, Ranking, Truth, evaluate, parse_measure, rank
 from zelo_ray.evaluation.significance import compare
+from zelo_ray.formats.interchange.doubts import notes_on
 from zelo_ray.formats.interchange.runs import read_runs
 from zelo_ray.formats.interchange.verdicts import HUMAN, OTHERS, PANEL, Verdicts
 from zelo_ray.formats.tables import table_of
@@ -71,14 +72,17 @@ def leaderboards(verdicts: Verdicts, options: AgreeOptions) -> Section:
     placed: list[Placed] = []
     orders: list[Order] = []
     missing: list[str] = []
+    doubts: list[str] = []
     if options.runs:
-        boards = _boards(verdicts, options)
+        runs = read_runs(options.runs, ranks=True)
+        boards = _boards(verdicts, options, runs)
+        doubts = notes_on(runs, parse_measure(options.measure).cutoff, ties=True)
         placed = [line for board in boards.values() for line in board.placed()]
         orders = [each for pair in _pairs(boards, verdicts) if (each := _order(*pair, options))]
         if HUMAN in boards:
             missing = [*_partial(orders, verdicts.judges, len(boards[HUMAN].labels))]
     tables = {"leaderboards": table_of(placed, Placed), "systems": table_of(orders, Order)}
-    return Section([*_lines(orders)], tables, missing)
+    return Section([*_lines(orders), *doubts], tables, missing)
 
 
 class _Board:
@@ -124,12 +128,13 @@ class _Board:
         return self._told
 
 
-def _boards(verdicts: Verdicts, options: AgreeOptions) -> dict[str, _Board]:
+def _boards(
+    verdicts: Verdicts, options: AgreeOptions, runs: Mapping[str, pa.Table]
+) -> dict[str, _Board]:
     """The boards of the people, of every judge, and of all judges together."""
     measure = parse_measure(options.measure)
     if measure.of_labels:
         raise MeasureError(f"{measure} tells more of the labels than of a run")
-    runs = read_runs(options.runs)
     rows = {HUMAN: verdicts.human} if len(verdicts.human) else {}
     for judge in verdicts.judges:
         rows[judge] = verdicts.grades.filter(pc.equal(verdicts.grades["judge"], judge))

@@ -14,8 +14,9 @@ from zelo_ray.commands.compare_labels.neighbours import Sibling
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.evaluation.measures import Truth, parse_measure
 from zelo_ray.formats.files import listing
+from zelo_ray.formats.interchange.doubts import notes_on
 from zelo_ray.formats.interchange.graded import has_grades, read_graded
-from zelo_ray.formats.interchange.runs import read_runs
+from zelo_ray.formats.interchange.runs import read_runs, without_ranks
 from zelo_ray.formats.interchange.truth import kind_of, read_pools, read_truth
 from zelo_ray.formats.results import Results, write_json
 from zelo_ray.formats.tables import table_of
@@ -67,8 +68,9 @@ def compare_labels(options: CompareLabelsOptions) -> Compared:
         raise OptionError(f"{options.out} holds other results; name another --out")
     measure = parse_measure(options.measure)
     old, new = read_truth(options.old), read_truth(options.new)
-    wanted = _runs(options)
-    notes = _overlap(old, new, options)
+    ranked = _runs(options)
+    wanted = without_ranks(ranked)
+    notes = [*notes_on(ranked, measure.cutoff, ties=True), *_overlap(old, new, options)]
     found = None
     if wanted:
         numbers = {"resamples": options.resamples, "seed": options.seed}
@@ -103,7 +105,7 @@ def compare_labels(options: CompareLabelsOptions) -> Compared:
 def _runs(options: CompareLabelsOptions) -> dict[str, pa.Table]:
     if options.bakeoff:
         return read_runs([f"{options.bakeoff.rstrip('/')}/runs.parquet"])
-    return read_runs(options.runs)
+    return read_runs(options.runs, ranks=True)
 
 
 def _grades(url: str, labels: pa.Table) -> pa.Table:

@@ -54,19 +54,28 @@ def doubts_of(run: pa.Table, depth: int | None, *, ties: bool = True) -> list[Do
     return found
 
 
-def notes_on(runs: Mapping[str, pa.Table], depth: int) -> list[str]:
-    """What is doubtful about runs of which the first documents are taken, in words."""
+def notes_on(runs: Mapping[str, pa.Table], depth: int | None, *, ties: bool = False) -> list[str]:
+    """What is doubtful about runs whose first documents count, in words; as `doubts_of`."""
     notes = []
     for name, run in runs.items():
-        for doubt in doubts_of(run, depth, ties=False):
+        for doubt in doubts_of(run, depth, ties=ties):
             of = f"in {doubt.queries:,} of {counted(doubt.of_queries, 'query', 'queries')}"
-            notes.append(
-                f"the ranks of {name} are the reverse of its scores {of}: are these distances? "
-                "Documents are taken by score, the highest first"
-                if doubt.code == "reversed_ranks"
-                else f"the first scores of {name} are all equal {of}: document ids decide which "
-                "documents are taken"
-            )
+            if doubt.code == "reversed_ranks":
+                notes.append(
+                    f"the ranks of {name} are the reverse of its scores {of}: are these "
+                    "distances? Documents are taken by score, the highest first"
+                )
+            elif doubt.queries >= SHARE * doubt.of_queries:
+                notes.append(
+                    f"the first scores of {name} are all equal {of}: document ids decide their "
+                    "order"
+                )
+            else:
+                share = doubt.pairs / doubt.of_pairs
+                notes.append(
+                    f"{share:.0%} of the pairs among the first documents of {name} have equal "
+                    "scores: document ids decide their order"
+                )
     return notes
 
 
