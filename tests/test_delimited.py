@@ -155,6 +155,22 @@ def test_what_a_table_writer_quotes_after_tabs_comes_back(tmp_path):
     assert [row for _, row in rows(str(path))] == written
 
 
+@pytest.mark.parametrize(
+    ("before", "cells"),
+    [
+        ('1\t"say ""so"""\n', ['say "so"', "two\nlines\tof it", "end"]),
+        ('1\t"two\nlines"\n', ["two\nlines", "two\nlines\tof it", "end"]),
+        ('1\tsay "so"\n', ['say "so"', '"two', 'of it"', "end"]),
+        ('1\t"say ""so"""\n1\t"say" so\n', ['say "so"', '"say" so', '"two', 'of it"', "end"]),
+        ("1\tplain\n", ["plain", '"two', 'of it"', "end"]),
+    ],
+)
+def test_where_both_may_be_meant_the_rows_before_tell(tmp_path, before, cells):
+    path = tmp_path / "a.tsv"
+    path.write_text(f'id\ttext\n{before}2\t"two\nlines\tof it"\n3\tend\n')
+    assert [row["text"] for _, row in rows(str(path))] == cells
+
+
 def test_labels_with_notes_and_open_quotes_are_all_read():
     truth = read_truth(str(CASES / "labels-with-notes.tsv"))
     assert [tuple(row.values())[1:3] for row in truth.to_pylist()] == [

@@ -16,7 +16,8 @@ def tab_rows(texts: Iterator[str], width: int) -> Iterator[tuple[int, list[str]]
     """Yield the number of the line in which each row begins, and its cells.
 
     A quote that opens a cell and closes it in a later line encloses it, as tables of pandas and of
-    spreadsheets have it, unless each of these lines has all columns: then it is text.
+    spreadsheets have it. Where each of these lines has all columns, it is text, unless the lines
+    before say that who wrote them quotes what needs it.
 
     Args:
         texts: the lines, with their ends.
@@ -25,9 +26,12 @@ def tab_rows(texts: Iterator[str], width: int) -> Iterator[tuple[int, list[str]]
     lines = _Lines(texts)
     for text in lines:
         number, line = lines.number, without_end(text)
-        if line.startswith('"') or '\t"' in line:
+        if '"' not in line:
+            yield number, line.split("\t")
+        elif line.startswith('"') or '\t"' in line:
             yield number, _row(text, lines, width)
         else:
+            lines.has_bare = True
             yield number, line.split("\t")
 
 
@@ -42,10 +46,15 @@ def without_end(text: str) -> str:
 
 
 class _Lines:
-    """Lines of which some can be put back."""
+    """Lines of which some can be put back, and what they say of who wrote them.
+
+    ``has_bare``: quotes stand in cells that are not quoted. ``has_quoted``: cells are quoted that
+    hold what needs it.
+    """
 
     def __init__(self, texts: Iterator[str]) -> None:
         self.number = 0
+        self.has_bare = self.has_quoted = False
         self._texts = texts
         self._ahead = deque[str]()
 
@@ -56,6 +65,20 @@ class _Lines:
         text = self._ahead.popleft() if self._ahead else next(self._texts)
         self.number += 1
         return text
+
+    @property
+    def are_quoted(self) -> bool:
+        """Whether who wrote them quotes what needs it, as far as is seen."""
+        return self.has_quoted and not self.has_bare
+
+    def learn(self, line: str, cells: Sequence[str]) -> None:
+        """Take what the cells of a line say of who wrote it."""
+        for cell in (cell for cell in cells if '"' in cell or "\t" in cell):
+            quoted = '"' + cell.replace('"', '""') + '"'
+            if quoted in line:
+                self.has_quoted = True
+            else:
+                self.has_bare = True
 
     def put_back(self, texts: Sequence[str]) -> None:
         self._ahead.extendleft(reversed(texts))
@@ -70,10 +93,12 @@ def _row(text: str, lines: _Lines, width: int) -> list[str]:
         if not _is_closed_after(seen, lines, width):
             break
         joined, goes_on = _cells(without_end("".join(seen)), width)
-    is_one = is_open and not goes_on and not _are_rows(seen, width)
+    is_one = is_open and not goes_on and not (_are_rows(seen, width) and not lines.are_quoted)
     if is_one and (len(joined) == width or len(cells) != width):
+        lines.has_quoted = True
         return joined
     lines.put_back(seen[1:])
+    lines.learn(without_end(text), cells)
     return cells
 
 
