@@ -9,7 +9,8 @@ _WITHOUT_TABS = re.compile(r'"((?:[^"\t]++|"")*+)"(?=\t|\Z)')
 _OPEN = re.compile(r'"(?:[^"]++|"")*+\Z')
 _INSIDE = re.compile(r'(?:[^"]++|"")*+')
 _MANY = 1000
-"""Lines after which a cell that was opened is not closed, if each of them is a row of its own."""
+"""Lines after which a cell that was opened is not closed, if each of them is a row of its own; and
+lines with quotes that say enough of who wrote them."""
 
 
 def tab_rows(texts: Iterator[str], width: int) -> Iterator[tuple[int, list[str]]]:
@@ -55,6 +56,7 @@ class _Lines:
     def __init__(self, texts: Iterator[str]) -> None:
         self.number = 0
         self.has_bare = self.has_quoted = False
+        self._learned = 0
         self._texts = texts
         self._ahead = deque[str]()
 
@@ -72,7 +74,10 @@ class _Lines:
         return self.has_quoted and not self.has_bare
 
     def learn(self, line: str, cells: Sequence[str]) -> None:
-        """Take what the cells of a line say of who wrote it."""
+        """Take what the cells of a line say of who wrote it; of many lines the first are enough."""
+        self._learned += 1
+        if self.has_bare or self._learned > _MANY:
+            return
         for cell in (cell for cell in cells if '"' in cell or "\t" in cell):
             quoted = '"' + cell.replace('"', '""') + '"'
             if quoted in line:
