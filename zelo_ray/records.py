@@ -393,6 +393,11 @@ class Usage:
         for name in _COUNTS:
             object.__setattr__(self, name, count_of(getattr(self, name)))
 
+    @property
+    def told(self) -> bool:
+        """Whether there are tokens: a server that reports none leaves it open what a call costs."""
+        return bool(self.input_tokens or self.output_tokens)
+
 
 _COUNTS = tuple(each.name for each in fields(Usage) if each.name != "tier")
 _COUNT = re.compile(r"[0-9]{1,15}(?:\.0*)?")

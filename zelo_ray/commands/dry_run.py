@@ -3,12 +3,14 @@
 import math
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from tempfile import TemporaryDirectory
 
 from zelo_ray.engine.anchoring import anchored
 from zelo_ray.engine.batch.parts import Parts, in_doubt
 from zelo_ray.engine.bookkeeping import ledger_of, maybe_billed, money, retried
 from zelo_ray.engine.estimate import Estimate, Forecast, Spread, estimate
+from zelo_ray.engine.exposure import uncounted
 from zelo_ray.engine.learning import human_grades
 from zelo_ray.engine.ledger import asked_before, told_damage, worded
 from zelo_ray.engine.sample_input import InputSample
@@ -107,7 +109,8 @@ def _estimated(options: AnnotateOptions, environ: Mapping[str, str]) -> tuple[Es
         )
     if lying := sum(part.requests for part in Parts(options.books) if part.is_open):
         notes.append(f"{lying:,} of the requests that are left lie in batches already.")
-    return estimate(survey, retry=retried(options), maybe=in_doubt(options.books)), notes
+    figured = estimate(survey, retry=retried(options), maybe=in_doubt(options.books))
+    return replace(figured, uncounted=uncounted(options.books)), notes
 
 
 def lines(estimate: Estimate, *, pilot: bool = True) -> list[str]:
@@ -216,7 +219,8 @@ def _notes(estimate: Estimate, *, pilot: bool) -> Iterable[str]:
         yield f"Batches may take up to 24 hours.{lack}"
     if estimate.maybe:
         counts = "" if estimate.max_usd is None else " It counts as spent."
-        yield f"{maybe_billed(estimate.maybe).capitalize()}.{counts}"
+        doubt = maybe_billed(estimate.maybe, estimate.uncounted)
+        yield f"{doubt[0].upper()}{doubt[1:]}.{counts}"
     if estimate.max_usd is not None:
         cost, spent = estimate.dollars(estimate.mode), estimate.spent + estimate.maybe
         enough = spent + cost.high <= estimate.max_usd

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 
 from pydantic import BaseModel
 
+from zelo_ray.engine.budget import NOTHING
 from zelo_ray.engine.clock import CLOCK, Clock
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.options import AnnotateOptions, Price
@@ -22,6 +23,7 @@ from zelo_ray.wrapping import unwrapped
 
 _OVER = "the budget of "
 _WRAPPED = "read without its "
+_NO_TOKENS = "reports no tokens"
 _QUOTED = "talk around an object that the prompt holds, or may hold: it may be quoted"
 _RETRIED = ("refused", "filtered", "truncated", "invalid")
 _UNBILLED = ("failed", "refused", "filtered")  # unless they say what they used
@@ -61,6 +63,8 @@ class Tally:
     dollars: float = 0.0
     unpriced: int = 0
     """billed answers of a model whose price is unknown"""
+    uncounted: int = 0
+    """of those, answers that reported no tokens"""
     unsettled: float = 0.0
     """dollars that may have been billed for calls whose answer never came, at most"""
     statuses: dict[str, int] = field(default_factory=dict)
@@ -206,12 +210,13 @@ class LedgerWriter:
         tally.output_tokens += usage.output_tokens
         tally.dollars += dollars or 0.0
         tally.unpriced += dollars is None
+        tally.uncounted += dollars is None and not usage.told
         return dollars
 
     def _price(self, judge: Judge, usage: Usage, *, batch: bool) -> float | None:
         """What an answer costs; unknown where that is a matter of tokens, and it tells none."""
         dollars = price(judge, usage, self._prices, batch=batch)
-        if usage.input_tokens or usage.output_tokens:
+        if usage.told:
             return dollars
         some = dataclasses.replace(usage, input_tokens=1000, output_tokens=1000)
         return dollars if price(judge, some, self._prices, batch=batch) == dollars else None
@@ -299,9 +304,28 @@ def money(dollars: float) -> str:
     return f"${dollars:,.2f}" if dollars >= 1 or dollars == 0 else f"${dollars:,.4f}"
 
 
-def maybe_billed(dollars: float) -> str:
-    """What is to be known of calls whose reply never came."""
-    return f"up to {money(dollars)} more may have been billed for calls that were cut off"
+def maybe_billed(dollars: float, uncounted: Mapping[str, float]) -> str:
+    """Say what is to be known of calls whose reply never came, or reported no tokens.
+
+    Args:
+        dollars: what all of them may have cost, in US dollars.
+        uncounted: the part of it that is of answers without tokens, by judge.
+    """
+    lines = []
+    if (cut_off := dollars - sum(uncounted.values())) > NOTHING:
+        lines.append(
+            f"up to {money(cut_off)} more may have been billed for calls that were cut off"
+        )
+    for judge, part in sorted(uncounted.items()):
+        reckoned = f"each call is reckoned at its limit, {money(part)} in all"
+        lines.append(f"{judge} {_NO_TOKENS}: {reckoned}")
+    return "; ".join(lines)
+
+
+def uncounted_by(tallies: Mapping[str, Tally]) -> list[str]:
+    """Say of which judges nobody knows what their calls cost, as they reported no tokens."""
+    silent = [name for name, tally in tallies.items() if tally.uncounted]
+    return [f"{name} {_NO_TOKENS}: what its calls cost is not known" for name in silent]
 
 
 def ledger_of(options: AnnotateOptions, panel: Sequence[Judge], run_id: str = "") -> Ledger:

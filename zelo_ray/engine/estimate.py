@@ -5,7 +5,7 @@ tells what the others will use.
 """
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 
 import numpy as np
@@ -91,6 +91,8 @@ class Estimate:
     """US dollars that may have been billed besides, for calls that were cut off"""
     mode: str
     max_usd: float | None
+    uncounted: Mapping[str, float] = field(default_factory=dict)
+    """the part of ``maybe`` that is of answers that reported no tokens, by judge"""
 
     @property
     def held(self) -> Reserve:

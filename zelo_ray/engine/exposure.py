@@ -11,6 +11,7 @@ from a budget for them.
 import asyncio
 import math
 import uuid
+from collections.abc import Iterator
 
 import fsspec
 import orjson
@@ -39,6 +40,7 @@ class Exposure:
         self._name = f"{root.rstrip('/')}/{FOLDER}/{run_id}-{uuid.uuid4().hex[:8]}.json"
         self._record = {"out": out, "run_id": run_id}
         self._calls, self._flying, self._lost, self._said = 0, 0.0, 0.0, 0.0
+        self._uncounted, self._unwritten = dict[str, float](), False
         self._writing, self._clock, self._said_at = asyncio.Lock(), clock, -math.inf
 
     async def send(self, dollars: float) -> None:
@@ -65,23 +67,35 @@ class Exposure:
             self._calls -= 1
             self._flying = self._flying - dollars if self._calls else 0.0
 
-    def lose(self, dollars: float) -> None:
-        """No reply will ever tell what such a call has cost."""
+    def lose(self, dollars: float, uncounted: str = "") -> None:
+        """Keep what a call may have cost, as no reply will ever tell.
+
+        Args:
+            dollars: how much was said for it.
+            uncounted: the judge whose answer came, and reported no tokens; empty if none came.
+        """
         self.settle(dollars)
         self._lost += dollars
+        if dollars and uncounted:
+            self._uncounted[uncounted] = self._uncounted.get(uncounted, 0.0) + dollars
+            self._unwritten = True
 
     async def ease(self) -> None:
         """Say less, if much less is out; nothing, if nothing is."""
         async with self._writing:
             goal = self._lost + self._flying
             recent = self._clock.now() - self._said_at < _AWHILE
+            if self._unwritten and not self._calls:
+                await self._say(goal)
             if goal >= self._said or (self._calls and (recent or goal > _LESS * self._said)):
                 return
             self._said = goal  # before it is written: who sends meanwhile has a line of its own
             await self._say(goal)
 
     async def _say(self, dollars: float) -> None:
-        record = orjson.dumps({**self._record, "dollars": dollars})
+        uncounted = {"uncounted": self._uncounted} if self._uncounted else {}
+        record = orjson.dumps({**self._record, "dollars": dollars, **uncounted})
+        self._unwritten = False
         if dollars:
             await asyncio.to_thread(keep_file, self._fs, self._name, record)
         else:
@@ -91,7 +105,7 @@ class Exposure:
 
 
 def exposed(books: str, out: str | None = None) -> float:
-    """US dollars that may have been billed for calls whose reply never came.
+    """US dollars that may have been billed for calls whose reply never came, or told no tokens.
 
     Args:
         books: directory or URL of a ledger at which nobody is at work.
@@ -100,18 +114,39 @@ def exposed(books: str, out: str | None = None) -> float:
     Raises:
         LedgerError: a record cannot be read.
     """
+    return sum(dollars for where, dollars, _ in _records(books) if out in (None, where))
+
+
+def uncounted(books: str) -> dict[str, float]:
+    """Sum, by judge, the part of these dollars that is of answers that reported no tokens.
+
+    Args:
+        books: directory or URL of a ledger at which nobody is at work.
+
+    Raises:
+        LedgerError: a record cannot be read.
+    """
+    sums: dict[str, float] = {}
+    for _, _, by_judge in _records(books):
+        for judge, dollars in by_judge.items():
+            sums[judge] = sums.get(judge, 0.0) + dollars
+    return sums
+
+
+def _records(books: str) -> Iterator[tuple[str, float, dict[str, float]]]:
+    """Read where results go, what calls may have cost, and what of it was answered uncounted."""
     fs, root = fsspec.url_to_fs(books)
-    folder, dollars = f"{root.rstrip('/')}/{FOLDER}", 0.0
+    folder = f"{root.rstrip('/')}/{FOLDER}"
     fs.invalidate_cache()
     for name in sorted(fs.find(folder)) if fs.exists(folder) else ():
         if name.endswith(".json"):
             try:
                 record = orjson.loads(fs.cat_file(name))
-                amount, where = float(record["dollars"]), str(record["out"])
-            except (ValueError, LookupError, TypeError):
+                by_judge = {str(j): float(d) for j, d in record.get("uncounted", {}).items()}
+                read = str(record["out"]), float(record["dollars"]), by_judge
+            except (ValueError, LookupError, TypeError, AttributeError):
                 raise LedgerError(
                     f"{name}: not a record of what calls may cost; look at the provider's bill, "
                     "then remove it"
                 ) from None
-            dollars += amount if out in (None, where) else 0.0
-    return dollars
+            yield read

@@ -111,6 +111,8 @@ class _Effort:
     """what the server answered last"""
     unsettled: bool = False
     """whether the last call may have been billed though nothing tells so"""
+    uncounted: bool = False
+    """whether its answer came, and reported no tokens"""
 
 
 class Asker(Filler[_Line]):
@@ -388,7 +390,8 @@ class Asker(Filler[_Line]):
         line.patience.asked(self.clock.now())
         wait, billed = 0.0, True
         spent: float | None = 0.0
-        effort.unsettled, effort.answered, broken = False, False, ""
+        effort.unsettled = effort.answered = effort.uncounted = False
+        broken = ""
         try:
             if effort.reasks:
                 request = replace(request, reask=effort.reasks, known_as=request.key)
@@ -420,6 +423,7 @@ class Asker(Filler[_Line]):
             if billed or (effort.ended and not line.lost):
                 spent = await self._keep(request, line, answer, effort)
                 effort.unsettled |= spent is None and self.purse.capped
+                effort.uncounted = spent is None and not answer.usage.told
         except Exception:  # a billed answer that is not kept still counts as spent
             effort.unsettled = True
             raise
@@ -465,7 +469,7 @@ class Asker(Filler[_Line]):
         """Give back what was reserved for a call, but for what it may have cost."""
         if effort.unsettled:
             line.tally.unsettled += effort.dollars
-            self._exposure.lose(effort.dollars)
+            self._exposure.lose(effort.dollars, line.judge.name if effort.uncounted else "")
         else:
             self._exposure.settle(effort.dollars)
         unknown = spent is None or effort.unsettled

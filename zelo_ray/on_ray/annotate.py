@@ -94,7 +94,7 @@ def annotate(options: AnnotateOptions, watch: Watch, *, spent: float | None = No
             job, summary, tallies = _come_by(plan, watch, timer, human)
         summary.rejected, summary.absent = set_aside + plan.census.rejected, dict(job.absent)
         summary.pilot_of = plan.pilot_of
-        add_up(summary, job)
+        add_up(summary, job, tallies)
         summary.seconds = timer.laps
         keep_the_rest(options)
         write_run(job, summary, tallies, standing.told(summary))

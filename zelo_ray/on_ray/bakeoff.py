@@ -36,6 +36,7 @@ from zelo_ray.commands.bakeoff.rest import annotated
 from zelo_ray.engine.batch.parts import in_doubt
 from zelo_ray.engine.bookkeeping import Tally
 from zelo_ray.engine.count_input import Count, InputCount, count_input
+from zelo_ray.engine.exposure import uncounted
 from zelo_ray.engine.ledger import Damaged, Ledger, worded
 from zelo_ray.errors import InputError, LedgerError, OptionError, Stopped
 from zelo_ray.evaluation.measures import Truth, parse_measures
@@ -139,7 +140,10 @@ def bakeoff(options: BakeoffOptions, watch: Watch) -> Outcome:
         table, own = _without_own(table, ranked.entries, (given, options), shards, watch)
         outcome = measure(Truth(table), ranked.entries, measured, fields, labels, cautions=own)
         guard(outcome, kinship, judged, measured)
-        outcome.damaged, outcome.maybe_dollars = ranked.damaged, in_doubt(options.books)
+        outcome.damaged, outcome.maybe_dollars, outcome.uncounted = (
+            *(ranked.damaged, in_doubt(options.books)),
+            uncounted(options.books),
+        )
         timer.lap("measure")
         write_outcome(options.out, outcome)
         if options.write_annotated:

@@ -6,7 +6,8 @@ from importlib.metadata import version
 from typing import Any
 
 from zelo_ray.engine.batch.parts import in_doubt
-from zelo_ray.engine.bookkeeping import Tally, maybe_billed
+from zelo_ray.engine.bookkeeping import Tally, maybe_billed, uncounted_by
+from zelo_ray.engine.exposure import uncounted
 from zelo_ray.engine.ledger import spent_in, told_damage
 from zelo_ray.engine.standing import KEY as STANDING
 from zelo_ray.engine.write_results import Summary
@@ -20,13 +21,17 @@ from zelo_ray.protocols import load
 from zelo_ray.providers.pricing import table_version
 
 
-def add_up(summary: Summary, job: Job) -> None:
+def add_up(summary: Summary, job: Job, tallies: Mapping[str, Tally]) -> None:
     """The money, from the books, as actors that died took theirs along; and what was left out."""
     summary.notes += noted(job.options.inputs, job.options.out)
     paid = spent_in(job.options.books, job.run_id)
     summary.dollars_in_all, summary.damaged = paid.dollars, len(paid.damaged)
     summary.maybe_dollars = in_doubt(job.options.books)
-    summary.notes += [maybe_billed(summary.maybe_dollars)] if summary.maybe_dollars else []
+    if summary.maybe_dollars:
+        silent = uncounted(job.options.books)
+        summary.notes.append(maybe_billed(summary.maybe_dollars, silent))
+    if job.options.max_usd is None:
+        summary.notes += uncounted_by(tallies)
     summary.dollars, summary.unpriced = paid.of_run, paid.unpriced_of_run
     summary.notes += [told_damage(paid.damaged)] if paid.damaged else []
 

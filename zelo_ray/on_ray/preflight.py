@@ -11,6 +11,7 @@ from zelo_ray.engine.batch.parts import FOLDER as BATCHES
 from zelo_ray.engine.batch.parts import Parts, in_doubt
 from zelo_ray.engine.bookkeeping import maybe_billed, money
 from zelo_ray.engine.count_input import Count
+from zelo_ray.engine.exposure import uncounted
 from zelo_ray.engine.ledger import FOLDER as REPLIES
 from zelo_ray.engine.ledger import Spent, spent_in, told_damage
 from zelo_ray.engine.sample_input import NoReplies
@@ -97,7 +98,7 @@ def look_before(
         watch.say(told_damage(paid.damaged))
     if maybe:
         counts = "" if options.max_usd is None else "; it counts as spent"
-        watch.say(f"{maybe_billed(maybe)}{counts}")
+        watch.say(f"{maybe_billed(maybe, uncounted(options.books))}{counts}")
     lying = (p.dollars for p in Parts(options.books) if p.is_open and p.judge not in mine)
     paid.dollars += maybe + sum(lying)
     return paid

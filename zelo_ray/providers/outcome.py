@@ -269,12 +269,13 @@ def judged(fault: Fault, caller: Caller, *, lacking: bool = False) -> Retry | Re
     words = [str(code) for code in fault.codes if code]
     codes = " ".join(dict.fromkeys(word for word in words if _CODE.fullmatch(word)))
     marks, status, text = codes.lower(), fault.status or status_of(words), ""
-    if caller.prompts is not None and not (status == 401 or "api_key" in marks):
+    of_key = "api_key" in marks or (status == 401 and not fault.page)
+    if caller.prompts is not None and not of_key:
         text = sayable(fault.message, caller.prompts, keys)
     status = status or status_of([text])
     if status >= 500 and is_of_context([*words, text]):
         status = 400
-    if status == 401:  # such messages hold a part of the key
+    if status == 401 and not fault.page:  # such messages hold a part of the key
         text = ""
     detail = _detail(fault, sayable(codes, caller.prompts or (), keys), text)
     detail += _proxied(caller, always=fault.page or status == _PROXY_LOGIN)

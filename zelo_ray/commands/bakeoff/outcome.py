@@ -215,6 +215,8 @@ class Outcome:
     gate: list[Gated] = field(default_factory=list)
     """the others against the baseline, if there is one"""
     maybe_dollars: float = 0.0
+    uncounted: Mapping[str, float] = field(default_factory=dict)
+    """what of these is of answers that reported no tokens, by reranker"""
     """what may have been billed besides, at most, for calls that were cut off"""
     kin: Kin | None = None
     """None before it was looked at"""

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from zelo_ray.commands.doctor.finding import Finding, State
 from zelo_ray.commands.doctor.secrets import is_sendable, key_of
@@ -136,13 +137,16 @@ async def _asked(judge: Judge, key: str, options: DoctorOptions) -> Finding:
         own = options.api_key_env.get(judge.name, usual) if usual else ""
         return Finding(what, "wrong", str(error).replace(f"set {usual}", f"set {own}"), do)
     took, used = time.monotonic() - began, said.usage
-    answer, broken = checked(request.response_model, said, request.user)
+    try:
+        answer, broken = checked(request.response_model, said, request.user)
+    except Retry as trouble:  # it ended by a word that nobody knows, and is no verdict
+        answer, broken = replace(said, status="failed"), str(trouble)
     dollars = price(judge, used, options.prices)
     cost = "unknown dollars" if dollars is None else f"${dollars:.5f}"
-    told = (
-        f"{answer.status} in {took:.1f} s, {used.input_tokens:,} tokens in, "
-        f"{used.output_tokens:,} out, {cost}"
-    )
+    tokens = f"{used.input_tokens:,} tokens in, {used.output_tokens:,} out, {cost}"
+    if not (used.told or load_provider(judge.provider).free):
+        tokens = "it reports no tokens: under --max-usd each call is reckoned at its limit"
+    told = f"{answer.status} in {took:.1f} s, {tokens}"
     if answer.status == "ok":
         return Finding(what, "ok", told)
     why = broken or answer.reason

@@ -46,7 +46,7 @@ def standings(outcome: Outcome, width: int = 160) -> Iterator[Table | str]:
     if outcome.damaged:
         yield told_damage(outcome.damaged)
     if outcome.maybe_dollars:
-        yield maybe_billed(outcome.maybe_dollars)
+        yield maybe_billed(outcome.maybe_dollars, outcome.uncounted)
     for entry in outcome.entries:
         ranked = outcome.answered_by(entry.name)
         why = entry.note.removeprefix(f"{entry.name}: ")

@@ -1,0 +1,235 @@
+"""The cause of a failure is told as it is: a firewall, a proxy, a server that counts nothing."""
+
+import asyncio
+import math
+import socket
+
+import pytest
+
+from tests.builders import ask, judge_of, pool_of
+from tests.fakes.scripted import Scripted
+from tests.test_caps import Shared
+from tests.test_no_answers import VERDICT, candidate, completion, message_of, one, rerank_outcome
+from tests.test_providers import KEY, request_for, send
+from zelo_ray.commands.doctor.judges import _asked
+from zelo_ray.engine.bookkeeping import maybe_billed, uncounted_by
+from zelo_ray.engine.exposure import Exposure, exposed, uncounted
+from zelo_ray.options.doctor import DoctorOptions
+from zelo_ray.providers import Fatal, Retry, Settings
+from zelo_ray.providers.silence import is_local, proxy_of
+from zelo_ray.records import Usage, count_of
+
+NAMES = ("openai", "anthropic", "gemini")
+PAGE = "<!DOCTYPE html><html><head><title>{}</title></head><body>no</body></html>"
+PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
+
+
+@pytest.fixture(autouse=True)
+def _no_proxy(monkeypatch):
+    for name in PROXIES:
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+
+
+# An HTML page is not the API's.
+
+
+@pytest.mark.parametrize("provider", [*NAMES, "cohere"])
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_page_is_of_a_firewall_and_says_nothing_of_the_key(provider, status):
+    said = (status, {}, PAGE.format("Just a moment..."))
+    error = rerank_outcome(said) if provider == "cohere" else one(provider, said)
+    assert type(error) is Fatal
+    assert "a firewall or a login page answered, and not the API" in str(error)
+    assert f"({status}" in str(error)
+    assert "an HTML page and not the API's answer, Just a moment...)" in str(error)
+    assert "key" not in str(error).partition("machine")[0]
+
+
+@pytest.mark.parametrize("provider", NAMES)
+@pytest.mark.parametrize(("status", "title"), [(503, "Attention Required!"), (502, ""), (429, "?")])
+def test_a_page_that_may_pass_is_asked_again(provider, status, title):
+    error = one(provider, (status, {"Retry-After": "3"}, PAGE.format(title)))
+    assert type(error) is Retry
+    assert "an HTML page and not the API's answer" in str(error)
+    assert title in str(error)
+    assert (error.throttled, error.delay) == (status == 429, 3.0)
+
+
+def test_a_key_that_may_not_is_told_as_ever():
+    error = one("openai", (403, {}, {"error": {"message": "Project has no access"}}))
+    assert "the key may not do this" in str(error)
+
+
+# A proxy.
+
+
+@pytest.mark.parametrize("provider", NAMES)
+@pytest.mark.parametrize("variable", ["http_proxy", "HTTP_PROXY"])
+def test_a_proxy_that_is_not_there_is_named(monkeypatch, provider, variable):
+    with socket.socket() as bound, Scripted(completion()) as server:
+        bound.bind(("127.0.0.1", 0))
+        proxy = f"127.0.0.1:{bound.getsockname()[1]}"
+        monkeypatch.setenv(variable, f"http://{proxy}")
+        error = send(request_for(provider), Settings(KEY, server.url, 5.0))
+        assert not server.bodies
+    assert str(error).endswith(
+        f"connection refused, by way of the proxy http://{proxy} ({variable}); "
+        "set no_proxy=127.0.0.1"
+    )
+    assert error.unreached
+
+
+@pytest.mark.parametrize("provider", NAMES)
+@pytest.mark.parametrize(
+    ("status", "kind"), [(403, Fatal), (404, Fatal), (407, Fatal), (502, Retry), (503, Retry)]
+)
+def test_a_proxy_that_answers_in_place_of_a_server_at_hand_is_named(
+    monkeypatch, provider, status, kind
+):
+    with Scripted((status, {}, PAGE.format("Squid"))) as proxy:
+        monkeypatch.setenv("http_proxy", proxy.url)
+        error = send(request_for(provider), Settings(KEY, "http://127.0.0.1:9/v1", 5.0))
+    assert type(error) is kind
+    assert f"by way of the proxy {proxy.url} (http_proxy); set no_proxy=127.0.0.1" in str(error)
+    assert ("a proxy answered in place of the server" in str(error)) == (kind is Fatal)
+
+
+def test_no_proxy_is_named_where_none_is_in_the_way(monkeypatch):
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    monkeypatch.setenv("no_proxy", "127.0.0.1,localhost")
+    error = one("openai", (503, {}, PAGE.format("Squid")))
+    assert "proxy" not in str(error)
+    monkeypatch.delenv("no_proxy")
+    assert "proxy" not in str(rerank_outcome((503, {}, "no"))), "it heeds none"
+
+
+@pytest.mark.parametrize(
+    ("url", "environ", "named"),
+    [
+        ("http://h:1", {"http_proxy": "p:3128"}, "http://p:3128 (http_proxy)"),
+        ("https://h", {"HTTPS_PROXY": "http://u:p@p:1/"}, "http://p:1 (HTTPS_PROXY)"),
+        ("https://h", {"all_proxy": "socks5://p:1"}, "socks5://p:1 (all_proxy)"),
+        ("https://h", {"http_proxy": "http://p:1"}, ""),
+        ("http://h", {"http_proxy": "http://p:1", "no_proxy": "h"}, ""),
+        ("http://h:1", {"http_proxy": "http://p:1", "no_proxy": "*"}, ""),
+        ("http://h", {}, ""),
+    ],
+)
+def test_the_proxy_of_an_address(monkeypatch, url, environ, named):
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    assert proxy_of(url) == named
+
+
+def test_what_is_at_hand():
+    near = ("http://127.0.0.1:1/v1", "http://localhost", "http://[::1]:8", "http://10.1.2.3")
+    assert all(map(is_local, (*near, "http://192.168.1.2", "http://gpu.local")))
+    assert not any(map(is_local, ("https://api.openai.com/v1", "http://8.8.8.8", "", None)))
+
+
+# Counts.
+
+
+@pytest.mark.parametrize(
+    ("value", "count"),
+    [
+        *((100, 100), (100.0, 100), ("100", 100), ("100.0", 100), (0, 0), ("0", 0)),
+        *((-1, 0), (-1.0, 0), ("-1", 0), (1.5, 0), ("1.5", 0), (math.nan, 0), (math.inf, 0)),
+        *((True, 0), ("abc", 0), ("", 0), (None, 0), ([1], 0), ("1e2", 0), ("\u0661", 0)),
+        *((2**53, 0), ("9" * 400, 0), (" 7", 0)),
+    ],
+)
+def test_a_count_is_read_as_servers_write_it(value, count):
+    assert count_of(value) == count
+    assert Usage(value, value) == Usage(count, count)
+
+
+@pytest.mark.parametrize("form", [str, float, lambda count: f"{count}.0"])
+def test_counts_of_all_providers_are_read(form):
+    counts = {"prompt_tokens": form(90), "completion_tokens": form(7)}
+    assert one("openai", completion(usage=counts)).usage == Usage(90, 7)
+    counts = {"input_tokens": form(40), "cache_read_input_tokens": form(50)}
+    message = message_of() | {"usage": counts | {"output_tokens": form(7)}}
+    assert one("anthropic", message).usage == Usage(90, 7, 50)
+    counts = {"promptTokenCount": form(90), "candidatesTokenCount": form(5)}
+    counts |= {"thoughtsTokenCount": form(2)}
+    read = one("gemini", candidate() | {"usageMetadata": counts}).usage
+    assert read == Usage(90, 7, thinking_tokens=2)
+    rows = [{"index": i, "relevance_score": 0.5} for i in range(4)]
+    units = {"meta": {"billed_units": {"search_units": form(1)}}, "results": rows}
+    assert rerank_outcome(units).usage.searches == 1
+
+
+@pytest.mark.parametrize("counts", ["none", [], 7, None, {"prompt_tokens": {}}, True])
+def test_counts_of_no_form_cost_no_answer(counts):
+    assert one("openai", completion() | {"usage": counts}).text == VERDICT
+    assert one("anthropic", message_of() | {"usage": counts}).text == VERDICT
+    assert one("gemini", candidate() | {"usageMetadata": counts}).text == VERDICT
+
+
+def run_uncounted(tmp_path, **fields):
+    with Scripted(completion(usage=None)) as server:
+        name = f"openai:m@{server.url}/v1"
+        prices = {name: {"input": 1, "output": 2}}
+        asker = ask([pool_of()], tmp_path, {}, judges=(name,), prices=prices, **fields)
+        return name, asker
+
+
+def test_a_server_that_reports_no_tokens_is_told_so_and_no_call_was_cut_off(tmp_path):
+    name, asker = run_uncounted(tmp_path, till=Shared(5.0), max_usd=5)
+    assert asker.tallies[name].uncounted == len(asker.books) == 6
+    dollars = exposed(str(tmp_path))
+    assert dollars > 0
+    assert uncounted(str(tmp_path)) == {name: pytest.approx(dollars)}
+    told = maybe_billed(dollars, uncounted(str(tmp_path)))
+    assert told.startswith(f"{name} reports no tokens: each call is reckoned at its limit, $0.0")
+    assert "cut off" not in told
+
+
+def test_without_a_cap_it_is_told_as_well(tmp_path):
+    name, asker = run_uncounted(tmp_path)
+    assert exposed(str(tmp_path)) == 0.0
+    assert uncounted_by(asker.tallies) == [
+        f"{name} reports no tokens: what its calls cost is not known"
+    ]
+
+
+def test_one_call_alone_is_enough_to_tell_it(tmp_path):
+
+    async def work():
+        exposure = Exposure(str(tmp_path), "out", "run")
+        await exposure.send(0.5)
+        exposure.lose(0.5, "openai:m")
+        await exposure.ease()
+
+    asyncio.run(work())
+    assert uncounted(str(tmp_path)) == {"openai:m": 0.5}
+
+
+def test_both_are_told_apart():
+    told = maybe_billed(3.0, {"openai:m": 1.0})
+    assert told == (
+        "up to $2.00 more may have been billed for calls that were cut off; "
+        "openai:m reports no tokens: each call is reckoned at its limit, $1.00 in all"
+    )
+
+
+def test_doctor_says_it_before_a_run_does():
+
+    with Scripted(completion(usage=None)) as server:
+        judge = judge_of(f"openai:m@{server.url}/v1", **request_for("openai").judge.options)
+        finding = asyncio.run(_asked(judge, "none", DoctorOptions()))
+    assert finding.state == "ok"
+    assert "it reports no tokens: under --max-usd each call is reckoned at its limit" in str(
+        finding
+    )
+
+
+def test_doctor_outlives_an_end_that_nobody_knows():
+
+    with Scripted(completion("a_new_word", "no")) as server:
+        judge = judge_of(f"openai:m@{server.url}/v1", **request_for("openai").judge.options)
+        finding = asyncio.run(_asked(judge, "none", DoctorOptions()))
+    assert finding.state == "wrong"
+    assert "finish_reason: a_new_word" in str(finding)
