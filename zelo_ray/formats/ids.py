@@ -30,10 +30,14 @@ def refuse_lossy(place: str, name: str, value: object) -> None:
     Raises:
         InputError: it is a float of 2^53 or more, or a text such as ``1.23457E+18``.
     """
-    number = value if isinstance(value, float) else 0.0
-    written = isinstance(value, str) and ("+" in value or "." in value) and _PATTERN.match(value)
-    if written:
+    if isinstance(value, str):
+        if "+" not in value and "." not in value:  # as most are
+            return
+        if not (written := _PATTERN.match(value)):
+            return
         number = math.inf if "+" in written[0][1:] else float(written[0])
+    else:
+        number = value if isinstance(value, float) else 0.0
     if abs(number) >= _EXACT[pa.float64()]:
         raise InputError(f"{place}: {name} {value!r} {_MEND}")
 

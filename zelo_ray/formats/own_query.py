@@ -82,8 +82,9 @@ def without_own(
     own = OwnQueries()
     for pool in pools:
         query, documents = pool.get("query"), pool.get("documents")
-        id_, text = _texts(query, "id", "query")
-        if id_ is None or text is None or not isinstance(documents, list):
+        about = query if isinstance(query, Mapping) else {}
+        id_, text = about.get("id"), about.get("query")
+        if not (isinstance(id_, str) and isinstance(text, str) and isinstance(documents, list)):
             yield pool
             continue
         kept = [each for each in documents if not _is_own(own, id_, text, each)]
@@ -106,17 +107,16 @@ def mark_of(query_id: str, own: Collection[str]) -> dict[str, list[str]]:
 
 
 def _is_own(own: OwnQueries, query_id: str, query: str, row: object) -> bool:
-    id_, content = _texts(row, "id", "content")
-    if not isinstance(row, Mapping) or id_ is None or content is None:
+    if not isinstance(row, Mapping):
+        return False
+    id_, content = row.get("id"), row.get("content")
+    if not (isinstance(id_, str) and isinstance(content, str)):
+        return False
+    if id_ != query_id and not content.endswith(query):  # as most are
         return False
     metadata = row.get("metadata")
     known = metadata if isinstance(metadata, Mapping) else {}
     return own.meet(query_id, query, Document(id_, content, known))
-
-
-def _texts(row: object, *names: str) -> Iterator[str | None]:
-    values = [row.get(name) if isinstance(row, Mapping) else None for name in names]
-    return (value if isinstance(value, str) else None for value in values)
 
 
 def _of(ids: list[str]) -> str:
