@@ -317,6 +317,27 @@ def test_lines_of_batches_say_so_too():
     assert [outcomes[n].status for n in ("length", "sensitive")] == ["truncated", "filtered"]
 
 
+@pytest.mark.parametrize("provider", ["openai", "anthropic", "gemini"])
+@pytest.mark.parametrize(
+    ("error", "kind", "words"),
+    [
+        ({"code": 402, "message": "Insufficient credits"}, Fatal, "spending limit is used up"),
+        ({"code": 429, "message": "slow"}, Retry, "429"),
+        ({"message": "oh no"}, Retry, "no answer"),
+    ],
+)
+def test_batches_themselves_say_so_too(provider, error, kind, words):
+    path = {
+        "openai": "/batches/b",
+        "anthropic": "/v1/messages/batches/b",
+        "gemini": "/v1/batches/b",
+    }[provider]
+    name = "batches/b" if provider == "gemini" else "b"
+    outcome = canned(provider, {path: {"error": error}}, name)
+    assert type(outcome) is kind
+    assert words in str(outcome)
+
+
 # What a run makes of them.
 
 

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from zelo_ray.providers import Batch, Fatal, Outcome, Refused, Retry
-from zelo_ray.providers.outcome import MALFORMED, Caller, guarded
+from zelo_ray.providers.faults import fault_in
+from zelo_ray.providers.outcome import MALFORMED, Caller, guarded, judged
 
 T = TypeVar("T")
 TRANSFER = 600.0
@@ -103,11 +104,17 @@ async def told(
     """What ``read`` makes of the JSON that a call brings.
 
     Raises:
-        Retry, Refused, Fatal: as `guarded`; Retry too where ``read`` stumbles.
+        Retry, Refused, Fatal: as `guarded`, also where the response is a fault in itself; Retry too
+            where ``read`` stumbles.
     """
     text = await guarded(call, caller, seconds)
+    fault = None
     with contextlib.suppress(*MALFORMED):
-        return read(json.loads(text))
+        body = json.loads(text)
+        fault = fault_in(body)  # a batch that failed has an error, too
+        return read(body)
+    if fault:
+        raise judged(fault, caller)
     raise Retry(f"{caller.name}: a response of another form than the documented one")
 
 
