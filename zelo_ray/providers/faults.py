@@ -5,6 +5,7 @@ sentence; in ``error``, ``detail``, ``errors``, ``message``, or as plain text; a
 they were told into what they tell.
 """
 
+import contextlib
 import html
 import json
 import re
@@ -91,6 +92,9 @@ def read_fault(body: Any, status: int = 0, headers: Mapping[str, str] | None = N
         status: of HTTP; 0: what the body says of it counts.
         headers: of the response.
     """
+    if isinstance(body, str) and body.lstrip().startswith('"'):
+        with contextlib.suppress(ValueError):
+            body = json.loads(body)
     levels = list(_levels(body))
     texts = [text for level in levels for text in _texts(level)]
     codes = list(dict.fromkeys(code for level in levels for code in _codes(level)))
