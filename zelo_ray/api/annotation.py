@@ -141,8 +141,9 @@ def judged(
 ) -> Run:
     """The same as `annotate`, by options; ``told`` is said first."""
     from zelo_ray.on_ray.annotate import annotate as run  # noqa: PLC0415 - it takes a second
+    from zelo_ray.on_ray.begin import leaving_no_trace  # noqa: PLC0415
 
-    with watching(progress) as watch:
+    with watching(progress) as watch, leaving_no_trace(settings.out):
         for line in told:
             watch.say(line)
         summary = run(settings, watch)

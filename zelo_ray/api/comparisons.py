@@ -109,8 +109,10 @@ def protocols_compared(
 ) -> ProtocolComparison:
     """The same as `compare_protocols`, by options."""
     from zelo_ray.on_ray import compare_protocols as on_ray  # noqa: PLC0415 - Ray takes seconds
+    from zelo_ray.on_ray.begin import leaving_no_trace  # noqa: PLC0415
 
-    outcome = on_ray.protocols(settings, lambda: watching(progress))
+    with leaving_no_trace(settings.out):
+        outcome = on_ray.protocols(settings, lambda: watching(progress))
     comparison = ProtocolComparison(
         settings.out,
         tables_in(settings.out),

@@ -130,8 +130,9 @@ def contested(
 ) -> Contest:
     """The same as `bakeoff`, by options; ``told`` is said first."""
     from zelo_ray.on_ray.bakeoff import bakeoff as run  # noqa: PLC0415 - Ray takes seconds to import
+    from zelo_ray.on_ray.begin import leaving_no_trace  # noqa: PLC0415
 
-    with watching(progress) as watch:
+    with watching(progress) as watch, leaving_no_trace(settings.out):
         for line in told:
             watch.say(line)
         outcome = run(settings, watch)

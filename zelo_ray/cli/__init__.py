@@ -1,5 +1,6 @@
 """The command line: ``zelo-ray annotate``, ``bakeoff``, ``convert``, ``explain`` and others."""
 
+import errno
 import io
 import os
 import signal
@@ -86,6 +87,9 @@ def _run(words: Sequence[str]) -> int:
     except BrokenPipeError:
         raise
     except OSError as error:
+        if error.filename and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            do = "the disk is full; make room and run the same command again"
+            return _complain(f"{error.filename}: {do}", WRONG)
         return _complain(f"{error.filename or 'output'}: {error.strerror or error}", WRONG)
     except KeyboardInterrupt:
         return _complain("interrupted; calls in flight were lost, all else is kept", WRONG)

@@ -20,7 +20,7 @@ from pathlib import Path
 import fsspec
 
 from zelo_ray.errors import LockError
-from zelo_ray.formats.files import record
+from zelo_ray.formats.files import named, record
 
 RUN_LOCK = ".run.lock"
 WRITERS_LOCK = ".writers.lock"
@@ -62,7 +62,8 @@ def claim(
         if not _try_lock(lock, fcntl.LOCK_EX):
             raise LockError(f"{out} is in use by another run ({_owner(folder / RUN_LOCK)})")
         os.ftruncate(lock, 0)
-        os.pwrite(lock, _about_me().encode(), 0)
+        with named(str(folder / RUN_LOCK)):
+            os.pwrite(lock, _about_me().encode(), 0)
         with open_lock(folder / WRITERS_LOCK) as writers:
             if not _try_lock(writers, fcntl.LOCK_EX):
                 say(f"{out}: waiting for the workers of an earlier run to end")

@@ -18,6 +18,7 @@ from zelo_ray.formats.pools import PACKED, UNREADABLE, open_plain, short
 from zelo_ray.formats.wording import is_utf8, no_utf8
 
 _BLOCK_BYTES = 2**23
+_ANEW = "move it away: the command that wrote it writes it anew, and pays for nothing again"
 _BOM = b"\xef\xbb\xbf"
 _CODECS = {".gz": "gzip", ".zst": "zstd"}
 _PARTIAL = ".partial"
@@ -87,12 +88,16 @@ def record(url: str) -> dict[str, Any]:
     """
     with reading(url) as file:
         data = file.read()
+    do = f"; {_ANEW}" if url.endswith("/run.json") else ""
     try:
         found = orjson.loads(data)
     except orjson.JSONDecodeError as error:
-        raise InputError(f"{url}: is no JSON ({short(error)})") from None
+        raise InputError(f"{url}: is no JSON ({short(error)}){do}") from None
     if not isinstance(found, dict):
-        raise InputError(f"{url}: is no JSON object")
+        raise InputError(f"{url}: is no JSON object{do}")
+    for name in ("options", "summary"):
+        if not isinstance(found.get(name, {}), dict):
+            raise InputError(f"{url}: its {name} are no JSON object{do}")
     return found
 
 
@@ -159,6 +164,17 @@ def stem(url: str) -> str:
 
 
 @contextlib.contextmanager
+def named(url: str) -> Iterator[None]:
+    """Name a file in the error of a write to it, which tells of no file."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is not None and error.filename is None:
+            error.filename = url
+        raise
+
+
+@contextlib.contextmanager
 def writing(url: str) -> Iterator[Any]:
     """A file to write bytes to, packed if it ends in .gz or .zst; it appears when it is whole."""
     fs, path = fsspec.url_to_fs(url)
@@ -172,6 +188,7 @@ def writing(url: str) -> Iterator[Any]:
     codec = next((codec for ending, codec in _CODECS.items() if path.endswith(ending)), None)
     try:
         with (
+            named(url),
             place.open("wb") as raw,
             pa.CompressedOutputStream(raw, codec) if codec else raw as file,
         ):

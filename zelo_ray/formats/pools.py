@@ -10,10 +10,13 @@ import io
 import json
 import lzma
 import math
+import os
+import stat
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, cast
 
 import fsspec
@@ -147,9 +150,29 @@ def is_plain(file: str) -> bool:
     return not file.lower().endswith(".zst") and infer_compression(file) is None
 
 
+def refuse_pipe(file: str) -> None:
+    """Refuse what can be read once alone, and may be waited for without end.
+
+    Raises:
+        InputError: it is a pipe or a device.
+    """
+    with contextlib.suppress(OSError, ValueError):
+        mode = Path(file).stat().st_mode if "://" not in file and file != os.devnull else 0
+        if mode and not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+            raise InputError(
+                f"{file}: is a pipe or a device, and input is read more than once: write it to a "
+                "file first, and name that"
+            )
+
+
 @contextlib.contextmanager
 def open_plain(file: str, offset: int = 0) -> Iterator[Any]:
-    """The decompressed bytes of a file from somewhere on, as a stream that reads lines."""
+    """The decompressed bytes of a file from somewhere on, as a stream that reads lines.
+
+    Raises:
+        InputError: it is no file but a pipe or a device.
+    """
+    refuse_pipe(file)
     if file.lower().endswith(
         ".zst"
     ):  # Arrow tells a file that was cut short, as fsspec's codec does not

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from zelo_ray.errors import InputError
-from zelo_ray.formats.files import PART, part_name, pieces
+from zelo_ray.formats.files import PART, named, part_name, pieces
 from zelo_ray.formats.stored import Stored
 from zelo_ray.formats.tables import schema_of
 
@@ -47,12 +47,20 @@ class Results:
         names = [f"{name}.parquet" for name in tables] + list(lines)
         for name in names if part is not None else ():
             self._fs.makedirs(f"{self._root}/{name.rpartition('.')[0]}", exist_ok=True)
-        self._files = {name: self._fs.open(self._path(name), "wb") for name in names}
-        self._writers = {
-            name: pq.ParquetWriter(self._files[f"{name}.parquet"], schema, compression="zstd")
-            for name, schema in tables.items()
-        }
+        self._files, self._writers = dict[str, Any](), dict[str, pq.ParquetWriter]()
         self._pending: dict[str, list[pa.Table]] = {name: [] for name in tables}
+        try:
+            for name in names:
+                self._files[name] = self._fs.open(self._path(name), "wb")
+            for name, schema in tables.items():
+                file = f"{name}.parquet"
+                with named(self._place(file)):
+                    self._writers[name] = pq.ParquetWriter(
+                        self._files[file], schema, compression="zstd"
+                    )
+        except BaseException:
+            self._discard()
+            raise
 
     def _place(self, name: str) -> str:
         if self._part is None:
@@ -69,29 +77,43 @@ class Results:
         if sum(part.num_rows for part in self._pending[name]) >= self._rows:
             pending = pa.concat_tables(self._pending[name])
             while pending.num_rows >= self._rows:
-                self._writers[name].write_table(pending.slice(0, self._rows).combine_chunks())
+                with named(self._place(f"{name}.parquet")):
+                    self._writers[name].write_table(pending.slice(0, self._rows).combine_chunks())
                 pending = pending.slice(self._rows)
             self._pending[name] = [pending]
 
     def add_line(self, name: str, line: bytes) -> None:
         """Append a line to a text file."""
-        self._files[name].write(line + b"\n")
+        with named(self._place(name)):
+            self._files[name].write(line + b"\n")
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None:
-            for name, writer in self._writers.items():
-                pending = pa.concat_tables(self._pending[name] or [writer.schema.empty_table()])
+        if kind is not None:
+            self._discard()
+            return
+        try:
+            self._finish()
+        except BaseException:
+            self._discard()  # what is half there takes room that may be lacking
+            raise
+
+    def _finish(self) -> None:
+        for name, writer in self._writers.items():
+            pending = pa.concat_tables(self._pending[name] or [writer.schema.empty_table()])
+            with named(self._place(f"{name}.parquet")):
                 if pending.num_rows:
                     writer.write_table(pending.combine_chunks())
                 writer.close()
-            for name, file in self._files.items():
+        for name, file in self._files.items():
+            with named(self._place(name)):
                 file.close()
-                if self._local:
-                    self._fs.mv(self._path(name), self._place(name))
-            return
+            if self._local:
+                self._fs.mv(self._path(name), self._place(name))
+
+    def _discard(self) -> None:
         for writer in self._writers.values():
             with contextlib.suppress(OSError):
                 writer.close()
@@ -99,8 +121,9 @@ class Results:
             if self._local:
                 with contextlib.suppress(OSError):
                     file.close()
-                self._fs.rm_file(self._path(name))
-            else:
+                with contextlib.suppress(FileNotFoundError):  # it is in its place already
+                    self._fs.rm_file(self._path(name))
+            elif not file.closed:
                 file.discard()
                 file.closed = True  # else fsspec would upload what there is when it is collected
 

@@ -126,7 +126,7 @@ def _open_folder(pattern: str, out: str, found: Places) -> None:
     if odd := [name for name in names if not is_utf8(name)] if not taken else []:
         raise InputError(no_utf8(odd[0]))
     if not taken:
-        raise InputError(f"{pattern}: holds no file of data{_near(pattern)}")
+        raise InputError(f"{pattern}: holds no file of data{_near(pattern) or '; it is empty'}")
 
 
 def _near(pattern: str) -> str:
@@ -135,6 +135,8 @@ def _near(pattern: str) -> str:
     with contextlib.suppress(InputError):
         if names := listing(pattern):
             return f"; it holds {', '.join(names[:_SHOWN])}{' ...' if names[_SHOWN:] else ''}"
+        if names is not None:  # it is there
+            return ""
         return meant(name, listing(folder or ".") or ())
     return ""
 
