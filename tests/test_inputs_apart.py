@@ -2,6 +2,7 @@
 
 import json
 from collections import namedtuple
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -277,7 +278,10 @@ def test_a_contest_ranks_the_documents_of_its_truth(tmp_path, one_ray, parts):
         put(root / "corpus.jsonl", lines(CORPUS))
         put(root / "queries.jsonl", lines(QUERIES))
         put(root / "qrels" / "test.tsv", cells(rated, "\t"))
+    pools = put(root / "pools.jsonl", lines(POOLS))
     out = str(tmp_path / "out")
     words = ["--truth", str(root), "--rerankers", "bm25", "original", "--resamples", "100"]
     status, printed = one_ray.run(bare_environment(), "bakeoff", *words, "--out", out)
     assert (status, "Means over 2 queries" in printed) == (0, True), printed
+    record = json.loads((tmp_path / "out" / "run.json").read_text())
+    assert record["notes"] == [f"left out other files of {root}: {Path(pools).name}"]

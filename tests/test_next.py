@@ -180,7 +180,7 @@ def test_holes_are_judged_as_the_truth_was_and_no_paid_reply_is_lost():
 def test_runs_that_were_judged_meet():
     options = options_of(out="o")
     told = follow.after_annotate(Summary(**DONE), options, WORDS, "", ["my.run"])
-    assert told == "zelo-ray bakeoff --truth o --runs my.run --rerankers bm25 --out o-bakeoff"
+    assert told == "zelo-ray bakeoff --truth o --runs my.run --rerankers words=bm25 --out o-bakeoff"
     told = follow.after_annotate(Summary(**DONE), options, WORDS, "", ["a", "b"])
     assert told == "zelo-ray bakeoff --truth o --runs a b --out o-bakeoff"
 

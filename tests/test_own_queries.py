@@ -134,7 +134,7 @@ def test_pools_as_users_wrote_them_stay_and_it_is_said(tmp_path):
     path = put(tmp_path / "pools.jsonl", lines([pool]))
     census = count_input([path], {}, str(tmp_path), keep=False)
     assert census.documents == 3
-    assert census.told == [
+    assert census.own == [
         (
             "the query itself, by id and text, is a candidate of 1 query (q1): take it out of the "
             "pools, as BEIR's evaluation does"

@@ -36,7 +36,9 @@ class InputCount:
     offsets: list[int] = field(default_factory=list)
     """where its line begins, in a file that is plain"""
     told: list[str] = field(default_factory=list)
-    """what only some queries have of what judges are to be shown; queries that are candidates"""
+    """what only some queries have of what judges are to be shown"""
+    own: list[str] = field(default_factory=list)
+    """which queries are among their own candidates"""
     held: list[Line] | None = field(default_factory=list)
     """the lines that were counted, unread again, where they are few; None: too many"""
 
@@ -115,5 +117,6 @@ def count_input(
         raise InputError(f"the input holds no pool; {census.first_rejection or held}")
     shown.refuse_unknown("the input")
     of_documents.refuse_unknown("the input")
-    census.told = [*shown.told(), *of_documents.told(), *own.notes(left_out=False)]
+    census.told = [*shown.told(), *of_documents.told()]
+    census.own = own.notes(left_out=False)
     return census

@@ -94,6 +94,7 @@ def annotate(options: AnnotateOptions, watch: Watch, *, spent: float | None = No
             job, summary, tallies = _come_by(plan, watch, timer, human)
         summary.rejected, summary.absent = set_aside + plan.census.rejected, dict(job.absent)
         summary.pilot_of = plan.pilot_of
+        summary.notes += plan.census.own
         add_up(summary, job, tallies)
         summary.seconds = timer.laps
         keep_the_rest(options)
@@ -139,7 +140,7 @@ def _look(
         f"{counted(census.documents, 'document')}: {planned} to "
         f"{', '.join(judge.name for judge in panel)}"
     )
-    for line in in_all.told:
+    for line in (*in_all.told, *in_all.own):
         watch.say(line)
     look_for_batches(options, panel, watch)
     warn(options, panel, watch)

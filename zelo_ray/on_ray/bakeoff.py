@@ -41,6 +41,7 @@ from zelo_ray.engine.ledger import Damaged, Ledger, worded
 from zelo_ray.errors import InputError, LedgerError, OptionError, Stopped
 from zelo_ray.evaluation.measures import Truth, parse_measures
 from zelo_ray.formats.input import brought
+from zelo_ray.formats.input.keeping import noted
 from zelo_ray.formats.interchange.runs import read_runs
 from zelo_ray.formats.interchange.truth import holds_texts, pools_of_truth, read_truth
 from zelo_ray.formats.labels import read_labels
@@ -295,7 +296,7 @@ def _among(table: pa.Table, census: InputCount, watch: Watch) -> pa.Table:
         f"{counted(census.documents, 'document')}; requests: "
         + (", ".join(f"{name} {n:,}" for name, n in census.planned.items()) or "none")
     )
-    for line in census.told:
+    for line in (*census.told, *census.own):
         watch.say(line)
     if census.rejected:
         bad = counted(census.rejected, "bad input line was", "bad input lines were")
@@ -449,6 +450,7 @@ def _write_run(
         "finished": True,
         "versions": versions | {"prices": table_version(options.prices)},
         "judges": {name: asdict(tally) for name, tally in tallies.items()},
+        "notes": noted(options.pools, options.out),
         **told,
     }
     write_json(options.out, RUN, record)

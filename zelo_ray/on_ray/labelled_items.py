@@ -55,7 +55,7 @@ def take_in(
     shards, rejected = joined(options.model_copy(update={"out": folder}), shards, watch)
     keep = options.blocks == "query"  # else it is told by now what is bad
     census = count_input(shards, {}, folder, keep=keep, show=options.show_query)
-    for told in census.told:
+    for told in (*census.told, *census.own):
         watch.say(told)
     examples, shown = "", frozenset[str]()
     if any("anchors" in load(name).options.model_fields for name in compared(options)):

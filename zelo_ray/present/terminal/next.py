@@ -295,7 +295,7 @@ def _contest(truth: str, runs: Sequence[str] = (), use: Use = "texts") -> str:
     """Let runs meet, and plain rerankers where there are texts and no two runs."""
     met = ["--runs", *runs] if runs else []
     if len(runs) < 2 and use == "texts":
-        met += ["--rerankers", "bm25"] if runs else _PLAIN
+        met += ["--rerankers", "words=bm25"] if runs else _PLAIN  # a run is often called bm25
     if not met:
         return command_of("bakeoff", "--help")
     return command_of("bakeoff", "--truth", truth, *met, "--out", beside(truth, "bakeoff"))
