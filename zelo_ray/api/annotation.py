@@ -11,6 +11,7 @@ from zelo_ray.api.results import Parts, Results
 from zelo_ray.api.settings import Place, annotate_options
 from zelo_ray.api.tables import Table, Text, tables_in
 from zelo_ray.commands.explain import explain
+from zelo_ray.engine.lock import leaving_no_trace
 from zelo_ray.engine.standing import summary_of
 from zelo_ray.engine.write_results import Summary
 from zelo_ray.errors import OptionError
@@ -141,9 +142,8 @@ def judged(
 ) -> Run:
     """The same as `annotate`, by options; ``told`` is said first."""
     from zelo_ray.on_ray.annotate import annotate as run  # noqa: PLC0415 - it takes a second
-    from zelo_ray.on_ray.begin import leaving_no_trace  # noqa: PLC0415
 
-    with watching(progress) as watch, leaving_no_trace(settings.out):
+    with watching(progress) as watch, leaving_no_trace(settings.out, settings.books):
         for line in told:
             watch.say(line)
         summary = run(settings, watch)

@@ -17,6 +17,7 @@ from zelo_ray.api.tables import Table, tables_in
 from zelo_ray.commands import agree as agreeing
 from zelo_ray.commands import compare_labels as comparing
 from zelo_ray.commands import drift as drifting
+from zelo_ray.engine.lock import leaving_no_trace
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.formats.results import write_text
 from zelo_ray.options import (
@@ -109,9 +110,8 @@ def protocols_compared(
 ) -> ProtocolComparison:
     """The same as `compare_protocols`, by options."""
     from zelo_ray.on_ray import compare_protocols as on_ray  # noqa: PLC0415 - Ray takes seconds
-    from zelo_ray.on_ray.begin import leaving_no_trace  # noqa: PLC0415
 
-    with leaving_no_trace(settings.out):
+    with leaving_no_trace(settings.out, settings.books):
         outcome = on_ray.protocols(settings, lambda: watching(progress))
     comparison = ProtocolComparison(
         settings.out,

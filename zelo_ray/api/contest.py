@@ -14,6 +14,7 @@ from zelo_ray.api.rerankers import named_rerankers
 from zelo_ray.api.results import TEXT, Results
 from zelo_ray.api.settings import Place, is_place, options_of
 from zelo_ray.api.tables import Table, tables_in
+from zelo_ray.engine.lock import leaving_no_trace
 from zelo_ray.errors import InputError
 from zelo_ray.formats.files import record
 from zelo_ray.formats.interchange.runs import read_runs
@@ -130,9 +131,8 @@ def contested(
 ) -> Contest:
     """The same as `bakeoff`, by options; ``told`` is said first."""
     from zelo_ray.on_ray.bakeoff import bakeoff as run  # noqa: PLC0415 - Ray takes seconds to import
-    from zelo_ray.on_ray.begin import leaving_no_trace  # noqa: PLC0415
 
-    with watching(progress) as watch, leaving_no_trace(settings.out):
+    with watching(progress) as watch, leaving_no_trace(settings.out, settings.books):
         for line in told:
             watch.say(line)
         outcome = run(settings, watch)

@@ -9,6 +9,8 @@ import contextlib
 import fcntl
 import json
 import os
+import re
+import shutil
 import signal
 import socket
 import threading
@@ -19,13 +21,17 @@ from pathlib import Path
 
 import fsspec
 
-from zelo_ray.errors import LockError
+from zelo_ray.errors import LockError, ZeloError
 from zelo_ray.formats.files import named, record
 
 RUN_LOCK = ".run.lock"
 WRITERS_LOCK = ".writers.lock"
 _BEAT_SECONDS = 5.0
 _STALE_SECONDS = 30.0
+_WORTHLESS = re.compile(
+    r"\.(run|writers)\.lock|rejected\.parquet|input/[^/]+|replies/(_prompts\.json|[^/]+\.reserve)"
+)
+"""What is there before anything is asked."""
 
 
 def _refuse_others(fs: fsspec.AbstractFileSystem, path: str, out: str, kind: str | None) -> None:
@@ -69,6 +75,31 @@ def claim(
                 say(f"{out}: waiting for the workers of an earlier run to end")
                 fcntl.flock(writers, fcntl.LOCK_EX)
         yield
+
+
+@contextlib.contextmanager
+def leaving_no_trace(*outs: str) -> Iterator[None]:
+    """Remove directories that a command made, if it is refused before it has done anything.
+
+    Args:
+        outs: of the command. What was there before stays, as does all that is of any worth.
+    """
+    new = {
+        Path(out): [each for each in (Path(out), *Path(out).parents) if not each.exists()]
+        for out in outs
+        if "://" not in out and not Path(out).exists()
+    }
+    try:
+        yield
+    except ZeloError:
+        for path, made in new.items():
+            files = [each for each in path.rglob("*") if not each.is_dir()]
+            if all(_WORTHLESS.fullmatch(str(each.relative_to(path))) for each in files):
+                shutil.rmtree(path, ignore_errors=True)
+                for folder in made[1:]:
+                    with contextlib.suppress(OSError):  # something else is there
+                        folder.rmdir()
+        raise
 
 
 def at_work(out: str) -> bool:

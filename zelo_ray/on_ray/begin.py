@@ -2,8 +2,6 @@
 
 import contextlib
 import os
-import re
-import shutil
 import time
 import uuid
 from collections.abc import Iterator, Mapping
@@ -13,15 +11,11 @@ from typing import Protocol, TypeVar
 from zelo_ray.engine.bookkeeping import Tally
 from zelo_ray.engine.ledger import drop_reserves, keep_index
 from zelo_ray.engine.lock import claim
-from zelo_ray.errors import LedgerError, ZeloError
+from zelo_ray.errors import LedgerError
 from zelo_ray.options import AskingOptions
 
 Asking = TypeVar("Asking", bound=AskingOptions)
 POOLS_AT_ONCE = 32
-_WORTHLESS = re.compile(
-    r"\.(run|writers)\.lock|rejected\.parquet|input/[^/]+|replies/(_prompts\.json|[^/]+\.reserve)"
-)
-"""What is there before anything is asked."""
 
 
 class Watch(Protocol):
@@ -59,27 +53,6 @@ def claimed(options: AskingOptions, watch: Watch, kind: str) -> Iterator[None]:
         yield
         drop_reserves(options.books)
         keep_index(options.books)
-
-
-@contextlib.contextmanager
-def leaving_no_trace(out: str) -> Iterator[None]:
-    """Remove the directory that a command made, if it is refused before it has done anything.
-
-    Args:
-        out: of the command. What was there before stays, as does all that is of any worth.
-    """
-    path = Path(out)
-    made = [] if "://" in out else [each for each in (path, *path.parents) if not each.exists()]
-    try:
-        yield
-    except ZeloError:
-        files = [each for each in path.rglob("*") if not each.is_dir()] if made else []
-        if made and all(_WORTHLESS.fullmatch(str(each.relative_to(path))) for each in files):
-            shutil.rmtree(path, ignore_errors=True)
-            for folder in made[1:]:
-                with contextlib.suppress(OSError):  # another command has put something there
-                    folder.rmdir()
-        raise
 
 
 def absolute(out: str) -> str:

@@ -18,7 +18,7 @@ from zelo_ray.commands.label.rubric import names_of, shown
 from zelo_ray.commands.label.serve import MakePage, Server
 from zelo_ray.commands.label.spreadsheet import read_sheet, write_sheet
 from zelo_ray.commands.label.store import Answers, now
-from zelo_ray.engine.lock import claim
+from zelo_ray.engine.lock import claim, leaving_no_trace
 from zelo_ray.errors import InputError
 from zelo_ray.formats.answers import Answer
 from zelo_ray.formats.labels import grades_of, read_labels
@@ -56,7 +56,7 @@ def working(options: LabelOptions, say: Say) -> Iterator[Work]:
         OptionError, InputError: as `draw.drawn`.
         LockError: another process is at work there, or it holds something else.
     """
-    with claim(options.out, say, "label"):
+    with leaving_no_trace(options.out), claim(options.out, say, "label"):
         about, sample = drawn(options, say)
         yield Work(options.out, about, Desk(sample, Answers(options.out, say), TOP))
 
