@@ -113,6 +113,7 @@ def test_quotes_within_cells_and_blanks_before_them(tmp_path):
         ('1\t"tab\tin it"\n2\t"end', ["tab\tin it", '"end']),
         ('1\ta lone\rreturn\n2\t"said \\"so\\""\n', ["a lone\rreturn", r'"said \"so\""']),
         ('"1"\t"\n', ['"']),
+        ("1\ta\r\r\n2\tb\r\r\n", ["a", "b"]),
         ('1\t"\n' + "2\tb\n" * 3000 + '3\t"\n', ['"', *["b"] * 3000, '"']),
     ],
 )

@@ -63,9 +63,15 @@ WRITTEN = {
 }
 
 
-@pytest.mark.parametrize("root", ["", "memory://mixed"])
-def test_what_is_read_by_its_name_is_read_in_a_folder(tmp_path, root):
-    root = root or str(tmp_path / "in")
+@pytest.fixture(params=["disk", "memory", "s3"])
+def root(request, tmp_path):
+    """A folder on a disk, in memory, and in an object store."""
+    if request.param == "s3":
+        return f"{request.getfixturevalue('s3')}/mixed"
+    return "memory://mixed" if request.param == "memory" else str(tmp_path / "in")
+
+
+def test_what_is_read_by_its_name_is_read_in_a_folder(root):
     for name, text in WRITTEN.items():
         if isinstance(text, bytes):
             fs, path = fsspec.url_to_fs(f"{root}/{name}")

@@ -42,8 +42,8 @@ def split_tabs(line: str) -> list[str]:
 
 
 def without_end(text: str) -> str:
-    """A line without its end."""
-    return text.removesuffix("\n").removesuffix("\r")
+    """A line without its end, which some programs write as CR, CR, LF."""
+    return text.rstrip("\r\n")
 
 
 class _Lines:
