@@ -182,3 +182,11 @@ def test_grades_below_0_say_how_they_count(tmp_path, capsys, below, counted):
     assert (f"{counted} below 0: such a document counts as judged" in shown) == bool(counted)
     warned = json.loads((tmp_path / "out" / "run.json").read_text())["summary"]["warnings"]
     assert [(one["code"], one["documents"]) for one in warned] == [("negative_grades", 1)] * -below
+
+
+def test_none_of_the_official_runs_of_trec_is_doubted(published):
+    files = sorted((published / "trec_dl19").glob("runs_top*/*.run"))
+    assert len(files) == 43
+    for file in files:
+        [run] = read_runs([str(file)], ranks=True).values()
+        assert doubts_of(run, 10) == [], file
