@@ -127,3 +127,22 @@ def test_as_a_module_it_imports_none_from_where_it_starts(folder):
     for name in subprocess.check_output(begin, text=True).split():
         (folder / f"{name}.py").unlink(missing_ok=True)  # Python needs these to find the package
     run([sys.executable, "-m", "zelo_ray", *WORDS], folder, environment())
+
+
+def test_a_file_by_the_name_of_a_library_that_is_not_installed_is_not_found(tmp_path):
+    """Where a judge of the user's lies beside it, which is looked for there."""
+    (tmp_path / "my_judge.py").write_text(_MINE)
+    (tmp_path / "my_words.py").write_text(_WORDS)
+    (tmp_path / "no_such_library.py").write_text(_LOUD.format(folder=str(tmp_path)))
+    code = (
+        "from importlib.util import find_spec; from zelo_ray.own import load_own\n"
+        "import zelo_ray.providers.registry as ours\n"
+        "assert load_own('my_judge:PROVIDER').models == ('m',)\n"
+        "ask = \"from importlib.util import find_spec; found = find_spec('no_such_library')\"\n"
+        "exec(compile(ask, ours.__file__, 'exec'), ours.__dict__)\n"
+        "assert ours.found is None\n"
+    )
+    command = [sys.executable, "-P", "-c", code]
+    environ = environment(PYTHONPATH=str(crash.ROOT))
+    status, printed = crash.finish(crash.start(command, environ, tmp_path))
+    assert (status, [*tmp_path.glob("ran-*")]) == (0, []), printed

@@ -45,6 +45,7 @@ class _LibrariesFirst:
         if path is not None:
             return None
         libraries = [place for place in sys.path if _real(place) not in self.folders]
+        own_on_path = [place for place in sys.path if _real(place) in self.folders]
         found = _PATHS.find_spec(name, libraries, target)
         if found is None and (own := _PATHS.find_spec(name, self.folders, target)):
             importer = sys._getframe(1)
@@ -52,7 +53,8 @@ class _LibrariesFirst:
                 importer = importer.f_back
             if not _is_library(importer):
                 return own
-            if _is_ours(importer):  # else a library of the user's program asks for his module
+            # Else a library of the user's program asks for his module, or Python would not find it.
+            if _is_ours(importer) and _PATHS.find_spec(name, own_on_path, target):
                 raise ModuleNotFoundError(f"No module named {name!r}", name=name)
         return found
 
