@@ -46,6 +46,8 @@ class PeoplesLabels:
     """the one that the documents were drawn for, where that is known"""
     place: str = ""
     """where the labels were read"""
+    truth: str = ""
+    """the digest of the judgments that they were drawn to correct, where that is known"""
     drawn_so_far: int = 0
     """documents of the sample as it was drawn, answered or not; 0 where that is not known"""
 
@@ -165,6 +167,7 @@ def _of_sample(place: str) -> PeoplesLabels:
         unsure=sum(not each for each in graded),
         ahead=len(said) - done,
         measure=str(about.get("measure") or ""),
+        truth=str((about.get("truth") or {}).get("digest") or ""),
         place=place,
         drawn_so_far=int(stages[-1]["labels"]) if stages else 0,
     )

@@ -47,6 +47,24 @@ def former_tables(out: str) -> set[str]:
     return {*before.get("judgments", ())}
 
 
+def record_of_results(out: str) -> dict[str, Any] | None:
+    """Read the record of the run whose results lie in a directory or URL.
+
+    That is the last one that came to its end, also while another is at work.
+
+    Returns:
+        The record; None where there is none, or it came to no judgment.
+    """
+    found = last_record(out)
+    return found if (found.get("summary") or {}).get("judgments") else None
+
+
+def last_record(out: str) -> dict[str, Any]:
+    """Read the record of the last run on a directory or URL that came to its end, if any did."""
+    found = _read(out, RUN) or {}
+    return (found if is_finished(found) else found.get("before")) or {}
+
+
 def is_finished(told: Mapping[str, Any]) -> bool:
     """Whether a record is of a run that came to its end; 0.1.0 wrote none of any other."""
     return bool(told.get("finished", True))

@@ -22,6 +22,7 @@ from zelo_ray.engine.count_input import InputCount, count_input
 from zelo_ray.engine.earlier import keep_the_rest, put_aside
 from zelo_ray.engine.learning import human_grades, with_scores
 from zelo_ray.engine.ledger import asked_before, worded
+from zelo_ray.engine.replacement import refuse_fewer_queries, refuse_other_options
 from zelo_ray.engine.sample_input import pilot_lines
 from zelo_ray.engine.standing import Standing
 from zelo_ray.engine.write_parts import in_parts
@@ -72,6 +73,7 @@ def annotate(options: AnnotateOptions, watch: Watch, *, spent: float | None = No
     human = human_grades(options)
     with claimed(options, watch, "annotate"):
         options = anchored(worded(options), shards, watch.say)
+        refuse_other_options(options, panel)
         for told in asked_before(options):
             watch.say(told)
         standing = Standing(options, panel, shards)
@@ -133,6 +135,7 @@ def _look(
     if options.pilot is not None and options.pilot < census.pools:
         only = frozenset(pilot_lines(census.places, options.pilot, options.seed))
         census = count(only=Job(options, panel, "", frozenset(), only).takes)
+    refuse_fewer_queries(options, (query_id for _, _, query_id in census.places))
     most = "up to " if load(options.protocol).max_rounds != 1 else ""
     planned = f"{most}{counted(sum(census.planned.values()), 'request')}"
     watch.say(

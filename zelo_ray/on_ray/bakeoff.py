@@ -5,7 +5,7 @@ files alone take no Ray at all.
 """
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from importlib.metadata import version
@@ -29,7 +29,7 @@ from zelo_ray.commands.bakeoff import (
     write_outcome,
 )
 from zelo_ray.commands.bakeoff.kin import guard
-from zelo_ray.commands.bakeoff.kinship import kinship_of
+from zelo_ray.commands.bakeoff.kinship import Kinship, kinship_of
 from zelo_ray.commands.bakeoff.outcome import Caution
 from zelo_ray.commands.bakeoff.own_queries import Texts, without_own_queries
 from zelo_ray.commands.bakeoff.rest import annotated
@@ -43,10 +43,15 @@ from zelo_ray.evaluation.measures import Truth, parse_measures
 from zelo_ray.formats.input import brought
 from zelo_ray.formats.input.keeping import noted
 from zelo_ray.formats.interchange.runs import read_runs
-from zelo_ray.formats.interchange.truth import holds_texts, pools_of_truth, read_truth
-from zelo_ray.formats.labels import read_labels
+from zelo_ray.formats.interchange.truth import (
+    digest_judgments,
+    holds_texts,
+    pools_of_truth,
+    read_truth,
+)
+from zelo_ray.formats.labels import PeoplesLabels, read_labels
 from zelo_ray.formats.pools import Limits, Line, find_shards, read_lines
-from zelo_ray.formats.record import RUN, begin
+from zelo_ray.formats.record import RUN, begin, last_record
 from zelo_ray.formats.results import write_json
 from zelo_ray.formats.tables import schema_of
 from zelo_ray.formats.wording import counted
@@ -111,16 +116,14 @@ def bakeoff(options: BakeoffOptions, watch: Watch) -> Outcome:
         options = worded(options) if arms else options
         table = read_truth(options.truth)
         labels = read_labels(options.human) if options.human else None
+        digest, changed = _changes(options, table, labels)
         runs = [Entry(name, run) for name, run in read_runs(options.runs, ranks=True).items()]
         named, baseline = options.baseline, _baseline(options, [*arms, *(e.name for e in runs)])
         runs.extend(baseline)
-        if baseline:
-            named = baseline[0].name
+        named = baseline[0].name if baseline else named
         _refuse_twins([*arms], [entry.name for entry in runs])
         judged = annotated(options.truth)
-        who = {name: arm.judge.name if arm.judge else arm.protocol for name, arm in arms.items()}
-        who |= {entry.name: entry.name for entry in runs}
-        kinship = kinship_of(judged.judges if judged else (), who, options.families)
+        kinship = _kinship(judged.judges if judged else (), arms, runs, options)
         wants_pools = arms or options.pools or options.slices or options.write_annotated
         shards = _shards(options) if wants_pools else []
         asked = {name: (arm, _asked(arm, options)) for name, arm in arms.items()}
@@ -139,12 +142,11 @@ def bakeoff(options: BakeoffOptions, watch: Watch) -> Outcome:
         ranked.entries.extend(runs)
         measured = options.model_copy(update={"baseline": named})
         table, own = _without_own(table, ranked.entries, (given, options), shards, watch)
-        outcome = measure(Truth(table), ranked.entries, measured, fields, labels, cautions=own)
+        cautions = own + changed
+        outcome = measure(Truth(table), ranked.entries, measured, fields, labels, cautions=cautions)
         guard(outcome, kinship, judged, measured)
-        outcome.damaged, outcome.maybe_dollars, outcome.uncounted = (
-            *(ranked.damaged, in_doubt(options.books)),
-            uncounted(options.books),
-        )
+        outcome.digest, outcome.damaged = digest, ranked.damaged
+        outcome.maybe_dollars, outcome.uncounted = in_doubt(options.books), uncounted(options.books)
         timer.lap("measure")
         write_outcome(options.out, outcome)
         if options.write_annotated:
@@ -161,6 +163,30 @@ _OWN: Mapping[str, str] = {
     "own_id": "kept a document that has the id of its query, and another text or none that is "
     "known: of {}",
 }
+
+
+def _kinship(
+    judges: Iterable[str], arms: Mapping[str, Arm], runs: Sequence[Entry], options: BakeoffOptions
+) -> Kinship:
+    """Find out which arms have kin among the judges of the truth."""
+    who = {name: arm.judge.name if arm.judge else arm.protocol for name, arm in arms.items()}
+    who |= {entry.name: entry.name for entry in runs}
+    return kinship_of(judges, who, options.families)
+
+
+def _changes(
+    options: BakeoffOptions, table: pa.Table, labels: PeoplesLabels | None
+) -> tuple[str, list[Caution]]:
+    """Warn where the truth is another one than the last contest here, or labels, went by.
+
+    Returns:
+        The digest of the truth, and the warnings.
+    """
+    digest, last = digest_judgments(table), last_record(options.out)
+    same = (last.get("options") or {}).get("truth") == options.truth
+    new = same and last["summary"]["truth"].get("digest", digest) != digest
+    old = labels is not None and labels.truth not in ("", digest)
+    return digest, [Caution("new_truth")] * new + [Caution("old_labels")] * old
 
 
 def _without_own(

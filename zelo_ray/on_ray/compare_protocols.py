@@ -26,6 +26,7 @@ from zelo_ray.engine.batch.parts import Parts
 from zelo_ray.engine.bookkeeping import is_over_budget
 from zelo_ray.engine.exposure import exposed
 from zelo_ray.engine.ledger import Ledger, paid_in, read_rows, worded
+from zelo_ray.engine.replacement import refuse_other_options
 from zelo_ray.engine.write_results import Summary
 from zelo_ray.formats.record import begin
 from zelo_ray.formats.results import write_json
@@ -65,6 +66,8 @@ def protocols(
         options = worded(options)
         field = take_in(options, options.out, watch)
         jobs = plans(options, (pools,), field.examples)
+        for own in jobs.values():
+            refuse_other_options(own, panel)
         _tell(options, jobs, field, watch)
         begin(options.out, RECORD, {"kind": _KIND, "options": options.model_dump(mode="json")})
     timer.lap("read")

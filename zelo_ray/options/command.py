@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator
+from pydantic.fields import FieldInfo
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +17,11 @@ class Group:
     title: str
     last: bool = False
     """whether it stands below those of the command itself"""
+
+
+def group_of(field: FieldInfo) -> Group | None:
+    """Find the heading that an option was declared under."""
+    return next((each for each in field.metadata if isinstance(each, Group)), None)
 
 
 FILES = Group("input and output")

@@ -7,7 +7,7 @@ from typing import Any, Literal, NoReturn, get_args, get_origin
 from pydantic.fields import FieldInfo
 
 from zelo_ray.errors import OptionError
-from zelo_ray.options.command import OTHERS, CommandOptions, Group, holds, meant
+from zelo_ray.options.command import OTHERS, CommandOptions, Group, group_of, holds, meant
 
 
 class _Parser(argparse.ArgumentParser):
@@ -90,7 +90,8 @@ def add_options(
         field = kind.model_fields[name]
         if (only and name not in only) or holds(field.annotation, dict):
             continue
-        group = next((each.title for each in field.metadata if isinstance(each, Group)), title)
+        declared = group_of(field)
+        group = declared.title if declared else title
         if group not in groups:
             groups[group] = parser.add_argument_group(group)
         positional = name in kind.positional

@@ -18,6 +18,11 @@ class JudgingOptions(AskingOptions):
         description="files, directories, globs or URLs: pools as JSONL, tables of queries and "
         "documents, runs, BEIR and MTEB folders ... (docs/inputs.md)",
     )
+    replace: Annotated[bool, FILES] = Field(
+        False,
+        description="replace the results of a finished run on this --out by others: of another "
+        "protocol, panel or option, or of fewer queries",
+    )
     document_tokens: Annotated[int, JUDGING] = Field(
         2000, ge=16, description="tokens of a document that a model sees"
     )

@@ -27,6 +27,7 @@ def describe(
         "queries": queries,
         "documents": len(outcome.truth.relevance),
         "kind": outcome.truth.kind,
+        "digest": outcome.digest,
     }
     arms = [
         {

@@ -64,7 +64,7 @@ class Hole:
 class Caution:
     """Why figures may not mean what they seem to; counts that do not apply are 0."""
 
-    code: Doubted | Literal["negative_grades", "own_query", "own_id"]
+    code: Doubted | Literal["negative_grades", "own_query", "own_id", "new_truth", "old_labels"]
     run: str = ""
     """the arm that it is about; empty if it is about the truth"""
     queries: int = 0
@@ -215,12 +215,14 @@ class Outcome:
     gate: list[Gated] = field(default_factory=list)
     """the others against the baseline, if there is one"""
     maybe_dollars: float = 0.0
+    """what may have been billed besides, at most, for calls that were cut off"""
     uncounted: Mapping[str, float] = field(default_factory=dict)
     """what of these is of answers that reported no tokens, by reranker"""
-    """what may have been billed besides, at most, for calls that were cut off"""
     kin: Kin | None = None
     """None before it was looked at"""
     cautions: list[Caution] = field(default_factory=list)
+    digest: str = ""
+    """of the judgments that are the truth, all of them; see `digest_judgments`"""
 
     @property
     def leading(self) -> str:

@@ -14,7 +14,7 @@ from zelo_ray.evaluation.people.frame import frame_of, sizes
 from zelo_ray.evaluation.people.measures import for_people
 from zelo_ray.formats.files import record
 from zelo_ray.formats.interchange.runs import read_runs
-from zelo_ray.formats.interchange.truth import read_truth
+from zelo_ray.formats.interchange.truth import digest_judgments, read_truth
 from zelo_ray.formats.record import RUN, refuse_unfinished
 from zelo_ray.formats.stored import Stored
 from zelo_ray.options.bakeoff import BakeoffOptions
@@ -32,6 +32,10 @@ class Candidates:
     arms: tuple[str, ...]
     options: BakeoffOptions
     """of the bake-off, with its measures and the name of its baseline as they turned out"""
+    truth: str
+    """the digest of its truth as it is now"""
+    is_stale: bool
+    """whether that was another one when the bake-off was measured"""
 
 
 def candidates(contest: str, measure: str | None = None) -> Candidates:
@@ -68,7 +72,12 @@ def candidates(contest: str, measure: str | None = None) -> Candidates:
     if gate := run["summary"].get("gate"):
         known["baseline"] = gate[0]["baseline"]  # an arm's name, where the file of a run was given
     options = options.model_copy(update=known)
-    return Candidates(names, frame.doc_ids, sizes(frame), str(chosen), tuple(runs), options)
+    digest = digest_judgments(table)
+    return Candidates(
+        *(names, frame.doc_ids, sizes(frame), str(chosen), tuple(runs), options),
+        truth=digest,
+        is_stale=run["summary"]["truth"].get("digest", digest) != digest,
+    )
 
 
 def _found(contest: str, options: BakeoffOptions, folder: str) -> BakeoffOptions:

@@ -30,6 +30,7 @@ from zelo_ray.evaluation.people.design import priorities, threshold_of
 from zelo_ray.formats.answers import ANSWERS, Pair, read_answers, standing
 from zelo_ray.formats.files import listing, record
 from zelo_ray.formats.input import Asked, bring
+from zelo_ray.formats.interchange.truth import has_changed
 from zelo_ray.formats.labels import DOCUMENTS, LABEL, frame_pairs
 from zelo_ray.formats.record import RUN, run_at
 from zelo_ray.formats.results import write_json, write_text
@@ -80,6 +81,7 @@ def drawn(options: LabelOptions, say: Callable[[str], None]) -> tuple[About, pa.
     about = _settled(before, options)
     held = labels_of(before)
     found = candidates(options.contest, about.get("measure")) if options.contest else None
+    _tell_of_changes(before, options, found, say)
     if found:
         table = _ranked(about, old, options, found)
         threshold = threshold_of(old["priority"].to_numpy(), held) if held else np.inf
@@ -131,6 +133,23 @@ def _kept(options: LabelOptions) -> tuple[About, pa.Table]:
     return {}, _SCHEMA.empty_table()
 
 
+def _tell_of_changes(
+    before: About, options: LabelOptions, found: Candidates | None, say: Callable[[str], None]
+) -> None:
+    """Say where the judgments are others than when the contest was measured, or people began."""
+    if found and found.is_stale:
+        say(
+            f"{found.options.truth} has changed since {options.contest} was measured by it: run "
+            "that bake-off again"
+        )
+    truth = before.get("truth") or {}
+    if truth and has_changed(truth["place"], truth["digest"]):
+        say(
+            f"{truth['place']} has changed since these documents were drawn: they correct the "
+            "new judgments as well, but others might be worth more; draw anew into another --out"
+        )
+
+
 def _settled(before: About, options: LabelOptions) -> About:
     """What stands for the whole sample; of it, rubric and overlap may change on the way."""
     measure = str(parse_measure(options.measure)) if options.measure else None
@@ -153,6 +172,7 @@ def _ranked(about: About, old: pa.Table, options: LabelOptions, found: Candidate
     Sizes never fall, so that all that was drawn is among the first by the old threshold still.
     """
     about |= {"contest": options.contest, "measure": found.measure}
+    about["truth"] = {"place": found.options.truth, "digest": found.truth}
     for name, value in _told_to_judges(found.options).items():
         about[name] = about[name] or value or _FRESH[name]
     about["arms"] = [*dict.fromkeys([*about["arms"], *found.arms])]

@@ -1,5 +1,6 @@
 """Judgments from wherever they are kept: what is there decides how it is read."""
 
+import hashlib
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -76,6 +77,38 @@ def read_truth(url: str, also: Sequence[str] = ()) -> pa.Table:
         InputError: it is of no known kind, or something in it is wrong.
     """
     return kind_of(url, also)[1].truth(url)
+
+
+def digest_judgments(table: pa.Table) -> str:
+    """Digest who is how relevant to what, in whatever order and file it stands.
+
+    Args:
+        table: the columns of `records.Qrel`.
+
+    Returns:
+        32 hexadecimal digits.
+    """
+    rows = table.select(["query_id", "doc_id", "relevance"])
+    ordered = rows.sort_by([(name, "ascending") for name in rows.column_names]).combine_chunks()
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, ordered.schema) as stream:
+        stream.write_table(ordered)
+    return hashlib.blake2b(sink.getvalue(), digest_size=16).hexdigest()
+
+
+def has_changed(place: str, digest: str | None) -> bool:
+    """Tell whether judgments are others than they were; not where that cannot be known.
+
+    Args:
+        place: where they are.
+        digest: what `digest_judgments` gave for them then, if it was kept.
+    """
+    if not digest:
+        return False
+    try:
+        return digest_judgments(read_truth(place)) != digest
+    except InputError:
+        return False
 
 
 def read_grades(url: str, levels: int = 4) -> pa.Table:

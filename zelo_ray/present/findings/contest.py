@@ -86,6 +86,8 @@ def _caution(one: Caution) -> Finding:
         )
     if one.code in ("own_query", "own_id"):
         return _own(one, of_queries)
+    if one.code in ("new_truth", "old_labels"):
+        return _changed(one)
     if one.queries >= SHARE * one.of_queries:
         return Finding(
             90,
@@ -101,6 +103,24 @@ def _caution(one: Caution) -> Finding:
         "of a query alike",
         "their order is that of the document ids",
         "Write scores with all digits, or measure with --ties expected",
+        "leaderboard",
+    )
+
+
+def _changed(one: Caution) -> Finding:
+    if one.code == "new_truth":
+        return Finding(
+            50,
+            "The truth has changed since the last contest in this folder",
+            "its figures, and a gate that passed by them, were of other judgments",
+            "Compare nothing with figures of before",
+            "leaderboard",
+        )
+    return Finding(
+        48,
+        "The truth has changed since people's labels were drawn",
+        "they correct the new judgments as well, but were chosen to correct the old ones",
+        "Draw labels for this contest: zelo-ray label --contest, into another folder",
         "leaderboard",
     )
 

@@ -1,0 +1,105 @@
+"""Keep the results of a finished run from being replaced in silence by other ones.
+
+A contest, a gate and people's labels name results by their place. So what stands there is replaced
+only by the same with more input, or where the user says so.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import orjson
+import pyarrow.compute as pc
+
+from zelo_ray.errors import InputError, OptionError
+from zelo_ray.formats.record import record_of_results
+from zelo_ray.formats.results import read_table
+from zelo_ray.options import AnnotateOptions
+from zelo_ray.options.command import FILES, MONEY, RUNNING, group_of
+from zelo_ray.own import found_again
+from zelo_ray.providers import load_provider
+from zelo_ray.records import Judge
+
+_TELLING = {"seed", "document_limit"}
+"""Options that change results, of groups whose others do not."""
+_APART = {"protocol", "judges", "judge_options", "prompts", "replace"}
+"""Options that are compared in other ways, or are taken from the results that are there."""
+_SHOWN = 3  # differences that a message names
+
+
+def refuse_other_options(options: AnnotateOptions, panel: Sequence[Judge]) -> None:
+    """Refuse to judge otherwise where the results of a finished run lie.
+
+    Args:
+        options: of the run that is to begin.
+        panel: its judges.
+
+    Raises:
+        OptionError: protocol, panel or an option that changes results is not that of the results.
+    """
+    record = None if options.replace else record_of_results(options.out)
+    if record and (differences := list(_differences(record, options, panel))):
+        more = len(differences) - _SHOWN
+        shown = "; ".join(differences[:_SHOWN]) + (f"; and {more} more" if more > 0 else "")
+        raise OptionError(
+            f"{options.out} holds the results of a finished run, and this command would replace "
+            f"them by others ({shown}); add --replace, or name another --out (with --ledger "
+            f"{options.books} its paid answers are used there, too)"
+        )
+
+
+def refuse_fewer_queries(options: AnnotateOptions, queries: Iterable[str]) -> None:
+    """Refuse to drop queries from the results of a finished run.
+
+    Args:
+        options: of the run that is to begin.
+        queries: ids of those that it is to judge.
+
+    Raises:
+        OptionError: the results that are there have others.
+    """
+    record = None if options.replace else record_of_results(options.out)
+    if not record or options.blocks == "session":  # its results have other ids than its input
+        return
+    try:
+        scored = pc.unique(read_table(options.out, "scores", ["query_id"])["query_id"])
+    except (InputError, KeyError):  # not every protocol scores
+        return
+    if gone := sorted(set(scored.to_pylist()) - set(queries)):
+        raise OptionError(
+            f"{options.out} holds the results of a finished run on {len(scored):,} queries, of "
+            f"which this command would drop {len(gone):,}, such as {gone[0]!r}; add --replace, or "
+            "name another --out"
+        )
+
+
+def _differences(
+    record: Mapping[str, Any], options: AnnotateOptions, panel: Sequence[Judge]
+) -> Iterator[str]:
+    """Name what changes results and is not as it was, with both values."""
+    was = record.get("options") or {}
+    now = orjson.loads(orjson.dumps(options.model_dump(mode="json"), default=str))
+    protocol = found_again(now["protocol"])
+    if was.get("protocol", protocol) != protocol:
+        yield f"protocol {was['protocol']}, now {protocol}"
+        return
+    before = {each["judge"]: each.get("options") or {} for each in record.get("panel") or ()}
+    names = {judge.name for judge in panel}
+    if before and before.keys() != names:
+        yield f"judges {', '.join(sorted(before))}, now {', '.join(sorted(names))}"
+    for judge in (each for each in panel if each.name in before):
+        carried = load_provider(judge.provider).transport
+        asked = orjson.loads(orjson.dumps(dict(judge.options), default=str))
+        for option in sorted({*before[judge.name], *asked} - {*carried}):
+            old, new = before[judge.name].get(option), asked.get(option)
+            if old != new:
+                yield f"{option} of {judge.name} {_shown(old)}, now {_shown(new)}"
+    for name, field in type(options).model_fields.items():
+        group = group_of(field)
+        apart = name in _APART or (group in (FILES, MONEY, RUNNING) and name not in _TELLING)
+        if not apart and name in was and was[name] != now[name]:
+            yield f"{name.replace('_', '-')} {_shown(was[name])}, now {_shown(now[name])}"
+
+
+def _shown(value: Any) -> str:
+    text = "none" if value in (None, [], {}, "") else str(value)
+    return text if len(text) <= 40 else f"{text[:39]}…"
