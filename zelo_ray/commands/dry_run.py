@@ -220,7 +220,7 @@ def _notes(estimate: Estimate, *, pilot: bool) -> Iterable[str]:
     if estimate.maybe:
         counts = "" if estimate.max_usd is None else " It counts as spent."
         doubt = maybe_billed(estimate.maybe, estimate.uncounted)
-        yield f"{doubt[0].upper()}{doubt[1:]}.{counts}"
+        yield f"{doubt.replace('up to', 'Up to', 1)}.{counts}"
     if estimate.max_usd is not None:
         cost, spent = estimate.dollars(estimate.mode), estimate.spent + estimate.maybe
         enough = spent + cost.high <= estimate.max_usd
