@@ -166,6 +166,13 @@ def test_unjudged_documents_are_a_share_of_those_that_are_ranked():
     assert "(share judged: a 0.75)" in contest(**few, ranked={"a": 200})
 
 
+def test_only_what_a_model_answers_is_to_be_asked_again():
+    arms = Arms(50, missing={"bm25": 9, "mine": 9}, asked=("bm25",))
+    by_arm = {one.what.partition(" ")[0]: one.mend for one in of_contest(arms)}
+    assert by_arm["bm25"] == "Run the same command again: it asks for these alone"
+    assert by_arm["mine"].startswith("They are not in its run")
+
+
 def row(**fields):
     return {"judge": "x", "rater_b": "x", "against": "", "items": 99, **fields}
 

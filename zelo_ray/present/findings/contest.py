@@ -1,6 +1,6 @@
 """What stands out in a contest: what it cannot tell, and where it is unfair."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf, isfinite
 from statistics import NormalDist
@@ -40,6 +40,7 @@ class Arms:
         compared: how many comparisons p is corrected for.
         sure: whether any two arms are significantly different.
         cautions: why scores or grades may not mean what they seem to.
+        asked: the arms that models answer, and not files of runs: these can be asked again.
     """
 
     queries: int
@@ -52,6 +53,7 @@ class Arms:
     compared: int = 1
     sure: bool = False
     cautions: Sequence[Caution] = ()
+    asked: Collection[str] = ()
 
 
 def of_contest(arms: Arms) -> Iterator[Finding]:
@@ -224,6 +226,11 @@ def _needed(one: Comparison, compared: int) -> float:
 
 def _missing(arms: Arms) -> Iterator[Finding]:
     for arm, lost in arms.missing.items():
+        again = (
+            "Run the same command again: it asks for these alone"
+            if arm in arms.asked
+            else "They are not in its run: rank them as well, and run the same command again"
+        )
         if lost and lost == arms.queries:
             yield Finding(
                 88,
@@ -237,7 +244,7 @@ def _missing(arms: Arms) -> Iterator[Finding]:
                 62 + lost / arms.queries,
                 f"{arm} ranked {arms.queries - lost:,} of {arms.queries:,} queries",
                 "the others count as 0 in its means",
-                "Run the same command again: it asks for these alone",
+                again,
                 "failures",
             )
 

@@ -91,7 +91,14 @@ def _arms(contest: Contest) -> Arms:
     cautions = [Caution(**each) for each in summary.get("warnings", ())]
     sure = any(verdict(one) in ("above", "below") for one in rows if one.measure == measure)
     ranked = contest.documents(arms.depth)
-    return replace(arms, ranked=ranked, compared=len(rows), sure=sure, cautions=cautions)
+    return replace(
+        arms,
+        ranked=ranked,
+        compared=len(rows),
+        sure=sure,
+        cautions=cautions,
+        asked=contest.run.get("judges", ()),
+    )
 
 
 def _by_people(contest: Contest) -> tuple[str, list[Comparison], list[Comparison]] | None:
