@@ -15,7 +15,7 @@ from tests.fakes import sample
 from zelo_ray.formats.files import lines
 
 QUERIES, DOCUMENTS = 5, 5
-_WRITTEN = ("--out", "--csv", "--labels-out")
+_WRITTEN = ("--out", "--csv", "--labels-out", "--protocol")
 _RUNS = {
     "judged": (),
     "graded": ("--protocol", "graded"),

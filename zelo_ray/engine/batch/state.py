@@ -70,7 +70,7 @@ class Line:
     proven: bool = False
     """whether it is known to give judgments, or is to be asked though it gives none"""
     on_trial: bool = False
-    """whether nothing more is sent before it has proven that"""
+    """whether nothing more is sent while its open batches have not proven that"""
     fruitless: list[Answer] = field(default_factory=list)
     """what it answered before that"""
     created: bool = False

@@ -49,7 +49,8 @@ class Sender:
         capped = station.purse.capped
         bound = bound_of(request) if capped else Bound(0, 0, 0)
         while True:
-            if station.stopped or line.lost or (line.on_trial and not line.proven):
+            tried = line.on_trial and line.open and not line.proven
+            if station.stopped or line.lost or tried:
                 return False
             request = self._limited(line, request)
             most = line.estimates.most_known(size, bound, request.output_limit or 0)
@@ -234,6 +235,7 @@ class Sender:
             line = station.lines[part.judge]
             line.asked.update(part.keys)
             await station.purse.hold(part.dollars)
+            line.on_trial = True  # what it brings tells as well
             if part.state == "submitted":
                 line.open[part.mark] = part
                 station.kept[part.batch] = set()
