@@ -255,7 +255,8 @@ def test_a_document_that_no_contest_reached_is_said_to_be_not_judged(tmp_path):
 @pytest.mark.parametrize("protocol", ["zelo", "lean", "graded", "zelo+graded", "baseline-weak"])
 def test_of_an_interrupted_run_it_tells_what_there_is_and_says_so_first(tmp_path, protocol):
     out = interrupted(tmp_path, graded_pools(3), 24, protocol=protocol, **short(protocol))
-    first, empty, *rest = explain(str(out), "q0", "d3").splitlines()
+    doc, lines = _asked_about(out)  # which of them had an answer by then hangs on the machine
+    first, empty, *rest = lines
     assert re.fullmatch(
         r"This run was interrupted: \d+ of (up to )?\d+ requests about this query have a reply\. "
         r"Scores rest on these alone; the same command goes on\.",
@@ -263,11 +264,21 @@ def test_of_an_interrupted_run_it_tells_what_there_is_and_says_so_first(tmp_path
     )
     assert empty == ""
     assert rest[0] == "query q0"
-    assert any(line.startswith("d3: ") for line in rest)
+    assert any(line.startswith(f"{doc}: ") for line in rest)
     assert "no judgment from" not in "\n".join(rest)
     assert explain(str(out), "q0").startswith(first)
     with pytest.raises(NothingToExplain, match=f"{out} holds no judgment of a query 'q9'"):
         explain(str(out), "q9")
+
+
+def _asked_about(out):
+    """The first document of a query that somebody was asked about, and what is said of it."""
+    for doc in ("d3", "d2", "d1", "d0"):
+        try:
+            return doc, explain(str(out), "q0", doc).splitlines()
+        except NothingToExplain as nothing:
+            assert "nobody was asked about it" in str(nothing)
+    raise AssertionError("nobody was asked about any")
 
 
 def test_a_query_that_an_interrupted_run_has_no_judgment_of_says_how_far_it_got(tmp_path):
