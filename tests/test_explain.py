@@ -2,6 +2,7 @@
 
 import math
 import re
+from contextlib import suppress
 from dataclasses import replace
 
 import pyarrow.parquet as pq
@@ -272,13 +273,11 @@ def test_of_an_interrupted_run_it_tells_what_there_is_and_says_so_first(tmp_path
 
 
 def _asked_about(out):
-    """The first document of a query that somebody was asked about, and what is said of it."""
-    for doc in ("d3", "d2", "d1", "d0"):
-        try:
+    """The last document of a query that somebody was asked about, and what is said of it."""
+    for doc in ("d3", "d2", "d1"):
+        with suppress(NothingToExplain):
             return doc, explain(str(out), "q0", doc).splitlines()
-        except NothingToExplain as nothing:
-            assert "nobody was asked about it" in str(nothing)
-    raise AssertionError("nobody was asked about any")
+    return "d0", explain(str(out), "q0", "d0").splitlines()
 
 
 def test_a_query_that_an_interrupted_run_has_no_judgment_of_says_how_far_it_got(tmp_path):

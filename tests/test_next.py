@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from tests.builders import options_of, pool_of, results_of, write_run
+from tests.builders import PANEL, options_of, pool_of, results_of, write_run
 from zelo_ray import cli
 from zelo_ray.cli import looked
 from zelo_ray.cli.arguments import parse
 from zelo_ray.engine.bookkeeping import over_budget
 from zelo_ray.engine.write_results import Summary
+from zelo_ray.formats.record import begin
 from zelo_ray.options import (
     AgreeOptions,
     BakeoffOptions,
@@ -30,12 +31,13 @@ WORDS = ["annotate", "my pools/*.jsonl", "--judges", "offline", "--out", "o"]
 DONE = {"out": "o", "queries": 1, "documents": 4, "scored": 4}
 
 
-def after(words=WORDS, crowned="", **found):
+def after(words=WORDS, crowned="", fruitless=(), **found):
     options: dict = {"retry_failures": "--retry-failures" in words}
     if "--max-usd" in words:
         options["max_usd"] = 0.5
     options = options_of(out="my run", judges=("offline",), **options)
-    return follow.after_annotate(Summary(**DONE | found), options, words, crowned)
+    more = {"crowned": crowned, "fruitless": fruitless}
+    return follow.after_annotate(Summary(**DONE | found), options, words, **more)
 
 
 def test_a_complete_run_leads_to_rerankers():
@@ -53,6 +55,32 @@ def test_what_failed_is_asked_again_first_and_only_once():
 def test_a_judge_that_had_to_stop_is_looked_at():
     told = after(failures=3, absent={"openai:x": "a wrong key"})
     assert told == "zelo-ray doctor --judges openai:x --out 'my run'"
+
+
+def test_what_fails_always_is_not_asked_again():
+    told = after(failures=336, fruitless=["openai:x"])
+    assert told == "zelo-ray doctor --judges openai:x --out 'my run'"
+
+
+def test_judges_that_never_gave_a_judgment_are_known_by_their_results(tmp_path):
+    first = PANEL[0].name
+
+    def fruitless(name, say, documents):
+        out = tmp_path / name
+        results_of(out, [pool_of(range(documents))], say)
+        begin(str(out), "run.json", {"judgments": ["votes"]})
+        return looked.fruitless_judges(str(out))
+
+    def never(request):
+        return "refused" if request.judge.name == first else None
+
+    def mostly(request):
+        return never(request) if "worth=7" not in request.user else None
+
+    assert fruitless("never", never, 8) == [first]
+    assert fruitless("mostly", mostly, 8) == []
+    assert fruitless("few", never, 3) == []
+    assert looked.fruitless_judges(str(tmp_path / "nowhere")) == []
 
 
 def test_a_budget_that_is_used_up_is_raised():
@@ -179,9 +207,9 @@ def test_holes_are_judged_as_the_truth_was_and_no_paid_reply_is_lost():
 
 def test_runs_that_were_judged_meet():
     options = options_of(out="o")
-    told = follow.after_annotate(Summary(**DONE), options, WORDS, "", ["my.run"])
+    told = follow.after_annotate(Summary(**DONE), options, WORDS, runs=["my.run"])
     assert told == "zelo-ray bakeoff --truth o --runs my.run --rerankers words=bm25 --out o-bakeoff"
-    told = follow.after_annotate(Summary(**DONE), options, WORDS, "", ["a", "b"])
+    told = follow.after_annotate(Summary(**DONE), options, WORDS, runs=["a", "b"])
     assert told == "zelo-ray bakeoff --truth o --runs a b --out o-bakeoff"
 
 

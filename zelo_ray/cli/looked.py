@@ -39,6 +39,24 @@ def first_query(out: str) -> str:
     return ""
 
 
+def fruitless_judges(out: str) -> list[str]:
+    """Find the judges of a finished run that failed many times and never gave a judgment."""
+    from collections import Counter
+
+    from zelo_ray.engine.trial import FIRST
+    from zelo_ray.formats.record import judgment_tables
+    from zelo_ray.formats.results import read_table
+
+    with _quietly():
+        failed = Counter(read_table(out, "failures", ["judge"])["judge"].to_pylist())
+        for name in judgment_tables(out) or ():
+            table = read_table(out, name, ["judge"])
+            judges = table["judge"].unique().to_pylist() if table.column_names else []
+            failed = Counter({judge: n for judge, n in failed.items() if judge not in judges})
+        return sorted(judge for judge, times in failed.items() if times >= FIRST)
+    return []
+
+
 def kind_of(out: str) -> str:
     """Which command has written a directory; empty where it does not say."""
     from zelo_ray.formats.files import record

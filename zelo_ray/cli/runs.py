@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from zelo_ray.cli.looked import (
     contest_at,
     first_query,
+    fruitless_judges,
     kind_of,
     people_for,
     recorded,
@@ -56,7 +57,14 @@ def _annotate(options: "AnnotateOptions", words: Words) -> int:
         show("The same command without --pilot goes on; nothing is paid for twice.")
     crowned = issubclass(load(options.protocol).score.record, CrownedScore)
     query_id = first_query(options.out) if crowned else ""
-    then(follow.after_annotate(run.summary, options, words, query_id, runs_among(options)))
+    fruitless = fruitless_judges(options.out) if run.summary.failures else []
+    next_ = follow.after_annotate(
+        *(run.summary, options, words),
+        crowned=query_id,
+        runs=runs_among(options),
+        fruitless=fruitless,
+    )
+    then(next_)
     return status
 
 

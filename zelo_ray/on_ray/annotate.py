@@ -34,7 +34,7 @@ from zelo_ray.formats.wording import counted
 from zelo_ray.on_ray.begin import Timer, Watch, absolute, claimed, new_run_id, placed
 from zelo_ray.on_ray.dataset import Job
 from zelo_ray.on_ray.kept import add_up, begin_record, write_run
-from zelo_ray.on_ray.known import all_known, settle_known, tallies_of
+from zelo_ray.on_ray.known import WatchFrom, all_known, count_known, settle_known, tallies_of
 from zelo_ray.on_ray.preflight import (
     counts_of,
     joined,
@@ -211,6 +211,11 @@ def _come_by(plan: _Plan, watch: Watch, timer: Timer, human: pa.Table | None) ->
         summary = with_scores(summary, job.options, human, partial(settle_known, job, known))
         timer.lap("fit and write")
         return job, summary, tallies
+    there = count_known(job, plan.shards, census.planned)
+    if says := there.describe(census.planned):
+        watch.say(says)
+        watch = WatchFrom(watch, there.by_judge if there.is_exact else {})
+        watch.show({}, census.planned)
     with _on_ray(job.options, timer):
         return _ask(plan, watch, timer, human)
 

@@ -1,15 +1,17 @@
 """A job of which every reply is there: it is settled here and now, and Ray does not start."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from zelo_ray.engine.batch.parts import Parts
 from zelo_ray.engine.bookkeeping import Tally, ledger_of
 from zelo_ray.engine.earlier import Earlier
-from zelo_ray.engine.ledger import Ledger
+from zelo_ray.engine.ledger import Ledger, paid_in
 from zelo_ray.engine.settle import settled
 from zelo_ray.engine.write_results import Summary, write_results
 from zelo_ray.formats.pools import Limits, Line, read_lines
-from zelo_ray.on_ray.begin import POOLS_AT_ONCE
+from zelo_ray.on_ray.begin import POOLS_AT_ONCE, Watch
 from zelo_ray.on_ray.dataset import Job
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import Learned, Step, advance, load
@@ -71,6 +73,72 @@ def all_known(job: Job, shards: Sequence[str], planned: Mapping[str, int]) -> Kn
             step = earlier.added(step, line.pool, job.panel, job.options, replies)
             found.append((line, step))
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class KnownReplies:
+    """How many requests of a job need not be asked any more.
+
+    Attributes:
+        by_judge: by name.
+        is_exact: whether they were looked up one by one; else replies in the ledger are counted,
+            which may hold some of other questions.
+    """
+
+    by_judge: Mapping[str, int]
+    is_exact: bool
+
+    def describe(self, planned: Mapping[str, int]) -> str:
+        """Say what is known and what is left; empty where nothing is known."""
+        known = sum(self.by_judge.values())
+        about = "" if self.is_exact else "about "
+        left = max(0, sum(planned.values()) - known)
+        return f"{about}{known:,} answers known, {about}{left:,} to ask" if known else ""
+
+
+def count_known(job: Job, shards: Sequence[str], planned: Mapping[str, int]) -> KnownReplies:
+    """Count the requests whose replies are there, before anything is asked.
+
+    Args:
+        job: the job.
+        shards: the files of the input.
+        planned: requests by judge.
+    """
+    if sum(planned.values()) > _MOST:
+        rows = Counter[str]()
+        for (_, name), total in paid_in(job.options.books).totals.items():
+            rows[name] += total.rows
+        by_judge = {name: min(rows[name], most) for name, most in planned.items()}
+        return KnownReplies(by_judge, is_exact=False)
+    replies, found = Answered(job.options, job.panel), Counter[str]()
+    rounds = load(job.options.protocol).rounds
+    for line in (line for shard in shards for line in read_lines(shard, Limits())):
+        if len(replies) and line.pool and job.takes(line):
+            step = advance(rounds(line.pool, job.panel, job.options), replies)
+            found.update(step.heard)
+    return KnownReplies(dict(found), is_exact=True)
+
+
+class WatchFrom:
+    """Shows how a run goes on from what is known, of which its actors learn one by one.
+
+    Args:
+        watch: who is told.
+        known: requests that need not be asked, by judge.
+    """
+
+    def __init__(self, watch: Watch, known: Mapping[str, int]) -> None:
+        self.say, self.budget = watch.say, watch.budget
+        self._watch, self._known = watch, known
+
+    def show(self, tallies: Mapping[str, Tally], planned: Mapping[str, int]) -> None:
+        """Show figures by judge, which hold no less than what was known."""
+        for name, looked_up in self._known.items():
+            tally = tallies.get(name, Tally())
+            room = planned.get(name, 0) - tally.answered - tally.spared
+            known = max(tally.known, min(looked_up, room))
+            tallies = {**tallies, name: replace(tally, known=known)}
+        self._watch.show(tallies, planned)
 
 
 def settle_known(job: Job, known: Known, learned: Learned | None = None) -> Summary:

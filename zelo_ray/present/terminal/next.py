@@ -46,8 +46,10 @@ def after_annotate(
     summary: Summary,
     options: AnnotateOptions,
     words: Sequence[str],
+    *,
     crowned: str = "",
     runs: Sequence[str] = (),
+    fruitless: Sequence[str] = (),
 ) -> str:
     """Mend what is missing; else let rerankers meet, or look at a tournament.
 
@@ -57,11 +59,12 @@ def after_annotate(
         words: what was typed.
         crowned: of answers that were compared, the id of a query to look at.
         runs: inputs that are files of runs.
+        fruitless: judges of whom asking again would bring nothing either.
     """
     if summary.pilot_of:
         return again(words, without=("--pilot",))
-    if summary.absent:
-        return _without(summary.absent, options, words)
+    if summary.absent or fruitless:
+        return _without(summary.absent | dict.fromkeys(fruitless, ""), options, words)
     if summary.failures and not options.retry_failures:
         return retried(words)
     if not summary.scored:
