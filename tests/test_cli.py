@@ -406,3 +406,29 @@ def test_a_summary_is_complete_only_when_nothing_is_missing():
     assert Summary("out", queries=1, scored=4).complete
     for field, value in (("failures", 1), ("rejected", 1), ("unscored", {"q": "why"})):
         assert not Summary("out", **{field: value}).complete
+
+
+INTERRUPTED = """
+import os, signal, sys
+from zelo_ray import cli
+
+def interrupted_as_it_ends(words):
+    try:
+        os.kill(os.getpid(), signal.SIGINT)
+    finally:
+        {again}
+
+cli._command = interrupted_as_it_ends
+sys.argv = ["zelo-ray", "annotate"]
+sys.exit(cli.main())
+"""
+
+
+@pytest.mark.parametrize("again", ["pass", "os.kill(os.getpid(), signal.SIGINT)"])
+def test_interrupts_end_a_command_without_a_traceback(again):
+    program = [sys.executable, "-c", INTERRUPTED.format(again=again)]
+    ended = subprocess.run(program, capture_output=True, text=True, check=False)
+    assert ended.returncode == 1
+    assert "Traceback" not in ended.stderr
+    assert ended.stderr.count("\n") == 1
+    assert ended.stderr.startswith("zelo-ray: interrupted")

@@ -166,3 +166,27 @@ def test_the_limits_hold_when_their_actor_is_killed(tmp_path: Path) -> None:
         f"{before} before; then {len(after)} in {after[-1] - after[0]:.1f} s, first after "
         f"{after[0] - killed:.2f} s\n{printed}"
     )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ignored", [False, True], ids=["closed", "nohup"])
+def test_a_terminal_that_is_closed_loses_no_call(tmp_path: Path, ignored: bool) -> None:
+    """The system tells all processes of the run, and a shell tells them again."""
+    pools, out = tmp_path / "pools.jsonl", tmp_path / "out"
+    crash.write_pools(pools, queries=4, documents=8)
+    with crash.fakes(tmp_path, "--latency", "1") as environ:
+        environ["ZELO_RAY_LIMITS"] = json.dumps({OPENAI: {"rpm": 1e6, "concurrency": SLOTS}})
+        before = signal.signal(signal.SIGHUP, signal.SIG_IGN if ignored else signal.SIG_DFL)
+        try:
+            run = crash.annotate(pools, out, environ, "--judges", OPENAI, own_group=True)
+        finally:
+            signal.signal(signal.SIGHUP, before)
+        crash.await_requests(tmp_path, 2 * SLOTS, run)
+        for _ in range(2):
+            os.killpg(run.pid, signal.SIGHUP)
+        status, printed = crash.finish(run)
+    assert status == (0 if ignored else 1), printed
+    assert ("SIGHUP: waiting for the calls in flight" in printed) != ignored
+    answered = len(crash.journal(tmp_path))
+    assert len(list(read_rows(str(out)))) == answered
+    assert (answered == 4 * 28) == ignored
