@@ -356,6 +356,7 @@ class Asker(Filler[_Line]):
                     await self._exposure.send(effort.dollars)
                     return True
                 self.purse.give_back(effort.dollars, 0.0)  # it went away meanwhile
+                line.gate.settle(effort.cost, dict.fromkeys(effort.cost, 0.0))
             return False
         finally:
             line.tally.waiting -= 1

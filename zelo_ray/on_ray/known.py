@@ -112,8 +112,9 @@ def count_known(job: Job, shards: Sequence[str], planned: Mapping[str, int]) -> 
         return KnownReplies(by_judge, is_exact=False)
     replies, found = Answered(job.options, job.panel), Counter[str]()
     rounds = load(job.options.protocol).rounds
-    for line in (line for shard in shards for line in read_lines(shard, Limits())):
-        if len(replies) and line.pool and job.takes(line):
+    held = shards if len(replies) else ()
+    for line in (line for shard in held for line in read_lines(shard, Limits())):
+        if line.pool and job.takes(line):
             step = advance(rounds(line.pool, job.panel, job.options), replies)
             found.update(step.heard)
     return KnownReplies(dict(found), is_exact=True)
