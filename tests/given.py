@@ -15,7 +15,7 @@ from tests.fakes import sample
 from zelo_ray.formats.files import lines
 
 QUERIES, DOCUMENTS = 5, 5
-_WRITTEN = ("--out", "--csv", "--labels-out", "--protocol")
+_WRITTEN = ("--out", "--csv", "--labels-out")
 _RUNS = {
     "judged": (),
     "graded": ("--protocol", "graded"),
@@ -94,7 +94,7 @@ def _read(text: str) -> Iterable[str]:
     """Words of a command that may name what it reads."""
     before = ""
     for word in re.findall(r"[^\s'\"=(),]+", text):
-        if before not in _WRITTEN:
+        if before not in _WRITTEN and (before != "--protocol" or ".py" in word):
             yield from (word, word.rpartition("=")[2], word.partition(":")[0])
         before = word
 

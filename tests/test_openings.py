@@ -219,5 +219,6 @@ def test_bodies_without_a_shared_beginning_are_what_they_were():
     (kept,) = messages(request)["system"]
     assert (kept["text"], messages(plain)["system"]) == (request.system, request.system)
     (request, *_) = requests_of("openai:gpt-6-luna")
-    assert "prompt_cache_key" not in chat(Openings([request]).worth(request))
-    assert chat(request)["prompt_cache_key"]
+    assert "prompt_cache_key" not in chat(Openings([request]).worth(request), cached=True)
+    assert chat(request, cached=True)["prompt_cache_key"]
+    assert "prompt_cache_key" not in chat(request, cached=False)

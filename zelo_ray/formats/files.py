@@ -81,7 +81,20 @@ def text_of(place: str, line: bytes) -> str:
 
 
 def record(url: str) -> dict[str, Any]:
-    """What a small JSON file of a command holds, such as ``run.json``.
+    """Read the record of a run, such as ``run.json``, whose options and summary are objects.
+
+    Raises:
+        InputError: it is none, or cannot be read.
+    """
+    found = json_object(url)
+    for name in ("options", "summary"):
+        if not isinstance(found.get(name, {}), dict):
+            raise InputError(f"{url}: its {name} are no JSON object; {_ANEW}")
+    return found
+
+
+def json_object(url: str) -> dict[str, Any]:
+    """Read a small JSON file of a command.
 
     Raises:
         InputError: it is no JSON object, or cannot be read.
@@ -95,9 +108,6 @@ def record(url: str) -> dict[str, Any]:
         raise InputError(f"{url}: is no JSON ({short(error)}){do}") from None
     if not isinstance(found, dict):
         raise InputError(f"{url}: is no JSON object{do}")
-    for name in ("options", "summary"):
-        if not isinstance(found.get(name, {}), dict):
-            raise InputError(f"{url}: its {name} are no JSON object{do}")
     return found
 
 

@@ -32,9 +32,9 @@ class Candidates:
     arms: tuple[str, ...]
     options: BakeoffOptions
     """of the bake-off, with its measures and the name of its baseline as they turned out"""
-    truth: str
+    truth: str = ""
     """the digest of its truth as it is now"""
-    is_stale: bool
+    is_stale: bool = False
     """whether that was another one when the bake-off was measured"""
 
 

@@ -12,7 +12,7 @@ import fsspec
 from zelo_ray.engine.ledger.spending import paid_in
 from zelo_ray.engine.lock import at_work
 from zelo_ray.errors import ZeloError
-from zelo_ray.formats.files import listing
+from zelo_ray.formats.files import json_object, listing
 from zelo_ray.formats.record import PROTOCOLS, RUN, is_finished
 from zelo_ray.present.html import agreement, bakeoff, trials
 from zelo_ray.present.html.contest import Contest
@@ -176,7 +176,7 @@ def past(place: str) -> Past | None:
     """
     names = listing(place) or []
     name = next((each for each in RECORDS if each in names), None)
-    return Past(place, name, Source(place).record(name)) if name else None
+    return Past(place, name, json_object(f"{place.rstrip('/')}/{name}")) if name else None
 
 
 def whole_path(place: str) -> str:
