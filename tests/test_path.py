@@ -70,6 +70,14 @@ def environment(**more):
     return {**environ, **more}
 
 
+def imported_at_start():
+    """Name what Python may import before any program: its own, and what `.pth` files ask for."""
+    words = [sys.executable, "-c", "import sys; print(*sys.modules)"]
+    printed = subprocess.run(words, check=True, capture_output=True, text=True, env=environment())
+    names = {name.partition(".")[0] for name in printed.stdout.split()}
+    return {"sitecustomize", "usercustomize", *sys.stdlib_module_names, *names}
+
+
 def run(command, folder, environ):
     """Run it where the data is; nothing there was taken for a library."""
     status, printed = crash.finish(crash.start([str(word) for word in command], environ, folder))
@@ -90,8 +98,8 @@ def test_the_command_and_its_actors_import_libraries_alone(folder):
 
 @pytest.mark.ray
 def test_a_path_with_an_empty_entry_leads_no_worker_to_them(folder):
-    for name in {"sitecustomize", "usercustomize", *sys.stdlib_module_names}:
-        (folder / f"{name}.py").unlink(missing_ok=True)  # Python itself would import those first
+    for name in imported_at_start():  # Python itself would import those first
+        (folder / f"{name}.py").unlink(missing_ok=True)
     run([_COMMAND, *WORDS], folder, environment(PYTHONPATH=f":{crash.ROOT}"))
 
 
