@@ -40,20 +40,37 @@ def outage(fakes, faults, *, after, seconds):
         striking.join()
 
 
-@pytest.mark.parametrize("kind", KIND)
+@pytest.mark.parametrize(
+    ("kind", "slots"), [*((kind, 16) for kind in KIND), ("503", 1), ("drop", 1), ("500", 2)]
+)
 def test_two_minutes_without_an_answer_cost_few_calls_and_no_request(
-    environ, tmp_path, monkeypatch, kind
+    environ, tmp_path, monkeypatch, kind, slots
 ):
     with Fakes(["openai"], latency=0.01) as fakes:
         monkeypatch.setenv("OPENAI_BASE_URL", fakes.urls["openai"])
-        limits = {"openai:gpt-6-luna": {"concurrency": 16}}
+        limits = {"openai:gpt-6-luna": {"concurrency": slots}}
         with outage(fakes, [Fault(kind)], after=40, seconds=1.2):
             asker = ask(POOLS, tmp_path, key_for(environ, "openai"), limits=limits)
     assert asker.stopped == ""
     assert {row.status for row in asker.books} == {"ok"}
     assert len(asker.books) == REQUESTS
     in_vain = sum(entry["outcome"] == kind for entry in fakes.journal)
-    assert 5 <= in_vain <= 16 + 20  # what was in flight, what that led to, and the probes
+    assert 3 <= in_vain <= 16 + 20  # what was in flight, what that led to, and the probes
+
+
+def test_a_server_that_loads_its_model_first_is_waited_for(environ, tmp_path):
+    with Fakes(["openai"], latency=0.01) as fakes:
+        name = f"openai:gpt-6-luna@{fakes.urls['openai']}"
+        with outage(fakes, [Fault("503")], after=0, seconds=0.8):
+            asker = ask(
+                *(POOLS[:2], tmp_path, key_for(environ, "openai")),
+                judges=[name],
+                api_key_env={name: "OPENAI_API_KEY"},
+            )
+    assert asker.stopped == ""
+    assert {row.status for row in asker.books} == {"ok"}
+    in_vain = sum(entry["outcome"] == "503" for entry in fakes.journal)
+    assert 3 <= in_vain <= 12  # of one request, which goes alone
 
 
 def test_a_server_that_refuses_connections_costs_nothing(environ, tmp_path, monkeypatch):
@@ -104,9 +121,13 @@ def test_a_judge_that_never_comes_back_is_given_up_and_nothing_is_kept_of_it(
     assert {row.status for row in again.books} == {"ok"}
 
 
-def test_a_prompt_that_a_server_breaks_down_of_does_not_hold_up_the_run(fakes, environ, tmp_path):
+@pytest.mark.parametrize("slots", [1, 32])
+def test_a_prompt_that_a_server_breaks_down_of_does_not_hold_up_the_run(
+    fakes, environ, tmp_path, slots
+):
     fakes.faults = [Fault("500", rate=0.1)]
-    asker = ask(POOLS, tmp_path, key_for(environ, "openai"), attempts=3)
+    limits = {"openai:gpt-6-luna": {"concurrency": slots}}
+    asker = ask(POOLS, tmp_path, key_for(environ, "openai"), limits=limits, attempts=3)
     assert asker.stopped == ""
     assert len({row.key for row in asker.books}) == REQUESTS
 

@@ -14,7 +14,9 @@ _UNREACHED = 3
 """Calls in a row that made no connection: no prompt is at fault there."""
 _REQUESTS = 5
 """Different requests in a row without an answer; some few prompts may be at fault themselves."""
-_FEWEST = 3  # the same where fewer calls may be in flight
+_FEWEST = 3
+"""The same where fewer calls may be in flight; and calls in a row, where that is even less: the
+same request is made again and again then, before another one has its turn."""
 _FIRST_WAIT, _LONGEST_WAIT = 1.0, 60.0  # seconds before a probe
 _LONG_DELAY = 120.0  # seconds: a server that asks for more is away, whatever it is asked
 
@@ -29,7 +31,8 @@ class CircuitBreaker:
 
     def __init__(self, slots: int, clock: Clock = CLOCK) -> None:
         self._requests, self._clock = min(_REQUESTS, max(_FEWEST, slots)), clock
-        self._failing, self._unreached = set[str](), 0
+        self._calls_tell = slots < _FEWEST
+        self._failing, self._failed, self._unreached = set[str](), 0, 0
         self._waiting = deque[asyncio.Future[bool]]()
         self._probing: asyncio.Task[None] | None = None
         self._probed, self._answered = asyncio.Event(), asyncio.Event()
@@ -54,7 +57,8 @@ class CircuitBreaker:
     def record_answer(self) -> None:
         """Let all calls go: something came back from the judge."""
         self._failing.clear()
-        self._unreached, self._wait, self._delay = 0, _FIRST_WAIT, 0.0
+        self._failed = self._unreached = 0
+        self._wait, self._delay = _FIRST_WAIT, 0.0
         self._release()
 
     def record_failure(
@@ -69,9 +73,11 @@ class CircuitBreaker:
             delay: seconds that the server itself asks to wait before a next call.
         """
         self._failing.add(key)
+        self._failed += 1
         self._unreached += unreached
         self._delay = max(self._delay, delay)
-        many = self._unreached >= _UNREACHED or len(self._failing) >= self._requests
+        failed = self._failed if self._calls_tell else len(self._failing)
+        many = self._unreached >= _UNREACHED or failed >= self._requests
         if many or delay > _LONG_DELAY:
             self.is_open = not self._closed
             self._answered.clear()

@@ -285,15 +285,14 @@ class Asker(Filler[_Line]):
             self._roomy.set()
 
     async def _ask(self, request: Request, go_on: GoOn) -> None:
-        """Hold one of the judge's slots until the reply is kept: a kill costs no more."""
+        """Ask until the last reply is kept; an unforeseen error ends the judge or the run."""
         line = self.lines[request.judge.name]
-        async with line.slots:
-            try:
-                await self._in_turn(request, line, go_on)
-            except LedgerError as error:
-                self.stop(str(error))
-            except Exception as error:  # noqa: BLE001 - it may hold a key or a prompt: name it only
-                self.lose(line.judge.name, f"{line.judge.name}: unexpected {name_of(error)}")
+        try:
+            await self._in_turn(request, line, go_on)
+        except LedgerError as error:
+            self.stop(str(error))
+        except Exception as error:  # noqa: BLE001 - it may hold a key or a prompt: name it only
+            self.lose(line.judge.name, f"{line.judge.name}: unexpected {name_of(error)}")
 
     async def _in_turn(self, request: Request, line: _Line, go_on: GoOn) -> None:
         """Call; but what the first call to a server named by its URL tells may spare the others."""
@@ -306,20 +305,24 @@ class Asker(Filler[_Line]):
         await self._call(request, line, go_on)
 
     async def _call(self, request: Request, line: _Line, go_on: GoOn) -> None:
-        """Call until there is a last answer; keep it, and every billed one before it."""
-        await line.trial.begin()
+        """Call until there is a last answer; keep it, and every billed one before it.
+
+        One of the judge's slots is held until it is kept: so a kill costs no more.
+        """
+        await line.trial.begin()  # without a slot: who has one goes on
         effort, request = _Effort(), request.marked(self._ledger.salt)
         try:
-            while not effort.ended and await self._turn(request, line, effort):
-                request = _limited(request, effort)
-                line.tally.in_flight += 1
-                try:
-                    wait = await self._once(request, line, effort)
-                finally:
-                    line.tally.in_flight -= 1
-                go_on(effort.answered)
-                if wait:
-                    await self.rest(wait)
+            async with line.slots:
+                while not effort.ended and await self._turn(request, line, effort):
+                    request = _limited(request, effort)
+                    line.tally.in_flight += 1
+                    try:
+                        wait = await self._once(request, line, effort)
+                    finally:
+                        line.tally.in_flight -= 1
+                    go_on(effort.answered)
+                    if wait:
+                        await self.rest(wait)
         finally:
             self._give_up(line, line.trial.end(effort.last))
 
@@ -347,7 +350,7 @@ class Asker(Filler[_Line]):
         line.tally.waiting += 1
         try:
             while not (self.stopped or line.lost):
-                effort.is_probe = await line.breaker.admit()
+                effort.is_probe = await self._admit(line)
                 if self.stopped or line.lost:
                     break
                 if not await self._reserve(request, line, effort):
@@ -360,6 +363,20 @@ class Asker(Filler[_Line]):
             return False
         finally:
             line.tally.waiting -= 1
+
+    async def _admit(self, line: _Line) -> bool:
+        """Wait until something comes back from a judge; whether a call goes to find that out.
+
+        The slot is left to others meanwhile: where there is but one, it is still another request
+        that goes as the next probe, and no prompt alone decides whether the judge is there.
+        """
+        if not line.breaker.is_open:
+            return False
+        line.slots.release()
+        try:
+            return await line.breaker.admit()
+        finally:
+            await line.slots.acquire()
 
     async def _reserve(self, request: Request, line: _Line, effort: _Effort) -> bool:
         """Take money and leave for a call; false when none may be made any more."""
@@ -458,9 +475,9 @@ class Asker(Filler[_Line]):
         else:
             fields = {"is_probe": effort.is_probe, "unreached": trouble.unreached}
             breaker.record_failure(request.key, **fields, delay=trouble.delay or 0.0)
-            away = trouble.unreached or (
-                breaker.is_open and (trouble.unavailable or not effort.is_probe)
-            )
+            away = trouble.unreached or (breaker.is_open and not effort.is_probe)
+            if trouble.unavailable:  # where it goes alone, its server may load the model
+                away |= breaker.is_open or line.patience.alone
             effort.troubles += not (away or line.patience.is_starting(trouble))
         effort.ended = effort.troubles >= self.options.attempts
         now = self.clock.now()
