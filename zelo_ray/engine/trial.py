@@ -4,6 +4,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Sequence
 
+from zelo_ray.engine.ledger import Ledger
 from zelo_ray.providers import load_provider
 from zelo_ray.records import Answer, Judge, Status
 
@@ -38,12 +39,13 @@ class Trial:
     """
 
     def __init__(self, judge: Judge, *, passed: bool) -> None:
-        self._judge, self._room, self._passed = judge, asyncio.Event(), passed
+        self._judge, self._room, self.passed = judge, asyncio.Event(), passed
+        """whether nothing is held back"""
         self._asked, self._fruitless = 0, list[Answer]()
 
     async def begin(self) -> None:
         """Wait until one more request may be asked, which is to `end`."""
-        while not self._passed and self._asked >= FIRST:
+        while not self.passed and self._asked >= FIRST:
             self._room.clear()
             await self._room.wait()
         self._asked += 1
@@ -57,7 +59,7 @@ class Trial:
         Returns:
             Why to ask the judge nothing more; empty where there is no reason for that.
         """
-        if self._passed:
+        if self.passed:
             return ""
         if answer is None:
             self._asked -= 1
@@ -70,8 +72,20 @@ class Trial:
 
     def skip(self) -> None:
         """Hold nothing back any more."""
-        self._passed = True
+        self.passed = True
         self._room.set()
+
+
+def has_judged(ledger: Ledger, keys: Sequence[str]) -> bool:
+    """Tell whether a judge has given a judgment before: then it needs no trial.
+
+    Args:
+        ledger: where replies are.
+        keys: of its requests; a reply that is known by a former key is left out.
+    """
+    there = ledger.there(keys)
+    known = [key for key, is_there in zip(keys, there, strict=True) if is_there]
+    return any(reply.status == "ok" for reply in ledger.read(known))
 
 
 def without_judgment(judge: Judge, answers: Sequence[Answer]) -> str:

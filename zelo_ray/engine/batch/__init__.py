@@ -18,6 +18,7 @@ from zelo_ray.engine.clock import CLOCK, Clock
 from zelo_ray.engine.ledger import Ledger, paid_in
 from zelo_ray.engine.purse import BudgetClient
 from zelo_ray.engine.tokens import Estimates
+from zelo_ray.engine.trial import has_judged
 from zelo_ray.errors import LedgerError, PanelError
 from zelo_ray.options import AnnotateOptions, Limit
 from zelo_ray.protocols import Progress, find
@@ -174,7 +175,7 @@ class Batcher:
             heard = progress.heard()
             for each in lines.values():
                 if not each.proven and (known := heard.get(each.judge.name)):
-                    each.proven = any(reply.status == "ok" for reply in self._ledger.read(known))
+                    each.proven = has_judged(self._ledger, known)
             for request in step.missing:
                 line = lines.get(request.judge.name)
                 sent = (away[request.judge.name], line.asked) if line else ()
