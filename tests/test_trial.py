@@ -66,6 +66,29 @@ def test_a_judge_that_gives_some_judgments_is_asked_on(fakes, environ, tmp_path,
     assert len(asker.books) == REQUESTS
 
 
+def test_a_judge_that_gave_judgments_before_is_asked_again_what_it_refused(
+    fakes, environ, tmp_path
+):
+    fakes.faults = [Fault("refusal", rate=0.1)]
+    keys = key_for(environ, "openai")
+    first = ask(POOLS, tmp_path, keys)
+    refused = {row.key for row in first.books if row.status == "refused"}
+    assert len(refused) > 20
+    fakes.faults = [Fault("refusal")]
+    again = ask(POOLS, tmp_path, keys, run_id="again", retry=("failed", "refused"))
+    assert again.stopped == ""
+    assert {row.key for row in again.books if row.run_id == "again"} == refused
+
+
+def test_a_judge_that_gave_judgments_before_is_asked_about_more_queries(fakes, environ, tmp_path):
+    keys = key_for(environ, "openai")
+    ask(POOLS[:6], tmp_path, keys)
+    fakes.faults = [Fault("too_long", total=40)]
+    again = ask(POOLS, tmp_path, keys, run_id="again")
+    assert again.stopped == ""
+    assert len({row.key for row in again.books}) == REQUESTS
+
+
 def test_few_requests_are_all_asked(fakes, environ, tmp_path):
     fakes.faults = [Fault("refusal")]
     asker = ask([pool_of(range(6))], tmp_path, key_for(environ, "openai"))

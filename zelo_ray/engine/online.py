@@ -27,7 +27,7 @@ from zelo_ray.engine.patience import Patience
 from zelo_ray.engine.purse import BudgetClient
 from zelo_ray.engine.quota import OwnQuota, Quota
 from zelo_ray.engine.tokens import Bound, Estimates, Size, bound_of, longer, size_of
-from zelo_ray.engine.trial import Trial
+from zelo_ray.engine.trial import Trial, has_judged
 from zelo_ray.engine.turnstile import Turnstile
 from zelo_ray.errors import LedgerError
 from zelo_ray.options import AnnotateOptions, Limit
@@ -251,6 +251,10 @@ class Asker(Filler[_Line]):
             self._begun.add(progress)
             step = await asyncio.to_thread(progress.step, self._ledger, self._absent)
             steps[1:] = [step]
+            for line in (each for each in self.lines.values() if not each.trial.passed):
+                heard = progress.heard().get(line.judge.name, ())
+                if await asyncio.to_thread(has_judged, self._ledger, heard):
+                    line.trial.skip()
             open_to = {name for name, line in self.lines.items() if not line.lost}
             mine = [r for r in step.missing if r.judge.name in open_to and r.key not in seen]
             self._pending += len(mine)
