@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from collections import Counter
 from contextlib import contextmanager
 
 import pytest
@@ -130,6 +131,27 @@ def test_a_prompt_that_a_server_breaks_down_of_does_not_hold_up_the_run(
     asker = ask(POOLS, tmp_path, key_for(environ, "openai"), limits=limits, attempts=3)
     assert asker.stopped == ""
     assert len({row.key for row in asker.books}) == REQUESTS
+
+
+class OfPrompt(Fault):
+    """A fault that strikes every sixth prompt, each time that it is sent."""
+
+    def strikes(self, provider, endpoint, seed, sha, seen):
+        return int(sha[:4], 16) % 6 == 0
+
+
+@pytest.mark.parametrize("slots", [1, 2, 32])
+@pytest.mark.parametrize("kind", ["500", "503"])
+def test_prompts_that_never_pass_do_not_hold_up_the_run(fakes, environ, tmp_path, kind, slots):
+    fakes.faults = [OfPrompt(kind)]
+    limits = {"openai:gpt-6-luna": {"concurrency": slots}}
+    keys = key_for(environ, "openai")
+    asker = ask(POOLS, tmp_path, keys, limits=limits, attempts=3, clock=Clock(speed=2000.0))
+    assert asker.stopped == ""
+    statuses = Counter(row.status for row in asker.books)
+    assert statuses.total() == REQUESTS
+    assert statuses["failed"] > 20
+    assert fakes.outcomes[kind] < 20 * statuses["failed"]
 
 
 # The breaker by itself

@@ -32,13 +32,21 @@ class CircuitBreaker:
     def __init__(self, slots: int, clock: Clock = CLOCK) -> None:
         self._requests, self._clock = min(_REQUESTS, max(_FEWEST, slots)), clock
         self._calls_tell = slots < _FEWEST
-        self._failing, self._failed, self._unreached = set[str](), 0, 0
+        self._failing, self._suspect = set[str](), set[str]()
+        self._failed = self._unreached = 0
         self._waiting = deque[asyncio.Future[bool]]()
         self._probing: asyncio.Task[None] | None = None
         self._probed, self._answered = asyncio.Event(), asyncio.Event()
         self._wait, self._delay, self._closed = _FIRST_WAIT, 0.0, False
         self.is_open = False
         """whether calls are held back"""
+        self.answers = 0
+        """how often something came back"""
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether so many requests came to nothing that it is no matter of what they ask."""
+        return len(self._failing - self._suspect) >= _FEWEST
 
     async def admit(self) -> bool:
         """Wait until a call may go.
@@ -56,13 +64,21 @@ class CircuitBreaker:
 
     def record_answer(self) -> None:
         """Let all calls go: something came back from the judge."""
+        self.answers += 1
         self._failing.clear()
+        self._suspect.clear()
         self._failed = self._unreached = 0
         self._wait, self._delay = _FIRST_WAIT, 0.0
         self._release()
 
     def record_failure(
-        self, key: str, *, is_probe: bool, unreached: bool = False, delay: float = 0.0
+        self,
+        key: str,
+        *,
+        is_probe: bool,
+        unreached: bool = False,
+        suspect: bool = False,
+        delay: float = 0.0,
     ) -> None:
         """Count a call that nothing came of, and hold calls back after too many in a row.
 
@@ -70,9 +86,12 @@ class CircuitBreaker:
             key: of its request.
             is_probe: whether it went as a probe.
             unreached: whether not even a connection was made.
+            suspect: whether others were answered since this request came to nothing before.
             delay: seconds that the server itself asks to wait before a next call.
         """
         self._failing.add(key)
+        if suspect:
+            self._suspect.add(key)
         self._failed += 1
         self._unreached += unreached
         self._delay = max(self._delay, delay)

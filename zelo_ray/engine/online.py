@@ -50,6 +50,8 @@ from zelo_ray.records import Answer, Judge, Pool, Request, Usage, model_name
 
 _LONGEST_WAIT = 120.0
 _THROTTLED_COST = 0.1  # of an attempt: waiting for one's turn is no trouble with the request
+_DOUBTFUL_COST = 0.1
+"""The same of a probe where few requests wait: it may be about them, or the judge may be away."""
 _SPENT_DAY = "the requests of the day are used up (limits: rpd); run again tomorrow"
 _PLANNERS = 4
 _ROOM = 4  # times what may be in flight: requests that wait, some for others that begin alike
@@ -107,6 +109,8 @@ class _Effort:
     """whether the next call goes alone, to find out whether the judge answers again"""
     answered: bool = False
     """whether the last call was"""
+    missed_after: int | None = None
+    """answers to any request of the judge before the first call of this one that got none"""
     last: Answer | None = None
     """what the server answered last"""
     unsettled: bool = False
@@ -477,15 +481,31 @@ class Asker(Filler[_Line]):
             breaker.record_answer()
             effort.troubles += _THROTTLED_COST if trouble.throttled else 1
         else:
+            if effort.missed_after is None:
+                effort.missed_after = breaker.answers
+            suspect = breaker.answers > effort.missed_after
             fields = {"is_probe": effort.is_probe, "unreached": trouble.unreached}
+            fields |= {"suspect": suspect}
             breaker.record_failure(request.key, **fields, delay=trouble.delay or 0.0)
-            away = trouble.unreached or (breaker.is_open and not effort.is_probe)
-            if trouble.unavailable:  # where it goes alone, its server may load the model
-                away |= breaker.is_open or line.patience.alone
-            effort.troubles += not (away or line.patience.is_starting(trouble))
+            effort.troubles += self._cost(line, trouble, effort, suspect=suspect)
         effort.ended = effort.troubles >= self.options.attempts
         now = self.clock.now()
         self._give_up(line, line.patience.missed(trouble, now, away=breaker.is_open))
+
+    def _cost(self, line: _Line, trouble: Retry, effort: _Effort, *, suspect: bool) -> float:
+        """Attempts of its request that a call is which nothing came of.
+
+        A prompt that is `suspect`, as others were answered meanwhile, never holds up the run.
+        """
+        breaker = line.breaker
+        away = trouble.unreached or (breaker.is_open and not effort.is_probe)
+        if away or line.patience.is_starting(trouble):
+            return 0.0
+        if suspect or not trouble.unavailable:
+            return 1.0
+        if line.patience.alone or (breaker.is_open and breaker.is_sure):
+            return 0.0
+        return _DOUBTFUL_COST if breaker.is_open else 1.0
 
     def _let_go(self, line: _Line, effort: _Effort, spent: float | None) -> None:
         """Give back what was reserved for a call, but for what it may have cost."""
