@@ -59,6 +59,19 @@ def test_two_minutes_without_an_answer_cost_few_calls_and_no_request(
     assert 3 <= in_vain <= 16 + 20  # what was in flight, what that led to, and the probes
 
 
+@pytest.mark.parametrize("slots", [1, 3, 32])
+def test_two_minutes_without_an_answer_cost_nothing_where_one_request_waits(
+    environ, tmp_path, monkeypatch, slots
+):
+    with Fakes(["openai"], latency=0.01) as fakes:
+        monkeypatch.setenv("OPENAI_BASE_URL", fakes.urls["openai"])
+        fields = {"limits": {"openai:gpt-6-luna": {"concurrency": slots}}, "protocol": "best-of"}
+        with outage(fakes, [Fault("503")], after=1, seconds=1.2):
+            asker = ask([pool_of((0, 1, 2))], tmp_path, key_for(environ, "openai"), **fields)
+    assert [row.status for row in asker.books] == ["ok", "ok"]
+    assert fakes.outcomes["503"] < 12
+
+
 def test_a_server_that_loads_its_model_first_is_waited_for(environ, tmp_path):
     with Fakes(["openai"], latency=0.01) as fakes:
         name = f"openai:gpt-6-luna@{fakes.urls['openai']}"

@@ -6,7 +6,7 @@ until one is answered. So an outage costs few calls, and no request its attempts
 """
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 
 from zelo_ray.engine.clock import CLOCK, Clock
 
@@ -32,7 +32,7 @@ class CircuitBreaker:
     def __init__(self, slots: int, clock: Clock = CLOCK) -> None:
         self._requests, self._clock = min(_REQUESTS, max(_FEWEST, slots)), clock
         self._calls_tell = slots < _FEWEST
-        self._failing, self._suspect = set[str](), set[str]()
+        self._failing, self._suspect = Counter[str](), set[str]()
         self._failed = self._unreached = 0
         self._waiting = deque[asyncio.Future[bool]]()
         self._probing: asyncio.Task[None] | None = None
@@ -46,7 +46,7 @@ class CircuitBreaker:
     @property
     def is_sure(self) -> bool:
         """Whether so many requests came to nothing that it is no matter of what they ask."""
-        return len(self._failing - self._suspect) >= _FEWEST
+        return len(self._failing.keys() - self._suspect) >= _FEWEST
 
     async def admit(self) -> bool:
         """Wait until a call may go.
@@ -77,6 +77,7 @@ class CircuitBreaker:
         *,
         is_probe: bool,
         unreached: bool = False,
+        unavailable: bool = False,
         suspect: bool = False,
         delay: float = 0.0,
     ) -> None:
@@ -86,10 +87,11 @@ class CircuitBreaker:
             key: of its request.
             is_probe: whether it went as a probe.
             unreached: whether not even a connection was made.
+            unavailable: whether its server said that it is away, be it to the same request.
             suspect: whether others were answered since this request came to nothing before.
             delay: seconds that the server itself asks to wait before a next call.
         """
-        self._failing.add(key)
+        self._failing[key] += 1
         if suspect:
             self._suspect.add(key)
         self._failed += 1
@@ -97,6 +99,7 @@ class CircuitBreaker:
         self._delay = max(self._delay, delay)
         failed = self._failed if self._calls_tell else len(self._failing)
         many = self._unreached >= _UNREACHED or failed >= self._requests
+        many |= unavailable and self._failing[key] >= _FEWEST
         if many or delay > _LONG_DELAY:
             self.is_open = not self._closed
             self._answered.clear()

@@ -485,7 +485,7 @@ class Asker(Filler[_Line]):
                 effort.missed_after = breaker.answers
             suspect = breaker.answers > effort.missed_after
             fields = {"is_probe": effort.is_probe, "unreached": trouble.unreached}
-            fields |= {"suspect": suspect}
+            fields |= {"unavailable": trouble.unavailable, "suspect": suspect}
             breaker.record_failure(request.key, **fields, delay=trouble.delay or 0.0)
             effort.troubles += self._cost(line, trouble, effort, suspect=suspect)
         effort.ended = effort.troubles >= self.options.attempts
