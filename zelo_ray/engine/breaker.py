@@ -33,7 +33,7 @@ class CircuitBreaker:
         self._requests, self._clock = min(_REQUESTS, max(_FEWEST, slots)), clock
         self._calls_tell = slots < _FEWEST
         self._failing, self._suspect = Counter[str](), set[str]()
-        self._failed = self._unreached = 0
+        self._unreached = 0
         self._waiting = deque[asyncio.Future[bool]]()
         self._probing: asyncio.Task[None] | None = None
         self._probed, self._answered = asyncio.Event(), asyncio.Event()
@@ -67,8 +67,7 @@ class CircuitBreaker:
         self.answers += 1
         self._failing.clear()
         self._suspect.clear()
-        self._failed = self._unreached = 0
-        self._wait, self._delay = _FIRST_WAIT, 0.0
+        self._unreached, self._wait, self._delay = 0, _FIRST_WAIT, 0.0
         self._release()
 
     def record_failure(
@@ -94,10 +93,9 @@ class CircuitBreaker:
         self._failing[key] += 1
         if suspect:
             self._suspect.add(key)
-        self._failed += 1
         self._unreached += unreached
         self._delay = max(self._delay, delay)
-        failed = self._failed if self._calls_tell else len(self._failing)
+        failed = self._failing.total() if self._calls_tell else len(self._failing)
         many = self._unreached >= _UNREACHED or failed >= self._requests
         many |= unavailable and self._failing[key] >= _FEWEST
         if many or delay > _LONG_DELAY:

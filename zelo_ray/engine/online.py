@@ -256,8 +256,8 @@ class Asker(Filler[_Line]):
             step = await asyncio.to_thread(progress.step, self._ledger, self._absent)
             steps[1:] = [step]
             for line in (each for each in self.lines.values() if not each.trial.passed):
-                heard = progress.heard().get(line.judge.name, ())
-                if await asyncio.to_thread(has_judged, self._ledger, heard):
+                keys = progress.heard().get(line.judge.name, ())
+                if await asyncio.to_thread(has_judged, self._ledger, keys):
                     line.trial.skip()
             open_to = {name for name, line in self.lines.items() if not line.lost}
             mine = [r for r in step.missing if r.judge.name in open_to and r.key not in seen]
@@ -484,16 +484,21 @@ class Asker(Filler[_Line]):
             if effort.missed_after is None:
                 effort.missed_after = breaker.answers
             suspect = breaker.answers > effort.missed_after
-            fields = {"is_probe": effort.is_probe, "unreached": trouble.unreached}
-            fields |= {"unavailable": trouble.unavailable, "suspect": suspect}
-            breaker.record_failure(request.key, **fields, delay=trouble.delay or 0.0)
+            breaker.record_failure(
+                request.key,
+                is_probe=effort.is_probe,
+                unreached=trouble.unreached,
+                unavailable=trouble.unavailable,
+                suspect=suspect,
+                delay=trouble.delay or 0.0,
+            )
             effort.troubles += self._cost(line, trouble, effort, suspect=suspect)
         effort.ended = effort.troubles >= self.options.attempts
         now = self.clock.now()
         self._give_up(line, line.patience.missed(trouble, now, away=breaker.is_open))
 
     def _cost(self, line: _Line, trouble: Retry, effort: _Effort, *, suspect: bool) -> float:
-        """Attempts of its request that a call is which nothing came of.
+        """Count as how many attempts of its request a call stands that nothing came of.
 
         A prompt that is `suspect`, as others were answered meanwhile, never holds up the run.
         """

@@ -87,10 +87,10 @@ def _differences(
     if before and before.keys() != names:
         yield f"judges {', '.join(sorted(before))}, now {', '.join(sorted(names))}"
     for judge in (each for each in panel if each.name in before):
-        known = load_provider(judge.provider)
+        provider = load_provider(judge.provider)
         asked = orjson.loads(orjson.dumps(dict(judge.options), default=str))
-        for option in sorted({*before[judge.name], *asked} - {*known.transport}):
-            usual = known.options.get(option)  # an older version may not have had it
+        for option in sorted({*before[judge.name], *asked} - {*provider.transport}):
+            usual = provider.options.get(option)  # an older version may not have had it
             old, new = before[judge.name].get(option, usual), asked.get(option)
             if old != new:
                 yield f"{option} of {judge.name} {_shown(old)}, now {_shown(new)}"

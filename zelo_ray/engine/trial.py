@@ -83,9 +83,8 @@ def has_judged(ledger: Ledger, keys: Sequence[str]) -> bool:
         ledger: where replies are.
         keys: of its requests; a reply that is known by a former key is left out.
     """
-    there = ledger.there(keys)
-    known = [key for key, is_there in zip(keys, there, strict=True) if is_there]
-    return any(reply.status == "ok" for reply in ledger.read(known))
+    recorded = [key for key, there in zip(keys, ledger.there(keys), strict=True) if there]
+    return any(reply.status == "ok" for reply in ledger.read(recorded))
 
 
 def without_judgment(judge: Judge, answers: Sequence[Answer]) -> str:
