@@ -41,7 +41,7 @@ _JUDGED = {  # by the directory of the results, what `annotate` is told
     "graded": ("--protocol", "graded", "--repeats", "2"),
     "zelo-and-graded": ("--protocol", "zelo+graded"),
     "best-of": ("--protocol", "best-of"),
-    "samre": ("--protocol", "samre"),
+    "samre": ("--protocol", "samre", "--document-limit", "3"),
     "baseline-strong": ("--protocol", "baseline-strong"),
     "baseline-weak": ("--protocol", "baseline-weak"),
 }
@@ -102,7 +102,7 @@ COMMANDS: Mapping[str, Sequence[str]] = {
 
 _ENVIRON = {"PYTHONPATH": str(crash.ROOT), "COLUMNS": "100", "ZELO_RAY_BATCH_POLL": "0.2"}
 _WITHOUT_OUT = ("explain", "batches", "compact", "report")
-_VOLATILE = {"received_at", "run_id", "seconds", "versions", "files", "made_of"}
+_VOLATILE = {"at", "received_at", "run_id", "seconds", "versions", "files", "made_of"}
 """Columns and fields that are of one execution or one installation."""
 _OF_ONE_RUN = {
     r"\d{8}T\d{6}Z-[0-9a-f]{6}": "RUN",
@@ -157,7 +157,7 @@ def read_outputs(work: Path) -> Iterator[tuple[str, str]]:
 
 
 def _of_any_run(text: str, work: Path) -> str:
-    text = re.sub(r"(?m)^.*left: ….*\n", "", text.replace(str(work), "WORK"))  # on its way
+    text = re.sub(r"(?m)^.*left: (?!done).*\n", "", text.replace(str(work), "WORK"))  # on its way
     for pattern, word in _OF_ONE_RUN.items():
         text = re.sub(pattern, word, text)
     return text
