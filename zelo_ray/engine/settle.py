@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from zelo_ray.engine.earlier import Earlier
 from zelo_ray.formats.pools import Line, annotate_line
 from zelo_ray.formats.tables import schema_of, table_of
 from zelo_ray.options import AnnotateOptions
@@ -44,7 +43,6 @@ def settle(
     *,
     absent: Mapping[str, str] | None = None,
     learned: Learned | None = None,
-    earlier: Earlier | None = None,
 ) -> pa.Table:
     """Judge and fit good lines from what the ledger holds.
 
@@ -55,14 +53,10 @@ def settle(
         ledger: where replies are found.
         absent: judges, with the reason, whose missing answers count as failed.
         learned: what the protocol has learned from all judgments; None while some are missing.
-        earlier: votes of earlier plans.
     """
     protocol = load(options.protocol)
     pools = [line.pool for line in lines if line.pool]
     steps = [advance(protocol.rounds(pool, panel, options), ledger, absent) for pool in pools]
-    if earlier:
-        both = zip(steps, pools, strict=True)
-        steps = [earlier.added(step, pool, panel, options, ledger) for step, pool in both]
     return settled(lines, steps, options, learned)
 
 

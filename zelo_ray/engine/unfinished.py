@@ -17,7 +17,6 @@ from pydantic import ValidationError
 
 from zelo_ray.engine.bookkeeping import Tally
 from zelo_ray.engine.count_input import count_input
-from zelo_ray.engine.earlier import Earlier
 from zelo_ray.engine.learning import human_grades, with_scores
 from zelo_ray.engine.ledger import Ledger, paid_in
 from zelo_ray.engine.lock import at_work
@@ -100,7 +99,6 @@ class _Replay:
         self._query_id = query_id
         self._alone = None if self.protocol.learned_from(options) else query_id
         self._ledger = Ledger(self.books)
-        self._earlier = Earlier(out, self.protocol)
         self.heard, self.planned = Counter[str](), Counter[str]()
 
     def settle(self) -> Summary:
@@ -152,14 +150,13 @@ class _Replay:
             self.heard.update(step.heard)
             self.planned.update(self.protocol.count(pool, self.panel, self.options))
         if not step.missing:
-            return self._earlier.added(step, pool, self.panel, self.options, self._ledger)
+            return step
         ended = progress.step(self._ledger, {judge.name: "not yet" for judge in self.panel})
         failed = {False: list[Any](), True: list[Any]()}
         for failure in ended.failures:
             failed[not failure.key or self._ledger.has(failure.key)].append(failure)
-        whole = self._earlier.added(ended, pool, self.panel, self.options, self._ledger)
         return replace(
-            whole,
+            ended,
             failures=tuple(failed[True]),
             unheard=tuple(failed[False]),
             missing=step.missing,

@@ -3,7 +3,6 @@
 import contextlib
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -20,8 +19,6 @@ _DAMAGED = (pa.ArrowException, UnicodeDecodeError)
 _QUERY = "query_id"
 _ROWS = 2**14
 _MANY = 100_000  # rows that take long enough to be worth threads
-Span = tuple[str, int, int, int]
-"""Some rows: their part and its row group, the first of them in it, and where they end."""
 
 
 class Stored:
@@ -108,38 +105,22 @@ class Stored:
                         rows = file.read_row_group(group, use_threads=False)
                         yield from (rows.slice(start, end - start) for start, end in spans)
 
-    def spans(self) -> dict[str, list[Span]]:
-        """Where the rows of each query are, in order: rows of one query mostly lie together."""
-        found = dict[str, list[Span]]()
+    def query_ids(self) -> list[str]:
+        """The ids of its queries, each once, in the order of their first rows."""
+        found = dict[str, None]()
         for place in self.places:
             with self._open(place, read_dictionary=[_QUERY]) as file:
                 for group in range(file.num_row_groups):
                     ids = file.read_row_group(group, [_QUERY], use_threads=False)[_QUERY]
-                    for name, start, end in _runs(ids):
-                        found.setdefault(name, []).append((place, group, start, end))
-        return found
-
-    def group(self, place: str, number: int, columns: Sequence[str]) -> pa.Table:
-        """One row group of a part."""
-        with self._open(place) as file:
-            return file.read_row_group(number, list(columns), use_threads=False)
+                    for chunk in ids.chunks:
+                        found |= dict.fromkeys(chunk.unique().to_pylist())
+        return list(found)
 
     def _open(self, place: str, **options: Any) -> AbstractContextManager[pq.ParquetFile]:
         return _opened(place, self._schemas, **options)
 
     def _known(self, columns: Sequence[str] | None) -> list[str] | None:
         return None if columns is None else [name for name in columns if name in self.names]
-
-
-def _runs(ids: pa.ChunkedArray) -> Iterator[tuple[str, int, int]]:
-    """Each stretch of rows of one query: its id, where it begins and where it ends."""
-    offset = 0
-    for chunk in ids.chunks:
-        numbers = np.from_dlpack(chunk.indices)
-        starts = np.flatnonzero(np.diff(numbers, prepend=-1)).tolist()
-        for start, end in pairwise([*starts, len(chunk)]):
-            yield chunk[start].as_py(), offset + start, offset + end
-        offset += len(chunk)
 
 
 def _spans(ids: pa.ChunkedArray, wanted: Collection[str]) -> Iterator[tuple[int, int]]:

@@ -19,7 +19,6 @@ import pyarrow as pa
 from zelo_ray.engine.anchoring import anchored
 from zelo_ray.engine.batch import in_batches
 from zelo_ray.engine.count_input import InputCount, count_input
-from zelo_ray.engine.earlier import keep_the_rest, put_aside
 from zelo_ray.engine.learning import human_grades, with_scores
 from zelo_ray.engine.ledger import asked_before, worded
 from zelo_ray.engine.replacement import refuse_fewer_queries, refuse_other_options
@@ -99,7 +98,6 @@ def annotate(options: AnnotateOptions, watch: Watch, *, spent: float | None = No
         summary.notes += plan.census.own
         add_up(summary, job, tallies)
         summary.seconds = timer.laps
-        keep_the_rest(options)
         write_run(job, summary, tallies, standing.told(summary))
     return summary
 
@@ -152,7 +150,6 @@ def _look(
     spent = paid.dollars if spent is None else spent + paid.of_damage
     refuse_small_cap(options.max_usd, spent, [(options, panel)], shards)
     job = Job(options, panel, new_run_id(), frozenset(census.repeated), only)
-    put_aside(options)
     return _Plan(job, shards, census, spent, in_all.pools if only else 0)
 
 

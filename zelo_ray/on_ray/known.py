@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 
 from zelo_ray.engine.batch.parts import Parts
 from zelo_ray.engine.bookkeeping import Tally, ledger_of
-from zelo_ray.engine.earlier import Earlier
 from zelo_ray.engine.ledger import Ledger, paid_in
 from zelo_ray.engine.settle import settled
 from zelo_ray.engine.write_results import Summary, write_results
@@ -64,13 +63,11 @@ def all_known(job: Job, shards: Sequence[str], planned: Mapping[str, int]) -> Kn
     if not len(replies):
         return None
     protocol, found = load(job.options.protocol), list[tuple[Line, Step]]()
-    earlier = Earlier(job.options.out, protocol)
     for line in (line for shard in shards for line in read_lines(shard, Limits())):
         if line.pool and job.takes(line):
             step = advance(protocol.rounds(line.pool, job.panel, job.options), replies)
             if step.missing:
                 return None
-            step = earlier.added(step, line.pool, job.panel, job.options, replies)
             found.append((line, step))
     return found
 

@@ -8,7 +8,6 @@ import pyarrow as pa
 import ray
 
 from zelo_ray.engine.count_input import InputCount
-from zelo_ray.engine.earlier import Earlier
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.engine.settle import settle
 from zelo_ray.engine.write_parts import PART_POOLS, Group, collect_parts, plan_parts, write_part
@@ -28,7 +27,6 @@ class Settle:
     def __init__(self, job: Job, learned: Learned | None) -> None:
         self._job, self._learned = job, learned
         self._ledger = Ledger(job.options.books)
-        self._earlier = Earlier(job.options.out, load(job.options.protocol))
 
     def __call__(self, block: pa.Table) -> pa.Table:
         """Settle the pools of a block."""
@@ -48,7 +46,6 @@ class Settle:
             *(lines, job.panel, job.options, self._ledger),
             absent=job.absent,
             learned=self._learned,
-            earlier=self._earlier,
         )
 
 

@@ -114,7 +114,6 @@ PROTOCOL = Protocol(
     fit=fit,
     score=absolute_kind(lambda _: "the grades"),
     options=LeanOptions,
-    asked_before=zelo.asked_before,
     learn=learn,
     fits_from=("votes", "grades"),
 )

@@ -9,7 +9,6 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from math import isfinite
 from typing import Annotated, Any
-from typing import Protocol as Interface
 
 import pyarrow as pa
 from pydantic import BaseModel, Field
@@ -19,24 +18,13 @@ from zelo_ray.fitting.bradley_terry import Fit
 from zelo_ray.formats.wording import counted
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols.progress import Rounds
-from zelo_ray.records import Consensus, Failure, Judge, Pool, Rater, Reply, Request, Score, Share
+from zelo_ray.records import Consensus, Failure, Judge, Pool, Rater, Score, Share
 
 KEPT = "judges.json"
 """The file of a run's directory that holds what `Learned.kept` says."""
 RECORDED = "recorded"
 """The context in which options are validated that the record of a run holds."""
 Paragraph = Iterable[str]
-
-
-class Asked(Interface):
-    """One question for a judgment: its request, and how to read its reply."""
-
-    @property
-    def request(self) -> Request:
-        """What is asked."""
-
-    def read(self, reply: Reply) -> Any:
-        """The judgment, or the `Failure`, that a reply is."""
 
 
 Repeats = Annotated[
@@ -257,10 +245,6 @@ class Protocol(Ranker):
     coverage_key: Callable[[Any], Hashable | None] = key_of
     """what ``min_coverage`` counts a judgment or failure as; None: as nothing. What has a judgment
     is covered, though it may have failures as well"""
-    asked_before: Callable[[Pool, tuple[str, str], Judge, Any], Iterable[Asked]] | None = None
-    """the questions by which a vote may have been asked for, by an earlier plan: gets the pool, the
-    pair, the judge and the options. A vote that is in no plan any more is fitted along if it
-    answers one of them; None: it is left out"""
     per_document: bool = False
     """whether every judgment is about one document, and needs no other"""
     learn: Callable[[Mapping[str, pa.Table], Any], Learned] | None = None

@@ -6,7 +6,7 @@ judge sees a pair in an order of its own. Where it is asked again, it sees the o
 
 import random
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Self
 
@@ -22,7 +22,6 @@ from zelo_ray.protocols.texts import as_shown, failure_of, request_for, response
 from zelo_ray.records import Document, Failure, Judge, Pool, Reply, Request, Seen, Vote
 
 PROMPT = "pairwise"
-_REPEATS = 10  # at least, among which an earlier vote is looked for
 LOGITS = (
     "A score is in logits, centred on the query's judged documents: a document one logit above "
     "another wins 73% of their {}. ± is the standard error if the same judges answered again; the "
@@ -113,16 +112,6 @@ def count(pool: Pool, panel: Sequence[Judge], options: ZeloOptions) -> dict[str,
     return {judge.name: voting[judge.name] * options.repeats for judge in panel}
 
 
-def asked_before(
-    pool: Pool, pair: tuple[str, str], judge: Judge, options: ZeloOptions
-) -> Iterator[Ballot]:
-    """The battle of two documents in both orders, and then its repeats."""
-    shown = shown_of(pool, options, only=pair)
-    if len(shown) == 2:
-        for repeat in range(max(_REPEATS, getattr(options, "repeats", 1))):
-            yield ballot_of(pool, (shown[pair[0]], shown[pair[1]]), judge, options, repeat)
-
-
 def _voters(pair: Pair, panel: Sequence[Judge], options: ZeloOptions) -> Sequence[Judge]:
     return panel if options.votes == "all" else [in_turn(panel, pair.turn)]
 
@@ -132,14 +121,11 @@ def in_turn(panel: Sequence[Judge], turn: int) -> Judge:
     return sorted(panel, key=lambda judge: judge.name)[turn % len(panel)]
 
 
-def shown_of(
-    pool: Pool, options: AnnotateOptions, only: Collection[str] | None = None
-) -> dict[str, Document]:
-    """By id, the documents that take part, or only some of them, as judges see them."""
+def shown_of(pool: Pool, options: AnnotateOptions) -> dict[str, Document]:
+    """By id, the documents that take part, as judges see them."""
     return {
         document.id: as_shown(document, pool, options)
         for document in pool.documents[: options.document_limit]
-        if only is None or document.id in only
     }
 
 
@@ -189,6 +175,5 @@ PROTOCOL = Protocol(
     score=ScoreKind(unit="logits", explain=lambda _: LOGITS.format("battles")),
     options=ZeloOptions,
     alone=lambda options: bool(options.votes == "all"),
-    asked_before=asked_before,
     **shared_error.LEARNING,
 )

@@ -214,7 +214,6 @@ PROTOCOL = Protocol(
     score=absolute_kind(lambda options: counted(options.get("grades", 5), "grade")),
     options=ZeloGradedOptions,
     coverage_key=_battle,
-    asked_before=zelo.asked_before,
     learn=learn,
     fits_from=("grades", "scores"),
 )

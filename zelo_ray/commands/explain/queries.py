@@ -30,7 +30,7 @@ def listed(out: str) -> tuple[list[str], str]:
     """
     texts = dict(_texts(places_of(out)))
     if not texts and pieces(f"{out}/scores.parquet"):
-        texts = dict.fromkeys(map(str, Stored(f"{out}/scores.parquet").spans()), "")
+        texts = dict.fromkeys(map(str, Stored(f"{out}/scores.parquet").query_ids()), "")
     if not texts:
         raise NothingToExplain(f"{out} holds no queries: is it the --out of annotate?")
     shown = [*texts.items()][:_LISTED]
@@ -83,7 +83,7 @@ def bare(out: str, query_id: str) -> bool:
 
 def known_ids(out: str) -> list[str]:
     """The ids of the queries of a finished run."""
-    scored = Stored(f"{out}/scores.parquet").spans()
+    scored = Stored(f"{out}/scores.parquet").query_ids()
     return [*dict.fromkeys([*ids_in(places_of(out)), *scored])]
 
 
