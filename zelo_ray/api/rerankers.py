@@ -7,7 +7,6 @@ from typing import Any
 from zelo_ray.api.given import keep
 from zelo_ray.errors import OptionError
 from zelo_ray.rerankers.custom import PACKED
-from zelo_ray.rerankers.source import source_hash
 
 _NO_LABEL = str.maketrans(dict.fromkeys(":/=@", "_"))
 
@@ -48,7 +47,7 @@ def _named(name: str, reranker: Any, out: str) -> str:
             f"rerankers: {name} cannot be sent to another process ({error}); make what cannot be "
             "copied where it is first used, or name it module:Class"
         ) from None
-    return f"{label}=custom:{keep(out, label, PACKED, data, mark=source_hash(reranker))}"
+    return f"{label}=custom:{keep(out, label, PACKED, data)}"
 
 
 def _name_of(reranker: Any) -> str:

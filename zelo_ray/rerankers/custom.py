@@ -26,7 +26,7 @@ from zelo_ray.records import Answer, Judge, Request
 from zelo_ray.rerankers.answers import answer_of, failed
 
 PACKED = ".pkl"
-"""How the file of a packed object ends; its name is ``NAME-SOURCE``, see `source.source_hash`."""
+"""How the file of a packed object ends; its name is ``NAME-HASH``."""
 _UNFIT = "is no function, and has no score(query, documents)"
 
 
@@ -36,8 +36,7 @@ class Reranker(Protocol):
     A bake-off names it ``module:Class`` or ``path/to/file.py:Class``, and makes it with its
     ``reranker_options``; from Python the class or an object of it is handed over. Its attribute
     ``version`` tells when it has changed: while it is the same, later runs use the scores of
-    earlier ones. Without it every run asks anew, but for what is handed over in Python: there
-    its source is the version.
+    earlier ones. Without it every run asks anew, also one that goes on where another was killed.
 
     Example:
         >>> class Longest:
@@ -193,11 +192,10 @@ def versioned(judge: Judge, found: Any, run_id: str) -> Judge:
     """The judge with a version: its own, or else this run's, so that no old score is served."""
     version = getattr(found, "version", None)
     own = str(version) if isinstance(version, str | int | float) else ""
+    options = {**judge.options, "version": own or f"run {run_id}"}
     if not judge.model.endswith(PACKED):
-        options = {**judge.options, "version": own or f"run {run_id}"}
         return Judge(judge.provider, judge.model, options=options)
-    name, _, source = Path(judge.model).stem.rpartition("-")
-    options = {**judge.options, "version": own or f"source {source}", "place": judge.model}
+    name, options["place"] = Path(judge.model).stem.rpartition("-")[0], judge.model
     return Judge(judge.provider, name, options=options, transport={"place": None})
 
 
