@@ -1,4 +1,4 @@
-"""Input tokens at full price a call, by prompts 1 and by prompts 2, whose beginnings are shared.
+"""Count input tokens a call, and those at full price as the beginnings of prompts are shared.
 
 The real client asks fakes on loopback that bill prompt caches as the providers document it: exact
 beginnings of 1,024 tokens and more (OpenAI) or 4,096 (Anthropic's Haiku, Gemini), to be read once
@@ -40,7 +40,7 @@ def pool_of(size: int, tokens: int) -> Pool:
     return Pool("q", "how do I reset it?", tuple(documents))
 
 
-def billed(provider: str, protocol: str, pool: Pool, version: int) -> tuple[float, float]:
+def billed(provider: str, protocol: str, pool: Pool) -> tuple[float, float]:
     """Tokens a call that are counted at full price, and all of them."""
     with Fakes([provider], caches=Caches(), latency=0.05, keep=False) as fakes:
         os.environ[PROVIDERS[provider]] = fakes.urls[provider]
@@ -51,7 +51,6 @@ def billed(provider: str, protocol: str, pool: Pool, version: int) -> tuple[floa
                 out,
                 key_for(keys, provider),
                 protocol=protocol,
-                prompts=version,
                 document_tokens=8000,
                 clock=Clock(),  # who waits for a first answer waits by the fakes' time
             )
@@ -67,16 +66,16 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, nargs="+", default=[500, 2000, 6000])
     parser.add_argument("--protocols", nargs="+", default=["zelo", "graded"])
     options = parser.parse_args()
-    print("provider   protocol    K  tokens  prompts 1  prompts 2  ratio")
+    print("provider   protocol    K  tokens       sent  full price  ratio")
     for provider in PROVIDERS:
         for protocol in options.protocols:
             for size in options.sizes:
                 for tokens in options.tokens:
                     pool = pool_of(size, tokens)
-                    one, two = (billed(provider, protocol, pool, v)[0] for v in (1, 2))
+                    full, sent = billed(provider, protocol, pool)
                     print(
-                        f"{provider:10} {protocol:8} {size:4} {tokens:7,} {one:10,.0f} {two:10,.0f}"
-                        f"  {two / one:5.2f}",
+                        f"{provider:10} {protocol:8} {size:4} {tokens:7,} {sent:10,.0f}"
+                        f" {full:11,.0f}  {full / sent:5.2f}",
                         flush=True,
                     )
 

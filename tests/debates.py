@@ -215,11 +215,11 @@ TRANSCRIPTS = {
 }
 
 
-def transcripts(version):
+def transcripts():
     """What the golden file holds: of each transcript the prompts that no earlier one had."""
     systems, shown, found = {}, set(), {}
     for name, job in TRANSCRIPTS.items():
-        step, asked = play(**job, prompts=version)
+        step, asked = play(**job)
         steps = []
         for requests in asked:
             steps.append([])
@@ -238,5 +238,5 @@ def transcripts(version):
 
 
 if __name__ == "__main__":
-    text = json.dumps(transcripts(2), indent=1, ensure_ascii=False)
-    (GOLDEN / "debates-2.json").write_text(f"{text}\n", encoding="utf-8")
+    text = json.dumps(transcripts(), indent=1, ensure_ascii=False)
+    (GOLDEN / "debates.json").write_text(f"{text}\n", encoding="utf-8")

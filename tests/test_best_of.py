@@ -107,17 +107,15 @@ OTHERWISE = {"repeats": 2, "order": "random", "criteria": "Kindness, for $5.", "
 TWICE = "random, twice, by criteria"
 
 
-def transcripts(version):
+def transcripts():
     """Every prompt of some tournaments, step by step; a judge's instructions are always the same.
 
     Lines, so that a change of the golden file can be read.
     """
     played = {
-        "each": play(say=EACH, prompts=version),
-        "panel": play(say=TOGETHER, decide="panel", prompts=version),
-        TWICE: play(
-            CONVERSATIONS, PANEL[:1], scripted(one={"ab": "ada"}), **OTHERWISE, prompts=version
-        ),
+        "each": play(say=EACH),
+        "panel": play(say=TOGETHER, decide="panel"),
+        TWICE: play(CONVERSATIONS, PANEL[:1], scripted(one={"ab": "ada"}), **OTHERWISE),
     }
     found = {}
     for name, (_, rounds) in played.items():
@@ -139,16 +137,15 @@ def transcripts(version):
     return found
 
 
-@pytest.mark.parametrize("version", [1, 2])
 @pytest.mark.parametrize("name", ["each", "panel", TWICE])
-def test_every_prompt_is_the_golden_one(name, version):
-    """To write the newest anew, after reading the change: python -m tests.test_best_of."""
-    golden = json.loads((GOLDEN / f"best-of-{version}.json").read_text(encoding="utf-8"))
-    assert transcripts(version)[name] == golden[name]
+def test_every_prompt_is_the_golden_one(name):
+    """To write it anew, after reading the change: python -m tests.test_best_of."""
+    golden = json.loads((GOLDEN / "best-of.json").read_text(encoding="utf-8"))
+    assert transcripts()[name] == golden[name]
 
 
 def test_the_golden_prompts_show_both_sides():
-    shown = Counter(one["user"][7] for step in transcripts(2)["each"]["steps"] for one in step)
+    shown = Counter(one["user"][7] for step in transcripts()["each"]["steps"] for one in step)
     assert len(shown) >= 3
 
 
@@ -490,5 +487,5 @@ def test_it_settles():
 
 
 if __name__ == "__main__":
-    text = json.dumps(transcripts(2), indent=1, ensure_ascii=False)
-    (GOLDEN / "best-of-2.json").write_text(f"{text}\n", "utf-8")
+    text = json.dumps(transcripts(), indent=1, ensure_ascii=False)
+    (GOLDEN / "best-of.json").write_text(f"{text}\n", "utf-8")

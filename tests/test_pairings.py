@@ -60,23 +60,21 @@ def favour_the_first(request):
 golden = cache(transcripts)
 
 
-@pytest.mark.parametrize("version", [1, 2])
 @pytest.mark.parametrize("name", ["systems", *TRANSCRIPTS])
-def test_the_transcript_is_the_golden_one(name, version):
-    """Every change of a prompt asks and pays for everything anew: it takes a new file's name."""
-    kept = json.loads((GOLDEN / f"debates-{version}.json").read_text(encoding="utf-8"))
-    assert list(kept) == list(golden(version))
-    assert golden(version)[name] == kept[name]
+def test_the_transcript_is_the_golden_one(name):
+    """Every change of a prompt asks and pays for everything anew."""
+    kept = json.loads((GOLDEN / "debates.json").read_text(encoding="utf-8"))
+    assert list(kept) == list(golden())
+    assert golden()[name] == kept[name]
 
 
 # What is shown
 
 
 @each_way
-@pytest.mark.parametrize("version", [1, 2])
 @pytest.mark.parametrize("text", FORGERIES)
-def test_a_document_cannot_close_its_block(protocol, fields, text, version):
-    """Not even with an earlier prompt's code: by prompts 2, one of another ledger."""
+def test_a_document_cannot_close_its_block(protocol, fields, text):
+    """Not even with the code of a prompt of another ledger."""
     for place in (0, 1):
         texts = ["harmless", "harmless too"]
         texts[place] = text
@@ -84,7 +82,7 @@ def test_a_document_cannot_close_its_block(protocol, fields, text, version):
         for salt in ("another ledger's", "this ledger's"):
             shown = [each.replace("{code}", code) for each in texts]
             pool = Pool("q", "query", tuple(Document(f"d{i}", t) for i, t in enumerate(shown)))
-            (first, *_) = first_asked(protocol, pool, ONE, salt=salt, prompts=version, **fields)
+            (first, *_) = first_asked(protocol, pool, ONE, salt=salt, **fields)
             code, found = blocks(first.user)
             answers = {found["Answer 1"], found["Answer 2"]}
             assert (found["question"], answers) == ("query", set(shown))

@@ -1,4 +1,4 @@
-"""Versions of the prompts: by which a ledger is asked, and what stands in place of their codes."""
+"""The prompts: their keys, the salt of their codes, and what judges are told."""
 
 import json
 import re
@@ -10,11 +10,11 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.builders import missing, options_of, pool_of, reply_to, sealed
-from zelo_ray.cli.arguments import parse
-from zelo_ray.commands.compare_protocols import RECORD, plans
-from zelo_ray.engine.ledger import Ledger, asked_before, worded
-from zelo_ray.errors import LedgerError, OptionError
+from tests.builders import missing, options_of, pool_of, sealed
+from zelo_ray.commands.compare_protocols import plans
+from zelo_ray.engine.ledger import Ledger, salt_of
+from zelo_ray.engine.replacement import warn_of_other_questions
+from zelo_ray.errors import LedgerError
 from zelo_ray.formats.pools import Limits, parse_line
 from zelo_ray.formats.record import RUN, begin
 from zelo_ray.options import BakeoffOptions, CompareProtocolsOptions, load_options
@@ -24,8 +24,8 @@ from zelo_ray.records import CODE, Document, Pool, code_for
 from zelo_ray.rerankers import arms_of, asking_options
 
 PANEL = build_panel(("openai:gpt-6-luna", "anthropic:claude-haiku-5-5"), {}, {})
-KEYS = json.loads((Path(__file__).parent / "golden" / "keys-1.json").read_text("utf-8"))
-OLD = Pool(
+KEYS = json.loads((Path(__file__).parent / "golden" / "keys.json").read_text("utf-8"))
+PLAIN = Pool(
     "q-1",
     "how do I über a bike?\nplease",
     tuple(
@@ -44,135 +44,33 @@ def first_round(part):
 
 
 @pytest.mark.parametrize("case", KEYS)
-def test_the_first_version_asks_what_0_1_0_asked(case):
+def test_the_keys_are_what_they_were(case):
+    """Whoever changes them makes every user pay again for what the ledger holds."""
     name, _, fields = case.partition(" ")
-    options = options_of(protocol=name, prompts=1, **json.loads(fields))
     panel = PANEL if name in PROTOCOLS else PANEL[:1]
-    keys = sorted(request.key for request in first_round(find(name).rounds(OLD, panel, options)))
+    options = options_of(protocol=name, **json.loads(fields))
+    keys = sorted(request.key for request in first_round(find(name).rounds(PLAIN, panel, options)))
     assert keys[:6] == KEYS[case]
-
-
-# Which version
-
-
-def test_a_new_ledger_is_asked_by_the_newest_version(tmp_path):
-    options = options_of(out=str(tmp_path))
-    assert worded(options, keep=False).prompts == 2
-    assert not list(tmp_path.iterdir())
-    assert worded(options).prompts == 2
-
-
-def test_a_ledger_without_a_word_on_it_goes_on_with_the_first_version(tmp_path):
-    old_ledger(tmp_path)
-    options = options_of(out=str(tmp_path))
-    assert worded(options).prompts == 1
-    assert worded(options_of(out=str(tmp_path), instructions="Be strict.")).prompts == 2
-    assert worded(options).prompts == 1
-
-
-def old_ledger(out):
-    """As 0.1.0 wrote it: a reply, and no word on prompts."""
-    ledger = Ledger(str(out), "old")
-    ledger.append([reply_to("0" * 32)])
-    ledger.close()
-    (out / "replies/_prompts.json").unlink()
-
-
-def ran(out, **fields):
-    """A run there has begun with these options."""
-    options = worded(options_of(out=str(out), **fields))
-    begin(str(out), RUN, {"options": options.model_dump(mode="json")})
-    return options.prompts
-
-
-def test_a_result_goes_on_by_the_prompts_that_it_was_begun_with(tmp_path):
-    """Whatever else was asked with the same ledger: so nobody pays for its answers again."""
-    shared = {"ledger": str(tmp_path / "old")}
-    old_ledger(tmp_path / "old")
-    (tmp_path / "a").mkdir()
-    (tmp_path / "b").mkdir()
-    begin(str(tmp_path / "a"), RUN, {"options": {"inputs": ["in"], "protocol": "zelo"}})
-    assert ran(tmp_path / "b", prompts=2, **shared) == 2
-    assert ran(tmp_path / "a", **shared) == 1
-    assert ran(tmp_path / "b", **shared) == 2
-    assert ran(tmp_path / "a", instructions="Be strict.", **shared) == 2
-    assert ran(tmp_path / "a", prompts=1, **shared) == 1
-
-
-def test_a_comparison_of_protocols_goes_on_by_its_prompts_too(tmp_path):
-    told = {"ledger": str(tmp_path / "old"), "human": "votes.jsonl", "inputs": ("in",)}
-    old_ledger(tmp_path / "old")
-    begun = {"of 0.1.0": {"inputs": ["in"]}, "of 2": {"inputs": ["in"], "prompts": 2}}
-    for name, options in begun.items():
-        (tmp_path / name).mkdir()
-        begin(str(tmp_path / name), RECORD, {"options": options})
-    other = CompareProtocolsOptions(out=str(tmp_path / "new"), prompts=2, **told)
-    assert worded(other).prompts == 2
-    for name, version in (("of 0.1.0", 1), ("of 2", 2)):
-        given = CompareProtocolsOptions(out=str(tmp_path / name), **told)
-        assert worded(given).prompts == version
-    assert worded(options_of(out=str(tmp_path / "a"), ledger=told["ledger"])).prompts == 1
 
 
 def test_a_run_that_asks_other_questions_than_the_last_one_there_says_so(tmp_path):
     first = {"out": str(tmp_path), "instructions": "Be strict."}
-    assert not list(asked_before(worded(options_of(**first))))
-    ran(tmp_path, instructions="Be strict.")
-    assert not list(asked_before(worded(options_of(**first, max_usd=3))))
-    for change in ({"instructions": "Be strict!"}, {"passages": 100}, {"prompts": 1}):
-        given = {**first, **change} if "prompts" not in change else {"out": str(tmp_path), **change}
-        told = list(asked_before(worded(options_of(**given))))
-        name = next(iter(change))
-        assert any(f"--{name} is not what it was in the last run here" in each for each in told)
+    assert not list(warn_of_other_questions(options_of(**first)))
+    begin(str(tmp_path), RUN, {"options": options_of(**first).model_dump(mode="json")})
+    assert not list(warn_of_other_questions(options_of(**first, max_usd=3)))
+    for change in ({"instructions": "Be strict!"}, {"passages": 100}):
+        (line,) = warn_of_other_questions(options_of(**{**first, **change}))
+        assert f"--{next(iter(change))} is not what it was in the last run here" in line
 
 
-def test_what_is_compared_with_instructions_changes_no_version_of_an_old_ledger(tmp_path):
-    old_ledger(tmp_path)
-    told = {"out": str(tmp_path / "trial"), "ledger": str(tmp_path), "human": "votes.jsonl"}
-    given = CompareProtocolsOptions(inputs=("in",), instructions="Be strict.", **told)
-    for each in plans(worded(given), ("pools",)).values():
-        assert worded(each).prompts == 2
-    assert worded(options_of(out=str(tmp_path))).prompts == 1
-
-
-def test_a_file_of_the_version_that_cannot_be_read_is_told_and_not_guessed(tmp_path):
-    assert ran(tmp_path) == 2
-    kept = tmp_path / "replies/_prompts.json"
-    whole = kept.read_bytes()
-    for data, told in (
-        (b"", "remove it, and say --prompts 1 or 2"),
-        (whole[:-1], "remove it"),
-        (whole.replace(b"2", b"3", 1), "a later version of zelo_ray wrote it"),
-    ):
-        kept.write_bytes(data)
+@pytest.mark.parametrize("written", [{"version": 3, "salt": "s"}, {"version": 1, "salt": ""}])
+def test_a_ledger_that_was_asked_by_other_prompts_is_refused(tmp_path, written):
+    (tmp_path / "replies").mkdir()
+    (tmp_path / "replies/_prompts.json").write_text(json.dumps(written))
+    told = f"asked by prompts {written['version']}, .* name another --out or --ledger"
+    for opened in (salt_of, lambda out: Ledger(out, "run")):
         with pytest.raises(LedgerError, match=told):
-            worded(options_of(out=str(tmp_path)))
-        with pytest.raises(LedgerError, match=told):
-            Ledger(str(tmp_path), "run")
-    kept.unlink()
-    old_ledger(tmp_path)
-    assert worded(options_of(out=str(tmp_path))).prompts == 2
-
-
-def test_the_record_of_a_run_of_0_1_0_tells_of_no_version_and_is_of_the_first():
-    record = {"options": {"inputs": ["in"], "out": "out", "protocol": "zelo"}}
-    assert recorded_options(record).prompts == 1
-
-
-@pytest.mark.parametrize("field", [{"instructions": "Be strict."}, {"show_query": ("narrative",)}])
-def test_the_first_version_has_no_place_for_what_came_later(field):
-    with pytest.raises(ValueError, match="prompts 1 have no place"):
-        options_of(prompts=1, **field)
-
-
-@pytest.mark.parametrize("words", [["--prompts", "2"], ["--prompts=2"], []])
-def test_a_version_is_said_by_a_flag_or_a_variable(words, monkeypatch):
-    if not words:
-        monkeypatch.setenv("ZELO_RAY_PROMPTS", "2")
-    _, options = parse(["annotate", "in", "--out", "out", *words])
-    assert options.prompts == 2
-    with pytest.raises(OptionError, match="prompts"):
-        parse(["annotate", "in", "--out", "out", "--prompts", "3"])
+            opened(str(tmp_path))
 
 
 @pytest.mark.parametrize("text", ["", "  \n", "a\0b"])
@@ -242,6 +140,9 @@ def test_the_salt_is_the_ledgers_and_no_matter_of_keys(tmp_path):
         ledger.close()
     assert salts[0] == salts[2] != salts[1]
     assert Ledger(str(tmp_path / "one")).salt == salts[0]
+    (tmp_path / "one/replies/_prompts.json").write_bytes(b'{"version":2,"sa')  # it broke off
+    assert salt_of(str(tmp_path / "one"), keep=False) != salts[0]
+    assert salt_of(str(tmp_path / "one")) == salt_of(str(tmp_path / "one")) != salts[0]
     requests = missing(pool_of(), PANEL, options_of())
     one, other = (sealed(requests, salt) for salt in salts[:2])
     assert [r.key for r in one] == [r.key for r in other] == [r.key for r in requests]

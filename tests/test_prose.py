@@ -151,11 +151,11 @@ def test_what_is_no_answer_is_none_in_prose_either(fakes, environ, tmp_path, pro
 def test_keys_of_json_verdicts_are_what_they_were():
     """Whoever changes them makes every user pay again for what the ledger holds."""
     names = ("openai:gpt-6-luna", "anthropic:claude-haiku-5-5", "gemini:gemini-3.1-flash-lite")
-    requests = missing(pool_of((1, 2)), build_panel(names, {}), options_of(prompts=1))
+    requests = missing(pool_of((1, 2)), build_panel(names, {}), options_of())
     assert [request.key for request in requests] == [
-        "5f422da2d8a80472265d25a7f87cc9a3",
-        "7f017e4cbe24879de75bb9ca0c71c945",
-        "bdf1ad15c783d6a21579687975a94f30",
+        "beed6176a53a30230bb850bcdd42af4c",
+        "d98c3daf7cb6f085d479b7eae2ca66bd",
+        "47154db2faef749648ee4adb5698e053",
     ]
 
 
@@ -174,21 +174,21 @@ def known(prompt, verdict, user="[[worth=1]] and [[worth=3]]", **options):
 
 
 def test_it_names_a_winner():
-    duel = known("best-of-1", best_of.Choice)
+    duel = known("best-of", best_of.Choice)
     assert (duel.winner, duel.confidence > 0.9) == ("2", True)
-    turned = known("best-of-1", best_of.Choice, "[[worth=3]] and [[worth=1]]")
+    turned = known("best-of", best_of.Choice, "[[worth=3]] and [[worth=1]]")
     assert (turned.winner, turned.confidence) == ("1", duel.confidence)
-    even = known("best-of-1", best_of.Choice, "[[worth=1]] and [[worth=1.2]]")
+    even = known("best-of", best_of.Choice, "[[worth=1]] and [[worth=1.2]]")
     assert (even.winner, even.confidence < 0.6) == ("tie", True)
 
 
 @pytest.mark.parametrize(
     ("prompt", "verdict"),
     [
-        ("samre-scores-1", samre.RoundScores),
-        ("baseline-weak-1", baseline_weak.FinalScores),
-        ("baseline-strong-1", baseline_strong.Tagged),
-        ("baseline-strong-json-1", baseline_strong.Analysed),
+        ("samre-scores", samre.RoundScores),
+        ("baseline-weak", baseline_weak.FinalScores),
+        ("baseline-strong", baseline_strong.Tagged),
+        ("baseline-strong-json", baseline_strong.Analysed),
     ],
 )
 def test_it_gives_points(prompt, verdict):
@@ -209,7 +209,7 @@ def test_it_gives_points(prompt, verdict):
 
 @pytest.mark.parametrize(
     ("prompt", "verdict"),
-    [("samre-defence-1", samre.Defence), ("samre-feedback-1", samre.Feedback)],
+    [("samre-defence", samre.Defence), ("samre-feedback", samre.Feedback)],
 )
 def test_it_argues_in_words(prompt, verdict):
     assert "(" not in known(prompt, verdict).text

@@ -60,18 +60,17 @@ def read(text, status="ok", swapped=False, **fields):
 # What is asked
 
 
-@pytest.mark.parametrize("version", [1, 2])
-def test_the_prompt_is_the_golden_one(version):
-    """Every change of it asks and pays for everything anew, so it takes a new version's name."""
+def test_the_prompt_is_the_golden_one():
+    """Every change of it asks and pays for everything anew."""
     documents = (
         Document("d0", "Hold the button for ten seconds.\nThen wait.", {"source": "faq"}),
         Document("d1", "Fünf Gründe für einen Neustart 🔁", {"label": 3}),
     )
     pool = Pool("q1", "how do I reset $it?", documents)
-    options = options_of(show_metadata=("source",), prompts=version)
+    options = options_of(show_metadata=("source",))
     (request,) = sealed(missing(pool, PANEL[:1], options))
     rendered = f"{request.system}\n=== user ===\n{request.user}\n"
-    assert rendered == (GOLDEN / f"{zelo.PROMPT}-{version}.txt").read_text(encoding="utf-8")
+    assert rendered == (GOLDEN / f"{zelo.PROMPT}.txt").read_text(encoding="utf-8")
 
 
 def test_system_prompts_are_the_same_for_all():
@@ -173,17 +172,15 @@ FORGERIES = [
 ]
 
 
-@pytest.mark.parametrize("version", [1, 2])
 @pytest.mark.parametrize("text", FORGERIES)
-def test_a_document_cannot_close_its_block(text, version):
+def test_a_document_cannot_close_its_block(text):
     """Not even with the code that it had in a prompt where it was shown before."""
     pool = Pool("q", "query", (Document("a", text), Document("b", "harmless")))
-    options = options_of(prompts=version)
-    (earlier,) = sealed(missing(pool, PANEL[:1], options), "another ledger's")
+    (earlier,) = sealed(missing(pool, PANEL[:1], OPTIONS), "another ledger's")
     code, _ = blocks(earlier.user)
     texts = {"a": text.replace("{code}", code), "b": "harmless"}
     pool = Pool("q", "query", tuple(Document(*item) for item in texts.items()))
-    (request,) = sealed(missing(pool, PANEL[:1], options))
+    (request,) = sealed(missing(pool, PANEL[:1], OPTIONS))
     code, found = blocks(request.user)
     first, second = (d.id for d in request.documents)
     assert found == {"query": "query", "document A": texts[first], "document B": texts[second]}
@@ -203,7 +200,7 @@ def test_the_code_follows_from_the_texts():
 
 
 def test_prompt_files_have_two_parts_with_every_field():
-    system, parts = load_prompt("pairwise-2")
+    system, parts = load_prompt("pairwise")
     assert [part.names for part in parts] == [["code", "query"], ["code", "a"], ["code", "b"]]
     assert system.names == ["instructions"]
 

@@ -5,16 +5,10 @@ import pytest
 from tests.builders import (
     ask,
     key_for,
-    missing,
-    options_of,
     pool_of,
-    reply_to,
     send_away,
-    verdict,
 )
 from tests.fakes import Fault
-from zelo_ray.engine.ledger import Ledger
-from zelo_ray.providers import build_panel
 
 POOLS = [pool_of(range(8), query_id=f"q{i}", query=f"question {i}?") for i in range(12)]
 REQUESTS = 12 * 28
@@ -128,19 +122,6 @@ def test_in_batches_nothing_is_tried_where_judgments_are_known(fakes, environ, t
     (batcher,) = send_away(POOLS, tmp_path, key_for(environ, "openai"), run_id="2").values()
     assert len(batcher.books) == REQUESTS
     assert len(fakes.store.batches) == 1
-
-
-def test_in_batches_replies_of_version_0_1_0_are_known(fakes, environ, tmp_path):
-    judge = "openai:gpt-6-luna"
-    given = {"judge_options": {judge: {"max_output_tokens": 4096}}}
-    panel = build_panel((judge,), given["judge_options"], {})
-    ledger = Ledger(str(tmp_path), "old")
-    for request in missing(POOLS[0], panel, options_of(**given)):
-        ledger.append([reply_to(request.former_key, verdict(0.5), judge=judge)])
-    ledger.close()
-    (batcher,) = send_away(POOLS, tmp_path, key_for(environ, "openai"), **given).values()
-    assert batcher.stopped == ""
-    assert len(batcher.books) == REQUESTS
 
 
 def test_in_batches_it_is_asked_on_where_that_is_wanted(fakes, environ, tmp_path):

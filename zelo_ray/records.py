@@ -61,8 +61,6 @@ class Judge:
     """the judge as a user writes it, and as every output file names it"""
     opening: bytes = field(init=False, repr=False, compare=False)
     """what of it stands in the keys of its requests"""
-    former_opening: bytes = field(init=False, repr=False, compare=False)
-    """and stood there in version 0.1.0, which took options of the transport as they are"""
 
     def __post_init__(self) -> None:
         who = (self.provider, self.model, self.base_url)
@@ -70,7 +68,6 @@ class Judge:
         at = f"@{self.base_url}" if self.base_url else ""
         object.__setattr__(self, "name", f"{self.provider}:{self.model}{at}")
         object.__setattr__(self, "opening", opening(*who, plain))
-        object.__setattr__(self, "former_opening", opening(*who, self.options))
 
 
 @runtime_checkable
@@ -313,15 +310,9 @@ class Request:
     """How many answers to it could not be read; no part of the key."""
     key: str = field(init=False)
     """A hash of everything that can change the answer: 32 hexadecimal digits."""
-    former_key: str = field(init=False)
-    """What version 0.1.0 knew it by, which took options of the transport into the key."""
 
     def __post_init__(self) -> None:
-        judge = self.judge
-        object.__setattr__(self, "key", self.known_as or self._key(judge.opening))
-        known = self.known_as or judge.opening == judge.former_opening
-        former = self.key if known else self._key(judge.former_opening)
-        object.__setattr__(self, "former_key", former)
+        object.__setattr__(self, "key", self.known_as or self._made_key())
 
     def marked(self, salt: str) -> "Request":
         """The same request as it is sent: its prompts with their codes, under the same key.
@@ -346,14 +337,14 @@ class Request:
         """Tokens that the answer may have, with hidden ones; None: as the model likes."""
         return self.limit or self.judge.options.get("max_output_tokens")
 
-    def _key(self, head: bytes) -> str:
+    def _made_key(self) -> str:
         rest: list[Any] = [_written_schema(self.response_model), b"%d" % self.repeat]
         truth = self.judge.options.get("truth")
         if isinstance(truth, str):  # a simulated judge sees this field of the metadata
             rest.append([document.metadata.get(truth) for document in self.documents])
         if RECORDING in self.judge.options:  # a recorded judge sees ids
             rest.append([self.query_id, *(document.id for document in self.documents)])
-        return key_of(head, self.system, self.user, *rest)
+        return key_of(self.judge.opening, self.system, self.user, *rest)
 
 
 def written(request: Request, seen: Seen) -> str:

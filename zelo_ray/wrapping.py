@@ -3,7 +3,7 @@
 It is taken off by one form, in which nothing is guessed: perhaps a thought, or else a short line of
 talk; then one answer, fenced or not; then, behind no thought, perhaps another such line. What fits
 no such form is no answer. A document can forge no thought: what begins or ends one, or is a token
-to some model, is broken up in all texts that prompts 2 show (`harmless`).
+to some model, is broken up in all texts that prompts show (`harmless`).
 """
 
 import re

@@ -12,7 +12,8 @@ from zelo_ray.engine.bookkeeping import ledger_of, maybe_billed, money, retried
 from zelo_ray.engine.estimate import Estimate, Forecast, Spread, estimate
 from zelo_ray.engine.exposure import uncounted
 from zelo_ray.engine.learning import human_grades
-from zelo_ray.engine.ledger import asked_before, told_damage, worded
+from zelo_ray.engine.ledger import salt_of, told_damage
+from zelo_ray.engine.replacement import warn_of_other_questions
 from zelo_ray.engine.sample_input import InputSample
 from zelo_ray.engine.waves import waves
 from zelo_ray.errors import InputError
@@ -75,7 +76,7 @@ def _estimated(options: AnnotateOptions, environ: Mapping[str, str]) -> tuple[Es
     of_documents = ShownFields(options.show_metadata, "document")
     with TemporaryDirectory() as folder:
         options = brought(options, folder, told.append)
-        options = worded(options, keep=False)
+        salt_of(options.books, keep=False)
         shards = find_shards(options.inputs, options.out)
         options = anchored(options, shards, told.append, keep=False)
         panel = panel_of(options, environ, keys=False)
@@ -98,7 +99,7 @@ def _estimated(options: AnnotateOptions, environ: Mapping[str, str]) -> tuple[Es
         each.refuse_unknown("the input")
         told += each.told()
     notes = [line.partition("; pools written")[0] for line in told]
-    notes += [f"{line}." for line in asked_before(options)]
+    notes += [f"{line}." for line in warn_of_other_questions(options)]
     notes += [f"{counted(bad, 'bad input line')} would be set aside."] if bad else []
     if ledger.damaged:
         notes += _wrapped(told_damage(ledger.damaged))

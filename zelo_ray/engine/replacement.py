@@ -11,9 +11,10 @@ import orjson
 import pyarrow.compute as pc
 
 from zelo_ray.errors import InputError, OptionError
-from zelo_ray.formats.record import record_of_results
+from zelo_ray.formats.record import asked_otherwise, options_at, record_of_results
 from zelo_ray.formats.results import read_table
 from zelo_ray.options import AnnotateOptions
+from zelo_ray.options.asking import AskingOptions
 from zelo_ray.options.command import FILES, MONEY, RUNNING, group_of
 from zelo_ray.own import found_again
 from zelo_ray.providers import load_provider
@@ -21,8 +22,8 @@ from zelo_ray.records import Judge
 
 _TELLING = {"seed", "document_limit"}
 """Options that change results, of groups whose others do not."""
-_APART = {"protocol", "judges", "judge_options", "prompts", "replace"}
-"""Options that are compared in other ways, or are taken from the results that are there."""
+_APART = {"protocol", "judges", "judge_options", "replace"}
+"""Options that are compared in other ways."""
 _SHOWN = 3  # differences that a message names
 
 
@@ -72,6 +73,22 @@ def refuse_fewer_queries(options: AnnotateOptions, queries: Iterable[str]) -> No
         )
 
 
+def warn_of_other_questions(options: AskingOptions) -> Iterator[str]:
+    """Say in a line for each by which options the last run here asked other questions.
+
+    Args:
+        options: of the run that is to begin.
+    """
+    before = options_at(options.out)
+    if before and before.get("protocol") == getattr(options, "protocol", None):
+        for name in asked_otherwise(before, options.model_dump(mode="json")):
+            if name != "judge_options":  # which are a judge's own affair
+                yield (
+                    f"--{name.replace('_', '-')} is not what it was in the last run here; answers "
+                    "serve only for the questions to which they were given"
+                )
+
+
 def _differences(
     record: Mapping[str, Any], options: AnnotateOptions, panel: Sequence[Judge]
 ) -> Iterator[str]:
@@ -90,7 +107,7 @@ def _differences(
         provider = load_provider(judge.provider)
         asked = orjson.loads(orjson.dumps(dict(judge.options), default=str))
         for option in sorted({*before[judge.name], *asked} - {*provider.transport}):
-            usual = provider.options.get(option)  # an older version may not have had it
+            usual = provider.options.get(option)
             old, new = before[judge.name].get(option, usual), asked.get(option)
             if old != new:
                 yield f"{option} of {judge.name} {_shown(old)}, now {_shown(new)}"

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from zelo_ray.engine.tokens import OVERHEAD, size_of
 from zelo_ray.options import AnnotateOptions
-from zelo_ray.protocols import Progress, Replies, find, known_by
+from zelo_ray.protocols import Progress, Replies, find
 from zelo_ray.protocols.texts import BYTES_PER_TOKEN, as_shown, query_shown
 from zelo_ray.records import Judge, Pool, Reply, Request
 
@@ -119,11 +119,9 @@ class InputSample:
             one = self._protocol.max_rounds == 1
             first = known if one else self._known(pool, NoReplies())[0]
             for asked, found in ((each.first, first), (each.asked, known)):
-                keys = known_by(found, self._replies)
                 for request in found:
                     words = math.ceil(size_of(request.marked("")) / BYTES_PER_TOKEN) + OVERHEAD
-                    key = keys[request.key] or request.key
-                    asked.setdefault(request.judge.name, []).append((key, words))
+                    asked.setdefault(request.judge.name, []).append((request.key, words))
             each.ended = not missing
             requests += len(known)
             rendered.append(each)

@@ -40,6 +40,7 @@ _PACKAGES = ("zelo-ray", "numpy", "scipy", "pyarrow", "pydantic", "orjson", "gen
 _FINAL = {"refused", "filtered", "truncated", "invalid"}
 """How a request failed that a later run does not ask again."""
 _PIECE = 2**20
+_AS_WRITTEN = orjson.OPT_NON_STR_KEYS | orjson.OPT_SORT_KEYS
 
 
 class Standing:
@@ -59,11 +60,11 @@ class Standing:
         if not _in_doubt(options, panel, shards):
             told = (
                 options.model_dump(mode="json"),
-                [(judge.name, judge.former_opening.decode()) for judge in panel],
+                [(judge.name, dict(judge.options)) for judge in panel],
                 [version(name) for name in _PACKAGES],
                 _code(),
             )
-            found = hashlib.blake2b(orjson.dumps(told, repr, orjson.OPT_NON_STR_KEYS))
+            found = hashlib.blake2b(orjson.dumps(told, repr, _AS_WRITTEN))
             for piece in _bytes_of(shards):
                 found.update(piece)
             self._made_of = found.hexdigest()

@@ -81,7 +81,7 @@ def has_judged(ledger: Ledger, keys: Sequence[str]) -> bool:
 
     Args:
         ledger: where replies are.
-        keys: of its requests; a reply that is known by a former key is left out.
+        keys: of its requests.
     """
     recorded = [key for key, there in zip(keys, ledger.there(keys), strict=True) if there]
     return any(reply.status == "ok" for reply in ledger.read(recorded))

@@ -18,7 +18,7 @@ _RESULTS = frozenset(
 """Files of results that may be named by themselves."""
 ASKED = (
     *("protocol", "criteria", "anchors", "show_metadata", "document_tokens", "judge_options"),
-    *("instructions", "show_query", "passages", "prompts"),  # which old records lack
+    *("instructions", "show_query", "passages"),
     "seed",  # which draws the examples, and in what order documents are shown
 )
 """Options that change what a judge is asked."""
@@ -103,8 +103,7 @@ def options_at(url: str) -> dict[str, Any] | None:
 def asked_otherwise(was: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
     """The options by which two runs, of these options, asked other questions."""
     for name in ASKED:
-        usual = 1 if name == "prompts" else None  # of 0.1.0
-        if (was.get(name, usual) or None) != (now.get(name, usual) or None):
+        if (was.get(name) or None) != (now.get(name) or None):
             yield name
 
 

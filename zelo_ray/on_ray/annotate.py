@@ -20,8 +20,12 @@ from zelo_ray.engine.anchoring import anchored
 from zelo_ray.engine.batch import in_batches
 from zelo_ray.engine.count_input import InputCount, count_input
 from zelo_ray.engine.learning import human_grades, with_scores
-from zelo_ray.engine.ledger import asked_before, worded
-from zelo_ray.engine.replacement import refuse_fewer_queries, refuse_other_options
+from zelo_ray.engine.ledger import salt_of
+from zelo_ray.engine.replacement import (
+    refuse_fewer_queries,
+    refuse_other_options,
+    warn_of_other_questions,
+)
 from zelo_ray.engine.sample_input import pilot_lines
 from zelo_ray.engine.standing import Standing
 from zelo_ray.engine.write_parts import in_parts
@@ -71,9 +75,10 @@ def annotate(options: AnnotateOptions, watch: Watch, *, spent: float | None = No
     panel = panel_of(options, os.environ)
     human = human_grades(options)
     with claimed(options, watch, "annotate"):
-        options = anchored(worded(options), shards, watch.say)
+        salt_of(options.books)  # refused now, or kept there before anybody asks
+        options = anchored(options, shards, watch.say)
         refuse_other_options(options, panel)
-        for told in asked_before(options):
+        for told in warn_of_other_questions(options):
             watch.say(told)
         standing = Standing(options, panel, shards)
         if summary := standing.found():

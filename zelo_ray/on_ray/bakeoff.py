@@ -37,7 +37,7 @@ from zelo_ray.engine.batch.parts import in_doubt
 from zelo_ray.engine.bookkeeping import Tally
 from zelo_ray.engine.count_input import Count, InputCount, count_input
 from zelo_ray.engine.exposure import uncounted
-from zelo_ray.engine.ledger import Damaged, Ledger, worded
+from zelo_ray.engine.ledger import Damaged, Ledger, salt_of
 from zelo_ray.errors import InputError, LedgerError, OptionError, Stopped
 from zelo_ray.evaluation.measures import Truth, parse_measures
 from zelo_ray.formats.input import brought
@@ -113,7 +113,6 @@ def bakeoff(options: BakeoffOptions, watch: Watch) -> Outcome:
     if not arms and not options.runs:
         raise OptionError("no arm: name --rerankers, such as original bm25, or --runs FILE")
     with claimed(options, watch, "bakeoff"):
-        options = worded(options) if arms else options
         table = read_truth(options.truth)
         labels = read_labels(options.human) if options.human else None
         digest, changed = _changes(options, table, labels)
@@ -133,6 +132,7 @@ def bakeoff(options: BakeoffOptions, watch: Watch) -> Outcome:
         if shards:
             table = _among(table, census, watch)
         if arms:
+            salt_of(options.books)  # refused now, or kept there before anybody asks
             begin(options.out, RUN, _record(options, run_id))
             places = frozenset((file, number) for file, number, _ in census.places)
             contestants = _Field(asked, shards, places, run_id)

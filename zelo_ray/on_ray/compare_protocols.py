@@ -25,7 +25,7 @@ from zelo_ray.commands.compare_protocols import (
 from zelo_ray.engine.batch.parts import Parts
 from zelo_ray.engine.bookkeeping import is_over_budget
 from zelo_ray.engine.exposure import exposed
-from zelo_ray.engine.ledger import Ledger, paid_in, read_rows, worded
+from zelo_ray.engine.ledger import Ledger, paid_in, read_rows, salt_of
 from zelo_ray.engine.replacement import refuse_other_options
 from zelo_ray.engine.write_results import Summary
 from zelo_ray.formats.record import begin
@@ -63,7 +63,7 @@ def protocols(
     pools = pools_file(options.out)
     jobs = plans(options, (pools,))
     with watching() as watch, claimed(options, watch, _KIND):
-        options = worded(options)
+        salt_of(options.books)
         field = take_in(options, options.out, watch)
         jobs = plans(options, (pools,), field.examples)
         for own in jobs.values():
@@ -106,7 +106,7 @@ def planned(options: CompareProtocolsOptions, watch: Watch) -> Iterator[dict[str
         field = take_in(options, folder, watch, choose=False)
         yield {
             name: _raised(own, spent_on(own, panel, ledger, pools_in(pools), ()))
-            for name, own in plans(worded(options, keep=False), (pools,), field.examples).items()
+            for name, own in plans(options, (pools,), field.examples).items()
         }
 
 

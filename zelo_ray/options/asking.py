@@ -1,14 +1,11 @@
 """What every command that asks models can be told."""
 
-from typing import Annotated, Self
+from typing import Annotated
 
 from pydantic import Field, model_validator
 
 from zelo_ray.options.command import FILES, JUDGING, MONEY, RUNNING, CommandOptions, Numbers
 from zelo_ray.options.places import Place, Words
-
-FIRST, NEWEST = 1, 2
-"""Versions of prompts: the first, of 0.1.0, drew codes from texts, with no room for more words."""
 
 
 class Limit(Numbers):
@@ -95,13 +92,6 @@ class AskingOptions(CommandOptions):
         description="what counts as relevant for you: a file, a URL or the text itself (not for "
         "rerankers that take no prompt)",
     )
-    prompts: Annotated[int | None, JUDGING] = Field(
-        None,
-        ge=FIRST,
-        le=NEWEST,
-        description="version of the prompts, 1 or 2; without it that by which the result, or else "
-        "its ledger, was begun, and 2 for a new one",
-    )
     seed: Annotated[int, RUNNING] = Field(0, description="determines every random choice")
     attempts: Annotated[int, RUNNING] = Field(
         6, ge=1, description="calls for one request before it counts as failed"
@@ -149,18 +139,6 @@ class AskingOptions(CommandOptions):
     api_key_env: Annotated[dict[str, str], RUNNING] = Field(
         default_factory=dict, description="by judge or reranker: the variable that holds its key"
     )
-
-    @model_validator(mode="after")
-    def _prompts_have_a_place(self) -> Self:
-        if self.prompts == FIRST and (given := self.beside_query):
-            name = given.replace("_", "-")
-            raise ValueError(f"prompts 1 have no place for {name}; take prompts 2, or no {name}")
-        return self
-
-    @property
-    def beside_query(self) -> str:
-        """The option that the first prompts have no place for, if one is given."""
-        return next((n for n in ("instructions", "show_query") if getattr(self, n)), "")
 
     @property
     def books(self) -> str:

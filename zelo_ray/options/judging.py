@@ -74,8 +74,3 @@ class JudgingOptions(AskingOptions):
                 f"{self.document_tokens // 2} at most"
             )
         return self
-
-    @property
-    def beside_query(self) -> str:
-        """The option that the first prompts have no place for, if one is given."""
-        return super().beside_query or ("passages" if self.passages else "")

@@ -26,7 +26,7 @@ from zelo_ray.options import (
     meant,
 )
 from zelo_ray.own import find_own, is_own
-from zelo_ray.protocols.progress import Apart, Progress, Replies, Rounds, Step, advance, known_by
+from zelo_ray.protocols.progress import Apart, Progress, Replies, Rounds, Step, advance
 from zelo_ray.protocols.protocol import (
     KEPT,
     RECORDED,
@@ -56,7 +56,6 @@ __all__ = [
     "Step",
     "advance",
     "find",
-    "known_by",
     "load",
     "load_annotate",
     "load_compare",
@@ -136,7 +135,7 @@ def of_record(record: Mapping[str, Any]) -> Protocol:
 
 
 def recorded_options(record: Mapping[str, Any]) -> AnnotateOptions:
-    """The options of a run, by its record; 0.1.0 recorded those of all protocols.
+    """The options of a run, by its record, as far as its protocol has them still.
 
     Raises:
         KeyError, TypeError, ValidationError: the record holds none.
@@ -145,7 +144,6 @@ def recorded_options(record: Mapping[str, Any]) -> AnnotateOptions:
     if not isinstance(given, Mapping):
         raise TypeError("options are no mapping")
     known = {name: value for name, value in given.items() if name in kind.model_fields}
-    known = {"prompts": 1, **known}  # 0.1.0 had no others
     return kind.model_validate(known, context=RECORDED)
 
 

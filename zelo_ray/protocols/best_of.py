@@ -15,7 +15,6 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from zelo_ray.fitting.bradley_terry import Fit, score_votes
 from zelo_ray.options import FileText
-from zelo_ray.options.asking import FIRST
 from zelo_ray.protocols import Apart, Learned, Protocol, Rounds, ScoreKind, shared_error, zelo
 from zelo_ray.protocols.judgments import CONTESTS, WINNERS
 from zelo_ray.protocols.texts import as_shown, failure_of, request_for, response_in, told_by
@@ -282,11 +281,9 @@ def _challenge(
 
 
 def _criteria(options: BestOfOptions) -> str:
-    """What it judges by: the user's own stand between markers, but in prompts 1."""
+    """What it judges by; the user's own stand between markers."""
     own = options.instructions or options.criteria
-    return (
-        CRITERIA if own is None else own if options.prompts == FIRST else told_by("criteria", own)
-    )
+    return CRITERIA if own is None else told_by("criteria", own)
 
 
 def _vote(contest: Contest) -> Vote:

@@ -14,7 +14,6 @@ from pydantic import (
 )
 
 from zelo_ray.options import AnnotateOptions, FileText
-from zelo_ray.options.asking import FIRST
 from zelo_ray.options.command import FILES
 from zelo_ray.options.places import Place
 from zelo_ray.protocols import anchors
@@ -116,16 +115,15 @@ def sheets(
 ) -> list[Sheet]:
     """One document before one judge, as often as it is to be asked.
 
-    All documents of a query are graded beside the same set of examples: by prompts 1 each time in
-    another order, by later ones in an order of the query, judge and repeat, so that it is text that
-    requests share.
+    All documents of a query are graded beside the same set of examples, in an order of the query,
+    judge and repeat, so that it is text that requests share.
     """
     shown = as_shown(document, pool, options)
     # Drawn for the query, so that its documents are graded alike.
     anchor = random.Random(f"{options.seed}:{pool.query_id}").choice(anchors.load(options.anchors))
     found = []
     for repeat in range(repeats):
-        order = order_of(pool.query_id, document.id, judge.name, repeat, options)
+        order = order_of(pool.query_id, judge.name, repeat, options)
         request = request_for(
             PROMPT,
             pool,
@@ -141,9 +139,6 @@ def sheets(
     return found
 
 
-def order_of(
-    query_id: str, doc_id: str, judge: str, repeat: int, options: AnchoredOptions
-) -> random.Random:
+def order_of(query_id: str, judge: str, repeat: int, options: AnchoredOptions) -> random.Random:
     """The chance that puts the examples of a question in order."""
-    whose = f"{query_id}:{doc_id}" if options.prompts == FIRST else query_id
-    return random.Random(f"{options.seed}:{whose}:{judge}:{repeat}")
+    return random.Random(f"{options.seed}:{query_id}:{judge}:{repeat}")

@@ -62,15 +62,16 @@ def told(grades: pa.Table, options: GradingOptions) -> Iterator[str]:
     place = {query_id: number for number, query_id in enumerate({key[0]: 0 for key in whole})}
     if len(place) < FEWEST or all(len({*said}) == 1 for said in whole.values()):
         return
-    # By prompts 2 one document of a query stands for all: drawing is what takes time.
-    alike = {key: key if options.prompts == 1 else (key[0], "", key[2]) for key in whole}
     orders = {
-        key: [order(order_of(*key, repeat, options)) for repeat in range(options.repeats)]
-        for key in {*alike.values()}
+        (query_id, judge): [
+            order(order_of(query_id, judge, repeat, options)) for repeat in range(options.repeats)
+        ]
+        for query_id, judge in {(query_id, judge) for query_id, _, judge in whole}
     }
+    shown = [orders[query_id, judge] for query_id, _, judge in whole]
     first, last = moved(
         np.array(list(whole.values()), float),
-        np.array([[[each[0], each[-1]] for each in orders[alike[key]]] for key in whole], float),
+        np.array([[[some[0], some[-1]] for some in each] for each in shown], float),
         np.array([place[key[0]] for key in whole]),
     )
     what_follows = (

@@ -14,7 +14,6 @@ from pydantic import BaseModel, Field, field_validator
 from zelo_ray.fitting.bradley_terry import Fit, score_votes
 from zelo_ray.fitting.pairs import count_pairs, ring_pairs
 from zelo_ray.options import AnnotateOptions
-from zelo_ray.options.asking import FIRST
 from zelo_ray.protocols import Apart, Learned, Rounds, ScoreKind, shared_error, zelo
 from zelo_ray.protocols.protocol import Cycles, PriorSd
 from zelo_ray.protocols.texts import as_shown, failure_of, request_for, response_in
@@ -114,7 +113,7 @@ class Pairing:
         """Render a prompt.
 
         Args:
-            prompt: its file, without the version.
+            prompt: its file's name.
             verdict: what an answer must satisfy.
             answers: the order in which this prompt shows Answer 1 (0) and Answer 2 (1).
             more: what judges said so far, which stands between markers, by name.
@@ -123,10 +122,6 @@ class Pairing:
         """
         first, second = (self.shown[place] for place in answers)
         said = more or {}
-        blocks = {f"Answer {answers[1] + 1}": second.content, **said}
-        texts = {"first": first.content}
-        if self.options.prompts == FIRST:
-            blocks, texts = {f"Answer {answers[0] + 1}": first.content, **blocks}, {}
         return request_for(
             prompt,
             self.pool,
@@ -134,8 +129,8 @@ class Pairing:
             self.options,
             verdict,
             documents=(first, second),
-            texts=texts,
-            blocks=blocks,
+            texts={"first": first.content},
+            blocks={f"Answer {answers[1] + 1}": second.content, **said},
             fields={"place": answers[0] + 1, **(fields or {})},
             written=tuple(said.values()),
             repeat=repeat,

@@ -39,17 +39,6 @@ class Replies(Protocol):
         """The replies for keys that are there, in their order."""
 
 
-def known_by(requests: Sequence[Request], replies: Replies) -> dict[str, str]:
-    """By the key of each request, that under which there is a reply; empty if there is none."""
-    keys = [request.key for request in requests]
-    known = {k: k if there else "" for k, there in zip(keys, replies.there(keys), strict=True)}
-    former = {r.former_key: r.key for r in requests if not known[r.key] and r.former_key != r.key}
-    if former:
-        each = zip(former.items(), replies.there([*former]), strict=True)
-        known |= {key: old for (old, key), there in each if there}
-    return known
-
-
 @dataclass(frozen=True, slots=True)
 class Step:
     """How far a protocol got: its judgments and failures, or else the requests it waits for."""
@@ -135,17 +124,15 @@ class _Part:
                     return missing
                 self._send([part.result for part in self._parts])
                 continue
-            keys = known_by(self._requests, replies)
-            missing = [request for request in self._requests if not keys[request.key]]
-            unasked = {request.key for request in missing}
-            self._there = [request for request in self._requests if request.key not in unasked]
+            known = replies.there([request.key for request in self._requests])
+            both = [*zip(self._requests, known, strict=True)]
+            missing = [request for request, is_there in both if not is_there]
+            self._there = [request for request, is_there in both if is_there]
             if any(request.judge.name not in absent for request in missing):
                 return missing
             self._note(self._there)
-            found = iter(replies.read([keys[request.key] for request in self._there]))
-            self._send(
-                [_unasked(r, absent) if r.key in unasked else next(found) for r in self._requests]
-            )
+            found = iter(replies.read([request.key for request in self._there]))
+            self._send([next(found) if there else _unasked(r, absent) for r, there in both])
         return ()
 
     def there(self) -> Iterator[Request]:

@@ -13,7 +13,7 @@ from string import Template
 from pydantic import BaseModel
 
 from zelo_ray.formats.wording import shown_text
-from zelo_ray.options.asking import FIRST, NEWEST, AskingOptions
+from zelo_ray.options.asking import AskingOptions
 from zelo_ray.options.judging import JudgingOptions
 from zelo_ray.protocols.passages import by_passages, shortened, unforged
 from zelo_ray.records import (
@@ -92,7 +92,7 @@ class Prompt:
 
 @cache
 def load_prompt(name: str) -> tuple[Prompt, tuple[Prompt, ...]]:
-    """The templates of a prompt file, whose number is its version: system, and parts of the user's.
+    """The templates of a prompt file: system, and parts of the user's.
 
     What stands in the same part of other requests about a query is the same there, but for the last
     part or two; so a provider may keep it.
@@ -126,10 +126,10 @@ def request_for(
     written: Sequence[str] = (),
     repeat: int = 0,
 ) -> Request:
-    """Render a prompt, in the version that the options say.
+    """Render a prompt.
 
     Args:
-        prompt: its file's name, without the version.
+        prompt: its file's name.
         pool: whose query it is about.
         judge: who is asked.
         options: of the job.
@@ -141,12 +141,11 @@ def request_for(
         written: those of the texts that judges wrote, who may have seen another code.
         repeat: how often it was asked before.
     """
-    version = options.prompts or NEWEST
     query = query_shown(pool, options.show_query)
     own = options.instructions
     told = f"\n{told_by('instructions', own)}\n" if own else ""
     system, user, starts = _rendered(
-        f"{prompt}-{version}",
+        prompt,
         query,
         tuple(texts.items()),
         tuple(blocks.items()),
@@ -163,7 +162,7 @@ def request_for(
         query_id=pool.query_id,
         documents=tuple(documents),
         repeat=repeat,
-        marks=None if version == FIRST else (prompt, query, *written),
+        marks=(prompt, query, *written),
         starts=starts,
     )
 
@@ -189,20 +188,13 @@ def _rendered(
     fields: tuple[tuple[str, object], ...],
 ) -> tuple[str, str, tuple[int, ...]]:
     """The system and user prompts, and where in the latter parts end that others share."""
-    first = file.endswith(f"-{FIRST}")
-    code = CODE
-    if first:
-        code = code_for(query, *(text for _, text in (*texts, *blocks)))
-    else:
-        query = _kept_in(query)
-        texts = tuple((name, _kept_in(text)) for name, text in texts)
-        blocks = tuple((name, _kept_in(text)) for name, text in blocks)
-    given = {**dict(fields), "code": code, "query": query, **dict(texts)}
-    given["material"] = "\n\n".join(fenced(name, text, code) for name, text in blocks)
+    given = {**dict(fields), "code": CODE, "query": _kept_in(query)}
+    given |= {name: _kept_in(text) for name, text in texts}
+    given["material"] = "\n\n".join(fenced(name, _kept_in(text)) for name, text in blocks)
     system, parts = load_prompt(file)
     filled = [part.substitute(given) for part in parts]
     ends = accumulate(len(each) + len(_BETWEEN) for each in filled)
-    return system.substitute(given), _BETWEEN.join(filled), () if first else (0, *ends)[:-1]
+    return system.substitute(given), _BETWEEN.join(filled), (0, *ends)[:-1]
 
 
 def _kept_in(text: str) -> str:

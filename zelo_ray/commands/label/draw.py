@@ -202,7 +202,7 @@ def _told_to_judges(contest: BakeoffOptions) -> About:
     """What judges were told by: those of the contest, else those that made its truth."""
     told = {"instructions": contest.instructions, "show_query": contest.show_query}
     made_in = run_at(contest.truth)
-    if not contest.beside_query and RUN in (listing(made_in) or ()):
+    if not any(told.values()) and RUN in (listing(made_in) or ()):
         made = record(f"{made_in}/{RUN}").get("options") or {}
         told = {name: made.get(name) for name in told}
         told["instructions"] = told["instructions"] or made.get("criteria")  # of best-of

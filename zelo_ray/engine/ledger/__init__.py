@@ -19,7 +19,7 @@ from zelo_ray.engine.ledger.compaction import compact
 from zelo_ray.engine.ledger.keeping import doubt, keep_index
 from zelo_ray.engine.ledger.known import Known
 from zelo_ray.engine.ledger.listing import FOLDER, Segment, folder_of
-from zelo_ray.engine.ledger.prompts import asked_before, prompts_of, worded
+from zelo_ray.engine.ledger.prompts import salt_of
 from zelo_ray.engine.ledger.reading import lines_at
 from zelo_ray.engine.ledger.seen import Place
 from zelo_ray.engine.ledger.spending import (
@@ -44,15 +44,14 @@ __all__ = [
     "Ledger",
     "Paid",
     "Spent",
-    "asked_before",
     "compact",
     "drop_reserves",
     "keep_index",
     "paid_in",
     "read_rows",
+    "salt_of",
     "spent_in",
     "told_damage",
-    "worded",
 ]
 
 _NEEDED = ("key", "judge", "status", "final", "run_id", "output_tokens", "limit", "dollars")
@@ -113,7 +112,7 @@ class Ledger:
     @cached_property
     def salt(self) -> str:
         """What the codes in its prompts follow from."""
-        return prompts_of(self._out, keep=self._writer is not None).salt
+        return salt_of(self._out, keep=self._writer is not None)
 
     @property
     def exhausted(self) -> bool:

@@ -56,7 +56,7 @@ def annotation_page(source: Source, run: Mapping[str, Any]) -> Page:
         f"{plural(summary['judgments'], noun)}{lost}{waiting}."
     )
     made = f"Run {run['run_id']}, protocol {protocol.name}"
-    told = {name: options.get(name) for name in (*sorted(protocol.own_options), "prompts", "seed")}
+    told = {name: options.get(name) for name in (*sorted(protocol.own_options), "seed")}
     parts = [f"{name} {each}" for name, each in told.items() if _is_word(each)]
     parts += [name.replace("_", " ") for name, each in told.items() if each is True]
     return Page(
