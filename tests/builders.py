@@ -284,6 +284,7 @@ def interrupted(folder, pools, enough, **fields):
     given = write_graded(folder / "in.jsonl", pools)
     options, panel = two_speeds(out, inputs=(str(given),), ledger=str(out), **fields)
     record = {
+        "kind": "annotate",
         "run_id": "run",
         "options": options.model_dump(mode="json"),
         "panel": [{"judge": judge.name, "options": judge.options} for judge in panel],
@@ -396,6 +397,7 @@ def write_run(out, summary, model="a-model", **options):
         statuses={"ok": 8, "refused": 1},
     )
     value = {
+        "kind": "annotate",
         "run_id": "20261101T000000Z-abc",
         "options": {"protocol": "zelo", "cycles": 4, "seed": 0, **options},
         "summary": asdict(summary),

@@ -125,7 +125,11 @@ def write_rows(out, options, scores, record, **tables):
     summary = {"queries": queries, "documents": count, "scored": count, "judgments": judgments}
     summary |= {"failures": 0, "rejected": 0, "unscored": {}, "unpriced": 0, "dollars_in_all": 0.5}
     judges = {"j1": asdict(Tally(answered=9, spared=3, dollars=0.5))}
-    value = {"run_id": "20261101T000000Z-abc", "options": {"seed": 0, **options}}
+    value = {
+        "kind": "annotate",
+        "run_id": "20261101T000000Z-abc",
+        "options": {"seed": 0, **options},
+    }
     write_json(str(out), "run.json", value | {"summary": summary, "judges": judges})
     write_report(str(out))
     return page_of(out)

@@ -222,6 +222,9 @@ def test_the_results_of_another_command_are_left_alone(tmp_path):
     with claim(str(tmp_path), kind="bakeoff"):
         pass
     (tmp_path / "run.json").write_text("{}")
+    with pytest.raises(LockError, match="holds the results of another program"):
+        claim(str(tmp_path)).__enter__()
+    (tmp_path / "run.json").write_text('{"kind": "annotate"}')
     with claim(str(tmp_path)):
         pass
 

@@ -29,24 +29,6 @@ def place(tmp_path, monkeypatch):
     return tmp_path
 
 
-def ended():
-    """The id of a process that is no more."""
-    process = subprocess.Popen(["true"])
-    process.wait()
-    return process.pid
-
-
-def of_an_old_version(place, name, *processes):
-    """A folder as 0.1.0 left it."""
-    folder = place / name
-    folder.mkdir(mode=0o777)
-    for process in processes:
-        logs = folder / f"session_2026-03-01_12-00-00_123456_{process}" / "logs"
-        logs.mkdir(parents=True)
-        (logs / "raylet.out").write_text("...")
-    return folder
-
-
 def left_in(place):
     return sorted(each.name for each in place.glob("zelo-*"))
 
@@ -81,31 +63,28 @@ def test_what_a_killed_run_left_goes_with_the_next_and_a_live_one_keeps_its_own(
             assert not held.parent.exists()
 
 
-def test_folders_of_an_old_version_go_when_none_of_their_processes_lives(place):
-    of_an_old_version(place, "zelo-dead", ended())
-    of_an_old_version(place, "zelo-live", os.getpid())
-    of_an_old_version(place, "zelo-both", ended(), os.getpid())
-    of_an_old_version(place, "zelo-just-made")
+def test_what_no_run_holds_or_held_is_left_alone(place):
+    (place / "zelo-just-made").mkdir()
     (place / "zelo-file").touch()
-    (place / "zelo-link").symlink_to(of_an_old_version(place, "elsewhere", ended()))
+    (place / "elsewhere").mkdir()
+    (place / "elsewhere/lock").touch()
+    (place / "zelo-link").symlink_to(place / "elsewhere")
     with folder_for_ray():
         pass
-    assert left_in(place) == ["zelo-both", "zelo-file", "zelo-just-made", "zelo-link", "zelo-live"]
-    assert (place / "elsewhere").exists()
+    assert left_in(place) == ["zelo-file", "zelo-just-made", "zelo-link"]
+    assert (place / "elsewhere/lock").exists()
 
 
 def test_the_folders_of_others_are_left_alone(place):
     if os.geteuid():
         pytest.skip("only root can make a folder another user's")
-    theirs = of_an_old_version(place, "zelo-theirs", ended())
-    locked = place / "zelo-locked"
-    locked.mkdir()
-    (locked / "lock").touch()
-    for folder in (theirs, locked):
-        os.chown(folder, 12345, 12345)
+    theirs = place / "zelo-theirs"
+    theirs.mkdir()
+    (theirs / "lock").touch()
+    os.chown(theirs, 12345, 12345)
     with folder_for_ray():
         pass
-    assert left_in(place) == ["zelo-locked", "zelo-theirs"]
+    assert left_in(place) == ["zelo-theirs"]
 
 
 def test_runs_that_start_at_the_same_moment_do_not_hurt_each_other(place):

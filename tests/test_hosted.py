@@ -1,6 +1,5 @@
 """Rerankers behind HTTP: the real client against a loopback server, on which all goes wrong."""
 
-import json
 import re
 import time
 
@@ -327,16 +326,3 @@ def test_gateways_may_bill_as_cohere_does(server, tmp_path, told, searches):
     found = rank([POOL], tmp_path, {}, spec, **fields)
     assert found.scores == {"q1": WORTHS}
     assert [row.dollars for row in found.books] == [pytest.approx(searches * 0.002)]
-
-
-def test_replies_of_older_ledgers_open(server, environ, tmp_path):
-    first = rank([POOL], tmp_path, environ, "jina:m")
-    (segment,) = (tmp_path / "replies").glob("*.jsonl")
-    rows = [json.loads(line) for line in segment.read_bytes().splitlines()]
-    later = ("searches", "limit", "crc32")
-    old = [{k: v for k, v in row.items() if k not in later} for row in rows]
-    segment.unlink()
-    older = segment.with_name(segment.name.replace(".v2", ""))
-    older.write_text("".join(json.dumps(row) + "\n" for row in old))
-    assert rank([POOL], tmp_path, environ, "jina:m", run_id="again").scores == first.scores
-    assert len(server.journal) == 1

@@ -29,7 +29,7 @@ from zelo_ray.errors import InputError, NothingToReport
 from zelo_ray.formats.interchange.truth import read_truth
 from zelo_ray.formats.record import begin, unfinished
 from zelo_ray.formats.results import write_json
-from zelo_ray.formats.segments import line_of, reply_of, row_of, version_of
+from zelo_ray.formats.segments import line_of, reply_of, row_of
 from zelo_ray.formats.tables import table_of
 from zelo_ray.present.html import write_report
 from zelo_ray.present.html.page import chance, embedded, plain
@@ -423,7 +423,7 @@ def test_failures_of_judges_are_told_of_an_interrupted_run_and_missing_answers_a
     out = interrupted(tmp_path, graded_pools(2), 8)
     (segment, *_) = sorted((out / "replies").glob("*.jsonl"), key=lambda p: -p.stat().st_size)
     first, *others = segment.read_bytes().splitlines(keepends=True)
-    reply = reply_of(row_of(first, version_of(segment.name)))
+    reply = reply_of(row_of(first))
     refused = line_of(replace(reply, status="refused", text="", reason="no"))
     segment.write_bytes(b"".join([refused, *others]))
     write_report(str(out))

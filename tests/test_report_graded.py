@@ -93,6 +93,7 @@ def write_graded(out, queries=5, documents=4, judges=JUDGES, repeats=1, say="", 
     summary = Summary(str(out), queries, count, count, len(grades), 1, unscored={})
     options = {"protocol": "graded", "pooling": more.get("pooling", "thurstone"), "seed": 0}
     value = {
+        "kind": "annotate",
         "run_id": "20261101T000000Z-abc",
         "options": {**options, "repeats": repeats, "ambiguous": 1.5},
         "summary": asdict(summary),

@@ -1,4 +1,4 @@
-"""Both errors of a score are told apart wherever they are told, and old results have but one."""
+"""Both errors of a score are told apart wherever they are told."""
 
 from dataclasses import replace
 
@@ -14,13 +14,12 @@ from zelo_ray.commands.convert import convert
 from zelo_ray.commands.explain import explain
 from zelo_ray.errors import InputError, OptionError
 from zelo_ray.evaluation.measures import Truth
-from zelo_ray.formats.interchange.graded import has_grades, read_graded
 from zelo_ray.formats.interchange.trec import read_qrels
 from zelo_ray.formats.interchange.truth import read_truth
 from zelo_ray.formats.tables import table_of
 from zelo_ray.present.html import write_report
 from zelo_ray.protocols.protocol import both_errors
-from zelo_ray.records import AbsoluteScore, GradedScore, Score
+from zelo_ray.records import AbsoluteScore, Score
 
 ABOUT_PEOPLE = "about people ±"
 
@@ -30,12 +29,6 @@ def run(tmp_path):
     """The results of a run of battles."""
     write_run(tmp_path, results_of(tmp_path, [pool_of()]))
     return tmp_path
-
-
-def make_old(out):
-    """As 0.1.0 wrote scores: with one error."""
-    path = out / "scores.parquet"
-    pq.write_table(pq.read_table(path).drop_columns("truth_error"), path)
 
 
 def test_a_line_on_a_score_names_both_errors_where_they_are_known():
@@ -52,25 +45,6 @@ def test_the_page_and_explain_tell_both(run):
     assert "more calls do not reduce" in page.words("scores")
     assert page.packed[0, "documents"][0][6]["truth_error"] > page.packed[0, "documents"][0][3]
     assert ABOUT_PEOPLE in explain(str(run), "q1", "d1").split("\n\n")[2].splitlines()[0]
-
-
-def test_old_results_are_read_and_told_with_the_error_that_they_have(run):
-    make_old(run)
-    write_report(str(run))
-    page = page_of(run)
-    assert ABOUT_PEOPLE not in page.words("queries")
-    assert "more calls do not reduce" not in page.words("scores")
-    assert ABOUT_PEOPLE not in explain(str(run), "q1", "d1").split("\n\n")[2].splitlines()[0]
-    scores = pq.read_table(run / "scores.parquet")
-    assert read_truth(str(run))["std_error"].to_pylist() == scores["std_error"].to_pylist()
-
-
-def test_old_grades_are_grades(tmp_path):
-    score = GradedScore("q", "d", 2.1, 0.3, 3, 1, 2, 2.0, 2, 0.0, False)
-    pq.write_table(table_of([score], GradedScore), tmp_path / "scores.parquet")
-    make_old(tmp_path)
-    assert has_grades(str(tmp_path))
-    assert read_graded(str(tmp_path))["relevance"].to_pylist() == [2.0]
 
 
 def test_the_truth_of_a_bakeoff_has_the_error_about_people(run):

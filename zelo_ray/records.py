@@ -56,7 +56,7 @@ class Judge:
     options: Mapping[str, Any] = field(default_factory=dict)
     transport: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
     """options that say how an answer travels and not what it says, each with the value under which
-    it stands in every key: the default that it had when it was part of them"""
+    it stands in every key"""
     name: str = field(init=False, repr=False, compare=False)
     """the judge as a user writes it, and as every output file names it"""
     opening: bytes = field(init=False, repr=False, compare=False)

@@ -44,7 +44,7 @@ def load_run(out: Place) -> Any:
     if name is None:
         raise InputError(f"{place}: holds no results of zelo_ray")
     told = record(f"{place}/{name}")
-    kind = told.get("kind", "annotate")
+    kind = str(told.get("kind", ""))
     try:
         if kind == "annotate":
             return _run(place, told)

@@ -62,7 +62,7 @@ def kind_of(out: str) -> str:
     from zelo_ray.formats.files import record
 
     with _quietly():
-        return str(record(f"{out}/run.json").get("kind", "annotate"))
+        return str(record(f"{out}/run.json").get("kind", ""))
     return ""
 
 
@@ -74,7 +74,7 @@ def recorded(out: str) -> "AnnotateOptions | None":
 
     with _quietly():
         found = unfinished(out) or record(f"{out}/run.json")
-        if found and found.get("kind", "annotate") == "annotate":
+        if found and found.get("kind") == "annotate":
             return recorded_options(found)
     return None
 

@@ -17,7 +17,7 @@ def compacted(out: str, say: Callable[[str], None] = print) -> str:
         say: told, in one line each, what was done, and what there is to wait for.
 
     Raises:
-        LedgerError: there is none, or a later version of this program wrote here.
+        LedgerError: there is none, or another version of this program wrote here.
         LockError: a run holds it.
     """
     fs, folder = folder_of(out)

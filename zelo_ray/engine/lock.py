@@ -36,9 +36,10 @@ _WORTHLESS = re.compile(
 
 def _refuse_others(fs: fsspec.AbstractFileSystem, path: str, out: str, kind: str | None) -> None:
     if kind and fs.exists(f"{path}/run.json"):
-        found = record(f"{out.rstrip('/')}/run.json").get("kind", "annotate")
+        found = record(f"{out.rstrip('/')}/run.json").get("kind")
         if found != kind:
-            raise LockError(f"{out} holds the results of {found}; name another --out")
+            whose = found or "another program"
+            raise LockError(f"{out} holds the results of {whose}; name another --out")
 
 
 @contextlib.contextmanager

@@ -62,7 +62,7 @@ def so_far(out: str, record: Mapping[str, Any], query_id: str | None = None) -> 
         Untold: it is no run of annotate, its input is gone, or its judges cannot be measured.
         InputError, LedgerError: what is there cannot be read.
     """
-    if record.get("kind", "annotate") != "annotate":
+    if record.get("kind") != "annotate":
         raise Untold(not_finished(out))
     with TemporaryDirectory() as folder:
         try:

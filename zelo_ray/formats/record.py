@@ -66,7 +66,7 @@ def last_record(out: str) -> dict[str, Any]:
 
 
 def is_finished(told: Mapping[str, Any]) -> bool:
-    """Whether a record is of a run that came to its end; 0.1.0 wrote none of any other."""
+    """Whether a record is of a run that came to its end; commands that ask nobody do not say."""
     return bool(told.get("finished", True))
 
 

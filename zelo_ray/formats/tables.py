@@ -1,7 +1,7 @@
 """Records as Arrow tables: one schema per record type, read off its annotations."""
 
 from collections.abc import Sequence
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import pyarrow as pa
@@ -38,12 +38,6 @@ def schema_of(record: type) -> pa.Schema:
     """The Arrow schema of a record type (a dataclass of plain fields)."""
     hints = get_type_hints(record)
     return pa.schema([(f.name, _arrow_type(hints[f.name])) for f in fields(record)])
-
-
-def oldest_of(record: type) -> pa.Schema:
-    """The columns that files of every version have: those of fields without a default."""
-    whole = schema_of(record)
-    return pa.schema([whole.field(f.name) for f in fields(record) if f.default is MISSING])
 
 
 def table_of(records: Sequence[Any], record: type) -> pa.Table:

@@ -7,7 +7,6 @@ run can tell what a killed one left behind, and removes it.
 import contextlib
 import fcntl
 import os
-import re
 import shutil
 import stat
 import tempfile
@@ -17,7 +16,6 @@ from pathlib import Path
 _PREFIX = "zelo-"
 _LOCK = "lock"
 _OF_RAY = "r"  # one letter: Ray makes sockets below it, and the path of a socket has to be short
-_OLD_SESSION = re.compile(r"session_[\d_-]+_(\d+)")
 
 
 @contextlib.contextmanager
@@ -49,16 +47,11 @@ def _locked_folder() -> tuple[Path, int]:
 
 def _remove_if_left(folder: Path) -> None:
     """Remove a folder of this user's, if it is certain that its run has ended."""
-    with contextlib.suppress(OSError):  # locked, or somebody else is removing it
+    with contextlib.suppress(OSError):  # locked, being made, or somebody else is removing it
         found = folder.lstat()
         if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
             return
-        try:
-            lock = os.open(folder / _LOCK, os.O_RDWR | os.O_NOFOLLOW)
-        except FileNotFoundError:
-            if _is_old_and_left(folder):
-                shutil.rmtree(folder, ignore_errors=True)
-            return
+        lock = os.open(folder / _LOCK, os.O_RDWR | os.O_NOFOLLOW)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             _remove(folder)
@@ -70,23 +63,3 @@ def _remove(folder: Path) -> None:
     """Remove the lock last, so that a removal that is cut off is taken up by the next run."""
     shutil.rmtree(folder / _OF_RAY, ignore_errors=True)
     shutil.rmtree(folder, ignore_errors=True)
-
-
-def _is_old_and_left(folder: Path) -> bool:
-    """Whether a run of 0.1.0, which had no lock, made it and has ended.
-
-    It is known by its process. A folder that is just being made has no lock either, and no session.
-    """
-    found = [_OLD_SESSION.fullmatch(each.name) for each in folder.iterdir()]
-    processes = [int(session[1]) for session in found if session]
-    return bool(processes) and not any(map(_lives, processes))
-
-
-def _lives(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass  # somebody else's
-    return True

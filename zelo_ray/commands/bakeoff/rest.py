@@ -109,7 +109,7 @@ def annotated(truth: str) -> Annotated | None:
     if RUN not in (listing(out) or ()):
         return None
     run = record(f"{out}/{RUN}")
-    if run.get("kind", "annotate") != "annotate":  # which 0.1.0 did not say
+    if run.get("kind") != "annotate":
         return None
     protocol, options = of_record(run), None
     with contextlib.suppress(KeyError, TypeError, ValueError):

@@ -9,7 +9,7 @@ from zelo_ray.errors import InputError
 from zelo_ray.formats.files import listing
 from zelo_ray.formats.record import asked_otherwise, options_at, refuse_unfinished
 from zelo_ray.formats.stored import Stored
-from zelo_ray.formats.tables import oldest_of
+from zelo_ray.formats.tables import schema_of
 from zelo_ray.records import Grade, Vote
 
 GRADES, VOTES = "grades.parquet", "votes.parquet"
@@ -79,7 +79,7 @@ def _read(url: str) -> tuple[str, pd.DataFrame]:
         raise InputError(f"{url}: no {GRADES} or {VOTES}; wants the --out of annotate, or one")
     place = url if url.endswith(kind) else f"{url.rstrip('/')}/{kind}"
     record, columns = _RECORDS[kind]
-    table = Stored(place, oldest_of(record)).read(["judge", "query_id", *columns])
+    table = Stored(place, schema_of(record)).read(["judge", "query_id", *columns])
     if any(column.null_count for column in table.columns):
         raise InputError(f"{place}: a row has an empty field")
     frame = table.to_pandas()

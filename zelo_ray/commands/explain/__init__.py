@@ -11,7 +11,7 @@ from zelo_ray.errors import NothingToExplain
 from zelo_ray.formats.files import pieces, record
 from zelo_ray.formats.record import unfinished
 from zelo_ray.formats.stored import Stored
-from zelo_ray.formats.tables import oldest_of, schema_of
+from zelo_ray.formats.tables import schema_of
 from zelo_ray.options.judging import JudgingOptions
 from zelo_ray.protocols import Held, Judgments, Protocol, of_record
 from zelo_ray.protocols.course import indented, of_failures
@@ -273,7 +273,7 @@ def _raters(out: str) -> tuple[Rater, ...]:
     if not _exists(out, "raters.parquet"):
         return ()
     names = schema_of(Rater).names
-    rows = Stored(f"{out}/raters.parquet", oldest_of(Rater)).read(names).to_pylist()
+    rows = Stored(f"{out}/raters.parquet", schema_of(Rater)).read(names).to_pylist()
     return tuple(Rater(**row) for row in rows)
 
 
@@ -283,7 +283,7 @@ def _records(out: str, table: str, query_id: str, kind: type) -> list[Any]:
         if table != "scores":
             return []
         raise NothingToExplain(f"{out} holds no scores.parquet: is it the --out of a finished run?")
-    names, stored = schema_of(kind).names, Stored(f"{out}/{table}.parquet", oldest_of(kind))
+    names, stored = schema_of(kind).names, Stored(f"{out}/{table}.parquet", schema_of(kind))
     rows = (row for part in stored.of_queries([query_id]) for row in part.to_pylist())
     return [kind(**{name: row[name] for name in names if name in row}) for row in rows]
 

@@ -4,7 +4,7 @@ The records are JSON objects in the folder ``batches`` of an output directory or
 """
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from typing import Literal, get_args
 
 import fsspec
@@ -101,8 +101,7 @@ class Parts:
 
 def _part(name: str, data: bytes) -> Part:
     try:
-        found = orjson.loads(data)
-        part = Part(**{each.name: found[each.name] for each in fields(Part) if each.name in found})
+        part = Part(**orjson.loads(data))
         kinds = {name: type(value) for name, value in asdict(part).items()}
         wrong = any(kinds[name] not in kind for name, kind in _KINDS.items())
     except (ValueError, TypeError):

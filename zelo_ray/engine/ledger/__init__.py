@@ -35,7 +35,7 @@ from zelo_ray.engine.ledger.table import FINAL, STATUSES, TRUNCATED
 from zelo_ray.engine.ledger.totals import Payer
 from zelo_ray.engine.ledger.writing import Writer, drop_reserves, writer_of
 from zelo_ray.errors import LedgerError
-from zelo_ray.formats.segments import line_of, reply_of, row_of, version_of
+from zelo_ray.formats.segments import line_of, reply_of, row_of
 from zelo_ray.records import Reply
 
 __all__ = [
@@ -75,7 +75,7 @@ class Ledger:
     damaged answers nothing.
 
     Raises:
-        LedgerError: a later version of this program wrote here, or the folder cannot be used.
+        LedgerError: another version of this program wrote here, or the folder cannot be used.
     """
 
     def __init__(
@@ -193,12 +193,11 @@ class Ledger:
         """What lies at some places, where replies to these keys were seen."""
         segments, offsets = (column.tolist() for column in places[:2])
         names = {number: self._index.names[number] for number in set(segments)}
-        versions = {number: version_of(name) for number, name in names.items()}
         paths = [f"{self._folder}/{name}" for name in self._index.names]
         for number, offset, key, line in zip(
             segments, offsets, keys, lines_at(self._fs, paths, *places), strict=True
         ):
-            row = row_of(line, versions[number]) if isinstance(line, bytes) else None
+            row = row_of(line) if isinstance(line, bytes) else None
             if not row or row["key"] != key:
                 self._fail(names[number], offset, line)
             yield row
@@ -255,7 +254,7 @@ class Ledger:
         """Take in what other writers have added since the last look.
 
         Raises:
-            LedgerError: a later version of this program wrote here.
+            LedgerError: another version of this program wrote here.
         """
         self._known.refresh()
 

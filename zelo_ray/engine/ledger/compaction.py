@@ -46,8 +46,8 @@ class Compacted:
 def compact(out: str, say: Callable[[str], None] = print, clock: Clock = CLOCK) -> Compacted:
     """Make large segments of small ones. Only while `claim` is held. A kill harms nothing.
 
-    Lines stay as they are, also damaged ones. Segments of 0.1.0, and such as end in the middle of a
-    line, are left alone.
+    Lines stay as they are, also damaged ones. Segments that end in the middle of a line are left
+    alone.
 
     Args:
         out: directory or URL.
@@ -55,7 +55,7 @@ def compact(out: str, say: Callable[[str], None] = print, clock: Clock = CLOCK) 
         clock: the time.
 
     Raises:
-        LedgerError: a later version of this program wrote here, or a segment is not what was
+        LedgerError: another version of this program wrote here, or a segment is not what was
             written.
         OSError: whatever else the storage says.
     """
@@ -75,7 +75,7 @@ def _groups(segments: Mapping[str, Segment]) -> Iterator[dict[str, Segment]]:
     """The small segments, in the order of their names, as many together as make a large one."""
     group = dict[str, Segment]()
     for name, each in sorted(segments.items()):
-        if not name.endswith(ENDING) or not 0 < each.size < _LARGE_BYTES / 2 or each.begin:
+        if not 0 < each.size < _LARGE_BYTES / 2 or each.begin:
             continue
         if sum(there.size for there in group.values()) + each.size > _LARGE_BYTES:
             yield group

@@ -116,7 +116,7 @@ class Known:
         """Take in what other writers have added since the last look.
 
         Raises:
-            LedgerError: a later version of this program wrote here.
+            LedgerError: another version of this program wrote here.
         """
         with self._looking:
             for left in reversed(range(_LOOKS)):

@@ -10,7 +10,7 @@ import orjson
 
 from zelo_ray.engine.ledger.table_file import ENDING as TABLE_ENDING
 from zelo_ray.errors import LedgerError
-from zelo_ray.formats.segments import VERSION, row_of, version_of, whole_lines
+from zelo_ray.formats.segments import ENDING, row_of, whole_lines
 
 FOLDER = "replies"
 INDEX = "_index"  # readers of a folder of data, such as pyarrow, pass over names that begin so
@@ -54,7 +54,7 @@ def look(fs: fsspec.AbstractFileSystem, folder: str) -> Listing:
     """List a folder.
 
     Raises:
-        LedgerError: a later version of this program wrote there.
+        LedgerError: another version of this program wrote there.
     """
     fs.invalidate_cache()
     found = Listing()
@@ -66,8 +66,10 @@ def look(fs: fsspec.AbstractFileSystem, folder: str) -> Listing:
         if inner == INDEX:
             (found.tables if last.endswith(TABLE_ENDING) else found.others).append(last)
         elif name.endswith(".jsonl"):
-            if version_of(name) > VERSION:
-                raise LedgerError(f"{path}: a later version of zelo_ray wrote it; upgrade")
+            if not name.endswith(ENDING):
+                raise LedgerError(
+                    f"{path}: another version of zelo_ray wrote it; name another --out or --ledger"
+                )
             found.segments[name] = Segment(info["size"], stamp_of(info))
     for name in [name for name in found.segments if name.startswith(COMPACTED)]:
         if name in found.segments:  # else one that came before has replaced it
@@ -126,14 +128,14 @@ def lines_of(
     Where only some judges are wanted, a line that says it is another's is passed over unread: its
     row is empty.
     """
-    version, wanted = version_of(path), None
+    wanted = None
     if judges is not None:
         wanted = tuple(_JUDGE[:-1] + orjson.dumps(name) + b"," for name in judges)
     for at, line in whole_lines(fs.cat_file(path, start=start)):
         if wanted is not None and line.startswith(_JUDGE, 40) and not line.startswith(wanted, 40):
             yield start + at, line, {}
         else:
-            yield start + at, line, row_of(line, version)
+            yield start + at, line, row_of(line)
 
 
 def replies_in(line: bytes) -> int:

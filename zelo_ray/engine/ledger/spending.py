@@ -81,7 +81,7 @@ def paid_in(books: str) -> Paid:
     """What was paid, from the totals in the index; rows are read only where there is none.
 
     Raises:
-        LedgerError: a later version of this program wrote here.
+        LedgerError: another version of this program wrote here.
     """
     fs, folder = folder_of(books)
     for left in reversed(range(_LOOKS)):
@@ -134,7 +134,7 @@ def spent_in(books: str, run_id: str = "", look: Callable[[Reply], object] | Non
         look: called with each row, which are then all read.
 
     Raises:
-        LedgerError: a later version of this program wrote here.
+        LedgerError: another version of this program wrote here.
     """
     if look:
         for reply in read_rows(books):
@@ -158,7 +158,7 @@ def read_rows(out: str) -> Iterator[Reply]:
     Lines that are damaged are passed over.
 
     Raises:
-        LedgerError: a later version of this program wrote here.
+        LedgerError: another version of this program wrote here.
     """
     fs, folder = folder_of(out)
     for name, segment in look(fs, folder).segments.items():

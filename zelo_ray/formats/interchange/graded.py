@@ -11,7 +11,7 @@ from zelo_ray.formats.files import listing
 from zelo_ray.formats.interchange.truth import SCORES, look
 from zelo_ray.formats.pools import short
 from zelo_ray.formats.stored import parquet_table
-from zelo_ray.formats.tables import oldest_of, schema_of
+from zelo_ray.formats.tables import schema_of
 from zelo_ray.records import AbsoluteScore, GradedScore, Qrel, Score
 
 _PAIR = ("query_id", "doc_id")
@@ -88,7 +88,7 @@ def read_cut(url: str, cuts: Sequence[float]) -> pa.Table:
 
 def _holds(url: str, kind: type[Score]) -> bool:
     place = _place(url)
-    return place.endswith(".parquet") and set(oldest_of(kind).names) <= look(place).columns
+    return place.endswith(".parquet") and set(schema_of(kind).names) <= look(place).columns
 
 
 def _read(url: str, names: Sequence[str], kind: type[Score]) -> pa.Table:

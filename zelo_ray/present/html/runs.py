@@ -50,7 +50,7 @@ class Past:
     @property
     def command(self) -> str:
         """The command that ran."""
-        kind = str(self.record.get("kind", "annotate"))
+        kind = str(self.record.get("kind", ""))
         return _COMMANDS.get(kind, kind)
 
     @property

@@ -19,7 +19,7 @@ from zelo_ray.evaluation.agreement.measured import Agreement, Confused
 from zelo_ray.evaluation.agreement.precision import Precision
 from zelo_ray.formats.files import lines, pieces, record
 from zelo_ray.formats.stored import Stored
-from zelo_ray.formats.tables import oldest_of
+from zelo_ray.formats.tables import schema_of
 from zelo_ray.records import (
     Comparison,
     Consensus,
@@ -147,7 +147,7 @@ def _undivided(tables: Iterable[pa.Table], columns: Sequence[str]) -> Iterator[p
 
 def _schemas(name: str) -> list[pa.Schema]:
     """What a table may be."""
-    return [oldest_of(record) for record in _TABLES.get(name, ())]
+    return [schema_of(record) for record in _TABLES.get(name, ())]
 
 
 def starts(table: pa.Table) -> np.ndarray:
