@@ -112,6 +112,7 @@ _OF_ONE_RUN = {
     r"[\d.,]+ calls/s": "SPEED",
     r"\bin [\d.,]+ (s|min)\b": "in SECONDS",
     r"compacted-\S+": "SEGMENT",
+    r"\b(msg)?batch_\d+": "BATCH",
 }
 """The same in texts."""
 _LEDGER = ("replies", "batches", "exposure")
