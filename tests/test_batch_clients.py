@@ -16,7 +16,7 @@ from aiohttp import web
 from tests.fakes import Fakes, Fault
 from tests.test_providers import KEY, NAMES, SECRET, check_discreet, request_for, send
 from zelo_ray.protocols import samre
-from zelo_ray.providers import Fatal, Refused, Retry, Settings, load_provider
+from zelo_ray.providers import Fatal, Refused, Retry, RetryKind, Settings, load_provider
 from zelo_ray.providers.lines import reason_of, written
 from zelo_ray.records import Answer, Usage
 
@@ -223,7 +223,7 @@ def test_a_line_that_fails(fakes, provider, fault, expected, tmp_path):
     assert words in str(outcome)
     assert str(outcome).startswith(provider)
     if kind is Retry:
-        assert outcome.throttled == (fault == "429")
+        assert (outcome.kind is RetryKind.THROTTLED) == (fault == "429")
     if kind is Refused:
         assert outcome.status == ("filtered" if fault.startswith("filtered") else "failed")
 
@@ -253,7 +253,7 @@ def test_a_batch_that_is_cut_short(fakes, provider, fault, tmp_path):
     left = [each for each in found.values() if not isinstance(each, Answer)]
     for each in left:
         assert type(each) is Retry
-        assert not each.throttled
+        assert each.kind is not RetryKind.THROTTLED
         assert each.billed is None
         assert word[:6] in str(each)  # canceled, cancelled
 
@@ -293,7 +293,7 @@ def test_too_many_enqueued_tokens(tmp_path):
 
         error = run("gemini", fakes, work)
         assert isinstance(error, Retry)
-        assert error.throttled
+        assert error.kind is RetryKind.THROTTLED
 
 
 def test_reasons_in_one_short_line():
@@ -351,7 +351,7 @@ def test_a_batch_that_cannot_be_created(
     assert expected[1] in str(error)
     assert str(error).startswith(f"{provider}:{MODELS[provider]}: ")
     if fault == "429":
-        assert (error.throttled, error.delay) == (True, 3)
+        assert (error.kind, error.delay) == (RetryKind.THROTTLED, 3)
 
 
 @pytest.mark.parametrize("provider", NAMES)
@@ -781,7 +781,7 @@ def test_odd_lines_of_gemini():
     expected = {"a": Answer, "e": Refused, "g": Fatal}
     assert kinds == {**dict.fromkeys("bcdfhi", Retry), **expected}
     assert found["b"].billed == Usage(7, 5)
-    assert [found[key].throttled for key in "dfh"] == [True, True, False]
+    assert [found[key].kind is RetryKind.THROTTLED for key in "dfh"] == [True, True, False]
 
 
 def test_inline_results_of_gemini():

@@ -15,7 +15,7 @@ from zelo_ray.commands.doctor.judges import _asked
 from zelo_ray.engine.bookkeeping import maybe_billed, uncounted_by
 from zelo_ray.engine.exposure import Exposure, exposed, uncounted
 from zelo_ray.options.doctor import DoctorOptions
-from zelo_ray.providers import Fatal, Retry, Settings
+from zelo_ray.providers import Fatal, Retry, RetryKind, Settings
 from zelo_ray.providers.silence import is_local, proxy_of
 from zelo_ray.records import Usage, count_of
 
@@ -53,7 +53,7 @@ def test_a_page_that_may_pass_is_asked_again(provider, status, title):
     assert type(error) is Retry
     assert "an HTML page and not the API's answer" in str(error)
     assert title in str(error)
-    assert (error.throttled, error.delay) == (status == 429, 3.0)
+    assert (error.kind is RetryKind.THROTTLED, error.delay) == (status == 429, 3.0)
 
 
 def test_a_key_that_may_not_is_told_as_ever():
@@ -77,7 +77,7 @@ def test_a_proxy_that_is_not_there_is_named(monkeypatch, provider, variable):
         f"connection refused, by way of the proxy http://{proxy} ({variable}); "
         "set no_proxy=127.0.0.1"
     )
-    assert error.unreached
+    assert error.kind is RetryKind.UNREACHED
 
 
 @pytest.mark.parametrize("provider", NAMES)

@@ -14,7 +14,7 @@ from tests.test_providers import KEY, SECRET, request_for, send
 from zelo_ray.engine.bookkeeping import checked
 from zelo_ray.protocols import rerank
 from zelo_ray.protocols.zelo import Preference
-from zelo_ray.providers import Fatal, Refused, Retry, Settings, load_provider
+from zelo_ray.providers import Fatal, Refused, Retry, RetryKind, Settings, load_provider
 from zelo_ray.providers.endings import ending_of
 from zelo_ray.records import Answer, Usage
 
@@ -252,7 +252,9 @@ def test_a_fault_in_a_200_is_the_fault_that_it_names(provider, fault):
     assert type(error) is kind
     assert words in str(error)
     if kind is Retry:
-        assert error.throttled == (fault in ("429", "a rate in words", "errors"))
+        assert (error.kind is RetryKind.THROTTLED) == (
+            fault in ("429", "a rate in words", "errors")
+        )
 
 
 @pytest.mark.parametrize(
@@ -268,7 +270,7 @@ def test_a_fault_in_a_200_is_the_fault_that_it_names(provider, fault):
 def test_the_wish_to_wait_in_a_200_is_heard(headers, more):
     said = (200, headers, {"error": {"code": 429, "message": "Slow down", **more}})
     error = one("openai", said)
-    assert (error.throttled, error.delay, error.unsettled) == (True, 7.0, False)
+    assert (error.kind, error.delay, error.unsettled) == (RetryKind.THROTTLED, 7.0, False)
 
 
 def rerank_outcome(said):

@@ -34,7 +34,7 @@ from zelo_ray.engine.ledger import Ledger, read_rows, writing
 from zelo_ray.engine.online import Asker
 from zelo_ray.errors import PanelError
 from zelo_ray.protocols import Progress, advance, find, zelo
-from zelo_ray.providers import PROVIDERS, Provider, Retry, build_panel
+from zelo_ray.providers import PROVIDERS, Provider, Retry, RetryKind, build_panel
 from zelo_ray.records import Answer, Usage
 
 POOL = pool_of()
@@ -545,7 +545,7 @@ def test_a_server_that_just_starts_costs_no_attempt(odd):
     async def send(request):
         calls.append(request)
         if len(calls) < 4:
-            raise Retry("odd:m: connection refused", unreached=True)
+            raise Retry("connection refused", name="odd:m", kind=RetryKind.UNREACHED)
         return Answer("ok", verdict(0.5), Usage(100, 10), "m")
 
     asker = odd(send, Clock(speed=20.0), attempts=2)

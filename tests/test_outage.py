@@ -13,11 +13,13 @@ from zelo_ray.engine.breaker import CircuitBreaker
 from zelo_ray.engine.clock import Clock
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.engine.online import Asker
-from zelo_ray.providers import build_panel
+from zelo_ray.providers import Retry, RetryKind, build_panel
 
 POOLS = [pool_of(range(8), query_id=f"q{i}", query=f"question {i}?") for i in range(6)]
 REQUESTS = 6 * 28
 KIND = ("503", "500", "504", "drop", "not_json")
+UNREACHED = Retry("connection refused", kind=RetryKind.UNREACHED)
+LOST = Retry("connection reset")
 
 
 @contextmanager
@@ -179,7 +181,7 @@ class Probes:
     async def call(self, key):
         if await self.breaker.admit():
             self.at.append(self.clock.now())
-            self.breaker.record_failure(key, is_probe=True)
+            self.breaker.record_failure(LOST, key, is_probe=True)
 
 
 def test_probes_go_alone_and_at_growing_intervals():
@@ -190,7 +192,7 @@ def test_probes_go_alone_and_at_growing_intervals():
         probes = Probes(breaker, clock)
         for key in "abcde":
             assert not breaker.is_open
-            breaker.record_failure(key, is_probe=False)
+            breaker.record_failure(LOST, key, is_probe=False)
         assert breaker.is_open
         begun = clock.now()
         calls = [asyncio.create_task(probes.call(f"r{n}")) for n in range(9)]
@@ -208,12 +210,12 @@ def test_probes_go_alone_and_at_growing_intervals():
 def test_one_request_that_fails_again_and_again_holds_nobody_back():
     breaker = CircuitBreaker(16)
     for _ in range(50):
-        breaker.record_failure("a", is_probe=False)
+        breaker.record_failure(LOST, "a", is_probe=False)
     assert not breaker.is_open
     for key in "bcd":
-        breaker.record_failure(key, is_probe=False)
+        breaker.record_failure(LOST, key, is_probe=False)
     breaker.record_answer()
-    breaker.record_failure("e", is_probe=False)
+    breaker.record_failure(LOST, "e", is_probe=False)
     assert not breaker.is_open
 
 
@@ -221,7 +223,7 @@ def test_a_server_that_cannot_be_reached_needs_no_second_opinion():
     breaker = CircuitBreaker(16)
     for _ in range(3):
         assert not breaker.is_open
-        breaker.record_failure("a", is_probe=False, unreached=True)
+        breaker.record_failure(UNREACHED, "a", is_probe=False)
     assert breaker.is_open
 
 
@@ -230,7 +232,7 @@ def test_a_servers_own_wish_is_waited_for():
 
     async def run():
         breaker = CircuitBreaker(16, clock)
-        breaker.record_failure("a", is_probe=False, delay=600.0)
+        breaker.record_failure(Retry("503", 600.0), "a", is_probe=False)
         assert breaker.is_open
         began = clock.now()
         assert await breaker.admit()
@@ -243,7 +245,7 @@ def test_whoever_waits_goes_home_when_the_judge_is_given_up():
     async def run():
         breaker = CircuitBreaker(1)
         for key in "abc":
-            breaker.record_failure(key, is_probe=False)
+            breaker.record_failure(LOST, key, is_probe=False)
         waiting = [asyncio.create_task(breaker.admit()) for _ in range(3)]
         await asyncio.sleep(0)
         breaker.close()

@@ -4,11 +4,11 @@ import pytest
 
 from tests.builders import judge_of
 from zelo_ray.engine.patience import Patience
-from zelo_ray.providers import Retry
+from zelo_ray.providers import Retry, RetryKind
 
 HOSTED, OWN = judge_of("openai:m"), judge_of("openai:m@http://127.0.0.1:1/v1")
-UNREACHED = Retry("openai:m: connection refused", unreached=True)
-SILENT = Retry("openai:m: no answer within 120 s", unsettled=True)
+UNREACHED = Retry("connection refused", name="openai:m", kind=RetryKind.UNREACHED)
+SILENT = Retry("no answer within 120 s", name="openai:m", unsettled=True)
 
 
 def test_429s_alone_end_it_when_nobody_else_of_ours_gets_an_answer():

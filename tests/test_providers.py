@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from tests.fakes import Fakes, Fault
 from zelo_ray.protocols import grading as sheets
-from zelo_ray.providers import Fatal, Refused, Retry, Settings, load_provider, outcome
+from zelo_ray.providers import Fatal, Refused, Retry, RetryKind, Settings, load_provider, outcome
 from zelo_ray.providers.anthropic import connection as anthropic_connection
 from zelo_ray.providers.anthropic import messages
 from zelo_ray.providers.gemini import connection as gemini_connection
@@ -176,7 +176,7 @@ def test_every_fault(fakes, provider, fault, expected):
     assert (result.status if kind is Refused else str(result)).find(word) >= 0
     if kind is Retry:
         assert result.delay is None
-        assert result.throttled == (word == "429")
+        assert (result.kind is RetryKind.THROTTLED) == (word == "429")
     if fault not in ("drop", "malformed", "not_json"):
         assert provider in str(result)
 
@@ -552,7 +552,7 @@ def test_a_peer_fails(peer, provider, status, kind):
     assert type(error) is kind
     assert str(status) in str(error)
     if status == 429:
-        assert (error.delay, error.throttled) == (3, True)
+        assert (error.delay, error.kind) == (3, RetryKind.THROTTLED)
     if status == 401:
         assert "to a valid one" in str(error)
     assert len(peer.requests) == 1

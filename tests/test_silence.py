@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from tests.builders import judge_of, options_of, pool_of, request_of
 from tests.fakes import Fakes, Fault
 from zelo_ray.protocols import rerank
-from zelo_ray.providers import Retry, Settings, load_provider, silence
+from zelo_ray.providers import Retry, RetryKind, Settings, load_provider, silence
 
 CLIENTS = ("openai", "anthropic", "gemini", "cohere")
 KEY = "sk-only-for-tests-0123456789"
@@ -105,8 +105,8 @@ def test_a_connection_that_breaks_may_have_cost_something(client, trouble):
 
 def check(error, client, words, *, unreached, unsettled):
     assert re.fullmatch(f"{client}:m: {words}", str(error))
-    assert (error.unreached, error.unsettled) == (unreached, unsettled)
-    assert not error.throttled
+    assert error.kind is (RetryKind.UNREACHED if unreached else RetryKind.OTHER)
+    assert error.unsettled == unsettled
 
 
 @pytest.mark.parametrize("client", CLIENTS)
@@ -181,7 +181,7 @@ def test_only_a_success_that_tells_no_usage_is_unsettled(client):
     for fault in ("malformed", "not_json", "malformed_billed", "429", "503", "504"):
         with Fakes([client], key=KEY, faults=[Fault(fault)]) as fakes:
             error = send(client, fakes.urls[client])
-        assert not error.unreached
+        assert error.kind is not RetryKind.UNREACHED
         found[fault] = error.unsettled
     unsettled = {"malformed", "not_json"}
     assert found == {fault: fault in unsettled for fault in found}

@@ -9,6 +9,7 @@ import asyncio
 from collections import Counter, deque
 
 from zelo_ray.engine.clock import CLOCK, Clock
+from zelo_ray.providers import Retry, RetryKind
 
 _UNREACHED = 3
 """Calls in a row that made no connection: no prompt is at fault there."""
@@ -72,32 +73,29 @@ class CircuitBreaker:
 
     def record_failure(
         self,
+        trouble: Retry,
         key: str,
         *,
         is_probe: bool,
-        unreached: bool = False,
-        unavailable: bool = False,
         suspect: bool = False,
-        delay: float = 0.0,
     ) -> None:
         """Count a call that nothing came of, and hold calls back after too many in a row.
 
         Args:
+            trouble: what came in place of an answer.
             key: of its request.
             is_probe: whether it went as a probe.
-            unreached: whether not even a connection was made.
-            unavailable: whether its server said that it is away, be it to the same request.
             suspect: whether others were answered since this request came to nothing before.
-            delay: seconds that the server itself asks to wait before a next call.
         """
+        delay = trouble.delay or 0.0
         self._failing[key] += 1
         if suspect:
             self._suspect.add(key)
-        self._unreached += unreached
+        self._unreached += trouble.kind is RetryKind.UNREACHED
         self._delay = max(self._delay, delay)
         failed = self._failing.total() if self._calls_tell else len(self._failing)
         many = self._unreached >= _UNREACHED or failed >= self._requests
-        many |= unavailable and self._failing[key] >= _FEWEST
+        many |= trouble.kind is RetryKind.UNAVAILABLE and self._failing[key] >= _FEWEST
         if many or delay > _LONG_DELAY:
             self.is_open = not self._closed
             self._answered.clear()

@@ -38,6 +38,7 @@ from zelo_ray.providers import (
     Provider,
     Refused,
     Retry,
+    RetryKind,
     Settings,
     connect,
     find_key,
@@ -477,21 +478,15 @@ class Asker(Filler[_Line]):
         or nothing comes back from it, whatever it is asked.
         """
         breaker = line.breaker
-        if trouble.throttled or trouble.status != "failed":  # something came back
+        throttled = trouble.kind is RetryKind.THROTTLED
+        if throttled or trouble.status != "failed":  # something came back
             breaker.record_answer()
-            effort.troubles += _THROTTLED_COST if trouble.throttled else 1
+            effort.troubles += _THROTTLED_COST if throttled else 1
         else:
             if effort.missed_after is None:
                 effort.missed_after = breaker.answers
             suspect = breaker.answers > effort.missed_after
-            breaker.record_failure(
-                request.key,
-                is_probe=effort.is_probe,
-                unreached=trouble.unreached,
-                unavailable=trouble.unavailable,
-                suspect=suspect,
-                delay=trouble.delay or 0.0,
-            )
+            breaker.record_failure(trouble, request.key, is_probe=effort.is_probe, suspect=suspect)
             effort.troubles += self._cost(line, trouble, effort, suspect=suspect)
         effort.ended = effort.troubles >= self.options.attempts
         now = self.clock.now()
@@ -503,10 +498,11 @@ class Asker(Filler[_Line]):
         A prompt that is `suspect`, as others were answered meanwhile, never holds up the run.
         """
         breaker = line.breaker
-        away = trouble.unreached or (breaker.is_open and not effort.is_probe)
+        unreached = trouble.kind is RetryKind.UNREACHED
+        away = unreached or (breaker.is_open and not effort.is_probe)
         if away or line.patience.is_starting(trouble):
             return 0.0
-        if suspect or not trouble.unavailable:
+        if suspect or trouble.kind is not RetryKind.UNAVAILABLE:
             return 1.0
         if line.patience.alone or (breaker.is_open and breaker.is_sure):
             return 0.0
@@ -576,12 +572,13 @@ class Asker(Filler[_Line]):
     ) -> float:
         """The seconds to wait; after a 429 everybody waits, in the gate."""
         jitter = random.Random(f"{request.key}:{effort.calls}").random()
-        most = _LONGEST_WAIT if trouble.throttled else max(_LONGEST_WAIT, line.patience.most)
+        throttled = trouble.kind is RetryKind.THROTTLED
+        most = _LONGEST_WAIT if throttled else max(_LONGEST_WAIT, line.patience.most)
         if trouble.delay is not None and trouble.delay > most:
             wait = f"{trouble.delay / 60:.0f} minutes"
             self.lose(line.judge.name, f"{trouble}; the server asks to wait {wait}: go on later")
             return 0.0
-        if line.breaker.is_open and not trouble.throttled:
+        if line.breaker.is_open and not throttled:
             line.tally.retry(f"{trouble}; its calls wait until it answers", self.clock.date())
             return 0.0  # the breaker holds it back
         line.tally.retry(str(trouble), self.clock.date())
@@ -589,7 +586,7 @@ class Asker(Filler[_Line]):
             return min(_STARTING_BACKOFF, _FIRST_BACKOFF * 2.0 ** (effort.calls - 1))
         backoff = jitter * min(_LONGEST_BACKOFF, _FIRST_BACKOFF * 2 ** (effort.calls - 1))
         delay = trouble.delay * (1 + 0.1 * jitter) if trouble.delay else backoff
-        if not trouble.throttled:
+        if not throttled:
             return delay
         line.tally.throttled += 1
         lasting = await line.gate.pause(delay)

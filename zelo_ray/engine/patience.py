@@ -1,6 +1,6 @@
 """When to give up a judge that does not answer. Time is passed in, in seconds of any clock."""
 
-from zelo_ray.providers import Retry
+from zelo_ray.providers import Retry, RetryKind
 from zelo_ray.records import Judge
 
 _FIRST_SECONDS = 180.0
@@ -40,7 +40,7 @@ class Patience:
 
     def is_starting(self, trouble: Retry) -> bool:
         """Whether it was never reached: it may just start, and such calls are no attempts."""
-        return trouble.unreached and not self._reached
+        return trouble.kind is RetryKind.UNREACHED and not self._reached
 
     def missed(self, trouble: Retry, now: float, *, away: bool) -> str:
         """A call came to nothing; why to give the judge up, if that is so.
@@ -50,7 +50,7 @@ class Patience:
             now: the time.
             away: whether nothing came of all the calls before it.
         """
-        if not trouble.unreached:
+        if trouble.kind is not RetryKind.UNREACHED:
             self._reached = True
         elif not self._reached:
             self._tries += 1
@@ -60,7 +60,8 @@ class Patience:
             if tries >= _TRIES or (not tries and seconds >= _UNREACHED_SECONDS):
                 return f"{trouble}, {self._tries} times in {_in_words(seconds)}; {self._advice}"
         silence = now - (now if self._silent_since is None else self._silent_since)
-        if (away or self.alone) and not trouble.throttled and silence > self.most:
+        throttled = trouble.kind is RetryKind.THROTTLED
+        if (away or self.alone) and not throttled and silence > self.most:
             return f"{trouble}; nothing else for {_in_words(silence)}; {self._advice}"
         return ""
 

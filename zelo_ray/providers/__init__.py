@@ -30,6 +30,7 @@ from zelo_ray.providers.provider import (
     Provider,
     Refused,
     Retry,
+    RetryKind,
     Settings,
 )
 from zelo_ray.providers.registry import PROVIDERS, RERANKERS, load_provider, parse_judge
@@ -47,6 +48,7 @@ __all__ = [
     "Provider",
     "Refused",
     "Retry",
+    "RetryKind",
     "Settings",
     "build_panel",
     "connect",

@@ -46,7 +46,7 @@ def written(fields: Mapping[str, Any], name: str) -> bytes:
         text = text.replace(end, escaped)
     with contextlib.suppress(UnicodeEncodeError):
         return f"{text}\n".encode()
-    raise Refused(f"{name}: the prompt holds characters that cannot be sent")
+    raise Refused("the prompt holds characters that cannot be sent", name=name)
 
 
 class Texts:
@@ -115,7 +115,7 @@ async def told(
         return read(body)
     if fault:
         raise judged(fault, caller)
-    raise Retry(f"{caller.name}: a response of another form than the documented one")
+    raise Retry("a response of another form than the documented one", name=caller.name)
 
 
 async def stopped(

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from zelo_ray.providers import Fatal, Outcome, Refused, Retry, Settings
+from zelo_ray.providers import Fatal, Outcome, Refused, Retry, RetryKind, Settings
 from zelo_ray.providers.addresses import url_for, wrong_in
 from zelo_ray.providers.faults import (
     Fault,
@@ -57,7 +57,13 @@ _ABSENT_BATCH = (
     "no such batch; it was deleted, or sent with a key of another account, or to another base URL"
 )
 _RETRY = {408, 409, 429, 499}  # and all from 500 on; 499 is Gemini's CANCELLED
-_UNAVAILABLE = {502, 503, 529}  # a 500 or a 504 may be about what was asked
+_KINDS = {
+    429: RetryKind.THROTTLED,
+    502: RetryKind.UNAVAILABLE,
+    503: RetryKind.UNAVAILABLE,
+    529: RetryKind.UNAVAILABLE,
+}
+"""What tells why to try again later; a 500 or a 504 may be about what was asked."""
 _REFUSED = {400, 413, 422}
 _PROXY_LOGIN = 407
 _BETWEEN = {401, 403, 404, _PROXY_LOGIN}
@@ -158,11 +164,12 @@ def resolved(
     url = settings.base_url or url_for(variable, key, os.environ) or base_url
     named = " or ".join(variables)
     if wrong := wrong_in(url):
-        raise Fatal(f"{provider}: {variable}: {wrong}")
+        raise Fatal(f"{variable}: {wrong}", name=provider)
     if not key and url == base_url:
-        raise Fatal(f"{provider}: no key; set {named}")
+        raise Fatal(f"no key; set {named}", name=provider)
     if not (key.isascii() and key.isprintable() and " " not in key):
-        raise Fatal(f"{provider}: the key holds characters that no key has; check {named}")
+        what = f"the key holds characters that no key has; check {named}"
+        raise Fatal(what, name=provider)
     return replace(settings, key=key, base_url=url)
 
 
@@ -185,9 +192,9 @@ async def guarded(call: Awaitable[T], caller: Caller, seconds: float | None = No
         async with asyncio.timeout(seconds):
             return await call
     except UnicodeEncodeError:
-        failure = Refused(f"{caller.name}: the prompt holds characters that cannot be sent")
+        failure = Refused("the prompt holds characters that cannot be sent", name=caller.name)
     except (json.JSONDecodeError, UnicodeDecodeError):
-        failure = Retry(f"{caller.name}: an answer that cannot be read", unsettled=True)
+        failure = Retry("an answer that cannot be read", name=caller.name, unsettled=True)
     except Exception as error:  # noqa: BLE001 - an SDK may raise anything, and nothing of it may leave
         failure = _failure(error, caller, seconds)
     raise failure
@@ -248,7 +255,8 @@ def answered(
     if isinstance(outcome, Retry):
         outcome.billed = None if usage == Usage() else usage
         # What is refused as a whole is not billed.
-        outcome.unsettled = not (refused or outcome.billed or outcome.throttled)
+        throttled = outcome.kind is RetryKind.THROTTLED
+        outcome.unsettled = not (refused or outcome.billed or throttled)
     elif isinstance(outcome, Refused) and usage != Usage():
         return Answer(outcome.status, "", usage, reason=str(outcome))
     return outcome
@@ -282,26 +290,26 @@ def judged(fault: Fault, caller: Caller, *, lacking: bool = False) -> Retry | Re
     if lacking:
         detail = f"{_NO_ANSWER}{detail and ': '}{detail}"
     if status in caller.gone:
-        return Refused(f"{name}: {caller.gone[status]} ({detail})")
+        return Refused(f"{caller.gone[status]} ({detail})", name=name)
     if advice := _advice(fault, caller, status, marks, text):
-        return Fatal(f"{name}: {advice} ({detail})")
+        return Fatal(f"{advice} ({detail})", name=name)
     if status == 0 or status in _RETRY or status in caller.passing or status >= 500:
         if not (fault.status or lacking):
             detail = f"no answer ({detail})" if detail else "no answer"
         return Retry(
-            f"{name}: {detail}",
+            detail,
             fault.delay,
-            throttled=status == 429,
-            unavailable=status in _UNAVAILABLE,
+            name=name,
+            kind=_KINDS.get(status, RetryKind.OTHER),
             status=fault.ends,
         )
     refused = status in _REFUSED or status in caller.filtered
     if not refused:
         detail = f"a response that no such server gives; check the base URL ({detail})"
     if not refused or caller.existing:
-        return Fatal(f"{name}: {detail}")
+        return Fatal(detail, name=name)
     filtered = status in caller.filtered or any(code in marks for code in _FILTERED)
-    return Refused(f"{name}: {detail}", "filtered" if filtered else "failed")
+    return Refused(detail, "filtered" if filtered else "failed", name=name)
 
 
 def _detail(fault: Fault, codes: str, text: str) -> str:
@@ -346,14 +354,15 @@ def _failure(error: Exception, caller: Caller, seconds: float) -> Retry | Refuse
         if found := caller.fault(error):
             return judged(found, caller)
         if why := silence(error, seconds):
-            told = f"{caller.name}: {why.reason}{_proxied(caller, always=True)}"
-            return Retry(told, unreached=why.unreached, unsettled=not why.unreached)
+            detail = f"{why.reason}{_proxied(caller, always=True)}"
+            kind = RetryKind.UNREACHED if why.unreached else RetryKind.OTHER
+            return Retry(detail, name=caller.name, kind=kind, unsettled=not why.unreached)
     except Exception as another:  # noqa: BLE001 - an error in a form that no server should give it
         error = another
     at = traceback.extract_tb(error.__traceback__)[-1]
     place = f"{Path(at.filename).name}:{at.lineno}"
-    told = f"{caller.name}: unexpected {type(error).__name__} at {place}"
-    return Fatal(told) if caller.existing else Refused(told)
+    detail = f"unexpected {type(error).__name__} at {place}"
+    return (Fatal if caller.existing else Refused)(detail, name=caller.name)
 
 
 def sayable(message: str, prompts: Iterable[str], keys: Iterable[str]) -> str:

@@ -2,51 +2,76 @@
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from pathlib import Path
 from typing import Any, Protocol
 
 from zelo_ray.records import Answer, Judge, Request, Status, Usage
 
 
-class Retry(Exception):  # noqa: N818 - it names what to do, as the two below
+class CallError(Exception):
+    """The root of the three errors that leave a provider.
+
+    Args:
+        detail: one line, without the name.
+        name: on whose behalf the call was made, which the error's text begins with; may be empty.
+    """
+
+    def __init__(self, detail: str, *, name: str = "") -> None:
+        super().__init__(detail)
+        self.detail, self.name = detail, name
+
+    def __str__(self) -> str:
+        """Return the name and the detail."""
+        return f"{self.name}: {self.detail}" if self.name else self.detail
+
+
+class RetryKind(Enum):
+    """Why a call may succeed later."""
+
+    THROTTLED = auto()
+    """the account's rate was exceeded, so that its other calls should wait as well"""
+    UNREACHED = auto()
+    """not even a connection was made"""
+    UNAVAILABLE = auto()
+    """the server says by itself that it can serve nobody now, whatever is asked"""
+    OTHER = auto()
+
+
+class Retry(CallError):  # noqa: N818 - it names what to do, as the two below
     """The call may succeed later.
 
-    ``delay`` is the server's own wish in seconds, if it had one; ``throttled`` tells that the
-    account's rate was exceeded, so that its other calls should wait as well; ``billed`` is what a
-    response without an answer in it says that it used. ``unreached`` tells that not even a
-    connection was made, and ``unsettled`` that the call may have come to the server and been
-    billed, though no response says what it used; ``unavailable`` that the server says by itself
-    that it can serve nobody now, whatever is asked. ``status`` is how the request ends if its
-    attempts are used up.
+    ``delay`` is the server's own wish in seconds, if it had one; ``billed`` is what a response
+    without an answer in it says that it used. ``unsettled`` tells that the call may have come to
+    the server and been billed, though no response says what it used. ``status`` is how the request
+    ends if its attempts are used up.
     """
 
     def __init__(
         self,
-        reason: str,
+        detail: str,
         delay: float | None = None,
         *,
-        throttled: bool = False,
+        name: str = "",
+        kind: RetryKind = RetryKind.OTHER,
         billed: Usage | None = None,
-        unreached: bool = False,
         unsettled: bool = False,
-        unavailable: bool = False,
         status: Status = "failed",
     ) -> None:
-        super().__init__(reason)
-        self.delay, self.throttled, self.billed = delay, throttled, billed
-        self.unreached, self.unsettled, self.unavailable = unreached, unsettled, unavailable
-        self.status = status
+        super().__init__(detail, name=name)
+        self.delay, self.kind, self.billed = delay, kind, billed
+        self.unsettled, self.status = unsettled, status
 
 
-class Refused(Exception):  # noqa: N818
+class Refused(CallError):  # noqa: N818
     """This request will never succeed, others may. Nothing was billed."""
 
-    def __init__(self, reason: str, status: Status = "failed") -> None:
-        super().__init__(reason)
+    def __init__(self, detail: str, status: Status = "failed", *, name: str = "") -> None:
+        super().__init__(detail, name=name)
         self.status = status
 
 
-class Fatal(Exception):  # noqa: N818
+class Fatal(CallError):  # noqa: N818
     """No request of this judge will succeed until a person acts: a wrong key, an unknown model."""
 
 

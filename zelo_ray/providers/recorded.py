@@ -42,20 +42,22 @@ class Recorded:
         """Give an opinion again."""
         judge = request.judge
         if not request.query_id:
-            raise Refused(f"{judge.name}: the protocol passes no query_id to its Request")
+            raise Refused("the protocol passes no query_id to its Request", name=judge.name)
         try:
             held = read_recording(judge.options[_PLACE], judge.options[RECORDING])
         except InputError as error:
             raise Fatal(
-                f"{judge.name}: {error}; every node must see the recording, unchanged during the "
-                "run: name a URL, or a path that all nodes share"
+                f"{error}; every node must see the recording, unchanged during the run: name a "
+                "URL, or a path that all nodes share",
+                name=judge.name,
             ) from None
         try:
             text = written(request, _seen(request, held[judge.model.partition(_WHOSE)[2]]))
         except ValueError:
             raise Refused(
-                f"{judge.name}: recorded opinions compare two documents, grade one or score some, "
-                "and cannot answer this"
+                "recorded opinions compare two documents, grade one or score some, and cannot "
+                "answer this",
+                name=judge.name,
             ) from None
         return Answer("ok", text, Usage(), model=judge.model)
 
@@ -112,7 +114,7 @@ def _seen(request: Request, held: Opinions) -> Seen:
     found = [_on(request, held, doc_id) for doc_id in ids]
     if None in found:
         what = f"document {ids[found.index(None)]!r} of query {request.query_id!r}"
-        raise Refused(f"{request.judge.name}: the recording has no opinion on {what}")
+        raise Refused(f"the recording has no opinion on {what}", name=request.judge.name)
     scores = tuple(one.value for one in found)
     words = " ".join(one.said for one in found)
     match found:

@@ -110,7 +110,7 @@ class Simulated:
             spread = luck.lognormvariate(-(_LATENCY_SPREAD**2) / 2, _LATENCY_SPREAD)
             await self._sleep(traits.latency * spread)
         if fails:
-            raise Retry(f"{judge.name}: a simulated failure")
+            raise Retry("a simulated failure", name=judge.name)
         usage = Usage(_tokens(request.system, request.user), traits.output_tokens)
         if status == "invalid":  # it may be asked again, so the count goes on
             nothing = "" if isinstance(request.response_model, Prose) else "Hard to say."
@@ -131,7 +131,7 @@ def _traits(judge: Judge) -> Traits:
     try:
         return Traits.model_validate(judge.options)
     except ValidationError as error:
-        raise Fatal(f"{judge.name}: judge_options: {first_error(error)}") from None
+        raise Fatal(f"judge_options: {first_error(error)}", name=judge.name) from None
 
 
 def _end(chance: float, traits: Traits) -> Status:
@@ -172,8 +172,8 @@ def _truth(request: Request, document: Document) -> float:
     truth: Any = document.metadata.get(field)
     if type(truth) in (int, float) and -_LARGEST <= truth <= _LARGEST:
         return float(truth)
-    who = request.judge.name
-    raise Refused(f"{who}: document {document.id!r} has no number as {field!r} in its metadata")
+    what = f"document {document.id!r} has no number as {field!r} in its metadata"
+    raise Refused(what, name=request.judge.name)
 
 
 def _compared(request: Request, traits: Traits, truths: tuple[float, float]) -> Seen:

@@ -72,7 +72,7 @@ class Local:
             if judge.name not in self._loaded:
                 self._loaded[judge.name] = self._load(judge)
         except Exception as error:  # noqa: BLE001 - whatever it is, no query can be answered
-            raise Fatal(f"{judge.name}: cannot be loaded: {failed(error).reason}") from None
+            raise Fatal(f"cannot be loaded: {failed(error).reason}", name=judge.name) from None
         texts = [document.content for document in request.documents]
         try:
             scores = self._loaded[judge.name](request.query, texts)

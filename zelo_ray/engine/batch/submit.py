@@ -13,7 +13,7 @@ from zelo_ray.engine.bookkeeping import over_budget
 from zelo_ray.engine.ledger import Ledger, read_rows
 from zelo_ray.engine.tokens import Bound, bound_of, size_of
 from zelo_ray.engine.trial import FIRST
-from zelo_ray.providers import Batch, Fatal, Refused, Retry
+from zelo_ray.providers import Batch, Fatal, Refused, Retry, RetryKind
 from zelo_ray.providers.pricing import dearest
 from zelo_ray.records import Answer, Request, Usage, model_name
 
@@ -198,8 +198,9 @@ class Sender:
             try:
                 batch = await line.client.create(lines, line.judge.model, part.mark)
             except Retry as trouble:
-                if not trouble.throttled:
-                    if not trouble.unreached and await self._find(line, part):
+                if trouble.kind is not RetryKind.THROTTLED:
+                    reached = trouble.kind is not RetryKind.UNREACHED
+                    if reached and await self._find(line, part):
                         return True
                     if station.stopped or line.lost:  # not known: the next run looks for it
                         return False

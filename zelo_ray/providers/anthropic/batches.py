@@ -78,9 +78,9 @@ class AnthropicBatches:
         """Each result."""
         batch, there = await told(self._get(f"{_PATH}/{batch_id}"), self._read_place, self._asking)
         if not batch.ended:
-            raise Retry(f"anthropic: a batch that has not ended ({batch.state})")
+            raise Retry(f"a batch that has not ended ({batch.state})", name="anthropic")
         if not there:
-            raise Refused(f"anthropic: {GONE}")
+            raise Refused(GONE, name="anthropic")
         gone = dict.fromkeys((404, 410), GONE)
         caller = replace(self._asking, gone=gone)
         opening = self._client.messages.batches.with_streaming_response.results(batch_id)
@@ -139,7 +139,7 @@ class AnthropicBatches:
         if result["type"] == "succeeded":
             return key, answered(result["message"], self._caller, READING)
         if result["type"] != "errored":
-            return key, Retry(f"anthropic: {result['type']} before its turn")
+            return key, Retry(f"{result['type']} before its turn", name="anthropic")
         fault = coded(read_fault(result["error"]))
         return key, judged(replace(fault, status=status_of(fault.codes) or 500), self._caller)
 

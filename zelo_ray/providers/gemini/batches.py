@@ -99,7 +99,7 @@ class GeminiBatches:
         """Each result; a batch that did not succeed has none, and nothing of it was billed."""
         batch, file, inlined = await told(self._get(batch_id), self._read_place, self._asking)
         if not batch.ended:
-            raise Retry(f"gemini: a batch that has not ended ({batch.state})")
+            raise Retry(f"a batch that has not ended ({batch.state})", name="gemini")
         if file:
             with tempfile.SpooledTemporaryFile(_IN_MEMORY) as lines:
                 await self._download(file, lines)
@@ -110,7 +110,7 @@ class GeminiBatches:
             for result in results_in(inlined, self._read_inlined):
                 yield result
         elif batch.state.endswith("SUCCEEDED"):  # seen for a moment after the end
-            raise Retry("gemini: a batch whose results are not there yet")
+            raise Retry("a batch whose results are not there yet", name="gemini")
 
     async def cancel(self, batch_id: str) -> None:
         """Ask to stop a batch."""

@@ -89,11 +89,11 @@ class OpenAIBatches:
         """Each result of both files, of which either may not be there."""
         batch, files = await told(self._get(f"/batches/{batch_id}"), self._read_files, self._asking)
         if not batch.ended:
-            raise Retry(f"openai: a batch that has not ended ({batch.state})")
+            raise Retry(f"a batch that has not ended ({batch.state})", name="openai")
         gone = dict.fromkeys((404, 410), GONE)
         caller = replace(self._asking, gone=gone)
         if batch.state == "completed" and batch.requests and not files:
-            raise Retry("openai: a batch whose results are not there yet")
+            raise Retry("a batch whose results are not there yet", name="openai")
         for file in files:
             opening = self._client.files.with_streaming_response.content(file)
             async for lines in downloaded(opening, caller):

@@ -59,12 +59,12 @@ class Home:
                 if self._deaths >= _DEATHS:
                     self._lost = f"{self._deaths} engines died in a row without an answer"
                 if self._lost:  # many may wait here: none of them is to try it again
-                    raise Fatal(f"{self._judge.name}: {self._lost}")
+                    raise Fatal(self._lost, name=self._judge.name)
                 try:
                     self._engine = await self._start()
                 except Fatal as fatal:
                     self._lost = f"the engine cannot start: {fatal}"
-                    raise Fatal(f"{self._judge.name}: {self._lost}") from None
+                    raise Fatal(self._lost, name=self._judge.name) from None
                 self._started, self._answered = True, False
             return self._engine
 

@@ -93,7 +93,7 @@ def _sampling(request: Request) -> Any:
         )
     except Exception as error:  # noqa: BLE001 - whatever its checks raise; they know no prompt
         what = f"vLLM does not take its options: {in_a_line(error)}"
-        raise Fatal(f"{request.judge.name}: {what}") from None
+        raise Fatal(what, name=request.judge.name) from None
 
 
 def _raise_own(error: Exception, request: Request) -> NoReturn:

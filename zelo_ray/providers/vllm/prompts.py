@@ -53,7 +53,7 @@ def takes_parts(tokenizer: Any, judge: Judge) -> bool:
             if all("".join(text.split()) in "".join(said.split()) for text in _PROBE):
                 return in_parts
     what = f"its chat template, given a system's and a user's text, {why}"
-    raise Fatal(f"{judge.name}: {what}; use an instruction-tuned model that takes both")
+    raise Fatal(f"{what}; use an instruction-tuned model that takes both", name=judge.name)
 
 
 def _written(tokenizer: Any, judge: Judge, texts: tuple[str, str], *, in_parts: bool) -> list[int]:
