@@ -131,8 +131,8 @@ class Job:
         finally:
             await asker.aclose()
             ledger.close()
-        if asker.stopped or asker.lost:
-            raise RuntimeError(asker.stopped or str(asker.lost))
+        if asker.stopped or asker.disabled:
+            raise RuntimeError(asker.stopped or str(asker.disabled))
         return sum(tally.answered for tally in asker.tallies.values())
 
     def settle(self, out: Path) -> dict[str, bytes]:

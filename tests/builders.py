@@ -157,13 +157,13 @@ def ask(
     panel=None,
     judges=(),
     till=None,
-    absent=None,
+    disabled=None,
     clock=HURRIED,
     **fields,
 ):
     """Let an `Asker` fill the ledger of ``out`` for all pools side by side; return it, at its end.
 
-    ``judges`` are the names of the whole panel, of whom those ``absent`` are not asked; what the
+    ``judges`` are the names of the whole panel, of whom those ``disabled`` are not asked; what the
     ledger holds after it is in ``.books``.
     """
     options = options_of(out=str(out), judges=judges, **fields)
@@ -173,12 +173,12 @@ def ask(
         limits = {judge.name: judge.options.get("max_output_tokens") or 0 for judge in panel}
         ledger = Ledger(options.out, run_id, retry, limits)
         asker = Asker(
-            *(options, panel, _present(panel, absent)),
+            *(options, panel, _present(panel, disabled)),
             ledger=ledger,
             environ=environ,
             run_id=run_id,
             till=till,
-            absent=absent,
+            disabled=disabled,
             clock=clock,
         )
         try:
@@ -194,8 +194,8 @@ def ask(
     return asker
 
 
-def _present(panel, absent):
-    return [judge for judge in panel if judge.name not in (absent or {})]
+def _present(panel, disabled):
+    return [judge for judge in panel if judge.name not in (disabled or {})]
 
 
 SLOW, QUICK = "simulated:slow", "simulated:quick"
@@ -303,7 +303,7 @@ def send_away(
     run_id="run",
     judges=(),
     till=None,
-    absent=None,
+    disabled=None,
     clock=HURRIED,
     **fields,
 ):
@@ -317,7 +317,7 @@ def send_away(
     batchers = {}
 
     async def run():
-        present = _present(panel, absent)
+        present = _present(panel, disabled)
         for provider in dict.fromkeys(judge.provider for judge in present):
             ledger = Ledger(options.out, run_id)
             judges = [judge for judge in present if judge.provider == provider]
@@ -327,7 +327,7 @@ def send_away(
                 environ=environ,
                 run_id=run_id,
                 till=till,
-                absent=absent,
+                disabled=disabled,
                 clock=clock,
             )
         await asyncio.gather(*(batcher.run(lambda: iter(pools)) for batcher in batchers.values()))

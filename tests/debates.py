@@ -38,7 +38,7 @@ def seed_with(swapped, pool=POOL):
 IN_ORDER, SWAPPED = seed_with(False), seed_with(True)
 
 
-def play(protocol, say, pool=POOL, panel=ONE, shelf=None, absent=None, **fields):
+def play(protocol, say, pool=POOL, panel=ONE, shelf=None, disabled=None, **fields):
     """Drive a pool to its end; the last step, and the requests of every step before it.
 
     ``say`` is given a request and the number of its step, from 0, and gives the text of the reply
@@ -49,10 +49,10 @@ def play(protocol, say, pool=POOL, panel=ONE, shelf=None, absent=None, **fields)
         Shelf() if shelf is None else shelf,
         [],
     )
-    while (step := advance(protocol.rounds(pool, panel, options), shelf, absent)).missing:
+    while (step := advance(protocol.rounds(pool, panel, options), shelf, disabled)).missing:
         missing = sealed(step.missing)
         for request in missing:
-            if request.judge.name in (absent or {}):
+            if request.judge.name in (disabled or {}):
                 continue
             said = say(request, len(asked))
             if said in ("refused", "filtered", "truncated", "failed"):

@@ -17,6 +17,7 @@ from zelo_ray.engine.clock import Clock
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.protocols import advance, zelo, zelo_graded
 from zelo_ray.providers import build_panel
+from zelo_ray.reasons import Disabled, StopReason
 from zelo_ray.records import Grade
 
 POOLS = [pool_of(range(6), query_id=f"q{i}", query=f"question {i}?") for i in range(4)]
@@ -44,8 +45,9 @@ def carried(fakes):
 
 def test_a_later_round_goes_on_without_a_judge_that_was_lost(fakes, environ, tmp_path):
     job = {"judges": ("openai", "gemini"), "protocol": "zelo+graded"}
-    gone = {judge.name: "no such model" for judge in build_panel(("gemini",), {}, environ)}
-    (away,) = send_away(POOLS, tmp_path, environ, absent=gone, **job).values()
+    (gemini,) = build_panel(("gemini",), {}, environ)
+    gone = {gemini.name: Disabled(StopReason.FATAL, "no such model")}
+    (away,) = send_away(POOLS, tmp_path, environ, disabled=gone, **job).values()
     assert away.stopped == ""
     panel, options = away.job
     rounds = [zelo_graded.rounds(pool, panel, options) for pool in POOLS]
@@ -64,7 +66,7 @@ def test_a_provider_that_cannot_be_reached_holds_no_batch_to_look_for(
         bound.bind(("127.0.0.1", 0))
         monkeypatch.setenv(URLS[provider], f"http://127.0.0.1:{bound.getsockname()[1]}")
         (away,) = send_away(POOLS, tmp_path, key_for(environ, provider)).values()
-    assert away.stopped.startswith("no batch could be created: ")
+    assert [reason.code for reason in away.disabled.values()] == [StopReason.NO_BATCH]
     assert away.stopped.endswith(": connection refused")
     assert [part.state for part in Parts(str(tmp_path))] == ["void"]
 
@@ -324,12 +326,12 @@ def test_a_judge_that_is_lost_while_its_batch_is_created_hangs_nothing(
 ):
     class Unlucky(Batcher):
         async def run(self, pools):
-            async def lose():
+            async def disable():
                 while not fakes.store.batches:
                     await asyncio.sleep(0.01)
-                self.lose("openai:gpt-6-luna", "because")
+                self.disable_judge("openai:gpt-6-luna", Disabled(StopReason.ERROR, "because"))
 
-            await asyncio.gather(super().run(pools), lose())
+            await asyncio.gather(super().run(pools), disable())
 
     monkeypatch.setattr(builders, "Batcher", Unlucky)
     away = send_away(POOLS, tmp_path, key_for(environ, "openai"), allow_missing_judges=True)

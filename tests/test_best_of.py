@@ -23,6 +23,7 @@ from tests.builders import (
 )
 from zelo_ray.engine.settle import settle
 from zelo_ray.protocols import Progress, advance, best_of, zelo
+from zelo_ray.reasons import Disabled, StopReason
 from zelo_ray.records import Contest, Document, Pool, Vote, Winner
 from zelo_ray.wrapping import harmless
 
@@ -66,15 +67,15 @@ def worthier(request):
     return duel(request, "tie" if first == second else ids[second > first])
 
 
-def play(pool=POOL, panel=PANEL, say=worthier, shelf=None, absent=None, **fields):
+def play(pool=POOL, panel=PANEL, say=worthier, shelf=None, disabled=None, **fields):
     """Answer until nothing is missing: how it ends, and what each step asked."""
     options, asked = options_of(**fields), []
     shelf = Shelf() if shelf is None else shelf
     progress = Progress(best_of.rounds(pool, panel, options))
-    while missing := (step := progress.step(shelf, absent)).missing:
+    while missing := (step := progress.step(shelf, disabled)).missing:
         asked.append(missing)
         for request in missing:
-            if request.judge.name not in (absent or {}):
+            if request.judge.name not in (disabled or {}):
                 said = say(request)
                 shelf.put(request, *((said,) if isinstance(said, str) else said))
     return step, asked
@@ -244,7 +245,9 @@ def test_no_judge_waits_for_another():
 
 
 def test_an_absent_judge_holds_up_none():
-    step, asked = play(pool_of([1, 2, 3]), absent={TWO: "its key is wrong"})
+    step, asked = play(
+        pool_of([1, 2, 3]), disabled={TWO: Disabled(StopReason.FATAL, "its key is wrong")}
+    )
     assert [winner.judge for winner in of(step, Winner)] == [ONE, THREE]
     assert [failure.reason for failure in step.failures] == ["not asked: its key is wrong"]
     assert len(asked) == 2

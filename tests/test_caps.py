@@ -12,6 +12,7 @@ from zelo_ray.engine.budget import Budget
 from zelo_ray.engine.clock import Clock
 from zelo_ray.engine.exposure import exposed
 from zelo_ray.engine.ledger import read_rows
+from zelo_ray.reasons import StopReason
 
 DOLLARS = {"input": 0.10e-6, "output": 0.50e-6}
 POOLS = [
@@ -87,7 +88,7 @@ def test_a_cap_takes_few_rounds_of_batches(server, tmp_path):
     fakes = server(output=120, sd=0.2)
     cap = 1.5 * REQUESTS * 0.5 * (494 * DOLLARS["input"] + 122 * DOLLARS["output"])
     batcher = away(tmp_path, cap)
-    assert batcher.lost == {}
+    assert batcher.disabled == {}
     assert sum(tally.answered for tally in batcher.tallies.values()) == REQUESTS
     assert billed(fakes) <= cap
     assert len(fakes.store.batches) <= 4
@@ -96,7 +97,7 @@ def test_a_cap_takes_few_rounds_of_batches(server, tmp_path):
 def test_what_a_learned_limit_cut_off_is_asked_again_with_the_judges_own(server, tmp_path):
     fakes = server(output=20, later=400, turn=110)
     batcher = away(tmp_path, 0.06, clock=SOON)
-    assert batcher.lost == {}
+    assert batcher.disabled == {}
     rows = list(read_rows(str(tmp_path)))
     cut = [row for row in rows if row.status == "truncated"]
     assert cut
@@ -119,7 +120,7 @@ def test_money_that_is_left_over_is_not_sent_in_crumbs(server, tmp_path):
     """Each batch may take a day, so the last of a budget goes in few of them."""
     fakes = server(output=1500)
     batcher = away(tmp_path, 0.02, protocol="graded")
-    assert "is used up" in batcher.lost["openai:gpt-6-luna"]
+    assert batcher.disabled["openai:gpt-6-luna"].code is StopReason.BUDGET
     assert 0.015 < billed(fakes) <= 0.02
     assert len(fakes.store.batches) <= 6
 

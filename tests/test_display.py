@@ -12,6 +12,7 @@ from zelo_ray.present.terminal import display as display_module
 from zelo_ray.present.terminal.display import Display, dollars, duration
 from zelo_ray.present.terminal.figures import Pace
 from zelo_ray.present.terminal.names import shortened
+from zelo_ray.reasons import Disabled, StopReason
 
 EPOCH = 1.7e9
 PLANNED = {"openai:gpt-6-luna": 1000, "offline:bm25": 500}
@@ -405,9 +406,9 @@ def test_a_log_tells_of_trouble_when_it_begins(clock):
 
 
 def test_a_judge_that_is_asked_no_more_holds_up_nobody(clock):
-    lost = "openai:a: the key was refused; set OPENAI_API_KEY to a valid one"
+    disabled = Disabled(StopReason.FATAL, "the key was refused; set OPENAI_API_KEY to a valid one")
     planned = {"openai:a": 100, "openai:b": 100}
-    tallies = {"openai:a": Tally(answered=3, lost=lost), "openai:b": Tally(answered=100)}
+    tallies = {"openai:a": Tally(answered=3, disabled=disabled), "openai:b": Tally(answered=100)}
     *_, first, _, total, why = shown(tallies, planned, 80)
     assert first.endswith("stopped")
     assert total.endswith("stopped")

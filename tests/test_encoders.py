@@ -148,9 +148,9 @@ def test_a_model_that_cannot_be_loaded_ends_it(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what the packages think of such a folder is theirs
         found = rank([POOL], tmp_path, {}, f"e=cross-encoder:{tmp_path / 'empty'}")
-    (reason,) = found.asker.lost.values()
-    assert "cannot be loaded" in reason
-    assert "\n" not in reason
+    (reason,) = found.asker.disabled.values()
+    assert "cannot be loaded" in reason.message
+    assert "\n" not in reason.message
 
 
 def test_a_folder_that_is_not_there_is_told_at_once(tmp_path):

@@ -9,6 +9,7 @@ from tests.fakes.rerank import Rerankers, pool, rank, worth
 from zelo_ray.engine.budget import Budget
 from zelo_ray.options import Price
 from zelo_ray.providers.pricing import price
+from zelo_ray.reasons import StopReason
 from zelo_ray.records import Document, Judge, Pool, Usage
 
 POOL = pool()
@@ -99,7 +100,7 @@ def test_a_429_is_waited_for_and_a_500_tried_again(server, environ, tmp_path):
 def test_what_a_429_asks_to_wait_is_read(server, environ, tmp_path):
     server.faults = [(429, {"Retry-After": "600"})]
     found = rank([POOL], tmp_path, environ, "jina:m")
-    assert "asks to wait 10 minutes" in found.asker.lost["jina:m"]
+    assert "asks to wait 10 minutes" in found.asker.disabled["jina:m"].message
 
 
 @pytest.mark.parametrize("body", ['"slow down"', '["slow down"]', "7", "null", "no JSON"])
@@ -111,7 +112,7 @@ def test_an_error_is_known_by_its_status_whatever_its_body_is(server, environ, t
     assert (tally.throttled, tally.retries) == (1, 3)
     server.faults = [(401, body)]
     found = rank([POOL], tmp_path / "other", environ, "jina:m")
-    assert "set JINA_API_KEY" in found.asker.lost["jina:m"]
+    assert "set JINA_API_KEY" in found.asker.disabled["jina:m"].message
 
 
 def test_a_string_may_be_the_message(server, environ, tmp_path):
@@ -123,7 +124,7 @@ def test_a_string_may_be_the_message(server, environ, tmp_path):
 def test_a_word_that_a_server_takes_none_of_is_filtered(server, environ, tmp_path):
     server.faults = [498]
     found = rank([POOL], tmp_path, environ, "cohere:m")
-    assert (found.failures["q1"].status, found.asker.lost) == ("filtered", {})
+    assert (found.failures["q1"].status, found.asker.disabled) == ("filtered", {})
 
 
 @pytest.mark.parametrize("status", [400, 413, 422])
@@ -131,7 +132,7 @@ def test_what_a_server_refuses_is_a_failure_of_that_query(server, environ, tmp_p
     server.faults = [status]
     found = rank([POOL], tmp_path, environ, "jina:m")
     failure = found.failures["q1"]
-    assert (failure.status, failure.attempts, found.asker.lost) == ("failed", 1, {})
+    assert (failure.status, failure.attempts, found.asker.disabled) == ("failed", 1, {})
     assert failure.reason == f"jina:m: {status}: something is wrong"
     assert failure.doc_ids == ("d0", "d1", "d2", "d3")
 
@@ -139,15 +140,15 @@ def test_what_a_server_refuses_is_a_failure_of_that_query(server, environ, tmp_p
 def test_a_wrong_key_ends_it_and_is_not_told(server, environ, tmp_path):
     wrong = {**environ, "JINA_API_KEY": "the-wrong-key-of-someone"}
     found = rank([pool(query_id=f"q{i}") for i in range(3)], tmp_path, wrong, "jina:m")
-    assert "set JINA_API_KEY" in found.asker.lost["jina:m"]
-    assert "the-wrong-key" not in str(found.asker.lost) + str(found.failures)
+    assert "set JINA_API_KEY" in found.asker.disabled["jina:m"].message
+    assert "the-wrong-key" not in str(found.asker.disabled) + str(found.failures)
     assert not found.books
 
 
 def test_a_model_that_is_not_there_ends_it(server, environ, tmp_path):
     server.faults = [404]
     found = rank([POOL], tmp_path, environ, "jina:m")
-    assert "no such model or address" in found.asker.lost["jina:m"]
+    assert "no such model or address" in found.asker.disabled["jina:m"].message
 
 
 def test_an_error_does_not_repeat_the_documents(server, environ, tmp_path):
@@ -269,7 +270,7 @@ def test_a_budget_holds(server, environ, tmp_path):
     assert 0 < sum(row.dollars for row in found.books) <= cap
     assert 0 < len(found.scores) < 40
     assert len(found.scores) + len(found.failures) == 40
-    assert "budget" in found.asker.lost["jina:m"]
+    assert found.asker.disabled["jina:m"].code is StopReason.BUDGET
 
 
 WIDE = [

@@ -22,6 +22,7 @@ from zelo_ray.fitting.bradley_terry import Fit
 from zelo_ray.formats.tables import table_of
 from zelo_ray.protocols import advance, lean, lean_plan, load_annotate, zelo
 from zelo_ray.providers import Settings, build_panel, load_provider
+from zelo_ray.reasons import Disabled, StopReason
 from zelo_ray.records import Failure, Grade, Vote
 
 options_of = partial(builders.options_of, protocol="lean")
@@ -30,13 +31,13 @@ PANEL = (judge_of("openai:one"), judge_of("anthropic:two"), judge_of("gemini:thr
 MANY = pool_of([(7 * place) % 25 / 8 for place in range(25)])
 
 
-def drive(pool, panel=PANEL, say=truly, shelf=None, absent=None, **fields):
+def drive(pool, panel=PANEL, say=truly, shelf=None, disabled=None, **fields):
     """Answer until nothing is missing: the step it ends with, and what each round asked."""
     options, shelf, asked = options_of(**fields), shelf or Shelf(), []
-    while missing := (step := advance(lean.rounds(pool, panel, options), shelf, absent)).missing:
+    while missing := (step := advance(lean.rounds(pool, panel, options), shelf, disabled)).missing:
         asked.append(missing)
         for request in missing:
-            if request.judge.name in (absent or {}):
+            if request.judge.name in (disabled or {}):
                 continue
             said = say(request)
             shelf.put(request, *((said,) if isinstance(said, str) else said))
@@ -164,7 +165,7 @@ def test_a_cap_that_the_first_round_would_pass_is_refused():
 
 
 def test_a_judge_that_is_missing_leaves_scores_that_can_be_used():
-    shelf, absent = Shelf(), {"anthropic:two": "no key"}
+    shelf, disabled = Shelf(), {"anthropic:two": Disabled(StopReason.FATAL, "no key")}
 
     def say(request):
         return ("", "failed") if request.judge.name == "anthropic:two" else truly(request)
@@ -173,7 +174,7 @@ def test_a_judge_that_is_missing_leaves_scores_that_can_be_used():
     assert {r.judge.name for r in asked[1]} == {"openai:one", "gemini:three"}
     (fit,) = scored([step])
     assert len(fit.scores) >= 23
-    away, _ = drive(MANY, shelf=Shelf(), absent=absent, audits=0)
+    away, _ = drive(MANY, shelf=Shelf(), disabled=disabled, audits=0)
     assert any(isinstance(one, Failure) for one in away.failures)
     assert scored([away])[0].scores
 
@@ -270,7 +271,8 @@ def test_a_budget_that_ends_before_the_later_rounds_leaves_scores_however_many_w
     shelf, options = Shelf(), options_of(calls_per_document=12, until_loss=0.0)
     for request in advance(lean.rounds(MANY, PANEL, options), shelf).missing:
         shelf.put(request, truly(request))
-    gone = dict.fromkeys((judge.name for judge in PANEL), "the budget is used up")
+    over = Disabled(StopReason.BUDGET, "the budget is used up")
+    gone = {judge.name: over for judge in PANEL}
     step = advance(lean.rounds(MANY, PANEL, options), shelf, gone)
     assert not step.failures
     assert len(scored([step])[0].scores) == 25

@@ -17,6 +17,7 @@ from tests.builders import (
 )
 from tests.test_online_limits import OwnTill
 from zelo_ray.engine.batch.parts import Parts
+from zelo_ray.engine.bookkeeping import over_budget
 from zelo_ray.engine.clock import Clock
 from zelo_ray.engine.learning import learn
 from zelo_ray.engine.ledger import Ledger, read_rows
@@ -31,11 +32,11 @@ POOLS = [
 JOB = {"protocol": "lean", "until_loss": 0.0}
 
 
-def came_to(job, out, pools=POOLS, absent=None):
+def came_to(job, out, pools=POOLS, disabled=None):
     """What each pool comes to, from the ledger alone."""
     panel, options = job
     ledger = Ledger(str(out))
-    return [advance(lean.rounds(pool, panel, options), ledger, absent) for pool in pools]
+    return [advance(lean.rounds(pool, panel, options), ledger, disabled) for pool in pools]
 
 
 def told(steps):
@@ -104,7 +105,7 @@ def test_a_budget_that_ends_in_a_later_round_leaves_scores_of_every_pool_that_wa
     out = tmp_path / "out"
     asker = ask(pools, out, {}, till=OwnTill(cap), max_usd=cap, clock=Clock(), **job)
     assert sum(row.dollars for row in asker.books) <= cap
-    steps = came_to(asker.job, out, pools, {judge: "the budget is used up"})
+    steps = came_to(asker.job, out, pools, {judge: over_budget(cap)})
     late = [step for step in steps if step.failures]
     assert 0 < len(late) < len(steps)
     block = settled(lines_of(pools), steps, asker.job[1])

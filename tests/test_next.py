@@ -26,6 +26,7 @@ from zelo_ray.options import (
     SizeOptions,
 )
 from zelo_ray.present.terminal import next as follow
+from zelo_ray.reasons import Disabled, StopReason
 
 WORDS = ["annotate", "my pools/*.jsonl", "--judges", "offline", "--out", "o"]
 DONE = {"out": "o", "queries": 1, "documents": 4, "scored": 4}
@@ -53,7 +54,7 @@ def test_what_failed_is_asked_again_first_and_only_once():
 
 
 def test_a_judge_that_had_to_stop_is_looked_at():
-    told = after(failures=3, absent={"openai:x": "a wrong key"})
+    told = after(failures=3, disabled={"openai:x": Disabled(StopReason.FATAL, "a wrong key")})
     assert told == "zelo-ray doctor --judges openai:x --out 'my run'"
 
 
@@ -85,7 +86,7 @@ def test_judges_that_never_gave_a_judgment_are_known_by_their_results(tmp_path):
 
 def test_a_budget_that_is_used_up_is_raised():
     words = [*WORDS, "--max-usd", "0.5"]
-    told = after(words, failures=3, absent={"openai:x": over_budget(0.5)})
+    told = after(words, failures=3, disabled={"openai:x": over_budget(0.5)})
     assert told == f"{shlex.join(['zelo-ray', *WORDS])} --max-usd 1"
 
 

@@ -11,7 +11,7 @@ from tests.builders import ask, judge_of, options_of, pool_of, verdict
 from tests.fakes.scripted import Scripted
 from tests.test_batch_clients import canned, lines_of, openai_batch
 from tests.test_providers import KEY, SECRET, request_for, send
-from zelo_ray.engine.bookkeeping import checked
+from zelo_ray.engine.bookkeeping import check_answer
 from zelo_ray.protocols import rerank
 from zelo_ray.protocols.zelo import Preference
 from zelo_ray.providers import Fatal, Refused, Retry, RetryKind, Settings, load_provider
@@ -61,7 +61,7 @@ def one(provider, said):
     if not isinstance(outcome, Answer):
         return outcome
     try:
-        return checked(Preference, outcome, "")[0]
+        return check_answer(Preference, outcome, "").answer
     except Retry as trouble:
         return trouble
 

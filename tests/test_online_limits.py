@@ -17,7 +17,7 @@ from tests.builders import (
     pool_of,
 )
 from tests.fakes import Fakes, Fault
-from zelo_ray.engine.bookkeeping import money
+from zelo_ray.engine.bookkeeping import over_budget
 from zelo_ray.engine.budget import Budget
 from zelo_ray.engine.clock import Clock
 from zelo_ray.engine.ledger import Ledger
@@ -26,6 +26,7 @@ from zelo_ray.engine.online import Asker
 from zelo_ray.engine.quota import OwnQuota
 from zelo_ray.protocols import advance, samre, zelo, zelo_graded
 from zelo_ray.providers import build_panel, fingerprint
+from zelo_ray.reasons import Disabled, StopReason
 from zelo_ray.records import Document, Grade, Pool
 
 POOL = pool_of()
@@ -50,7 +51,7 @@ def test_a_budget_holds_and_the_next_run_goes_on(fakes, environ, tmp_path):
     till = OwnTill(cap)
     spent = ask(pools, tmp_path, key_for(environ, "openai"), till=till, max_usd=cap)
     assert spent.stopped == ""  # no fault, and no stop
-    assert spent.lost == {"openai:gpt-6-luna": f"the budget of {money(cap)} is used up"}
+    assert spent.disabled == {"openai:gpt-6-luna": over_budget(cap)}
     paid = sum(row.dollars for row in spent.books)
     assert 0.5 * cap < paid <= cap
     assert till.most <= cap
@@ -102,7 +103,7 @@ def test_an_account_that_gives_nothing_but_429s_ends_the_judge(fakes, environ, t
     assert asker.books == []
     spared = ask([POOL], tmp_path, key_for(environ, "openai"), allow_missing_judges=True, **job)
     assert spared.stopped == ""
-    assert "nothing but 429" in spared.lost["openai:gpt-6-luna"]
+    assert spared.disabled["openai:gpt-6-luna"].code is StopReason.THROTTLED
 
 
 def test_429s_go_on_for_as_long_as_somebody_of_ours_gets_answers(fakes, environ, tmp_path):
@@ -190,14 +191,14 @@ def test_one_judge_may_be_lost(fakes, environ, tmp_path):
     fakes.faults = [Fault("no_model", provider="gemini")]
     asker = ask([POOL], tmp_path, environ, allow_missing_judges=True)
     assert asker.stopped == ""
-    (lost,) = asker.lost
+    (lost,) = asker.disabled
     assert lost.startswith("gemini:")
     assert Counter(row.judge.partition(":")[0] for row in asker.books) == {
         "openai": REQUESTS,
         "anthropic": REQUESTS,
     }
     panel, options = asker.job
-    step = advance(zelo.rounds(POOL, panel, options), Ledger(str(tmp_path)), asker.lost)
+    step = advance(zelo.rounds(POOL, panel, options), Ledger(str(tmp_path)), asker.disabled)
     assert len(step.judgments) == 2 * REQUESTS
     assert {failure.judge for failure in step.failures} == {lost}
     assert all(f.reason.startswith("not asked: no such model") for f in step.failures)
@@ -205,8 +206,9 @@ def test_one_judge_may_be_lost(fakes, environ, tmp_path):
 
 def test_a_later_round_goes_on_without_a_judge_that_was_lost(fakes, environ, tmp_path):
     job = {"judges": THREE, "protocol": "zelo+graded"}
-    gone = {judge.name: "no such model" for judge in build_panel(("gemini",), {}, environ)}
-    asker = ask([POOL], tmp_path, environ, absent=gone, **job)
+    (gemini,) = build_panel(("gemini",), {}, environ)
+    gone = {gemini.name: Disabled(StopReason.FATAL, "no such model")}
+    asker = ask([POOL], tmp_path, environ, disabled=gone, **job)
     assert asker.stopped == ""
     rows = Counter(row.judge.partition(":")[0] for row in asker.books)
     panel, options = asker.job
@@ -241,8 +243,8 @@ def test_a_budget_buys_whole_debates_not_a_beginning_of_each(tmp_path, cap):
         **job,
     )
     panel, options = asker.job
-    ledger, absent = Ledger(str(tmp_path)), {judge: "over"}
-    steps = [advance(samre.rounds(pool, panel, options), ledger, absent) for pool in pools]
+    ledger, disabled = Ledger(str(tmp_path)), {judge: Disabled(StopReason.BUDGET, "over")}
+    steps = [advance(samre.rounds(pool, panel, options), ledger, disabled) for pool in pools]
     held = sum(bool(step.judgments) for step in steps)
     assert 100 < len(asker.books) < 60 * 8
     assert held > 0.8 * len(asker.books) / 8

@@ -24,6 +24,7 @@ from zelo_ray.protocols import advance, baseline_strong, baseline_weak, samre
 from zelo_ray.protocols.baseline_strong import _TAG, Analysed, Tagged
 from zelo_ray.protocols.baseline_weak import FinalScores
 from zelo_ray.protocols.samre import Defence, Feedback, RoundScores
+from zelo_ray.reasons import Disabled, StopReason
 from zelo_ray.records import Document, Pool, response_schema
 from zelo_ray.wrapping import harmless
 
@@ -198,8 +199,8 @@ def test_a_pool_too_small_asks_nothing(protocol):
 
 @each_way
 def test_a_judge_that_is_absent_fails_alone(protocol, fields):
-    absent = {"anthropic:two": "no key"}
-    step, _ = play(protocol, scoring(fair), panel=PANEL, absent=absent, **fields)
+    disabled = {"anthropic:two": Disabled(StopReason.FATAL, "no key")}
+    step, _ = play(protocol, scoring(fair), panel=PANEL, disabled=disabled, **fields)
     assert [(v.judge, v.winner) for v in step.judgments] == [("openai:one", "model_a")]
     assert {f.judge for f in step.failures} == {"anthropic:two"}
     assert all(f.reason.endswith("not asked: no key") for f in step.failures)

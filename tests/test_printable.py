@@ -22,6 +22,7 @@ from zelo_ray.formats.wording import printable
 from zelo_ray.present.terminal.annotate import closing
 from zelo_ray.present.terminal.bakeoff import standings
 from zelo_ray.present.terminal.protocols import terminal
+from zelo_ray.reasons import Disabled, StopReason
 from zelo_ray.records import Rater
 
 HOSTILE = (
@@ -69,7 +70,7 @@ def test_a_run_ends_with_printable_lines(capsys):
         unscored={HOSTILE: HOSTILE},
         reasons={HOSTILE: 2},
         notes=[HOSTILE],
-        absent={HOSTILE: HOSTILE},
+        disabled={HOSTILE: Disabled(StopReason.FATAL, HOSTILE)},
         raters=[Rater(HOSTILE, nan, nan, nan, nan, nan, 1)] * 2,
     )
     lines = list(closing(summary, options_of(out=HOSTILE)))

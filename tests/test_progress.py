@@ -2,6 +2,7 @@
 
 from tests.builders import PANEL, CountingShelf, Shelf, request_of
 from zelo_ray.protocols import Apart, Progress, Step, advance
+from zelo_ray.reasons import Disabled, StopReason
 from zelo_ray.records import Failure
 
 ONE, TWO = PANEL
@@ -76,13 +77,13 @@ def test_it_does_wait_within_a_round():
 
 def test_who_is_lost_is_waited_for_no_more_and_those_left_go_on():
     shelf, progress = Shelf(), Progress(in_step())
-    absent = {TWO.name: "it is gone"}
-    while answer(shelf, step := progress.step(shelf, absent), ONE):
+    disabled = {TWO.name: Disabled(StopReason.FATAL, "it is gone")}
+    while answer(shelf, step := progress.step(shelf, disabled), ONE):
         pass
     assert (len(step.judgments), len(step.failures)) == (3, 3)
     assert {failure.judge for failure in step.failures} == {TWO.name}
     apart = Progress(side_by_side())
-    while answer(shelf, step := apart.step(shelf, absent), ONE):
+    while answer(shelf, step := apart.step(shelf, disabled), ONE):
         pass
     assert step.judgments[1] == (TWO.name, *["not asked: it is gone"] * 3)
 

@@ -3,7 +3,7 @@
 from pydantic import BaseModel
 
 from tests.builders import reply_to
-from zelo_ray.engine.bookkeeping import checked
+from zelo_ray.engine.bookkeeping import check_answer
 from zelo_ray.protocols.texts import response_in
 from zelo_ray.records import Answer, Usage
 
@@ -21,7 +21,8 @@ class Brittle(BaseModel):
 
 def test_a_paid_answer_whose_reader_raises_is_kept_as_it_is_and_is_no_verdict():
     answer = Answer("ok", "no such words", Usage(10, 5))
-    kept, broken = checked(Brittle, answer, "")
+    checked = check_answer(Brittle, answer, "")
+    kept, broken = checked.answer, checked.error
     assert kept is answer
     assert broken.startswith("unexpected IndexError in test_reader.py, line ")
     reply = reply_to(1, answer.text)

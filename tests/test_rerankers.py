@@ -459,7 +459,7 @@ def test_what_it_raises_is_a_failure_of_that_query_alone(tmp_path):
     assert failure.status == "failed"
     assert failure.reason.startswith("RuntimeError: no idea of it xxx")
     assert len(failure.reason) == 200
-    assert found.asker.lost == {}
+    assert found.asker.disabled == {}
     assert len(sys.modules["own_rerankers"].calls) == 4
 
 
@@ -499,7 +499,7 @@ def test_whatever_it_does_is_a_failure_and_the_loop_lives(tmp_path, name, says):
     found = rank(pools, tmp_path, {}, f"own_rerankers:{name}", timeout=20)
     assert {failure.reason for failure in found.failures.values()} == {says}
     assert {failure.status for failure in found.failures.values()} == {"failed"}
-    assert (len(found.failures), found.asker.lost, found.asker.stopped) == (3, {}, "")
+    assert (len(found.failures), found.asker.disabled, found.asker.stopped) == (3, {}, "")
 
 
 def test_what_it_raises_tells_no_key_and_no_document(tmp_path, monkeypatch):
@@ -527,7 +527,10 @@ def test_one_that_is_stuck_does_not_hold_up_the_others(tmp_path):
 def test_a_class_that_only_its_actor_can_make_ends_the_arm(tmp_path):
     name = "own_rerankers:Broken"
     found = rank([POOL], tmp_path, {}, name)
-    assert "cannot be made: ValueError: no such weights" in found.asker.lost[f"custom:{name}"]
+    assert (
+        "cannot be made: ValueError: no such weights"
+        in found.asker.disabled[f"custom:{name}"].message
+    )
 
 
 def test_scores_are_kept_only_for_one_that_tells_its_version(tmp_path):

@@ -316,7 +316,7 @@ def test_a_cap_is_never_exceeded(pilot: Stage, capped: Stage, plain: Plain) -> N
     missing = failures(capped.out)
     assert capped.votes.total() + len(missing) == 3 * REQUESTS
     assert all("not asked: the budget of" in f["reason"] for f in missing)
-    assert {f["judge"] for f in missing} <= set(summary(capped.out)["absent"])
+    assert {f["judge"] for f in missing} <= set(summary(capped.out)["disabled"])
     assert "the budget of" in capped.printed
     assert {call["status"] for call in pilot.calls + capped.calls} == {200}
 
@@ -347,7 +347,7 @@ def test_a_run_goes_on_without_a_judge_if_it_may(capped: Stage, forsaken: Stage)
     assert len(missing) == left > 0
     assert {failure["judge"] for failure in missing} == {ANTHROPIC}
     assert all("no such model" in failure["reason"] for failure in missing)
-    assert list(summary(forsaken.out)["absent"]) == [ANTHROPIC]
+    assert list(summary(forsaken.out)["disabled"]) == [ANTHROPIC]
 
 
 def test_a_run_that_was_stopped_in_every_way_ends_as_a_plain_one(

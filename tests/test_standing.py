@@ -9,6 +9,7 @@ import pytest
 from tests.builders import PANEL, line_of, options_of, pool_of, results_of
 from zelo_ray.engine.standing import KEY, Standing
 from zelo_ray.formats.results import write_json
+from zelo_ray.reasons import Disabled, StopReason
 from zelo_ray.records import Judge
 
 
@@ -142,7 +143,13 @@ def test_a_failure_that_would_be_asked_again_is_in_doubt(tmp_path, shard, status
 
 
 @pytest.mark.parametrize(
-    "fields", [{"absent": {"a": "why"}}, {"damaged": 1}, {"maybe_dollars": 0.1}, {"missing": 1}]
+    "fields",
+    [
+        {"disabled": {"a": Disabled(StopReason.FATAL, "why")}},
+        {"damaged": 1},
+        {"maybe_dollars": 0.1},
+        {"missing": 1},
+    ],
 )
 def test_what_is_not_whole_is_in_doubt(tmp_path, shard, fields):
     summary = results_of(tmp_path / "out", [pool_of()])

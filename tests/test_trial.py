@@ -9,6 +9,7 @@ from tests.builders import (
     send_away,
 )
 from tests.fakes import Fault
+from zelo_ray.reasons import StopReason
 
 POOLS = [pool_of(range(8), query_id=f"q{i}", query=f"question {i}?") for i in range(12)]
 REQUESTS = 12 * 28
@@ -40,7 +41,7 @@ def test_the_others_go_on_where_they_may(fakes, environ, tmp_path):
     keys = key_for(environ, "openai", "anthropic")
     asker = ask(POOLS, tmp_path, keys, allow_missing_judges=True)
     assert asker.stopped == ""
-    assert [name.partition(":")[0] for name in asker.lost] == ["openai"]
+    assert [name.partition(":")[0] for name in asker.disabled] == ["openai"]
     counts = {name.partition(":")[0]: tally.answered for name, tally in asker.tallies.items()}
     assert counts == {"openai": 20, "anthropic": REQUESTS}
 
@@ -103,8 +104,8 @@ def test_in_batches_a_small_one_tells_before_the_large_one_is_sent(
 ):
     fakes.faults = [Fault("prose")]
     (batcher,) = send_away(POOLS, tmp_path, key_for(environ, provider)).values()
-    (why,) = batcher.lost.values()
-    assert "none of its first 20 requests gave a judgment; 20 times: " in why
+    (why,) = batcher.disabled.values()
+    assert why.code is StopReason.NO_JUDGMENT
     assert len({row.key for row in batcher.books}) == 20
 
 

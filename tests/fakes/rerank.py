@@ -187,7 +187,7 @@ def rank(pools, out, environ, reranker, *, run_id="run", till=None, **fields):
     ranking = Ranking({}, {}, asyncio.run(run()), list(read_rows(asked.out)))
     for each in pools:
         rounds = find(arm.protocol).rounds(each, panel, asked)
-        step = advance(rounds, Ledger(asked.out), ranking.asker.lost)
+        step = advance(rounds, Ledger(asked.out), ranking.asker.disabled)
         for failure in step.failures:
             ranking.failures[each.query_id] = failure
         for ranked in step.judgments:

@@ -18,11 +18,10 @@ from zelo_ray.options import AnnotateOptions, Price
 from zelo_ray.protocols import Step, find
 from zelo_ray.providers import Retry
 from zelo_ray.providers.pricing import price
+from zelo_ray.reasons import Disabled, StopReason
 from zelo_ray.records import Answer, Judge, Reply, Usage, read_wrapped
 from zelo_ray.wrapping import unwrapped
 
-_OVER = "the budget of "
-_WRAPPED = "read without its "
 _NO_TOKENS = "reports no tokens"
 _QUOTED = "talk around an object that the prompt holds, or may hold: it may be quoted"
 _RETRIED = ("refused", "filtered", "truncated", "invalid")
@@ -75,18 +74,26 @@ class Tally:
     """the limits in force over all callers, a minute or a day; empty where none are known"""
     trouble: Trouble = Trouble()
     """the last failure or retry"""
-    lost: str = ""
-    """why it is asked nothing more, as the desk knows; empty while it is"""
+    disabled: Disabled | None = None
+    """why it is asked nothing more, as the desk knows; None while it is"""
 
-    def end(self, status: str, reason: str = "", at: float = 0.0) -> None:
-        """Count a request that came to its end, at a time in seconds since 1970."""
+    def end(
+        self, status: str, reason: str = "", at: float = 0.0, wraps: Sequence[str] = ()
+    ) -> None:
+        """Count a request that came to its end.
+
+        Args:
+            status: how its answer ended.
+            reason: why it ended so, without the judge's name.
+            at: when, in seconds since 1970.
+            wraps: what had to be taken off the answer before it could be read.
+        """
         self.answered += 1
         self.statuses[status] = self.statuses.get(status, 0) + 1
         if status != "ok":
             self.trouble = Trouble(at, reason or status)
-        elif reason.startswith(_WRAPPED):
-            for wrap in reason.removeprefix(_WRAPPED).partition("; ")[0].split(", "):
-                self.wrapped[wrap] = self.wrapped.get(wrap, 0) + 1
+        for wrap in wraps:
+            self.wrapped[wrap] = self.wrapped.get(wrap, 0) + 1
 
     def retry(self, reason: str, at: float) -> None:
         """Count a request that is to be repeated, likewise."""
@@ -115,8 +122,10 @@ class Tally:
                 summed = dict(Counter(mine) + Counter(theirs))
             elif each.name == "limits":
                 summed = mine | theirs
-            elif each.name in ("trouble", "lost"):
+            elif each.name == "trouble":
                 summed = max(mine, theirs)
+            elif each.name == "disabled":
+                summed = mine or theirs
             else:
                 summed = mine + theirs
             setattr(self, each.name, summed)
@@ -239,37 +248,48 @@ class LedgerWriter:
         self._writing = None
 
 
-def checked(
-    verdict: type[BaseModel] | None, answer: Answer, shown: str | None
-) -> tuple[Answer, str]:
-    """An answer that does not read as the verdict asked for is invalid.
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """An answer that was read.
+
+    Attributes:
+        answer: it is invalid where it does not read as the verdict asked for.
+        error: what went wrong where reading it raised: it was paid for, and is kept as it is for a
+            reader that is mended.
+        wraps: what had to be taken off before it could be read: think, fence, talk.
+    """
+
+    answer: Answer
+    error: str = ""
+    wraps: tuple[str, ...] = ()
+
+
+def check_answer(verdict: type[BaseModel] | None, answer: Answer, shown: str | None) -> Checked:
+    """Read an answer, which is invalid if it does not read as the verdict asked for.
 
     So is talk about an object that stands in ``shown``, the prompt: it is quoted, and not given.
     Where the prompt is not at hand any more (None), so is talk about any object.
-
-    Returns:
-        The answer, and what went wrong where reading it raised: it was paid for, and is kept as it
-        is for a reader that is mended.
 
     Raises:
         Retry: it does not read, and ended by a word that nobody knows: so it may be no answer.
     """
     if answer.status != "ok" or verdict is None:
-        return answer, ""
+        return Checked(answer)
     try:
         found, wraps = read_wrapped(verdict, answer.text)
     except Exception as error:  # noqa: BLE001 - a user's own reader, and the text may hold a prompt
-        return answer, f"unexpected {name_of(error)}"
+        return Checked(answer, f"unexpected {name_of(error)}")
     if isinstance(found, str) and answer.doubtful:
         raise Retry(f"{answer.reason}; {found}", billed=answer.usage)
     if isinstance(found, str):
-        return dataclasses.replace(answer, status="invalid", reason=found), ""
+        return Checked(dataclasses.replace(answer, status="invalid", reason=found))
     if "talk" in wraps and _is_quoted(answer.text, shown):
-        return dataclasses.replace(answer, status="invalid", reason=_QUOTED), ""
+        return Checked(dataclasses.replace(answer, status="invalid", reason=_QUOTED))
     if wraps:
         more = f"; {answer.reason}" if answer.reason else ""
-        return dataclasses.replace(answer, reason=f"{_WRAPPED}{', '.join(wraps)}{more}"), ""
-    return answer, ""
+        reason = f"read without its {', '.join(wraps)}{more}"
+        return Checked(dataclasses.replace(answer, reason=reason), wraps=tuple(wraps))
+    return Checked(answer)
 
 
 def _is_quoted(text: str, shown: str | None) -> bool:
@@ -280,23 +300,19 @@ def _is_quoted(text: str, shown: str | None) -> bool:
     return inner is not None and "".join(inner.text.split()) in "".join(shown.split())
 
 
-def over_budget(cap: float) -> str:
-    """Why a judge is asked nothing more when a budget of so many US dollars is used up."""
-    return f"{_OVER}{money(cap)} is used up"
+def over_budget(cap: float) -> Disabled:
+    """Return the reason to ask nothing more once a budget of so many US dollars is used up."""
+    return Disabled(StopReason.BUDGET, f"the budget of {money(cap)} is used up")
 
 
-def excess(what: str, spent: float, reserved: float) -> str:
-    """Why a judge is asked nothing more that charges more than could be charged."""
-    return (
+def excess(what: str, spent: float, reserved: float) -> Disabled:
+    """Return the reason to ask a judge nothing more that charges more than was reserved."""
+    return Disabled(
+        StopReason.EXCESS,
         f"{what} cost {money(spent)}, and could cost {money(reserved)} at most by what was asked "
         "for; --max-usd cannot hold with a server that does not keep to the output limit, or to a "
-        "service tier"
+        "service tier",
     )
-
-
-def is_over_budget(reason: str) -> bool:
-    """Whether that is the reason; it is no fault, and stops nobody else."""
-    return reason.startswith(_OVER)
 
 
 def money(dollars: float) -> str:

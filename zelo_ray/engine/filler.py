@@ -4,10 +4,11 @@ import asyncio
 from collections.abc import Iterable
 from typing import Generic, Protocol, TypeVar
 
-from zelo_ray.engine.bookkeeping import LedgerWriter, Tally, is_over_budget
+from zelo_ray.engine.bookkeeping import LedgerWriter, Tally
 from zelo_ray.engine.clock import Clock
 from zelo_ray.engine.purse import BudgetClient
 from zelo_ray.options import AnnotateOptions
+from zelo_ray.reasons import Disabled
 from zelo_ray.records import Judge
 
 
@@ -16,8 +17,8 @@ class Asked(Protocol):
 
     judge: Judge
     tally: Tally
-    lost: str
-    """why it is asked nothing more; empty while it is"""
+    disabled: Disabled | None
+    """why it is asked nothing more; None while it is"""
 
 
 L = TypeVar("L", bound=Asked)
@@ -49,9 +50,9 @@ class Filler(Generic[L]):
         """why nothing new is asked or waited for; empty while it is"""
 
     @property
-    def lost(self) -> dict[str, str]:
-        """Judges that are asked nothing more, with the reason."""
-        return {name: line.lost for name, line in self.lines.items() if line.lost}
+    def disabled(self) -> dict[str, Disabled]:
+        """Return the judges that are asked nothing more, with the reason."""
+        return {name: line.disabled for name, line in self.lines.items() if line.disabled}
 
     def stop(self, reason: str) -> None:
         """Ask nothing new. What is in flight is still kept; batches stay at the provider."""
@@ -59,12 +60,12 @@ class Filler(Generic[L]):
         self.halt.set()
         self.purse.close()
 
-    def lose(self, name: str, reason: str) -> None:
+    def disable_judge(self, name: str, reason: Disabled) -> None:
         """Ask a judge nothing more. The run stops, unless it may go on without one."""
-        if name in self.lines and not self.lines[name].lost:
-            self.lines[name].lost = reason
-            if not (self.options.allow_missing_judges or is_over_budget(reason)):
-                self.stop(reason)
+        if name in self.lines and not self.lines[name].disabled:
+            self.lines[name].disabled = reason
+            if not (self.options.allow_missing_judges or reason.is_over_budget):
+                self.stop(reason.of(name))
 
     async def rest(self, seconds: float) -> None:
         """Wait, but no longer than until the run is stopped."""

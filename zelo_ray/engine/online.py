@@ -12,7 +12,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from zelo_ray.engine.bookkeeping import LedgerWriter, Tally, checked, excess, name_of, over_budget
+from zelo_ray.engine.bookkeeping import (
+    LedgerWriter,
+    Tally,
+    check_answer,
+    excess,
+    name_of,
+    over_budget,
+)
 from zelo_ray.engine.breaker import CircuitBreaker
 from zelo_ray.engine.budget import NOTHING, SharedBudget
 from zelo_ray.engine.clock import CLOCK, Clock
@@ -47,13 +54,17 @@ from zelo_ray.providers import (
 )
 from zelo_ray.providers.added import seconds_for
 from zelo_ray.providers.pricing import dearest
+from zelo_ray.reasons import Disabled, StopReason, without_name
 from zelo_ray.records import Answer, Judge, Pool, Request, Usage, model_name
 
 _LONGEST_WAIT = 120.0
 _THROTTLED_COST = 0.1  # of an attempt: waiting for one's turn is no trouble with the request
 _DOUBTFUL_COST = 0.1
 """The same of a probe where few requests wait: it may be about them, or the judge may be away."""
-_SPENT_DAY = "the requests of the day are used up (limits: rpd); run again tomorrow"
+_SPENT_DAY = Disabled(
+    StopReason.DAY_QUOTA,
+    "the requests of the day are used up (limits: rpd); run again tomorrow",
+)
 _PLANNERS = 4
 _ROOM = 4  # times what may be in flight: requests that wait, some for others that begin alike
 _COMPATIBLE_CONCURRENCY = 32  # of a server named by its URL, which may have one GPU
@@ -79,8 +90,8 @@ class _Line:
     opening: asyncio.Lock = field(default_factory=asyncio.Lock)
     """held by a first call that goes alone"""
     tally: Tally = field(default_factory=Tally)
-    lost: str = ""
-    """why this judge is asked nothing more; empty while it is"""
+    disabled: Disabled | None = None
+    """why this judge is asked nothing more; None while it is"""
 
     def close(self) -> None:
         """Hold no call back any more, for none is made."""
@@ -112,6 +123,8 @@ class _Effort:
     """whether the last call was"""
     missed_after: int | None = None
     """answers to any request of the judge before the first call of this one that got none"""
+    wraps: tuple[str, ...] = ()
+    """what had to be taken off the last answer before it could be read"""
     last: Answer | None = None
     """what the server answered last"""
     unsettled: bool = False
@@ -132,7 +145,7 @@ class Asker(Filler[_Line]):
         run_id: the run that pays.
         quota: who shares out the accounts' limits; else this process alone uses them.
         till: who keeps the budget, if there is one.
-        absent: judges of the panel that were lost before, with the reason.
+        disabled: judges of the panel that are asked nothing more, with the reason.
         again: the same run has been over all pools before; what is known is counted anew.
         clock: the time; a quota goes by the same.
 
@@ -151,11 +164,11 @@ class Asker(Filler[_Line]):
         run_id: str,
         quota: Quota | None = None,
         till: SharedBudget | None = None,
-        absent: Mapping[str, str] | None = None,
+        disabled: Mapping[str, Disabled] | None = None,
         again: bool = False,
         clock: Clock = CLOCK,
     ) -> None:
-        self._absent, self._again = absent or {}, again
+        self._disabled, self._again = disabled or {}, again
         self._ledger, self._quota = ledger, quota or OwnQuota(clock)
         self._connections: dict[tuple[str, Settings], Connection] = {}
         books = LedgerWriter(ledger, run_id, options.prices, clock)
@@ -213,10 +226,10 @@ class Asker(Filler[_Line]):
         for line in self.lines.values():
             line.close()
 
-    def lose(self, name: str, reason: str) -> None:
+    def disable_judge(self, name: str, reason: Disabled) -> None:
         """Ask a judge nothing more. The run stops, unless it may go on without one."""
-        super().lose(name, reason)
-        if name in self.lost:
+        super().disable_judge(name, reason)
+        if name in self.disabled:
             self.lines[name].close()
 
     async def fill(self, pool: Pool) -> None:
@@ -237,7 +250,7 @@ class Asker(Filler[_Line]):
             if self._again:  # others have asked for this run, too
                 heard = progress.heard()
                 asked = Counter({n: sum(map(self._ledger.own, set(heard[n]))) for n in heard})
-            for name, line in ((n, each) for n, each in self.lines.items() if not each.lost):
+            for name, line in ((n, each) for n, each in self.lines.items() if not each.disabled):
                 line.tally.pass_over(name, planned[name], asked[name], steps[-1])
 
     async def _plan(self, progress: Progress, seen: set[str], steps: list[Step]) -> list[Request]:
@@ -254,13 +267,13 @@ class Asker(Filler[_Line]):
             if self.stopped:
                 return []
             self._begun.add(progress)
-            step = await asyncio.to_thread(progress.step, self._ledger, self._absent)
+            step = await asyncio.to_thread(progress.step, self._ledger, self._disabled)
             steps[1:] = [step]
             for line in (each for each in self.lines.values() if not each.trial.passed):
                 keys = progress.heard().get(line.judge.name, ())
                 if await asyncio.to_thread(has_judged, self._ledger, keys):
                     line.trial.skip()
-            open_to = {name for name, line in self.lines.items() if not line.lost}
+            open_to = {name for name, line in self.lines.items() if not line.disabled}
             mine = [r for r in step.missing if r.judge.name in open_to and r.key not in seen]
             self._pending += len(mine)
             return mine
@@ -301,7 +314,7 @@ class Asker(Filler[_Line]):
         except LedgerError as error:
             self.stop(str(error))
         except Exception as error:  # noqa: BLE001 - it may hold a key or a prompt: name it only
-            self.lose(line.judge.name, f"{line.judge.name}: unexpected {name_of(error)}")
+            self._disable(line, StopReason.ERROR, f"unexpected {name_of(error)}")
 
     async def _in_turn(self, request: Request, line: _Line, go_on: GoOn) -> None:
         """Call; but what the first call to a server named by its URL tells may spare the others."""
@@ -358,9 +371,9 @@ class Asker(Filler[_Line]):
         """
         line.tally.waiting += 1
         try:
-            while not (self.stopped or line.lost):
+            while not (self.stopped or line.disabled):
                 effort.is_probe = await self._admit(line)
-                if self.stopped or line.lost:
+                if self.stopped or line.disabled:
                     break
                 if not await self._reserve(request, line, effort):
                     return False
@@ -404,11 +417,11 @@ class Asker(Filler[_Line]):
         effort.cost = {"rpm": 1, "rpd": 1, **expected}
         if await line.gate.admit(effort.cost):
             await self._turnstile.step()
-            if line.gate.spent_day or not (self.stopped or line.lost):
+            if line.gate.spent_day or not (self.stopped or line.disabled):
                 return True
         self.purse.give_back(effort.dollars, 0.0)
         if line.gate.spent_day:
-            self.lose(line.judge.name, f"{line.judge.name}: {_SPENT_DAY}")
+            self.disable_judge(line.judge.name, _SPENT_DAY)
         return False
 
     async def _once(self, request: Request, line: _Line, effort: _Effort) -> float:
@@ -418,13 +431,14 @@ class Asker(Filler[_Line]):
         wait, billed = 0.0, True
         spent: float | None = 0.0
         effort.unsettled = effort.answered = effort.uncounted = False
-        broken = ""
+        error = ""
         try:
             if effort.reasks:
                 request = replace(request, reask=effort.reasks, known_as=request.key)
             said = await line.connection.send(request)
             effort.answered = True
-            answer, broken = checked(request.response_model, said, request.user)
+            checked = check_answer(request.response_model, said, request.user)
+            answer, error, effort.wraps = checked.answer, checked.error, checked.wraps
             self._hear(line)
             self._end_or_ask_again(line, answer, effort)
         except Retry as trouble:
@@ -433,21 +447,21 @@ class Asker(Filler[_Line]):
             answer = Answer(status, "", trouble.billed or Usage(), reason=str(trouble))
             effort.last = None if status == "failed" else answer
             billed, effort.unsettled = trouble.billed is not None, trouble.unsettled
-            if not (effort.ended or line.lost):
+            if not (effort.ended or line.disabled):
                 wait = await self._back_off(request, line, trouble, effort)
         except Refused as refusal:
             effort.ended = effort.answered = True
             answer = effort.last = Answer(refusal.status, "", Usage(), reason=str(refusal))
             self._hear(line)
         except Fatal as fatal:
-            self.lose(line.judge.name, str(fatal))
+            self._disable(line, StopReason.FATAL, fatal.detail)
             answer, effort.ended, billed = Answer("failed", "", Usage()), True, False
         except Exception:  # whatever it is, the call may have been billed
             effort.unsettled = True
             self._let_go(line, effort, None)
             raise
         try:
-            if billed or (effort.ended and not line.lost):
+            if billed or (effort.ended and not line.disabled):
                 spent = await self._keep(request, line, answer, effort)
                 effort.unsettled |= spent is None and self.purse.capped
                 effort.uncounted = spent is None and not answer.usage.told
@@ -457,8 +471,8 @@ class Asker(Filler[_Line]):
         finally:
             self._let_go(line, effort, spent)
         self._refuse_excess(request, line, answer, effort, spent)
-        if broken:
-            self.lose(line.judge.name, f"{line.judge.name}: {broken}")
+        if error:
+            self._disable(line, StopReason.ERROR, error)
         return wait
 
     def _end_or_ask_again(self, line: _Line, answer: Answer, effort: _Effort) -> None:
@@ -525,8 +539,7 @@ class Asker(Filler[_Line]):
         if self.purse.capped and spent is not None and spent > effort.dollars + NOTHING:
             tokens, limit = answer.usage.output_tokens, request.output_limit or 0
             what = f"an answer of {tokens:,} tokens (limit {limit:,})"
-            name = line.judge.name
-            self.lose(name, f"{name}: {excess(what, spent, effort.dollars)}")
+            self.disable_judge(line.judge.name, excess(what, spent, effort.dollars))
 
     async def _keep(
         self, request: Request, line: _Line, answer: Answer, effort: _Effort
@@ -546,7 +559,8 @@ class Asker(Filler[_Line]):
             limit=request.output_limit or 0,
         )
         if effort.ended:
-            line.tally.end(answer.status, answer.reason, self.clock.date())
+            reason = without_name(answer.reason, line.judge.name)
+            line.tally.end(answer.status, reason, self.clock.date(), effort.wraps)
         if self.books.exhausted:
             self.stop(FULL)
         return spent
@@ -557,15 +571,19 @@ class Asker(Filler[_Line]):
         line.breaker.record_answer()
         line.gate.hear()
 
-    def _give_up(self, line: _Line, reason: str) -> None:
+    def _disable(self, line: _Line, code: StopReason, message: str) -> None:
+        """Ask a judge nothing more, for this reason."""
+        self.disable_judge(line.judge.name, Disabled(code, message))
+
+    def _give_up(self, line: _Line, reason: Disabled | None) -> None:
         """Ask a judge nothing more, if there is a reason for it."""
         if reason:
-            self.lose(line.judge.name, reason)
+            self.disable_judge(line.judge.name, reason)
 
     def _run_dry(self, line: _Line) -> None:
         """Ask a judge nothing more, for the budget is used up. This is no fault, and no stop."""
         if self.purse.over:
-            self.lose(line.judge.name, over_budget(self.options.max_usd or 0.0))
+            self.disable_judge(line.judge.name, over_budget(self.options.max_usd or 0.0))
 
     async def _back_off(
         self, request: Request, line: _Line, trouble: Retry, effort: _Effort
@@ -576,12 +594,15 @@ class Asker(Filler[_Line]):
         most = _LONGEST_WAIT if throttled else max(_LONGEST_WAIT, line.patience.most)
         if trouble.delay is not None and trouble.delay > most:
             wait = f"{trouble.delay / 60:.0f} minutes"
-            self.lose(line.judge.name, f"{trouble}; the server asks to wait {wait}: go on later")
+            what = f"{trouble.detail}; the server asks to wait {wait}: go on later"
+            self._disable(line, StopReason.THROTTLED if throttled else StopReason.SILENT, what)
             return 0.0
         if line.breaker.is_open and not throttled:
-            line.tally.retry(f"{trouble}; its calls wait until it answers", self.clock.date())
+            line.tally.retry(
+                f"{trouble.detail}; its calls wait until it answers", self.clock.date()
+            )
             return 0.0  # the breaker holds it back
-        line.tally.retry(str(trouble), self.clock.date())
+        line.tally.retry(trouble.detail, self.clock.date())
         if line.patience.is_starting(trouble):
             return min(_STARTING_BACKOFF, _FIRST_BACKOFF * 2.0 ** (effort.calls - 1))
         backoff = jitter * min(_LONGEST_BACKOFF, _FIRST_BACKOFF * 2 ** (effort.calls - 1))

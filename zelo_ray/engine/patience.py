@@ -1,6 +1,7 @@
 """When to give up a judge that does not answer. Time is passed in, in seconds of any clock."""
 
 from zelo_ray.providers import Retry, RetryKind
+from zelo_ray.reasons import Disabled, StopReason
 from zelo_ray.records import Judge
 
 _FIRST_SECONDS = 180.0
@@ -42,7 +43,7 @@ class Patience:
         """Whether it was never reached: it may just start, and such calls are no attempts."""
         return trouble.kind is RetryKind.UNREACHED and not self._reached
 
-    def missed(self, trouble: Retry, now: float, *, away: bool) -> str:
+    def missed(self, trouble: Retry, now: float, *, away: bool) -> Disabled | None:
         """A call came to nothing; why to give the judge up, if that is so.
 
         Args:
@@ -58,14 +59,17 @@ class Patience:
             seconds = now - self._unreached_at
             tries = self._tries if self._judge.base_url else 0
             if tries >= _TRIES or (not tries and seconds >= _UNREACHED_SECONDS):
-                return f"{trouble}, {self._tries} times in {_in_words(seconds)}; {self._advice}"
+                often = f"{self._tries} times in {_in_words(seconds)}"
+                what = f"{trouble.detail}, {often}; {self._advice}"
+                return Disabled(StopReason.UNREACHED, what)
         silence = now - (now if self._silent_since is None else self._silent_since)
         throttled = trouble.kind is RetryKind.THROTTLED
         if (away or self.alone) and not throttled and silence > self.most:
-            return f"{trouble}; nothing else for {_in_words(silence)}; {self._advice}"
-        return ""
+            what = f"{trouble.detail}; nothing else for {_in_words(silence)}; {self._advice}"
+            return Disabled(StopReason.SILENT, what)
+        return None
 
-    def throttled(self, lasting: float, now: float) -> str:
+    def throttled(self, lasting: float, now: float) -> Disabled | None:
         """A 429 came; why to give the judge up, if that is so.
 
         Args:
@@ -75,11 +79,12 @@ class Patience:
         self._throttled_at = now if self._throttled_at is None else self._throttled_at
         alike = min(lasting, now - self._throttled_at)
         if alike <= self.most:
-            return ""
-        return (
-            f"{self._judge.name}: nothing but 429 (rate limit) for {_in_words(alike)}; see what "
+            return None
+        return Disabled(
+            StopReason.THROTTLED,
+            f"nothing but 429 (rate limit) for {_in_words(alike)}; see what "
             "the account may do, and who else uses it; raise --patience, or run the same command "
-            "later: nothing is lost"
+            "later: nothing is lost",
         )
 
     @property

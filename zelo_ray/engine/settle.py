@@ -11,6 +11,7 @@ from zelo_ray.formats.pools import Line, annotate_line
 from zelo_ray.formats.tables import schema_of, table_of
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import Learned, Replies, Step, advance, load
+from zelo_ray.reasons import Disabled
 from zelo_ray.records import Failure, Judge, Pool
 
 
@@ -41,7 +42,7 @@ def settle(
     options: AnnotateOptions,
     ledger: Replies,
     *,
-    absent: Mapping[str, str] | None = None,
+    disabled: Mapping[str, Disabled] | None = None,
     learned: Learned | None = None,
 ) -> pa.Table:
     """Judge and fit good lines from what the ledger holds.
@@ -51,12 +52,12 @@ def settle(
         panel: all judges.
         options: of the job.
         ledger: where replies are found.
-        absent: judges, with the reason, whose missing answers count as failed.
+        disabled: judges, with the reason, whose missing answers count as failed.
         learned: what the protocol has learned from all judgments; None while some are missing.
     """
     protocol = load(options.protocol)
     pools = [line.pool for line in lines if line.pool]
-    steps = [advance(protocol.rounds(pool, panel, options), ledger, absent) for pool in pools]
+    steps = [advance(protocol.rounds(pool, panel, options), ledger, disabled) for pool in pools]
     return settled(lines, steps, options, learned)
 
 

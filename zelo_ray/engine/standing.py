@@ -25,7 +25,7 @@ import orjson
 from zelo_ray.engine.batch.parts import FOLDER as BATCHES
 from zelo_ray.engine.batch.parts import Parts
 from zelo_ray.engine.ledger import FOLDER as REPLIES
-from zelo_ray.engine.write_results import Summary
+from zelo_ray.engine.write_results import Summary, disabled_of
 from zelo_ray.errors import InputError
 from zelo_ray.formats.files import record
 from zelo_ray.formats.record import RUN, is_finished
@@ -87,7 +87,7 @@ class Standing:
 
     def told(self, summary: Summary) -> dict[str, str] | None:
         """What to keep in the record of a run, whose other files are written; None in doubt."""
-        doubtful = summary.absent or summary.damaged or summary.maybe_dollars or summary.missing
+        doubtful = summary.disabled or summary.damaged or summary.maybe_dollars or summary.missing
         if not self._made_of or doubtful or not self._failures() <= _FINAL:
             return None
         return {"made_of": self._made_of, "files": self._files()}
@@ -116,6 +116,7 @@ def summary_of(out: str, told: dict[str, Any]) -> Summary:
     raters = [_row(Rater, each) for each in told.get("raters", ())]
     shares = [_row(Share, each) for each in told.get("shares", ())]
     plain = {name: value for name, value in told.items() if name in known}
+    plain["disabled"] = disabled_of(told)
     return Summary(out=out, raters=raters, shares=shares, **plain)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from zelo_ray.engine.ledger import Ledger
 from zelo_ray.providers import load_provider
+from zelo_ray.reasons import Disabled, StopReason
 from zelo_ray.records import Answer, Judge, Status
 
 FIRST = 20
@@ -50,17 +51,17 @@ class Trial:
             await self._room.wait()
         self._asked += 1
 
-    def end(self, answer: Answer | None) -> str:
+    def end(self, answer: Answer | None) -> Disabled | None:
         """Take in how a request ended.
 
         Args:
             answer: the last one that the server gave to it; None where it gave none.
 
         Returns:
-            Why to ask the judge nothing more; empty where there is no reason for that.
+            The reason to ask the judge nothing more; None where there is none.
         """
         if self.passed:
-            return ""
+            return None
         if answer is None:
             self._asked -= 1
             self._room.set()
@@ -87,22 +88,23 @@ def has_judged(ledger: Ledger, keys: Sequence[str]) -> bool:
     return any(reply.status == "ok" for reply in ledger.read(recorded))
 
 
-def without_judgment(judge: Judge, answers: Sequence[Answer]) -> str:
-    """Say why a judge is given up none of whose first answers was a judgment; else empty.
+def without_judgment(judge: Judge, answers: Sequence[Answer]) -> Disabled | None:
+    """Return the reason to give up a judge none of whose first answers was a judgment; else None.
 
     Args:
         judge: who gave them.
         answers: to its first requests, of which no other answer was a judgment.
     """
     if len(answers) < FIRST:
-        return ""
+        return None
     ((status, _),) = Counter(answer.status for answer in answers).most_common(1)
     reasons = Counter(answer.reason or status for answer in answers if answer.status == status)
     ((reason, times),) = reasons.most_common(1)
     known = load_provider(judge.provider).options
     help_ = [advice for option, advice in _HELP.get(status, {}).items() if option in known]
     what = f"in judge_options, {', or '.join(help_)}" if help_ else _ELSE.get(status, "")
-    return (
-        f"{judge.name}: none of its first {len(answers)} requests gave a judgment; {times} times: "
-        f"{reason}. Try this: {what}; or ask on all the same with --keep-asking"
+    return Disabled(
+        StopReason.NO_JUDGMENT,
+        f"none of its first {len(answers)} requests gave a judgment; {times} times: "
+        f"{reason}. Try this: {what}; or ask on all the same with --keep-asking",
     )

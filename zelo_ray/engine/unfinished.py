@@ -30,6 +30,7 @@ from zelo_ray.formats.results import write_json
 from zelo_ray.formats.sessions import join_sessions
 from zelo_ray.protocols import Learned, Progress, Step, load, recorded_options
 from zelo_ray.providers import parse_judge
+from zelo_ray.reasons import Disabled, StopReason
 from zelo_ray.records import Judge, Pool
 
 _POOLS_AT_ONCE = 32
@@ -151,7 +152,8 @@ class _Replay:
             self.planned.update(self.protocol.count(pool, self.panel, self.options))
         if not step.missing:
             return step
-        ended = progress.step(self._ledger, {judge.name: "not yet" for judge in self.panel})
+        missing = Disabled(StopReason.MISSING, "not yet")
+        ended = progress.step(self._ledger, {judge.name: missing for judge in self.panel})
         failed = {False: list[Any](), True: list[Any]()}
         for failure in ended.failures:
             failed[not failure.key or self._ledger.has(failure.key)].append(failure)

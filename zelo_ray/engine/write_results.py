@@ -15,6 +15,7 @@ from zelo_ray.formats.results import Results, drop_scores, remove_parts, remove_
 from zelo_ray.formats.tables import schema_of
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import PROTOCOLS, load
+from zelo_ray.reasons import Disabled, StopReason, without_name
 from zelo_ray.records import Failure, Rater, Share
 
 LINES, LINE_PARTS = "annotated.jsonl", "annotated"
@@ -50,7 +51,7 @@ class Summary:
     """what all runs may have been billed besides, at most, for calls that were cut off"""
     damaged: int = 0
     """lines of the ledger that are set aside"""
-    absent: dict[str, str] = field(default_factory=dict)
+    disabled: dict[str, Disabled] = field(default_factory=dict)
     """judges that were asked nothing more, with the reason"""
     pilot_of: int = 0
     """how many queries the input holds, if only some were judged as a pilot; else 0"""
@@ -75,12 +76,18 @@ class Summary:
     @property
     def complete(self) -> bool:
         """Whether every line was read, every request answered and every pool scored."""
-        return not (self.failures or self.rejected or self.unscored or self.absent)
+        return not (self.failures or self.rejected or self.unscored or self.disabled)
+
+
+def disabled_of(summary: Mapping[str, Any]) -> dict[str, Disabled]:
+    """Return the judges that are disabled, with the reason, from a summary as JSON."""
+    rows = summary.get("disabled", {})
+    return {judge: Disabled(StopReason(row["code"]), row["message"]) for judge, row in rows.items()}
 
 
 def _told(failure: Mapping[str, Any]) -> str:
     judge = failure["judge"]
-    return f"{judge}: {failure['status']}, {failure['reason'].removeprefix(f'{judge}: ')}"
+    return f"{judge}: {failure['status']}, {without_name(failure['reason'], judge)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from zelo_ray.errors import LedgerError, PanelError
 from zelo_ray.on_ray.coordinator import CoordinatorBudget
 from zelo_ray.on_ray.dataset import Job, parsed, pools_of
 from zelo_ray.on_ray.limits_actor import ClusterQuota
+from zelo_ray.reasons import Disabled, StopReason, without_name
 from zelo_ray.records import Judge
 
 
@@ -49,7 +50,7 @@ class Ask:
     async def _open(self) -> None:
         options = self._job.options
         if not await self._desk.born.remote(self._names(), options.actors):
-            await self._give_up("its process died again and again")
+            await self._give_up(StopReason.ERROR, "its process died again and again")
             return
         try:
             self._ledger = ledger_of(options, self._judges, self._job.run_id)
@@ -62,15 +63,16 @@ class Ask:
                 run_id=self._job.run_id,
                 quota=ClusterQuota(self._job.run_id),
                 till=CoordinatorBudget(self._desk) if options.max_usd is not None else None,
-                absent=self._job.absent,
+                disabled=self._job.disabled,
                 again=self._job.sweep > 1,
             )
         except LedgerError as error:
             await self._desk.stop.remote(str(error))
         except PanelError as error:
-            await self._give_up(str(error))
+            names = (name for judge in self._judges for name in (judge.name, judge.provider))
+            await self._give_up(StopReason.FATAL, without_name(str(error), *names))
         except Exception as error:  # noqa: BLE001 - an actor that cannot start would start for ever
-            await self._give_up(f"unexpected {name_of(error)}")
+            await self._give_up(StopReason.ERROR, f"unexpected {name_of(error)}")
         else:
             self._reporting = asyncio.create_task(
                 _keep_exchanging(self._desk, self._name, self._asker, self._job)
@@ -79,13 +81,13 @@ class Ask:
     def _names(self) -> list[str]:
         return [self._job.called(judge.name) for judge in self._judges]
 
-    async def _give_up(self, reason: str) -> None:
+    async def _give_up(self, code: StopReason, message: str) -> None:
         """Nothing will come of these judges; the run stops, unless it may go on without them."""
-        names = self._names()
+        names, reason = self._names(), Disabled(code, message)
         if self._job.options.allow_missing_judges:
             await self._desk.report.remote(self._name, {}, "", dict.fromkeys(names, reason))
         else:
-            await self._desk.stop.remote(f"{', '.join(names)}: {reason}")
+            await self._desk.stop.remote(reason.of(*names))
 
     async def _fill(self, block: pa.Table) -> None:
         if self._asker is None:
@@ -100,7 +102,8 @@ class Ask:
             self._asker.stop(str(error))
         except Exception as error:  # noqa: BLE001 - its text may hold a prompt
             for judge in self._judges:
-                self._asker.lose(judge.name, f"unexpected {name_of(error)}")
+                reason = Disabled(StopReason.ERROR, f"unexpected {name_of(error)}")
+                self._asker.disable_judge(judge.name, reason)
         await asyncio.gather(*fills, return_exceptions=True)  # calls in flight come home
         await _exchange(self._desk, self._name, self._asker, self._job)
 
@@ -126,7 +129,7 @@ class Send:
                 environ=os.environ,
                 run_id=self._job.run_id,
                 till=CoordinatorBudget(self._desk) if options.max_usd is not None else None,
-                absent=self._job.absent,
+                disabled=self._job.disabled,
             )
         except (LedgerError, PanelError) as error:
             await self._desk.stop.remote(str(error))
@@ -154,11 +157,11 @@ async def _exchange(desk: Any, name: str, filler: Asker | Batcher, job: Job) -> 
     with contextlib.suppress(RayError):  # the desk is on its way back
         await filler.tell()
         tallies = {job.called(judge): tally for judge, tally in filler.tallies.items()}
-        mine = {job.called(judge): why for judge, why in filler.lost.items()}
+        mine = {job.called(judge): why for judge, why in filler.disabled.items()}
         told = (name, tallies, filler.stopped, mine, job.sweep)
-        reason, lost = await desk.report.remote(*told)
+        reason, disabled = await desk.report.remote(*told)
         if reason:
             filler.stop(reason)
         for judge in filler.tallies:
-            if job.called(judge) in lost:
-                filler.lose(judge, lost[job.called(judge)])
+            if job.called(judge) in disabled:
+                filler.disable_judge(judge, disabled[job.called(judge)])

@@ -98,7 +98,7 @@ def annotate(options: AnnotateOptions, watch: Watch, *, spent: float | None = No
             plan = look(watch)
             timer.lap("read")
             job, summary, tallies = _come_by(plan, watch, timer, human)
-        summary.rejected, summary.absent = set_aside + plan.census.rejected, dict(job.absent)
+        summary.rejected, summary.disabled = set_aside + plan.census.rejected, dict(job.disabled)
         summary.pilot_of = plan.pilot_of
         summary.notes += plan.census.own
         add_up(summary, job, tallies)

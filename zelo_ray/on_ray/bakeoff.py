@@ -66,6 +66,7 @@ from zelo_ray.on_ray.session import on_ray
 from zelo_ray.options import AnnotateOptions, BakeoffOptions, meant
 from zelo_ray.protocols import find
 from zelo_ray.providers.pricing import table_version
+from zelo_ray.reasons import Disabled
 from zelo_ray.records import Pool, Ranked
 from zelo_ray.rerankers import Arm, arms_of, asking_options
 from zelo_ray.rerankers.ranking import fields_of, rank_lines
@@ -353,17 +354,18 @@ def _rank_all(
             asking(field.job(name), field.shards, desk, [judge], options.num_gpus.get(name, 0))
             for name, judge in judges.items()
         ]
-        tallies, reason, lost = ask_all(online, (), desk, planned, watch)
+        tallies, reason, disabled = ask_all(online, (), desk, planned, watch)
         timer.lap("ask")
         if reason:
             kept = sum(tally.answered for tally in tallies.values())
             raise Stopped(f"{reason} ({kept:,} replies of this run are kept)")
-        ranked = _gather(field, lost)
+        ranked = _gather(field, disabled)
         timer.lap("gather")
     for entry in ranked.entries:
         tally = tallies.get(entry.name, Tally())
         entry.dollars, entry.unpriced = tally.dollars, tally.unpriced
-        entry.note = lost.get(entry.name, "")
+        if entry.name in disabled:
+            entry.note = disabled[entry.name].message
     ranked.tallies, ranked.damaged = tallies, paid.damaged
     return ranked
 
@@ -385,26 +387,29 @@ class Rank:
     """Turns replies into rankings, for whole pools."""
 
     def __init__(
-        self, arms: Mapping[str, tuple[Arm, AnnotateOptions]], out: str, absent: Mapping[str, str]
+        self,
+        arms: Mapping[str, tuple[Arm, AnnotateOptions]],
+        out: str,
+        disabled: Mapping[str, Disabled],
     ) -> None:
-        self._arms, self._out, self._absent = arms, out, absent
+        self._arms, self._out, self._disabled = arms, out, disabled
         self._ledger = Ledger(out)
 
     def __call__(self, block: pa.Table) -> pa.Table:
         """Rank the pools of a block."""
         lines = parsed(block)
         try:
-            return rank_lines(lines, self._arms, self._ledger, self._absent)
+            return rank_lines(lines, self._arms, self._ledger, self._disabled)
         except LedgerError:  # of what was damaged meanwhile it is left to know that it is missing
             self._ledger = Ledger(self._out)
-            return rank_lines(lines, self._arms, self._ledger, self._absent)
+            return rank_lines(lines, self._arms, self._ledger, self._disabled)
 
 
-def _gather(field: _Field, absent: Mapping[str, str]) -> _Ranked:
+def _gather(field: _Field, disabled: Mapping[str, Disabled]) -> _Ranked:
     first = next(iter(field.arms))
     dataset = dataset_of(field.job(first), field.shards).map_batches(
         Rank,
-        fn_constructor_args=(field.arms, field.job(first).options.books, absent),
+        fn_constructor_args=(field.arms, field.job(first).options.books, disabled),
         batch_size=POOLS_AT_ONCE,
         batch_format="pyarrow",
         num_cpus=0,

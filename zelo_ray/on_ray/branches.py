@@ -15,6 +15,7 @@ from zelo_ray.on_ray.actors import Ask
 from zelo_ray.on_ray.begin import POOLS_AT_ONCE, Watch
 from zelo_ray.on_ray.dataset import Job, dataset_of
 from zelo_ray.on_ray.placement import gpus_of, of_asking
+from zelo_ray.reasons import Disabled
 from zelo_ray.records import Judge
 
 _BLOCKS_AT_ONCE = 4
@@ -52,7 +53,7 @@ def ask_all(
     watch: Watch,
     *,
     handed: Sequence[Any] = (),
-) -> tuple[dict[str, Tally], str, dict[str, str]]:
+) -> tuple[dict[str, Tally], str, dict[str, Disabled]]:
     """Run branches that ask, side by side, to their end.
 
     Args:
@@ -77,10 +78,10 @@ def ask_all(
             ended, waiting = ray.wait(waiting, timeout=0.5)
             ray.get(ended)
     tallies: dict[str, Tally]
-    lost: dict[str, str]
-    tallies, reason, lost = ray.get(desk.look.remote())
+    disabled: dict[str, Disabled]
+    tallies, reason, disabled = ray.get(desk.look.remote())
     watch.show(tallies, planned)
-    return tallies, reason, lost
+    return tallies, reason, disabled
 
 
 @contextlib.contextmanager

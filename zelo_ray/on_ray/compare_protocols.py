@@ -23,7 +23,6 @@ from zelo_ray.commands.compare_protocols import (
     write_outcome,
 )
 from zelo_ray.engine.batch.parts import Parts
-from zelo_ray.engine.bookkeeping import is_over_budget
 from zelo_ray.engine.exposure import exposed
 from zelo_ray.engine.ledger import Ledger, paid_in, read_rows, salt_of
 from zelo_ray.engine.replacement import refuse_other_options
@@ -38,6 +37,7 @@ from zelo_ray.on_ray.session import on_ray
 from zelo_ray.options import AnnotateOptions, CompareProtocolsOptions
 from zelo_ray.providers import panel_of
 from zelo_ray.providers.pricing import table_version
+from zelo_ray.reasons import describe_disabled
 from zelo_ray.records import Judge
 
 _KIND = "protocols"
@@ -186,8 +186,8 @@ def _notes(
         if left := trial.items - trial.judged:
             why = "; ".join(_reasons(summary))
             yield f"{trial.protocol} gave no word on {left:,} of {trial.items:,} items: {why}"
-        elif summary.absent:
-            yield f"{trial.protocol}: {'; '.join(dict.fromkeys(summary.absent.values()))}"
+        elif summary.disabled:
+            yield f"{trial.protocol}: {'; '.join(describe_disabled(summary.disabled))}"
     if alone := field.people.said - field.known:
         what = "pairs" if field.people.kind == "votes" else "documents"
         limit = options.document_limit
@@ -201,12 +201,11 @@ def _notes(
 
 def _reasons(summary: Summary) -> Iterator[str]:
     """Why judges were asked nothing more, and why else most requests gave no judgment."""
-    yield from dict.fromkeys(summary.absent.values())
-    others = {why: n for why, n in summary.reasons.items() if not is_over_budget(why)}
-    if others:
-        commonest = max(others, key=lambda why: others[why])
-        yield f"{counted(others[commonest], 'time')} {commonest}"
-    if not summary.absent or others:
+    yield from describe_disabled(summary.disabled)
+    if reasons := summary.reasons:
+        commonest = max(reasons, key=lambda reason: reasons[reason])
+        yield f"{counted(reasons[commonest], 'time')} {commonest}"
+    if reasons or not summary.disabled:
         yield f"see {summary.out}/failures.parquet"
 
 
@@ -221,7 +220,7 @@ def _write_record(
         name: {
             "complete": summary.complete,
             "failures": summary.failures,
-            "absent": summary.absent,
+            "disabled": summary.disabled,
             "sweeps": summary.sweeps,
             "dollars": summary.dollars,
         }

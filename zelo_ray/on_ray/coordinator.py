@@ -14,10 +14,11 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from zelo_ray.engine.bookkeeping import Tally, over_sweeps
 from zelo_ray.engine.budget import Budget, Grant
 from zelo_ray.options import AskingOptions
+from zelo_ray.reasons import Disabled
 
 _REJOINING_SECONDS = 2.0  # in which spenders tell a desk that died what they have spent
 _REBIRTHS = 4  # of an actor in a row without an answer: what kills it will kill it again
-_NO_NUMBERS = ("statuses", "wrapped", "limits", "trouble", "lost")  # of a tally
+_NO_NUMBERS = ("statuses", "wrapped", "limits", "trouble", "disabled")  # of a tally
 _SILENT_SECONDS = 5.0  # after which an actor that reports twice a second is not there any more
 
 
@@ -30,7 +31,7 @@ class Coordinator:
         self._heard: dict[str, float] = {}
         self._sweeps: dict[str, int] = {}
         self._births: dict[tuple[str, ...], tuple[int, int]] = {}
-        self._reason, self._lost = "", dict[str, str]()
+        self._reason, self._disabled = "", dict[str, Disabled]()
         self._budget = Budget(cap, spent) if cap is not None else None
         self._born, self._gauges = time.monotonic(), _Gauges()
         self._reborn = ray.get_runtime_context().was_current_actor_reconstructed
@@ -40,15 +41,15 @@ class Coordinator:
         actor: str,
         tallies: dict[str, Tally],
         stopped: str,
-        lost: dict[str, str],
+        disabled: dict[str, Disabled],
         sweep: int = 1,
-    ) -> tuple[str, dict[str, str]]:
+    ) -> tuple[str, dict[str, Disabled]]:
         """Take an actor's figures so far; return why all are to stop, and whom to ask no more."""
         self._tallies[actor], self._heard[actor] = tallies, time.monotonic()
         self._sweeps[actor] = sweep
-        self._lost |= lost
+        self._disabled |= disabled
         self.stop(stopped)
-        return self._reason, self._lost
+        return self._reason, self._disabled
 
     def born(self, judges: Sequence[str], actors: int) -> bool:
         """An actor for these judges begins; false if too many did without an answer between."""
@@ -76,7 +77,7 @@ class Coordinator:
         """Let every actor finish what is in flight and start nothing new."""
         self._reason = self._reason or reason
 
-    def look(self) -> tuple[dict[str, Tally], str, dict[str, str]]:
+    def look(self) -> tuple[dict[str, Tally], str, dict[str, Disabled]]:
         """Figures by judge over all actors, why the run is to stop, and which judges have."""
         each: dict[str, dict[int, Tally]] = {}
         for actor, tallies in self._tallies.items():
@@ -87,10 +88,10 @@ class Coordinator:
                 sweeps = each.setdefault(name, {})
                 sweeps.setdefault(self._sweeps[actor], Tally()).add(tally)
         summed = {name: over_sweeps(sweeps) for name, sweeps in each.items()}
-        for name, why in self._lost.items():
-            summed.setdefault(name, Tally()).lost = why
+        for name, reason in self._disabled.items():
+            summed.setdefault(name, Tally()).disabled = reason
         self._gauges.set(summed)
-        return summed, self._reason, self._lost
+        return summed, self._reason, self._disabled
 
 
 class _Gauges:

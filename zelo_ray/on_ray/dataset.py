@@ -13,6 +13,7 @@ from zelo_ray.on_ray.placement import of_reading
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.own import OwnFolders
 from zelo_ray.protocols import load
+from zelo_ray.reasons import Disabled
 from zelo_ray.records import Judge, Pool
 
 _LINES_SCHEMA = pa.schema(
@@ -32,8 +33,8 @@ class Job:
     """the lines to take, such as a pilot's; None: all"""
     label: str = ""
     """what its one judge is called where figures are told; empty: by the judge's own name"""
-    absent: Mapping[str, str] = field(default_factory=dict)
-    """judges of the panel that were lost, with the reason: they are asked nothing more"""
+    disabled: Mapping[str, Disabled] = field(default_factory=dict)
+    """judges of the panel that are asked nothing more, with the reason"""
     sweep: int = 1
     """how often this run goes over all pools, with this time"""
 

@@ -44,7 +44,7 @@ class Settle:
         job = self._job
         return settle(
             *(lines, job.panel, job.options, self._ledger),
-            absent=job.absent,
+            disabled=job.disabled,
             learned=self._learned,
         )
 

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from zelo_ray.engine.batch import in_batches
-from zelo_ray.engine.bookkeeping import Tally, is_over_budget
+from zelo_ray.engine.bookkeeping import Tally
 from zelo_ray.engine.count_input import InputCount
 from zelo_ray.engine.learning import with_scores
 from zelo_ray.engine.write_parts import in_parts
@@ -28,9 +28,10 @@ from zelo_ray.on_ray.limits_actor import limits_for
 from zelo_ray.on_ray.placement import engines, nodes_by_turns, of_asking, shared_by
 from zelo_ray.on_ray.settling import Settle, learns_first, settle_in_parts, settled_on_ray
 from zelo_ray.protocols import Learned
+from zelo_ray.reasons import Disabled, describe_disabled
 
 Came = tuple[Job, Summary, Mapping[str, Tally]]
-"""The job with the judges that were lost, what it came to, and figures by judge."""
+"""The job with the judges that are disabled, what it came to, and figures by judge."""
 
 
 class Sweeps:
@@ -70,15 +71,15 @@ class Sweeps:
         desk, sweeps = open_coordinator(job.options, spent, self._watch.budget), 0
         came = (-1, 0)
         while True:
-            tallies, absent = self._ask(job, desk)
+            tallies, disabled = self._ask(job, desk)
             timer.lap("ask")
-            job = replace(job, absent=absent, sweep=job.sweep + 1)
+            job = replace(job, disabled=disabled, sweep=job.sweep + 1)
             summary = self._settle(job)
             timer.lap("fit and write")
             summary.sweeps = sweeps = sweeps + 1
             if summary.queries != census.pools:
                 raise Stopped(f"the input held {census.pools:,} pools, now {summary.queries:,}")
-            before, came = came, (sum(tally.answered for tally in tallies.values()), len(absent))
+            before, came = came, (sum(tally.answered for tally in tallies.values()), len(disabled))
             if not summary.missing:
                 return job, summary, tallies
             if came == before:
@@ -86,10 +87,10 @@ class Sweeps:
                     f"{summary.missing:,} replies are missing and no judge will give them"
                 )
 
-    def _ask(self, job: Job, desk: Any) -> tuple[dict[str, Tally], dict[str, str]]:
+    def _ask(self, job: Job, desk: Any) -> tuple[dict[str, Tally], dict[str, Disabled]]:
         """Ask every judge what the ledger does not hold, the providers side by side.
 
-        Those that are lost already are asked nothing.
+        Those that are disabled already are asked nothing.
 
         Returns:
             Figures by judge, and the judges that are asked nothing more, with the reason.
@@ -97,7 +98,7 @@ class Sweeps:
         online, sent = list[Any](), list[Any]()
         handed, alive = list[Any](), list[Any]()  # actors live while they are held
         places = nodes_by_turns()
-        panel = [judge for judge in job.panel if judge.name not in job.absent]
+        panel = [judge for judge in job.panel if judge.name not in job.disabled]
         if job.sweep == 1:
             for line in engines(panel, job.options.actors):
                 self._watch.say(line)
@@ -116,13 +117,14 @@ class Sweeps:
                 actors, refs = ask_few(job, self._few, desk, here, places)
                 alive, handed = [*alive, *actors], [*handed, *refs]
         planned = self._census.planned
-        tallies, reason, lost = ask_all(online, sent, desk, planned, self._watch, handed=handed)
-        nobody = len(lost) == len(job.panel) and not any(map(is_over_budget, lost.values()))
+        tallies, reason, disabled = ask_all(online, sent, desk, planned, self._watch, handed=handed)
+        over = any(each.is_over_budget for each in disabled.values())
+        nobody = len(disabled) == len(job.panel) and not over
         if reason or nobody:
             kept = sum(tally.answered for tally in tallies.values())
-            why = reason or "; ".join(dict.fromkeys(lost.values()))
+            why = reason or "; ".join(describe_disabled(disabled))
             raise Stopped(f"{why} ({kept:,} replies of this run are kept)")
-        return tallies, lost
+        return tallies, disabled
 
     def _settle(self, job: Job, learned: Learned | None = None) -> Summary:
         """Turn replies into results; into judgments only, where scores have to be learned first."""

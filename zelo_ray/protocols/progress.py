@@ -9,6 +9,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from zelo_ray.reasons import Disabled
 from zelo_ray.records import Failure, Reply, Request
 
 
@@ -83,15 +84,15 @@ class Progress:
         """
         return _sort(self._part.there(), {name: [*keys] for name, keys in self._keys.items()})
 
-    def step(self, replies: Replies, absent: Mapping[str, str] | None = None) -> Step:
+    def step(self, replies: Replies, disabled: Mapping[str, Disabled] | None = None) -> Step:
         """Go as far as the replies at hand carry.
 
         Args:
             replies: where replies are found.
-            absent: judges that are asked nothing more, with the reason; what they have not answered
-                counts as failed.
+            disabled: judges that are asked nothing more, with the reason; what they have not
+                answered counts as failed.
         """
-        missing = {request.key: request for request in self._part.go(replies, absent or {})}
+        missing = {request.key: request for request in self._part.go(replies, disabled or {})}
         heard = dict(Counter(r.judge.name for r in self._part.there()) + self._counts)
         if missing:
             return Step(missing=tuple(missing.values()), heard=heard)
@@ -113,14 +114,14 @@ class _Part:
         self._parts: list[_Part] | None = None
         self.result: Any = ()
 
-    def go(self, replies: Replies, absent: Mapping[str, str]) -> Sequence[Request]:
+    def go(self, replies: Replies, disabled: Mapping[str, Disabled]) -> Sequence[Request]:
         """Go on as far as possible; the requests that it then waits for, none at its end."""
         if not self._begun:  # what takes long is not done before it is asked for
             self._begun = True
             self._send(None)
         while not self._ended:
             if self._parts is not None:
-                if missing := [r for part in self._parts for r in part.go(replies, absent)]:
+                if missing := [r for part in self._parts for r in part.go(replies, disabled)]:
                     return missing
                 self._send([part.result for part in self._parts])
                 continue
@@ -128,11 +129,11 @@ class _Part:
             both = [*zip(self._requests, known, strict=True)]
             missing = [request for request, is_there in both if not is_there]
             self._there = [request for request, is_there in both if is_there]
-            if any(request.judge.name not in absent for request in missing):
+            if any(request.judge.name not in disabled for request in missing):
                 return missing
             self._note(self._there)
             found = iter(replies.read([request.key for request in self._there]))
-            self._send([next(found) if there else _unasked(r, absent) for r, there in both])
+            self._send([next(found) if there else _unasked(r, disabled) for r, there in both])
         return ()
 
     def there(self) -> Iterator[Request]:
@@ -154,9 +155,11 @@ class _Part:
             self._requests = wanted
 
 
-def advance(rounds: Rounds, replies: Replies, absent: Mapping[str, str] | None = None) -> Step:
+def advance(
+    rounds: Rounds, replies: Replies, disabled: Mapping[str, Disabled] | None = None
+) -> Step:
     """Run a protocol from its beginning, as far as the replies at hand carry: see `Progress`."""
-    return Progress(rounds).step(replies, absent)
+    return Progress(rounds).step(replies, disabled)
 
 
 def _sort(requests: Iterable[Request], keys: dict[str, list[str]]) -> dict[str, list[str]]:
@@ -166,14 +169,14 @@ def _sort(requests: Iterable[Request], keys: dict[str, list[str]]) -> dict[str, 
     return keys
 
 
-def _unasked(request: Request, absent: Mapping[str, str]) -> Reply:
+def _unasked(request: Request, disabled: Mapping[str, Disabled]) -> Reply:
     name = request.judge.name
     return Reply(
         key=request.key,
         judge=name,
         status="failed",
         text="",
-        reason=f"not asked: {absent[name].removeprefix(f'{name}: ')}",
+        reason=f"not asked: {disabled[name].message}",
         model="",
         input_tokens=0,
         output_tokens=0,

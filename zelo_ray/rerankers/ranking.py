@@ -9,6 +9,7 @@ import pyarrow as pa
 from zelo_ray.formats.pools import Line
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import Replies, advance, find
+from zelo_ray.reasons import Disabled, without_name
 from zelo_ray.records import Failure, Pool, Ranked
 from zelo_ray.rerankers import Arm
 
@@ -34,7 +35,7 @@ def rank_lines(
     lines: Sequence[Line],
     arms: Mapping[str, tuple[Arm, AnnotateOptions]],
     ledger: Replies,
-    absent: Mapping[str, str],
+    disabled: Mapping[str, Disabled],
 ) -> pa.Table:
     """Let every arm order the pools of good lines, from what the ledger holds.
 
@@ -42,7 +43,7 @@ def rank_lines(
         lines: good lines.
         arms: by name, each with the options that it was asked with.
         ledger: where replies are found.
-        absent: arms that are asked nothing more, with the reason.
+        disabled: arms that are asked nothing more, with the reason.
 
     Returns:
         A table of `SCHEMA`, by line and arm.
@@ -52,23 +53,23 @@ def rank_lines(
         if line.pool is None:
             continue
         for name, (arm, options) in arms.items():
-            ranked = _rank(line.pool, arm, options, ledger, absent.get(name, ""))
+            ranked = _rank(line.pool, arm, options, ledger, disabled.get(name))
             rows.append({"run": name, "query_id": line.pool.query_id, **ranked})
     return pa.Table.from_pylist(rows, schema=SCHEMA)
 
 
 def _rank(
-    pool: Pool, arm: Arm, options: AnnotateOptions, ledger: Replies, lost: str
+    pool: Pool, arm: Arm, options: AnnotateOptions, ledger: Replies, disabled: Disabled | None
 ) -> Mapping[str, Any]:
     documents = pool.documents[: options.document_limit]
     if arm.judge is None:
         scores = [float(-position) for position in range(len(documents))]
         return _row([document.id for document in documents], scores)
     rounds = find(arm.protocol).rounds(pool, (arm.judge,), options)
-    step = advance(rounds, ledger, {arm.judge.name: lost} if lost else {})
+    step = advance(rounds, ledger, {arm.judge.name: disabled} if disabled else {})
     failure: Failure
     for failure in step.failures:
-        why = failure.reason.removeprefix(f"{arm.judge.name}: ")
+        why = without_name(failure.reason, arm.judge.name)
         return _row(status=failure.status, reason=why, attempts=failure.attempts)
     ranked: Sequence[Ranked] = step.judgments
     return _row([r.doc_id for r in ranked], [r.score for r in ranked], missing=len(step.missing))

@@ -144,7 +144,7 @@ def _cautions(outcome: Outcome, options: BakeoffOptions) -> Iterator[Caution]:
 
 
 def _first_reason(entry: Entry) -> str:
-    return next(iter(entry.reasons), entry.note)
+    return entry.failures[0].description if entry.failures else entry.note
 
 
 def _values(measures: Sequence[Measure], rankings: Iterable[Ranking]) -> dict[str, Floats]:

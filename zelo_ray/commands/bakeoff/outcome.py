@@ -35,6 +35,16 @@ class Unranked:
     reason: str
     attempts: int
 
+    @property
+    def is_asked(self) -> bool:
+        """Return whether the arm was asked, or never is: a file of runs."""
+        return self.attempts > 0 or self.status == "missing"
+
+    @property
+    def description(self) -> str:
+        """Return the status and the reason."""
+        return f"{self.status}, {self.reason}"
+
 
 @dataclass(frozen=True, slots=True)
 class Slice:
@@ -129,8 +139,8 @@ class Entry:
 
     @property
     def reasons(self) -> Counter[str]:
-        """How often it did not answer for which reason."""
-        return Counter(f"{failure.status}, {failure.reason}" for failure in self.failures)
+        """Count by the reason what it did not answer, but for what it was not asked any more."""
+        return Counter(failure.description for failure in self.failures if failure.is_asked)
 
 
 @dataclass(frozen=True, slots=True)

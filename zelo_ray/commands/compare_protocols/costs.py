@@ -13,6 +13,7 @@ from zelo_ray.engine.ledger import Ledger, read_rows
 from zelo_ray.formats.pools import Limits, read_lines
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import Replies, advance, load
+from zelo_ray.reasons import Disabled, StopReason
 from zelo_ray.records import Judge, Pool, Reply
 
 Lying = tuple[float, Sequence[str]]
@@ -76,10 +77,11 @@ def requests_of(
     off, and went on without some of its judges. It takes as long as the replies are many.
     """
     protocol = load(options.protocol)
-    absent = {judge.name: "not there" for judge in panel}
+    missing = Disabled(StopReason.MISSING, "not there")
+    disabled = {judge.name: missing for judge in panel}
     for pool in pools:
         noting = _Noting(replies)
-        advance(protocol.rounds(pool, panel, options), noting, absent)
+        advance(protocol.rounds(pool, panel, options), noting, disabled)
         yield pool.query_id, list(noting.keys)
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from zelo_ray.commands.doctor.finding import Finding, State
 from zelo_ray.commands.doctor.secrets import is_sendable, key_of
 from zelo_ray.commands.doctor.server import reached
-from zelo_ray.engine.bookkeeping import checked, money
+from zelo_ray.engine.bookkeeping import check_answer, money
 from zelo_ray.engine.tokens import Estimates, size_of
 from zelo_ray.errors import PanelError
 from zelo_ray.options.doctor import DoctorOptions
@@ -131,16 +131,17 @@ async def _asked(judge: Judge, key: str, options: DoctorOptions) -> Finding:
             said = await connection.send(request)
         finally:
             await connection.aclose()
-    except (Retry, Refused, Fatal, PanelError) as error:
-        do = "try again in a minute" if isinstance(error, Retry) else "mend what it says"
+    except (Retry, Refused, Fatal, PanelError) as failure:
+        do = "try again in a minute" if isinstance(failure, Retry) else "mend what it says"
         usual = " or ".join(load_provider(judge.provider).key_variables)
         own = options.api_key_env.get(judge.name, usual) if usual else ""
-        return Finding(what, "wrong", str(error).replace(f"set {usual}", f"set {own}"), do)
+        return Finding(what, "wrong", str(failure).replace(f"set {usual}", f"set {own}"), do)
     took, used = time.monotonic() - began, said.usage
     try:
-        answer, broken = checked(request.response_model, said, request.user)
+        checked = check_answer(request.response_model, said, request.user)
+        answer, wrong = checked.answer, checked.error
     except Retry as trouble:  # it ended by a word that nobody knows, and is no verdict
-        answer, broken = replace(said, status="failed"), str(trouble)
+        answer, wrong = replace(said, status="failed"), str(trouble)
     dollars = price(judge, used, options.prices)
     cost = "unknown dollars" if dollars is None else f"${dollars:.5f}"
     tokens = f"{used.input_tokens:,} tokens in, {used.output_tokens:,} out, {cost}"
@@ -149,5 +150,5 @@ async def _asked(judge: Judge, key: str, options: DoctorOptions) -> Finding:
     told = f"{answer.status} in {took:.1f} s, {tokens}"
     if answer.status == "ok":
         return Finding(what, "ok", told)
-    why = broken or answer.reason
+    why = wrong or answer.reason
     return Finding(what, "wrong", f"{told}: {why}", "try other judge_options, or another model")

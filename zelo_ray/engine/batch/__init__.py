@@ -23,6 +23,7 @@ from zelo_ray.errors import LedgerError, PanelError
 from zelo_ray.options import AnnotateOptions, Limit
 from zelo_ray.protocols import Progress, find
 from zelo_ray.providers import Batches, Fatal, Settings, find_key, load_provider
+from zelo_ray.reasons import Disabled
 from zelo_ray.records import Judge, Pool
 
 
@@ -67,7 +68,7 @@ class Batcher:
         environ: where keys are found.
         run_id: the run that pays.
         till: who keeps the budget, if there is one.
-        absent: judges of the panel that were lost before, with the reason.
+        disabled: judges of the panel that are asked nothing more, with the reason.
         clock: the time.
 
     Raises:
@@ -84,11 +85,11 @@ class Batcher:
         environ: Mapping[str, str],
         run_id: str,
         till: SharedBudget | None = None,
-        absent: Mapping[str, str] | None = None,
+        disabled: Mapping[str, Disabled] | None = None,
         clock: Clock = CLOCK,
     ) -> None:
         self._options, self._ledger = options, ledger
-        self._absent = absent or {}
+        self._disabled = disabled or {}
         self._protocol = find(options.protocol)
         self._panel = self._protocol.heeded(judges, panel, options)
         lines = [_line(judge, options, environ) for judge in judges]
@@ -115,17 +116,17 @@ class Batcher:
         return self._station.stopped
 
     @property
-    def lost(self) -> dict[str, str]:
-        """Judges that are asked nothing more, with the reason."""
-        return self._station.lost
+    def disabled(self) -> dict[str, Disabled]:
+        """Return the judges that are asked nothing more, with the reason."""
+        return self._station.disabled
 
     def stop(self, reason: str) -> None:
         """Submit nothing more and wait for nothing; batches stay at the provider."""
         self._station.stop(reason)
 
-    def lose(self, name: str, reason: str) -> None:
+    def disable_judge(self, name: str, reason: Disabled) -> None:
         """Ask a judge nothing more. The run stops, unless it may go on without one."""
-        self._station.lose(name, reason)
+        self._station.disable_judge(name, reason)
 
     async def tell(self) -> None:
         """Tell the till what is spent and held."""
@@ -171,7 +172,7 @@ class Batcher:
         pending = iter(pools())
         while not self.stopped and (pool := await asyncio.to_thread(next, pending, None)):
             progress = Progress(self._protocol.rounds(pool, self._panel, self._options))
-            step = await asyncio.to_thread(progress.step, self._ledger, self._absent)
+            step = await asyncio.to_thread(progress.step, self._ledger, self._disabled)
             heard = progress.heard()
             for each in lines.values():
                 if not each.proven and (known := heard.get(each.judge.name)):
@@ -179,7 +180,7 @@ class Batcher:
             for request in step.missing:
                 line = lines.get(request.judge.name)
                 sent = (away[request.judge.name], line.asked) if line else ()
-                if line and not line.lost and not any(request.key in keys for keys in sent):
+                if line and not line.disabled and not any(request.key in keys for keys in sent):
                     submitted += await self._sender.spool(line, request)
             planned = self._protocol.count(pool, self._panel, self._options)
             for name, line in lines.items():

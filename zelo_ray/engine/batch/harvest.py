@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 from zelo_ray.engine.batch.parts import Part
 from zelo_ray.engine.batch.state import BatchState, Line
-from zelo_ray.engine.bookkeeping import checked, excess, name_of
+from zelo_ray.engine.bookkeeping import check_answer, excess, name_of
 from zelo_ray.engine.budget import NOTHING
 from zelo_ray.engine.durable import FULL
 from zelo_ray.engine.ledger import Ledger
@@ -14,6 +14,7 @@ from zelo_ray.engine.trial import without_judgment
 from zelo_ray.errors import LedgerError
 from zelo_ray.protocols import PROTOCOLS, RANKERS, Ranker, find
 from zelo_ray.providers import Batch, Fatal, Outcome, Refused, Retry
+from zelo_ray.reasons import Disabled, StopReason, without_name
 from zelo_ray.records import Answer, Usage, model_name
 
 _FIRST_LOOK = 2.0  # seconds; each further wait is half as long again
@@ -54,11 +55,12 @@ class Harvester:
                 await self._harvest(line, part, batch)
                 return True
         except Retry as trouble:
-            line.tally.retry(str(trouble), self._station.clock.date())
+            line.tally.retry(trouble.detail, self._station.clock.date())
         except (Refused, Fatal) as error:
             line.open.pop(part.mark)  # its record stays open for a later run
             way = f"if the batch is gone for good, remove batches/{part.mark}.json and run again"
-            self._station.lose(line.judge.name, f"{error}; {way}")
+            reason = Disabled(StopReason.FATAL, f"{error.detail}; {way}")
+            self._station.disable_judge(line.judge.name, reason)
         except LedgerError as error:
             self._station.stop(str(error))
         except Exception as error:  # noqa: BLE001 - it may hold a key or a prompt: name it only
@@ -79,7 +81,7 @@ class Harvester:
                 foreign += sum(key not in keys for key, _ in results)
                 await asyncio.gather(*(self._take(line, part, key, each) for key, each in mine))
                 kept.update(key for key, _ in mine)
-                fatal = next((str(each) for _, each in mine if isinstance(each, Fatal)), fatal)
+                fatal = next((each.detail for _, each in mine if isinstance(each, Fatal)), fatal)
                 if self._ledger.exhausted:
                     self._station.stop(FULL)
                     return
@@ -102,15 +104,16 @@ class Harvester:
         line.estimates.learn_prompts(part.opening, prompts, part.bound * share)
         await self._station.close(line, part, "harvested", spent)
         del self._station.kept[batch.id]
-        if not line.proven:
-            fatal = fatal or without_judgment(line.judge, line.fruitless)
-        if fatal or line.barren >= _BARREN:
-            why = f"{line.judge.name}: {_BARREN} batches brought nothing: {batch.reason or why}"
-            self._station.lose(line.judge.name, fatal or why)
-        elif self._station.purse.capped and spent > part.dollars + NOTHING:
-            self._station.lose(
-                line.judge.name, f"{line.judge.name}: {excess('a batch', spent, part.dollars)}"
-            )
+        reason = Disabled(StopReason.FATAL, fatal) if fatal else None
+        if not (reason or line.proven):
+            reason = without_judgment(line.judge, line.fruitless)
+        if not reason and line.barren >= _BARREN:
+            what = f"{_BARREN} batches brought nothing: {batch.reason or why}"
+            reason = Disabled(StopReason.NO_BATCH, what)
+        if not reason and self._station.purse.capped and spent > part.dollars + NOTHING:
+            reason = excess("a batch", spent, part.dollars)
+        if reason:
+            self._station.disable_judge(line.judge.name, reason)
 
     def _make_room(self, line: Line, part: Part) -> None:
         """A batch was refused because too many tokens are enqueued, be they ours or others'."""
@@ -136,10 +139,11 @@ class Harvester:
             return
         options = self._station.options
         line.tries[key] += 1
-        final, billed, broken = True, True, ""
+        final, billed, error, wraps = True, True, "", tuple[str, ...]()
         if isinstance(outcome, Answer):
             try:
-                outcome, broken = checked(self._verdicts.get(part.verdict), outcome, None)
+                checked = check_answer(self._verdicts.get(part.verdict), outcome, None)
+                outcome, error, wraps = checked.answer, checked.error, checked.wraps
             except Retry as trouble:
                 outcome = trouble
         if isinstance(outcome, Answer):
@@ -161,7 +165,7 @@ class Harvester:
             status = outcome.status if final else "failed"
             answer = Answer(status, "", outcome.billed or Usage(), reason=str(outcome))
             if not final:
-                line.tally.retry(answer.reason, self._station.clock.date())
+                line.tally.retry(outcome.detail, self._station.clock.date())
         if final or billed:
             spent = await self._station.books.keep(
                 *(key, line.judge, answer, line.tally),
@@ -173,10 +177,11 @@ class Harvester:
             likely = part.dollars / part.requests
             # not in one statement with the await: others add to it meanwhile
             self._spent[part.batch] += likely if spent is None else spent
-        if broken:
-            self._station.lose(line.judge.name, f"{line.judge.name}: {broken}")
+        if error:
+            self._station.disable_judge(line.judge.name, Disabled(StopReason.ERROR, error))
         if final:
-            line.tally.end(answer.status, answer.reason, self._station.clock.date())
+            reason = without_name(answer.reason, line.judge.name, line.judge.provider)
+            line.tally.end(answer.status, reason, self._station.clock.date(), wraps)
 
 
 async def _in_blocks(

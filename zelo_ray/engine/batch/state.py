@@ -14,6 +14,7 @@ from zelo_ray.engine.purse import BudgetClient
 from zelo_ray.engine.tokens import Estimates
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.providers import Batches, BatchLimits
+from zelo_ray.reasons import Disabled
 from zelo_ray.records import Answer, Judge
 
 
@@ -75,8 +76,8 @@ class Line:
     """what it answered before that"""
     created: bool = False
     """whether a batch of this run was created or found"""
-    lost: str = ""
-    """why this judge is asked nothing more; empty while it is"""
+    disabled: Disabled | None = None
+    """why this judge is asked nothing more; None while it is"""
 
     @property
     def enqueued(self) -> int:

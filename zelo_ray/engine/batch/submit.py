@@ -15,6 +15,7 @@ from zelo_ray.engine.tokens import Bound, bound_of, size_of
 from zelo_ray.engine.trial import FIRST
 from zelo_ray.providers import Batch, Fatal, Refused, Retry, RetryKind
 from zelo_ray.providers.pricing import dearest
+from zelo_ray.reasons import Disabled, StopReason
 from zelo_ray.records import Answer, Request, Usage, model_name
 
 GRACE = 60.0  # seconds in which a batch whose creation was cut off may still come to be
@@ -50,7 +51,7 @@ class Sender:
         bound = bound_of(request) if capped else Bound(0, 0, 0)
         while True:
             tried = line.on_trial and line.open and not line.proven
-            if station.stopped or line.lost or tried:
+            if station.stopped or line.disabled or tried:
                 return False
             request = self._limited(line, request)
             most = line.estimates.most_known(size, bound, request.output_limit or 0)
@@ -67,7 +68,7 @@ class Sender:
             await station.books.keep(
                 *(request.key, line.judge, answer, line.tally), attempts=1, final=True
             )
-            line.tally.end(answer.status, answer.reason, station.clock.date())
+            line.tally.end(answer.status, refusal.detail, station.clock.date())
             return False
         tokens = line.estimates.expected(size).input_tokens
         alike = (model_name(request.response_model), request.output_limit or 0)
@@ -128,7 +129,7 @@ class Sender:
             if await self._take(line, max(dollars, share * cap)):
                 return True
         if not station.stopped:
-            station.lose(line.judge.name, over_budget(cap))
+            station.disable_judge(line.judge.name, over_budget(cap))
         return False
 
     async def _take(self, line: Line, amount: float, seconds: float | None = None) -> bool:
@@ -178,7 +179,7 @@ class Sender:
 
         def has_room() -> bool:
             enough = line.room is None or line.enqueued + part.tokens <= line.room
-            return enough or not line.open or bool(line.lost)
+            return enough or not line.open or bool(line.disabled)
 
         with contextlib.closing(spool.file):
             await station.rest(line.full_until - station.clock.now())
@@ -192,7 +193,7 @@ class Sender:
     async def _create(self, line: Line, part: Part, lines: Path) -> bool:
         """Create the batch; where it is not sure whether that worked, look for it first."""
         station, troubles, throttled, began = self._station, 0, 0, 0.0
-        while not station.stopped and not line.lost:
+        while not station.stopped and not line.disabled:
             part.intended_at = station.clock.date()
             await asyncio.to_thread(station.parts.keep, part)
             try:
@@ -202,13 +203,15 @@ class Sender:
                     reached = trouble.kind is not RetryKind.UNREACHED
                     if reached and await self._find(line, part):
                         return True
-                    if station.stopped or line.lost:  # not known: the next run looks for it
+                    if station.stopped or line.disabled:  # not known: the next run looks for it
                         return False
                     troubles += 1
                     began = station.clock.now() if troubles == 1 else began
                     silent = station.clock.now() - began > station.options.patience
                     if troubles >= _CREATIONS and (silent or not line.created):
-                        station.lose(line.judge.name, f"no batch could be created: {trouble}")
+                        what = f"no batch could be created: {trouble.detail}"
+                        reason = Disabled(StopReason.NO_BATCH, what)
+                        station.disable_judge(line.judge.name, reason)
                     wait = min(_LONGEST_WAIT, 2.0 ** min(troubles, 10))
                     await station.rest(trouble.delay or wait)
                 else:  # a queue that is full will not be so for ever, whosever batches fill it
@@ -217,7 +220,7 @@ class Sender:
                     throttled += 1
                     await station.rest(trouble.delay or wait)
             except (Refused, Fatal) as error:
-                station.lose(line.judge.name, str(error))
+                station.disable_judge(line.judge.name, Disabled(StopReason.FATAL, error.detail))
             else:
                 await station.enter(line, part, batch.id)
                 return True
@@ -240,7 +243,7 @@ class Sender:
             if part.state == "submitted":
                 line.open[part.mark] = part
                 station.kept[part.batch] = set()
-            elif not await self._find(line, part) and not (station.stopped or line.lost):
+            elif not await self._find(line, part) and not (station.stopped or line.disabled):
                 await station.close(line, part, "void")
         if station.kept:
             await asyncio.to_thread(self._recall)
@@ -256,14 +259,14 @@ class Sender:
         station = self._station
         await station.rest(GRACE)  # from now on: an upload takes long, and so may what follows it
         wait = _PATIENCE
-        while not station.stopped and not line.lost:
+        while not station.stopped and not line.disabled:
             try:
                 found = await line.client.find(part.intended_at - _SKEW)
             except Retry as trouble:
                 await station.rest(trouble.delay or wait)
                 wait = min(2 * wait, _LONGEST_WAIT)
             except (Refused, Fatal) as error:
-                station.lose(line.judge.name, str(error))
+                station.disable_judge(line.judge.name, Disabled(StopReason.FATAL, error.detail))
             else:
                 known = {each.batch for each in station.parts}
                 marks = line.client.KEEPS_MARKS

@@ -4,10 +4,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from zelo_ray.engine.bookkeeping import is_over_budget
 from zelo_ray.evaluation.wilson import wilson_of
 from zelo_ray.formats.wording import counted
 from zelo_ray.present.findings.finding import Finding
+from zelo_ray.reasons import Disabled, judges_by_reason
 
 LOST = 0.05
 """A share of lost answers that matters. One in twenty: of three judges, about every seventh
@@ -31,7 +31,7 @@ class Asked:
     Attributes:
         given: by judge, how many judgments it gave.
         failed: by judge, how many requests ended with which status.
-        absent: judges that were asked nothing more, and why.
+        disabled: judges that were asked nothing more, and why.
         unscored: queries without scores, and why.
         queries: how many queries there are.
         coverage: the share of the requests of a query that must give a judgment.
@@ -41,7 +41,7 @@ class Asked:
 
     given: Mapping[str, int] = field(default_factory=dict)
     failed: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    absent: Mapping[str, str] = field(default_factory=dict)
+    disabled: Mapping[str, Disabled] = field(default_factory=dict)
     unscored: Mapping[str, str] = field(default_factory=dict)
     queries: int = 0
     coverage: float = 0.5
@@ -70,7 +70,7 @@ def _unscored(asked: Asked) -> Iterator[Finding]:
     mend = "The section names them all"
     if all(why.startswith("it holds ") for why in asked.unscored.values()):
         mend = "Give these queries documents: the section names them all"
-    elif any(map(is_over_budget, asked.absent.values())):
+    elif any(reason.is_over_budget for reason in asked.disabled.values()):
         mend = _BUDGET
     elif lost:
         mend = _AGAIN if lost == {"failed"} else "Ask again with --retry-failures"
@@ -99,10 +99,8 @@ def _of_many(why: str, coverage: float) -> str:
 
 
 def _stopped(asked: Asked) -> Iterator[Finding]:
-    for why in dict.fromkeys(asked.absent.values()):
-        names = [name for name, other in asked.absent.items() if other == why]
-        reason = why.removeprefix(f"{names[0]}: ")
-        over = is_over_budget(why)
+    for why, names in judges_by_reason(asked.disabled).items():
+        reason, over = why.message, why.is_over_budget
         yield Finding(
             82,
             f"{reason[0].upper()}{reason[1:]} before {_listed(names)} had answered everything"
@@ -122,7 +120,8 @@ def _stopped(asked: Asked) -> Iterator[Finding]:
 def _lost(asked: Asked) -> Iterator[Finding]:
     for judge, failed in asked.failed.items():
         statuses = dict(failed)
-        if is_over_budget(asked.absent.get(judge, "")):  # of which one finding tells already
+        reason = asked.disabled.get(judge)
+        if reason and reason.is_over_budget:  # of which one finding tells already
             statuses.pop("failed", None)
         lost = sum(statuses.values())
         whole = lost + asked.given.get(judge, 0)

@@ -16,6 +16,7 @@ from zelo_ray.present.html.wins import Wins, win_shares
 from zelo_ray.present.terminal.display import dollars, duration
 from zelo_ray.protocols import load
 from zelo_ray.protocols.graded import is_plain
+from zelo_ray.reasons import judges_by_reason
 from zelo_ray.records import Contest, GradedScore, Rater, Share, Side, Verdict
 
 _RATERS = 12
@@ -79,9 +80,8 @@ def _closing(summary: Summary, options: AnnotateOptions) -> Iterator[str]:
     if len(summary.unscored) > _NAMED:
         more = len(summary.unscored) - _NAMED
         yield f"… and {counted(more, 'more query', 'more queries')} without scores: see run.json"
-    for reason in dict.fromkeys(summary.absent.values()):
-        names = ", ".join(judge for judge, why in summary.absent.items() if why == reason)
-        yield f"asked nothing more: {names} ({reason.removeprefix(f'{names}: ')})"
+    for why, judges in judges_by_reason(summary.disabled).items():
+        yield f"asked nothing more: {', '.join(judges)} ({why.message})"
 
 
 def _beyond(summary: Summary) -> str:

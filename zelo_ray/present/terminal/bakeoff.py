@@ -49,17 +49,15 @@ def standings(outcome: Outcome, width: int = 160) -> Iterator[Table | str]:
         yield maybe_billed(outcome.maybe_dollars, outcome.uncounted)
     for entry in outcome.entries:
         ranked = outcome.answered_by(entry.name)
-        why = entry.note.removeprefix(f"{entry.name}: ")
         if not ranked:
-            yield f"{entry.name} takes no part: {why or 'it ranked no query of the truth'}"
+            yield f"{entry.name} takes no part: {entry.note or 'it ranked no query of the truth'}"
         elif ranked < queries:
             yield (
                 f"{entry.name} ranked {ranked:,} of {queries:,} queries: the others count as 0 in "
                 "its means, and it is compared on those that both arms ranked"
             )
         for reason, count in entry.reasons.most_common(2):
-            if "not asked: " not in reason:
-                yield f"  {count:,} times {reason}"
+            yield f"  {count:,} times {reason}"
 
 
 def _table(outcome: Outcome, width: int) -> Table:

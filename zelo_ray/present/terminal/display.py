@@ -86,5 +86,9 @@ class Display:
 def _news(standing: Standing) -> list[str]:
     """What of a judge is told at once when it begins."""
     tally = standing.tally
-    begun = {"trouble": tally.trouble.reason, "failures": standing.failures, "lost": tally.lost}
+    begun = {
+        "trouble": tally.trouble.reason,
+        "failures": standing.failures,
+        "disabled": tally.disabled,
+    }
     return [what for what, is_there in begun.items() if is_there]

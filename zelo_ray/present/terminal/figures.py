@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from zelo_ray.engine.bookkeeping import Tally
+from zelo_ray.reasons import Disabled, judges_by_reason
 
 _SECONDS, _ANSWERS = 60.0, 10
 
@@ -86,7 +87,7 @@ def standing_of(name: str, tally: Tally, planned: int, rate: float, span: float 
         left, seconds = ("done" if tally.answered else "nothing to ask"), 0.0
     elif tally.batched:
         left = "up to a day"
-    elif tally.lost:
+    elif tally.disabled:
         left, seconds = "stopped", 0.0
     elif rate:
         seconds = (needed - done) / rate
@@ -132,13 +133,10 @@ class Sums:
         return last if last.tally.trouble.reason else None
 
     @property
-    def lost(self) -> dict[str, list[str]]:
-        """By the reason, who is asked nothing more."""
-        found: dict[str, list[str]] = {}
-        for each in self.standings:
-            if each.tally.lost:
-                found.setdefault(each.tally.lost, []).append(each.name)
-        return found
+    def disabled(self) -> dict[Disabled, list[str]]:
+        """Return the judges that are asked nothing more, by the reason."""
+        reasons = {standing.name: standing.tally.disabled for standing in self.standings}
+        return judges_by_reason({name: why for name, why in reasons.items() if why})
 
 
 def _how_late(standing: Standing) -> tuple[float, int]:

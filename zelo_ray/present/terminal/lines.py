@@ -8,7 +8,6 @@ from zelo_ray.engine.bookkeeping import Tally, money
 from zelo_ray.formats.wording import beginning, printable
 from zelo_ray.present.terminal.figures import Standing, Sums, duration
 from zelo_ray.present.terminal.names import shortened
-from zelo_ray.providers import PROVIDERS, RERANKERS
 
 _NAME = 32  # characters of a name in a line
 _LINE = 240  # characters of what is said of the last trouble there
@@ -34,7 +33,7 @@ def line_of(sums: Sums, now: float) -> str:
         f"{tally.batched:,} in batches" if tally.batched else "",
         f"left: {whole.left}",
         ", ".join(f"{called[each.name]} {_progress(each)}" for each in sums.standings),
-        *lost_lines(sums, called, _LINE),
+        *disabled_lines(sums, called, _LINE),
         *trouble_line(sums, called, now, _LINE),
     ]
     return " · ".join(part for part in parts if part)
@@ -63,28 +62,25 @@ def trouble_line(sums: Sums, called: Mapping[str, str], now: float, width: int) 
     if standing is None:
         return []
     name, trouble = standing.name, standing.tally.trouble
-    reason = _told(trouble.reason, name)
+    reason = _in_one_line(trouble.reason)
     head = f"last trouble: {called[name]}: "
     tail = f", {duration(max(0.0, now - trouble.at))} ago"
     room = width - cell_len(head) - len(tail)
     return [beginning(f"{head}{beginning(reason, max(room, 1))}{tail}", width)]
 
 
-def lost_lines(sums: Sums, called: Mapping[str, str], width: int) -> list[str]:
+def disabled_lines(sums: Sums, called: Mapping[str, str], width: int) -> list[str]:
     """Who is asked nothing more and why, each reason once."""
     lines = []
-    for reason, names in sums.lost.items():
+    for reason, names in sums.disabled.items():
         judges = ", ".join(called[name] for name in names)
-        lines.append(beginning(f"stopped: {judges}: {_told(reason, names[0])}", width))
+        lines.append(beginning(f"stopped: {judges}: {_in_one_line(reason.message)}", width))
     return lines
 
 
-def _told(reason: str, name: str) -> str:
-    """A reason in one line, without the name of the judge that it may begin with."""
-    line = printable(" ".join(reason.split()))
-    for known in (name, name.partition(":")[2], *PROVIDERS, *RERANKERS):
-        line = line.removeprefix(f"{known}: ")
-    return line
+def _in_one_line(reason: str) -> str:
+    """Return a reason as it can be shown in one line."""
+    return printable(" ".join(reason.split()))
 
 
 def dollars(amount: float, unpriced: int = 0) -> str:

@@ -4,10 +4,9 @@ Every function returns one command, with the user's own paths, quoted for a shel
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
-from zelo_ray.engine.bookkeeping import is_over_budget
 from zelo_ray.engine.write_results import Summary
 from zelo_ray.options import (
     AgreeOptions,
@@ -63,8 +62,8 @@ def after_annotate(
     """
     if summary.pilot_of:
         return again(words, without=("--pilot",))
-    if summary.absent or fruitless:
-        return _without(summary.absent | dict.fromkeys(fruitless, ""), options, words)
+    if summary.disabled or fruitless:
+        return _without(summary, fruitless, options, words)
     if summary.failures and not options.retry_failures:
         return retried(words)
     if not summary.scored:
@@ -74,11 +73,15 @@ def after_annotate(
     return _contest(options.out, runs)
 
 
-def _without(absent: Mapping[str, str], options: AnnotateOptions, words: Sequence[str]) -> str:
+def _without(
+    summary: Summary, fruitless: Sequence[str], options: AnnotateOptions, words: Sequence[str]
+) -> str:
     """Raise a budget that is used up; else look at the judges that had to stop."""
-    if options.max_usd and all(map(is_over_budget, absent.values())):
+    over = not fruitless and all(reason.is_over_budget for reason in summary.disabled.values())
+    if options.max_usd and over:
         return again(words, "--max-usd", f"{2 * options.max_usd:g}", without=("--max-usd",))
-    return command_of("doctor", "--judges", *absent, "--out", options.out)
+    judges = dict.fromkeys([*summary.disabled, *fruitless])
+    return command_of("doctor", "--judges", *judges, "--out", options.out)
 
 
 def after_estimate(words: Sequence[str], high: float, cap: float | None) -> str:

@@ -10,8 +10,8 @@ from rich.text import Text
 from zelo_ray.present.terminal.figures import Standing, Sums
 from zelo_ray.present.terminal.lines import (
     cached_share,
+    disabled_lines,
     earlier_line,
-    lost_lines,
     money_of,
     short,
     trouble_line,
@@ -57,7 +57,7 @@ def table_of(sums: Sums, width: int, height: int | None, now: float) -> Group:
     called = shortened(names, room)
     notes = [
         *earlier_line(sums, width),
-        *lost_lines(sums, called, width),
+        *disabled_lines(sums, called, width),
         *trouble_line(sums, called, now, width),
     ]
     shown = _shown(sums.standings, None if height is None else height - len(notes) - 3)
