@@ -29,6 +29,7 @@ from zelo_ray.errors import OptionError
 from zelo_ray.protocols import advance, baseline_strong, baseline_weak, samre
 from zelo_ray.protocols.baseline_strong import Analysed, Tagged
 from zelo_ray.protocols.baseline_weak import FinalScores, ListedScores
+from zelo_ray.reasons import UnscoredReason
 from zelo_ray.records import Failure, read_response
 
 # The weak baseline's form
@@ -392,11 +393,11 @@ def test_a_pool_is_scored_by_a_verdict_that_stands_though_rounds_failed():
     step, _ = play(baseline_strong, said, shelf=shelf, **fields)
     assert (len(step.judgments), len(step.failures)) == (1, 3)
     (row,) = settle(lines_of([POOL]), ONE, options, shelf).to_pylist()
-    assert (row["reason"], len(row["scores"]), len(row["failures"])) == ("", 2, 3)
+    assert (row["unscored"], len(row["scores"]), len(row["failures"])) == (None, 2, 3)
     shelf = Shelf()
     play(baseline_strong, repeating(good, "bad", "bad", "bad", "bad"), shelf=shelf, **fields)
     (row,) = settle(lines_of([POOL]), ONE, options, shelf).to_pylist()
-    assert row["reason"].startswith("only 0 of its 1 requests")
+    assert row["unscored"]["code"] == UnscoredReason.LOW_COVERAGE
 
 
 def test_failures_say_how_and_why():

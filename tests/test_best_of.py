@@ -23,7 +23,7 @@ from tests.builders import (
 )
 from zelo_ray.engine.settle import settle
 from zelo_ray.protocols import Progress, advance, best_of, zelo
-from zelo_ray.reasons import Disabled, StopReason
+from zelo_ray.reasons import Disabled, StopReason, UnscoredReason
 from zelo_ray.records import Contest, Document, Pool, Vote, Winner
 from zelo_ray.wrapping import harmless
 
@@ -292,7 +292,7 @@ def test_fewer_than_two_contestants_are_asked_about_nothing(documents):
     pool, options = pool_of(range(documents)), options_of(order="zelo", protocol="best-of")
     assert advance(best_of.rounds(pool, PANEL, options), Shelf()).judgments == ()
     table = settle(lines_of([pool]), PANEL, options, Shelf())
-    assert "documents" in table["reason"][0].as_py()
+    assert "documents" in table["unscored"][0].as_py()["code"]
 
 
 def test_an_answer_called_tie_is_refused():
@@ -330,7 +330,7 @@ def test_where_battles_give_no_order_there_is_no_contest():
     step, asked = play(pool_of(range(4)), say=mute, order="zelo", min_coverage=0.5)
     assert (len(asked), of(step, Contest), len(step.failures)) == (1, [], 12)
     (fit,) = best_of.fit([step.judgments], options_of())
-    assert (fit.scores, fit.reason) == ((), "it has no votes")
+    assert (fit.scores, fit.reason.code) == ((), UnscoredReason.NO_VOTES)
 
 
 def test_an_answer_that_no_battle_placed_challenges_last():
@@ -472,8 +472,8 @@ def test_contests_are_votes_and_crowns_are_shares_of_tournaments():
 
 def test_without_a_tournament_that_ended_there_are_no_scores():
     (fit, none) = best_of.fit([[contest("x", 0, 1, "a", "b", "b", "b")], []], options_of())
-    assert (fit.scores, fit.reason) == ((), "none of its tournaments came to an end")
-    assert none.reason == "it has no votes"
+    assert (fit.scores, fit.reason.code) == ((), UnscoredReason.NO_TOURNAMENT)
+    assert none.reason.code is UnscoredReason.NO_VOTES
 
 
 def test_it_settles():
@@ -482,7 +482,7 @@ def test_it_settles():
     for pool in pools:
         play(pool, shelf=shelf)
     table = settle(lines_of(pools), PANEL, options, shelf)
-    assert table["reason"].to_pylist() == ["", ""]
+    assert table["unscored"].to_pylist() == [None, None]
     assert [len(rows) for rows in table["contests"].to_pylist()] == [6, 6]
     assert [rows[0]["winner_id"] for rows in table["winners"].to_pylist()] == ["d1", "d2"]
     assert [rows[0]["crowned"] for rows in table["scores"].to_pylist()] == [1.0, 1.0]

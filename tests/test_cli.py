@@ -16,6 +16,7 @@ from zelo_ray.engine.lock import claim
 from zelo_ray.engine.write_results import Summary
 from zelo_ray.errors import InputError, LedgerError, LockError, PanelError, RayTrouble, Stopped
 from zelo_ray.options import COMMANDS, AnnotateOptions
+from zelo_ray.reasons import Unscored, UnscoredReason
 
 
 @pytest.fixture
@@ -184,10 +185,11 @@ def test_status_0_is_a_complete_run(done, capsys, tmp_path):
     assert (tmp_path / "report.html").exists()
 
 
+WHY = Unscored(UnscoredReason.OTHER, "why")
 INCOMPLETE = {
     "failures": (3, "3 requests gave no judgment: see failures.parquet"),
     "rejected": (2, "2 bad input lines were set aside: see rejected.parquet"),
-    "unscored": ({"q1": "it has no votes"}, "query q1 has no scores: it has no votes"),
+    "unscored": ({"q1": WHY}, "query q1 has no scores: why"),
 }
 
 
@@ -201,7 +203,7 @@ def test_status_3_names_what_is_missing(done, capsys, tmp_path, what):
 
 
 def test_of_many_queries_without_scores_ten_are_named_and_the_rest_counted(done, capsys, tmp_path):
-    done.figures = {"unscored": {f"q{i}": "why" for i in range(25)}}
+    done.figures = {"unscored": {f"q{i}": WHY for i in range(25)}}
     _, out, _ = outcome(capsys, "annotate", "a.jsonl", "--out", tmp_path)
     assert out.count("has no scores: why") == 10
     assert "15 more queries" in out
@@ -404,7 +406,7 @@ def test_a_full_disk_behind_the_output_is_one_line(results, capsys, monkeypatch)
 
 def test_a_summary_is_complete_only_when_nothing_is_missing():
     assert Summary("out", queries=1, scored=4).complete
-    for field, value in (("failures", 1), ("rejected", 1), ("unscored", {"q": "why"})):
+    for field, value in (("failures", 1), ("rejected", 1), ("unscored", {"q": WHY})):
         assert not Summary("out", **{field: value}).complete
 
 

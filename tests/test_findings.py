@@ -18,8 +18,10 @@ from zelo_ray.present.findings.contest import Arms, of_contest
 from zelo_ray.present.findings.judging import Seen, of_judging
 from zelo_ray.present.findings.measured import of_biases, of_people
 from zelo_ray.present.html import write_report
-from zelo_ray.reasons import Disabled, StopReason
+from zelo_ray.reasons import Disabled, StopReason, Unscored, UnscoredReason
 from zelo_ray.records import Comparison, Document, Pool
+
+NO_VOTES = Unscored.because(UnscoredReason.NO_VOTES)
 
 THREE = ("a", "b", "c")
 
@@ -34,7 +36,7 @@ def told(found):
         ({"failed": {"x": {"invalid": 21}}, "given": {"x": 79}},
          {"failed": {"x": {"invalid": 5}}, "given": {"x": 95}},
          "21% of x's answers are missing (21 invalid)"),
-        ({"unscored": {"q": "no votes"}, "queries": 9}, {"queries": 9}, "1 query has no scores"),
+        ({"unscored": {"q": NO_VOTES}, "queries": 9}, {"queries": 9}, "1 query has no scores"),
         ({"disabled": {"x": Disabled(StopReason.FATAL, "no money")}}, {}, "x stopped (no money)"),
         ({"rejected": 2, "first_rejected": "in.jsonl:4, no query"}, {}, "(first in.jsonl:4"),
     ],

@@ -18,6 +18,7 @@ from zelo_ray.present.html import seen, write_report
 from zelo_ray.present.html.contest import Contest
 from zelo_ray.present.html.found import of_contest_page, of_trials
 from zelo_ray.present.html.source import Source
+from zelo_ray.reasons import Unscored, UnscoredReason
 from zelo_ray.records import Comparison, Grade
 
 
@@ -93,10 +94,8 @@ def test_more_cycles_are_advised_only_where_pairs_are_left(cycles, documents, sa
 
 
 def test_a_used_up_budget_has_one_cause_and_one_mend():
-    why = over_budget(1.5)
-    asked = Asked(
-        {"x": 10}, {"x": {"failed": 90}}, {"x": why}, {f"q{i}": "it has no votes" for i in "ab"}, 9
-    )
+    why, none = over_budget(1.5), Unscored.because(UnscoredReason.NO_VOTES)
+    asked = Asked({"x": 10}, {"x": {"failed": 90}}, {"x": why}, {f"q{i}": none for i in "ab"}, 9)
     unscored, stopped = of_asking(asked)
     assert stopped.what == "The budget of $1.50 is used up before x had answered everything"
     assert {one.mend for one in (unscored, stopped)} == {
@@ -105,11 +104,13 @@ def test_a_used_up_budget_has_one_cause_and_one_mend():
 
 
 def test_queries_without_scores_are_told_by_the_kind_of_their_reason():
-    few = {f"q{i}": f"only {i} of its 12 requests gave a judgment (--min-coverage)" for i in "123"}
+    low = UnscoredReason.LOW_COVERAGE
+    few = {f"q{i}": Unscored.because(low, judged=i, asked=12) for i in "123"}
     [found] = of_asking(Asked(unscored=few, queries=9))
     assert found.what == "3 queries have no scores"
     assert found.so == "fewer than half of their requests gave a judgment (--min-coverage)"
-    [found] = of_asking(Asked(unscored={**few, "z": "it holds no documents"}, coverage=0.8))
+    none = Unscored.because(UnscoredReason.NO_DOCUMENTS)
+    [found] = of_asking(Asked(unscored={**few, "z": none}, coverage=0.8))
     assert found.so.startswith("less than 80% of their requests")
     assert found.so.endswith("(3); they hold no documents (1)")
 

@@ -26,6 +26,7 @@ from zelo_ray.errors import Stopped
 from zelo_ray.fitting import calibration
 from zelo_ray.formats.results import read_table, write_json
 from zelo_ray.protocols import advance, graded, zelo_graded
+from zelo_ray.reasons import UnscoredReason
 
 PANEL = (judge_of("openai:one"), judge_of("anthropic:two"), judge_of("gemini:three"))
 
@@ -78,7 +79,9 @@ def test_a_document_with_enough_grades_is_scored_whatever_became_of_its_neighbou
     assert [(row["doc_id"], row["rank"]) for row in table(tmp_path, "scores")] == [("d3", 1)]
     assert summary.unscored == {}
     _, summary = run(tmp_path / "none", [pool_of()], lambda request: "filtered")
-    assert summary.unscored == {"q1": "only 0 of its 12 requests gave a judgment (--min-coverage)"}
+    assert [(q, why.code) for q, why in summary.unscored.items()] == [
+        ("q1", UnscoredReason.LOW_COVERAGE)
+    ]
     _, summary = run(tmp_path / "all", [pool_of()], say, min_coverage=0.3)
     assert summary.scored == 4
 
@@ -133,7 +136,9 @@ def test_a_query_of_failures_alone_is_explained(tmp_path):
         return "filtered" if "lost?" in request.user else None
 
     run(tmp_path, [pool_of(), pool_of(query_id="lost", query="lost?")], say)
-    (tmp_path / "run.json").write_text('{"summary": {"unscored": {"lost": "only 0 of 12"}}}')
+    (tmp_path / "run.json").write_text(
+        '{"summary": {"unscored": {"lost": {"code": "low coverage", "message": "only 0 of 12"}}}}'
+    )
     text = explain(str(tmp_path), "lost", "d0")
     assert "\n\nd0: no score, as only 0 of 12" in text
     assert text.count("filtered (because)") == 3

@@ -24,7 +24,7 @@ from zelo_ray.protocols import advance, baseline_strong, baseline_weak, samre
 from zelo_ray.protocols.baseline_strong import _TAG, Analysed, Tagged
 from zelo_ray.protocols.baseline_weak import FinalScores
 from zelo_ray.protocols.samre import Defence, Feedback, RoundScores
-from zelo_ray.reasons import Disabled, StopReason
+from zelo_ray.reasons import Disabled, StopReason, UnscoredReason
 from zelo_ray.records import Document, Pool, response_schema
 from zelo_ray.wrapping import harmless
 
@@ -287,7 +287,7 @@ def test_a_pair_that_flips_counts_once_as_a_tie(protocol):
     )
     assert found[0] == found[1]
     assert found[0].scores[0].score == 0
-    assert found[2].reason == "it has no votes"
+    assert found[2].reason.code is UnscoredReason.NO_VOTES
 
 
 # The forms of answers

@@ -20,6 +20,7 @@ from zelo_ray.fitting.panel import (
 )
 from zelo_ray.fitting.panel import mode as modes
 from zelo_ray.fitting.panel.model import TIE, UNASKED
+from zelo_ray.reasons import Unscored, UnscoredReason
 from zelo_ray.records import Grade, Vote
 
 GRADED = (0.4, 0.9, 1.6, 2.5)
@@ -324,7 +325,9 @@ def test_parts_that_never_met_are_scored_only_if_grades_link_them():
     votes = [vote("a", "b", -1.0), vote("c", "d", -1.0)]
     alone = fitted(votes)
     assert not alone.scores
-    assert alone.reason == "its comparisons fall into 2 parts that never met: a, b; c, d"
+    assert alone.reason == Unscored.because(
+        UnscoredReason.DISCONNECTED, parts=2, names="a, b; c, d"
+    )
     assert not fitted(votes, [grade("a", 3)]).scores
     linked = fitted(votes, [grade("a", 3), grade("d", 2), grade("e", 0)])
     assert {score.doc_id for score in linked.scores} == set("abcde")
@@ -338,7 +341,7 @@ def test_documents_that_nobody_judged_have_no_score():
     assert sum(score.score for score in first.scores) == pytest.approx(0)
     alone = fitted([vote("a", "b", -1.0)])
     assert first.scores[0].std_error == pytest.approx(alone.scores[0].std_error)
-    assert second.reason == "it has no votes"
+    assert second.reason.code is UnscoredReason.NO_VOTES
 
 
 def test_equal_documents_are_ranked_by_id_and_ranks_start_at_one():

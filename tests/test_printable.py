@@ -22,7 +22,7 @@ from zelo_ray.formats.wording import printable
 from zelo_ray.present.terminal.annotate import closing
 from zelo_ray.present.terminal.bakeoff import standings
 from zelo_ray.present.terminal.protocols import terminal
-from zelo_ray.reasons import Disabled, StopReason
+from zelo_ray.reasons import Disabled, StopReason, Unscored, UnscoredReason
 from zelo_ray.records import Rater
 
 HOSTILE = (
@@ -67,7 +67,7 @@ def test_a_run_ends_with_printable_lines(capsys):
     summary = Summary(
         HOSTILE,
         2,
-        unscored={HOSTILE: HOSTILE},
+        unscored={HOSTILE: Unscored(UnscoredReason.OTHER, HOSTILE)},
         reasons={HOSTILE: 2},
         notes=[HOSTILE],
         disabled={HOSTILE: Disabled(StopReason.FATAL, HOSTILE)},

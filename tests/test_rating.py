@@ -11,6 +11,7 @@ from scipy.optimize import approx_fprime, brentq, minimize
 from zelo_ray.fitting import bradley_terry as rating
 from zelo_ray.fitting.bradley_terry import Fit, bradley_terry, bradley_terry_mle, score_votes
 from zelo_ray.fitting.pairs import ring_pairs
+from zelo_ray.reasons import Unscored, UnscoredReason
 from zelo_ray.records import Vote
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -304,13 +305,17 @@ def test_a_query_in_parts_is_withheld_with_a_reason():
     assert len(together.scores) == 4
     apart = fit([vote("a", "c", -1.0), vote("b", "d", -1.0)])
     assert apart == Fit(
-        reason="its comparisons fall into 2 parts that never met: a, c; b, d",
+        reason=Unscored.because(UnscoredReason.DISCONNECTED, parts=2, names="a, c; b, d"),
     )
 
 
 def test_a_query_without_votes_is_withheld_and_its_neighbours_are_not():
     votes = panel(0)
-    assert score_votes([[], votes, []]) == [Fit(reason="it has no votes"), fit(votes), fit([])]
+    assert score_votes([[], votes, []]) == [
+        Fit(reason=Unscored.because(UnscoredReason.NO_VOTES)),
+        fit(votes),
+        fit([]),
+    ]
     assert score_votes([]) == []
 
 

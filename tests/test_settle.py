@@ -29,6 +29,7 @@ from zelo_ray.formats.pools import Limits, parse_line
 from zelo_ray.on_ray.dataset import Job
 from zelo_ray.on_ray.known import all_known, may_be_known, settle_known, tallies_of
 from zelo_ray.protocols import zelo
+from zelo_ray.reasons import UnscoredReason
 from zelo_ray.records import Pool
 
 FILES = {"annotated.jsonl", "votes.parquet", "scores.parquet", "failures.parquet"}
@@ -102,8 +103,8 @@ def test_a_pool_too_small_is_reported_and_written_as_it_came(tmp_path, documents
     pools = [pool_of(range(documents), query_id="small"), pool_of()]
     summary = results_of(tmp_path, pools)
     assert list(summary.unscored) == ["small"]
-    why = f"it holds {documents} of the 2 documents" if documents else "it holds no documents"
-    assert summary.unscored["small"].startswith(why)
+    few, none = UnscoredReason.TOO_FEW_DOCUMENTS, UnscoredReason.NO_DOCUMENTS
+    assert summary.unscored["small"].code is (few if documents else none)
     assert not summary.complete
     assert annotated(tmp_path)[0] == json.loads(line_of(pools[0]))
     assert {row["query_id"] for row in table(tmp_path, "scores")} == {"q1"}
@@ -137,7 +138,9 @@ def test_a_query_of_which_nothing_came_back_is_reported_and_its_neighbour_is_not
         return "failed" if request.query == "blocked?" else None
 
     summary = results_of(tmp_path, pools, say)
-    assert summary.unscored == {"bad": "only 0 of its 12 requests gave a judgment (--min-coverage)"}
+    assert [(q, why.code) for q, why in summary.unscored.items()] == [
+        ("bad", UnscoredReason.LOW_COVERAGE)
+    ]
     assert not any("score" in document for document in annotated(tmp_path)[0]["documents"])
     assert all("score" in document for document in annotated(tmp_path)[1]["documents"])
 
@@ -149,7 +152,7 @@ def test_a_query_that_fell_apart_is_not_scored(tmp_path):
         )
 
     summary = results_of(tmp_path, [pool_of()], say, min_coverage=0)
-    assert "parts that never met" in summary.unscored["q1"]
+    assert summary.unscored["q1"].code is UnscoredReason.DISCONNECTED
     assert table(tmp_path, "scores") == []
     assert len(table(tmp_path, "votes")) == 4
 

@@ -29,6 +29,7 @@ from zelo_ray.fitting.bradley_terry import bradley_terry, score_votes
 from zelo_ray.fitting.pairs import ring_pairs
 from zelo_ray.formats.pools import Limits, parse_line
 from zelo_ray.protocols import advance, zelo
+from zelo_ray.reasons import UnscoredReason
 from zelo_ray.records import Document, Failure, Pool, Vote
 
 JUDGE = (judge_of("openai:one"),)
@@ -52,7 +53,9 @@ def test_1_a_failed_call_is_no_vote_for_document_a(tmp_path):
     """Every call failed, and it said that all had gone well and wrote scores."""
     summary = results_of(tmp_path, [pool_of()], lambda _: "failed")
     assert (summary.scored, summary.judgments, summary.failures) == (0, 0, 12)
-    assert summary.unscored == {"q1": "only 0 of its 12 requests gave a judgment (--min-coverage)"}
+    assert {q: why.code for q, why in summary.unscored.items()} == {
+        "q1": UnscoredReason.LOW_COVERAGE
+    }
     assert not summary.complete
 
 

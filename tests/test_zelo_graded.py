@@ -20,6 +20,7 @@ from zelo_ray.fitting.bradley_terry import Fit
 from zelo_ray.formats.tables import table_of
 from zelo_ray.protocols import advance, zelo, zelo_graded
 from zelo_ray.providers import Settings, build_panel, load_provider
+from zelo_ray.reasons import UnscoredReason
 from zelo_ray.records import Document, Failure, Grade, Pool, Score, Vote
 
 options_of = partial(builders.options_of, protocol="zelo+graded")
@@ -247,7 +248,7 @@ def test_a_query_without_grades_has_no_absolute_scores():
     fits = zelo_graded.fit(judgments, options, learned)
     assert all(math.isnan(score.absolute_score) for score in fits[3].scores)
     assert all(math.isnan(score.absolute_error) for score in fits[3].scores)
-    assert (fits[4].scores, fits[4].reason) == ((), "it has no votes")
+    assert (fits[4].scores, fits[4].reason.code) == ((), UnscoredReason.NO_VOTES)
     assert all(math.isfinite(score.absolute_score) for score in fits[5].scores)
     alone = zelo_graded.fit([judgments[3]], options, learned)
     assert math.isnan(alone[0].scores[0].absolute_score)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Self
 
 
 class StopReason(StrEnum):
@@ -66,6 +67,58 @@ def describe_disabled(disabled: Mapping[str, Disabled]) -> Iterator[str]:
     """Say which judges are asked nothing more and why, each reason once."""
     for reason, judges in judges_by_reason(disabled).items():
         yield reason.of(*judges)
+
+
+class UnscoredReason(StrEnum):
+    """Why a query has no scores."""
+
+    NO_DOCUMENTS = "no documents"
+    TOO_FEW_DOCUMENTS = "too few documents"
+    LOW_COVERAGE = "low coverage"
+    """too few of its requests gave a judgment"""
+    NO_VOTES = "no votes"
+    NO_GRADES = "no grades"
+    DISCONNECTED = "disconnected"
+    """its comparisons fall into parts that never met"""
+    NO_TOURNAMENT = "no tournament"
+    """none of its tournaments came to an end"""
+    OTHER = "other"
+    """what a protocol of the user's own says"""
+
+
+_SENTENCES = {
+    UnscoredReason.NO_DOCUMENTS: "it holds no documents",
+    UnscoredReason.TOO_FEW_DOCUMENTS: (
+        "it holds {held} of the {takes} documents that a comparison takes"
+    ),
+    UnscoredReason.LOW_COVERAGE: (
+        "only {judged} of its {asked} requests gave a judgment (--min-coverage)"
+    ),
+    UnscoredReason.NO_VOTES: "it has no votes",
+    UnscoredReason.NO_GRADES: "it has no grades",
+    UnscoredReason.DISCONNECTED: (
+        "its comparisons fall into {parts} parts that never met: {names}"
+    ),
+    UnscoredReason.NO_TOURNAMENT: "none of its tournaments came to an end",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Unscored:
+    """Why a query has no scores.
+
+    Attributes:
+        code: what code goes by.
+        message: one line for people, as of the query: "it has no votes".
+    """
+
+    code: UnscoredReason
+    message: str
+
+    @classmethod
+    def because(cls, code: UnscoredReason, **numbers: int | str) -> Self:
+        """Return a reason with its sentence, in which these numbers stand."""
+        return cls(code, _SENTENCES[code].format(**numbers))
 
 
 def without_name(text: str, *names: str) -> str:

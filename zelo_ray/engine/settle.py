@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from zelo_ray.formats.pools import Line, annotate_line
 from zelo_ray.formats.tables import schema_of, table_of
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import Learned, Replies, Step, advance, load
-from zelo_ray.reasons import Disabled
+from zelo_ray.reasons import Disabled, Unscored, UnscoredReason
 from zelo_ray.records import Failure, Judge, Pool
 
 
@@ -30,7 +31,7 @@ def settled_schema(options: AnnotateOptions) -> pa.Schema:
             *((name, many(record)) for name, record in protocol.tables.items()),
             ("failures", many(Failure)),
             ("scores", many(protocol.score.record)),
-            ("reason", pa.string()),
+            ("unscored", pa.struct([("code", pa.string()), ("message", pa.string())])),
             ("missing", pa.int64()),
         ]
     )
@@ -94,7 +95,7 @@ def settled(
         **judged,
         "failures": _lists([step.failures for step in steps], Failure),
         "scores": _lists(scores, protocol.score.record),
-        "reason": why,
+        "unscored": [reason and asdict(reason) for reason in why],
         "missing": [len(step.missing) for step in steps],
     }
     return pa.table(columns, schema=settled_schema(options))
@@ -125,16 +126,16 @@ def _covered(step: Step, options: AnnotateOptions) -> Sequence[Any]:
     ]
 
 
-def _why_unscored(pool: Pool, step: Step, options: AnnotateOptions) -> str:
+def _why_unscored(pool: Pool, step: Step, options: AnnotateOptions) -> Unscored | None:
     protocol = load(options.protocol)
     held, takes = len(pool.documents), protocol.min_documents
     if not held:
-        return "it holds no documents"
+        return Unscored.because(UnscoredReason.NO_DOCUMENTS)
     if held < takes:
-        return f"it holds {held} of the {takes} documents that a comparison takes"
+        return Unscored.because(UnscoredReason.TOO_FEW_DOCUMENTS, held=held, takes=takes)
     judged = {protocol.coverage_key(judgment) for judgment in step.judgments} - {None}
     failed = (*step.failures, *step.unheard)
     asked = judged | {protocol.coverage_key(failure) for failure in failed} - {None}
     if len(judged) < options.min_coverage * len(asked) and not (protocol.per_document and judged):
-        return f"only {len(judged)} of its {len(asked)} requests gave a judgment (--min-coverage)"
-    return ""
+        return Unscored.because(UnscoredReason.LOW_COVERAGE, judged=len(judged), asked=len(asked))
+    return None

@@ -25,7 +25,7 @@ import orjson
 from zelo_ray.engine.batch.parts import FOLDER as BATCHES
 from zelo_ray.engine.batch.parts import Parts
 from zelo_ray.engine.ledger import FOLDER as REPLIES
-from zelo_ray.engine.write_results import Summary, disabled_of
+from zelo_ray.engine.write_results import Summary, disabled_in, unscored_in
 from zelo_ray.errors import InputError
 from zelo_ray.formats.files import record
 from zelo_ray.formats.record import RUN, is_finished
@@ -116,7 +116,8 @@ def summary_of(out: str, told: dict[str, Any]) -> Summary:
     raters = [_row(Rater, each) for each in told.get("raters", ())]
     shares = [_row(Share, each) for each in told.get("shares", ())]
     plain = {name: value for name, value in told.items() if name in known}
-    plain["disabled"] = disabled_of(told)
+    plain["disabled"] = disabled_in(told.get("disabled", {}))
+    plain["unscored"] = unscored_in(told.get("unscored", {}))
     return Summary(out=out, raters=raters, shares=shares, **plain)
 
 

@@ -1,11 +1,10 @@
 """Results of many pools in parts: each written by the worker that settled its pools."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import groupby, islice
 
 import fsspec
-import orjson
 import pyarrow as pa
 
 from zelo_ray.engine.count_input import InputCount
@@ -132,7 +131,7 @@ def write_part(
             for line in block["annotated"].to_pylist() if written.lines else ():
                 results.add_line(LINES, line)
             counted.add(block, written)
-    told = orjson.dumps(asdict(counted)).decode()
+    told = counted.to_json()
     return pa.table({"part": pa.array([number], pa.int64()), "counted": pa.array([told])})
 
 
@@ -157,7 +156,7 @@ def collect_parts(
     written, found = Written.by(options, judgments_only=judgments_only), dict[int, Counted]()
     for table in rows:
         for row in table.to_pylist():
-            found[row["part"]] = Counted(**orjson.loads(row["counted"]))
+            found[row["part"]] = Counted.from_json(row["counted"])
     counted = Counted()
     for number in range(parts):
         if number not in found:

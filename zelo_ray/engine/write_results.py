@@ -3,10 +3,11 @@
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from math import fsum, isnan
 from typing import Any, Self
 
+import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -15,7 +16,7 @@ from zelo_ray.formats.results import Results, drop_scores, remove_parts, remove_
 from zelo_ray.formats.tables import schema_of
 from zelo_ray.options import AnnotateOptions
 from zelo_ray.protocols import PROTOCOLS, load
-from zelo_ray.reasons import Disabled, StopReason, without_name
+from zelo_ray.reasons import Disabled, StopReason, Unscored, UnscoredReason, without_name
 from zelo_ray.records import Failure, Rater, Share
 
 LINES, LINE_PARTS = "annotated.jsonl", "annotated"
@@ -39,7 +40,7 @@ class Summary:
     """how often all of the input was asked about, since questions waited for other judges"""
     reasons: dict[str, int] = field(default_factory=dict)
     """how often requests gave no judgment for which reason; the first hundred reasons"""
-    unscored: dict[str, str] = field(default_factory=dict)
+    unscored: dict[str, Unscored] = field(default_factory=dict)
     """query id to reason, for pools without scores"""
     dollars: float = 0.0
     """spent by this run"""
@@ -79,10 +80,17 @@ class Summary:
         return not (self.failures or self.rejected or self.unscored or self.disabled)
 
 
-def disabled_of(summary: Mapping[str, Any]) -> dict[str, Disabled]:
-    """Return the judges that are disabled, with the reason, from a summary as JSON."""
-    rows = summary.get("disabled", {})
+def disabled_in(rows: Mapping[str, Mapping[str, str]]) -> dict[str, Disabled]:
+    """Return judges that are disabled, with the reason, from rows as of JSON."""
     return {judge: Disabled(StopReason(row["code"]), row["message"]) for judge, row in rows.items()}
+
+
+def unscored_in(rows: Mapping[str, Mapping[str, str]]) -> dict[str, Unscored]:
+    """Return queries without scores, with the reason, from rows as of JSON."""
+    return {
+        query_id: Unscored(UnscoredReason(row["code"]), row["message"])
+        for query_id, row in rows.items()
+    }
 
 
 def _told(failure: Mapping[str, Any]) -> str:
@@ -118,7 +126,7 @@ class Written:
 
 @dataclass(slots=True)
 class Counted:
-    """What settled pools come to. It travels as JSON."""
+    """What settled pools come to."""
 
     queries: int = 0
     documents: int = 0
@@ -129,13 +137,23 @@ class Counted:
     ambiguous: int = 0
     ungraded: int = 0
     reasons: dict[str, int] = field(default_factory=dict)
-    unscored: dict[str, str] = field(default_factory=dict)
+    unscored: dict[str, Unscored] = field(default_factory=dict)
     errors: list[float] = field(default_factory=list)
     """numbers that add up to the sum of the standard errors, of twice a float's precision"""
     errors_of: int = 0
     beyond: list[float] = field(default_factory=list)
     """the same of the errors about people"""
     beyond_of: int = 0
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Read what `to_json` gives."""
+        figures = orjson.loads(text)
+        return cls(**{**figures, "unscored": unscored_in(figures["unscored"])})
+
+    def to_json(self) -> str:
+        """Return the figures as they travel."""
+        return orjson.dumps(asdict(self)).decode()
 
     def add(self, block: pa.Table, written: Written) -> None:
         """Count in a block of what `settle` gave."""
@@ -157,8 +175,9 @@ class Counted:
         self.scored += counts.get("scores", 0)
         for failures in block["failures"].to_pylist():
             self._add_reasons(Counter(map(_told, failures)))
-        reasons = zip(block["query_id"].to_pylist(), block["reason"].to_pylist(), strict=True)
-        self.unscored |= {query_id: reason for query_id, reason in reasons if reason}
+        query_ids, reasons = block["query_id"].to_pylist(), block["unscored"].to_pylist()
+        rows = zip(query_ids, reasons, strict=True)
+        self.unscored |= unscored_in({query_id: row for query_id, row in rows if row})
 
     def join(self, other: "Counted") -> None:
         """Count in what comes behind."""

@@ -20,6 +20,7 @@ from zelo_ray.fitting.likelihood import Stack, damping, derivatives, stack_of, s
 from zelo_ray.fitting.positive import inverse_root
 from zelo_ray.fitting.ranked import Scored, ranked
 from zelo_ray.fitting.truth_error import SHARE
+from zelo_ray.reasons import Unscored
 from zelo_ray.records import Score, Vote
 
 MAX_STEPS = 500
@@ -31,10 +32,10 @@ CHUNK_CELLS = 2**17
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """What the votes of one query say: its scores by rank, or in words why there are none."""
+    """What the votes of one query say: its scores by rank, or why there are none."""
 
     scores: tuple[Score, ...] = ()
-    reason: str = ""
+    reason: Unscored | None = None
 
 
 def score_votes(
@@ -66,12 +67,12 @@ def score_votes(
     for query, doc, *numbers, beyond in rows:
         named = (query_votes[query][0].query_id, battles.documents[query][doc])
         own[query].append(Score(*named, *numbers, truth_error=beyond))
-    return [Fit(tuple(scores), found.reasons.get(query, "")) for query, scores in enumerate(own)]
+    return [Fit(tuple(scores), found.reasons.get(query)) for query, scores in enumerate(own)]
 
 
 def score_table(
     table: pa.Table, prior_sd: float = 2.5, share: float = SHARE
-) -> tuple[pa.Table, dict[str, str]]:
+) -> tuple[pa.Table, dict[str, Unscored]]:
     """`score_votes` from a table to a table, without a Python object for each vote or score.
 
     Args:

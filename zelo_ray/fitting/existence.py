@@ -1,6 +1,7 @@
 """Whether comparisons determine scores at all, before anything is fitted to them."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from enum import Enum, auto
 
 import numpy as np
 from scipy.optimize import linprog
@@ -9,36 +10,59 @@ from scipy.sparse.csgraph import connected_components
 
 from zelo_ray.fitting.outcomes import Ints, Sheet
 
-_NOBODY = np.empty(0, np.int64)
 _ROUNDING = 1e-7
-INFINITE = "no finite maximum likelihood"
+_INFINITE = "no finite maximum likelihood"
 
 
-def why_unrated(sheet: Sheet) -> tuple[str, Ints]:
-    """Why scores would mean nothing, or be infinite.
+class UnratedReason(Enum):
+    """Why comparisons determine no scores."""
 
-    Returns:
-        The reason, empty where there is none; and for each item the part that it belongs to, where
-        such parts are the reason.
+    NO_COMPARISONS = auto()
+    DISCONNECTED = auto()
+    """they fall into parts that never met"""
+    ONE_ORDER = auto()
+    """what stands first is always the same"""
+    INFINITE = auto()
+    """there is no finite maximum likelihood; a prior or Firth's correction has one"""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Unrated:
+    """Why there are no scores.
+
+    Attributes:
+        code: what code goes by.
+        message: one line for people.
+        groups: the part that each item belongs to; None where such parts are not the reason.
     """
+
+    code: UnratedReason
+    message: str
+    groups: Ints | None = None
+
+
+def why_unrated(sheet: Sheet) -> Unrated | None:
+    """Return why scores would mean nothing, or be infinite; None where there is no such reason."""
     if not len(sheet.first):
-        return "it has no comparisons", _NOBODY
+        return Unrated(UnratedReason.NO_COMPARISONS, "it has no comparisons")
     shape = (sheet.items, sheet.items)
     met = coo_array((np.ones(len(sheet.first)), (sheet.first, sheet.second)), shape)
     parts, part = connected_components(met, directed=False)
     if parts > 1:
-        return f"its comparisons fall into {parts} parts that never met", part
+        message = f"its comparisons fall into {parts} parts that never met"
+        return Unrated(UnratedReason.DISCONNECTED, message, part)
     if sheet.model.prior_sd is not None:
-        return "", _NOBODY
+        return None
     plain = replace(sheet, model=replace(sheet.model, firth=False))
     _, _, information = plain.at(np.zeros(sheet.size))
     if np.linalg.matrix_rank(information) < sheet.size:
-        return "who stands first is always the same, and may be better or only first", _NOBODY
-    return ("", _NOBODY) if sheet.model.firth else _why_infinite(sheet)
+        message = "who stands first is always the same, and may be better or only first"
+        return Unrated(UnratedReason.ONE_ORDER, message)
+    return None if sheet.model.firth else _why_infinite(sheet)
 
 
-def _why_infinite(sheet: Sheet) -> tuple[str, Ints]:
-    """Why there is no finite maximum likelihood.
+def _why_infinite(sheet: Sheet) -> Unrated | None:
+    """Return why there is no finite maximum likelihood.
 
     Without h and c there is none if some items never lost to, or never won against, any of the
     others (Ford 1957, Am. Math. Monthly 64:28); with them, if parameters can move so that no
@@ -51,12 +75,15 @@ def _why_infinite(sheet: Sheet) -> tuple[str, Ints]:
     wins = coo_array((np.ones(len(one)), (one, other)), (sheet.items, sheet.items))
     groups, group = connected_components(wins, connection="strong")
     if groups > 1:
-        return f"{INFINITE}: wins go one way only between {groups} groups of items", group
+        message = f"{_INFINITE}: wins go one way only between {groups} groups of items"
+        return Unrated(UnratedReason.INFINITE, message, group)
     if sheet.three and not tied.any():
-        return f"{INFINITE}: Davidson's model needs ties, and there are none", _NOBODY
+        message = f"{_INFINITE}: Davidson's model needs ties, and there are none"
+        return Unrated(UnratedReason.INFINITE, message)
     if sheet.size > sheet.items and _separated(sheet):
-        return f"{INFINITE}: ties or standing first decide too much", _NOBODY
-    return "", _NOBODY
+        message = f"{_INFINITE}: ties or standing first decide too much"
+        return Unrated(UnratedReason.INFINITE, message)
+    return None
 
 
 def _separated(sheet: Sheet) -> bool:

@@ -8,6 +8,7 @@ import numpy as np
 import scipy
 
 from zelo_ray.fitting.battles import Battles, Bools, Floats, Ints
+from zelo_ray.reasons import Unscored, UnscoredReason
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +50,8 @@ def games_of(battles: Battles) -> Games:
     return Games(query, i, j, shared / heard)
 
 
-def why_unscored(battles: Battles, games: Games) -> dict[int, str]:
-    """Why scores would mean nothing, by the number of each query where they would."""
+def why_unscored(battles: Battles, games: Games) -> dict[int, Unscored]:
+    """Return why scores would mean nothing, by the number of each query where they would."""
     sizes = np.array([len(ids) for ids in battles.documents], dtype=np.int64)
     starts = np.concatenate([[0], np.cumsum(sizes)])
     total = int(starts[-1])
@@ -59,11 +60,12 @@ def why_unscored(battles: Battles, games: Games) -> dict[int, str]:
     _, part = scipy.sparse.csgraph.connected_components(met, directed=False) if total else (0, x)
     owner = np.repeat(np.arange(len(sizes)), sizes)
     apart = np.unique(owner[part != part[starts[owner]]])
-    reasons = {int(query): "it has no votes" for query in np.flatnonzero(_idle(games, len(sizes)))}
+    no_votes = Unscored.because(UnscoredReason.NO_VOTES)
+    reasons = {int(query): no_votes for query in np.flatnonzero(_idle(games, len(sizes)))}
     for query in apart.tolist():
         if query not in reasons:
             own = part[starts[query] : starts[query + 1]]
-            reasons[query] = told_parts(battles.documents[query], own)
+            reasons[query] = disconnected(battles.documents[query], own)
     return reasons
 
 
@@ -85,13 +87,13 @@ def _sums(keys: Ints, values: Floats) -> tuple[Floats, Ints, Ints]:
     return np.add.reduceat(values, starts), np.diff(starts, append=len(keys)), starts
 
 
-def told_parts(doc_ids: Sequence[str], labels: Ints) -> str:
-    """That documents fall into parts, by the number of each one's part."""
+def disconnected(doc_ids: Sequence[str], labels: Ints) -> Unscored:
+    """Return the reason that documents fall into parts, by the number of each one's part."""
     parts: dict[int, list[str]] = defaultdict(list)
     for doc_id, label in zip(doc_ids, labels.tolist(), strict=True):
         parts[label].append(doc_id)
     named = "; ".join(_first([", ".join(_first(part)) for part in parts.values()]))
-    return f"its comparisons fall into {len(parts)} parts that never met: {named}"
+    return Unscored.because(UnscoredReason.DISCONNECTED, parts=len(parts), names=named)
 
 
 def _first(names: list[str]) -> list[str]:

@@ -7,6 +7,7 @@ import numpy as np
 
 from zelo_ray.fitting.battles import Battles, Floats, Ints
 from zelo_ray.fitting.truth_error import truth_errors
+from zelo_ray.reasons import Unscored
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,12 +22,12 @@ class Scored:
     truth_error: Floats
     comparisons: Ints
     rank: Ints
-    reasons: dict[int, str]
+    reasons: dict[int, Unscored]
     """why there are none, by the number of each query without scores"""
 
 
 def ranked(
-    battles: Battles, reasons: Mapping[int, str], scores: Floats, errors: Floats, share: float
+    battles: Battles, reasons: Mapping[int, Unscored], scores: Floats, errors: Floats, share: float
 ) -> Scored:
     """Rank the documents of each query, best first; equal scores by document id.
 

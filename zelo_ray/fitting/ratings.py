@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from zelo_ray.fitting.existence import why_unrated
-from zelo_ray.fitting.outcomes import Floats, Games, Ints, Model, Sheet
+from zelo_ray.fitting.existence import Unrated, why_unrated
+from zelo_ray.fitting.outcomes import Floats, Games, Model, Sheet
 
 MAX_STEPS = 200
 TOLERANCE = 1e-20
@@ -15,15 +15,13 @@ TOLERANCE = 1e-20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ratings:
-    """What the comparisons say of the items, or in words why they say nothing."""
+    """What the comparisons say of the items, or why they say nothing."""
 
     scores: Floats = field(default_factory=lambda: np.empty(0))
     std_errors: Floats = field(default_factory=lambda: np.empty(0))
     effects: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     """``order`` (h) and ``tie`` (c) with their standard errors, where they are fitted"""
-    reason: str = ""
-    groups: Ints = field(default_factory=lambda: np.empty(0, np.int64))
-    """the part that each item belongs to, where such parts are the reason"""
+    reason: Unrated | None = None
 
 
 def rate(games: Games, model: Model, reference: int | None = None) -> Ratings:
@@ -46,9 +44,8 @@ def rate(games: Games, model: Model, reference: int | None = None) -> Ratings:
         ArithmeticError: the maximum was not reached.
     """
     sheet = Sheet.of(games, model)
-    reason, groups = why_unrated(sheet)
-    if reason:
-        return Ratings(reason=reason, groups=groups)
+    if reason := why_unrated(sheet):
+        return Ratings(reason=reason)
     try:
         parameters = _maximise(sheet)
         _, _, curvature = sheet.at(parameters)

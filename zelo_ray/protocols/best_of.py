@@ -18,6 +18,7 @@ from zelo_ray.options import FileText
 from zelo_ray.protocols import Apart, Learned, Protocol, Rounds, ScoreKind, shared_error, zelo
 from zelo_ray.protocols.judgments import CONTESTS, WINNERS
 from zelo_ray.protocols.texts import as_shown, failure_of, request_for, response_in, told_by
+from zelo_ray.reasons import Unscored, UnscoredReason
 from zelo_ray.records import (
     PANEL,
     TIE,
@@ -301,7 +302,7 @@ def _vote(contest: Contest) -> Vote:
 
 def _crowned(fitted: Fit, kings: Sequence[str]) -> Fit:
     if fitted.reason or not kings:
-        return Fit(reason=fitted.reason or "none of its tournaments came to an end")
+        return Fit(reason=fitted.reason or Unscored.because(UnscoredReason.NO_TOURNAMENT))
     return Fit(
         tuple(
             CrownedScore(**asdict(score), crowned=kings.count(score.doc_id) / len(kings))

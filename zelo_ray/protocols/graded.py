@@ -35,6 +35,7 @@ from zelo_ray.protocols import (
 from zelo_ray.protocols.grading import Grading, GradingOptions, sheets
 from zelo_ray.protocols.judgments import GRADES
 from zelo_ray.protocols.protocol import always, both_errors
+from zelo_ray.reasons import Unscored, UnscoredReason
 from zelo_ray.records import Grade, GradedScore, Judge, Pool
 
 
@@ -49,7 +50,7 @@ class GradedOptions(GradingOptions):
 
 HUMAN = "human"
 """Human grades take part under this name."""
-_UNGRADED = "it has no grades"
+_UNGRADED = Unscored.because(UnscoredReason.NO_GRADES)
 ANCHORS = 20
 """Of fewer human grades the scale would hang on each."""
 FEWEST = 3

@@ -265,8 +265,10 @@ def _query(out: str, run: Mapping[str, Any], query_id: str) -> _Query:
         failures=_records(out, "failures", query_id, Failure),
         options=run.get("options", {}),
     )
-    why = run.get("summary", {}).get("unscored", {}).get(query_id, "")
-    return _Query(query_id, protocol, held, why, pool_of(out, query_id), _raters(out))
+    unscored = run.get("summary", {}).get("unscored", {}).get(query_id, {})
+    return _Query(
+        query_id, protocol, held, unscored.get("message", ""), pool_of(out, query_id), _raters(out)
+    )
 
 
 def _raters(out: str) -> tuple[Rater, ...]:

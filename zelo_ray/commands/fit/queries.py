@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from zelo_ray.errors import InputError
-from zelo_ray.fitting.existence import INFINITE
+from zelo_ray.fitting.existence import Unrated, UnratedReason
 from zelo_ray.fitting.outcomes import Games, Ints, Model
 from zelo_ray.fitting.ratings import Ratings, rate
 from zelo_ray.formats.interchange.comparisons import COMPARISONS
@@ -78,7 +78,7 @@ def rated(table: pa.Table, model: Model, options: FitOptions, *, shared: bool) -
             at = query.names.index(options.reference)
         found = rate(_shared(query) if shared else query.games, model, at)
         if found.reason:
-            unscored[query.query_id] = _why(found, query.names)
+            unscored[query.query_id] = _why(found.reason, query.names)
             continue
         scores += _ranked(query, found, options)
         effects += [(query.query_id, name, *each) for name, each in found.effects.items()]
@@ -129,16 +129,17 @@ def _shared(query: _Query) -> Games:
     )
 
 
-def _why(found: Ratings, names: Sequence[str]) -> str:
-    """The reason, with the parts that it speaks of, and what to do."""
-    more = "; --firth or the prior (no --mle) has one" if INFINITE in found.reason else ""
-    if not len(found.groups):
-        return f"{found.reason}{more}"
+def _why(reason: Unrated, names: Sequence[str]) -> str:
+    """Return the reason in words, with the parts that it speaks of, and what to do."""
+    infinite = reason.code is UnratedReason.INFINITE
+    more = "; --firth or the prior (no --mle) has one" if infinite else ""
+    if reason.groups is None:
+        return f"{reason.message}{more}"
     parts = [
-        [name for name, group in zip(names, found.groups, strict=True) if group == part]
-        for part in dict.fromkeys(found.groups.tolist())
+        [name for name, group in zip(names, reason.groups, strict=True) if group == part]
+        for part in dict.fromkeys(reason.groups.tolist())
     ]
-    return f"{found.reason}: {'; '.join(_few([', '.join(_few(part)) for part in parts]))}{more}"
+    return f"{reason.message}: {'; '.join(_few([', '.join(_few(part)) for part in parts]))}{more}"
 
 
 def _few(names: list[str]) -> list[str]:

@@ -8,11 +8,12 @@ import scipy
 
 from zelo_ray.fitting.battles import Battles, Bools, Floats, Ints
 from zelo_ray.fitting.bradley_terry import Fit
-from zelo_ray.fitting.games import told_parts
+from zelo_ray.fitting.games import disconnected
 from zelo_ray.fitting.panel.columns import Grades
 from zelo_ray.fitting.panel.model import PanelModel
 from zelo_ray.fitting.panel.posterior import Posterior, posteriors
 from zelo_ray.fitting.truth_error import SHARE, truth_errors
+from zelo_ray.reasons import Unscored, UnscoredReason
 from zelo_ray.records import AbsoluteScore
 
 
@@ -23,7 +24,7 @@ def fit(
     query_ids: Sequence[str],
     share: float = SHARE,
 ) -> list[Fit]:
-    """The scores of each query, or in words why there are none.
+    """Return the scores of each query, or why there are none.
 
     Documents without a vote or a grade get no score. Votes link documents; where they leave parts
     that never met, grades link them if every part has one, and else the query has no scores.
@@ -44,7 +45,7 @@ def fit(
     Raises:
         ValueError, ArithmeticError: as `posteriors`.
     """
-    fits = [Fit(reason="it has no votes")] * len(query_ids)
+    fits = [Fit(reason=Unscored.because(UnscoredReason.NO_VOTES))] * len(query_ids)
     linked = _linked(battles, grades)
     for posterior in posteriors(battles, grades, model):
         shifts, errors = absolute(posterior, model)
@@ -154,9 +155,9 @@ def _linked(battles: Battles, grades: Grades | None) -> Bools:
     return linked
 
 
-def _why(battles: Battles, place: int, judged: Ints) -> str:
+def _why(battles: Battles, place: int, judged: Ints) -> Unscored:
     own, ids = battles.query == place, battles.documents[place]
     pairs = (battles.a[own], battles.b[own])
     met = scipy.sparse.csr_array((np.ones(len(pairs[0])), pairs), (len(ids), len(ids)))
     _, part = scipy.sparse.csgraph.connected_components(met, directed=False)
-    return told_parts([ids[document] for document in judged], part[judged])
+    return disconnected([ids[document] for document in judged], part[judged])

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from zelo_ray.evaluation.wilson import wilson_of
 from zelo_ray.formats.wording import counted
 from zelo_ray.present.findings.finding import Finding
-from zelo_ray.reasons import Disabled, judges_by_reason
+from zelo_ray.reasons import Disabled, Unscored, UnscoredReason, judges_by_reason
 
 LOST = 0.05
 """A share of lost answers that matters. One in twenty: of three judges, about every seventh
@@ -20,6 +20,15 @@ _MEND = {
     "truncated": "Ask again with --retry-failures and a longer answer (max_output_tokens in "
     "judge_options), or put another model in its place",
     "failed": _AGAIN,
+}
+_LACK_DOCUMENTS = {UnscoredReason.NO_DOCUMENTS, UnscoredReason.TOO_FEW_DOCUMENTS}
+_OF_MANY = {
+    UnscoredReason.NO_DOCUMENTS: "they hold no documents",
+    UnscoredReason.TOO_FEW_DOCUMENTS: "they hold fewer documents than a comparison takes",
+    UnscoredReason.NO_VOTES: "they have no votes",
+    UnscoredReason.NO_GRADES: "they have no grades",
+    UnscoredReason.DISCONNECTED: "their comparisons fall into parts that never met",
+    UnscoredReason.NO_TOURNAMENT: "none of their tournaments came to an end",
 }
 _ANOTHER = "Ask again with --retry-failures, or put another model in its place (--judges)"
 
@@ -42,7 +51,7 @@ class Asked:
     given: Mapping[str, int] = field(default_factory=dict)
     failed: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     disabled: Mapping[str, Disabled] = field(default_factory=dict)
-    unscored: Mapping[str, str] = field(default_factory=dict)
+    unscored: Mapping[str, Unscored] = field(default_factory=dict)
     queries: int = 0
     coverage: float = 0.5
     rejected: int = 0
@@ -62,13 +71,14 @@ def _unscored(asked: Asked) -> Iterator[Finding]:
         return
     count, alone = len(asked.unscored), len(asked.unscored) == 1
     kinds = Counter(
-        why if alone else _of_many(why, asked.coverage) for why in asked.unscored.values()
+        reason.message if alone else _of_many(reason, asked.coverage)
+        for reason in asked.unscored.values()
     ).most_common()
     told = [f"{why} ({times:,})" if len(kinds) > 1 else why for why, times in kinds[:_NAMED]]
     more = f"; and {len(kinds) - _NAMED} other reasons" if len(kinds) > _NAMED else ""
     lost = {status for of_judge in asked.failed.values() for status in of_judge}
     mend = "The section names them all"
-    if all(why.startswith("it holds ") for why in asked.unscored.values()):
+    if {reason.code for reason in asked.unscored.values()} <= _LACK_DOCUMENTS:
         mend = "Give these queries documents: the section names them all"
     elif any(reason.is_over_budget for reason in asked.disabled.values()):
         mend = _BUDGET
@@ -83,19 +93,12 @@ def _unscored(asked: Asked) -> Iterator[Finding]:
     )
 
 
-def _of_many(why: str, coverage: float) -> str:
-    """A reason as it holds of several queries, without the numbers of one."""
-    share = "fewer than half" if coverage == 0.5 else f"less than {coverage:.0%}"
-    for begins, told in (
-        ("only ", f"{share} of their requests gave a judgment (--min-coverage)"),
-        ("it holds no ", "they hold no documents"),
-        ("it holds ", "they hold fewer documents than a comparison takes"),
-        ("it has no votes", "they have no votes"),
-        ("its comparisons fall ", "their comparisons fall into parts that never met"),
-    ):
-        if why.startswith(begins):
-            return told
-    return why
+def _of_many(reason: Unscored, coverage: float) -> str:
+    """Return a reason as it holds of several queries, without the numbers of one."""
+    if reason.code is UnscoredReason.LOW_COVERAGE:
+        share = "fewer than half" if coverage == 0.5 else f"less than {coverage:.0%}"
+        return f"{share} of their requests gave a judgment (--min-coverage)"
+    return _OF_MANY.get(reason.code, reason.message)
 
 
 def _stopped(asked: Asked) -> Iterator[Finding]:

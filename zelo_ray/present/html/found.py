@@ -8,7 +8,7 @@ from typing import Any
 
 from zelo_ray.commands.bakeoff.outcome import Caution
 from zelo_ray.commands.bakeoff.verdicts import verdict
-from zelo_ray.engine.write_results import disabled_of
+from zelo_ray.engine.write_results import disabled_in, unscored_in
 from zelo_ray.formats.interchange.verdicts import HUMAN
 from zelo_ray.present.findings import Finding, Findings, ranked, said
 from zelo_ray.present.findings.asking import Asked, of_asking
@@ -23,7 +23,7 @@ from zelo_ray.present.html.page import short
 from zelo_ray.present.html.relabelled import Relabelling
 from zelo_ray.present.html.seen import seen_of
 from zelo_ray.present.people import leading
-from zelo_ray.reasons import Disabled
+from zelo_ray.reasons import Disabled, Unscored
 from zelo_ray.records import Comparison
 
 _REASON = 160  # characters of a reason in a sentence
@@ -49,9 +49,12 @@ def asked_of(annotation: Annotation) -> Asked:
         annotation.failed,
         {
             name: Disabled(reason.code, short(reason.message, _REASON))
-            for name, reason in disabled_of(summary).items()
+            for name, reason in disabled_in(summary.get("disabled", {})).items()
         },
-        {name: short(why, _REASON) for name, why in summary["unscored"].items()},
+        {
+            query_id: Unscored(reason.code, short(reason.message, _REASON))
+            for query_id, reason in unscored_in(summary["unscored"]).items()
+        },
         summary["queries"],
         annotation.run["options"].get("min_coverage", 0.5),
         summary["rejected"],

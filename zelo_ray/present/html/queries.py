@@ -113,7 +113,7 @@ def unscored_section(annotation: Annotation) -> Section | None:
     """The queries without scores, and why."""
     unscored = annotation.run["summary"]["unscored"]
     first = list(unscored.items())[:ROWS]
-    rows: list[Cells] = [[annotation.link(name), Text(why)] for name, why in first]
+    rows: list[Cells] = [[annotation.link(name), Text(row["message"])] for name, row in first]
     caption = f"The first {ROWS} of {len(unscored):,}; run.json has all." if rows else ""
     table = Table(("query", "reason"), rows, caption if len(unscored) > ROWS else "")
     return Section("unscored", "Queries without scores", (table,)) if rows else None

@@ -75,8 +75,8 @@ def _closing(summary: Summary, options: AnnotateOptions) -> Iterator[str]:
         were = "was" if summary.rejected == 1 else "were"
         bad = counted(summary.rejected, "bad input line")
         yield f"{bad} {were} set aside: see rejected.parquet"
-    for query_id, reason in list(summary.unscored.items())[:_NAMED]:
-        yield f"query {query_id} has no scores: {reason}"
+    for query_id, unscored in list(summary.unscored.items())[:_NAMED]:
+        yield f"query {query_id} has no scores: {unscored.message}"
     if len(summary.unscored) > _NAMED:
         more = len(summary.unscored) - _NAMED
         yield f"… and {counted(more, 'more query', 'more queries')} without scores: see run.json"
