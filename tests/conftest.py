@@ -42,7 +42,7 @@ def say(capsys):
         status = cli.main(["agree", *map(str, words)])
         told = capsys.readouterr()
         lines = (told.out + told.err).splitlines()
-        return status, [line for line in lines if not line.startswith("next: ")]
+        return status, [line for line in lines if not line.startswith("Next step: ")]
 
     return run
 

@@ -166,9 +166,9 @@ def test_the_command_ends_with_1_and_the_same_command(capsys, monkeypatch, tmp_p
     assert cli.main(["doctor", "--judges", "nope", "--no-ray"]) == 1
     lines = capsys.readouterr().out.splitlines()
     assert any(line.startswith("wrong  nope ") for line in lines)
-    assert lines[-1] == "next: zelo-ray doctor --judges nope"
+    assert lines[-1] == "Next step: zelo-ray doctor --judges nope"
     assert cli.main(["doctor", "--judges", "offline", "--no-ray"]) == 0
-    assert "next: zelo-ray doctor --judges offline --ask" in capsys.readouterr().out
+    assert "Next step: zelo-ray doctor --judges offline --ask" in capsys.readouterr().out
 
 
 def raw(*pieces, wait=0.0):

@@ -412,7 +412,7 @@ def test_without_a_query_the_first_are_listed(tmp_path, capsys):
     assert "holds 12 queries" in head
     assert re.fullmatch(r"  q\d+ +how do I reset it\?", first)
     assert more == "  … 2 more"
-    assert then == f"next: zelo-ray explain {tmp_path} --query {first.split()[0]}"
+    assert then == f"Next step: zelo-ray explain {tmp_path} --query {first.split()[0]}"
     assert cli.main(["explain", str(tmp_path / "no")]) == 1
     assert cli.main(["explain", str(tmp_path), "--doc", "d1"]) == 2
     assert "give --query, too" in capsys.readouterr().err

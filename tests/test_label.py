@@ -158,8 +158,8 @@ def test_a_contest_a_sheet_and_the_contest_again(tmp_path, capsys, monkeypatch):
         "labels", Path("in.csv"), [r | {"grade": "2"} for r in rows], capsys, "--person", "ann"
     )
     assert (status, "35 of 35 documents judged" in told) == (0, True)
-    then = next(line for line in told.splitlines() if line.startswith("next: "))
-    assert cli.main(shlex.split(then)[2:]) in (0, 3, 4)
+    then = next(line for line in told.splitlines() if line.startswith("Next step: "))
+    assert cli.main(shlex.split(then)[3:]) in (0, 3, 4)
     again = json.loads(Path("contest-people/run.json").read_text())
     assert again["summary"]["measures"] == ["nDCG@5", "P@5"]
     assert again["options"]["baseline"] == "two"

@@ -122,7 +122,7 @@ def test_the_sample_is_scored_whole_and_quietly(sample_run: tuple[Path, str]) ->
     assert re.match(r"standard error 0\.\d\d logits on average if .* about people$", error)
     assert found[0].startswith("stands out: Every judge of this run")
     assert last.startswith("results: ")
-    assert follow.startswith(f"next: zelo-ray bakeoff --truth {out} ")
+    assert follow.startswith(f"Next step: zelo-ray bakeoff --truth {out} ")
 
 
 def test_scores_agree_with_the_grades_better_than_chance(sample_run: tuple[Path, str]) -> None:

@@ -28,7 +28,7 @@ def test_a_dry_run_needs_no_key_calls_nobody_and_writes_nothing(tmp_path, capsys
     assert "?" in next(row for row in printed.splitlines()[8:] if row.startswith("openai:own"))
     *told, then = printed.splitlines()
     assert all(len(line) <= 100 for line in told)
-    assert then.startswith(f"next: zelo-ray annotate {inputs} ")
+    assert then.startswith(f"Next step: zelo-ray annotate {inputs} ")
     assert "--dry-run" not in then
 
 

@@ -22,11 +22,12 @@ def tell(results: "Results") -> int:
     return COMPLETE if results.complete else INCOMPLETE
 
 
-def then(command: str) -> None:
-    """Show the one command that makes sense now."""
-    from zelo_ray.present.terminal.next import line
+def show_next(command: str | None) -> None:
+    """Show the command that usually comes next, if there is one."""
+    from zelo_ray.present.terminal.next_step import next_line
 
-    show(line(command))
+    if command:
+        show(next_line(command))
 
 
 def console() -> "Console":

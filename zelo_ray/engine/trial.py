@@ -3,8 +3,12 @@
 import asyncio
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 
 from zelo_ray.engine.ledger import Ledger
+from zelo_ray.errors import ZeloError
+from zelo_ray.formats.record import judgment_tables
+from zelo_ray.formats.results import read_table
 from zelo_ray.providers import load_provider
 from zelo_ray.reasons import Disabled, StopReason
 from zelo_ray.records import Answer, Judge, Status
@@ -108,3 +112,19 @@ def without_judgment(judge: Judge, answers: Sequence[Answer]) -> Disabled | None
         f"none of its first {len(answers)} requests gave a judgment; {times} times: "
         f"{reason}. Try this: {what}; or ask on all the same with --keep-asking",
     )
+
+
+def find_fruitless_judges(out: str) -> list[str]:
+    """Find the judges of a finished run that failed many times and never gave a judgment.
+
+    Args:
+        out: directory or URL of the results; what cannot be read there names nobody.
+    """
+    with suppress(ZeloError, OSError):
+        failures = Counter(read_table(out, "failures", ["judge"])["judge"].to_pylist())
+        for name in judgment_tables(out) or ():
+            table = read_table(out, name, ["judge"])
+            for judge in table["judge"].unique().to_pylist() if table.column_names else ():
+                del failures[judge]
+        return sorted(judge for judge, times in failures.items() if times >= FIRST)
+    return []

@@ -192,6 +192,6 @@ def _standing(work: Work) -> Iterator[str]:
     yield from told(between_people(grades_of(work.desk.answers.standing), TOP))
     if progress.done == progress.of:
         yield f"for more labels: zelo-ray label --out {shlex.quote(work.out)} --more N"
-        yield f"next: {_next(work)}"
+        yield f"Next step: {_next(work)}"
     else:
-        yield f"next: {shlex.join(['zelo-ray', 'label', '--out', work.out])}"
+        yield f"Next step: {shlex.join(['zelo-ray', 'label', '--out', work.out])}"

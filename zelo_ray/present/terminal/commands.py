@@ -9,6 +9,7 @@ from zelo_ray.options import CommandOptions
 
 _BARE = "--dry-run"
 """The flag among them that has no value."""
+_BY_FILE = {"judge_options", "prices", "api_key_env"}
 
 
 def again(words: Sequence[str], *more: str, without: Sequence[str] = ()) -> str:
@@ -36,18 +37,25 @@ def typed(words: Sequence[str], flag: str) -> str:
     return ""
 
 
-def retold(name: str, options: CommandOptions) -> str:
-    """A command from its options: those that are not as they are by default and have a flag."""
+def command_from_options(name: str, options: CommandOptions) -> str:
+    """Return a command with a flag for each option that is not as it is by default.
+
+    Options of judges, their keys and prices have no flag: a file holds them.
+    """
     words = [name]
     for field in type(options).positional:
         words += values_of(getattr(options, field))
+    by_file = False
     for field, about in type(options).model_fields.items():
         value = getattr(options, field)
-        plain = about.get_default(call_default_factory=True)
-        if field in type(options).positional or value == plain or isinstance(value, Mapping):
+        default = about.get_default(call_default_factory=True)
+        if field in type(options).positional or value == default:
             continue
-        words += [flag_of(field), *([] if value is True else values_of(value))]
-    return command_of(*words)
+        if isinstance(value, Mapping):
+            by_file |= field in _BY_FILE
+        else:
+            words += [flag_of(field), *([] if value is True else values_of(value))]
+    return command_of(*words, *(["--config", "THE-FILE-OF-THAT-RUN.yaml"] if by_file else []))
 
 
 def beside(place: str, what: str) -> str:
