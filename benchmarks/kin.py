@@ -24,7 +24,7 @@ from zelo_ray.commands.bakeoff.kin import guard
 from zelo_ray.commands.bakeoff.kinship import kinship_of
 from zelo_ray.commands.bakeoff.outcome import Entry, Outcome
 from zelo_ray.commands.bakeoff.rest import InseparableError
-from zelo_ray.commands.bakeoff.verdicts import verdict
+from zelo_ray.commands.bakeoff.significance import significance_of
 from zelo_ray.evaluation.measures import Truth
 from zelo_ray.evaluation.significance import Floats
 from zelo_ray.families import families_of
@@ -95,14 +95,14 @@ def people_of(data: Recorded, arms: dict[str, pa.Table]) -> dict[Pair, float]:
     """By two arms, the difference that people see."""
     entries = [Entry(name, run) for name, run in arms.items()]
     found = measure(Truth(data.table(data.people, "relevance")), entries, OPTIONS, {}).comparisons
-    sure = sum(verdict(one) in ("above", "below") for one in found)
+    sure = sum(significance_of(one).is_significant for one in found)
     print(f"{len(found)} pairs of {len(arms)} arms; people tell {sure} apart.\n")
     return {(one.run_a, one.run_b): one.difference for one in found}
 
 
 def counts(rows: Iterable[Comparison], people: dict[Pair, float]) -> tuple[int, int]:
     """How many are called sure, and how many of these are wrong."""
-    sure = [one for one in rows if verdict(one) in ("above", "below")]
+    sure = [one for one in rows if significance_of(one).is_significant]
     wrong = [one for one in sure if one.difference * people[one.run_a, one.run_b] <= 0]
     return len(sure), len(wrong)
 

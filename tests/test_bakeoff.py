@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from zelo_ray.commands.bakeoff import Entry, Unranked, contrasting, contrasts, describe, measure
+from zelo_ray.commands.bakeoff.significance import Significance, significance_of, turned
 from zelo_ray.commands.bakeoff.slices import DIFFICULTY
-from zelo_ray.commands.bakeoff.verdicts import turned, verdict
 from zelo_ray.errors import InputError, Stopped
 from zelo_ray.evaluation.measures import Truth
 from zelo_ray.formats.interchange.runs import read_runs
@@ -105,10 +105,10 @@ def test_what_is_uncertain_about_labels_makes_a_winner_less_sure():
     unsure = contest_of(*close, truth=truth_of(2.0, grades=grades), **plain)
     assert sure.draws == 200
     (one,), (other,) = sure.comparisons, unsure.comparisons
-    assert (one.p_labels, verdict(one)) == (1.0, "above")
+    assert (one.p_labels, significance_of(one)) == (1.0, Significance.ABOVE)
     assert 0.4 < other.p_labels < 0.9
     assert (other.p_holm, other.difference) == (one.p_holm, one.difference)
-    assert verdict(other) == "labels"
+    assert significance_of(other) is Significance.LABELS_COULD_TURN_IT
 
 
 def test_draws_of_labels_are_the_same_in_one_piece_and_in_many(monkeypatch):
@@ -160,11 +160,11 @@ def test_the_better_mean_may_belong_to_the_arm_that_loses_where_both_ranked():
     outcome = contest_of(entry_of("all", all_like("badc")), entry_of("half", half))
     assert outcome.standing == ["all", "half"]
     one = outcome.comparisons[0]
-    assert (one.run_a, one.queries, verdict(one), verdict(turned(one))) == (
+    assert (one.run_a, one.queries, significance_of(one), significance_of(turned(one))) == (
         "all",
         8,
-        "below",
-        "above",
+        Significance.BELOW,
+        Significance.ABOVE,
     )
     assert any("where both ranked half is above it" in str(line) for line in standings(outcome))
 
@@ -193,7 +193,7 @@ def test_among_many_arms_a_plain_difference_is_found():
     outcome = contest_of(*arms, truth=truth_of(queries=BROAD), measures=("nDCG@10",))
     against = [c for c in outcome.comparisons if c.run_b == "reversed"]
     assert len(outcome.comparisons) == 31 * 30 / 2
-    assert all(verdict(c) == "above" for c in against)
+    assert all(significance_of(c) is Significance.ABOVE for c in against)
 
 
 def test_an_arm_without_a_mean_comes_last_whatever_its_name():
@@ -212,7 +212,7 @@ def test_labels_without_errors_are_taken_as_they_are():
     (one,) = outcome.comparisons
     assert outcome.draws == 0
     assert math.isnan(one.p_labels)
-    assert verdict(one) == "above"
+    assert significance_of(one) is Significance.ABOVE
 
 
 def test_a_pair_that_differs_is_told_though_the_leader_is_in_none():

@@ -19,7 +19,7 @@ from zelo_ray.commands.bakeoff.gate import gate_lines
 from zelo_ray.commands.bakeoff.kin import guard
 from zelo_ray.commands.bakeoff.kinship import kinship_of
 from zelo_ray.commands.bakeoff.rest import InseparableError, annotated
-from zelo_ray.commands.bakeoff.verdicts import turned, verdict
+from zelo_ray.commands.bakeoff.significance import Significance, significance_of, turned
 from zelo_ray.errors import OptionError
 from zelo_ray.evaluation.measures import Truth
 from zelo_ray.families import families_of
@@ -194,11 +194,15 @@ def test_what_only_kin_support_is_not_sure(tmp_path, protocol):
     gpt = found["listwise_openai:gpt-5", "bm25"]
     assert gpt.difference > 0
     assert gpt.p_holm < 0.05
-    assert (gpt.kin, verdict(gpt), verdict(turned(gpt))) == ("gpt", "kin", "kin")
+    assert (gpt.kin, significance_of(gpt), significance_of(turned(gpt))) == (
+        "gpt",
+        Significance.ONLY_BY_KIN,
+        Significance.ONLY_BY_KIN,
+    )
     unrelated = found["bm25", "worst"]
     assert unrelated.kin == ""
     plain = measure(truth, outcome.entries, options_of(measures=("nDCG@3",)), {}).comparisons
-    assert verdict(unrelated) == verdict(
+    assert significance_of(unrelated) == significance_of(
         next(c for c in plain if c.run_b == "worst" and c.run_a == "bm25")
     )
     places = {(row.without, row.run): row.rank for row in outcome.kin.left_out}
@@ -212,7 +216,7 @@ def test_what_others_support_as_well_stays_sure(tmp_path):
     out = write_truth(tmp_path, "graded", judges)
     run, truth = annotated(out), Truth(read_truth(out))
     _, found = contest_under(truth, run.judges, run, **{"openai:gpt-5": "abcdef", "bm25": "fedcba"})
-    assert verdict(found["openai:gpt-5", "bm25"]) == "above"
+    assert significance_of(found["openai:gpt-5", "bm25"]) is Significance.ABOVE
 
 
 def test_without_another_family_nothing_about_kin_is_sure(tmp_path):
@@ -220,8 +224,8 @@ def test_without_another_family_nothing_about_kin_is_sure(tmp_path):
     run, truth = annotated(out), Truth(read_truth(out))
     arms = {"openai:gpt-5": "abcdef", "bm25": "fedcba", "other": "abcfde"}
     outcome, found = contest_under(truth, run.judges, run, **arms)
-    assert verdict(found["openai:gpt-5", "bm25"]) == "kin"
-    assert verdict(found["bm25", "other"]) == "below"
+    assert significance_of(found["openai:gpt-5", "bm25"]) is Significance.ONLY_BY_KIN
+    assert significance_of(found["bm25", "other"]) is Significance.BELOW
     assert outcome.kin.left_out == []
     assert outcome.kin.untold == {"gpt": "no judge of the truth is left"}
 
@@ -255,11 +259,11 @@ def test_a_protocol_that_cannot_do_without_a_judge_does_not_end_the_contest(tmp_
 def test_qrels_claim_nothing_unless_they_are_declared():
     arms = {"mine": "abcd", "other": "dcba"}
     outcome, found = contest_under(truth_of(queries=QUERIES), **arms)
-    assert verdict(found["mine", "other"]) == "above"
+    assert significance_of(found["mine", "other"]) is Significance.ABOVE
     assert [part for part in standings(outcome) if "KIN" in str(part)] == []
     declared = {"truth": ["gpt"], "mine": ["gpt"]}
     outcome, found = contest_under(truth_of(queries=QUERIES), families=declared, **arms)
-    assert verdict(found["mine", "other"]) == "kin"
+    assert significance_of(found["mine", "other"]) is Significance.ONLY_BY_KIN
     told = [part for part in standings(outcome) if isinstance(part, str)]
     assert told[0].startswith("KIN: judges of the truth")
     assert told[1] == "mine is kin (gpt) of judges that are not named."

@@ -63,7 +63,7 @@ def _loaded(
     options = load(_plain(given), os.environ, text)
     dotenv.take_named(options)
     for line in dotenv.left_out():
-        warnings.warn(line, stacklevel=4)
+        warnings.warn(f".env: {line}", stacklevel=4)
     return options
 
 

@@ -56,7 +56,7 @@ def parse(
         options = load_options(kind, flags, os.environ, text)
     dotenv.take_named(options)
     for line in dotenv.left_out() if name != "doctor" else ():  # which has a line for it
-        warn(line)
+        warn(f".env: {line}")
     return name, options
 
 

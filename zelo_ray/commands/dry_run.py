@@ -75,7 +75,7 @@ def _estimated(options: AnnotateOptions, environ: Mapping[str, str]) -> tuple[Es
     shown = ShownFields(options.show_query)
     of_documents = ShownFields(options.show_metadata, "document")
     with TemporaryDirectory() as folder:
-        options = brought(options, folder, told.append)
+        options = brought(options, folder, told.append, keep=False)
         salt_of(options.books, keep=False)
         shards = find_shards(options.inputs, options.out)
         options = anchored(options, shards, told.append, keep=False)
@@ -98,8 +98,7 @@ def _estimated(options: AnnotateOptions, environ: Mapping[str, str]) -> tuple[Es
     for each in (shown, of_documents):
         each.refuse_unknown("the input")
         told += each.told()
-    notes = [line.partition("; pools written")[0] for line in told]
-    notes += [f"{line}." for line in warn_of_other_questions(options)]
+    notes = told + [f"{line}." for line in warn_of_other_questions(options)]
     notes += [f"{counted(bad, 'bad input line')} would be set aside."] if bad else []
     if ledger.damaged:
         notes += _wrapped(told_damage(ledger.damaged))

@@ -90,6 +90,7 @@ def refuse_deaf(address: str) -> None:
 
 def no_cluster(address: str, error: Exception) -> RayTrouble:
     """Why a cluster cannot be joined, and what to do."""
+    # Ray raises the same types for all of these: only its words tell one from another.
     if "Version mismatch" in str(error):
         said = " ".join(str(error).split())[:_MOST]
         return RayTrouble(f"RAY_ADDRESS={address}: {said} Use the cluster's versions here")

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import isnan
 from typing import Any
 
-from zelo_ray.commands.bakeoff.verdicts import turned, verdict
+from zelo_ray.commands.bakeoff.significance import Significance, significance_of, turned
 from zelo_ray.evaluation.people.corrected import FEWEST as FEWEST_LABELS
 from zelo_ray.evaluation.significance import FEWEST
 from zelo_ray.formats.wording import counted
@@ -115,14 +115,14 @@ def _seen(one: Comparison, arm: str) -> Comparison:
 
 def _claim(one: Comparison) -> str:
     amount = _amount(one)
-    match verdict(one):
-        case "above":
+    match significance_of(one):
+        case Significance.ABOVE:
             return f"{one.run_a} beats {one.run_b} by {amount}"
-        case "below":
+        case Significance.BELOW:
             return f"{one.run_a} has the higher mean, but {one.run_b} beats it: {amount}"
-        case "few":
+        case Significance.TOO_FEW_QUERIES:
             return f"{one.run_a} and {one.run_b} share too few queries: {amount}"
-        case "open" if isnan(one.low):
+        case Significance.NOT_SIGNIFICANT if isnan(one.low):
             return (
                 f"Fewer than {FEWEST_LABELS} labels, or of fewer than {FEWEST} queries, tell "
                 f"{one.run_a} and {one.run_b} apart, and more are needed: {amount}"
@@ -141,7 +141,7 @@ def _next(one: Comparison, outlook: Mapping[str, Any] | None) -> str:
     """What more labels would do."""
     if outlook is None:
         return ""
-    if verdict(one) in ("above", "below"):
+    if significance_of(one).is_significant:
         return "More labels are not needed."
     if outlook["labels"] is None and not outlook["never"]:
         return "Too early to say how many labels would settle it: some more will show it."

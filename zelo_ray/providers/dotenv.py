@@ -93,7 +93,7 @@ class DotenvFile:
         left = [name for name in self._values if name not in self.taken]
         if left:
             yield (
-                f".env: not taken: {', '.join(left)}; only keys are, a base URL beside its own "
+                f"not taken: {', '.join(left)}; only keys are, a base URL beside its own "
                 f"key, and ZELO_RAY_... that name no code or address: set others in the shell"
             )
 
@@ -175,18 +175,18 @@ def _read(path: Path) -> tuple[str | None, str]:
         return None, ""
     except OSError as error:
         if path.is_symlink():
-            return None, ".env: not read: it is a link; put the file itself here"
+            return None, "not read: it is a link; put the file itself here"
         raise OptionError(f".env: cannot be read ({error.strerror})") from None
     status = os.fstat(at)
     if not stat.S_ISREG(status.st_mode):
         os.close(at)
-        return None, ".env: not read: it is no regular file"
+        return None, "not read: it is no regular file"
     with os.fdopen(at, "rb") as file:
         if status.st_uid != os.getuid():
             what = f"it belongs to another user ({status.st_uid}, and this is {os.getuid()})"
-            return None, f".env: not read: {what}; make it yours, or set its keys in the shell"
+            return None, f"not read: {what}; make it yours, or set its keys in the shell"
         if status.st_mode & stat.S_IWOTH:
-            return None, ".env: not read: it is writable by anybody; chmod 600 .env"
+            return None, "not read: it is writable by anybody; chmod 600 .env"
         try:
             data = file.read(_MOST)
             text = data.decode("utf-8-sig")

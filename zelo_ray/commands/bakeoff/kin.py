@@ -11,7 +11,7 @@ from zelo_ray.commands.bakeoff import measure
 from zelo_ray.commands.bakeoff.kinship import Kinship
 from zelo_ray.commands.bakeoff.outcome import Entry, Kin, LeftOut, Outcome, standing
 from zelo_ray.commands.bakeoff.rest import InseparableError
-from zelo_ray.commands.bakeoff.verdicts import verdict
+from zelo_ray.commands.bakeoff.significance import Significance, significance_of
 from zelo_ray.errors import QrelsError, Stopped
 from zelo_ray.evaluation.gate import Gated
 from zelo_ray.evaluation.measures import Truth, evaluate, rank
@@ -69,13 +69,13 @@ def guard(
 
 def _held(one: Comparison, kinship: Kinship, rests: "_Rests") -> Comparison:
     """The comparison, with the families without which it is not sure."""
-    said = verdict(one)
-    if said not in ("above", "below"):
+    said = significance_of(one)
+    if not said.is_significant:
         return one
     only = set[str]()
     for arm in (one.run_a, one.run_b):
         kin = kinship.kin_of(arm)
-        if kin and rests.verdict_on(one, kin) != said:
+        if kin and rests.significance_on(one, kin) is not said:
             only |= kinship.shared(arm)
     return replace(one, kin=", ".join(sorted(only))) if only else one
 
@@ -104,7 +104,7 @@ class _Rests:
     options: BakeoffOptions
     _truths: dict[Judges, Truth | str] = field(default_factory=dict)
     _found: dict[Judges, Outcome | None] = field(default_factory=dict)
-    _compared: dict[Judges, dict[tuple[str, str, str], str]] = field(default_factory=dict)
+    _compared: dict[Judges, dict[tuple[str, str, str], Significance]] = field(default_factory=dict)
 
     nothing = "no judge of the truth is left"
 
@@ -129,13 +129,13 @@ class _Rests:
         except (InseparableError, QrelsError) as error:
             return str(error)
 
-    def verdict_on(self, one: Comparison, judges: Judges) -> str:
-        """What a comparison allows to say without some judges; empty where nothing is left."""
+    def significance_on(self, one: Comparison, judges: Judges) -> Significance | None:
+        """Return what a comparison allows to say without some judges; None if nothing is left."""
         found = self._measured(judges)
         if judges not in self._compared:
             compared = found.comparisons if found else ()
-            self._compared[judges] = {_pair(each): verdict(each) for each in compared}
-        return self._compared[judges].get(_pair(one), "")
+            self._compared[judges] = {_pair(each): significance_of(each) for each in compared}
+        return self._compared[judges].get(_pair(one))
 
     def gate_on(self, one: Gated, judges: Judges) -> str:
         """The word on a candidate without some judges; empty where nothing is left."""

@@ -9,7 +9,7 @@ from scipy.special import stdtrit
 
 from zelo_ray.commands.bakeoff.labelled import Labelled, labelled_in
 from zelo_ray.commands.bakeoff.outcome import Corrections, Floats, Forecast, Outcome
-from zelo_ray.commands.bakeoff.verdicts import SURE
+from zelo_ray.commands.bakeoff.significance import SURE
 from zelo_ray.commands.label.between import between_people, told
 from zelo_ray.evaluation.people.corrected import by_panel, corrected, foretold, people_alone
 from zelo_ray.evaluation.people.frame import Ints

@@ -101,7 +101,7 @@ def taken_from(dotenv: DotenvFile, options: DoctorOptions) -> Iterator[Finding]:
     dotenv.take_named(options)
     do = "remove it from there, or set it in the shell"
     for line in dotenv.left_out():
-        yield Finding(".env", "warn", line.removeprefix(".env: "), do)
+        yield Finding(".env", "warn", line, do)
 
 
 def _needed(options: DoctorOptions) -> set[str]:

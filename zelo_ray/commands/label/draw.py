@@ -91,7 +91,7 @@ def drawn(options: LabelOptions, say: Callable[[str], None]) -> tuple[About, pa.
     if options.pools:
         asked = Asked(show=tuple(about["show_query"] or ()))
         brought = bring(options.pools, options.out, asked)
-        for told in brought.told:
+        for told in brought.lines():
             say(told)
         about["pools"] = [*dict.fromkeys([*brought.places, *about["pools"]])]
     shown = list(before.get("show_query") or ())

@@ -38,9 +38,24 @@ class Brought:
 
     places: tuple[str, ...]
     told: tuple[str, ...] = ()
+    made: str = ""
+    """the file of pools that was made, of which the first line tells; empty where none was"""
+
+    def lines(self, *, keep: bool = True) -> Iterator[str]:
+        """Say how they came there, and where the pools are that were made, if these are kept."""
+        for number, line in enumerate(self.told):
+            where = f"; pools written to {self.made}" if self.made and keep and not number else ""
+            yield f"{line}{where}"
 
 
-def brought(options: Asking, out: str, say: Callable[[str], None], name: str = "inputs") -> Asking:
+def brought(
+    options: Asking,
+    out: str,
+    say: Callable[[str], None],
+    name: str = "inputs",
+    *,
+    keep: bool = True,
+) -> Asking:
     """The options of a command with its input as JSON lines of pools.
 
     Args:
@@ -48,6 +63,7 @@ def brought(options: Asking, out: str, say: Callable[[str], None], name: str = "
         out: directory or URL below which what is made is kept.
         say: told what was made, in a line.
         name: of the option that holds the input.
+        keep: whether what is made stays there.
 
     Raises:
         InputError: the input is of no known kind, or wrong.
@@ -64,7 +80,7 @@ def brought(options: Asking, out: str, say: Callable[[str], None], name: str = "
         options.show_query,
     )
     found = bring(given, out, asked)
-    for line in found.told:
+    for line in found.lines(keep=keep):
         say(line)
     if found.places == given:
         if unused := [f"--{n}" for n in ("corpus", "queries") if getattr(options, n)]:
@@ -98,9 +114,9 @@ def bring(patterns: Sequence[str], out: str, asked: Asked) -> Brought:
     told_of = (_VERSION, asked.corpus, asked.queries, asked.columns, *asked.show)
     mark = mark_of([*sources, *beside], out, *told_of)
     if made := remembered(out, mark):
-        return Brought((*shards, made[0]), (*made[1], *left))
+        return Brought((*shards, made[0]), (*made[1], *left), made[0])
     told = _make(places.folders, held, asked, out, mark)
-    return Brought((*shards, told[0]), (*told[1], *left))
+    return Brought((*shards, told[0]), (*told[1], *left), told[0])
 
 
 def _make(
@@ -114,7 +130,7 @@ def _make(
     place, queries, documents = keep_lines(out, pools)
     if not documents:
         raise InputError("; ".join([f"{source}: no query has a document", *left.told()]))
-    told = [f"{what}: {long.counts(queries, documents)}; pools written to {place}", *left.told()]
+    told = [f"{what}: {long.counts(queries, documents)}", *left.told()]
     note_beside(place, told[1:])
     remember(out, mark, place, told)
     return place, told

@@ -6,7 +6,7 @@ from math import inf, isfinite
 from statistics import NormalDist
 
 from zelo_ray.commands.bakeoff.outcome import Caution
-from zelo_ray.commands.bakeoff.verdicts import SURE, verdict
+from zelo_ray.commands.bakeoff.significance import SURE, Significance, significance_of
 from zelo_ray.evaluation.significance import FEWEST
 from zelo_ray.evaluation.wilson import wilson_of
 from zelo_ray.formats.interchange.doubts import SHARE
@@ -150,9 +150,10 @@ def _own(one: Caution, of_queries: str) -> Finding:
 def _nothing_sure(arms: Arms) -> Iterator[Finding]:
     if not arms.rivals:
         return
-    verdicts = [verdict(one) for one in arms.rivals]
+    words = [significance_of(one) for one in arms.rivals]
     best = arms.rivals[0].run_a
-    if set(verdicts) == {"few"}:
+    few, open_ = Significance.TOO_FEW_QUERIES, Significance.NOT_SIGNIFICANT
+    if set(words) == {few}:
         yield Finding(
             74,
             f"{counted(arms.queries, 'query is', 'queries are')} too few to compare arms",
@@ -160,7 +161,7 @@ def _nothing_sure(arms: Arms) -> Iterator[Finding]:
             f"Take {FEWEST} queries at least, and some fifty to see differences of .05",
             "differences",
         )
-    elif set(verdicts) <= {"few", "open"}:
+    elif set(words) <= {few, open_}:
         yield Finding(
             70,
             f"The leader {best} is not significantly above any other arm"
@@ -172,24 +173,24 @@ def _nothing_sure(arms: Arms) -> Iterator[Finding]:
         )
     for kind, why, mend in (
         (
-            "labels",
+            Significance.LABELS_COULD_TURN_IT,
             "by these labels",
             "Ask more of these documents (cycles, repeats, judges), or let people label them",
         ),
         (
-            "kin",
+            Significance.ONLY_BY_KIN,
             "without judges that are kin of one of the two",
             "Judge with models of other families (--judges), or let people label some documents",
         ),
     ):
-        names = [one.run_b for one, own in zip(arms.rivals, verdicts, strict=True) if own == kind]
+        names = [one.run_b for one, own in zip(arms.rivals, words, strict=True) if own is kind]
         if names:
             yield Finding(
                 64,
                 f"The lead of {best} over {_listed(names)} is not sure {why}",
                 "who decides by it alone may decide wrongly",
                 mend,
-                "kin" if kind == "kin" else "differences",
+                "kin" if kind is Significance.ONLY_BY_KIN else "differences",
             )
 
 

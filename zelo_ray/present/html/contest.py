@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from zelo_ray.commands.bakeoff.verdicts import turned
+from zelo_ray.commands.bakeoff.significance import turned
 from zelo_ray.present.html.page import short
 from zelo_ray.present.html.source import Source, codes_of
 from zelo_ray.records import Comparison

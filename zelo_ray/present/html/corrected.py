@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from zelo_ray.commands.bakeoff.verdicts import turned, verdict
+from zelo_ray.commands.bakeoff.significance import significance_of, turned
 from zelo_ray.present.html.contest import Contest
 from zelo_ray.present.html.figures import intervals
 from zelo_ray.present.html.page import Cells, Chart, Figure, Section, Table, Text, interval, number
@@ -65,7 +65,7 @@ def _forest(found: dict[Estimate, list[Comparison]], measure: str, best: str) ->
             ends = ([getattr(one, end) for one in rows] for end in ("difference", "low", "high"))
             value, low, high = (np.array(end, dtype=float) for end in ends)
             series[name] = (value, low, high)
-    hollow = {i for i, one in enumerate(rivals) if verdict(one) not in ("above", "below")}
+    hollow = {i for i, one in enumerate(rivals) if not significance_of(one).is_significant}
     title = f"{best} minus the other, {measure}"
     return intervals([one.run_b for one in rivals], series, title, 0.0, hollow=hollow)
 
@@ -82,7 +82,7 @@ def _table(contest: Contest, rows: Sequence[Comparison]) -> Table:
     cells: list[Cells] = []
     for one in rows:
         panel = alone[one.run_a, one.run_b, one.measure]
-        sure = "significant" if verdict(one) in ("above", "below") else "not significant"
+        sure = "significant" if significance_of(one).is_significant else "not significant"
         cells.append(
             [
                 *(Text(one.run_a), Text(one.run_b), one.measure, sure),

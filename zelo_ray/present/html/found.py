@@ -7,7 +7,7 @@ from math import isfinite
 from typing import Any
 
 from zelo_ray.commands.bakeoff.outcome import Caution
-from zelo_ray.commands.bakeoff.verdicts import verdict
+from zelo_ray.commands.bakeoff.significance import significance_of
 from zelo_ray.engine.write_results import disabled_in, unscored_in
 from zelo_ray.formats.interchange.verdicts import HUMAN
 from zelo_ray.present.findings import Finding, Findings, ranked, said
@@ -97,7 +97,7 @@ def _arms(contest: Contest) -> Arms:
         measure, rivals, rows = people
     arms = Arms(summary["truth"]["queries"], measure, rivals, contest.unanswered, unjudged)
     cautions = [Caution(**each) for each in summary.get("warnings", ())]
-    sure = any(verdict(one) in ("above", "below") for one in rows if one.measure == measure)
+    sure = any(significance_of(one).is_significant for one in rows if one.measure == measure)
     ranked = contest.documents(arms.depth)
     return replace(
         arms,

@@ -2,23 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 
-from zelo_ray.commands.bakeoff.verdicts import Verdict, verdict
+from zelo_ray.commands.bakeoff.significance import Significance, significance_of
 from zelo_ray.evaluation.significance import FEWEST, TIE
 from zelo_ray.present.html.contest import Contest
 from zelo_ray.present.html.page import chance, estimate, plural, short
+from zelo_ray.present.significance import PHRASES
 from zelo_ray.records import Comparison
 
 _NAMED = 5
-
-_PHRASES: dict[Verdict, str] = {
-    "below": "is below {} where both ranked",
-    "open": "does not differ significantly from {}",
-    "labels": "differs from {}, but other answers of the judges could turn that",
-    "kin": "differs from {}, but only by judges that are kin",
-    "few": "cannot be compared with {}",
-    "above": "is above {}",
-}
-"""Of the leader and some others, in the order in which they matter."""
 
 
 def outcome(contest: Contest) -> Iterator[str]:
@@ -41,7 +32,7 @@ def outcome(contest: Contest) -> Iterator[str]:
     else:
         yield f"{arms[0]} has the highest {leading}, {figure}."
     rivals = [one for one in contest.rivals(leading, arms[0]) if one.run_b not in first]
-    if rivals and all(verdict(one) == "few" for one in rivals):
+    if rivals and all(significance_of(one) is Significance.TOO_FEW_QUERIES for one in rivals):
         most = plural(max(one.queries for one in rivals), "query", "queries")
         yield f"A comparison takes {FEWEST} queries that both arms ranked; here are {most}."
     elif rivals:
@@ -62,21 +53,21 @@ def _next(who: str, one: Comparison, contest: Contest) -> str:
     """The leader, A, against the arm that comes after it."""
     rival = f"the next, {one.run_b}{contest.common(one)}"
     side = "above" if one.difference > 0 else "below"
-    match verdict(one):
-        case "few":
+    match significance_of(one):
+        case Significance.TOO_FEW_QUERIES:
             return f"{who} cannot be compared with {rival}: that takes {FEWEST}."
-        case "above":
+        case Significance.ABOVE:
             said = f"{who} is above {rival}"
-        case "below":
+        case Significance.BELOW:
             said = f"On the {one.queries:,} queries that both ranked, {one.run_b} is above it"
-        case "open":
+        case Significance.NOT_SIGNIFICANT:
             said = f"{who} does not differ significantly from {rival}"
-        case "labels":
+        case Significance.LABELS_COULD_TURN_IT:
             said = (
                 f"{who} is {side} {rival}, on these labels, but other answers of the judges could "
                 f"turn that (it is above in {one.p_labels:.0%} of the draws of the labels)"
             )
-        case "kin":
+        case Significance.ONLY_BY_KIN:
             said = f"{who} is {side} {rival}, but without {one.kin} that is not sure"
     return (
         f"{said}: {estimate(one.difference, one.low, one.high, '+.3f')}, P({one.run_a} is better) "
@@ -87,8 +78,8 @@ def _next(who: str, one: Comparison, contest: Contest) -> str:
 def _others(who: str, rivals: Sequence[Comparison], contest: Contest) -> Iterator[str]:
     """The leader, A, against the arms that come later."""
     said = []
-    for kind, phrase in _PHRASES.items():
-        alike = [one.run_b + contest.common(one) for one in rivals if verdict(one) == kind]
+    for kind, phrase in PHRASES.items():
+        alike = [one.run_b + contest.common(one) for one in rivals if significance_of(one) is kind]
         if alike:
             everyone = len(alike) == len(rivals) > _NAMED
             said.append(phrase.format(f"all {len(alike)} others" if everyone else _listed(alike)))

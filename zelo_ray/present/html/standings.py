@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from zelo_ray.commands.bakeoff.verdicts import SURE, Verdict, turned, verdict
+from zelo_ray.commands.bakeoff.significance import SURE, Significance, significance_of, turned
 from zelo_ray.present.html.contest import Contest, spans
 from zelo_ray.present.html.figures import intervals
 from zelo_ray.present.html.grids import matrix
@@ -24,19 +24,11 @@ from zelo_ray.present.html.page import (
     number,
     plural,
 )
+from zelo_ray.present.significance import WORDS
 from zelo_ray.records import Comparison
 
 _ROWS, _OPEN = 1000, 30
 """How many comparisons the table shows, and how many of them at once."""
-_SURE: tuple[Verdict, ...] = ("above", "below")
-_SAID: dict[Verdict, str] = {
-    "above": "significant",
-    "below": "significant",
-    "open": "not significant",
-    "labels": "not significant by these labels",
-    "kin": "only by kin",
-    "few": "too few queries",
-}
 
 
 def leaderboard_section(contest: Contest) -> Section | None:
@@ -140,7 +132,7 @@ def _forest(contest: Contest, measure: str) -> Figure:
         f"{label(best, 16)} minus the other",
         0.0,
         notes=[contest.common(one) for one in rows],
-        hollow={i for i, one in enumerate(rows) if verdict(one) not in _SURE},
+        hollow={i for i, one in enumerate(rows) if not significance_of(one).is_significant},
     )
 
 
@@ -165,7 +157,7 @@ def _table_of(contest: Contest) -> Table:
     draws = contest.summary["label_draws"]
     cells: list[Cells] = [
         [
-            *(Text(one.run_a), Text(one.run_b), _SAID[verdict(one)]),
+            *(Text(one.run_a), Text(one.run_b), WORDS[significance_of(one)]),
             *(number(one.difference, "+.4f"), interval(one.low, one.high, "+.4f")),
             *(f"{one.p:.3g}", f"{one.p_holm:.3g}", chance(one.p_better)),
             *([number(one.p_labels, ".0%")] if draws else []),
@@ -185,7 +177,7 @@ def _table_of(contest: Contest) -> Table:
         f"randomisation test over queries, p < {SURE} after Holm's correction for all comparisons "
         "of the contest)."
     )
-    if kin := sum(verdict(one) == "kin" for one in rows):
+    if kin := sum(significance_of(one) is Significance.ONLY_BY_KIN for one in rows):
         caption += f" Of these, {kin:,} only by judges that are kin of one of the two."
     if len(rows) > _ROWS:
         caption += f" The first {_ROWS:,}; comparisons.parquet has all."

@@ -10,17 +10,17 @@ from rich.text import Text
 from zelo_ray.commands.bakeoff import Outcome
 from zelo_ray.commands.bakeoff.gate import gate_lines
 from zelo_ray.commands.bakeoff.kinship import kin_told
-from zelo_ray.commands.bakeoff.verdicts import turned, verdict
+from zelo_ray.commands.bakeoff.significance import Significance, significance_of, turned
 from zelo_ray.engine.bookkeeping import maybe_billed
 from zelo_ray.engine.ledger import told_damage
 from zelo_ray.formats.wording import counted, printable
+from zelo_ray.present.significance import sentence_of
 from zelo_ray.present.terminal.display import dollars
 from zelo_ray.present.terminal.kin import without_kin
 from zelo_ray.present.terminal.people import of_people
 from zelo_ray.records import Comparison, Mean
 
 _SENTENCES, _PAIRS = 8, 6
-_REAL = ("above", "below")
 _NAME = 30  # characters of an arm before it is broken into lines
 
 
@@ -112,9 +112,9 @@ def _differences(outcome: Outcome) -> Iterator[str]:
     best, *others = outcome.standing
     against = [found.get((best, other)) or turned(found[other, best]) for other in others if found]
     for one in against[:_SENTENCES]:
-        yield f"{_sentence(one)} {_figures(one, len(outcome.truth.query_ids))}"
+        yield f"{sentence_of(one)} {_figures(one, len(outcome.truth.query_ids))}"
     if rest := against[_SENTENCES:]:
-        above = sum(verdict(one) == "above" for one in rest)
+        above = sum(significance_of(one) is Significance.ABOVE for one in rest)
         yield f"Of the {len(rest):,} others, {best} is above {above:,}."
     yield from _among(outcome, others)
     if len(others) > 1:
@@ -125,39 +125,22 @@ def _among(outcome: Outcome, others: Sequence[str]) -> Iterator[str]:
     """Which of the other arms differ significantly from each other, the better one first."""
     place = {arm: n for n, arm in enumerate(others)}
     pairs = [c for c in outcome.comparisons if c.measure == outcome.leading]
-    pairs = [c for c in pairs if {c.run_a, c.run_b} <= place.keys() and verdict(c) in _REAL]
-    pairs = [one if verdict(one) == "above" else turned(one) for one in pairs]
+    pairs = [
+        c for c in pairs if {c.run_a, c.run_b} <= place.keys() and significance_of(c).is_significant
+    ]
+    pairs = [one if significance_of(one) is Significance.ABOVE else turned(one) for one in pairs]
     pairs.sort(key=lambda one: (place[one.run_a], place[one.run_b]))
     for one in pairs[:_PAIRS]:
-        yield f"{_sentence(one)} {_figures(one, len(outcome.truth.query_ids))}"
+        yield f"{sentence_of(one)} {_figures(one, len(outcome.truth.query_ids))}"
     if rest := pairs[_PAIRS:]:
         more = counted(len(rest), "more pair")
         yield f"{more} of the others {'differs' if len(rest) == 1 else 'differ'} significantly."
 
 
-def _sentence(one: Comparison) -> str:
-    above, below = one.run_a, one.run_b
-    side = "above" if one.difference > 0 else "below"
-    match verdict(one):
-        case "above":
-            return f"{above} is above {below}:"
-        case "below":
-            return f"{above} has the higher mean, but where both ranked {below} is above it:"
-        case "open":
-            return f"{above} does not differ significantly from {below}:"
-        case "labels":
-            return f"{above} is {side} {below}, but other answers of the judges could turn it:"
-        case "kin":
-            return f"{above} is {side} {below}, but only by judges that are kin ({one.kin}):"
-        case "few":
-            few = f"{one.queries:,} are too few queries for more"
-            return f"{above} is {one.difference:+.4f} from {below}, and {few}:"
-
-
 def _figures(one: Comparison, queries: int) -> str:
     """The figures behind a sentence."""
     score = f"wins {one.wins:,}, ties {one.ties:,}, losses {one.losses:,}"
-    if verdict(one) == "few":
+    if significance_of(one) is Significance.TOO_FEW_QUERIES:
         return score
     sure = [f"p {one.p:.2g}, {one.p_holm:.2g} after Holm"]
     sure.append(f"P({one.run_a} is better) {one.p_better:.3f}")
