@@ -60,7 +60,7 @@ def brought(tmp_path, *places, **asked):
     (place,) = found.places
     read = [*read_lines(place, Limits())]
     assert not [line.reason for line in read if line.pool is None]
-    return [json.loads(line.raw) for line in read], found.told
+    return [json.loads(line.raw) for line in read], tuple(found.lines())
 
 
 WIDE = [

@@ -12,6 +12,7 @@ options that make no sense, 1 for anything else. All else that is raised is a bu
     │   └── UnknownProtocol  there is no such protocol
     ├── ProtocolError        a function of a protocol of the user's raised
     ├── InputError           the input as a whole cannot be read
+    │   └── UnreadableFile   a file breaks off, or is of no such form
     ├── QrelsError           these are no qrels
     ├── RunError             this is no run
     ├── Unwritable           a format cannot hold what is to be written
@@ -74,6 +75,10 @@ class UnknownProtocol(OptionError):
 
 class InputError(ZeloError):
     """The input as a whole cannot be read; the message says what to do."""
+
+
+class UnreadableFile(InputError):
+    """A file cannot be read to its end; the message says where and why."""
 
 
 class QrelsError(ZeloError):

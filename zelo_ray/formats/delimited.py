@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from zelo_ray.errors import InputError
+from zelo_ray.errors import InputError, UnreadableFile
 from zelo_ray.formats.files import blocks, lines, reading
 from zelo_ray.formats.formulas import unguard
 from zelo_ray.formats.pools import is_lines, short
@@ -147,7 +147,9 @@ def _quoted_rows(url: str, texts: Iterator[str], mark: str) -> Iterator[tuple[in
             start = reader.line_num + 1
     except csv.Error:
         if lines_of.ended:
-            raise InputError(f"{url}:{start}: cannot be read (a quote is never closed)") from None
+            raise UnreadableFile(
+                f"{url}:{start}: cannot be read (a quote is never closed)"
+            ) from None
         at = max(reader.line_num, start)
         of = f" of the row that begins in line {start}" if at > start else ""
         raise InputError(
@@ -206,5 +208,5 @@ def head_of(url: str, line: bytes) -> list[str]:
         reader = csv.reader([text], delimiter=mark, skipinitialspace=True)
         cells = split_tabs(text) if mark == TAB else next(reader, [])
     except csv.Error as error:
-        raise InputError(f"{url}: cannot be read ({short(error)})") from None
+        raise UnreadableFile(f"{url}: cannot be read ({short(error)})") from None
     return [cell.strip() for cell in cells]

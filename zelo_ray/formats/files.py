@@ -13,7 +13,7 @@ import fsspec
 import orjson
 import pyarrow as pa
 
-from zelo_ray.errors import InputError
+from zelo_ray.errors import InputError, UnreadableFile
 from zelo_ray.formats.pools import PACKED, UNREADABLE, open_plain, short
 from zelo_ray.formats.wording import is_utf8, no_utf8
 
@@ -42,7 +42,7 @@ def reading(url: str) -> Iterator[Any]:
     except FileNotFoundError:
         raise InputError(f"{url}: no such file") from None
     except UNREADABLE as error:
-        raise InputError(f"{url}: cannot be read ({short(error)})") from None
+        raise UnreadableFile(f"{url}: cannot be read ({short(error)})") from None
 
 
 def blocks(url: str) -> Iterator[bytes]:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from zelo_ray.errors import InputError
+from zelo_ray.errors import InputError, UnreadableFile
 from zelo_ray.formats.delimited import text_columns, text_rows
 from zelo_ray.formats.files import pieces, reading
 from zelo_ray.formats.pools import short
@@ -183,7 +183,7 @@ def _whole(url: str, table: pa.Table) -> pa.Table:
     try:
         table.validate(full=True)
     except pa.ArrowInvalid as error:
-        raise InputError(f"{url}: cannot be read ({short(error)})") from None
+        raise UnreadableFile(f"{url}: cannot be read ({short(error)})") from None
     return table
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from zelo_ray.errors import InputError
+from zelo_ray.errors import InputError, UnreadableFile
 from zelo_ray.formats.input import long
 from zelo_ray.formats.input.asked import Asked
 from zelo_ray.formats.input.collection import Collection
@@ -152,8 +152,8 @@ def look_or_broken(file: str) -> Sight:
     """What a file is; one that breaks off counts as lines of which some are bad."""
     try:
         return look(file)
-    except InputError as error:
-        if is_lines(file) and "cannot be read" in str(error):
+    except UnreadableFile:
+        if is_lines(file):
             return Sight(file, "broken")
         raise
 
