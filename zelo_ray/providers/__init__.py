@@ -3,7 +3,7 @@
 A provider is one object in one module, ``PROVIDER = Provider(...)``, and a line in ``PROVIDERS``;
 or one of the user's own, ``my_module:PROVIDER`` or ``path/to/file.py:PROVIDER``. So is a provider
 of rerankers, in ``RERANKERS``: judges that answer with scores and nothing else. What goes wrong
-leaves it as one of three errors; `zelo_ray.engine.online` decides what to do about each.
+leaves it as one of three errors; `zelo_ray.engine.calling` decides what to do about each.
 """
 
 import hashlib

@@ -1,0 +1,84 @@
+"""What asking keeps in mind: of a judge its channel, of a request the effort made for it."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from zelo_ray.engine.bookkeeping import Tally
+from zelo_ray.engine.breaker import CircuitBreaker
+from zelo_ray.engine.gate import LimiterClient
+from zelo_ray.engine.patience import Patience
+from zelo_ray.engine.tokens import Bound, Estimates, Size
+from zelo_ray.engine.trial import Trial
+from zelo_ray.providers import Connection, Provider
+from zelo_ray.reasons import Disabled
+from zelo_ray.records import Answer, Judge, Request
+
+NO_BOUND = Bound(0, 0, 0)
+
+
+@dataclass(slots=True)
+class Channel:
+    """One judge's connection: the calls that share it, and what holds them back."""
+
+    judge: Judge
+    provider: Provider
+    connection: Connection
+    concurrency: int
+    slots: asyncio.Semaphore
+    gate: LimiterClient
+    estimates: Estimates
+    patience: Patience
+    breaker: CircuitBreaker
+    trial: Trial
+    opening: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """held by a first call that goes alone"""
+    tally: Tally = field(default_factory=Tally)
+    disabled: Disabled | None = None
+    """why this judge is asked nothing more; None while it is"""
+
+    def close(self) -> None:
+        """Hold no call back any more, for none is made."""
+        self.gate.close()
+        self.breaker.close()
+        self.trial.skip()
+
+
+@dataclass(slots=True)
+class Effort:
+    """What has been done for one request, and what is reserved for its next call."""
+
+    calls: int = 0
+    reasks: int = 0
+    troubles: float = 0.0
+    ended: bool = False
+    size: Size | None = None
+    bound: Bound = NO_BOUND
+    """of its prompt's tokens, where money is capped"""
+    cost: Mapping[str, float] = field(default_factory=dict)
+    dollars: float = 0.0
+    limit: int = 0
+    """tokens that the next answer may have; 0 for a judge without such a limit"""
+    cut: bool = False
+    """whether an answer was cut off at a limit that was lower than the judge's own"""
+    is_probe: bool = False
+    """whether the next call goes alone, to find out whether the judge answers again"""
+    answered: bool = False
+    """whether the last call was"""
+    missed_after: int | None = None
+    """answers to any request of the judge before the first call of this one that got none"""
+    wraps: tuple[str, ...] = ()
+    """what had to be taken off the last answer before it could be read"""
+    last: Answer | None = None
+    """what the server answered last"""
+    unsettled: bool = False
+    """whether the last call may have been billed though nothing tells so"""
+    uncounted: bool = False
+    """whether its answer came, and reported no tokens"""
+
+
+def with_limit(request: Request, effort: Effort) -> Request:
+    """Return the request with the output limit that money was taken for."""
+    if not effort.limit or effort.limit == request.output_limit:
+        return request
+    return replace(request, limit=effort.limit)
