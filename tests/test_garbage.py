@@ -153,14 +153,6 @@ def test_a_record_of_a_batch_that_is_damaged_stops_everything(tmp_path, capsys, 
     assert capsys.readouterr().err.count("\n") == 1
 
 
-def test_a_record_of_a_batch_may_have_fields_of_a_later_version(tmp_path):
-    parts = Parts(str(tmp_path))
-    parts.keep(PART)
-    (record,) = (tmp_path / "batches").iterdir()
-    record.write_bytes(record.read_bytes()[:-1] + b',"region":"eu"}')
-    assert list(parts) == [PART]
-
-
 @pytest.mark.parametrize(("umask", "mode"), [(0o077, 0o600), (0o002, 0o664), (0o022, 0o644)])
 def test_all_that_is_written_follows_the_umask(tmp_path, umask, mode):
     before = os.umask(umask)
