@@ -220,7 +220,7 @@ def _write_record(
         name: {
             "complete": summary.complete,
             "failures": summary.failures,
-            "disabled": summary.disabled,
+            "disabled": {name: asdict(why) for name, why in summary.disabled.items()},
             "sweeps": summary.sweeps,
             "dollars": summary.dollars,
         }
