@@ -153,9 +153,12 @@ def stats(environ: Mapping[str, str]) -> dict[str, Any]:
 
 
 @contextmanager
-def held(environ: Mapping[str, str]) -> Iterator[None]:
-    """The servers take calls meanwhile, and answer none."""
-    _told(environ, "hold")
+def held(environ: Mapping[str, str], after: int = 0) -> Iterator[None]:
+    """The servers take calls meanwhile, and answer none, or none after some more.
+
+    So what is done to a run is done to one at work, however slow the machine that does it.
+    """
+    _told(environ, f"hold?after={after}")
     try:
         yield
     finally:

@@ -103,9 +103,10 @@ def test_a_run_interrupted_and_killed_pays_once_and_gives_the_same_bytes(
         tempfile.TemporaryDirectory(prefix="t-") as place,
     ):
         environ |= {"ZELO_RAY_LIMITS": json.dumps(limits), "TMPDIR": place}
-        run = crash.annotate(pools, out, environ)
-        crash.await_requests(tmp_path, LATER, run)
-        run.send_signal(signal.SIGTERM)
+        with crash.held(environ, after=LATER):
+            run = crash.annotate(pools, out, environ)
+            crash.await_requests(tmp_path, LATER, run)
+            run.send_signal(signal.SIGTERM)
         status, printed = crash.finish(run)
         assert status == 1, printed
         assert "the same command goes on from here" in printed
@@ -116,17 +117,19 @@ def test_a_run_interrupted_and_killed_pays_once_and_gives_the_same_bytes(
         with pytest.raises(InputError, match="is not finished; run the same command again"):
             read_truth(str(out))
         for _ in range(KILLS):
-            run = crash.annotate(pools, out, environ)
-            crash.await_requests(tmp_path, len(crash.journal(tmp_path)) + rng.randint(1, 150), run)
-            if run.poll() is None:
+            before, more = len(crash.journal(tmp_path)), rng.randint(1, 150)
+            with crash.held(environ, after=more):
+                run = crash.annotate(pools, out, environ)
+                crash.await_requests(tmp_path, before + more, run)
                 crash.kill_tree(run)
-                kills += 1
-        assert kills
+            kills += 1
         assert len([*Path(place).glob("zelo-*")]) <= 1, "only the last, which no run has followed"
-        run = crash.annotate(pools, out, environ)
-        crash.await_requests(tmp_path, len(crash.journal(tmp_path)) + LATER, run)
-        actor, *_ = descendants(run, "Ask")
-        actor.kill()
+        before = len(crash.journal(tmp_path))
+        with crash.held(environ, after=LATER):
+            run = crash.annotate(pools, out, environ)
+            crash.await_requests(tmp_path, before + LATER, run)
+            actor, *_ = descendants(run, "Ask")
+            actor.kill()
         kills += 1
         status, printed = crash.finish(run)
         assert not [*Path(place).glob("zelo-*")]
@@ -149,11 +152,12 @@ def test_the_limits_hold_when_their_actor_is_killed(tmp_path: Path) -> None:
     crash.write_pools(pools, queries=7, documents=8)
     with crash.fakes(tmp_path, "--rpm", "1200", "--burst", "2", "--latency", "0.2") as environ:
         environ["ZELO_RAY_LIMITS"] = json.dumps({OPENAI: {"rpm": 1200}})
-        process = crash.annotate(pools, tmp_path / "out", environ, "--judges", OPENAI)
-        crash.await_requests(tmp_path, LATER, process)
-        (actor,) = descendants(process, "ray::SharedLimits")
-        actor.kill()
-        killed, before = time.time(), len(crash.journal(tmp_path))
+        with crash.held(environ, after=LATER):
+            process = crash.annotate(pools, tmp_path / "out", environ, "--judges", OPENAI)
+            crash.await_requests(tmp_path, LATER, process)
+            (actor,) = descendants(process, "ray::SharedLimits")
+            actor.kill()
+            killed, before = time.time(), len(crash.journal(tmp_path))
         status, printed = crash.finish(process)
         assert status == 0, printed
         server = environ["OPENAI_BASE_URL"].partition("/openai")[0]
@@ -177,13 +181,14 @@ def test_a_terminal_that_is_closed_loses_no_call(tmp_path: Path, ignored: bool) 
     with crash.fakes(tmp_path, "--latency", "1") as environ:
         environ["ZELO_RAY_LIMITS"] = json.dumps({OPENAI: {"rpm": 1e6, "concurrency": SLOTS}})
         before = signal.signal(signal.SIGHUP, signal.SIG_IGN if ignored else signal.SIG_DFL)
-        try:
-            run = crash.annotate(pools, out, environ, "--judges", OPENAI, own_group=True)
-        finally:
-            signal.signal(signal.SIGHUP, before)
-        crash.await_requests(tmp_path, 2 * SLOTS, run)
-        for _ in range(2):
-            os.killpg(run.pid, signal.SIGHUP)
+        with crash.held(environ, after=2 * SLOTS):
+            try:
+                run = crash.annotate(pools, out, environ, "--judges", OPENAI, own_group=True)
+            finally:
+                signal.signal(signal.SIGHUP, before)
+            crash.await_requests(tmp_path, 2 * SLOTS, run)
+            for _ in range(2):
+                os.killpg(run.pid, signal.SIGHUP)
         status, printed = crash.finish(run)
     assert status == (0 if ignored else 1), printed
     assert ("SIGHUP: waiting for the calls in flight" in printed) != ignored

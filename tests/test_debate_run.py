@@ -216,10 +216,12 @@ def test_a_debate_that_is_killed_goes_on_where_it_was(undisturbed, tmp_path, poo
     out, flags = tmp_path / "out", ("--protocol", "samre")
     noisy = ("--judge-options", f'{{"noise": {NOISE}}}')
     with crash.fakes(tmp_path, "--latency", "0.1", *noisy) as environ:
-        killed = crash.annotate(pools, out, environ, *flags)
-        crash.await_requests(tmp_path, expected.asked.total() // 2, killed)
-        assert killed.poll() is None, crash.finish(killed)[1]
-        crash.kill_tree(killed)
+        half = expected.asked.total() // 2
+        with crash.held(environ, after=half):
+            killed = crash.annotate(pools, out, environ, *flags)
+            crash.await_requests(tmp_path, half, killed)
+            assert killed.poll() is None, crash.finish(killed)[1]
+            crash.kill_tree(killed)
         status, printed = crash.finish(crash.annotate(pools, out, environ, *flags))
     assert status == 0, printed
     assert crash.paid_twice(tmp_path, out)[1] == 0

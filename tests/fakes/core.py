@@ -8,6 +8,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -134,6 +135,8 @@ class Fakes:
         self._port = port
         self.may_answer = asyncio.Event()
         self.may_answer.set()
+        self._left = inf
+        """answers until they are held back"""
 
     @property
     def journal(self) -> list[dict[str, Any]]:
@@ -233,9 +236,10 @@ class Fakes:
         return web.Response(body=orjson.dumps(rows), content_type=JSON)
 
     async def _hold(self, request: web.Request) -> web.Response:
-        """Hold back all answers of models, until they are released."""
-        held = request.match_info["what"] == "hold"
-        (self.may_answer.clear if held else self.may_answer.set)()
+        """Hold back all answers of models, perhaps after some more, until they are released."""
+        held, after = request.match_info["what"] == "hold", int(request.query.get("after", 0))
+        self._left = after if held else inf
+        (self.may_answer.clear if held and not after else self.may_answer.set)()
         return web.Response(body=orjson.dumps(held), content_type=JSON)
 
     # One request
@@ -314,5 +318,8 @@ class Fakes:
     def record(self, entry: dict[str, Any], outcome: str, status: int) -> None:
         """Close an entry and write it."""
         self.outcomes[outcome] += 1
+        self._left -= 1
+        if self._left <= 0:
+            self.may_answer.clear()
         entry |= {"outcome": outcome, "status": status, "finished": time.time()}
         self._journal.write(entry)
