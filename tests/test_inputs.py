@@ -235,7 +235,7 @@ def test_columns_that_are_ambiguous_are_asked_for(tmp_path):
         ("query,doc_id,text\nq,d,b\nq,d,c\n", "row 2: document 'd' of query 'q-8e35c2cd3bf6'"),
         (b"PK\x03\x04rest", "save the table as CSV"),
         ("query,text\n".encode("utf-16"), "is UTF-16: save it as UTF-8"),
-        (gzip.compress(b"query,text\n"), "a name that ends in .gz"),
+        (gzip.compress(b"query,text\n", mtime=0), "a name that ends in .gz"),
     ],
 )
 def test_what_is_not_known_is_told(tmp_path, text, says):

@@ -1,6 +1,7 @@
 """A server that goes away and comes back: what that costs, and that nothing is lost by it."""
 
 import asyncio
+import re
 import threading
 from collections import Counter
 from contextlib import contextmanager
@@ -129,7 +130,7 @@ def test_a_judge_that_never_comes_back_is_given_up_and_nothing_is_kept_of_it(
     fakes.faults = [Fault("503")]
     asker = ask(POOLS, tmp_path, key_for(environ, "openai"))
     assert "503" in asker.stopped
-    assert "nothing else for 3 minutes" in asker.stopped
+    assert re.search(r"nothing else for \d minutes", asker.stopped)  # hurried ones, of 0.6 s
     assert asker.books == []
     assert len(fakes.journal) < 50
     fakes.faults = []
