@@ -12,7 +12,7 @@ from zelo_ray.api.tables import Table, Text
 from zelo_ray.errors import OptionError
 from zelo_ray.formats.record import RUN
 from zelo_ray.formats.wording import printable
-from zelo_ray.present.findings import Findings, spoken
+from zelo_ray.present.warnings import RankedWarnings, terminal_lines
 
 WIDTH = 120
 """Characters of a line, where nobody says how many there are."""
@@ -44,7 +44,7 @@ class Results:
     ) -> None:
         self.out, self.tables, self.complete = out, dict(tables), complete
         self._parts, self._files, self._stands = parts, [*files], False
-        self._findings: Findings | None = None
+        self._warnings: RankedWarnings | None = None
 
     def __getattr__(self, name: str) -> Table:
         tables: dict[str, Table] = self.__dict__.get("tables", {})
@@ -58,7 +58,7 @@ class Results:
     def parts(self, width: int) -> Parts:
         """What the terminal shows at the end, as lines and tables."""
         yield from self._parts(width)
-        yield from spoken(self._findings)
+        yield from terminal_lines(self._warnings)
         if self.out and self._files:
             yield f"results: {self.out}/{', '.join(self._files)}"
 
@@ -81,7 +81,7 @@ class Results:
         if not (self._stands and _is_younger(Path(self.out), PAGE, RUN)):
             from zelo_ray.present.html import reported  # noqa: PLC0415 - paid where it is used
 
-            self._findings = reported(self.out)[1]
+            self._warnings = reported(self.out)[1]
         if self._files and PAGE not in self._files:
             self._files.append(PAGE)
         return f"{self.out.rstrip('/')}/{PAGE}"

@@ -8,7 +8,6 @@ from zelo_ray.engine.unfinished import Untold, so_far
 from zelo_ray.errors import InputError, NothingToReport
 from zelo_ray.formats.record import PROTOCOLS, RUN, is_finished
 from zelo_ray.formats.results import write_text
-from zelo_ray.present.findings import Findings
 from zelo_ray.present.html.agreement import agreement_page
 from zelo_ray.present.html.annotation import annotation_page
 from zelo_ray.present.html.bakeoff import bakeoff_page
@@ -16,6 +15,7 @@ from zelo_ray.present.html.page import Page, render
 from zelo_ray.present.html.relabelling import relabelling_page
 from zelo_ray.present.html.source import Source
 from zelo_ray.present.html.trials import trials_page
+from zelo_ray.present.warnings import RankedWarnings
 
 __all__ = ["NothingToReport", "reported", "write_report"]
 
@@ -43,8 +43,8 @@ def write_report(out: str) -> str:
     return reported(out)[0]
 
 
-def reported(out: str) -> tuple[str, Findings | None]:
-    """Write the same; return what it says on top, and what stands out.
+def reported(out: str) -> tuple[str, RankedWarnings | None]:
+    """Write the same; return what it says on top, and its warnings.
 
     Raises:
         NothingToReport: nothing there is finished, nor can be told of.
@@ -61,7 +61,7 @@ def reported(out: str) -> tuple[str, Findings | None]:
         raise InputError(f"{out}/{name}: holds no {min(lacking)}")
     page = _maker(name, record)(source, record)
     write_text(out, "report.html", render(page))
-    return "", page.findings
+    return "", page.warnings
 
 
 def _write_so_far(out: str, record: Mapping[str, Any]) -> str:

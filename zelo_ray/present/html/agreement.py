@@ -8,9 +8,9 @@ import numpy as np
 
 from zelo_ray.formats.interchange.verdicts import HUMAN
 from zelo_ray.present.html import biases, coefficients, consensus, people, precision
-from zelo_ray.present.html.found import of_agreement
 from zelo_ray.present.html.measured import Measured, said
 from zelo_ray.present.html.page import Page, plural, short
+from zelo_ray.present.html.page_warnings import rank_of_agreement
 from zelo_ray.present.html.source import Source
 
 SECTIONS = (
@@ -40,7 +40,7 @@ def agreement_page(source: Source, record: Mapping[str, Any]) -> Page:
         lead=[text for make in LEAD if (text := make(measured))],
         notes=(*record["missing"], *record["notes"], _made(record)),
         sections=[make(measured) for make in SECTIONS],
-        findings=of_agreement(measured),
+        warnings=rank_of_agreement(measured),
     )
 
 

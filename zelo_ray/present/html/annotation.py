@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from zelo_ray.present.html import consensus, contests, judges, queries, raters, scores, verdicts
-from zelo_ray.present.html.found import of_annotation
 from zelo_ray.present.html.judged import Annotation
 from zelo_ray.present.html.money import paid
 from zelo_ray.present.html.page import Page, plural
+from zelo_ray.present.html.page_warnings import rank_of_annotation
 from zelo_ray.present.html.source import Source
 from zelo_ray.present.html.stacks import GRADES
 from zelo_ray.present.html.tournaments import ended, stayed
@@ -65,7 +65,7 @@ def annotation_page(source: Source, run: Mapping[str, Any]) -> Page:
         lead=[said for said in (done, _outcome(annotation), _reading(annotation)) if said],
         notes=(*summary.get("notes", ()), ", ".join((made, *parts)) + "."),
         sections=[make(annotation) for make in SECTIONS],
-        findings=of_annotation(annotation),
+        warnings=rank_of_annotation(annotation),
     )
 
 

@@ -5,11 +5,11 @@ from typing import Any
 
 from zelo_ray.present.html import breakdown, corrected, gaps, gate, kin, standings
 from zelo_ray.present.html.contest import Contest
-from zelo_ray.present.html.found import of_contest_page
 from zelo_ray.present.html.headline import absences, outcome
 from zelo_ray.present.html.judges import told_by
 from zelo_ray.present.html.money import paid
 from zelo_ray.present.html.page import Page, Section, estimate, plural, short
+from zelo_ray.present.html.page_warnings import rank_of_bakeoff
 from zelo_ray.present.html.source import Source, bare
 
 
@@ -67,7 +67,7 @@ def bakeoff_page(source: Source, run: Mapping[str, Any]) -> Page:
         notes=(_made(run),),
         banner=" ".join(kin.told_on_top(contest)),
         sections=[make(contest) for make in SECTIONS],
-        findings=of_contest_page(contest),
+        warnings=rank_of_bakeoff(contest),
     )
 
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from zelo_ray.families import families_of
 from zelo_ray.fitting.effective import correlation_of, ends
-from zelo_ray.present.findings.panel import lessened, say_the_same
 from zelo_ray.present.html.judged import Annotation
+from zelo_ray.present.warnings.panel import lessened, say_the_same
 
 _UNKNOWN = frozenset({"unknown"})
 

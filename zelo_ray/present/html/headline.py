@@ -41,7 +41,7 @@ def outcome(contest: Contest) -> Iterator[str]:
 
 
 def absences(contest: Contest) -> Iterator[str]:
-    """The arms that have a note; of those that did not answer every query the findings tell."""
+    """The arms that have a note; of those that did not answer every query a warning tells."""
     told = [arm for arm in contest.summary["arms"] if arm["note"]]
     for arm in told[:_NAMED]:
         yield f"{arm['name']}: {short(arm['note'], 300)}."

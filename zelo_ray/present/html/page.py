@@ -16,7 +16,7 @@ import orjson
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from zelo_ray.present.findings import Findings
+from zelo_ray.present.warnings import RankedWarnings
 
 Figure = Mapping[str, Any]
 """``data`` and ``layout`` in Plotly's words, as far as the page's own ``charts.js`` knows them.
@@ -148,7 +148,7 @@ class Page:
     sections: Sequence[Section | None]
     notes: Sequence[str] = field(default=())
     banner: str = ""
-    findings: Findings | None = None
+    warnings: RankedWarnings | None = None
     kind: str = "report"
 
 

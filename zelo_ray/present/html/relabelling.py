@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from zelo_ray.present.html import relabelled
-from zelo_ray.present.html.found import of_relabelling
 from zelo_ray.present.html.page import Page, number, plural
+from zelo_ray.present.html.page_warnings import rank_of_relabelling
 from zelo_ray.present.html.relabelled import Relabelling
 from zelo_ray.present.html.source import Source, bare
 
@@ -47,7 +47,7 @@ def relabelling_page(source: Source, record: Mapping[str, Any]) -> Page:
         lead=[text for text in (_moved(relabelling), _against(relabelling)) if text],
         notes=(*record["notes"], made),
         sections=[make(relabelling) for make in SECTIONS],
-        findings=of_relabelling(relabelling),
+        warnings=rank_of_relabelling(relabelling),
     )
 
 

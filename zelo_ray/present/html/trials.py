@@ -9,7 +9,6 @@ from zelo_ray.commands.compare_protocols import Bill, told_apart
 from zelo_ray.evaluation.agreement.differences import Difference
 from zelo_ray.evaluation.agreement.pairs import A_OR_NOT, DECIDED, WITH_TIES
 from zelo_ray.present.html.figures import intervals
-from zelo_ray.present.html.found import of_trials
 from zelo_ray.present.html.measured import spans
 from zelo_ray.present.html.page import (
     Cells,
@@ -23,6 +22,7 @@ from zelo_ray.present.html.page import (
     plural,
     short,
 )
+from zelo_ray.present.html.page_warnings import rank_of_protocols
 from zelo_ray.present.html.source import Source, bare
 from zelo_ray.present.html.spread import Axis, spread
 
@@ -66,7 +66,7 @@ def trials_page(source: Source, record: Mapping[str, Any]) -> Page:
         lead=[text for text in (_outcome(trials), _reading(trials)) if text],
         notes=(*record["notes"], _made(record)),
         sections=[make(trials) for make in SECTIONS],
-        findings=of_trials(record, trials.rows, _alike(trials)),
+        warnings=rank_of_protocols(record, trials.rows, _alike(trials)),
     )
 
 

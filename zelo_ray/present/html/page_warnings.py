@@ -1,4 +1,4 @@
-"""What stands out, from what runs left: the figures that `zelo_ray.present.findings` judges."""
+"""Rank the warnings of each kind of page, from the figures that a command left."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,41 +10,41 @@ from zelo_ray.commands.bakeoff.outcome import Caution
 from zelo_ray.commands.bakeoff.significance import significance_of
 from zelo_ray.engine.write_results import disabled_in, unscored_in
 from zelo_ray.formats.interchange.verdicts import HUMAN
-from zelo_ray.present.findings import Finding, Findings, ranked, said
-from zelo_ray.present.findings.asking import Asked, of_asking
-from zelo_ray.present.findings.compared import of_labels, of_protocols
-from zelo_ray.present.findings.contest import Arms, of_contest
-from zelo_ray.present.findings.judging import demonstration, of_judging
-from zelo_ray.present.findings.measured import of_biases, of_people
 from zelo_ray.present.html.contest import Contest
 from zelo_ray.present.html.judged import Annotation
+from zelo_ray.present.html.judging_figures import judging_figures
 from zelo_ray.present.html.measured import Measured
 from zelo_ray.present.html.page import short
 from zelo_ray.present.html.relabelled import Relabelling
-from zelo_ray.present.html.seen import seen_of
 from zelo_ray.present.people import leading
+from zelo_ray.present.warnings import RankedWarnings, ResultWarning, rank_warnings
+from zelo_ray.present.warnings.asking import AskingFigures, warn_of_asking
+from zelo_ray.present.warnings.compared import warn_of_labels, warn_of_protocols
+from zelo_ray.present.warnings.judging import warn_of_demonstration, warn_of_judging
+from zelo_ray.present.warnings.measured import warn_of_agreement, warn_of_biases
+from zelo_ray.present.warnings.rankers import RankerFigures, warn_of_rankers
 from zelo_ray.reasons import Disabled, Unscored
 from zelo_ray.records import Comparison
 
 _REASON = 160  # characters of a reason in a sentence
 
 
-def of_annotation(annotation: Annotation) -> Findings:
-    """Of a run that judged documents: what is missing, and what its judges are like."""
-    found = [*said(of_asking(asked_of(annotation))), *of_judging(seen_of(annotation))]
-    return ranked(
-        found,
+def rank_of_annotation(annotation: Annotation) -> RankedWarnings:
+    """Rank the warnings of a run that judged documents: what is missing, and its judges."""
+    asking, judging = asking_figures(annotation), judging_figures(annotation)
+    return rank_warnings(
+        [*warn_of_asking(asking), *warn_of_judging(judging)],
         "answers that are missing, input lines, order and ties, judges that contradict each "
         "other or say the same, and standard errors were looked at",
     )
 
 
-def asked_of(annotation: Annotation) -> Asked:
-    """How asking went."""
+def asking_figures(annotation: Annotation) -> AskingFigures:
+    """Return the figures of how asking went."""
     summary, given = annotation.run["summary"], Counter[str]()
     for name in annotation.kinds:
         given.update(annotation.rows_by_judge(name))
-    return Asked(
+    return AskingFigures(
         given,
         annotation.failed,
         {
@@ -71,103 +71,105 @@ def _first_rejected(annotation: Annotation) -> str:
     )
 
 
-def of_contest_page(contest: Contest) -> Findings:
-    """Of a bake-off."""
+def rank_of_bakeoff(contest: Contest) -> RankedWarnings:
+    """Rank the warnings of a bake-off."""
     summary, measure = contest.summary, contest.summary["leading"]
-    arms = of_contest(_arms(contest))
-    silent = ("holes", "leaderboard")  # of which the terminal's lines say nothing
-    found = [one if one.target in silent else replace(one, spoken=True) for one in arms]
     judges = [*(summary.get("kin") or {}).get("judges", {})]
-    found += demonstration(judges, "kin", "of the truth", "Annotate again with")
-    return ranked(
-        found,
+    return rank_warnings(
+        [
+            *warn_of_rankers(_ranker_figures(contest)),
+            *warn_of_demonstration(judges, "kin", "of the truth", "Annotate again with"),
+        ],
         f"differences by {measure}, errors of the labels, queries that arms did not rank, equal "
         "scores, ranks that scores reverse, and unjudged documents were looked at",
     )
 
 
-def _arms(contest: Contest) -> Arms:
+def _ranker_figures(contest: Contest) -> RankerFigures:
     summary, measure = contest.summary, contest.summary["leading"]
     unjudged = Counter[str]()
     if contest.source.has("holes.parquet"):
         unjudged.update(contest.source.table("holes")["run"].to_pylist())
     rivals = contest.rivals(measure, contest.arms[0]) if contest.arms else []
-    rows = [one for own in contest.comparisons.values() for one in own]
+    rows = [row for rows_of_arm in contest.comparisons.values() for row in rows_of_arm]
     if people := _by_people(contest):
         measure, rivals, rows = people
-    arms = Arms(summary["truth"]["queries"], measure, rivals, contest.unanswered, unjudged)
-    cautions = [Caution(**each) for each in summary.get("warnings", ())]
-    sure = any(significance_of(one).is_significant for one in rows if one.measure == measure)
-    ranked = contest.documents(arms.depth)
+    figures = RankerFigures(
+        summary["truth"]["queries"], measure, rivals, contest.unanswered, unjudged
+    )
     return replace(
-        arms,
-        ranked=ranked,
+        figures,
+        ranked=contest.documents(figures.depth),
         compared=len(rows),
-        sure=sure,
-        cautions=cautions,
+        sure=any(significance_of(row).is_significant for row in rows if row.measure == measure),
+        cautions=[Caution(**fields) for fields in summary.get("warnings", ())],
         asked=contest.run.get("judges", ()),
     )
 
 
 def _by_people(contest: Contest) -> tuple[str, list[Comparison], list[Comparison]] | None:
-    """The measure, the leader against the others, and all rows, as people's labels correct them.
+    """Return the measure, the leader against the others, and all rows, corrected by people.
 
-    None where there are no such labels, or too few for a test.
+    None where there are no labels of people, or too few for a test.
     """
     people = contest.summary.get("people")
     if not (people and people["way"]):
         return None
     measure, best = people["measures"][0], people["leader"]
-    rows = [one for one in contest.every_comparison if one.estimate == "corrected"]
-    rivals = leading([one for one in rows if one.measure == measure], best)
-    known = rivals and all(isfinite(one.p_holm) for one in rivals)
-    return (measure, rivals, rows) if known else None
+    rows = [row for row in contest.every_comparison if row.estimate == "corrected"]
+    rivals = leading([row for row in rows if row.measure == measure], best)
+    tested = rivals and all(isfinite(rival.p_holm) for rival in rivals)
+    return (measure, rivals, rows) if tested else None
 
 
-def of_agreement(measured: Measured) -> Findings:
-    """Of ``agree``."""
-    biases = of_biases(measured.rows("grading"), measured.rows("voting"))
-    shown = demonstration(measured.judges, "", "that is measured", "Annotate again with")
-    found = [*_beside_people(measured), *biases, *shown]
+def rank_of_agreement(measured: Measured) -> RankedWarnings:
+    """Rank the warnings of ``agree``."""
     beside = "agreement with people, " if measured.people else ""
-    return ranked(found, f"{beside}severity, length, order and repeats were looked at")
+    return rank_warnings(
+        [
+            *_beside_people(measured),
+            *warn_of_biases(measured.rows("grading"), measured.rows("voting")),
+            *warn_of_demonstration(measured.judges, "", "that is measured", "Annotate again with"),
+        ],
+        f"{beside}severity, length, order and repeats were looked at",
+    )
 
 
-def _beside_people(measured: Measured) -> Iterator[Finding]:
+def _beside_people(measured: Measured) -> Iterator[ResultWarning]:
     if measured.people:
         scale, name = measured.scales[0], measured.leading
         rows = [{**measured.of(HUMAN, j, scale, name), "rater_b": j} for j in measured.panel]
-        yield from of_people(rows, "people", name)
+        yield from warn_of_agreement(rows, "people", name)
     outcomes = [
         row
         for row in measured.rows("outcomes")
         if (row["coefficient"], row["scale"]) == ("alpha-nominal", "0-2") and row["items"]
     ]
-    yield from of_people(outcomes, "outcomes", "alpha")
+    yield from warn_of_agreement(outcomes, "outcomes", "alpha")
 
 
-def of_relabelling(relabelling: Relabelling) -> Findings:
-    """Of ``compare-labels``."""
+def rank_of_relabelling(relabelling: Relabelling) -> RankedWarnings:
+    """Rank the warnings of ``compare-labels``."""
     rows, record = relabelling.standings, relabelling.record
     leaders = None
     if rows:
         leaders = min(rows, key=lambda row: row["old_rank"])["run"], rows[0]["run"]
     missing, uncut = record.get("missing") or {}, record.get("uncut")
-    found = said(of_labels(record["counts"], leaders, missing, cut=not uncut))
-    return ranked(
-        found, "the order of the runs, their leader, and contradicted queries were looked at"
+    return rank_warnings(
+        warn_of_labels(record["counts"], leaders, missing, cut=not uncut),
+        "the order of the runs, their leader, and contradicted queries were looked at",
     )
 
 
-def of_trials(
+def rank_of_protocols(
     record: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], alike: Sequence[str]
-) -> Findings:
-    """Of ``compare-protocols``: its record, and what `of_protocols` takes."""
+) -> RankedWarnings:
+    """Rank the warnings of ``compare-protocols``; rows as for `warn_of_protocols`."""
     judges = record["options"].get("judges", ())
-    return ranked(
+    return rank_warnings(
         [
-            *said(of_protocols(rows, alike, len(rows) - 1)),
-            *demonstration(judges, "protocols", "asked"),
+            *warn_of_protocols(rows, alike, len(rows) - 1),
+            *warn_of_demonstration(judges, "protocols", "asked"),
         ],
         "differences between protocols, and items that they did not judge, were looked at",
     )

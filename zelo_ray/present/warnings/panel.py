@@ -1,10 +1,11 @@
-"""What judges are like beside each other: sides that contradict, and judges that say the same."""
+"""Warn of judges that contradict each other, and of judges that say the same."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import isnan
 
-from zelo_ray.present.findings.finding import Finding
-from zelo_ray.present.findings.seen import Seen, Span
+from zelo_ray.present.warnings.judging_figures import JudgingFigures, Span
+from zelo_ray.present.warnings.sentences import Value, WarningCode
+from zelo_ray.present.warnings.warning import ResultWarning
 
 AGAINST = 0.45
 """Below this share of agreement (coins reach .5) one of two judges says the opposite."""
@@ -20,39 +21,38 @@ MANY = 100
 Two = tuple[str, str]
 
 
-def of_panel(seen: Seen) -> Iterator[Finding]:
-    """All that judges are like beside each other."""
-    yield from _contradiction(seen.agreed, AGAINST, "agree on {} of pairs (coins: .50)")
-    yield from _contradiction(
-        seen.alike, AGAINST_GRADES, "have grades that correlate by {}", "grades"
+def warn_of_panel(figures: JudgingFigures) -> Iterator[ResultWarning]:
+    """Yield a warning for all that judges are like beside each other."""
+    yield from _contradictions(figures.agreed, AGAINST, "agree on {} of pairs (coins: .50)")
+    yield from _contradictions(
+        figures.alike, AGAINST_GRADES, "have grades that correlate by {}", "grades"
     )
-    yield from _together(seen)
+    yield from _alike(figures)
 
 
-def _contradiction(
-    found: Mapping[Two, Span], against: float, how: str, target: str = "agreement"
-) -> Iterator[Finding]:
-    """Two sides, of which nobody can tell here which one is right: it may be the smaller."""
-    apart = {two: span for two, span in found.items() if span[2] < against}
+def _contradictions(
+    spans: Mapping[Two, Span], limit: float, measure: str, section: str = "agreement"
+) -> Iterator[ResultWarning]:
+    """Yield two sides, of which nobody can tell here which one is right: it may be the smaller."""
+    apart = {two: span for two, span in spans.items() if span[2] < limit}
     while apart:
         left, right = _sides(next(iter(apart)), [*apart])
         crossed = [span for two, span in apart.items() if (two[0] in left) != (two[1] in left)]
         apart = {two: span for two, span in apart.items() if not {*two} & {*left, *right}}
         many, few = sorted((left, right), key=len, reverse=True)
-        contradict = "contradicts" if len(many) == 1 else "contradict"
-        told = _of(*crossed[0]) if len(crossed) == 1 else _range([span[0] for span in crossed])
-        yield Finding(
-            72,
-            f"{_and(many)} {contradict} {_and(few)}: they {how.format(told)}",
-            "one side most likely has the question the wrong way round, and it need not be the "
-            "smaller one",
-            "Read both with zelo-ray explain, then leave one out of --judges or mend its prompt",
-            target,
-        )
+        figure = _of(*crossed[0]) if len(crossed) == 1 else _range([span[0] for span in crossed])
+        values = {
+            "many": _and(many),
+            "few": _and(few),
+            "contradict": "contradicts" if len(many) == 1 else "contradict",
+            "measure": measure.format(figure),
+            "section": section,
+        }
+        yield ResultWarning(WarningCode.JUDGES_CONTRADICT, values)
 
 
 def _sides(start: Two, apart: Sequence[Two]) -> tuple[list[str], ...]:
-    """Who stands with the first of two that contradict each other, and who with the second."""
+    """Part judges into two sides: one with each of two that contradict each other."""
     side = dict(zip(start, (0, 1), strict=True))
     moved = True
     while moved:
@@ -63,27 +63,18 @@ def _sides(start: Two, apart: Sequence[Two]) -> tuple[list[str], ...]:
     return tuple([name for name, own in side.items() if own == which] for which in (0, 1))
 
 
-def _together(seen: Seen) -> Iterator[Finding]:
-    (low, high), (same, items), count = seen.worth, seen.same, len(seen.judges)
-    mend = "Put a judge of another family in the panel in place of one of them (--judges)"
+def _alike(figures: JudgingFigures) -> Iterator[ResultWarning]:
+    (low, high), (same, items), count = figures.worth, figures.same, len(figures.judges)
     if say_the_same(same, items):
-        yield Finding(
-            48,
-            f"The {count} judges say nearly the same ({same:.2f} on {items:,} items or more)",
-            "they count as about one, as far as can be seen",
-            mend,
-            "judges",
-        )
+        values: dict[str, Value] = {"judges": count, "same": same, "items": items}
+        yield ResultWarning(WarningCode.JUDGES_ALIKE, values)
     elif not isnan(low) and lessened(low, high, count):
-        worth = f"as few as {low:.1f}" if isnan(high) else f"{low:.1f} to {high:.1f}"
-        family = " and are of one family" if isnan(high) else ""
-        yield Finding(
-            48,
-            f"The {count} judges err together{family}: they count for {worth} that err apart",
-            "what they agree on is less sure than their number makes it look",
-            mend,
-            "judges",
-        )
+        values = {
+            "judges": count,
+            "worth": f"as few as {low:.1f}" if isnan(high) else f"{low:.1f} to {high:.1f}",
+            "family": " and are of one family" if isnan(high) else "",
+        }
+        yield ResultWarning(WarningCode.JUDGES_ERR_TOGETHER, values)
 
 
 def say_the_same(same: float, items: int) -> bool:

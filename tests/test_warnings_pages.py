@@ -1,4 +1,4 @@
-"""What stands out on pages: the figures that runs leave, as findings read them."""
+"""Warnings on pages: the figures that runs leave, as warnings read them."""
 
 import json
 
@@ -8,16 +8,17 @@ import pytest
 
 from tests.builders import pool_of, results_of, write_run
 from tests.test_bakeoff_report import write_bakeoff
-from tests.test_findings import box
 from tests.test_report_graded import write_graded
+from tests.test_warnings import box
 from zelo_ray import cli
 from zelo_ray.engine.bookkeeping import over_budget
 from zelo_ray.formats.tables import table_of
-from zelo_ray.present.findings.asking import Asked, of_asking
-from zelo_ray.present.html import seen, write_report
+from zelo_ray.present.html import judging_figures, write_report
 from zelo_ray.present.html.contest import Contest
-from zelo_ray.present.html.found import of_contest_page, of_trials
+from zelo_ray.present.html.page_warnings import rank_of_bakeoff, rank_of_protocols
 from zelo_ray.present.html.source import Source
+from zelo_ray.present.warnings.asking import AskingFigures, warn_of_asking
+from zelo_ray.present.warnings.sentences import WarningCode as Code
 from zelo_ray.reasons import Unscored, UnscoredReason
 from zelo_ray.records import Comparison, Grade
 
@@ -90,15 +91,19 @@ def test_graded_documents_are_counted_though_their_errors_are_not_known(tmp_path
     [(4, 30, "--cycles 8 asks"), (4, 9, "--repeats 2 and more judges"), (4, 10, "--cycles 8")],
 )
 def test_more_cycles_are_advised_only_where_pairs_are_left(cycles, documents, said):
-    assert seen._more({"cycles", "repeats"}, {"cycles": cycles}, documents).startswith(said)
+    assert judging_figures._more({"cycles", "repeats"}, {"cycles": cycles}, documents).startswith(
+        said
+    )
 
 
 def test_a_used_up_budget_has_one_cause_and_one_mend():
     why, none = over_budget(1.5), Unscored.because(UnscoredReason.NO_VOTES)
-    asked = Asked({"x": 10}, {"x": {"failed": 90}}, {"x": why}, {f"q{i}": none for i in "ab"}, 9)
-    unscored, stopped = of_asking(asked)
-    assert stopped.what == "The budget of $1.50 is used up before x had answered everything"
-    assert {one.mend for one in (unscored, stopped)} == {
+    asked = AskingFigures(
+        {"x": 10}, {"x": {"failed": 90}}, {"x": why}, {f"q{i}": none for i in "ab"}, 9
+    )
+    unscored, stopped = warn_of_asking(asked)
+    assert stopped.text == "The budget of $1.50 is used up before x had answered everything"
+    assert {one.advice for one in (unscored, stopped)} == {
         "Run the same command again with a higher --max-usd: what is paid for is kept"
     }
 
@@ -106,13 +111,13 @@ def test_a_used_up_budget_has_one_cause_and_one_mend():
 def test_queries_without_scores_are_told_by_the_kind_of_their_reason():
     low = UnscoredReason.LOW_COVERAGE
     few = {f"q{i}": Unscored.because(low, judged=i, asked=12) for i in "123"}
-    [found] = of_asking(Asked(unscored=few, queries=9))
-    assert found.what == "3 queries have no scores"
-    assert found.so == "fewer than half of their requests gave a judgment (--min-coverage)"
+    [found] = warn_of_asking(AskingFigures(unscored=few, queries=9))
+    assert found.text == "3 queries have no scores"
+    assert found.consequence == "fewer than half of their requests gave a judgment (--min-coverage)"
     none = Unscored.because(UnscoredReason.NO_DOCUMENTS)
-    [found] = of_asking(Asked(unscored={**few, "z": none}, coverage=0.8))
-    assert found.so.startswith("less than 80% of their requests")
-    assert found.so.endswith("(3); they hold no documents (1)")
+    [found] = warn_of_asking(AskingFigures(unscored={**few, "z": none}, coverage=0.8))
+    assert found.consequence.startswith("less than 80% of their requests")
+    assert found.consequence.endswith("(3); they hold no documents (1)")
 
 
 def test_new_labels_in_logits_contradict_nothing_until_they_are_cut(tmp_path):
@@ -131,9 +136,9 @@ def test_new_labels_in_logits_contradict_nothing_until_they_are_cut(tmp_path):
 
 def test_a_comparison_of_protocols_on_demonstration_judges_says_so():
     record = {"options": {"judges": ["offline:bm25", "offline:chargram"]}}
-    [found] = of_trials(record, [{"protocol": "zelo", "judged": 9, "items": 10}], []).every
-    assert found.what == "Every judge asked sees words only"
-    assert not found.spoken
+    [found] = rank_of_protocols(record, [{"protocol": "zelo", "judged": 9, "items": 10}], []).every
+    assert found.code is Code.DEMONSTRATION
+    assert found.text == "Every judge asked sees words only"
 
 
 def test_a_contest_counts_what_arms_rank(tmp_path):
@@ -156,7 +161,7 @@ def test_labels_of_people_decide_where_they_correct_the_panel(tmp_path):
     pq.write_table(table, tmp_path / "comparisons.parquet")
     run = json.loads((tmp_path / "run.json").read_text())
     contest = Contest(Source(str(tmp_path)), run)
-    assert "let people label them" in " ".join(one.mend for one in of_contest_page(contest).every)
+    assert "let people label them" in " ".join(one.advice for one in rank_of_bakeoff(contest).every)
     run["summary"]["people"] = {"way": "queries", "measures": ["nDCG@10"], "leader": arms[0]}
-    told = [one.what for one in of_contest_page(Contest(Source(str(tmp_path)), run)).every]
+    told = [one.text for one in rank_of_bakeoff(Contest(Source(str(tmp_path)), run)).every]
     assert not [what for what in told if "not s" in what]

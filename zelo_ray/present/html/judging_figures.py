@@ -1,4 +1,4 @@
-"""What judgments of a run came to, for what stands out: `zelo_ray.present.findings.seen`."""
+"""Collect the figures of a run's judgments that warnings are made from."""
 
 from collections.abc import Collection, Mapping
 from math import atanh, isfinite, nan, sqrt, tanh
@@ -8,21 +8,21 @@ import numpy as np
 
 from zelo_ray.evaluation.wilson import wilson_of
 from zelo_ray.fitting.effective import correlation_of
-from zelo_ray.present.findings.judging import FEWEST
-from zelo_ray.present.findings.seen import Seen, Span
 from zelo_ray.present.html import effective
 from zelo_ray.present.html.judged import Annotation
+from zelo_ray.present.warnings.judging import FEWEST
+from zelo_ray.present.warnings.judging_figures import JudgingFigures, Span
 
 _Z = 1.959964
 
 
-def seen_of(annotation: Annotation) -> Seen:
-    """The figures of a run, each of what is known."""
+def judging_figures(annotation: Annotation) -> JudgingFigures:
+    """Return the figures of a run, each of what is known."""
     panel, scores, options = annotation.panel, annotation.scores, annotation.run["options"]
     own = annotation.protocol.own_options
     error = scores.known("std_error")
     worth = effective.worth(annotation)
-    return Seen(
+    return JudgingFigures(
         judges=[*dict.fromkeys((*annotation.run["judges"], *effective.names_of(annotation)))],
         first={name: (panel.first[name], votes) for name, votes in sorted(panel.votes.items())},
         both_orders=bool(options.get("both_orders")) or options.get("repeats", 1) > 1,

@@ -1,4 +1,4 @@
-"""What judgments came to: the figures that `judging` and `panel` judge."""
+"""Figures of judgments, which `judging` and `panel` look at."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,8 +9,8 @@ Span = tuple[float, float, float]
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """What judgments came to, as far as it is known.
+class JudgingFigures:
+    """Figures of judgments, as far as they are known.
 
     Attributes:
         judges: all that were asked.

@@ -1,4 +1,4 @@
-"""What stands out: each finding just above its limit, none just below it; and their order."""
+"""Warnings about results: each just above its limit, none just below it; and their order."""
 
 import json
 from dataclasses import replace
@@ -11,13 +11,16 @@ from tests.test_report import EVIL, evil_pool, page_of, report
 from tests.test_report_agreement import agree
 from tests.test_report_graded import reported
 from tests.test_report_relabelling import compare_labels
-from zelo_ray.present.findings import Finding, ranked, spoken
-from zelo_ray.present.findings.asking import Asked, of_asking
-from zelo_ray.present.findings.compared import of_labels, of_protocols
-from zelo_ray.present.findings.contest import Arms, of_contest
-from zelo_ray.present.findings.judging import Seen, of_judging
-from zelo_ray.present.findings.measured import of_biases, of_people
 from zelo_ray.present.html import write_report
+from zelo_ray.present.warnings import ResultWarning, rank_warnings, terminal_lines
+from zelo_ray.present.warnings.asking import AskingFigures, warn_of_asking
+from zelo_ray.present.warnings.compared import warn_of_labels, warn_of_protocols
+from zelo_ray.present.warnings.judging import warn_of_judging
+from zelo_ray.present.warnings.judging_figures import JudgingFigures
+from zelo_ray.present.warnings.measured import warn_of_agreement, warn_of_biases
+from zelo_ray.present.warnings.rankers import RankerFigures, warn_of_rankers
+from zelo_ray.present.warnings.sentences import SENTENCES
+from zelo_ray.present.warnings.sentences import WarningCode as Code
 from zelo_ray.reasons import Disabled, StopReason, Unscored, UnscoredReason
 from zelo_ray.records import Comparison, Document, Pool
 
@@ -26,8 +29,15 @@ NO_VOTES = Unscored.because(UnscoredReason.NO_VOTES)
 THREE = ("a", "b", "c")
 
 
-def told(found):
-    return " | ".join(one.told for one in found)
+def told(warnings):
+    return " | ".join(map(str, warnings))
+
+
+def shows(warnings, wanted):
+    """Whether one of the warnings has such a code, or else shows such figures."""
+    if isinstance(wanted, Code):
+        return wanted in [warning.code for warning in warnings]
+    return wanted in told(warnings)
 
 
 @pytest.mark.parametrize(
@@ -42,8 +52,8 @@ def told(found):
     ],
 )  # fmt: skip
 def test_what_went_missing_is_said_from_its_limit_on(above, below, said):
-    assert said in told(of_asking(Asked(**above)))
-    assert not [*of_asking(Asked(**below))]
+    assert shows(warn_of_asking(AskingFigures(**above)), said)
+    assert not [*warn_of_asking(AskingFigures(**below))]
 
 
 @pytest.mark.parametrize(
@@ -52,13 +62,13 @@ def test_what_went_missing_is_said_from_its_limit_on(above, below, said):
         ({"first": {"x": (370, 1000)}}, {"first": {"x": (430, 1000)}},
          "x prefers what comes second: what came first won .37 [.34, .40]"),
         ({"first": {"x": (48, 60)}}, {"first": {"x": (40, 60)}},
-         "x prefers what comes first"),
+         Code.JUDGE_PREFERS_PLACE),
         ({"agreed": {("x", "y"): (0.38, 0.35, 0.41)}}, {"agreed": {("x", "y"): (0.43, 0.40, 0.46)}},
          "x contradicts y: they agree on .38 [.35, .41] of pairs"),
         ({"alike": {("x", "y"): (-0.4, -0.6, -0.2)}}, {"alike": {("x", "y"): (-0.3, -0.6, 0.0)}},
          "x contradicts y: they have grades that correlate by -.40 [-.60, -.20]"),
         ({"judges": THREE, "same": (0.98, 100)}, {"judges": THREE, "same": (0.98, 99)},
-         "count as about one, as far as can be seen"),
+         Code.JUDGES_ALIKE),
         ({"judges": THREE, "same": (0.97, 500)}, {"judges": THREE, "same": (0.96, 500)}, "(0.97"),
         ({"judges": THREE, "worth": (1.2, 1.4)}, {"judges": THREE, "worth": (1.2, 2.1)},
          "they count for 1.2 to 1.4 that err apart"),
@@ -66,32 +76,34 @@ def test_what_went_missing_is_said_from_its_limit_on(above, below, said):
          {"error": 0.97, "spread": 1.98, "freedom": 300, "prior": 2.5}, "0.75 logits, is noise"),
         ({"error": 0.9, "spread": 0.8, "freedom": 900},
          {"error": 0.9, "spread": 0.8, "freedom": 20},
-         "Most of the spread"),
-        ({"flat": {"x": "gave grade 3 to every document"}}, {}, "every document: it tells nothing"),
+         Code.MOSTLY_NOISE),
+        ({"flat": {"x": "gave grade 3 to every document"}}, {}, Code.JUDGE_SAYS_ONE_THING),
         ({"split": (20, 100)}, {"split": (14, 100)}, "split on 20 of 100 documents (20%)"),
         ({"tied": (60, 100)}, {"tied": (55, 100)}, "60% of 100 comparisons are ties"),
-        ({"judges": ["offline:bm25"]}, {"judges": ["openai:gpt"]}, "sees words only"),
-        ({"judges": ["recorded:x"]}, {"judges": ["openai:recorded"]}, "were recorded"),
-        ({"judges": ["simulated:x", "openai:y"]}, {"judges": ["openai:y"]}, "in part"),
+        ({"judges": ["offline:bm25"]}, {"judges": ["openai:gpt"]}, Code.DEMONSTRATION),
+        ({"judges": ["recorded:x"]}, {"judges": ["openai:recorded"]}, Code.DEMONSTRATION),
+        ({"judges": ["simulated:x", "openai:y"]}, {"judges": ["openai:y"]}, Code.PARTLY_DEMONSTRATION),
         ({"judges": ["simulated:x", "offline:y", "offline:z"]}, {"judges": ["openai:y"]},
          "Every judge of this run is a demonstration (2 see words only; 1 answers by drawing"),
     ],
 )  # fmt: skip
 def test_what_judges_are_like_is_said_from_its_limit_on(above, below, said):
-    assert said in told(of_judging(Seen(**above)))
-    assert not [*of_judging(Seen(**below))]
+    assert shows(warn_of_judging(JudgingFigures(**above)), said)
+    assert not [*warn_of_judging(JudgingFigures(**below))]
 
 
 @pytest.mark.parametrize("share", [0.95, 0.05])
 def test_a_judge_that_follows_the_order_alone_gives_noise_that_no_repeats_mend(share):
     orders = "Ask each pair in both orders (--repeats 2)"
-    [found] = of_judging(Seen(judges=["x"], first={"x": (100 * share, 100)}, orders=orders))
-    assert f"x says {'AB'[share < 0.5]}, whatever stands there, in 95% of its votes" in found.what
-    assert "these scores are noise" in found.so
+    [found] = warn_of_judging(
+        JudgingFigures(judges=["x"], first={"x": (100 * share, 100)}, orders=orders)
+    )
+    assert found.code is Code.ONLY_JUDGE_FOLLOWS_ORDER
+    assert found.values == {"judge": "x", "side": "AB"[share < 0.5], "share": 0.95}
     assert found.harm >= 80
-    assert "repeats" not in found.mend
-    [mild] = of_judging(Seen(judges=["x"], first={"x": (94, 100)}, orders=orders))
-    assert "repeats" in mild.mend
+    assert "repeats" not in found.advice
+    [mild] = warn_of_judging(JudgingFigures(judges=["x"], first={"x": (94, 100)}, orders=orders))
+    assert "repeats" in mild.advice
 
 
 @pytest.mark.parametrize(
@@ -105,14 +117,13 @@ def test_a_judge_that_follows_the_order_alone_gives_noise_that_no_repeats_mend(s
 def test_sides_that_contradict_are_named_and_neither_is_called_wrong(apart, said):
     spans = {tuple(two): (0.3, 0.2, 0.4) for two in apart}
     spans["a", "e"] = (0.8, 0.7, 0.9)
-    [found] = of_judging(Seen(agreed=spans))
-    assert found.what.startswith(said)
-    assert "need not be the smaller one" in found.so
+    [found] = warn_of_judging(JudgingFigures(agreed=spans))
+    assert found.text.startswith(said)
 
 
 def test_a_handful_of_votes_says_nothing_of_the_order():
-    assert not [*of_judging(Seen(first={"x": (29, 29)}))]
-    assert [*of_judging(Seen(first={"x": (30, 30)}))]
+    assert not [*warn_of_judging(JudgingFigures(first={"x": (29, 29)}))]
+    assert [*warn_of_judging(JudgingFigures(first={"x": (30, 30)}))]
 
 
 def compared(p=0.4, difference=0.02, reach=0.04, queries=50, p_labels=float("nan"), kin=""):
@@ -126,10 +137,10 @@ def compared(p=0.4, difference=0.02, reach=0.04, queries=50, p_labels=float("nan
     [
         ({"rivals": [compared()]}, {"rivals": [compared(p=0.01)]}, "about 410 queries"),
         ({"rivals": [compared(p=0.01, p_labels=0.7)]}, {"rivals": [compared(p=0.01)]},
-         "not sure by these labels"),
+         Code.LEAD_UNSURE_BY_LABELS),
         ({"rivals": [compared(p=0.01, kin="gpt")]}, {"rivals": [compared(p=0.01)]},
-         "not sure without judges"),
-        ({"rivals": [compared(queries=2)]}, {"rivals": []}, "too few"),
+         Code.LEAD_ONLY_BY_KIN),
+        ({"rivals": [compared(queries=2)]}, {"rivals": []}, Code.TOO_FEW_QUERIES),
         ({"missing": {"a": 1}}, {"missing": {"a": 0}}, "a ranked 49 of 50 queries"),
         ({"missing": {"a": 50}}, {"missing": {"a": 0}}, "a ranked none of 50 queries"),
         ({"missing": {"a": 0}, "unjudged": {"a": 190}},
@@ -138,12 +149,12 @@ def compared(p=0.4, difference=0.02, reach=0.04, queries=50, p_labels=float("nan
     ],
 )  # fmt: skip
 def test_what_a_contest_cannot_tell_is_said_from_its_limit_on(above, below, said):
-    assert said in told(of_contest(Arms(50, "nDCG@10", **above)))
-    assert not [*of_contest(Arms(50, "nDCG@10", **below))]
+    assert shows(warn_of_rankers(RankerFigures(50, "nDCG@10", **above)), said)
+    assert not [*warn_of_rankers(RankerFigures(50, "nDCG@10", **below))]
 
 
 def contest(*rivals, **more):
-    return told(of_contest(Arms(50, "nDCG@10", rivals, **more)))
+    return told(warn_of_rankers(RankerFigures(50, "nDCG@10", rivals, **more)))
 
 
 def test_the_leader_alone_is_spoken_of_and_the_cheapest_advised_only_where_nothing_is_sure():
@@ -170,8 +181,8 @@ def test_unjudged_documents_are_a_share_of_those_that_are_ranked():
 
 
 def test_only_what_a_model_answers_is_to_be_asked_again():
-    arms = Arms(50, missing={"bm25": 9, "mine": 9}, asked=("bm25",))
-    by_arm = {one.what.partition(" ")[0]: one.mend for one in of_contest(arms)}
+    arms = RankerFigures(50, missing={"bm25": 9, "mine": 9}, asked=("bm25",))
+    by_arm = {one.text.partition(" ")[0]: one.advice for one in warn_of_rankers(arms)}
     assert by_arm["bm25"] == "Run the same command again: it asks for these alone"
     assert by_arm["mine"].startswith("They are not in its run")
 
@@ -183,9 +194,9 @@ def row(**fields):
 @pytest.mark.parametrize(
     ("bias", "against", "above", "below", "said"),
     [
-        ("first", "", (0.37, 0.34, 0.40), (0.43, 0.40, 0.46), "comes second"),
-        ("flips", "", (0.4, 0.3, 0.5), (0.4, 0.2, 0.5), "changes its winner"),
-        ("length", "human", (0.3, 0.2, 0.4), (0.3, 0.05, 0.4), "grades longer documents higher"),
+        ("first", "", (0.37, 0.34, 0.40), (0.43, 0.40, 0.46), Code.VOTES_PREFER_PLACE),
+        ("flips", "", (0.4, 0.3, 0.5), (0.4, 0.2, 0.5), Code.FLIPS),
+        ("length", "human", (0.3, 0.2, 0.4), (0.3, 0.05, 0.4), Code.LENGTH_BIAS),
         ("leniency", "human", (-0.8, -0.9, -0.6), (-0.8, -1.2, -0.4), "harsher than people by"),
     ],
 )
@@ -194,56 +205,62 @@ def test_biases_are_said_where_the_whole_interval_matters(bias, against, above, 
         [row(bias=bias, against=against, value=value, low=low, high=high)]
         for value, low, high in (above, below)
     ]
-    assert said in told(of_biases(rows[0], []))
-    assert not [*of_biases(rows[1], [])]
-    assert not [*of_biases([{**rows[0][0], "items": 3}], [])], "too few to say"
+    assert shows(warn_of_biases(rows[0], []), said)
+    assert not [*warn_of_biases(rows[1], [])]
+    assert not [*warn_of_biases([{**rows[0][0], "items": 3}], [])], "too few to say"
 
 
 def test_a_judge_that_is_no_better_than_chance_is_named_and_so_is_such_a_panel():
     good, poor = (row(value=0.6, low=0.5, high=0.7), row(value=0.1, low=-0.1, high=0.19))
-    assert not [*of_people([good], "people", "kappa")]
-    assert "x agrees with people no better than chance" in told(of_people([good, poor], "", "k"))
-    assert "No judge agrees" in told(of_people([poor, poor], "people", "kappa"))
+    assert not [*warn_of_agreement([good], "people", "kappa")]
+    assert shows(warn_of_agreement([good, poor], "", "k"), Code.NOT_ABOVE_CHANCE)
+    assert shows(warn_of_agreement([poor, poor], "people", "k"), Code.NO_JUDGE_ABOVE_CHANCE)
     inverted = row(value=-0.4, low=-0.5, high=-0.3)
-    assert "worse than chance" in told(of_people([good, inverted], "people", "kappa"))
-    [two] = of_people([good, poor, {**poor, "rater_b": "y"}], "people", "kappa")
-    assert two.what.startswith("x, y agree with people no better")
+    assert shows(warn_of_agreement([good, inverted], "people", "k"), Code.BELOW_CHANCE)
+    [two] = warn_of_agreement([good, poor, {**poor, "rater_b": "y"}], "people", "kappa")
+    assert two.text.startswith("x, y agree with people no better")
 
 
 def test_a_judge_on_few_items_is_not_called_useless():
     wide = row(value=0.63, low=0.0, high=1.0, items=10)
     for rows in ([wide], [wide, wide]):
-        [found] = of_people(rows, "people", "kappa")
-        assert "cannot be told from chance yet on 10 items" in found.what
-        assert found.mend == "Label more: zelo-ray label"
+        [found] = warn_of_agreement(rows, "people", "kappa")
+        assert found.code is Code.TOO_FEW_ITEMS
+        assert found.values["items"] == "10 items"
 
 
 def test_labels_that_turn_an_order_are_said():
     counts = {"queries": 100, "queries_contradicted": 10, "turned": 0}
-    assert not [*of_labels(counts, ("a", "a"), {})]
-    found = told(of_labels({**counts, "turned": 1, "queries_contradicted": 11}, ("a", "b"), {}))
-    for said in ("1 pair of runs is", "a leads by the old labels", "in 11 of 100 queries"):
-        assert said in found
-    assert "--pools" not in found
-    assert not [*of_labels({**counts, "queries_contradicted": 99}, None, {}, cut=False)]
+    assert not [*warn_of_labels(counts, ("a", "a"), {})]
+    turned = {**counts, "turned": 1, "queries_contradicted": 11}
+    warnings = [*warn_of_labels(turned, ("a", "b"), {})]
+    for said in ("1 pair of runs is", Code.LEADER_CHANGED, "in 11 of 100 queries"):
+        assert shows(warnings, said)
+    assert not [*warn_of_labels({**counts, "queries_contradicted": 99}, None, {}, cut=False)]
 
 
 def test_protocols_that_are_alike_or_judged_little_are_said():
     rows = [{"protocol": name, "judged": 9, "items": 10} for name in "ab"]
-    assert not [*of_protocols(rows, [], 1)]
-    assert "a stands first, but" in told(of_protocols(rows, ["b"], 1))
-    assert "b judged 8 of 10" in told(of_protocols([rows[0], {**rows[1], "judged": 8}], [], 1))
+    assert not [*warn_of_protocols(rows, [], 1)]
+    assert shows(warn_of_protocols(rows, ["b"], 1), Code.PROTOCOLS_ALIKE)
+    assert "b judged 8 of 10" in told(warn_of_protocols([rows[0], {**rows[1], "judged": 8}], [], 1))
 
 
 def test_the_worst_comes_first_and_only_five_stand_open():
-    found = ranked([Finding(harm, f"{harm}", "so", "mend") for harm in range(10, 80, 10)], "")
-    assert [one.what for one in found.first] == ["70", "60", "50", "40", "30"]
-    assert [one.what for one in found.rest] == ["20", "10"]
+    codes = [Code.NEGATIVE_GRADES, Code.MOSTLY_TIES, Code.FLIPS, Code.LENGTH_BIAS]
+    codes += [Code.TRUTH_CHANGED, Code.JUDGES_ALIKE, Code.REVERSED_RANKS]
+    ranked = rank_warnings([ResultWarning(code) for code in codes], "")
+    assert [one.harm for one in ranked.first] == [94, 52, 50, 50, 48]
+    assert [one.code for one in ranked.rest] == [Code.MOSTLY_TIES, Code.NEGATIVE_GRADES]
+
+
+def test_every_code_has_its_sentences():
+    assert SENTENCES.keys() == {*Code}
 
 
 def box(out):
     html = (out / "report.html").read_text()
-    return html[html.index('<div class="findings') : html.index('<div class="lead">')]
+    return html[html.index('<div class="warnings') : html.index('<div class="lead">')]
 
 
 def test_a_page_shows_its_findings_with_the_section_and_escapes_them(tmp_path):
@@ -264,12 +281,15 @@ def test_a_page_where_nothing_stands_out_is_calm(tmp_path):
 
 
 def test_the_terminal_says_the_worst_three_that_its_lines_do_not():
-    every = [Finding(90, "known", "so", "mend", spoken=True)]
-    every += [Finding(harm, f"{harm}", "so", "mend") for harm in (10, 20, 30, 40)]
-    lines = [*spoken(ranked(every, ""))]
-    assert lines[0] == "stands out: 40: so. mend."
-    assert lines[3:] == ["… and 1 more: see report.html"]
-    assert not [*spoken(None)]
+    runs = [ResultWarning(Code.RUN_LACKS_QUERIES, {"run": "a", "queries": "1 query"})]
+    alike = {"judges": 3, "same": 0.98, "items": 100}
+    runs += [ResultWarning(Code.JUDGES_ALIKE, alike, share) for share in (0.1, 0.2, 0.3)]
+    runs += [ResultWarning(Code.TRUTH_CHANGED)]
+    lines = [*terminal_lines(rank_warnings(runs, ""))]
+    assert lines[0].startswith("stands out: The truth has changed")
+    assert len([line for line in lines if line.startswith("stands out: ")]) == 3
+    assert lines[-1] == "… and 1 more: see report.html"
+    assert not [*terminal_lines(None)]
 
 
 def test_more_than_five_are_folded_away(tmp_path):
