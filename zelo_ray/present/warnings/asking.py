@@ -128,7 +128,6 @@ def _missing(asking: AskingFigures) -> Iterator[ResultWarning]:
         kinds = sorted(statuses, key=lambda status: -statuses[status])
         alone = len(asking.given.keys() | asking.failed.keys()) == 1
         share = missing / requests
-        code = WarningCode.MOST_ANSWERS_MISSING if share >= 0.5 else WarningCode.ANSWERS_MISSING
         values: dict[str, Value] = {
             "judge": judge,
             "share": share,
@@ -138,7 +137,7 @@ def _missing(asking: AskingFigures) -> Iterator[ResultWarning]:
             else "where its judgment is missing, the other judges decide alone",
             "advice": _MEND.get(kinds[0], _ANOTHER),
         }
-        yield ResultWarning(code, values, share)
+        yield ResultWarning(WarningCode.ANSWERS_MISSING, values, share + 20 * (share >= 0.5))
 
 
 def _rejected(asking: AskingFigures) -> Iterator[ResultWarning]:

@@ -80,8 +80,7 @@ def warn_of_demonstration(
         "again": again,
         "section": section,
     }
-    code = WarningCode.DEMONSTRATION if all_of_them else WarningCode.PARTLY_DEMONSTRATION
-    yield ResultWarning(code, values)
+    yield ResultWarning(WarningCode.DEMONSTRATION, values, 30 * all_of_them)
 
 
 def _describe(kinds: Mapping[str, Sequence[str]], judges: int, whose: str) -> str:
@@ -100,9 +99,10 @@ def _describe(kinds: Mapping[str, Sequence[str]], judges: int, whose: str) -> st
 
 def _says_one_thing(figures: JudgingFigures) -> Iterator[ResultWarning]:
     alone = len(figures.judges) == 1
-    code = WarningCode.ONLY_JUDGE_SAYS_ONE_THING if alone else WarningCode.JUDGE_SAYS_ONE_THING
+    scores = ", and the scores rest on nothing" if alone else ""
     for judge, habit in figures.flat.items():
-        yield ResultWarning(code, {"judge": judge, "habit": habit})
+        values = {"judge": judge, "habit": habit, "scores": scores}
+        yield ResultWarning(WarningCode.JUDGE_SAYS_ONE_THING, values, 20 * alone)
 
 
 def _noise(figures: JudgingFigures) -> Iterator[ResultWarning]:
@@ -140,25 +140,29 @@ def _order(figures: JudgingFigures) -> Iterator[ResultWarning]:
 
 def _follows_order(judge: str, share: float, *, alone: bool) -> ResultWarning:
     side, share = ("A", share) if share > 0.5 else ("B", 1 - share)
-    code = WarningCode.ONLY_JUDGE_FOLLOWS_ORDER if alone else WarningCode.JUDGE_FOLLOWS_ORDER
-    return ResultWarning(code, {"judge": judge, "side": side, "share": share})
+    scores = "these scores are noise" if alone else "they add noise to the panel"
+    values: dict[str, Value] = {"judge": judge, "side": side, "share": share, "scores": scores}
+    return ResultWarning(WarningCode.JUDGE_FOLLOWS_ORDER, values, 14 * alone)
 
 
 def _prefers_place(
     judge: str, share: float, low: float, high: float, figures: JudgingFigures
 ) -> ResultWarning:
     """Return a warning of a judge whose votes the order sways; both orders make it less harmful."""
-    code = WarningCode.JUDGE_PREFERS_PLACE
-    if figures.both_orders:
-        code = WarningCode.ORDERS_CANCEL_OUT
-    orders = f"{figures.orders}, or put" if figures.orders else "Put"
+    both, orders = figures.both_orders, figures.orders
+    consequence = "its comparisons tell less about the documents"
+    if both:
+        consequence = "its two orders cancel out, and what is left of the pair is often a tie"
     values = {
         "judge": judge,
         "place": "first" if share > 0.5 else "second",
         "span": _of(share, low, high),
-        "advice": f"{orders} another model in its place",
+        "consequence": consequence,
+        "advice": f"{f'{orders}, or put' if orders and not both else 'Put'} another model in its "
+        "place",
+        "section": "agreement",
     }
-    return ResultWarning(code, values, abs(share - 0.5))
+    return ResultWarning(WarningCode.JUDGE_PREFERS_PLACE, values, abs(share - 0.5) - 15 * both)
 
 
 def _split(figures: JudgingFigures) -> Iterator[ResultWarning]:

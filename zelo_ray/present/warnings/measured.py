@@ -82,9 +82,16 @@ def warn_of_biases(grading: Sequence[Row], voting: Sequence[Row]) -> Iterator[Re
 def _first(row: Row) -> Iterator[ResultWarning]:
     share = row["value"]
     if row["low"] > 0.5 + ORDER or row["high"] < 0.5 - ORDER:
-        place = "first" if share > 0.5 else "second"
-        values = {"judge": row["judge"], "place": place, "span": _span(row)}
-        yield ResultWarning(WarningCode.VOTES_PREFER_PLACE, values, abs(share - 0.5))
+        values = {
+            "judge": row["judge"],
+            "place": "first" if share > 0.5 else "second",
+            "span": _span(row),
+            "consequence": "its comparisons tell less about the documents",
+            "advice": "Ask each pair in both orders (annotate --repeats 2), or put another model "
+            "in its place",
+            "section": "voting",
+        }
+        yield ResultWarning(WarningCode.JUDGE_PREFERS_PLACE, values, abs(share - 0.5))
 
 
 def _flips(row: Row) -> Iterator[ResultWarning]:

@@ -1,69 +1,352 @@
-"""The sentences of all warnings, by their code."""
+"""The sentences of all warnings: each code holds its own."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from enum import StrEnum
+from enum import Enum
 
 Value = str | float
 
+_ANOTHER_JUDGE = "Put another model in its place (--judges)"
+_READ_BOTH = "Read both with zelo-ray explain, then leave one out of --judges or mend its prompt"
+_OTHER_FAMILY = "Put a judge of another family in the panel in place of one of them (--judges)"
+_READ_ONE = "Read what it says (zelo-ray explain), then put another model in its place"
+_MODELS = "{again} models that read: --judges openai:MODEL"
 
-class WarningCode(StrEnum):
-    """What makes results less than they look."""
+
+class WarningCode(Enum):
+    """A reason why results are less than they look, with its sentences.
+
+    They are shown as "TEXT: CONSEQUENCE. ADVICE.", with the values of a warning in them.
+
+    Attributes:
+        harm: from 0 to 100. 80 and above: there is no result, or a wrong one; from 60: a result
+            may be wrong; from 40: it is less sure than it looks; below: good to know.
+        section: the page's section that shows it.
+        text: what is wrong, with its figure; it begins the sentence.
+        consequence: what follows from it.
+        advice: the flag or command that mends it.
+    """
+
+    def __init__(self, harm: float, section: str, text: str, consequence: str, advice: str) -> None:
+        self.harm, self.section, self.text = harm, section, text
+        self.consequence, self.advice = consequence, advice
 
     # while judges were asked
-    UNSCORED_QUERIES = "unscored queries"
-    BUDGET_USED_UP = "budget used up"
-    JUDGE_STOPPED = "judge stopped"
-    ANSWERS_MISSING = "answers missing"
-    MOST_ANSWERS_MISSING = "most answers missing"
-    LINES_REJECTED = "lines rejected"
+    UNSCORED_QUERIES = (84, "unscored", "{queries} no scores", "{reasons}", "{advice}")
+    BUDGET_USED_UP = (
+        82,
+        "judges",
+        "{reason} before {judges} had answered everything",
+        "scores of later queries lack these judgments",
+        "{advice}",
+    )
+    JUDGE_STOPPED = (
+        82,
+        "judges",
+        "{judges} stopped ({reason})",
+        "scores of later queries lack these judgments",
+        "Mend that and run the same command again: what is paid for is kept",
+    )
+    ANSWERS_MISSING = (
+        60,
+        "failures",
+        "{share:.0%} of {judge}'s answers are missing ({kinds})",
+        "{consequence}",
+        "{advice}",
+    )
+    LINES_REJECTED = (
+        50,
+        "",
+        "{lines} set aside{first}",
+        "their queries have no labels",
+        "Mend the lines that rejected.parquet names, and run the same command again",
+    )
     # judges of a run
-    DEMONSTRATION = "demonstration"
-    PARTLY_DEMONSTRATION = "partly demonstration"
-    JUDGES_CONTRADICT = "judges contradict"
-    JUDGES_ALIKE = "judges alike"
-    JUDGES_ERR_TOGETHER = "judges err together"
-    ONLY_JUDGE_SAYS_ONE_THING = "only judge says one thing"
-    JUDGE_SAYS_ONE_THING = "judge says one thing"
-    ONLY_JUDGE_FOLLOWS_ORDER = "only judge follows order"
-    JUDGE_FOLLOWS_ORDER = "judge follows order"
-    JUDGE_PREFERS_PLACE = "judge prefers place"
-    ORDERS_CANCEL_OUT = "orders cancel out"
-    MOSTLY_NOISE = "mostly noise"
-    JUDGES_SPLIT = "judges split"
-    MOSTLY_TIES = "mostly ties"
+    DEMONSTRATION = (45, "{section}", "{judges}", "{consequence}", _MODELS)
+    JUDGES_CONTRADICT = (
+        72,
+        "{section}",
+        "{many} {contradict} {few}: they {measure}",
+        (
+            "one side most likely has the question the wrong way round, and it need not be the "
+            "smaller one"
+        ),
+        _READ_BOTH,
+    )
+    JUDGES_ALIKE = (
+        48,
+        "judges",
+        "The {judges} judges say nearly the same ({same:.2f} on {items:,} items or more)",
+        "they count as about one, as far as can be seen",
+        _OTHER_FAMILY,
+    )
+    JUDGES_ERR_TOGETHER = (
+        48,
+        "judges",
+        "The {judges} judges err together{family}: they count for {worth} that err apart",
+        "what they agree on is less sure than their number makes it look",
+        _OTHER_FAMILY,
+    )
+    JUDGE_SAYS_ONE_THING = (65, "judges", "{judge} {habit}", "it tells nothing{scores}", _READ_ONE)
+    JUDGE_FOLLOWS_ORDER = (
+        68,
+        "agreement",
+        "{judge} says {side}, whatever stands there, in {share:.0%} of its votes",
+        "its answers follow the order alone; {scores}",
+        _ANOTHER_JUDGE,
+    )
+    JUDGE_PREFERS_PLACE = (
+        55,
+        "{section}",
+        "{judge} prefers what comes {place}: what came first won {span} of the time instead of .50",
+        "{consequence}",
+        "{advice}",
+    )
+    MOSTLY_NOISE = (
+        66,
+        "uncertain",
+        (
+            "Most of the spread of the scores of a query, {spread:.2f} {unit}, is noise (the "
+            "standard error of a score is {error:.2f})"
+        ),
+        "many ranks would be others if the same judges answered anew",
+        "{more}; zelo-ray size tells by how much before it is paid",
+    )
+    JUDGES_SPLIT = (
+        44,
+        "ambiguous",
+        "The judges are split on {split:,} of {documents} ({share:.0%})",
+        "the panel's grade there is a compromise between different readings",
+        (
+            "Read some of them; zelo-ray convert qrels DIR --grades --without-ambiguous leaves "
+            "them out"
+        ),
+    )
+    MOSTLY_TIES = (
+        42,
+        "queries",
+        "{share:.0%} of {comparisons} are ties",
+        "most calls say nothing of which document is better",
+        (
+            "Give the judges a rubric that tells the documents apart, or grade them instead "
+            "(--protocol graded)"
+        ),
+    )
     # judges beside people
-    NO_JUDGE_ABOVE_CHANCE = "no judge above chance"
-    BELOW_CHANCE = "below chance"
-    NOT_ABOVE_CHANCE = "not above chance"
-    TOO_FEW_ITEMS = "too few items"
-    FLIPS = "flips"
-    VOTES_PREFER_PLACE = "votes prefer place"
-    LENGTH_BIAS = "length bias"
-    LENIENCY = "leniency"
+    NO_JUDGE_ABOVE_CHANCE = (
+        90,
+        "{section}",
+        "No judge agrees with these people better than chance ({coefficient}: {figures})",
+        "labels of this panel are no evidence of what these people want",
+        "Give judges the people's rubric, or take other models",
+    )
+    BELOW_CHANCE = (
+        78,
+        "{section}",
+        "{judges} with people worse than chance ({coefficient}: {figures})",
+        "what they mean is often the opposite of what people mean",
+        "Read why with zelo-ray explain, and mend the prompt or the people's scale",
+    )
+    NOT_ABOVE_CHANCE = (
+        68,
+        "{section}",
+        "{judges} with people no better than chance ({coefficient}: {figures})",
+        "whoever does so adds noise to the panel",
+        "Leave it out of --judges, or read why with zelo-ray explain",
+    )
+    TOO_FEW_ITEMS = (
+        62,
+        "{section}",
+        "{judges} cannot be told from chance yet on {items} ({coefficient}: {figures})",
+        "these labels are too few to say whether to trust such a judge",
+        "Label more: zelo-ray label",
+    )
+    FLIPS = (
+        52,
+        "voting",
+        "{judge} changes its winner with the order on {span} of pairs",
+        "a vote in one order is worth little",
+        "Count pairs in both orders only, or put another model in its place",
+    )
+    LENGTH_BIAS = (
+        50,
+        "grading",
+        "{judge} grades {side} documents higher{beside}: {span} grades for each doubling of length",
+        "length counts where content should",
+        (
+            "Show less of long documents (--document-tokens), say in the rubric that length is no "
+            "merit, or take another model"
+        ),
+    )
+    LENIENCY = (
+        46,
+        "grading",
+        "{judge} is {side} than people by {span} grades",
+        "a threshold of its grades is not the people's",
+        "Let people's grades correct the panel's: annotate --protocol graded --human FILE",
+    )
     # rankers
-    REVERSED_RANKS = "reversed ranks"
-    NEGATIVE_GRADES = "negative grades"
-    EQUAL_SCORES = "equal scores"
-    MANY_EQUAL_SCORES = "many equal scores"
-    TRUTH_CHANGED = "truth changed"
-    LABELS_OF_OLD_TRUTH = "labels of old truth"
-    QUERY_IN_ITS_POOL = "query in its pool"
-    DOCUMENT_WITH_QUERY_ID = "document with query id"
-    TOO_FEW_QUERIES = "too few queries"
-    NO_SIGNIFICANT_LEAD = "no significant lead"
-    LEAD_UNSURE_BY_LABELS = "lead unsure by labels"
-    LEAD_ONLY_BY_KIN = "lead only by kin"
-    RANKED_NOTHING = "ranked nothing"
-    RANKED_SOME = "ranked some"
-    UNJUDGED_DOCUMENTS = "unjudged documents"
-    # labels and protocols compared
-    PAIRS_TURNED = "pairs turned"
-    LEADER_CHANGED = "leader changed"
-    LABELS_CONTRADICT = "labels contradict"
-    RUN_LACKS_QUERIES = "run lacks queries"
-    PROTOCOLS_ALIKE = "protocols alike"
-    FEW_ITEMS_JUDGED = "few items judged"
+    REVERSED_RANKS = (
+        94,
+        "leaderboard",
+        "The ranks of {run} are the reverse of its scores in {queries}",
+        (
+            "are these distances? A run is ordered by its scores, the highest first, so this one "
+            "is measured upside down"
+        ),
+        "Write distances with a minus before them",
+    )
+    NEGATIVE_GRADES = (
+        30,
+        "holes",
+        "{grades} below 0",
+        "such a document counts as judged (Judged@k), and as not relevant",
+        "If -1 means that nobody judged it, leave its line out of the truth",
+    )
+    EQUAL_SCORES = (
+        90,
+        "leaderboard",
+        "All scores of {run} among {among} are equal in {queries}",
+        "they tell no document from another, so its place says nothing of the arm",
+        (
+            "See that its server or model scores each document, and that its scores are written "
+            "with all digits"
+        ),
+    )
+    MANY_EQUAL_SCORES = (
+        66,
+        "leaderboard",
+        "{run} scores {share:.0%} of the pairs among {among} documents of a query alike",
+        "their order is that of the document ids",
+        "Write scores with all digits, or measure with --ties expected",
+    )
+    TRUTH_CHANGED = (
+        50,
+        "leaderboard",
+        "The truth has changed since the last contest in this folder",
+        "its figures, and a gate that passed by them, were of other judgments",
+        "Compare nothing with figures of before",
+    )
+    LABELS_OF_OLD_TRUTH = (
+        48,
+        "leaderboard",
+        "The truth has changed since people's labels were drawn",
+        "they correct the new judgments as well, but were chosen to correct the old ones",
+        "Draw labels for this contest: zelo-ray label --contest, into another folder",
+    )
+    QUERY_IN_ITS_POOL = (
+        35,
+        "leaderboard",
+        "The query itself, by id and text, is among its own candidates in {queries}",
+        "it is left out of the runs and of the truth, as BEIR's evaluation does",
+        "Leave it out of the runs, too, where others measure them",
+    )
+    DOCUMENT_WITH_QUERY_ID = (
+        45,
+        "leaderboard",
+        "A document has the id of its query in {queries}, and another text or none that is known",
+        "it is measured like any other, where BEIR's evaluation leaves it out",
+        (
+            "Give the folder of the collection as --truth, or --corpus and --queries, so that "
+            "texts can be compared"
+        ),
+    )
+    TOO_FEW_QUERIES = (
+        74,
+        "differences",
+        "{queries} too few to compare arms",
+        "no difference can be tested",
+        "Take {fewest} queries at least, and some fifty to see differences of .05",
+    )
+    NO_SIGNIFICANT_LEAD = (
+        70,
+        "differences",
+        "{lead}",
+        "that {best} stands first by {measure} may be chance",
+        "{advice}",
+    )
+    LEAD_UNSURE_BY_LABELS = (
+        64,
+        "differences",
+        "The lead of {best} over {others} is not sure by these labels",
+        "who decides by it alone may decide wrongly",
+        "Ask more of these documents (cycles, repeats, judges), or let people label them",
+    )
+    LEAD_ONLY_BY_KIN = (
+        64,
+        "kin",
+        (
+            "The lead of {best} over {others} is not sure without judges that are kin of one of "
+            "the two"
+        ),
+        "who decides by it alone may decide wrongly",
+        "Judge with models of other families (--judges), or let people label some documents",
+    )
+    RANKED_NOTHING = (
+        88,
+        "failures",
+        "{arm} ranked none of {queries}",
+        "it takes no part",
+        "The section says why; run the same command again once that is mended",
+    )
+    RANKED_SOME = (
+        62,
+        "failures",
+        "{arm} ranked {ranked:,} of {queries:,} queries",
+        "the others count as 0 in its means",
+        "{advice}",
+    )
+    UNJUDGED_DOCUMENTS = (
+        58,
+        "holes",
+        "Many of the first {depth} documents are unjudged (share judged: {shares})",
+        "they count as not relevant, and these arms may be better than they look",
+        (
+            "zelo-ray convert holes --all writes pools with them; annotate those on the --out of "
+            "the truth"
+        ),
+    )
+    # labels and protocols that are compared
+    PAIRS_TURNED = (
+        76,
+        "siblings",
+        "{pairs} significantly different under both labels, and the other way round",
+        "which labels are right decides which run is better",
+        "Let people label the queries that the last section names: zelo-ray label",
+    )
+    LEADER_CHANGED = (
+        56,
+        "leaderboards",
+        "{old} leads by the old labels, and {new} by the new ones",
+        "the choice of a run depends on the labels",
+        "See whether the two are significantly different before you choose",
+    )
+    LABELS_CONTRADICT = (
+        54,
+        "contradictions",
+        "The new labels contradict the old ones in {contradicted:,} of {queries}",
+        "one of the two is wrong about documents that decide the measure",
+        "Read the first of them in the section, or let people judge them: zelo-ray label",
+    )
+    RUN_LACKS_QUERIES = (
+        60,
+        "leaderboards",
+        "{run} did not rank {queries}",
+        "they count as 0 in its means",
+        "Run it on these queries as well",
+    )
+    PROTOCOLS_ALIKE = (
+        70,
+        "protocols",
+        "{protocol} stands first, but agrees with people not significantly more than any other",
+        "agreement is no reason to pay for a dearer one",
+        "Take the cheapest, or let people judge more pairs",
+    )
+    FEW_ITEMS_JUDGED = (
+        62,
+        "protocols",
+        "{protocol} judged {judged:,} of {items}",
+        "its figures may be of easier ones, and it stands below the others",
+        "Run the same command again, with a larger --max-usd if that was its end",
+    )
 
 
 IN_RESULTS = frozenset(
@@ -72,7 +355,6 @@ IN_RESULTS = frozenset(
         WarningCode.BUDGET_USED_UP,
         WarningCode.JUDGE_STOPPED,
         WarningCode.ANSWERS_MISSING,
-        WarningCode.MOST_ANSWERS_MISSING,
         WarningCode.LINES_REJECTED,
         WarningCode.TOO_FEW_QUERIES,
         WarningCode.NO_SIGNIFICANT_LEAD,
@@ -89,368 +371,3 @@ IN_RESULTS = frozenset(
     }
 )
 """Warnings that the terminal gives among the results of a command, and not once more."""
-
-
-@dataclass(frozen=True, slots=True)
-class Sentences:
-    """The sentences of a warning, shown as "TEXT: CONSEQUENCE. ADVICE.".
-
-    Attributes:
-        harm: from 0 to 100. 80 and above: there is no result, or a wrong one; from 60: a result
-            may be wrong; from 40: it is less sure than it looks; below: good to know.
-        section: the page's section that shows it.
-        text: what is wrong.
-        consequence: what follows from it.
-        advice: the flag or command that mends it.
-    """
-
-    harm: float
-    section: str
-    text: str
-    consequence: str
-    advice: str
-
-
-_ANOTHER_JUDGE = "Put another model in its place (--judges)"
-_READ_BOTH = "Read both with zelo-ray explain, then leave one out of --judges or mend its prompt"
-_OTHER_FAMILY = "Put a judge of another family in the panel in place of one of them (--judges)"
-_READ_ONE = "Read what it says (zelo-ray explain), then put another model in its place"
-_MODELS = "{again} models that read: --judges openai:MODEL"
-
-SENTENCES: Mapping[WarningCode, Sentences] = {
-    WarningCode.UNSCORED_QUERIES: Sentences(
-        84, "unscored", "{queries} no scores", "{reasons}", "{advice}"
-    ),
-    WarningCode.BUDGET_USED_UP: Sentences(
-        82,
-        "judges",
-        "{reason} before {judges} had answered everything",
-        "scores of later queries lack these judgments",
-        "{advice}",
-    ),
-    WarningCode.JUDGE_STOPPED: Sentences(
-        82,
-        "judges",
-        "{judges} stopped ({reason})",
-        "scores of later queries lack these judgments",
-        "Mend that and run the same command again: what is paid for is kept",
-    ),
-    WarningCode.ANSWERS_MISSING: Sentences(
-        60,
-        "failures",
-        "{share:.0%} of {judge}'s answers are missing ({kinds})",
-        "{consequence}",
-        "{advice}",
-    ),
-    WarningCode.MOST_ANSWERS_MISSING: Sentences(
-        80,
-        "failures",
-        "{share:.0%} of {judge}'s answers are missing ({kinds})",
-        "{consequence}",
-        "{advice}",
-    ),
-    WarningCode.LINES_REJECTED: Sentences(
-        50,
-        "",
-        "{lines} set aside{first}",
-        "their queries have no labels",
-        "Mend the lines that rejected.parquet names, and run the same command again",
-    ),
-    WarningCode.DEMONSTRATION: Sentences(75, "{section}", "{judges}", "{consequence}", _MODELS),
-    WarningCode.PARTLY_DEMONSTRATION: Sentences(
-        45, "{section}", "{judges}", "{consequence}", _MODELS
-    ),
-    WarningCode.JUDGES_CONTRADICT: Sentences(
-        72,
-        "{section}",
-        "{many} {contradict} {few}: they {measure}",
-        "one side most likely has the question the wrong way round, and it need not be the "
-        "smaller one",
-        _READ_BOTH,
-    ),
-    WarningCode.JUDGES_ALIKE: Sentences(
-        48,
-        "judges",
-        "The {judges} judges say nearly the same ({same:.2f} on {items:,} items or more)",
-        "they count as about one, as far as can be seen",
-        _OTHER_FAMILY,
-    ),
-    WarningCode.JUDGES_ERR_TOGETHER: Sentences(
-        48,
-        "judges",
-        "The {judges} judges err together{family}: they count for {worth} that err apart",
-        "what they agree on is less sure than their number makes it look",
-        _OTHER_FAMILY,
-    ),
-    WarningCode.ONLY_JUDGE_SAYS_ONE_THING: Sentences(
-        85,
-        "judges",
-        "{judge} {habit}",
-        "it tells nothing, and the scores rest on nothing",
-        _READ_ONE,
-    ),
-    WarningCode.JUDGE_SAYS_ONE_THING: Sentences(
-        65, "judges", "{judge} {habit}", "it tells nothing", _READ_ONE
-    ),
-    WarningCode.ONLY_JUDGE_FOLLOWS_ORDER: Sentences(
-        82,
-        "agreement",
-        "{judge} says {side}, whatever stands there, in {share:.0%} of its votes",
-        "its answers follow the order alone; these scores are noise",
-        _ANOTHER_JUDGE,
-    ),
-    WarningCode.JUDGE_FOLLOWS_ORDER: Sentences(
-        68,
-        "agreement",
-        "{judge} says {side}, whatever stands there, in {share:.0%} of its votes",
-        "its answers follow the order alone; they add noise to the panel",
-        _ANOTHER_JUDGE,
-    ),
-    WarningCode.JUDGE_PREFERS_PLACE: Sentences(
-        55,
-        "agreement",
-        "{judge} prefers what comes {place}: what came first won {span} of the time instead of .50",
-        "its comparisons tell less about the documents",
-        "{advice}",
-    ),
-    WarningCode.ORDERS_CANCEL_OUT: Sentences(
-        40,
-        "agreement",
-        "{judge} prefers what comes {place}: what came first won {span} of the time instead of .50",
-        "its two orders cancel out, and what is left of the pair is often a tie",
-        "Put another model in its place",
-    ),
-    WarningCode.MOSTLY_NOISE: Sentences(
-        66,
-        "uncertain",
-        "Most of the spread of the scores of a query, {spread:.2f} {unit}, is noise (the standard "
-        "error of a score is {error:.2f})",
-        "many ranks would be others if the same judges answered anew",
-        "{more}; zelo-ray size tells by how much before it is paid",
-    ),
-    WarningCode.JUDGES_SPLIT: Sentences(
-        44,
-        "ambiguous",
-        "The judges are split on {split:,} of {documents} ({share:.0%})",
-        "the panel's grade there is a compromise between different readings",
-        "Read some of them; zelo-ray convert qrels DIR --grades --without-ambiguous leaves them "
-        "out",
-    ),
-    WarningCode.MOSTLY_TIES: Sentences(
-        42,
-        "queries",
-        "{share:.0%} of {comparisons} are ties",
-        "most calls say nothing of which document is better",
-        "Give the judges a rubric that tells the documents apart, or grade them instead "
-        "(--protocol graded)",
-    ),
-    WarningCode.NO_JUDGE_ABOVE_CHANCE: Sentences(
-        90,
-        "{section}",
-        "No judge agrees with these people better than chance ({coefficient}: {figures})",
-        "labels of this panel are no evidence of what these people want",
-        "Give judges the people's rubric, or take other models",
-    ),
-    WarningCode.BELOW_CHANCE: Sentences(
-        78,
-        "{section}",
-        "{judges} with people worse than chance ({coefficient}: {figures})",
-        "what they mean is often the opposite of what people mean",
-        "Read why with zelo-ray explain, and mend the prompt or the people's scale",
-    ),
-    WarningCode.NOT_ABOVE_CHANCE: Sentences(
-        68,
-        "{section}",
-        "{judges} with people no better than chance ({coefficient}: {figures})",
-        "whoever does so adds noise to the panel",
-        "Leave it out of --judges, or read why with zelo-ray explain",
-    ),
-    WarningCode.TOO_FEW_ITEMS: Sentences(
-        62,
-        "{section}",
-        "{judges} cannot be told from chance yet on {items} ({coefficient}: {figures})",
-        "these labels are too few to say whether to trust such a judge",
-        "Label more: zelo-ray label",
-    ),
-    WarningCode.FLIPS: Sentences(
-        52,
-        "voting",
-        "{judge} changes its winner with the order on {span} of pairs",
-        "a vote in one order is worth little",
-        "Count pairs in both orders only, or put another model in its place",
-    ),
-    WarningCode.VOTES_PREFER_PLACE: Sentences(
-        55,
-        "voting",
-        "{judge} prefers what comes {place}: what came first won {span} of the time instead of .50",
-        "its comparisons tell less about the documents",
-        "Ask each pair in both orders (annotate --repeats 2), or put another model in its place",
-    ),
-    WarningCode.LENGTH_BIAS: Sentences(
-        50,
-        "grading",
-        "{judge} grades {side} documents higher{beside}: {span} grades for each doubling of length",
-        "length counts where content should",
-        "Show less of long documents (--document-tokens), say in the rubric that length is no "
-        "merit, or take another model",
-    ),
-    WarningCode.LENIENCY: Sentences(
-        46,
-        "grading",
-        "{judge} is {side} than people by {span} grades",
-        "a threshold of its grades is not the people's",
-        "Let people's grades correct the panel's: annotate --protocol graded --human FILE",
-    ),
-    WarningCode.REVERSED_RANKS: Sentences(
-        94,
-        "leaderboard",
-        "The ranks of {run} are the reverse of its scores in {queries}",
-        "are these distances? A run is ordered by its scores, the highest first, so this one is "
-        "measured upside down",
-        "Write distances with a minus before them",
-    ),
-    WarningCode.NEGATIVE_GRADES: Sentences(
-        30,
-        "holes",
-        "{grades} below 0",
-        "such a document counts as judged (Judged@k), and as not relevant",
-        "If -1 means that nobody judged it, leave its line out of the truth",
-    ),
-    WarningCode.EQUAL_SCORES: Sentences(
-        90,
-        "leaderboard",
-        "All scores of {run} among {among} are equal in {queries}",
-        "they tell no document from another, so its place says nothing of the arm",
-        "See that its server or model scores each document, and that its scores are written with "
-        "all digits",
-    ),
-    WarningCode.MANY_EQUAL_SCORES: Sentences(
-        66,
-        "leaderboard",
-        "{run} scores {share:.0%} of the pairs among {among} documents of a query alike",
-        "their order is that of the document ids",
-        "Write scores with all digits, or measure with --ties expected",
-    ),
-    WarningCode.TRUTH_CHANGED: Sentences(
-        50,
-        "leaderboard",
-        "The truth has changed since the last contest in this folder",
-        "its figures, and a gate that passed by them, were of other judgments",
-        "Compare nothing with figures of before",
-    ),
-    WarningCode.LABELS_OF_OLD_TRUTH: Sentences(
-        48,
-        "leaderboard",
-        "The truth has changed since people's labels were drawn",
-        "they correct the new judgments as well, but were chosen to correct the old ones",
-        "Draw labels for this contest: zelo-ray label --contest, into another folder",
-    ),
-    WarningCode.QUERY_IN_ITS_POOL: Sentences(
-        35,
-        "leaderboard",
-        "The query itself, by id and text, is among its own candidates in {queries}",
-        "it is left out of the runs and of the truth, as BEIR's evaluation does",
-        "Leave it out of the runs, too, where others measure them",
-    ),
-    WarningCode.DOCUMENT_WITH_QUERY_ID: Sentences(
-        45,
-        "leaderboard",
-        "A document has the id of its query in {queries}, and another text or none that is known",
-        "it is measured like any other, where BEIR's evaluation leaves it out",
-        "Give the folder of the collection as --truth, or --corpus and --queries, so that texts "
-        "can be compared",
-    ),
-    WarningCode.TOO_FEW_QUERIES: Sentences(
-        74,
-        "differences",
-        "{queries} too few to compare arms",
-        "no difference can be tested",
-        "Take {fewest} queries at least, and some fifty to see differences of .05",
-    ),
-    WarningCode.NO_SIGNIFICANT_LEAD: Sentences(
-        70,
-        "differences",
-        "{lead}",
-        "that {best} stands first by {measure} may be chance",
-        "{advice}",
-    ),
-    WarningCode.LEAD_UNSURE_BY_LABELS: Sentences(
-        64,
-        "differences",
-        "The lead of {best} over {others} is not sure by these labels",
-        "who decides by it alone may decide wrongly",
-        "Ask more of these documents (cycles, repeats, judges), or let people label them",
-    ),
-    WarningCode.LEAD_ONLY_BY_KIN: Sentences(
-        64,
-        "kin",
-        "The lead of {best} over {others} is not sure without judges that are kin of one of the "
-        "two",
-        "who decides by it alone may decide wrongly",
-        "Judge with models of other families (--judges), or let people label some documents",
-    ),
-    WarningCode.RANKED_NOTHING: Sentences(
-        88,
-        "failures",
-        "{arm} ranked none of {queries}",
-        "it takes no part",
-        "The section says why; run the same command again once that is mended",
-    ),
-    WarningCode.RANKED_SOME: Sentences(
-        62,
-        "failures",
-        "{arm} ranked {ranked:,} of {queries:,} queries",
-        "the others count as 0 in its means",
-        "{advice}",
-    ),
-    WarningCode.UNJUDGED_DOCUMENTS: Sentences(
-        58,
-        "holes",
-        "Many of the first {depth} documents are unjudged (share judged: {shares})",
-        "they count as not relevant, and these arms may be better than they look",
-        "zelo-ray convert holes --all writes pools with them; annotate those on the --out of the "
-        "truth",
-    ),
-    WarningCode.PAIRS_TURNED: Sentences(
-        76,
-        "siblings",
-        "{pairs} significantly different under both labels, and the other way round",
-        "which labels are right decides which run is better",
-        "Let people label the queries that the last section names: zelo-ray label",
-    ),
-    WarningCode.LEADER_CHANGED: Sentences(
-        56,
-        "leaderboards",
-        "{old} leads by the old labels, and {new} by the new ones",
-        "the choice of a run depends on the labels",
-        "See whether the two are significantly different before you choose",
-    ),
-    WarningCode.LABELS_CONTRADICT: Sentences(
-        54,
-        "contradictions",
-        "The new labels contradict the old ones in {contradicted:,} of {queries}",
-        "one of the two is wrong about documents that decide the measure",
-        "Read the first of them in the section, or let people judge them: zelo-ray label",
-    ),
-    WarningCode.RUN_LACKS_QUERIES: Sentences(
-        60,
-        "leaderboards",
-        "{run} did not rank {queries}",
-        "they count as 0 in its means",
-        "Run it on these queries as well",
-    ),
-    WarningCode.PROTOCOLS_ALIKE: Sentences(
-        70,
-        "protocols",
-        "{protocol} stands first, but agrees with people not significantly more than any other",
-        "agreement is no reason to pay for a dearer one",
-        "Take the cheapest, or let people judge more pairs",
-    ),
-    WarningCode.FEW_ITEMS_JUDGED: Sentences(
-        62,
-        "protocols",
-        "{protocol} judged {judged:,} of {items}",
-        "its figures may be of easier ones, and it stands below the others",
-        "Run the same command again, with a larger --max-usd if that was its end",
-    ),
-}

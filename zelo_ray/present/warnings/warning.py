@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from textwrap import wrap
 
-from zelo_ray.present.warnings.sentences import IN_RESULTS, SENTENCES, Value, WarningCode
+from zelo_ray.present.warnings.sentences import IN_RESULTS, Value, WarningCode
 
 SHOWN = 5
 """How many stand open on a page: more than that nobody reads before the results."""
@@ -21,7 +21,8 @@ class ResultWarning:
     Attributes:
         code: what is wrong; its sentences and its harm follow from it.
         values: numbers and names that its sentences show.
-        weight: in [0, 1], added to the harm: of two alike the larger one comes first.
+        weight: added to the harm: a share in [0, 1], so that of two alike the larger one comes
+            first, or how much worse such a case is.
     """
 
     code: WarningCode
@@ -30,28 +31,28 @@ class ResultWarning:
 
     @property
     def harm(self) -> float:
-        """Return its place among others, from 0 to 100: see `Sentences`."""
-        return SENTENCES[self.code].harm + self.weight
+        """Return its place among others, from 0 to 100: see `WarningCode`."""
+        return self.code.harm + self.weight
 
     @property
     def section(self) -> str:
         """Return the name of the page's section that shows it."""
-        return SENTENCES[self.code].section.format(**self.values)
+        return self.code.section.format(**self.values)
 
     @property
     def text(self) -> str:
         """Return what is wrong, with its figure; it begins the sentence."""
-        return SENTENCES[self.code].text.format(**self.values)
+        return self.code.text.format(**self.values)
 
     @property
     def consequence(self) -> str:
         """Return what follows from it, after a colon."""
-        return SENTENCES[self.code].consequence.format(**self.values)
+        return self.code.consequence.format(**self.values)
 
     @property
     def advice(self) -> str:
         """Return the flag or command that mends it, without a full stop."""
-        return SENTENCES[self.code].advice.format(**self.values)
+        return self.code.advice.format(**self.values)
 
     def __str__(self) -> str:
         return f"{self.text}: {self.consequence}. {self.advice}."
