@@ -81,7 +81,7 @@ def connect(judge: Judge, settings: Settings) -> Connection:
 
 
 def find_key(judge: Judge, variables: Mapping[str, str], environ: Mapping[str, str]) -> str:
-    """A judge's key: from the variable that ``variables`` names for it, else its provider's.
+    """Return a judge's key from the variable that ``variables`` names, else its provider's.
 
     A server named by its URL is never sent a provider's key; without one of its own it gets the
     word that such servers ignore.
@@ -101,7 +101,7 @@ def find_key(judge: Judge, variables: Mapping[str, str], environ: Mapping[str, s
 
 
 def fingerprint(key: str) -> str:
-    """What tells one key from another and gives nothing of it away."""
+    """Return a short hash that tells keys apart without revealing them."""
     return hashlib.sha256(key.encode()).hexdigest()[:8]
 
 
@@ -110,7 +110,7 @@ def build_panel(
     options: Mapping[str, Mapping[str, Any]],
     environ: Mapping[str, str] = os.environ,
 ) -> tuple[Judge, ...]:
-    """The judges that ``names`` call for, each with all its options.
+    """Build the judges that ``names`` ask for, each with all its options.
 
     Without names: every provider that needs a key and has it, with its default model.
 
@@ -139,7 +139,7 @@ def build_panel(
 
 
 def with_options(judge: Judge, own: Mapping[str, Any]) -> Judge:
-    """The judge with all its options: its own, and else the defaults of its provider.
+    """Return the judge with all its options: its own, then its provider's defaults.
 
     Raises:
         PanelError: its URL, model or an option cannot be.
@@ -171,7 +171,7 @@ def with_options(judge: Judge, own: Mapping[str, Any]) -> Judge:
 def panel_of(
     options: JudgingOptions, environ: Mapping[str, str], *, keys: bool = True
 ) -> tuple[Judge, ...]:
-    """The panel that a job's options call for, checked as far as that goes without any call.
+    """Return the panel that a job's options ask for, checked as far as possible without a call.
 
     Args:
         options: the job's.
@@ -200,7 +200,7 @@ def panel_of(
 
 
 def refuse_unlimited(judge: Judge, name: str) -> None:
-    """A cap holds only where it is known what an answer can cost.
+    """Refuse a judge whose cost per answer has no upper bound, which a budget needs.
 
     Raises:
         PanelError: the judge has no limit of output, or fields that nobody can reckon with.
@@ -215,7 +215,7 @@ def refuse_unlimited(judge: Judge, name: str) -> None:
 
 
 def leaves_sampling(judge: Judge) -> bool:
-    """Whether a server named by its URL decides how the judge samples, as no temperature is set."""
+    """Return whether a server named by its URL chooses the sampling, as no temperature is set."""
     unset = "temperature" in judge.options and judge.options["temperature"] is None
     return (
         bool(judge.base_url) and unset and not sets_temperature(judge.options.get("extra_body", {}))
@@ -225,7 +225,7 @@ def leaves_sampling(judge: Judge) -> bool:
 def refuse_strangers(
     what: str, names: Collection[str], options: Mapping[str, Mapping[str, Any]]
 ) -> None:
-    """Options by judge are for judges of the panel: a mistyped price would leave one without.
+    """Refuse options for judges not on the panel: a mistyped price would leave one without.
 
     Args:
         what: what they are by, "judge" or "reranker".
@@ -263,7 +263,7 @@ def _check_url(judge: Judge, known: Provider) -> None:
 
 
 def _found(judge: Judge, known: Provider) -> Mapping[str, Any]:
-    """The options of a judge that follow from what it is."""
+    """Return the options of a judge that follow from what it is."""
     if known.judges_in is None:
         return {}
     found = known.judges_in(judge.model)

@@ -34,31 +34,31 @@ _PARTS = {"generationconfig": "generationConfig", "outputconfig": "output_config
 
 
 def tier_of(*tiers: object) -> str:
-    """The first of some service tiers that is not the usual one, else empty."""
+    """Return the first of some service tiers that is not the usual one, else empty."""
     plain = (str(tier or "").lower().removeprefix("service_tier_") for tier in tiers)
     return next((tier for tier in plain if tier not in _USUAL), "")
 
 
 def asked_tier(options: Mapping[str, Any]) -> str:
-    """The service tier that a judge's options ask for; empty for the usual one."""
+    """Return the service tier that a judge's options ask for; empty for the usual one."""
     body = options.get("extra_body") or {}
     return tier_of(*(body.get(name) for name in (*TIERS, "speed")))  # Anthropic's speed: fast
 
 
 def seconds_for(options: Mapping[str, Any], seconds: float) -> float:
-    """How long a call may take: flex waits for room, and is paid again by who asks again."""
+    """Return how many seconds a call may take: flex waits for room, and a retry costs again."""
     return max(seconds, _FLEX_SECONDS) if asked_tier(options) == "flex" else seconds
 
 
 def thinking_budget(options: Mapping[str, Any]) -> int:
-    """Tokens that Claude may think for by a judge's options, which its output limit must exceed."""
+    """Return the tokens that Claude may think for, which its output limit must exceed."""
     thinking = (options.get("extra_body") or {}).get("thinking")
     budget = thinking.get("budget_tokens") if isinstance(thinking, Mapping) else 0
     return budget if isinstance(budget, int) else 0
 
 
 def refuse_ours(name: str, body: Mapping[str, Any], *, form: str = "") -> None:
-    """What is asked, of whom and in what form the answer comes, is no matter of added fields.
+    """Refuse added fields that set the question, the model or the form of the answer.
 
     Args:
         name: of whom they are sent to.
@@ -86,19 +86,19 @@ def refuse_ours(name: str, body: Mapping[str, Any], *, form: str = "") -> None:
 
 
 def dearer_in(body: Mapping[str, Any]) -> str:
-    """A field, at any depth, with which a call may cost more than is reckoned; empty if none."""
+    """Return a field, at any depth, that may make a call cost more than estimated; else empty."""
     fields = ((name, _plain(name), value) for name, value in _all(body))
     dear = (n for n, plain, v in fields if plain in _DEARER or (plain == "ttl" and v != _CACHED))
     return min(dear, default="")
 
 
 def sets_temperature(body: Mapping[str, Any]) -> bool:
-    """Whether a temperature is among the fields, at any depth."""
+    """Return whether a temperature is among the fields, at any depth."""
     return any(name == "temperature" and value is not None for name, value in _all(body))
 
 
 def _all(body: Any) -> Iterator[tuple[str, Any]]:
-    """All fields, also those inside others, but for what only labels a request."""
+    """Yield all fields, also nested ones, except those inside mere labels of a request."""
     if isinstance(body, Mapping):
         for name, value in body.items():
             yield str(name), value
@@ -109,7 +109,7 @@ def _all(body: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _two_deep(body: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Fields, and those inside them by both names, as ``outer.inner``."""
+    """Yield fields, and those inside them by both names, as ``outer.inner``."""
     for outer, value in body.items():
         yield outer, value
         if isinstance(value, Mapping):
@@ -117,5 +117,5 @@ def _two_deep(body: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _plain(name: str) -> str:
-    """A name without its case."""
+    """Return a name in lower case and without underscores."""
     return str(name).replace("_", "").lower()

@@ -1,4 +1,4 @@
-"""Know to which address a provider's key goes, and where both are from.
+"""Decide which address a provider's key is sent to, and say where both come from.
 
 A base URL from a file ``.env`` is kept apart from the variables that SDKs read, beside a digest of
 the key that it may be used with: no other key is ever sent there.
@@ -32,7 +32,7 @@ SERVERS = {
 
 
 def wrong_in(url: str) -> str:
-    """Say what is wrong with a base URL, and what works; empty where nothing is.
+    """Return what is wrong with a base URL, and what works instead; empty if nothing is wrong.
 
     No part of it is shown that may hold a key.
     """
@@ -53,17 +53,17 @@ def wrong_in(url: str) -> str:
 
 
 def lacks_scheme(model: str) -> bool:
-    """Tell whether a model's name goes on with a server's address, and without ``http://``."""
+    """Return whether a model's name continues with a server's address without ``http://``."""
     return bool(_NO_SCHEME.search(model))
 
 
 def keep_apart(variable: str, url: str, key: str) -> tuple[str, str]:
-    """Make the variable, and its value, that allow a base URL for one key alone."""
+    """Return the variable, and its value, that allow a base URL for one key alone."""
     return _KEPT_APART + variable, f"{_digest(key)} {url}"
 
 
 def url_for(variable: str, key: str, environ: Mapping[str, str]) -> str:
-    """Find the base URL that a key is used with; empty where it is the provider's own.
+    """Return the base URL that a key is used with; empty if it is the provider's own.
 
     Args:
         variable: the one that the provider's SDK reads.
@@ -77,7 +77,7 @@ def url_for(variable: str, key: str, environ: Mapping[str, str]) -> str:
 def key_variable(
     judge: Judge, provider: Provider, named: Mapping[str, str], environ: Mapping[str, str]
 ) -> str:
-    """Name the variable that holds a judge's key; empty where it needs none, or has none."""
+    """Return the variable that holds a judge's key; empty if it needs none, or has none."""
     if judge.name in named:
         return named[judge.name]
     names = () if judge.base_url else provider.key_variables
@@ -85,7 +85,7 @@ def key_variable(
 
 
 def elsewhere(judge: Judge, provider: Provider, key: str, environ: Mapping[str, str]) -> str:
-    """Show the address that a judge's key goes to, where it is not the provider's own."""
+    """Return the address that a judge's key is sent to, if it is not the provider's own."""
     variable = provider.url_variable
     found = judge.base_url or (url_for(variable, key, environ) if variable else "")
     url = urlsplit(found)

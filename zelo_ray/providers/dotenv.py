@@ -1,4 +1,4 @@
-"""Take keys from a file ``.env`` in the working directory, and nothing that could misuse others.
+"""Take keys from a file ``.env`` in the working directory, and nothing that could misuse them.
 
 Whoever can put a file beside the data must not learn the keys of the shell, nor run code: so only
 names of keys are taken, and options that name neither code nor an address. A base URL goes with
@@ -87,7 +87,7 @@ class DotenvFile:
                     self.take_names(load_provider(provider).key_variables)
 
     def left_out(self) -> Iterator[str]:
-        """Say what was not taken, by names alone: what a value is, nobody is told."""
+        """Yield lines on what was not taken, with names only and no values."""
         if self.refused:
             yield self.refused
         left = [name for name in self._values if name not in self.taken]
@@ -98,18 +98,18 @@ class DotenvFile:
             )
 
     def holds(self, name: str, value: str) -> bool:
-        """Whether a variable has its value from this file."""
+        """Return whether a variable has its value from this file."""
         return self._values.get(name) == value
 
     def take_names(self, names: Iterable[str]) -> None:
-        """Take those of these names that are in the file, and not set yet."""
+        """Take those of these names that are in the file and not set yet."""
         for name in names:
             value = self._values.get(name, "")
             if value and self._environ.setdefault(name, value) == value:
                 self.taken.add(name)
 
     def _plain(self, name: str) -> bool:
-        """Whether an option neither runs code nor says where a key or a prompt goes."""
+        """Return whether an option neither runs code nor says where a key or a prompt goes."""
         if name == _WHERE_KEYS_GO:
             return False
         words = re.split(r"[\s,\"'\[\]]+", self._values[name]) if name in _MAY_NAME_CODE else []
@@ -131,7 +131,7 @@ class DotenvFile:
 
 
 def _judges_in(options: CommandOptions) -> Iterator[str]:
-    """The judges in names of rerankers, such as ``listwise:JUDGE``."""
+    """Yield the judges in names of rerankers, such as ``listwise:JUDGE``."""
     for name in getattr(options, "rerankers", ()):
         way, _, judge = name.rpartition("=")[2].partition(":")
         if way in RANKERS:
@@ -141,7 +141,7 @@ def _judges_in(options: CommandOptions) -> Iterator[str]:
 def where_keys_go(
     judges: Mapping[str, Judge], named: Mapping[str, str], environ: MutableMapping[str, str]
 ) -> list[str]:
-    """Say which keys are from ``.env``, and which go to another address than their provider's.
+    """List the keys from ``.env``, and those sent to another address than their provider's.
 
     Args:
         judges: those that are asked, by the names that users know them by.
@@ -167,7 +167,7 @@ def where_keys_go(
 
 
 def _read(path: Path) -> tuple[str | None, str]:
-    """Read the file if this user alone can have written it; else say why not, in a line."""
+    """Read the file if only this user can have written it; else say why not, in a line."""
     try:
         # A link may lead anywhere, and a pipe would be waited for.
         at = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)

@@ -1,4 +1,4 @@
-"""How an answer ended, by the words that servers have for it: one closed table for all of them."""
+"""Classify how an answer ended, from the words that servers use, by one table for all."""
 
 from typing import Literal
 
@@ -23,7 +23,7 @@ _ENDINGS = {word: ending for ending, words in _WORDS.items() for word in words.s
 
 
 def ending_of(word: object) -> Ending | None:
-    """Tell how an answer ended; None where nobody knows the word.
+    """Return how an answer ended; None if the word is unknown.
 
     Case and punctuation do not count, nor do the names of Google's enumerations. No word, as many
     servers have it, is a good one.

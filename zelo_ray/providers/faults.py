@@ -1,4 +1,4 @@
-"""Read what a server says went wrong, whatever the form: an error's body, in any status, 200 too.
+"""Read an error from a server's response, in whatever form and with any status, even 200.
 
 Servers that speak one protocol differ in their errors. They name a code of HTTP, a word, or a
 sentence; in ``error``, ``detail``, ``errors``, ``message``, or as plain text; and gateways put what
@@ -120,7 +120,7 @@ def read_fault(body: Any, status: int = 0, headers: Mapping[str, str] | None = N
 
 
 def fault_in(body: Any) -> Fault | None:
-    """Read the fault that the body of a successful response is; None where it says of none."""
+    """Read the fault in the body of a successful response; None if there is none."""
     if isinstance(body, list) and body:
         body = body[0]
     if not isinstance(body, dict):
@@ -130,7 +130,7 @@ def fault_in(body: Any) -> Fault | None:
 
 
 def status_of(words: Iterable[str]) -> int:
-    """Find the status that some words mean; 0 where nobody knows them."""
+    """Return the status that some words mean; 0 if no word is known."""
     squeezed = [re.sub(r"[^a-z]", "", word.lower()) for word in words]
     for status, known in _STATUS_WORDS.items():
         if any(word in each for word in known.split() for each in squeezed):
@@ -139,13 +139,13 @@ def status_of(words: Iterable[str]) -> int:
 
 
 def is_of_context(words: Iterable[str]) -> bool:
-    """Tell whether some words say that a prompt is longer than the model can read."""
+    """Return whether some words say that a prompt is longer than the model can read."""
     squeezed = [re.sub(r"[^a-z]", "", word.lower()) for word in words]
     return any(word in each for word in _OF_CONTEXT for each in squeezed)
 
 
 def refused_field(fault: Fault, text: str, fields: Collection[str]) -> str:
-    """Find the field of the requests that a server does not take; empty where it is none.
+    """Return the field of the requests that a server does not accept; empty if it is none.
 
     Args:
         fault: which names it by structure, perhaps.
@@ -166,12 +166,12 @@ def refused_field(fault: Fault, text: str, fields: Collection[str]) -> str:
 
 
 def _plain(name: str) -> str:
-    """Write a name without case and underscores: servers take some in camel and in snake case."""
+    """Return a name without case and underscores, as servers take both camel and snake case."""
     return name.replace("_", "").lower()
 
 
 def _is_told(error: Any) -> bool:
-    """Tell an error from a field that stands for there being none."""
+    """Return whether a field holds an error, and not a value that stands for none."""
     if not isinstance(error, dict):
         return bool(error) and str(error).lower() not in _NO_CODES
     if error.get("code") is not None and str(error["code"]).lower() in _NO_CODES - {"error"}:
@@ -184,7 +184,7 @@ def _is_status(code: str) -> bool:
 
 
 def _levels(body: Any, depth: int = 0) -> Iterator[dict[str, Any]]:
-    """Walk an error's object and what is told inside it, the outermost first."""
+    """Yield an error's object and the objects inside it, the outermost first."""
     if isinstance(body, str):
         try:
             body = json.loads(body) if body.lstrip()[:1] in ("{", "[") else None
@@ -199,7 +199,7 @@ def _levels(body: Any, depth: int = 0) -> Iterator[dict[str, Any]]:
 
 
 def _texts(level: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the message of one level, if it is no JSON, which is a level of its own."""
+    """Yield the message of one level, unless it is JSON, which is a level of its own."""
     for name in _MESSAGES:
         text = level.get(name)
         if isinstance(text, str) and text.strip() and not list(_levels(text)):
@@ -215,7 +215,7 @@ def _codes(level: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _delay(level: Mapping[str, Any]) -> float | None:
-    """Read the wish to wait, which stands as a number, a duration, or a header's copy."""
+    """Read the requested delay, in seconds, from a number, a duration, or a header's copy."""
     wish = next((level[name] for name in _DELAYS if level.get(name) is not None), None)
     if wish is not None:
         return server_delay({"retry-after": str(wish).removesuffix("s")})
@@ -226,7 +226,7 @@ def _delay(level: Mapping[str, Any]) -> float | None:
 
 
 def _place(levels: Iterable[Mapping[str, Any]]) -> tuple[tuple[str, ...], Flaw]:
-    """Find the field that an error names by its structure: FastAPI's ``loc``, OpenAI's ``param``.
+    """Return the field that an error names by structure: FastAPI's ``loc``, OpenAI's ``param``.
 
     Returns:
         The path to it, and what is wrong with it.

@@ -1,4 +1,4 @@
-"""What a response's headers say of waiting and of limits."""
+"""Read waiting times and rate limits from a response's headers."""
 
 import math
 import re
@@ -11,7 +11,7 @@ _SECONDS = {"d": 86400, "h": 3600, "m": 60, "s": 1, "ms": 1e-3, "us": 1e-6, "µs
 
 
 def server_delay(headers: Mapping[str, str], now: Callable[[], float] = time.time) -> float | None:
-    """Seconds that a response asks to wait; None where it asks for nothing understandable.
+    """Return the seconds that a response asks to wait; None if it asks for nothing readable.
 
     That is ``retry-after-ms``, else ``retry-after`` as a number or as an HTTP date.
     """
@@ -30,7 +30,7 @@ def server_delay(headers: Mapping[str, str], now: Callable[[], float] = time.tim
 
 
 def limit_in(headers: Mapping[str, str], name: str) -> float | None:
-    """A limit that a header tells; None where it tells none above 0."""
+    """Return the limit in a header; None if it gives none above 0."""
     try:
         limit = float(headers.get(name) or 0)
     except ValueError:
@@ -39,7 +39,7 @@ def limit_in(headers: Mapping[str, str], name: str) -> float | None:
 
 
 def duration(text: str) -> float | None:
-    """Seconds of a duration as Go writes it: ``8m38.4s``, ``120ms``; None where it is none."""
+    """Return the seconds of a duration as Go writes it: ``8m38.4s``, ``120ms``; else None."""
     parts = _DURATION.findall(text)
     if not parts or "".join(map("".join, parts)) != text:
         return None

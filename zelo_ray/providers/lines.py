@@ -1,4 +1,4 @@
-"""What the batch clients share: JSONL out, JSONL in, and a provider's word on a batch."""
+"""Write and read the JSONL files of batches, and clean a provider's message about one."""
 
 import contextlib
 import json
@@ -29,14 +29,14 @@ class Download(Protocol):
     """A response whose body is still to come."""
 
     def iter_bytes(self) -> AsyncIterator[bytes]:
-        """The body's pieces."""
+        """Return an iterator over the body's pieces."""
 
     async def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
 
 
 def written(fields: Mapping[str, Any], name: str) -> bytes:
-    """A line of a batch file, with its end of line.
+    """Return a line of a batch file, with its end of line.
 
     Raises:
         Refused: the prompt holds characters that cannot be sent.
@@ -63,9 +63,9 @@ class Texts:
 def results_in(
     lines: Iterable[Any], read: Callable[[Any], tuple[str, Outcome]]
 ) -> Iterator[tuple[str, Outcome]]:
-    """What ``read`` makes of each line, of JSON or decoded; what it stumbles over is passed over.
+    """Yield what ``read`` returns for each line, of JSON or decoded; skip lines it cannot read.
 
-    Its request is then missing, as if the provider had left it out.
+    The request of such a line is then missing, as if the provider had left it out.
     """
     for line in lines:
         try:
@@ -79,7 +79,7 @@ def results_in(
 async def downloaded(
     opening: AbstractAsyncContextManager[Download], caller: Caller
 ) -> AsyncIterator[list[bytes]]:
-    """The lines of a file as it comes in, some at a time, without their ends.
+    """Yield the lines of a file as it is downloaded, some at a time, without their ends.
 
     Not by the SDK's or httpx's own lines: those also end at characters that JSON may hold.
 
@@ -101,7 +101,7 @@ async def downloaded(
 async def told(
     call: Awaitable[str], read: Callable[[Any], T], caller: Caller, seconds: float | None = None
 ) -> T:
-    """What ``read`` makes of the JSON that a call brings.
+    """Return what ``read`` makes of the JSON that a call returns.
 
     Raises:
         Retry, Refused, Fatal: as `guarded`, also where the response is a fault in itself; Retry too
@@ -121,7 +121,7 @@ async def told(
 async def stopped(
     cancelling: Awaitable[Any], look: Callable[[], Awaitable[Batch]], caller: Caller
 ) -> None:
-    """Cancel a batch; that it has ended meanwhile is no error.
+    """Cancel a batch; it is no error if the batch has ended meanwhile.
 
     Raises:
         Retry, Refused, Fatal: as `guarded`.
@@ -138,7 +138,7 @@ async def stopped(
 async def listed(
     page: Callable[[str], Awaitable[tuple[list[Batch], str]]], since: float
 ) -> list[Batch]:
-    """Batches created since then, from a list that comes in pages, newest first.
+    """Return batches created since then, from a list that comes in pages, newest first.
 
     Args:
         page: Takes a place in the list, "" for its beginning, and gives the batches from there and
@@ -157,14 +157,14 @@ async def listed(
 
 
 def seconds_of(time: str) -> float:
-    """An RFC 3339 time in seconds since 1970."""
+    """Return an RFC 3339 time in seconds since 1970."""
     return datetime.fromisoformat(time).timestamp()
 
 
 def reason_of(code: object, message: object, key: str) -> str:
-    """A provider's word on why a batch failed, in one short line.
+    """Return a provider's reason why a batch failed, in one short line.
 
-    What stands in quotes may be out of a prompt and is left out, as is the key.
+    Quoted words may be from a prompt and are left out, as is the key.
     """
     words = f"{code or ''}: {message or ''}"
     said = _QUOTED.sub("...", words.replace(key, "[key]") if key else words)

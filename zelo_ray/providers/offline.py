@@ -31,7 +31,7 @@ _TYPICAL_LENGTH = 100
 
 
 def _connect(settings: Settings) -> Connection:
-    """The scorers of this process; there is nothing to connect to."""
+    """Return the scorers of this process; there is nothing to connect to."""
     del settings
     if not all(map(find_spec, _NEEDED)):
         raise PanelError("offline judges need the extra: pip install 'zelo-ray[offline]'")
@@ -39,7 +39,7 @@ def _connect(settings: Settings) -> Connection:
 
 
 class Offline:
-    """Answers from the request's own material."""
+    """A connection to the scorers, which answer from the request's own material."""
 
     async def send(self, request: Request) -> Answer:
         """Compare two documents, grade one, or score some."""
@@ -53,11 +53,11 @@ class Offline:
         return Answer("ok", text, Usage(), model=judge)
 
     async def aclose(self) -> None:
-        """Nothing is held."""
+        """Do nothing, as no resource is held."""
 
 
 def _seen(judge: str, query: str, texts: Sequence[str]) -> Seen:
-    """What a scorer makes of documents: of one how much it covers, of two which is better."""
+    """Score documents: for one, how much of the query it covers; for two, which is better."""
     if not texts:
         return Seen()
     score, slope = _JUDGES[judge]
@@ -86,7 +86,7 @@ def _graded(judge: str, query: str, document: str, scores: tuple[float, ...]) ->
 
 
 def bm25(query: str, documents: Sequence[str], k1: float = 1.2, b: float = 0.75) -> list[float]:
-    """Okapi BM25 (Robertson & Zaragoza 2009, eq. 3.15) over these documents.
+    """Score these documents by Okapi BM25 (Robertson & Zaragoza 2009, eq. 3.15).
 
     A word's inverse document frequency is its `rarity`, since two documents cannot tell it.
     """
@@ -105,7 +105,7 @@ def bm25(query: str, documents: Sequence[str], k1: float = 1.2, b: float = 0.75)
 
 
 def likelihood(query: str, documents: Sequence[str], mu: float = 300) -> list[float]:
-    """Query likelihood with Dirichlet smoothing (Zhai & Lafferty 2004), in nats a query word.
+    """Return query likelihoods with Dirichlet smoothing (Zhai & Lafferty 2004), in nats a word.
 
     The collection model is the language at large.
     """
@@ -122,7 +122,7 @@ def likelihood(query: str, documents: Sequence[str], mu: float = 300) -> list[fl
 
 
 def chargram(query: str, documents: Sequence[str]) -> list[float]:
-    """Cosine of character 3- to 5-grams within words; words that say nothing are left out."""
+    """Return the cosines of character 3- to 5-grams within words, very common words left out."""
     return [_chargram_cosine(query, document) for document in documents]
 
 
@@ -140,20 +140,20 @@ _JUDGES: dict[str, tuple[Callable[[str, Sequence[str]], list[float]], float]] = 
 
 
 def bm25_share(query: str, document: str) -> float:
-    """How much of its words' rarity a query finds in the document."""
+    """Return the share of the query's words, weighted by rarity, that the document has."""
     stems, words = set(_stems(document)), _query_words(query)
     found = sum(rarity(word) for stem, word in words if stem in stems)
     return found / max(sum(rarity(word) for _, word in words), 1e-9)
 
 
 def chargram_share(query: str, document: str) -> float:
-    """How many of the query's character 3- to 5-grams, within words, the document has."""
+    """Return the share of the query's character 3- to 5-grams within words in the document."""
     grams, text = _grams(query), f" {' '.join(_words(document))} "
     return sum(gram in text for gram in grams) / max(1, len(grams))
 
 
 def likelihood_share(query: str, document: str) -> float:
-    """What the query's likelihood gains by the document, of what it would by the query itself."""
+    """Return the document's gain in query likelihood, as a share of the query's own gain."""
     found, least, most = likelihood(query, [document, "", query])
     return min(1.0, max(0.0, (found - least) / (most - least))) if most > least else 0.0
 
@@ -169,7 +169,7 @@ _STEPS = (0.4, 0.6, 0.8)
 
 @lru_cache(2**16)
 def frequency(word: str) -> float:
-    """How large a share of running text a word is, in the language that uses it most."""
+    """Return a word's share of running text, in the language that uses it most."""
     import wordfreq  # noqa: PLC0415 - paid where it is used
 
     found = (wordfreq.word_frequency(word, lang, wordlist="small") for lang in _LANGUAGES)
@@ -178,7 +178,7 @@ def frequency(word: str) -> float:
 
 @lru_cache(2**16)
 def rarity(word: str) -> float:
-    """Minus the logarithm of the chance that a typical document holds the word."""
+    """Return minus the logarithm of the chance that a typical document holds the word."""
     return -math.log(-math.expm1(_TYPICAL_LENGTH * math.log1p(-frequency(word))))
 
 
@@ -205,12 +205,12 @@ def _stems(text: str) -> tuple[str, ...]:
 
 @lru_cache(1024)
 def _query_words(query: str) -> tuple[tuple[str, str], ...]:
-    """Each distinct stem of a query with a word that it stands for, in order."""
+    """Return each distinct stem of a query with a word that it stands for, in order."""
     return tuple({_stem(word): word for word in reversed(_words(query))}.items())[::-1]
 
 
 def _telling(text: str) -> list[str]:
-    """The words that say something, or all where none does."""
+    """Return the words that are not very common, or all if every word is."""
     words = _words(text)
     return [word for word in words if rarity(word) > 1] or words
 

@@ -1,4 +1,4 @@
-"""What options of judges may be: of the wrong type or size, a server or a budget misreads them."""
+"""Check the values of judges' options: a server or a budget would misread a wrong one."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal

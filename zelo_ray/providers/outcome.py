@@ -1,4 +1,4 @@
-"""What the providers share: one call becomes an answer or one of the three errors.
+"""Turn one call of a provider into an answer or one of the three errors.
 
 An SDK's exception holds the key and the prompt, and some cannot be pickled. So it ends here: what
 leaves is a new error with one line of text, raised where no other exception is being handled.
@@ -93,7 +93,7 @@ _STARRED = re.compile(r"\S*\*{3,}\S*")  # as servers show a key, too
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """On whose behalf a call is made, for errors that say enough and not too much."""
+    """The caller of a provider, with what its errors may and must not say."""
 
     name: str
     """what an error begins with"""
@@ -122,14 +122,14 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How a provider's response is read from its JSON. Both raise what they stumble over."""
+    """Two functions that read a response's JSON; both raise on what they cannot read."""
 
     answer: Callable[[Any], Answer | Fault]
     usage: Callable[[Any], Usage]
 
 
 def merged(fields: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a request with more of them, which go into what is there already."""
+    """Merge more fields into those of a request, nested fields included."""
     found = dict(fields)
     for name, value in more.items():
         there = found.get(name)
@@ -139,7 +139,7 @@ def merged(fields: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]
 
 
 def of_request(body: Mapping[str, Any], fields: Mapping[str, str]) -> Mapping[str, str]:
-    """Name the fields of a request that others have as well, with what to do about each.
+    """Return the fields of a request that others also have, with what to do about each.
 
     Args:
         body: the request.
@@ -174,7 +174,7 @@ def resolved(
 
 
 async def guarded(call: Awaitable[T], caller: Caller, seconds: float | None = None) -> T:
-    """Await a call of an SDK; of what it raises, only one of the three errors gets out.
+    """Await an SDK's call, and turn whatever it raises into one of the three errors.
 
     Args:
         call: The SDK's call.
@@ -228,7 +228,7 @@ async def attempt(
 def answered(
     response: Any, caller: Caller, reading: Reading, headers: Mapping[str, str] | None = None
 ) -> Outcome:
-    """Read the answer in a successful response, or the fault that it holds in place of one.
+    """Read the answer in a successful response, or the fault that it holds instead.
 
     Args:
         response: its body, as JSON text or decoded.
@@ -313,7 +313,7 @@ def judged(fault: Fault, caller: Caller, *, lacking: bool = False) -> Retry | Re
 
 
 def _detail(fault: Fault, codes: str, text: str) -> str:
-    """Say in brackets what came: a status, words, and a sentence or the title of a page."""
+    """Return the details of a fault: status, codes, and a sentence or the title of a page."""
     if fault.page:
         text = f"an HTML page and not the API's answer{text and ', '}{text}"
     start = " ".join(word for word in (str(fault.status or ""), codes) if word)
@@ -321,7 +321,7 @@ def _detail(fault: Fault, codes: str, text: str) -> str:
 
 
 def _advice(fault: Fault, caller: Caller, status: int, marks: str, text: str) -> str:
-    """Say what a person has to do; empty where that is nothing."""
+    """Return what a person has to do; empty if nothing."""
     settings = caller.settings
     if status in _BETWEEN and is_local(settings.base_url) and _proxied(caller):
         return "a proxy answered in place of the server"
@@ -340,7 +340,7 @@ def _advice(fault: Fault, caller: Caller, status: int, marks: str, text: str) ->
 
 
 def _proxied(caller: Caller, *, always: bool = False) -> str:
-    """Name the proxy by whose way a call goes; by default only where the server is at hand."""
+    """Return a note on the proxy that a call goes through; by default only for a local server."""
     url = caller.settings.base_url or ""
     local, proxy = is_local(url), proxy_of(url, caller.proxies)
     if not proxy or not (local or always):
@@ -366,7 +366,7 @@ def _failure(error: Exception, caller: Caller, seconds: float) -> Retry | Refuse
 
 
 def sayable(message: str, prompts: Iterable[str], keys: Iterable[str]) -> str:
-    """A message in one short line: nothing of the keys, the prompts, or a page of HTML."""
+    """Return a message in one short line, empty if it quotes a prompt or HTML; hide the keys."""
     for key in keys:
         if len(key) >= _ECHO_LENGTH // 2:  # shorter is a word for servers that need none
             message = message.replace(key, "[key]")

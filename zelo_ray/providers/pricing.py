@@ -1,4 +1,4 @@
-"""Tokens to dollars: by the user's own prices, else by the table that `genai-prices` carries."""
+"""Convert tokens to dollars, by the user's own prices, else by the table of `genai-prices`."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -50,7 +50,7 @@ def price(
     batch: bool = False,
     at: float | None = None,
 ) -> float | None:
-    """What one call costs, in US dollars; None where that is unknown.
+    """Return what one call costs, in US dollars; None if unknown.
 
     Judges of a free provider cost nothing; what a server named by its URL costs is unknown, and so
     is a service tier that the table lacks, unless ``prices`` says so. The tier is the one that
@@ -97,7 +97,7 @@ def price(
 def dearest(
     judge: Judge, most: Usage, prices: Mapping[str, Price] = {}, *, batch: bool = False
 ) -> float:
-    """What a call of so much costs at most, in US dollars; 0 if unknown.
+    """Return the most that a call of this usage can cost, in US dollars; 0 if unknown.
 
     That is so whatever a cache does, and also if the standard tier serves it instead.
     """
@@ -110,12 +110,12 @@ def dearest(
 
 
 def unpriced(panel: Sequence[Judge], prices: Mapping[str, Price] = {}) -> list[str]:
-    """The names of the judges whose price is unknown."""
+    """Return the names of the judges whose price is unknown."""
     return [judge.name for judge in panel if price(judge, _PROBE, prices) is None]
 
 
 def table_version(prices: Mapping[str, Price] = {}) -> str:
-    """The price table that was used, and for whom it was not, for the record of a run."""
+    """Return the price table's version, and the judges priced by the user, for a run's record."""
     table = f"genai-prices {version('genai-prices')}"
     return f"{table}; the job's own for {', '.join(sorted(prices))}" if prices else table
 
@@ -137,7 +137,7 @@ def _reranker(judge: Judge) -> _Rates | None:
 
 @lru_cache(1024)
 def _listed(provider: str, model: str, span: int, tier: str) -> tuple[_Rates, ...]:
-    """The table's rates for a span of time, longest prompts first; empty where it knows none.
+    """Return the table's rates for a span of time, longest prompts first; empty if unknown.
 
     ``tier`` is "batch", a service tier, or empty for the standard one.
 
@@ -184,7 +184,7 @@ def _listed(provider: str, model: str, span: int, tier: str) -> tuple[_Rates, ..
 
 
 def _beyond(listed: Any, start: int) -> float:
-    """A price, which may have tiers, for prompts of more than ``start`` tokens."""
+    """Return a price, which may have tiers, for prompts of more than ``start`` tokens."""
     if not hasattr(listed, "tiers"):
         return float(listed)
     reached = [tier.price for tier in listed.tiers if tier.start <= start]

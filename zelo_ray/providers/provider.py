@@ -1,4 +1,4 @@
-"""What a provider is, what it gives, and the three errors that leave it."""
+"""Define a provider, its connection and batches, and the three errors that it raises."""
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from zelo_ray.records import Answer, Judge, Request, Status, Usage
 
 
 class CallError(Exception):
-    """The root of the three errors that leave a provider.
+    """The base class of the three errors that a provider raises.
 
     Args:
         detail: one line, without the name.
@@ -27,7 +27,7 @@ class CallError(Exception):
 
 
 class RetryKind(Enum):
-    """Why a call may succeed later."""
+    """The reasons why a call may succeed later."""
 
     THROTTLED = auto()
     """the account's rate was exceeded, so that its other calls should wait as well"""
@@ -39,7 +39,7 @@ class RetryKind(Enum):
 
 
 class Retry(CallError):  # noqa: N818 - it names what to do, as the two below
-    """The call may succeed later.
+    """A call failed that may succeed later.
 
     ``delay`` is the server's own wish in seconds, if it had one; ``billed`` is what a response
     without an answer in it says that it used. ``unsettled`` tells that the call may have come to
@@ -64,7 +64,7 @@ class Retry(CallError):  # noqa: N818 - it names what to do, as the two below
 
 
 class Refused(CallError):  # noqa: N818
-    """This request will never succeed, others may. Nothing was billed."""
+    """A request failed that will never succeed, though others may. Nothing was billed."""
 
     def __init__(self, detail: str, status: Status = "failed", *, name: str = "") -> None:
         super().__init__(detail, name=name)
@@ -77,7 +77,7 @@ class Fatal(CallError):  # noqa: N818
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Where and how to connect; nothing here changes an answer. The key stays out of every repr."""
+    """A connection's key, URL and timeout; they change no answer, and no repr shows the key."""
 
     key: str = field(default="", repr=False)
     base_url: str | None = None
@@ -85,7 +85,7 @@ class Settings:
 
 
 class Connection(Protocol):
-    """What a provider's requests travel by; many calls share it."""
+    """A connection that carries a provider's requests; many calls share it."""
 
     async def send(self, request: Request) -> Answer:
         """Make one call, without retries.
@@ -95,7 +95,7 @@ class Connection(Protocol):
         """
 
     async def aclose(self) -> None:
-        """Let go of sockets."""
+        """Close the sockets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ class BatchLimits:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A batch as its provider tells of it."""
+    """A batch's state, as its provider reports it."""
 
     id: str
     state: str
@@ -140,35 +140,35 @@ class Batches(Protocol):
     """Whether a batch that is found tells the mark that it was created with."""
 
     def line(self, request: Request) -> bytes:
-        """The request as one line of a batch file, known by its key, with its end of line."""
+        """Return the request as one line of a batch file, with its key and its end of line."""
 
     async def create(self, lines: Path, model: str, mark: str) -> Batch:
         """Submit a file of such lines for one model. It must not be retried blindly."""
 
     async def find(self, since: float) -> list[Batch]:
-        """All batches of the account that were created since then, in seconds since 1970."""
+        """Return all batches of the account created since then, in seconds since 1970."""
 
     async def look(self, batch_id: str) -> Batch:
-        """How a batch stands."""
+        """Return a batch's current state."""
 
     def results(self, batch_id: str) -> AsyncIterator[tuple[str, Outcome]]:
-        """Each result that an ended batch holds, by key, good and bad, in any order."""
+        """Yield each result of an ended batch, by key, good and bad, in any order."""
 
     async def cancel(self, batch_id: str) -> None:
         """Ask the provider to stop a batch; what it has answered is billed and can be had."""
 
     async def aclose(self) -> None:
-        """Let go of sockets."""
+        """Close the sockets."""
 
 
 def all_tokens(usage: Usage) -> Mapping[str, float]:
-    """Tokens a minute are of input and output together."""
+    """Count input and output tokens together, as a limit in tokens a minute."""
     return {"tpm": usage.input_tokens + usage.output_tokens}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provider:
-    """Who answers requests, of judges or of rerankers.
+    """A provider that answers the requests of judges or of rerankers.
 
     Args:
         connect: opens a connection for the judges of one base URL and key.

@@ -1,4 +1,4 @@
-"""Judges whose opinions were written down earlier, and are given again: free, and without a key.
+"""Judges that repeat opinions written down earlier: free, and without a key.
 
 ``recorded:FILE`` is one judge, or, where rows of the file name a ``judge``, all of them, each as
 ``recorded:FILE#JUDGE``; ``recorded:FOLDER`` is all of a folder (`zelo_ray.formats.recordings`).
@@ -36,10 +36,10 @@ _NAMED = 10  # judges, where another is asked for
 
 
 class Recorded:
-    """Answers from recordings, each of which is read once."""
+    """A connection that answers from recordings, each of which is read once."""
 
     async def send(self, request: Request) -> Answer:
-        """Give an opinion again."""
+        """Return a recorded opinion."""
         judge = request.judge
         if not request.query_id:
             raise Refused("the protocol passes no query_id to its Request", name=judge.name)
@@ -62,11 +62,11 @@ class Recorded:
         return Answer("ok", text, Usage(), model=judge.model)
 
     async def aclose(self) -> None:
-        """Nothing is held."""
+        """Do nothing, as no resource is held."""
 
 
 def judges_in(model: str) -> dict[str, dict[str, Any]]:
-    """The judges that ``recorded:MODEL`` stands for, each with the options that tell its content.
+    """Return the judges of ``recorded:MODEL``, each with options that identify its content.
 
     Raises:
         PanelError: there is no recording, it cannot be read, or a row of it makes no sense.
@@ -91,7 +91,7 @@ def judges_in(model: str) -> dict[str, dict[str, Any]]:
 
 
 def _others(where: str, whose: str, found: Sequence[str]) -> str:
-    """The judges that there are, as the end of a line: short where all are of one file."""
+    """List the judges that there are, as the end of a line: short if all are of one file."""
     if all(name.startswith(f"{where}{_WHOSE}") for name in found):
         names = [name.removeprefix(f"{where}{_WHOSE}") for name in found]
         return f"{meant(whose, names)}; has {', '.join(names)}"
@@ -103,7 +103,7 @@ def _others(where: str, whose: str, found: Sequence[str]) -> str:
 
 
 def _seen(request: Request, held: Opinions) -> Seen:
-    """What a recorded judge makes of a request's documents.
+    """Return what a recorded judge sees in a request's documents.
 
     Raises:
         Refused: it has no opinion on one of them.
@@ -134,7 +134,7 @@ def _seen(request: Request, held: Opinions) -> Seen:
 
 
 def _compared(request: Request, held: Opinions, first: str, second: str) -> Seen | None:
-    """The opinion on this very pair, if there is one."""
+    """Return the opinion on this very pair, if there is one."""
     one: Comparison | None
     if one := _on(request, held, first, second):
         return Seen(of_two=one.lean, words=one.reasoning)
@@ -145,7 +145,7 @@ def _compared(request: Request, held: Opinions, first: str, second: str) -> Seen
 
 
 def _on(request: Request, held: Opinions, *doc_ids: str) -> Any:
-    """The opinion that a request asks for; None if there is none."""
+    """Return the opinion that a request asks for; None if there is none."""
     found = held.get((request.query_id, *doc_ids))
     return found[request.repeat % len(found)] if found else None
 

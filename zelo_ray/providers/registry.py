@@ -1,4 +1,4 @@
-"""Which providers there are, and how a judge's name says which is meant."""
+"""List the providers, and read from a judge's name which one is meant."""
 
 import re
 from collections.abc import Iterable
@@ -38,7 +38,7 @@ RERANKERS = {
 
 
 def heedless(judges: Iterable[str]) -> list[str]:
-    """Those of some judges, by name, that read no prompt."""
+    """Return those of some judges, by name, that read no prompt."""
     return [name for name in judges if name.partition(":")[0] in NO_READERS]
 
 
@@ -56,7 +56,7 @@ def parse_judge(text: str) -> Judge:
 
 
 def load_provider(name: str) -> Provider:
-    """A provider of judges or of rerankers by its name, or one of the user's own.
+    """Load a provider of judges or of rerankers by its name, or one of the user's own.
 
     It is imported when it is first used.
 

@@ -1,4 +1,4 @@
-"""Why a call has no response, in plain words, whatever HTTP library and SDK it went through.
+"""Say why a call got no response, in plain words, for every HTTP library and SDK.
 
 They wrap what the system says in classes of their own, of which some are misleading: a refused
 connection is a timeout in one SDK. So the whole chain of causes is looked through.
@@ -31,14 +31,14 @@ _BY_NUMBER = {
 
 @dataclass(frozen=True, slots=True)
 class Silence:
-    """Why there was no response, and whether not even a connection: then nothing was sent."""
+    """The reason for a missing response; ``unreached`` if not even a connection was made."""
 
     reason: str
     unreached: bool
 
 
 def is_local(url: str | None) -> bool:
-    """Tell whether a server is at hand, on this machine or in this network."""
+    """Return whether a server is local, on this machine or in this network."""
     host = urlsplit(url or "").hostname or ""
     try:
         return ip_address(host).is_private
@@ -47,7 +47,7 @@ def is_local(url: str | None) -> bool:
 
 
 def proxy_of(url: str, variables: Collection[str] = PROXIES) -> str:
-    """Name the proxy by whose way a call goes, and the variable that says so; empty for none.
+    """Return the proxy that a call goes through, and the variable that sets it; empty for none.
 
     Args:
         url: where it goes to.
@@ -66,7 +66,7 @@ def proxy_of(url: str, variables: Collection[str] = PROXIES) -> str:
 
 
 def silence(error: BaseException, seconds: float) -> Silence | None:
-    """Why a call has no response; None if the error is about something else.
+    """Return why a call got no response; None if the error is about something else.
 
     Args:
         error: what it ended in.
@@ -104,7 +104,7 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _reason(error: BaseException) -> str:
-    """What one error of the chain says by itself; empty if nothing that a person understands."""
+    """Return what one error of the chain says; empty if a user could not understand it."""
     import aiohttp  # noqa: PLC0415 - paid where it is used
 
     reason = ""

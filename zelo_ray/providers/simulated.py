@@ -1,4 +1,4 @@
-"""Judges that are made up: they know the truth, and err as their options say.
+"""Judges that are simulated: they know the truth, and err as their options say.
 
 They are for sizing a run before it is paid for (docs/sizing.md), and for tests that must know what
 comes out. The truth is a number in each document's metadata. Of two documents, in the order in
@@ -87,19 +87,19 @@ class Traits(BaseModel):
 
 
 def _limit_tokens(usage: Usage) -> Mapping[str, float]:
-    """All that a limit may count, so that limits can be tried out."""
+    """Count tokens for every kind of limit, so that limits can be tried out."""
     tokens = usage.input_tokens, usage.output_tokens
     return {"tpm": sum(tokens), "itpm": tokens[0], "otpm": tokens[1]}
 
 
 class Simulated:
-    """Answers from the truth, and counts the calls for each request: each has luck of its own."""
+    """A connection that answers from the truth, and counts the calls for each request."""
 
     def __init__(self, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
         self._calls, self._sleep = Counter[str](), sleep
 
     async def send(self, request: Request) -> Answer:
-        """Compare two documents or grade one, badly or well."""
+        """Compare two documents or grade one, with the errors that the options set."""
         judge = request.judge
         traits = _traits(judge)
         text = _text(request, traits)
@@ -124,7 +124,7 @@ class Simulated:
         return Answer("ok", text, usage, model=judge.model)
 
     async def aclose(self) -> None:
-        """Nothing is held."""
+        """Do nothing, as no resource is held."""
 
 
 def _traits(judge: Judge) -> Traits:
@@ -135,7 +135,7 @@ def _traits(judge: Judge) -> Traits:
 
 
 def _end(chance: float, traits: Traits) -> Status:
-    """How an answer ends: a chance in [0, 1), put to the three that are no good in turn."""
+    """Return how an answer ends, by comparing a draw from [0, 1) with the three bad endings."""
     ends: dict[Status, float] = {
         "refused": traits.refusals,
         "truncated": traits.truncated,
@@ -149,7 +149,7 @@ def _end(chance: float, traits: Traits) -> Status:
 
 
 def _tokens(*texts: str) -> int:
-    """An estimate, from the bytes in UTF-8."""
+    """Estimate the number of tokens from the bytes in UTF-8."""
     size = sum(len(text.encode("utf-8", "replace")) for text in texts)
     return -(-size // _BYTES_PER_TOKEN)
 
@@ -177,7 +177,7 @@ def _truth(request: Request, document: Document) -> float:
 
 
 def _compared(request: Request, traits: Traits, truths: tuple[float, float]) -> Seen:
-    """What it sees of a pair, in the order in which it is shown."""
+    """Return what the judge sees in a pair, in the order in which it is shown."""
     first, second = truths
     seen = (
         traits.slope * (second - first)
@@ -190,7 +190,7 @@ def _compared(request: Request, traits: Traits, truths: tuple[float, float]) -> 
 
 
 def _graded(request: Request, traits: Traits, truth: float) -> Seen:
-    """What it sees of one document."""
+    """Return what the judge sees in one document."""
     (document,) = request.documents
     shared = random.Random(json.dumps([request.query, document.content])).gauss(0.0, 1.0)
     seen = (
@@ -204,15 +204,15 @@ def _graded(request: Request, traits: Traits, truth: float) -> Seen:
 
 
 def _logistic(rng: random.Random) -> float:
-    """A draw from the standard logistic distribution."""
+    """Draw from the standard logistic distribution."""
     chance = rng.random() or 2**-54
     return math.log(chance / (1 - chance))
 
 
 def _shared_error(request: Request, truths: Sequence[float]) -> float:
-    """What every simulated judge errs on this pair, in standard deviations, for the second.
+    """Return the error on this pair that all simulated judges share, in sd, for the second.
 
-    It turns with the order, as an error about the documents does. Two that are alike have none.
+    Its sign turns with the order of the documents. Two that are alike have none.
     """
     sides = [(each.content, truth) for each, truth in zip(request.documents, truths, strict=True)]
     if sides[0] == sides[1]:

@@ -51,7 +51,7 @@ class AnthropicBatches:
         self._asking = replace(self._caller, existing=True)
 
     def line(self, request: Request) -> bytes:
-        """The request as one line of a batch file, known by its key."""
+        """Return the request as one line of a batch file, with its key as the ID."""
         return written({"custom_id": request.key, "params": body(request)}, request.judge.name)
 
     async def create(self, lines: Path, model: str, mark: str) -> Batch:
@@ -61,7 +61,7 @@ class AnthropicBatches:
         return await told(self._submit(lines), self._read, caller, self._transfer)
 
     async def find(self, since: float) -> list[Batch]:
-        """All batches that were created since then."""
+        """Return all batches created since then."""
 
         async def page(after: str) -> tuple[list[Batch], str]:
             place = {"after_id": after} if after else {}
@@ -71,11 +71,11 @@ class AnthropicBatches:
         return await listed(page, since)
 
     async def look(self, batch_id: str) -> Batch:
-        """How a batch stands."""
+        """Return a batch's current state."""
         return await told(self._get(f"{_PATH}/{batch_id}"), self._read, self._asking)
 
     async def results(self, batch_id: str) -> AsyncIterator[tuple[str, Outcome]]:
-        """Each result."""
+        """Yield each result."""
         batch, there = await told(self._get(f"{_PATH}/{batch_id}"), self._read_place, self._asking)
         if not batch.ended:
             raise Retry(f"a batch that has not ended ({batch.state})", name="anthropic")
@@ -94,7 +94,7 @@ class AnthropicBatches:
         await stopped(cancelling, lambda: self.look(batch_id), self._asking)
 
     async def aclose(self) -> None:
-        """Let go of sockets."""
+        """Close the sockets."""
         await self._client.close()
 
     async def _submit(self, lines: Path) -> str:
@@ -134,7 +134,7 @@ class AnthropicBatches:
         return self._read(batch), bool(batch.get("results_url"))
 
     def _read_line(self, line: Any) -> tuple[str, Outcome]:
-        """A line of the results."""
+        """Read a line of the results."""
         key, result = line["custom_id"], line["result"]
         if result["type"] == "succeeded":
             return key, answered(result["message"], self._caller, READING)
@@ -145,7 +145,7 @@ class AnthropicBatches:
 
 
 def _body(lines: Iterable[bytes]) -> Iterator[bytes]:
-    """The pieces of a request's body that holds these lines."""
+    """Yield the pieces of a request body that holds these lines."""
     yield b'{"requests":['
     for number, line in enumerate(lines):
         yield (b"," if number else b"") + line.rstrip(b"\n")

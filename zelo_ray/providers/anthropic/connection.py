@@ -37,7 +37,7 @@ _UNCODED = {
 
 
 def body(request: Request) -> dict[str, Any]:
-    """The request as Messages take it, alone or as the params of a batch."""
+    """Build the request's body for the Messages API, alone or as the params of a batch."""
     options = request.judge.options
     output: dict[str, Any] = {}
     if schema := _schema(request.response_model):
@@ -55,7 +55,7 @@ def body(request: Request) -> dict[str, Any]:
 
 
 def _content(request: Request) -> str | list[dict[str, Any]]:
-    """The user's prompt, in blocks where beginnings of it are to be kept in the cache."""
+    """Return the user's prompt, in blocks where beginnings of it are to be cached."""
     edges = (0, *(at for at in request.starts if at))
     parts = [block for at, end in pairwise(edges) for block in _kept(request.user[at:end])]
     rest = request.user[edges[-1] :]
@@ -63,12 +63,12 @@ def _content(request: Request) -> str | list[dict[str, Any]]:
 
 
 def _kept(text: str) -> list[dict[str, Any]]:
-    """A text at whose end the cache is to keep all up to there."""
+    """Return a text block at whose end the cache is to keep everything so far."""
     return [{"type": "text", "text": text, "cache_control": {"type": "ephemeral"}}]
 
 
 def read(message: Any) -> Answer | Fault:
-    """Read the answer that a message's JSON holds; raise what it stumbles over."""
+    """Read the answer in a message's JSON; raise an error if it has another form."""
     usage, stop = used(message), message.get("stop_reason")
     ending, blocks = ending_of(stop), message["content"] or ()
     if not (blocks or message.get("usage")):
@@ -86,7 +86,7 @@ def read(message: Any) -> Answer | Fault:
 
 
 def used(message: Any) -> Usage:
-    """Read what a message's JSON says that it used."""
+    """Read the usage in a message's JSON."""
     counts = part_of(message, "usage")
     details = part_of(counts, "output_tokens_details")
     cached = count_of(counts.get("cache_read_input_tokens"))
@@ -106,7 +106,7 @@ READING = Reading(read, used)
 
 
 def open_client(settings: Settings, timeout: float) -> "anthropic.AsyncAnthropic":
-    """The SDK's client, which retries nothing itself. ``timeout``: seconds without any byte."""
+    """Open the SDK's client, without its retries. ``timeout``: seconds without any byte."""
     import anthropic  # noqa: PLC0415 - two seconds of import, paid where it is used
     import httpx2  # noqa: PLC0415 - paid where it is used
 
@@ -120,7 +120,7 @@ def open_client(settings: Settings, timeout: float) -> "anthropic.AsyncAnthropic
 
 
 def fault(error: Exception) -> Fault | None:
-    """An exception of the SDK about a response's status, in no SDK's words."""
+    """Turn the SDK's exception about a response's status into a `Fault`; None for others."""
     import anthropic  # noqa: PLC0415 - paid where it is used
 
     if isinstance(error, anthropic.APIStatusError):
@@ -129,14 +129,14 @@ def fault(error: Exception) -> Fault | None:
 
 
 def coded(fault: Fault) -> Fault:
-    """Add codes for what only the message of an error tells."""
+    """Add codes for failures that only an error's message reveals."""
     more = (code for words, code in _UNCODED.items() if words in fault.message)
     return replace(fault, codes=(*fault.codes, *more))
 
 
 @cache
 def _schema(verdict: type[BaseModel]) -> dict[str, Any] | None:
-    """The part of the verdict's schema that Anthropic enforces; ranges become descriptions."""
+    """Return the schema of the verdict as Anthropic enforces it; ranges become descriptions."""
     import anthropic  # noqa: PLC0415 - paid where it is used
 
     schema = response_schema(verdict)
@@ -144,7 +144,7 @@ def _schema(verdict: type[BaseModel]) -> dict[str, Any] | None:
 
 
 def _in_words(schema: Any) -> Any:
-    """The same with ranges of numbers told in descriptions, as no schema of theirs holds them."""
+    """Move ranges of numbers into descriptions, as Anthropic's schemas cannot hold them."""
     if isinstance(schema, list):
         return [_in_words(each) for each in schema]
     if not isinstance(schema, dict):

@@ -24,7 +24,7 @@ _LIMITS = {"rpm": "requests", "itpm": "input-tokens", "otpm": "output-tokens"}
 
 
 def _limit_tokens(usage: Usage) -> Mapping[str, float]:
-    """Input and output are counted apart; what was read from a cache is not."""
+    """Count input and output apart, and leave out what was read from a cache."""
     return {
         "itpm": max(0, usage.input_tokens - usage.cached_tokens),
         "otpm": usage.output_tokens,
@@ -33,15 +33,15 @@ def _limit_tokens(usage: Usage) -> Mapping[str, float]:
 
 
 def _least_kept(model: str) -> int:
-    """The most that its documentation asks of any Sonnet (4.6), and of any other model (Haiku 4.5).
+    """Return the highest minimum documented for any Sonnet (4.6), or any other model (Haiku 4.5).
 
-    Of fewer tokens some models keep a beginning, too; then nobody goes first for it.
+    Some models also cache shorter beginnings; no request is sent ahead for those.
     """
     return 2048 if "sonnet" in model else 4096
 
 
 def rates(headers: Mapping[str, str]) -> Mapping[str, float]:
-    """The account's limits a minute, as far as a response's headers tell them."""
+    """Return the account's limits a minute, as far as a response's headers give them."""
     told = {name: limit_in(headers, f"{_PREFIX}-{what}-limit") for name, what in _LIMITS.items()}
     if not (told["itpm"] or told["otpm"]):
         told["tpm"] = limit_in(headers, f"{_PREFIX}-tokens-limit")

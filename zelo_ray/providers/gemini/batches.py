@@ -65,7 +65,7 @@ class GeminiBatches:
         self._asking = replace(self._caller, existing=True)
 
     def line(self, request: Request) -> bytes:
-        """The request as one line of a batch file, known by its key."""
+        """Return the request as one line of a batch file, with its key as the ID."""
         fields = {
             "contents": [{"role": "user", "parts": [{"text": request.user}]}],
             "systemInstruction": {"role": "user", "parts": [{"text": request.system}]},
@@ -82,7 +82,7 @@ class GeminiBatches:
         return Batch(id=job, state="BATCH_STATE_PENDING", ended=False, mark=mark)
 
     async def find(self, since: float) -> list[Batch]:
-        """All batches that were created since then."""
+        """Return all batches created since then."""
 
         async def page(token: str) -> tuple[list[Batch], str]:
             place = {"pageToken": token} if token else {}
@@ -92,11 +92,11 @@ class GeminiBatches:
         return await listed(page, since)
 
     async def look(self, batch_id: str) -> Batch:
-        """How a batch stands."""
+        """Return a batch's current state."""
         return await told(self._get(batch_id), self._read, self._asking)
 
     async def results(self, batch_id: str) -> AsyncIterator[tuple[str, Outcome]]:
-        """Each result; a batch that did not succeed has none, and nothing of it was billed."""
+        """Yield each result; a batch that did not succeed has none, and costs nothing."""
         batch, file, inlined = await told(self._get(batch_id), self._read_place, self._asking)
         if not batch.ended:
             raise Retry(f"a batch that has not ended ({batch.state})", name="gemini")
@@ -118,7 +118,7 @@ class GeminiBatches:
         await stopped(cancelling, lambda: self.look(batch_id), self._asking)
 
     async def aclose(self) -> None:
-        """Let go of sockets."""
+        """Close the sockets."""
         await self._connection.aclose()
 
     async def _upload(self, lines: Path) -> str:
@@ -183,7 +183,7 @@ class GeminiBatches:
         return self._read_line({**item, "key": item["metadata"]["key"]})
 
     def _read_line(self, line: Any) -> tuple[str, Outcome]:
-        """A line of the results."""
+        """Read a line of the results."""
         if line.get("response"):
             return line["key"], answered(line["response"], self._caller, READING)
         errors = [part_of(line, "error"), part_of(line, "status")]
@@ -195,7 +195,7 @@ class GeminiBatches:
 
 
 async def _understood(call: Awaitable[T]) -> T:
-    """What the SDK stumbles over in a response is no answer, and says nothing of the request."""
+    """Await a call; raise ConnectionError where the SDK cannot read the response."""
     try:
         return await call
     except (ValueError, LookupError, AttributeError):
@@ -210,7 +210,7 @@ def _named(name: str | None) -> str:
 
 @cache
 def _schema(verdict: type[BaseModel]) -> dict[str, Any]:
-    """The field that holds the verdict's schema in the API's older form; none for prose.
+    """Return the field with the verdict's schema in the API's older form; none for prose.
 
     In batches the JSON schema of single calls is reported to give answers of another form. The
     order of the fields is said as well: reasons come before what follows from them.
@@ -227,7 +227,7 @@ def _schema(verdict: type[BaseModel]) -> dict[str, Any]:
 
 
 def _ordered(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema with the order of the fields of every object in it."""
+    """Return the schema with the order of the fields of every object in it."""
     if "items" in schema:
         schema["items"] = _ordered(schema["items"])
     if "properties" not in schema:

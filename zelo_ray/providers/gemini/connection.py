@@ -37,7 +37,7 @@ FIELDS: Mapping[str, str] = {
 
 
 def generation(request: Request) -> dict[str, Any]:
-    """The request's generation config as the API spells it, but for the verdict's schema."""
+    """Build the request's generation config as the API spells it, without the verdict's schema."""
     options = request.judge.options
     fields: dict[str, Any] = {"maxOutputTokens": request.output_limit}
     if response_schema(request.response_model):
@@ -50,7 +50,7 @@ def generation(request: Request) -> dict[str, Any]:
 
 
 def read(response: Any) -> Answer | Fault:
-    """Read the answer that a response's JSON holds; raise what it stumbles over."""
+    """Read the answer in a response's JSON; raise an error if it has another form."""
     usage, model = used(response), response.get("modelVersion") or ""
     if not response.get("candidates"):
         blocked = response["promptFeedback"]["blockReason"]
@@ -71,7 +71,7 @@ def read(response: Any) -> Answer | Fault:
 
 
 def used(response: Any) -> Usage:
-    """Read what a response's JSON says that it used, nothing if it does not say."""
+    """Read the usage in a response's JSON, zero if it gives none."""
     counts = part_of(response, "usageMetadata")
     thoughts = count_of(counts.get("thoughtsTokenCount"))
     return Usage(
@@ -106,7 +106,7 @@ class Client:
 
     @property
     def session(self) -> "aiohttp.ClientSession":
-        """The session; it belongs to the loop that runs when it is first asked for."""
+        """Return the session, opened in the event loop that runs at the first call."""
         if self._session is None:
             connector = self._aiohttp.TCPConnector(limit=0)
             timeout = self._aiohttp.ClientTimeout(total=self._timeout)
@@ -117,7 +117,7 @@ class Client:
 
     @property
     def client(self) -> "genai.Client":
-        """The client."""
+        """Return the SDK's client, opened at the first call."""
         if self._client is None:
             options = self._sdk.types.HttpOptions(
                 base_url=self._settings.base_url,
@@ -133,7 +133,7 @@ class Client:
         return self._client
 
     async def aclose(self) -> None:
-        """Let go of sockets."""
+        """Close the sockets."""
         if self._client is not None:
             await self._client.aio.aclose()
             self._client.close()
@@ -142,7 +142,7 @@ class Client:
 
 
 def fault(error: Exception) -> Fault | None:
-    """An exception of the SDK about a response's status, in no SDK's words."""
+    """Turn the SDK's exception about a response's status into a `Fault`; None for others."""
     from google.genai import errors  # noqa: PLC0415 - paid where it is used
 
     if isinstance(error, errors.APIError):
@@ -151,7 +151,7 @@ def fault(error: Exception) -> Fault | None:
 
 
 def coded(fault: Fault, body: Any) -> Fault:
-    """Put the machine-readable words of an error first that only Gemini has.
+    """Put the machine-readable words first that only Gemini's errors have.
 
     These are reasons and exceeded quotas, and ``zero_quota`` where waiting will not help.
     """

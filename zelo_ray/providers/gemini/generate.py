@@ -40,7 +40,7 @@ class _Gemini:
         await self._connection.aclose()
 
     def _options(self, request: Request) -> Any:
-        """What else the request's body is to hold, which the SDK puts into it."""
+        """Return the SDK's options with the user's additional fields; None if there are none."""
         more = request.judge.options["extra_body"]
         return self._types.HttpOptions(extra_body=dict(more)) if more else None
 

@@ -54,7 +54,7 @@ class OpenAIBatches:
         self._asking = replace(self._caller, existing=True)
 
     def line(self, request: Request) -> bytes:
-        """The request as one line of a batch file, known by its key."""
+        """Return the request as one line of a batch file, with its key as the ID."""
         fields = {"custom_id": request.key, "method": "POST", "url": _ENDPOINT}
         sent = body(request, cached=self._settings.base_url == BASE_URL)
         return written({**fields, "body": sent}, request.judge.name)
@@ -72,7 +72,7 @@ class OpenAIBatches:
         return await told(self._post("/batches", fields), self._read, caller)
 
     async def find(self, since: float) -> list[Batch]:
-        """All batches that were created since then."""
+        """Return all batches created since then."""
 
         async def page(after: str) -> tuple[list[Batch], str]:
             place = {"after": after} if after else {}
@@ -82,11 +82,11 @@ class OpenAIBatches:
         return await listed(page, since)
 
     async def look(self, batch_id: str) -> Batch:
-        """How a batch stands."""
+        """Return a batch's current state."""
         return await told(self._get(f"/batches/{batch_id}"), self._read, self._asking)
 
     async def results(self, batch_id: str) -> AsyncIterator[tuple[str, Outcome]]:
-        """Each result of both files, of which either may not be there."""
+        """Yield each result of both files, either of which may be missing."""
         batch, files = await told(self._get(f"/batches/{batch_id}"), self._read_files, self._asking)
         if not batch.ended:
             raise Retry(f"a batch that has not ended ({batch.state})", name="openai")
@@ -106,7 +106,7 @@ class OpenAIBatches:
         await stopped(cancelling, lambda: self.look(batch_id), self._asking)
 
     async def aclose(self) -> None:
-        """Let go of sockets."""
+        """Close the sockets."""
         await self._client.close()
 
     async def _upload(self, lines: Path) -> str:
@@ -148,7 +148,7 @@ class OpenAIBatches:
         return self._read(batch), [file for file in files if file]
 
     def _read_line(self, line: Any) -> tuple[str, Outcome]:
-        """A line of either file."""
+        """Read a line of either file."""
         response = part_of(line, "response")
         status, content = count_of(response.get("status_code")), response.get("body")
         if status == 200:

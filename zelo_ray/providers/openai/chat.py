@@ -23,7 +23,7 @@ _LONGEST_MINUTE = 300.0  # seconds: a window that is longer is none of a minute
 
 
 def rates(headers: Mapping[str, str]) -> Mapping[str, float]:
-    """The account's limits a minute, as far as a response's headers tell them.
+    """Return the account's limits a minute, as far as a response's headers give them.
 
     Small accounts have a limit of requests a *day* in the same header; it is left out.
     """
@@ -35,7 +35,7 @@ def rates(headers: Mapping[str, str]) -> Mapping[str, float]:
 
 
 def _requests_a_minute(headers: Mapping[str, str]) -> float | None:
-    """The limit of requests, if what the headers say of its reset fits a minute."""
+    """Return the limit of requests, if what the headers say of its reset fits a minute."""
     limit = limit_in(headers, "x-ratelimit-limit-requests")
     reset = duration(headers.get("x-ratelimit-reset-requests") or "")
     try:

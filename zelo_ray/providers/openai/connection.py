@@ -39,7 +39,7 @@ FIELDS: Mapping[str, str] = {
 
 
 def body(request: Request, *, cached: bool) -> dict[str, Any]:
-    """Write the request as Chat Completions take it, alone or as a line of a batch.
+    """Build the request's body for Chat Completions, alone or as a line of a batch.
 
     Args:
         request: what is asked.
@@ -73,7 +73,7 @@ def body(request: Request, *, cached: bool) -> dict[str, Any]:
 
 
 def read(completion: Any) -> Answer | Fault:
-    """Read the answer that a completion's JSON holds; raise what it stumbles over."""
+    """Read the answer in a completion's JSON; raise an error if it has another form."""
     choice, usage = completion["choices"][0], used(completion)
     finish = choice.get("finish_reason") or choice.get("native_finish_reason") or "stop"
     ending, why = ending_of(finish), f"finish_reason: {finish}"[:_REASON_LENGTH]
@@ -95,14 +95,14 @@ def read(completion: Any) -> Answer | Fault:
 
 
 def _lack(message: Mapping[str, Any]) -> str:
-    """Say what a message without content has instead; empty for nothing."""
+    """Return what a message without content has instead; empty for nothing."""
     if message.get("tool_calls") or message.get("function_call"):
         return _TOOL_CALL
     return _NO_ANSWER if message.get("reasoning_content") or message.get("reasoning") else ""
 
 
 def _text(content: Any) -> str:
-    """What a message says: text, or parts, of which some are thoughts."""
+    """Return a message's text, from a string or from parts; leave thoughts out."""
     if isinstance(content, list):
         content = "".join(part.get("text") for part in content if part.get("type") == "text")
     if not isinstance(content or "", str):
@@ -111,7 +111,7 @@ def _text(content: Any) -> str:
 
 
 def used(completion: Any) -> Usage:
-    """What a completion's JSON says that it used, nothing if it does not say."""
+    """Read the usage in a completion's JSON, zero if it gives none."""
     counts = part_of(completion, "usage")
     taken = part_of(counts, "prompt_tokens_details")
     given = part_of(counts, "completion_tokens_details")
@@ -129,7 +129,7 @@ READING = Reading(read, used)
 
 
 def open_client(settings: Settings, timeout: float) -> "openai.AsyncOpenAI":
-    """The SDK's client, which retries nothing itself. ``timeout``: seconds without any byte."""
+    """Open the SDK's client, without its retries. ``timeout``: seconds without any byte."""
     import httpx2  # noqa: PLC0415 - paid where it is used
     import openai  # noqa: PLC0415 - a second of import, paid where it is used
 
@@ -143,7 +143,7 @@ def open_client(settings: Settings, timeout: float) -> "openai.AsyncOpenAI":
 
 
 def fault(error: Exception) -> Fault | None:
-    """An exception of the SDK about a response's status, in no SDK's words."""
+    """Turn the SDK's exception about a response's status into a `Fault`; None for others."""
     import openai  # noqa: PLC0415 - paid where it is used
 
     if isinstance(error, openai.APIStatusError):

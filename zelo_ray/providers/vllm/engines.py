@@ -24,7 +24,7 @@ _OF_ENGINE = ("max_model_len", "gpu_memory_utilization", "quantization", "revisi
 
 
 def gpus_of(judge: Judge) -> int:
-    """How many an engine takes, all on one node."""
+    """Return how many GPUs an engine takes, all on one node."""
     size = judge.options["tensor_parallel_size"]
     if type(size) is not int or size < 1:
         raise PanelError(f"{judge.name}: tensor_parallel_size must be 1 or more, not {size!r}")
@@ -32,7 +32,7 @@ def gpus_of(judge: Judge) -> int:
 
 
 class Home:
-    """Where the engines of one judge live, one after another.
+    """The engines of one judge, one after another.
 
     Args:
         judge: whose they are.
@@ -49,7 +49,7 @@ class Home:
         self._calls = set[asyncio.Timeout]()
 
     async def engine(self) -> Any:
-        """The engine that lives, or a new one.
+        """Return the running engine, or start a new one.
 
         Raises:
             Fatal: none will live.
@@ -69,7 +69,7 @@ class Home:
             return self._engine
 
     async def bury(self, engine: Any) -> None:
-        """Shut an engine down, unless another call has done so. None: whichever lives."""
+        """Shut an engine down, unless another call has done so. None: whichever is running."""
         async with self._changing:
             if self._engine is None or engine not in (None, self._engine):
                 return
@@ -79,7 +79,7 @@ class Home:
                 await asyncio.to_thread(gone.shutdown)
 
     async def _start(self) -> Any:
-        """Start an engine, in a thread: it takes minutes. All calls wait for it meanwhile."""
+        """Start an engine in a thread, which takes minutes. All calls wait for it meanwhile."""
         waits, now = iter(_WAITS), asyncio.get_running_loop().time
         while True:
             began, abandoned = now(), threading.Event()
@@ -98,7 +98,7 @@ class Home:
             await asyncio.sleep(wait)
 
     async def answer(self, engine: Any, prompt: Mapping[str, Any], sampling: Any) -> Any:
-        """What the engine makes of a prompt. Only if it answers nobody is it taken to hang.
+        """Return the engine's answer to a prompt. It counts as hung only if it answers no call.
 
         Raises:
             Retry: there was no answer.

@@ -45,7 +45,7 @@ class VLLM:
         self._in_parts: dict[str, bool] = {}
 
     async def send(self, request: Request) -> Answer:
-        """Let the engine answer; one that dies is let go, and the next call starts another."""
+        """Return the engine's answer; shut a dead engine down, and the next call starts another."""
         judge = request.judge
         if judge.name not in self._homes:
             self._homes[judge.name] = Home(judge, self._timeout)
@@ -97,7 +97,7 @@ def _sampling(request: Request) -> Any:
 
 
 def _raise_own(error: Exception, request: Request) -> NoReturn:
-    """Raise what an error of vLLM or of this module means; an engine is alive behind it."""
+    """Raise what an error of vLLM or of this module means; the engine is still running."""
     if isinstance(error, Retry | Refused | Fatal):
         raise error
     kind = type(error).__name__

@@ -11,13 +11,13 @@ _PROBE = ("compare\ntwo documents", "which one\nanswers the question")
 
 
 async def tokenizer_of(engine: Any) -> Any:
-    """The tokenizer; some older versions have to be waited for."""
+    """Return the tokenizer; some older versions must be awaited."""
     found = engine.get_tokenizer()
     return await found if inspect.isawaitable(found) else found
 
 
 def in_tokens(engine: Any, tokenizer: Any, request: Request, *, in_parts: bool) -> list[int]:
-    """The request's prompts.
+    """Return the request's prompts in tokens.
 
     Raises:
         Refused: they are longer than the model can read, or its template does not take them.
@@ -35,7 +35,7 @@ def in_tokens(engine: Any, tokenizer: Any, request: Request, *, in_parts: bool) 
 
 
 def takes_parts(tokenizer: Any, judge: Judge) -> bool:
-    """Whether the model's template wants a text as a list of parts, as those of vision models do.
+    """Return whether the model's template takes texts as lists of parts, as vision models do.
 
     Such templates print nothing of a plain text, and others leave the system's out. The schema
     would make a verdict of what is left, so it is tried with two texts that must come out.
@@ -57,7 +57,7 @@ def takes_parts(tokenizer: Any, judge: Judge) -> bool:
 
 
 def _written(tokenizer: Any, judge: Judge, texts: tuple[str, str], *, in_parts: bool) -> list[int]:
-    """A system and a user text in tokens, as the model's template writes them."""
+    """Return a system and a user text in tokens, as the model's template writes them."""
     contents = [[{"type": "text", "text": text}] if in_parts else text for text in texts]
     tokens = tokenizer.apply_chat_template(
         [
