@@ -85,7 +85,7 @@ RANKERS = {
 
 
 def load(name: str) -> Protocol:
-    """A protocol by its name, or one of the user's own; imported when first used.
+    """Load a protocol by its name, or one of the user's own; imported when first used.
 
     Raises:
         UnknownProtocol: there is none of that name, or what is there is no protocol.
@@ -102,7 +102,7 @@ def load(name: str) -> Protocol:
 
 
 def find(name: str) -> Ranker:
-    """A protocol or a ranker: all that those who only ask need to know.
+    """Load a protocol or a ranker by its name, as one object that can ask judges.
 
     Raises:
         UnknownProtocol: there is none of that name.
@@ -114,9 +114,9 @@ def find(name: str) -> Ranker:
 
 
 def of_record(record: Mapping[str, Any]) -> Protocol:
-    """The protocol of a run, by its record.
+    """Return the protocol of a run, by its record.
 
-    One that cannot be found any more claims nothing of its results but that they have scores.
+    A protocol that no longer exists is replaced by one that only says that results have scores.
     """
     options = record.get("options")
     name = str(options.get("protocol", "zelo") if isinstance(options, Mapping) else "zelo")
@@ -135,7 +135,7 @@ def of_record(record: Mapping[str, Any]) -> Protocol:
 
 
 def recorded_options(record: Mapping[str, Any]) -> AnnotateOptions:
-    """The options of a run, by its record, as far as its protocol has them still.
+    """Return the options of a run, by its record, as far as its protocol still has them.
 
     Raises:
         KeyError, TypeError, ValidationError: the record holds none.
@@ -154,7 +154,7 @@ def _gone(*_: object) -> Rounds:
 def load_annotate(
     given: Mapping[str, Any], environ: Mapping[str, str], config: str = ""
 ) -> AnnotateOptions:
-    """The options of annotate, with those of its protocol; see `zelo_ray.options.load_options`.
+    """Load the options of annotate and of its protocol; see `zelo_ray.options.load_options`.
 
     Raises:
         OptionError: an option is unknown, out of range, or of other protocols.
@@ -179,7 +179,7 @@ def load_annotate(
 def load_compare(
     given: Mapping[str, Any], environ: Mapping[str, str], config: str = ""
 ) -> CompareProtocolsOptions:
-    """The options of compare-protocols, with those of all protocols that are compared.
+    """Load the options of compare-protocols, with those of all protocols that are compared.
 
     Raises:
         OptionError: an option is unknown or out of range.
@@ -193,7 +193,7 @@ def load_compare(
 
 
 def united(kind: type[Kind], names: Iterable[str] = ()) -> type[Kind]:
-    """The options of a command, with those of all protocols, in groups by protocol.
+    """Combine the options of a command with those of all protocols, in groups by protocol.
 
     Args:
         kind: the options of the command.

@@ -52,7 +52,7 @@ class Analysed(BaseModel):
 
     @classmethod
     def synthesize(cls, seen: Seen) -> Self:
-        """What a free judge answers."""
+        """Build the answer of a free judge."""
         first, second = pairings.points(seen.lean, 1, 10)
         each = Analysis(analysis=seen.words, answer_1=first, answer_2=second)
         return cls(**dict.fromkeys(cls.model_fields, each))
@@ -79,7 +79,7 @@ class Tagged(Analysed):
 
     @classmethod
     def read(cls, text: str) -> "Tagged":
-        """Take apart a text that holds every tag once, in its place, and nothing outside of them.
+        """Parse a text that holds every tag once, in its place, and nothing outside of them.
 
         Raises:
             ValueError: it is another text, or a score is none, or out of range.
@@ -102,7 +102,7 @@ class Tagged(Analysed):
         return cls.model_validate(fields)
 
     def write(self) -> str:
-        """The text that holds it."""
+        """Return the analyses as text, between tags."""
         return "\n".join(
             f"<{name}>\n<analysis>{one.analysis}</analysis>\n"
             f"<answer_1>{plain(one.answer_1)}</answer_1>\n"
@@ -130,7 +130,7 @@ def rounds(pool: Pool, panel: Sequence[Judge], options: StrongOptions) -> Rounds
 
 
 def count(pool: Pool, panel: Sequence[Judge], options: StrongOptions) -> dict[str, int]:
-    """One request for each pair, order and round; and those of a debate that tells how many."""
+    """Count one request for each pair, order and round, plus those of a debate if it is used."""
     if options.rounds == "samre":
         most = (samre.CALLS + 1) * samre.most_rounds(options)
         return pairings.count(pool, panel, options, most)
@@ -175,7 +175,7 @@ def _undebated(failure: Failure) -> Failure:
 
 
 def _mean(said: Analysed) -> tuple[Fraction, Fraction]:
-    """The means over the criteria."""
+    """Return the means over the criteria, for Answer 1 and Answer 2."""
     each = [one for _, one in said]
     first = sum((exact(one.answer_1) for one in each), Fraction())
     second = sum((exact(one.answer_2) for one in each), Fraction())

@@ -47,12 +47,12 @@ class FinalScores(BaseModel):
 
     @property
     def sums(self) -> tuple[Fraction, Fraction]:
-        """Of Answer 1 and Answer 2."""
+        """Return the sums of Answer 1 and Answer 2."""
         return exact(self.answer_1), exact(self.answer_2)
 
     @classmethod
     def read(cls, text: str) -> "FinalScores":
-        """Take the sums from the last line that is not blank, which holds them and nothing else.
+        """Parse the sums from the last line that is not blank, which must hold nothing else.
 
         Raises:
             ValueError: it does not, or they are out of range.
@@ -66,12 +66,12 @@ class FinalScores(BaseModel):
 
     @classmethod
     def synthesize(cls, seen: Seen) -> Self:
-        """What a free judge answers."""
+        """Build the answer of a free judge."""
         first, second = pairings.points(seen.lean, 6, 120)
         return cls(explanation=seen.words, answer_1=first, answer_2=second)
 
     def write(self) -> str:
-        """The explanation, and a last line such as (95, 87)."""
+        """Return the explanation as text, with a last line such as (95, 87)."""
         return f"{self.explanation}\n({plain(self.answer_1)}, {plain(self.answer_2)})"
 
 
@@ -90,13 +90,13 @@ class ListedScores(BaseModel):
 
     @property
     def sums(self) -> tuple[Fraction, Fraction]:
-        """Of Answer 1 and Answer 2, each from 6 to 120."""
+        """Return the sums of Answer 1 and Answer 2, each from 6 to 120."""
         each: list[list[int]] = [two for _, two in self][:-1]
         return Fraction(sum(two[0] for two in each)), Fraction(sum(two[1] for two in each))
 
     @classmethod
     def synthesize(cls, seen: Seen) -> Self:
-        """What a free judge answers."""
+        """Build the answer of a free judge."""
         more = round(19 / 4 * seen.lean)
         scores = {name: [10 - more, 10 + more] for name in [*cls.model_fields][:-1]}
         return cls.model_validate({**scores, "explanation": seen.words})
@@ -108,7 +108,7 @@ def rounds(pool: Pool, panel: Sequence[Judge], options: WeakOptions) -> Rounds:
 
 
 def count(pool: Pool, panel: Sequence[Judge], options: WeakOptions) -> dict[str, int]:
-    """One request for each pair and order."""
+    """Count one request for each pair and order."""
     return pairings.count(pool, panel, options, 1)
 
 
@@ -123,7 +123,7 @@ def _score(pairing: Pairing, options: WeakOptions) -> Rounds:
 
 
 def _plain(pairing: Pairing, options: WeakOptions) -> Request:
-    """The published prompt's form, in which nothing tells a text from what stands around it."""
+    """Build the request with the published prompt, which puts no markers around the texts."""
     first, second = pairing.shown
     return request_for(
         PROMPT_PLAIN,

@@ -1,4 +1,4 @@
-"""King of the hill: the first answer is king, and each next one challenges whoever reigns.
+"""King of the hill: the first answer is king, and each next one challenges the king.
 
 A challenger takes the throne only by winning, so a tie keeps the king, and N answers take N - 1
 contests, one after another. Each judge holds a tournament of its own, or the panel decides one
@@ -85,7 +85,7 @@ class Choice(BaseModel):
 
     @classmethod
     def synthesize(cls, seen: Seen) -> Self:
-        """What a free judge answers: a tie where it hardly leans."""
+        """Build the answer of a free judge: a tie if its preference is small."""
         tie = abs(seen.lean) < _TIE
         return cls(
             reasoning=seen.words,
@@ -97,7 +97,7 @@ class Choice(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class _Challenge:
-    """What one judge is asked in a contest, and how to read its reply."""
+    """A request to one judge in a contest, which can read its reply."""
 
     pool: Pool
     pair: tuple[str, str]
@@ -107,7 +107,7 @@ class _Challenge:
     request: Request
 
     def read(self, reply: Reply) -> Contest | Failure:
-        """Turn a reply into the judge's word, or say why it is none; the king still reigns."""
+        """Turn a reply into the judge's decision, or into a failure; the king is set later."""
         choice = response_in(reply, Choice)
         pool, name, (king, challenger) = self.pool, self.request.judge.name, self.pair
         if isinstance(choice, str):
@@ -132,7 +132,7 @@ class _Challenge:
 
 
 def rounds(pool: Pool, panel: Sequence[Judge], options: BestOfOptions) -> Rounds:
-    """Hold every tournament, side by side; by zELO's order only where its battles give one."""
+    """Run all tournaments in parallel; in zELO's order only if its battles give one."""
     limited = pool.documents[: options.document_limit]
     if len(limited) < _FEWEST:
         return []
@@ -158,7 +158,7 @@ def rounds(pool: Pool, panel: Sequence[Judge], options: BestOfOptions) -> Rounds
 
 
 def count(pool: Pool, panel: Sequence[Judge], options: BestOfOptions) -> dict[str, int]:
-    """One request for each contest and repeat, and those of zELO where it gives the order."""
+    """Count one request for each contest and repeat, and zELO's if it sets the order."""
     documents = len(pool.documents[: options.document_limit])
     contests = max(documents - 1, 0) * options.repeats
     battles = zelo.count(pool, panel, options) if options.order == "zelo" else {}
@@ -166,7 +166,7 @@ def count(pool: Pool, panel: Sequence[Judge], options: BestOfOptions) -> dict[st
 
 
 def _fought(row: Contest | Winner | Vote | Failure) -> str | None:
-    """Each contest for itself, and each battle that gives the order."""
+    """Return the key of a contest, a battle or a failure; None for a winner."""
     return None if isinstance(row, Winner) else row.key
 
 
@@ -175,7 +175,7 @@ def fit(
     options: BestOfOptions,
     learned: Learned | None = None,
 ) -> list[Fit]:
-    """Bradley-Terry scores of the contests, and how often each answer ended as king.
+    """Fit Bradley-Terry scores to contests, and give each answer's share of tournaments won.
 
     A contest is a vote, however sure the judge was; the battles that gave the order count for
     nothing. A query none of whose tournaments came to an end has no scores: answers that stood
@@ -189,7 +189,7 @@ def fit(
 
 
 def _ranks(battles: Iterable[Vote | Failure], options: BestOfOptions) -> dict[str, int]:
-    """The place of each document that has one; none, where zELO itself would give no scores."""
+    """Return the rank of each document that has one; none if zELO would give no scores."""
     told = list(battles)
     votes = [one for one in told if isinstance(one, Vote)]
     if len(votes) < options.min_coverage * len(told):
@@ -201,7 +201,7 @@ def _ranks(battles: Iterable[Vote | Failure], options: BestOfOptions) -> dict[st
 def _line_up(
     pool: Pool, line: list[Document], repeat: int, options: BestOfOptions
 ) -> list[Document]:
-    """Who is king first, and who challenges next: the same for all judges, so that they compare."""
+    """Return the first king and the challengers, in an order that is the same for all judges."""
     if options.order != "random":
         return line
     return Random(f"{options.seed}:{pool.query_id}:order:{repeat}").sample(line, len(line))
@@ -282,7 +282,7 @@ def _challenge(
 
 
 def _criteria(options: BestOfOptions) -> str:
-    """What it judges by; the user's own stand between markers."""
+    """Return the criteria of the prompt; the user's own between markers."""
     own = options.instructions or options.criteria
     return CRITERIA if own is None else told_by("criteria", own)
 

@@ -1,4 +1,4 @@
-"""How a query went, in paragraphs: what judges said, as seen from one document or from above."""
+"""Describe the judgments on a query in paragraphs, for one document or for all."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,19 +12,19 @@ DEEP = " " * 8
 
 
 def of_votes(held: Held, doc_id: str | None) -> Iterable[Paragraph]:
-    """The battles of a document, the hardest opponents first; of a query nothing."""
+    """Yield the battles of a document, the hardest opponents first; none for a query."""
     votes = held.judgments["votes"]
     for opponent in _opponents(doc_id, votes, held.scores) if doc_id else ():
         yield _battle(doc_id or "", opponent, votes, held.scores.get(opponent))
 
 
 def of_grades(held: Held, doc_id: str | None) -> Iterable[Paragraph]:
-    """What each judge graded a document, and why; of a query nothing."""
+    """Return each judge's grade of a document, and the reason; none for a query."""
     return (_grade(each) for each in held.judgments["grades"] if each.doc_id == doc_id)
 
 
 def of_verdicts(held: Held, doc_id: str | None) -> Iterable[Paragraph]:
-    """The debates of a document, the hardest opponents first; or each pair of a query."""
+    """Yield the debates of a document, the hardest opponents first, or each pair of a query."""
     verdicts = held.judgments["verdicts"]
     if doc_id is None:
         pairs = dict.fromkeys((each.doc_id_a, each.doc_id_b) for each in verdicts)
@@ -36,7 +36,7 @@ def of_verdicts(held: Held, doc_id: str | None) -> Iterable[Paragraph]:
 
 
 def of_winners(held: Held, doc_id: str | None) -> Iterable[Paragraph]:
-    """How many tournaments each answer won; or how many of them a document did."""
+    """Yield how many tournaments each answer won, or how many a document won."""
     winners = held.judgments["winners"]
     if not winners:
         return
@@ -49,7 +49,7 @@ def of_winners(held: Held, doc_id: str | None) -> Iterable[Paragraph]:
 
 
 def of_contests(held: Held, doc_id: str | None) -> Iterable[Paragraph]:
-    """The tournaments in which a document had a contest, or all of a query, each in order."""
+    """Yield the tournaments in which a document had a contest, or all of a query, in order."""
     contests, together = held.judgments["contests"], held.options.get("decide") == PANEL
     kings = {(each.judge, each.repeat): each.winner_id for each in held.judgments["winners"]}
     several = any(each.repeat for each in contests)
@@ -65,7 +65,7 @@ def of_contests(held: Held, doc_id: str | None) -> Iterable[Paragraph]:
 
 
 def of_failures(failures: Sequence[Failure]) -> Iterator[str]:
-    """What gave no judgment, and why: once for each judge, pair and reason, however often."""
+    """Yield what gave no judgment, and why: once for each judge, pair and reason."""
     found = Counter((f.judge, tuple(sorted(f.doc_ids)), f.status, f.reason) for f in failures)
     for (judge, doc_ids, status, reason), times in found.items():
         often = f", {counted(times, 'time')}" if times > 1 else ""
@@ -73,7 +73,7 @@ def of_failures(failures: Sequence[Failure]) -> Iterator[str]:
 
 
 def _grade(grade: Grade) -> Iterator[str]:
-    """What one judge graded, and why."""
+    """Yield the lines of one judge's grade: the grade, the facets and the reason."""
     yield f"  grade {grade.grade}  {grade.judge}"
     for name, facets in (("covers", grade.facets_covered), ("misses", grade.facets_missing)):
         if facets:
@@ -84,7 +84,7 @@ def _grade(grade: Grade) -> Iterator[str]:
 def _courts(
     contests: Sequence[Contest], *, together: bool
 ) -> list[tuple[tuple[str, int], list[Contest]]]:
-    """The contests of each court and repeat; the court is the judge, or the panel."""
+    """Group contests by court and repeat; the court is the judge, or the panel."""
     held: dict[tuple[str, int], list[Contest]] = {}
     for each in contests:
         held.setdefault((PANEL if together else each.judge, each.repeat), []).append(each)
@@ -92,13 +92,13 @@ def _courts(
 
 
 def _named(court: str, repeat: int, *, several: bool) -> str:
-    """Whose tournament it is, and which of ``several``."""
+    """Return the name of a tournament's court, and which of ``several`` it is."""
     whose = "the panel" if court == PANEL else court
     return f"{whose}, repeat {repeat + 1}" if several else whose
 
 
 def _ended_with(king: str | None) -> str:
-    """How a tournament ended."""
+    """Return how a tournament ended."""
     return "which did not end" if king is None else f"won by {king}"
 
 
@@ -165,7 +165,7 @@ def _fought(
 def _opponents(
     doc_id: str, judgments: Sequence[Vote | Verdict], scores: Mapping[str, Score]
 ) -> list[str]:
-    """Whom a document met, the hardest first."""
+    """Return the opponents of a document, the hardest first."""
     met = {_other(each, doc_id) for each in judgments if doc_id in (each.doc_id_a, each.doc_id_b)}
     return sorted(met, key=lambda one: (scores[one].rank if one in scores else 0, one))
 
@@ -185,7 +185,7 @@ def _other(judgment: Vote | Verdict, doc_id: str) -> str:
 
 
 def indented(text: str) -> Iterator[str]:
-    """Running text, below the line that it belongs to; who shows it breaks it into lines."""
+    """Indent running text below the line that it belongs to; the caller wraps it."""
     return (f"{DEEP}{line.strip()}" for line in text.splitlines() if line.strip())
 
 

@@ -78,14 +78,14 @@ def rounds(pool: Pool, panel: Sequence[Judge], options: GradedOptions) -> Rounds
 
 
 def count(pool: Pool, panel: Sequence[Judge], options: GradedOptions) -> dict[str, int]:
-    """One request for each document and repeat."""
+    """Count one request for each document and repeat."""
     documents = len(pool.documents[: options.document_limit])
     return {judge.name: documents * options.repeats for judge in panel}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured(Learned):
-    """What all grades of a run say of its judges; ``model`` is None where scores go by none."""
+    """The judges as measured from all grades of a run; ``model`` is None if no score uses one."""
 
     judges: tuple[str, ...] = ()
     model: calibration.Model | None = None
@@ -166,7 +166,7 @@ def learn(tables: Mapping[str, pa.Table], options: GradedOptions) -> Measured:
 
 
 def pooling_of(pooling: str | None, *, human: bool) -> str:
-    """How grades become one, as it was chosen, or as is best where it was not.
+    """Return how grades are pooled: as chosen, or the best way by default.
 
     Without human grades the median agrees with people at least as well as the model does; with
     them, the model does better (docs/calibration.md).
@@ -179,17 +179,17 @@ def pooling_of(pooling: str | None, *, human: bool) -> str:
 
 
 def is_plain(options: Mapping[str, Any]) -> bool:
-    """Whether scores of a graded run take every judge alike, by its options."""
+    """Return whether the scores of a graded run treat all judges alike, by its options."""
     return pooling_of(options.get("pooling"), human=bool(options.get("human"))) in _PLAIN
 
 
 def family_of(options: GradingOptions) -> str:
-    """How judges are taken to err. They are measured even where pooling needs no model."""
+    """Return the model of judges' errors, which are measured even if pooling needs no model."""
     return "beta" if options.pooling == "beta" else "thurstone"
 
 
 def _units(grades: pa.Table, human: pa.Table | None) -> tuple[Ints, Ints, Floats, Floats | None]:
-    """Number the documents that have grades.
+    """Assign a number to each document that has grades.
 
     Returns:
         The number of each row's document; for each document a number of its query, and its human
@@ -215,7 +215,7 @@ def _units(grades: pa.Table, human: pa.Table | None) -> tuple[Ints, Ints, Floats
 
 
 def _codes(column: pa.ChunkedArray) -> Ints:
-    """Numbers that sort as the texts do, so that the order of rows cannot matter."""
+    """Return numbers that sort as the texts do, so that the order of rows cannot matter."""
     encoded = column.dictionary_encode().combine_chunks()
     ranks = pc.rank(encoded.dictionary).to_numpy().astype(np.int64)
     codes: Ints = ranks[encoded.indices.to_numpy()]
@@ -223,7 +223,7 @@ def _codes(column: pa.ChunkedArray) -> Ints:
 
 
 def _with_human(ratings: calibration.Ratings, human: Floats) -> calibration.Ratings:
-    """The panel's grades, and those of a judge that is the human."""
+    """Add the human grades to the panel's, as those of one more judge."""
     (graded,) = np.isfinite(human).nonzero()
     judge = np.full(len(graded), len(ratings.judges))
     return calibration.Ratings(
@@ -238,7 +238,7 @@ def _with_human(ratings: calibration.Ratings, human: Floats) -> calibration.Rati
 def fit(
     judgments: Sequence[Sequence[Grade]], options: GradedOptions, learned: Measured | None = None
 ) -> list[Fit]:
-    """What the panel says of each document; human grades shape the scale only.
+    """Score each document by the panel's grades; human grades set the scale only.
 
     A document without a grade gets no score, and nothing has one before the judges are measured.
     A fit depends, bit for bit, on the grades of its pool and what was learned alone.
@@ -279,7 +279,7 @@ def fit(
 
 
 class _Word(NamedTuple):
-    """What a panel says of one document."""
+    """The pooled grades of one document."""
 
     doc_id: str
     score: float
@@ -295,7 +295,7 @@ class _Word(NamedTuple):
 def _pooled(
     model: calibration.Model | None, ratings: calibration.Ratings, options: GradedOptions
 ) -> tuple[Floats, Floats, Ints]:
-    """Score, standard error and grade of each document; a median of 1.5 is grade 1."""
+    """Return score, standard error and grade of each document; a median of 1.5 is grade 1."""
     if model:
         posterior = calibration.judge(model, ratings)
         return posterior.grade_mean, posterior.grade_sd, posterior.grade
@@ -307,7 +307,7 @@ def _pooled(
 def _ranked(
     query_id: str, words: Sequence[_Word], options: GradedOptions
 ) -> tuple[GradedScore, ...]:
-    """The best first; equal scores by document id."""
+    """Rank documents, the best first; equal scores by document ID."""
     ordered = sorted(words, key=lambda word: (-word.score, word.doc_id))
     return tuple(
         GradedScore(

@@ -1,4 +1,4 @@
-"""One document before one judge: the question for a grade from 0 to 3, and what a reply means."""
+"""Ask one judge to grade one document from 0 to 3, and read its reply."""
 
 import random
 from dataclasses import dataclass
@@ -51,7 +51,7 @@ class AnchoredOptions(AnnotateOptions):
 
     @model_validator(mode="after")
     def _one_set_of_examples(self, info: ValidationInfo) -> Self:
-        """In the record of a run both stand: where the examples are from, and what they are."""
+        """Refuse two sources of examples, except in a run's record, which holds both."""
         recorded = info.context == RECORDED
         if self.anchors_from and "anchors" in self.model_fields_set and not recorded:
             raise ValueError("anchors and anchors_from are two sources of examples; give one")
@@ -81,7 +81,7 @@ class Grading(BaseModel):
 
     @classmethod
     def synthesize(cls, seen: Seen) -> Self:
-        """What a free judge answers."""
+        """Build the answer of a free judge."""
         return cls(
             facets_covered=list(seen.covered),
             facets_missing=list(seen.missing),
@@ -92,14 +92,14 @@ class Grading(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """One document before one judge: the request, and how to read its reply."""
+    """A request to one judge to grade one document, which can read its reply."""
 
     query_id: str
     doc_id: str
     request: Request
 
     def read(self, reply: Reply) -> Grade | Failure:
-        """Turn a reply into a grade, or say why it is none."""
+        """Turn a reply into a grade, or into a failure."""
         judge, verdict = self.request.judge.name, response_in(reply, Grading)
         if isinstance(verdict, str):
             return failure_of(self.query_id, [self.doc_id], judge, reply, verdict)
@@ -113,10 +113,10 @@ class Sheet:
 def sheets(
     pool: Pool, document: Document, judge: Judge, options: AnchoredOptions, repeats: int = 1
 ) -> list[Sheet]:
-    """One document before one judge, as often as it is to be asked.
+    """Build the requests for one document and one judge, one for each repeat.
 
-    All documents of a query are graded beside the same set of examples, in an order of the query,
-    judge and repeat, so that it is text that requests share.
+    All documents of a query are graded beside the same examples, in one order for each judge and
+    repeat, so that requests share that text.
     """
     shown = as_shown(document, pool, options)
     # Drawn for the query, so that its documents are graded alike.
@@ -140,5 +140,5 @@ def sheets(
 
 
 def order_of(query_id: str, judge: str, repeat: int, options: AnchoredOptions) -> random.Random:
-    """The chance that puts the examples of a question in order."""
+    """Return the random generator that orders the examples of a question."""
     return random.Random(f"{options.seed}:{query_id}:{judge}:{repeat}")

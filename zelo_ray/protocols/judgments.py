@@ -1,4 +1,4 @@
-"""The kinds of judgments that the protocols here give: how each is told, and what it compares."""
+"""Define the kinds of judgments of these protocols: their wording, and what they compare."""
 
 from collections.abc import Sequence
 from typing import TypeVar
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def _contests(table: pa.Table) -> pa.Table:
-    """Contests as votes for one of two documents, of which the king is A."""
+    """Return contests as votes for one of two documents, where the king is A."""
     left, right, winner = (table[name].to_numpy() for name in ("left_id", "right_id", "winner_id"))
     columns = {
         "query_id": table["query_id"],
@@ -28,7 +28,7 @@ def _contests(table: pa.Table) -> pa.Table:
 
 
 def _verdicts(table: pa.Table) -> pa.Table:
-    """Verdicts as votes for A or B: each order's own word, where both were asked."""
+    """Return verdicts as votes for A or B, one for each order that was asked."""
     means = table["average_scores"].combine_chunks()
     a, b = means.flatten().to_numpy().reshape(-1, 2).T
     columns = {name: table[name] for name in ("query_id", "doc_id_a", "doc_id_b", "judge")}
@@ -44,7 +44,7 @@ def _of_contest(one: Contest) -> str:
 
 
 def _of_verdict(one: Verdict) -> str:
-    """What was said in each round, of Answer 1 first."""
+    """Return a verdict as text, round by round, Answer 1 first."""
     told = [f"On average {_scores(one, one.average_scores)}."]
     if one.flipped:
         first, second = _turned(one, one.average_scores)
@@ -60,7 +60,7 @@ def _of_verdict(one: Verdict) -> str:
 
 
 def _turned(one: Verdict, two: Sequence[T]) -> Sequence[T]:
-    """What is of A and B as of Answer 1 and Answer 2."""
+    """Return two values for A and B in the order of Answer 1 and Answer 2."""
     return two[::-1] if one.swapped else two
 
 

@@ -30,7 +30,7 @@ _QUERIES = 240  # that tell how judges answer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known(Learned):
-    """What all judgments of a run say of its judges."""
+    """The model of the judges, as learned from all judgments of a run."""
 
     model: judged.PanelModel
 
@@ -64,14 +64,14 @@ def learn(tables: Mapping[str, pa.Table], options: LeanOptions) -> Known:
 def _some(
     tables: Mapping[str, pa.Table], queries: pa.ChunkedArray
 ) -> tuple[list[list[Vote]], list[list[Grade]]]:
-    """Votes and grades of as many of the queries as it takes to know judges, by hashes of ids."""
+    """Return votes and grades of enough queries to measure judges, chosen by hashes of IDs."""
     ids = pc.unique(queries).to_pylist()
     chosen = sorted(ids, key=lambda one: (first_turn(0, one, ""), one))[:_QUERIES]
     return _by_query(tables["votes"], chosen, Vote), _by_query(tables["grades"], chosen, Grade)
 
 
 def _by_query(table: pa.Table, queries: Sequence[str], record: type[Any]) -> list[list[Any]]:
-    """Some queries' rows as records, of which what nobody learns from is empty."""
+    """Return some queries' rows as records; texts that no model needs are left empty."""
     empty = {each.name: () if "facets" in each.name else "" for each in fields(record)}
     found: dict[str, list[Any]] = {query_id: [] for query_id in queries}
     chosen = pc.is_in(table["query_id"], pa.array(queries, pa.string()))
@@ -83,7 +83,7 @@ def _by_query(table: pa.Table, queries: Sequence[str], record: type[Any]) -> lis
 def fit(
     judgments: Sequence[Sequence[Vote | Grade]], options: LeanOptions, learned: Known | None = None
 ) -> list[Fit]:
-    """Scores by the learned model of the judges; there are none before it is learned."""
+    """Score documents by the learned model of the judges; no scores before it is learned."""
     del options
     if learned is None:
         return [Fit() for _ in judgments]

@@ -1,7 +1,7 @@
-"""What lean asks: grades and battles at first, and then where the top of the ranking is unsure.
+"""Plan lean's questions: grades and battles first, then where the top ranks are uncertain.
 
-Which battles come later follows from the query's own answers and a model of the judges that is
-there beforehand, so that the same input asks the same questions, whatever was killed when.
+The later battles follow from the query's own answers and a model of the judges that exists
+beforehand, so that the same input asks the same questions, also after a restart.
 """
 
 import json
@@ -26,7 +26,7 @@ _LEAST_GAIN = 0.1  # of the expected loss, by a round after which another one is
 
 
 def _model_at(given: str) -> str:
-    """The text of a model, given as such, as its file, or as the directory of the run."""
+    """Return a model's text, given as such, as its file, or as the directory of the run."""
     text = given
     if not given.lstrip().startswith("{"):
         name = given.rstrip("/")
@@ -76,7 +76,7 @@ class LeanOptions(AnchoredOptions):
 
 
 def rounds(pool: Pool, panel: Sequence[Judge], options: LeanOptions) -> Rounds:
-    """Grade every document once, let it meet others, and then look closer at the top."""
+    """Grade every document once, let it battle others, then ask more about the top ranks."""
     first: list[Sheet | Ballot] = [
         *_first_sheets(pool, panel, options),
         *_first_ballots(pool, panel, options),
@@ -107,7 +107,7 @@ def rounds(pool: Pool, panel: Sequence[Judge], options: LeanOptions) -> Rounds:
 
 
 def count(pool: Pool, panel: Sequence[Judge], options: LeanOptions) -> dict[str, int]:
-    """The requests of the first round, and a judge's share of all that may come later."""
+    """Count the requests of the first round, and a judge's share of all possible later ones."""
     doc_ids = _ids(pool, options)
     asked = Counter(in_turn(panel, _grade_turn(pool, one, options)).name for one in doc_ids)
     for _, judge, times in _plan(pool, panel, options):
@@ -159,7 +159,7 @@ def _plan(
 def _unsure(
     pool: Pool, options: LeanOptions, heard: Sequence[Any], most: int
 ) -> tuple[list[tuple[str, str]], float]:
-    """The pairs to ask in a later round, and the loss that is expected without it.
+    """Return the pairs to ask in a later round, and the expected loss without it.
 
     Args:
         pool: the query.
@@ -192,7 +192,7 @@ def _unsure(
 
 
 def _present(panel: Sequence[Judge], heard: Sequence[Any]) -> list[Judge]:
-    """All but those who were asked, and judged nothing."""
+    """Return the judges, except those who were asked and gave no judgment."""
     failed = {one.judge for one in heard if isinstance(one, Failure)}
     silent = failed - {one.judge for one in heard if not isinstance(one, Failure)}
     return [judge for judge in panel if judge.name not in silent] or list(panel)
@@ -203,7 +203,7 @@ def _ids(pool: Pool, options: LeanOptions) -> list[str]:
 
 
 def _grade_turn(pool: Pool, doc_id: str, options: LeanOptions) -> int:
-    """Who grades a document comes after those who judge the pairs that follow it on the rings."""
+    """Return a document's turn for grading, after the judges of the ring pairs that follow it."""
     return first_turn(options.seed, pool.query_id, doc_id) + options.rings
 
 
@@ -218,7 +218,7 @@ def _later_rounds(pool: Pool, options: LeanOptions) -> int:
 
 
 def _room(pool: Pool, options: LeanOptions, asked: int) -> int:
-    """How many calls are left for later rounds."""
+    """Return how many calls are left for later rounds."""
     return max(0, floor(options.calls_per_document * len(_ids(pool, options)) + 1e-9) - asked)
 
 
@@ -227,7 +227,7 @@ def _unasked(documents: int, options: LeanOptions) -> int:
 
 
 def given_model(options: LeanOptions, judges: Sequence[str]) -> judged.PanelModel:
-    """What is known of judges before anything is learned of them."""
+    """Return the model of the judges that is known before a run."""
     if options.judges_from is None:
         return judged.default_model(judges)
     return judged.PanelModel.from_json(json.loads(options.judges_from)).of(judges)

@@ -48,13 +48,13 @@ def rounds(pool: Pool, panel: Sequence[Judge], options: AnnotateOptions) -> Roun
 
 
 def count(pool: Pool, panel: Sequence[Judge], options: AnnotateOptions) -> dict[str, int]:
-    """One request a window."""
+    """Count one request for each window."""
     windows = sum(1 for _ in _windows(len(pool.documents[: options.document_limit])))
     return {judge.name: windows for judge in panel}
 
 
 def _windows(documents: int) -> Iterator[tuple[int, int]]:
-    """The places of each window, from the back; none where there is nothing to order."""
+    """Yield each window's start and end, from the back; none if there is nothing to order."""
     end = documents if documents > 1 else 0
     while end:
         start = max(0, end - _WINDOW)
@@ -64,7 +64,7 @@ def _windows(documents: int) -> Iterator[tuple[int, int]]:
 
 @cache
 def order_of(documents: int) -> type[Order]:
-    """The verdict on so many documents: nothing but a permutation of their numbers will do."""
+    """Build the response model for so many documents, which accepts permutations only."""
 
     def complete(order: list[int]) -> list[int]:
         if sorted(order) != list(range(1, documents + 1)):

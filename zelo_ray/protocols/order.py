@@ -1,7 +1,7 @@
-"""Whether the order of the worked examples moves grades.
+"""Test whether the order of the worked examples changes grades.
 
-Each repeat of a question shows the four examples in another order. What a judge's grades for one
-document differ by is noise, then, and the order.
+Each repeat of a question shows the four examples in another order. So a judge's grades for one
+document differ by noise and by the order.
 """
 
 from collections.abc import Iterator
@@ -26,25 +26,25 @@ _MOST = 1000  # queries: more would not be surer of anything that matters
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """By how many grades documents rise for each grade of an example, and the interval."""
+    """The change in documents' grades for each grade of an example, and its interval."""
 
     value: float
     low: float
     high: float
 
     def __str__(self) -> str:
-        """The best example in the place of the worst."""
+        """Return the change if the best example takes the worst one's place, with its interval."""
         figures = (max(GRADES) * each for each in (self.value, self.low, self.high))
         return "{:+.2f} [{:+.2f}, {:+.2f}]".format(*figures)
 
     @property
     def is_sure(self) -> bool:
-        """Whether it is more than chance."""
+        """Return whether the interval excludes 0."""
         return self.low > 0 or self.high < 0
 
 
 def told(grades: pa.Table, options: GradingOptions) -> Iterator[str]:
-    """What a user should know of it; nothing without repeats that differ in `FEWEST` queries.
+    """Yield a note on it, if at least `FEWEST` queries have repeats and some of these differ.
 
     Args:
         grades: query_id, doc_id, judge and grade; of each judge and document as they were asked.
@@ -86,7 +86,7 @@ def told(grades: pa.Table, options: GradingOptions) -> Iterator[str]:
 
 
 def moved(grades: Floats, shown: Floats, query: Ints) -> list[Moved]:
-    """How far each place among the examples moves grades: least squares within a question.
+    """Estimate by least squares how much each place among the examples changes grades.
 
     Intervals are of samples of queries, a sandwich by query and Student's t; 95% hold all at once.
 

@@ -1,6 +1,6 @@
-"""What debate and its baselines share: two answers before one judge, and one verdict on them.
+"""Ask one judge about two answers, and give one verdict: for debate and its baselines.
 
-Every judge meets every pair, in an order that is drawn, or in both; all of it goes on side by side.
+Every judge sees every pair, in an order that is drawn, or in both; all of them in parallel.
 """
 
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -88,16 +88,16 @@ class Pairing:
 
     @property
     def query_id(self) -> str:
-        """Whose answers they are."""
+        """Return the ID of the query."""
         return self.pool.query_id
 
     @property
     def shown(self) -> tuple[Document, Document]:
-        """Answer 1 and Answer 2, as the judge sees them."""
+        """Return Answer 1 and Answer 2, as the judge sees them."""
         return self.turned(self.pair)
 
     def turned(self, two: tuple[T, T]) -> tuple[T, T]:
-        """What is of A and B as of Answer 1 and 2, or the other way round."""
+        """Swap two values between the orders of A and B and of Answer 1 and 2, if they differ."""
         return two[::-1] if self.swapped else two
 
     def request(
@@ -137,7 +137,7 @@ class Pairing:
         )
 
     def ask(self, requests: list[Request]) -> Generator[list[Request], list[Reply], list[Any]]:
-        """Ask all at once; the verdict of each, or its `Failure`."""
+        """Ask all at once, and return the verdict of each, or its `Failure`."""
         replies = yield requests
         ids = [document.id for document in self.pair]
         heard = list[Any]()
@@ -158,7 +158,7 @@ class Pairing:
         feedback: Sequence[str] = (),
         reasoning: Sequence[str] = (),
     ) -> Verdict:
-        """The verdict by the mean of scores; pairs are given for Answer 1 and 2, an entry a round.
+        """Build the verdict by the mean of scores; each entry is a round, for Answer 1 and 2.
 
         Means are compared exactly, so that equal scores are a tie in whatever order they came.
         """
@@ -206,14 +206,14 @@ def rounds(pool: Pool, panel: Sequence[Judge], options: PairingOptions, method: 
 
 
 def count(pool: Pool, panel: Sequence[Judge], options: PairingOptions, most: int) -> dict[str, int]:
-    """How many requests a pool takes of each judge, if a pairing takes ``most``."""
+    """Count a pool's requests to each judge, if a pairing takes at most ``most``."""
     pairs = count_pairs(len(pool.documents[: options.document_limit]), options.cycles)
     orders = 2 if options.both_orders else 1
     return {judge.name: pairs * orders * most for judge in panel}
 
 
 def covered(row: Verdict | Failure) -> tuple[str, ...]:
-    """Each pair before each judge, however often it was asked about it."""
+    """Return the pair and the judge, which count once for coverage, however often asked."""
     pair = (row.doc_id_a, row.doc_id_b) if isinstance(row, Verdict) else row.doc_ids
     return (*pair, row.judge)
 
@@ -223,29 +223,29 @@ def fit(
     options: PairingOptions,
     learned: Learned | None = None,
 ) -> list[Fit]:
-    """Bradley-Terry scores; a judge's verdicts on a pair in both orders are one vote."""
+    """Fit Bradley-Terry scores; a judge's verdicts on a pair in both orders are one vote."""
     votes = [_votes(verdicts) for verdicts in judgments]
     return score_votes(votes, options.prior_sd, shared_error.share_of(learned))
 
 
 def failures_in(heard: Sequence[Any]) -> list[Failure]:
-    """Those that are no verdicts."""
+    """Return the failures among the replies."""
     return [one for one in heard if isinstance(one, Failure)]
 
 
 def points(lean: float, low: int, high: int) -> tuple[float, float]:
-    """What a free judge that leans so gives Answer 1 and Answer 2, on a scale."""
+    """Return a free judge's scores of Answer 1 and Answer 2, on a scale, from its preference."""
     middle, more = (low + high) / 2, (high - low) / 4 * lean
     return round(middle - more, 2), round(middle + more, 2)
 
 
 def exact(score: float) -> Fraction:
-    """A score as it was written, such as 7.1, which no float is."""
+    """Return a score exactly as it was written, such as 7.1, which no float can hold."""
     return Fraction(repr(score))
 
 
 def plain(score: float) -> str:
-    """A score as `NUMBER` has it."""
+    """Return a score as text in the form of `NUMBER`."""
     return repr(float(score)).removesuffix(".0")
 
 
@@ -256,7 +256,7 @@ def _orders(
     options: PairingOptions,
     method: Method,
 ) -> Rounds:
-    """One judge on one pair, in the order that is drawn for them, or in both.
+    """Ask one judge about one pair, in the order drawn for them, or in both.
 
     A is the one that the pool names first; what is drawn does not depend on that.
     """
@@ -269,7 +269,7 @@ def _orders(
 
 
 def _agreed(heard: Sequence[Sequence[Verdict | Failure]]) -> list[Verdict | Failure]:
-    """The word of all orders: there is none unless each has one, and where they differ it is a tie.
+    """Combine all orders: no verdict unless each order gave one, and a tie if they differ.
 
     Failures are kept.
     """
@@ -283,7 +283,7 @@ def _agreed(heard: Sequence[Sequence[Verdict | Failure]]) -> list[Verdict | Fail
 
 
 def _votes(verdicts: Sequence[Verdict]) -> list[Vote]:
-    """A vote for each judge and pair."""
+    """Return one vote for each judge and pair."""
     votes = {
         (v.doc_id_a, v.doc_id_b, v.judge): Vote(
             query_id=v.query_id,

@@ -1,4 +1,4 @@
-"""A long document by its best passages: those that share most with the query, each by its number.
+"""Shorten a long document to its best passages, those most like the query, with numbers.
 
 The first stage is free, and follows from the query and this document alone: Okapi BM25 over the
 document's own passages, with a share of the better neighbour's, as answers run over edges. Words
@@ -44,12 +44,12 @@ _held = OrderedDict[bytes, str]()
 
 
 def unforged(text: str) -> str:
-    """A text that holds no number of a passage."""
+    """Return a text without anything that looks like a passage number."""
     return _FORGED.sub("(", text)
 
 
 def by_passages(text: str, query: str, size: int, budget: int) -> str:
-    """The passages of a text that share most with a query, in their order, each by its number.
+    """Return the passages of a text that share most with a query, in order, with numbers.
 
     The last that is taken is cut to what room there is. Once chosen, they are kept for the other
     judges and pairs.
@@ -88,7 +88,7 @@ def _chosen(text: str, query: str, size: int, budget: int) -> str:
 
 
 def shortened(text: str, size: int) -> str:
-    """The beginning of a text in so many bytes, cut between words where it can be."""
+    """Return the beginning of a text in so many bytes, cut between words if possible."""
     data = text.encode()
     if len(data) <= size:
         return text
@@ -98,7 +98,7 @@ def shortened(text: str, size: int) -> str:
 
 
 def split(text: str, size: int) -> list[str]:
-    """A text in passages of so many bytes at most: at paragraphs, lines, sentences or words.
+    """Split a text into passages of so many bytes: at paragraphs, lines, sentences or words.
 
     Nothing is lost: joined they are the text.
     """
@@ -111,7 +111,7 @@ def split(text: str, size: int) -> list[str]:
 
 
 def _end(window: str) -> int:
-    """Where the passage that begins there ends."""
+    """Return where the passage ends that begins the window."""
     for pattern, full in _ENDS:
         ends = [found.end() for found in pattern.finditer(window, int(full * len(window)))]
         if ends:
@@ -120,7 +120,7 @@ def _end(window: str) -> int:
 
 
 def scores(query: str, passages: Sequence[str]) -> list[float]:
-    """BM25 of each passage, whose documents are the passages (Robertson & Zaragoza 2009, 3.15)."""
+    """Score each passage by BM25 over the passages (Robertson & Zaragoza 2009, 3.15)."""
     counts = [Counter(terms(passage)) for passage in passages]
     mean = max(1.0, sum(count.total() for count in counts) / max(1, len(counts)))
     wanted = {term: sum(term in count for count in counts) for term in terms(query)}
@@ -138,7 +138,7 @@ def scores(query: str, passages: Sequence[str]) -> list[float]:
 
 
 def terms(text: str) -> list[str]:
-    """What stands for the words of a text."""
+    """Return the terms that represent the words of a text."""
     found = list[str]()
     for word in _WORD.findall(normalize("NFKC", text).casefold().replace("_", " ")):
         if word.isdecimal():

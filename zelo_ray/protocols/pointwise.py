@@ -43,7 +43,7 @@ def rounds(pool: Pool, panel: Sequence[Judge], options: AnnotateOptions) -> Roun
 
 
 def count(pool: Pool, panel: Sequence[Judge], options: AnnotateOptions) -> dict[str, int]:
-    """One request a document."""
+    """Count one request for each document."""
     return {judge.name: len(pool.documents[: options.document_limit]) for judge in panel}
 
 

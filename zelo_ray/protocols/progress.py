@@ -1,7 +1,6 @@
-"""How protocols are driven: against replies at hand, as far as these carry.
+"""Run protocols on the replies that are present, as far as these reach.
 
-Nothing else goes through a protocol's rounds, so that a first run, a resumed one and a replay are
-the same.
+No other code runs a protocol's rounds, so that a first run, a resumed one and a replay are the same.
 """
 
 from collections import Counter
@@ -15,7 +14,7 @@ from zelo_ray.records import Failure, Reply, Request
 
 @dataclass(frozen=True, slots=True)
 class Apart:
-    """Parts of a protocol that go on side by side, each as soon as its own replies are there.
+    """Parts of a protocol that run in parallel, each as soon as its own replies are present.
 
     What they return is sent back as a list, when all have come to their end.
     """
@@ -31,18 +30,18 @@ A part of a protocol returns whatever its protocol takes.
 
 
 class Replies(Protocol):
-    """Where replies are found: the ledger, or anything that can do these two things."""
+    """A source of replies: the ledger, or anything with these two methods."""
 
     def there(self, keys: Sequence[str]) -> list[bool]:
-        """Whether there is a reply for each of these keys."""
+        """Return whether there is a reply for each of these keys."""
 
     def read(self, keys: Sequence[str]) -> list[Reply]:
-        """The replies for keys that are there, in their order."""
+        """Read the replies for keys that are present, in their order."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """How far a protocol got: its judgments and failures, or else the requests it waits for."""
+    """A protocol's state: its judgments and failures, or else the requests it waits for."""
 
     judgments: tuple[Any, ...] = ()
     failures: tuple[Failure, ...] = ()
@@ -54,7 +53,7 @@ class Step:
 
 
 class Progress:
-    """A protocol on its way over one pool. It goes on from where it was: no reply is read twice.
+    """A protocol's progress on one pool. Each step continues the last: no reply is read twice.
 
     Args:
         rounds: the protocol's generator, fresh.
@@ -74,18 +73,18 @@ class Progress:
 
     @property
     def asked(self) -> list[Request]:
-        """The requests whose replies are there; those of whole rounds if it is to remember them."""
+        """Return the requests with replies; those of completed rounds only if it remembers them."""
         return [*self._taken, *self._part.there()]
 
     def heard(self) -> dict[str, list[str]]:
-        """By judge, the keys of the requests whose replies are there.
+        """Return, by judge, the keys of the requests with replies.
 
-        A round that waits for one judge has taken in none, and yet another has answered it.
+        Replies count also in a round that still waits for another judge.
         """
         return _sort(self._part.there(), {name: [*keys] for name, keys in self._keys.items()})
 
     def step(self, replies: Replies, disabled: Mapping[str, Disabled] | None = None) -> Step:
-        """Go as far as the replies at hand carry.
+        """Advance as far as the present replies allow.
 
         Args:
             replies: where replies are found.
@@ -104,7 +103,7 @@ class Progress:
 
 
 class _Part:
-    """A generator on its way: it waits for replies, or for parts of its own."""
+    """A running generator, which waits for replies, or for parts of its own."""
 
     def __init__(self, rounds: Rounds, note: Callable[[Sequence[Request]], None]) -> None:
         self._rounds, self._note = rounds, note
@@ -115,7 +114,7 @@ class _Part:
         self.result: Any = ()
 
     def go(self, replies: Replies, disabled: Mapping[str, Disabled]) -> Sequence[Request]:
-        """Go on as far as possible; the requests that it then waits for, none at its end."""
+        """Advance as far as possible; return the requests it then waits for, none at the end."""
         if not self._begun:  # what takes long is not done before it is asked for
             self._begun = True
             self._send(None)
@@ -137,7 +136,7 @@ class _Part:
         return ()
 
     def there(self) -> Iterator[Request]:
-        """The requests of rounds that are not over whose replies are there."""
+        """Yield the requests with replies in rounds that are not complete."""
         yield from self._there
         for part in self._parts or ():
             yield from part.there()
@@ -158,12 +157,12 @@ class _Part:
 def advance(
     rounds: Rounds, replies: Replies, disabled: Mapping[str, Disabled] | None = None
 ) -> Step:
-    """Run a protocol from its beginning, as far as the replies at hand carry: see `Progress`."""
+    """Run a protocol from its beginning as far as the present replies allow: see `Progress`."""
     return Progress(rounds).step(replies, disabled)
 
 
 def _sort(requests: Iterable[Request], keys: dict[str, list[str]]) -> dict[str, list[str]]:
-    """The same keys by judge, and those of more requests."""
+    """Add the keys of more requests to the keys by judge."""
     for request in requests:
         keys.setdefault(request.judge.name, []).append(request.key)
     return keys

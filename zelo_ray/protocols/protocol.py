@@ -1,8 +1,8 @@
-"""What a protocol tells of itself: one frozen object, which all else asks.
+"""Define a protocol as one frozen object that describes itself to all other code.
 
-How it judges is a generator of rounds (see `zelo_ray.protocols.progress`); what its judgments and
-scores are, in words and in units, is told beside it. What is not told is not claimed: a judgment
-that gives no votes is in no table of agreement, and is shown as its fields.
+It judges by a generator of rounds (see `zelo_ray.protocols.progress`), and gives the words and
+units of its judgments and scores. What it does not give is not used: a judgment without votes is in
+no table of agreement, and is shown as its fields.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -44,19 +44,19 @@ _IDS = frozenset({"query_id", "session_id", "judge", "key", "keys"})
 
 
 def always(options: Any) -> bool:
-    """Whatever the options are."""
+    """Return True, whatever the options are."""
     del options
     return True
 
 
 def _never(options: Any) -> bool:
-    """Whatever the options are."""
+    """Return False, whatever the options are."""
     del options
     return False
 
 
 def guarded(protocol: "Protocol") -> "Protocol":
-    """The same protocol of the user's, whose functions that tell of results fail in one line."""
+    """Return the user's protocol with functions whose errors are reported in one line."""
 
     def each(what: Any, *names: str) -> Any:
         given = {name: getattr(what, name) for name in names}
@@ -83,7 +83,7 @@ def _guarded(protocol: str, name: str, call: Callable[..., Any]) -> Callable[...
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What the results of a run hold of one query."""
+    """The results of a run for one query."""
 
     scores: Mapping[str, Score]
     """by document"""
@@ -124,24 +124,24 @@ class Judgments:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """The names of the columns."""
+        """Return the names of the columns."""
         return tuple(each.name for each in fields(self.record))
 
     def told(self, row: Any) -> str:
-        """What the judge said in a row."""
+        """Return what the judge said in a row, as text."""
         if self.words:
             return self.words(row)
         shown = [name for name in self.fields if name not in {*_IDS, *self.documents}]
         return "\n".join(f"{name}: {getattr(row, name)}" for name in shown)
 
     def about(self, row: Any) -> tuple[str, ...]:
-        """The documents that a row is about."""
+        """Return the IDs of the documents that a row is about."""
         return tuple(getattr(row, name) for name in self.documents)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreKind:
-    """What the scores of a protocol are."""
+    """The kind of a protocol's scores: their record, unit, scale and wording."""
 
     record: type[Score] = Score
     unit: str = "points"
@@ -156,14 +156,14 @@ class ScoreKind:
     """a score in one line, by the number of scored documents and the noun of the judgments"""
 
     def told(self, score: Score, documents: int, noun: str) -> str:
-        """A score in one line."""
+        """Return a score in one line."""
         if self.headline:
             return self.headline(score, documents, noun)
         return plain_headline(score, documents, noun, ".2f" if self.scale else "+.2f")
 
 
 def plain_headline(score: Score, documents: int, noun: str, form: str = "+.2f") -> str:
-    """A score in one line: its rank, and what it rests on."""
+    """Return a score in one line: its rank, and how many judgments it is based on."""
     return (
         f"{score.doc_id}: score {score.score:{form}}{both_errors(score)}, "
         f"rank {score.rank} of {documents}, from {counted(score.comparisons, noun)}"
@@ -171,7 +171,7 @@ def plain_headline(score: Score, documents: int, noun: str, form: str = "+.2f") 
 
 
 def both_errors(score: Score) -> str:
-    """How sure a score is, as far as that is known: by the panel's own error, and about people."""
+    """Return a score's known errors as text: by the panel's own error, and about people."""
     own = f" ± {score.std_error:.2f}" if isfinite(score.std_error) else ""
     return own + (
         f", about people ± {score.truth_error:.2f}" if isfinite(score.truth_error) else ""
@@ -180,7 +180,7 @@ def both_errors(score: Score) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Learned:
-    """What `Protocol.learn` returns: small, since it travels to every actor that fits."""
+    """The result of `Protocol.learn`: small, since it travels to every actor that fits."""
 
     raters: tuple[Rater, ...] = ()
     """each judge as measured beside the others"""
@@ -197,7 +197,7 @@ class Learned:
 
 
 def key_of(row: Any) -> Hashable | None:
-    """Each request for itself."""
+    """Return the row's own key, so that each request counts by itself."""
     return str(row.key)
 
 
@@ -223,7 +223,7 @@ class Ranker:
     def heeded(
         self, judges: Sequence[Judge], panel: Sequence[Judge], options: Any
     ) -> tuple[Judge, ...]:
-        """Those of the panel whose questions and answers matter to what these judges are asked."""
+        """Return the judges of the panel whose answers affect what these judges are asked."""
         mine = {judge.name for judge in judges} if self.alone(options) else None
         return tuple(judge for judge in panel if mine is None or judge.name in mine)
 
@@ -256,26 +256,26 @@ class Protocol(Ranker):
     """whether anything is to be learned under these options; if not, a run takes one pass"""
 
     def learned_from(self, options: Any) -> tuple[str, ...]:
-        """The tables from which `learn` learns under these options; () if nothing is learned."""
+        """Return the tables from which `learn` learns under these options; () if there are none."""
         return self.fits_from if self.learns(options) else ()
 
     @property
     def own_options(self) -> frozenset[str]:
-        """The names of the options that not every protocol has."""
+        """Return the names of the options that not every protocol has."""
         return frozenset(self.options.model_fields) - AnnotateOptions.model_fields.keys()
 
     @property
     def counted(self) -> dict[str, Judgments]:
-        """The tables whose rows are judgments."""
+        """Return the tables whose rows are judgments."""
         return {name: each for name, each in self.judgments.items() if each.counts}
 
     @property
     def tables(self) -> dict[str, type]:
-        """By the name of each table of judgments, what one row is."""
+        """Return the record type of each table of judgments, by its name."""
         return {name: each.record for name, each in self.judgments.items()}
 
     @property
     def noun(self) -> str:
-        """What one judgment is called; plainly, if there are several kinds."""
+        """Return the noun for one judgment; "judgment" if there are several kinds."""
         nouns = {each.noun for each in self.counted.values()}
         return nouns.pop() if len(nouns) == 1 else "judgment"

@@ -1,4 +1,4 @@
-"""A reranker's scores for a pool: it answers with one number a document, higher is better.
+"""Score a pool by a reranker, which answers with a number for each document, higher is better.
 
 One round, and one request for each pool; several where a server takes only so many documents at
 once. Such parts are ordered as one by their scores. Where a model sees the documents of a request
@@ -26,7 +26,7 @@ class Scores(BaseModel):
 
     @classmethod
     def synthesize(cls, seen: Seen) -> Self:
-        """What a free judge answers.
+        """Build the answer of a free judge.
 
         Raises:
             ValueError: it has no scores.
@@ -57,13 +57,13 @@ def rounds(pool: Pool, panel: Sequence[Judge], options: AnnotateOptions) -> Roun
 
 
 def count(pool: Pool, panel: Sequence[Judge], options: AnnotateOptions) -> dict[str, int]:
-    """One request a chunk."""
+    """Count one request for each chunk."""
     limited = pool.documents[: options.document_limit]
     return {judge.name: len(_chunks(limited, judge)) for judge in panel}
 
 
 def _chunks(documents: Sequence[Document], judge: Judge) -> list[Sequence[Document]]:
-    """Documents that go together: all, for who computes here and may compare them.
+    """Split documents into requests: all in one if the model runs here and may compare them.
 
     Servers have the option `documents`: they refuse longer lists, or worse, cut them in silence.
     """
@@ -72,7 +72,7 @@ def _chunks(documents: Sequence[Document], judge: Judge) -> list[Sequence[Docume
 
 
 def _request(pool: Pool, documents: Sequence[Document], judge: Judge) -> Request:
-    """What is sent, and so what the key must hash, stands in ``user``."""
+    """Build the request; all that is sent, and so hashed in the key, is in ``user``."""
     asked = {"query": pool.query, "documents": [document.content for document in documents]}
     return Request(
         judge=judge,

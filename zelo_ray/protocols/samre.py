@@ -34,7 +34,7 @@ class Speech(BaseModel):
 
     @classmethod
     def read(cls, text: str) -> Self:
-        """Take the whole text.
+        """Return the answer made of the whole text.
 
         Raises:
             ValueError: there is nothing in it.
@@ -42,12 +42,12 @@ class Speech(BaseModel):
         return cls(text=text)
 
     def write(self) -> str:
-        """The text."""
+        """Return the text."""
         return self.text
 
     @classmethod
     def synthesize(cls, seen: Seen) -> Self:
-        """What a free judge answers.
+        """Build the answer of a free judge.
 
         Raises:
             ValueError: it cannot argue.
@@ -87,7 +87,7 @@ class RoundScores(BaseModel):
 
     @classmethod
     def synthesize(cls, seen: Seen) -> Self:
-        """What a free judge answers."""
+        """Build the answer of a free judge."""
         more = round(19 / 4 * seen.lean)
         points = Points(justification=seen.words, answer_1=10 - more, answer_2=10 + more)
         return cls(**dict.fromkeys(cls.model_fields, points))
@@ -95,7 +95,7 @@ class RoundScores(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What was said in a round. Pairs are for Answer 1 and Answer 2."""
+    """The texts and scores of one round. Pairs are for Answer 1 and Answer 2."""
 
     arguments: tuple[str, str]
     feedback: str
@@ -109,17 +109,17 @@ def rounds(pool: Pool, panel: Sequence[Judge], options: RoundsOptions) -> Rounds
 
 
 def count(pool: Pool, panel: Sequence[Judge], options: RoundsOptions) -> dict[str, int]:
-    """What a pool takes if no debate ends early."""
+    """Count the requests of a pool if no debate ends early."""
     return pairings.count(pool, panel, options, CALLS * most_rounds(options))
 
 
 def most_rounds(options: RoundsOptions) -> int:
-    """How many rounds a debate has at most."""
+    """Return how many rounds a debate can have at most."""
     return options.rounds if isinstance(options.rounds, int) else _MOST_ROUNDS
 
 
 def debate(pairing: Pairing, options: RoundsOptions) -> Rounds:
-    """Hold one debate; a reply that is no good ends it without a verdict."""
+    """Run one debate; an unusable reply ends it without a verdict."""
     most, held, keys = most_rounds(options), list[Round](), list[str]()
     while len(held) < most and not _settled(held):
         asked = [_defence(pairing, own, held) for own in (0, 1)]
@@ -147,20 +147,20 @@ def debate(pairing: Pairing, options: RoundsOptions) -> Rounds:
 
 
 def _settled(held: Sequence[Round]) -> bool:
-    """Whether the last two rounds lean the same way; a tie leans no way."""
+    """Return whether the last two rounds favour the same answer; a tie favours neither."""
     leads = [one.totals[0] - one.totals[1] for one in held[-2:]]
     return len(leads) == 2 and leads[0] * leads[1] > 0
 
 
 def _summed(scores: RoundScores) -> tuple[tuple[int, int], str]:
-    """The totals of a round, and why they are so, a line a criterion."""
+    """Return the totals of a round, and their reasons, a line for each criterion."""
     each: dict[str, Points] = dict(scores)
     totals = sum(one.answer_1 for one in each.values()), sum(one.answer_2 for one in each.values())
     return totals, "\n".join(f"{name}: {one.justification}" for name, one in each.items())
 
 
 def _defence(pairing: Pairing, own: int, held: Sequence[Round]) -> Request:
-    """What the advocate of Answer 1 (0) or Answer 2 (1) is asked."""
+    """Build the request to the advocate of Answer 1 (0) or Answer 2 (1)."""
     other = 1 - own
     more = dict[str, str]()
     if held:
@@ -181,7 +181,7 @@ def _defence(pairing: Pairing, own: int, held: Sequence[Round]) -> Request:
 def _verdicts(
     pairing: Pairing, arguments: tuple[str, str], held: Sequence[Round], most: int
 ) -> list[Request]:
-    """What the judge is asked after both defences: feedback, and scores."""
+    """Build the requests to the judge after both defences: feedback and scores."""
     more = {f"defence of Answer {number}": text for number, text in enumerate(arguments, 1)}
     past = [
         f"Round {number}: Answer 1: {one.totals[0]}, Answer 2: {one.totals[1]}"

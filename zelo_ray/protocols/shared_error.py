@@ -1,4 +1,4 @@
-"""What judges get wrong together, learned from people's grades, for protocols that score by votes.
+"""Learn the judges' common errors from human grades, for protocols that score by votes.
 
 Without human grades nothing is learned, and a run takes one pass.
 """
@@ -28,12 +28,12 @@ Human = Annotated[
 
 
 def given(options: Any) -> bool:
-    """Whether there are human grades to learn from."""
+    """Return whether there are human grades to learn from."""
     return getattr(options, "human", None) is not None
 
 
 def share_of(learned: Learned | None) -> float:
-    """What judges get wrong together, as a share of the spread of a query's scores."""
+    """Return the judges' common error, as a share of the spread of a query's scores."""
     return SHARE if learned is None or learned.shared is None else learned.shared
 
 

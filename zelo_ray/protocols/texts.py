@@ -1,6 +1,6 @@
-"""What every protocol needs: prompts from files, documents cut to size, delimiters to trust.
+"""Build what every protocol needs: prompts, shortened documents, safe delimiters.
 
-And, when the replies are there, verdicts out of them.
+Verdicts are read from replies here, too.
 """
 
 from collections.abc import Mapping, Sequence
@@ -63,7 +63,7 @@ it nor against it. Where you give reasons, name the passages that they rest on b
 
 
 class Prompt:
-    """A text with places to fill, written as `string.Template` has them."""
+    """A text with places to fill, in the syntax of `string.Template`."""
 
     def __init__(self, template: str) -> None:
         self.template = template
@@ -78,11 +78,11 @@ class Prompt:
 
     @property
     def names(self) -> list[str]:
-        """What is to be filled in, each once."""
+        """Return the names of the places to fill, each once."""
         return list(dict.fromkeys(name for _, name in self._parts if name))
 
     def substitute(self, given: Mapping[str, object]) -> str:
-        """The text with its places filled, as `string.Template.substitute` does, and sooner.
+        """Fill the places of the text, as `string.Template.substitute` does, but faster.
 
         Raises:
             KeyError: a place has no text.
@@ -92,10 +92,10 @@ class Prompt:
 
 @cache
 def load_prompt(name: str) -> tuple[Prompt, tuple[Prompt, ...]]:
-    """The templates of a prompt file: system, and parts of the user's.
+    """Load the templates of a prompt file: system, and parts of the user's.
 
-    What stands in the same part of other requests about a query is the same there, but for the last
-    part or two; so a provider may keep it.
+    Requests about the same query share all parts but the last one or two, so that a provider may
+    cache them.
     """
     text = files(__package__).joinpath("prompts", f"{name}.txt").read_text(encoding="utf-8")
     system, user = text.split("=== user ===\n")
@@ -103,12 +103,12 @@ def load_prompt(name: str) -> tuple[Prompt, tuple[Prompt, ...]]:
 
 
 def fenced(name: str, text: str, code: str = CODE) -> str:
-    """A text between markers that it cannot forge."""
+    """Put a text between markers that it cannot forge."""
     return f"[{name} {code}]\n{text}\n[end of {name} {code}]"
 
 
 def told_by(name: str, words: str) -> str:
-    """What those who ask say counts, as judges are told it; `CODE` stands in its markers."""
+    """Write the user's own criteria for the prompt; `CODE` is in their markers."""
     return _OWN_WORDS.format(fenced(name, harmless(words)))
 
 
@@ -168,13 +168,13 @@ def request_for(
 
 
 def query_shown(pool: Pool, names: Sequence[str]) -> str:
-    """The query as judges and people see it: with those other fields of its line that it has."""
+    """Return the query as judges and people see it, with those other fields that it has."""
     fields = _fields(pool, names)
     return "\n".join([pool.query, *(f"{name}: {text}" for name, text in fields.items())])
 
 
 def _fields(pool: Pool, names: Sequence[str]) -> dict[str, str]:
-    """Those of some fields of a query that say something, as texts."""
+    """Return those of some fields of a query that are not empty, as texts."""
     found = {name: shown_text(pool.about.get(name)) for name in names}
     return {name: text for name, text in found.items() if text}
 
@@ -187,7 +187,7 @@ def _rendered(
     blocks: tuple[tuple[str, str], ...],
     fields: tuple[tuple[str, object], ...],
 ) -> tuple[str, str, tuple[int, ...]]:
-    """The system and user prompts, and where in the latter parts end that others share."""
+    """Render the system and user prompts, and where the user's shared parts end."""
     given = {**dict(fields), "code": CODE, "query": _kept_in(query)}
     given |= {name: _kept_in(text) for name, text in texts}
     given["material"] = "\n\n".join(fenced(name, _kept_in(text)) for name, text in blocks)
@@ -198,12 +198,12 @@ def _rendered(
 
 
 def _kept_in(text: str) -> str:
-    """A text that can leave its markers neither by their code nor by a token of a model."""
+    """Return a text that cannot leave its markers, by their code or by a token of a model."""
     return harmless(text.replace(CODE, ""))
 
 
 def as_shown(document: Document, pool: Pool, options: JudgingOptions) -> Document:
-    """The document as judges of this query see it: whole, its beginning, or its best passages."""
+    """Return the document as judges of this query see it: whole, cut, or its best passages."""
     tokens, fields = options.document_tokens, options.show_metadata
     if options.passages is None:
         return cut(document, tokens, fields)
@@ -218,7 +218,7 @@ def as_shown(document: Document, pool: Pool, options: JudgingOptions) -> Documen
 
 
 def cut(document: Document, tokens: int, fields: Sequence[str] = ()) -> Document:
-    """The document as a judge sees it: metadata fields that were asked for, then text to a budget.
+    """Return the document as a judge sees it: requested metadata, then text up to a budget.
 
     The text is cut between words where it can be, and says so where it was.
     """
@@ -227,13 +227,13 @@ def cut(document: Document, tokens: int, fields: Sequence[str] = ()) -> Document
 
 
 def _about(document: Document, fields: Sequence[str]) -> str:
-    """Metadata in lines before a document's text."""
+    """Write metadata as lines before a document's text."""
     told = document.metadata
     return "".join(f"{name}: {told[name]}\n" for name in fields if name in told)
 
 
 def response_in(reply: Reply, verdict: type[V]) -> V | str:
-    """The verdict that a reply holds, or why it holds none."""
+    """Return the verdict that a reply holds, or why it holds none."""
     if reply.status != "ok":
         return reply.reason
     try:
@@ -245,6 +245,6 @@ def response_in(reply: Reply, verdict: type[V]) -> V | str:
 def failure_of(
     query_id: str, doc_ids: Sequence[str], judge: str, reply: Reply, why: str
 ) -> Failure:
-    """What a judge's question about these documents comes to when its reply is no good."""
+    """Build the failure of a judge's question about these documents from an unusable reply."""
     status = "invalid" if reply.status == "ok" else reply.status
     return Failure(query_id, tuple(doc_ids), judge, status, why, reply.attempts, reply.key)

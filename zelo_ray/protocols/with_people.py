@@ -1,4 +1,4 @@
-"""What people's grades say of a graded run beyond its scale: its means, and when to trust it.
+"""Correct a graded run's means by human grades, and measure when to trust its panel.
 
 People's grades set the means over all documents right, if their documents were drawn at random; and
 they show how right the panel is by how far its judges agree.
@@ -20,7 +20,7 @@ from zelo_ray.records import Consensus, Share
 
 
 def unseen(people: pa.Table, options: Any) -> pa.Table:
-    """People's grades without those of a query that the judges' worked examples are of."""
+    """Return human grades without those of a query used in the judges' worked examples."""
     shown = held_out(options.anchors) if hasattr(options, "anchors") else ()
     return people.filter(pc.invert(pc.is_in(people["query_id"], pa.array([*shown], pa.string()))))
 
@@ -34,7 +34,7 @@ def set_right(
     *,
     frame: int | None = None,
 ) -> tuple[tuple[Share, ...], tuple[str, ...]]:
-    """Means over all documents, and what a user should know of them.
+    """Return means over all documents, and what a user should know of them.
 
     Where labels were not drawn at random the means are NaN, but for the panel's own.
 
@@ -56,7 +56,7 @@ def set_right(
 
 
 def consensus(ratings: calibration.Ratings, human: Floats, query: Ints) -> tuple[Consensus, ...]:
-    """How often people say what the panel says, by how far its judges agree.
+    """Measure how often people say what the panel says, by how far its judges agree.
 
     Args:
         ratings: the judges' grades; its units are documents.
@@ -73,7 +73,7 @@ def consensus(ratings: calibration.Ratings, human: Floats, query: Ints) -> tuple
 
 
 def told(found: Iterable[Consensus]) -> Iterator[str]:
-    """How often people order two documents as all judges do, in a line."""
+    """Yield a line on how often people order two documents as all judges do."""
     for row in found:
         if (row.about, row.level) == (calibration.ORDERS, calibration.LEVELS[0]) and row.items:
             known = f" [{row.low:.3f}, {row.high:.3f}]" if isfinite(row.low) else ""

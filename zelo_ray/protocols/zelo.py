@@ -58,13 +58,13 @@ class Preference(BaseModel):
 
     @classmethod
     def synthesize(cls, seen: Seen) -> Self:
-        """What a free judge answers."""
+        """Build the answer of a free judge."""
         return cls(reasoning=seen.words, preference=seen.lean)
 
 
 @dataclass(frozen=True, slots=True)
 class Ballot:
-    """One judge's battle: the request, and how to read its reply."""
+    """A request to one judge for a battle, which can read its reply."""
 
     query_id: str
     pair: tuple[str, str]
@@ -72,7 +72,7 @@ class Ballot:
     request: Request
 
     def read(self, reply: Reply) -> Vote | Failure:
-        """Turn a reply into a vote, or say why it is none."""
+        """Turn a reply into a vote, or into a failure."""
         judge, verdict = self.request.judge.name, response_in(reply, Preference)
         if isinstance(verdict, str):
             return failure_of(self.query_id, self.pair, judge, reply, verdict)
@@ -99,7 +99,7 @@ def rounds(pool: Pool, panel: Sequence[Judge], options: ZeloOptions) -> Rounds:
 
 
 def count(pool: Pool, panel: Sequence[Judge], options: ZeloOptions) -> dict[str, int]:
-    """One request for each vote and repeat."""
+    """Count one request for each vote and repeat."""
     if options.votes == "all":
         pairs = count_pairs(len(pool.documents[: options.document_limit]), options.cycles)
         return {judge.name: pairs * options.repeats for judge in panel}
@@ -117,12 +117,12 @@ def _voters(pair: Pair, panel: Sequence[Judge], options: ZeloOptions) -> Sequenc
 
 
 def in_turn(panel: Sequence[Judge], turn: int) -> Judge:
-    """Whose turn it is, in whatever order the panel is named."""
+    """Return the judge whose turn it is, whatever the order of the panel."""
     return sorted(panel, key=lambda judge: judge.name)[turn % len(panel)]
 
 
 def shown_of(pool: Pool, options: AnnotateOptions) -> dict[str, Document]:
-    """By id, the documents that take part, as judges see them."""
+    """Return the documents that take part, as judges see them, by ID."""
     return {
         document.id: as_shown(document, pool, options)
         for document in pool.documents[: options.document_limit]
@@ -132,7 +132,7 @@ def shown_of(pool: Pool, options: AnnotateOptions) -> dict[str, Document]:
 def fit(
     judgments: Sequence[Sequence[Vote]], options: ZeloOptions, learned: Learned | None = None
 ) -> list[Fit]:
-    """Bradley-Terry scores, many queries at once."""
+    """Fit Bradley-Terry scores, many queries at once."""
     return score_votes(judgments, options.prior_sd, shared_error.share_of(learned))
 
 
@@ -143,7 +143,7 @@ def ballot_of(
     options: AnnotateOptions,
     repeat: int = 0,
 ) -> Ballot:
-    """One judge's battle of two documents, in ascending order of their ids, as they are shown.
+    """Build one judge's battle of two documents, given as shown, in ascending order of IDs.
 
     The order in which the judge sees them is drawn; every other repeat has the other one.
     """

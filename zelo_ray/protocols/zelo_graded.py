@@ -56,7 +56,7 @@ def rounds(pool: Pool, panel: Sequence[Judge], options: ZeloGradedOptions) -> Ro
 
 
 def count(pool: Pool, panel: Sequence[Judge], options: ZeloGradedOptions) -> dict[str, int]:
-    """As many as votes take, and a judge's share of the grades."""
+    """Count the requests for votes, and a judge's share of the grades."""
     votes = zelo.count(pool, panel, options)
     documents = len(pool.documents[: options.document_limit])
     chosen = len(_spread(documents, options.grades)) if any(votes.values()) else 0
@@ -66,26 +66,26 @@ def count(pool: Pool, panel: Sequence[Judge], options: ZeloGradedOptions) -> dic
 
 
 def _battle(row: Vote | Grade | Failure) -> str | None:
-    """Each battle for itself; grades come on top of them."""
+    """Return the key of a battle, so that each counts by itself; None for grades."""
     battle = isinstance(row, Vote) or (isinstance(row, Failure) and len(row.doc_ids) > 1)
     return row.key if battle else None
 
 
 def _turns(pool: Pool, panel: Sequence[Judge], options: ZeloGradedOptions) -> list[Judge]:
-    """Who grades the first, second ... of the chosen documents."""
+    """Return the judges who grade the first, second ... of the chosen documents."""
     rng = random.Random(f"{options.seed}:{pool.query_id}:grades")
     start = rng.randrange(len(panel))
     return [panel[(start + turn) % len(panel)] for turn in range(options.grades)]
 
 
 def _spread(documents: int, grades: int) -> list[int]:
-    """So many places of a ranking, evenly from the first to the last; one alone is the first."""
+    """Return so many places of a ranking, evenly from first to last; a single one is the first."""
     grades = min(grades, documents)
     return [turn * (documents - 1) // max(1, grades - 1) for turn in range(grades)]
 
 
 def learn(tables: Mapping[str, pa.Table], options: ZeloGradedOptions) -> Measured:
-    """Measure the judges, where a query's scores say all but its shift.
+    """Measure the judges, with a query's scores known except for their shift.
 
     In the fit's terms a query is a unit, and the score of the graded document its offset.
 
@@ -136,7 +136,7 @@ def fit(
     options: ZeloGradedOptions,
     learned: Measured | None = None,
 ) -> list[Fit]:
-    """Bradley-Terry scores, and the same moved by what the grades say of each query.
+    """Fit Bradley-Terry scores, and absolute ones shifted by the grades of each query.
 
     A query without grades has no absolute scores, and none has before the judges are measured.
     """
@@ -158,7 +158,7 @@ def _absolute(score: Score, shift: float, error: float) -> AbsoluteScore:
 def _shifts(
     grades: Sequence[Sequence[Grade]], fits: Sequence[Fit], learned: Measured | None
 ) -> list[tuple[float, float]]:
-    """How far each query's scores are to be moved, and the standard error; NaN if unknown."""
+    """Return each query's shift of scores and its standard error; NaN if unknown."""
     model = learned.model if learned else None
     if model is None or not any(grades):
         return [(nan, nan)] * len(fits)
@@ -182,7 +182,7 @@ def _shifts(
 
 
 def absolute_kind(told: Callable[[Mapping[str, Any]], str]) -> ScoreKind:
-    """Scores of battles that grades put on one scale; ``told`` names the grades, by the options."""
+    """Build the kind of scores that grades put on one scale; ``told`` names the grades."""
     return ScoreKind(
         record=AbsoluteScore,
         unit="logits",

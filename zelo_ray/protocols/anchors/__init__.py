@@ -59,7 +59,7 @@ class Anchor(BaseModel):
 
 @cache
 def load(anchors: str) -> tuple[Anchor, ...]:
-    """The examples of a domain, or those that a text holds.
+    """Load the examples of a domain, or those in a text.
 
     Args:
         anchors: one of `DOMAINS`, or the text of a file of the same form.
@@ -93,7 +93,7 @@ def parse(text: str) -> tuple[Anchor, ...]:
 
 
 def held_out(anchors: str) -> frozenset[str]:
-    """Ids of the queries that examples are of: what people said of them measures no judge.
+    """Return the IDs of the queries used in examples; people's grades of them measure no judge.
 
     Args:
         anchors: as for `load`.
@@ -105,7 +105,7 @@ def held_out(anchors: str) -> frozenset[str]:
 
 
 def draw(anchor: Anchor, rng: Random) -> str:
-    """A set as a prompt shows it: its examples in an order of chance, reasons before grades.
+    """Write a set for a prompt: its examples in random order, reasons before grades.
 
     Texts are quoted line by line, so that no example looks like the document to be graded.
     """
@@ -120,7 +120,7 @@ def draw(anchor: Anchor, rng: Random) -> str:
 
 
 def order(rng: Random) -> list[int]:
-    """The grades of the examples, in an order of chance."""
+    """Return the grades of the examples, in random order."""
     return rng.sample(GRADES, len(GRADES))
 
 
