@@ -1,1 +1,1 @@
-"""What fills the ledger and reads it, without Ray: money, limits, calls, batches, results."""
+"""Fill the ledger and read it, without Ray: money, limits, calls, batches, results."""

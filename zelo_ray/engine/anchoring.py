@@ -33,7 +33,7 @@ _FILE = "_examples.json"  # readers of a folder of data pass over names that beg
 def anchored(
     options: Annotating, shards: Sequence[str], say: Callable[[str], None], *, keep: bool = True
 ) -> Annotating:
-    """The options with the examples that ``anchors_from`` comes to; see `examples_of`.
+    """Return the options with the examples chosen from ``anchors_from``; see `examples_of`.
 
     They stay as they are where ``anchors`` is given, or was settled before.
     """
@@ -46,7 +46,7 @@ def anchored(
 def examples_of(
     options: JudgingOptions, shards: Sequence[str], say: Callable[[str], None], *, keep: bool = True
 ) -> str | None:
-    """The examples that ``anchors_from`` comes to, as the text of a file; None without it.
+    """Return the examples chosen from ``anchors_from``, as the text of a file; None without it.
 
     Of all queries with a document of each grade it is the one whose four are the most alike in
     length, so that length tells no grade.
@@ -84,13 +84,13 @@ def examples_of(
 
 
 def _resolved(place: str) -> str:
-    """One name of a place, however it was written: an absolute path, or a URL."""
+    """Return one name for a place, however it was written: an absolute path, or a URL."""
     fs, path = fsspec.url_to_fs(place)
     return str(path if "file" in fs.protocol else fs.unstrip_protocol(path).rstrip("/"))
 
 
 def _kept(fs: fsspec.AbstractFileSystem, path: str) -> dict[str, str]:
-    """The examples that were chosen, by the place of their labels."""
+    """Read the examples chosen by earlier runs, by the place of their labels."""
     try:
         found: dict[str, str] = orjson.loads(fs.cat_file(path))
         for text in found.values():
@@ -106,7 +106,7 @@ def _kept(fs: fsspec.AbstractFileSystem, path: str) -> dict[str, str]:
 
 
 def _chosen(place: str, shards: Sequence[str], options: JudgingOptions) -> str:
-    """The file of examples that the best query makes."""
+    """Return the file of examples that the best query makes."""
     left: dict[str, dict[str, int]] = {}
     for row in grades_at(place).to_pylist():
         left.setdefault(row["query_id"], {})[row["doc_id"]] = int(row["relevance"])
@@ -132,7 +132,7 @@ def _chosen(place: str, shards: Sequence[str], options: JudgingOptions) -> str:
 def _examples(
     pool: Pool, grades: Mapping[str, int], options: JudgingOptions
 ) -> dict[int, tuple[bool, str]]:
-    """By each grade that there is, a document that is shown whole, if any is, and its text.
+    """Return an example text for each grade, and whether the document is shown whole.
 
     Of several it is the one that is nearest to the middle of the lengths.
     """
@@ -148,14 +148,14 @@ def _examples(
 
 
 def _unlike(pool: Pool, examples: Mapping[int, tuple[bool, str]]) -> tuple[bool, float, str]:
-    """What is to be as small as can be: whether any is cut, and how far their lengths lie apart."""
+    """Return what to minimise: whether any text is cut, then the ratio of longest to shortest."""
     lengths = [len(text) for _, text in examples.values()]
     is_cut = not all(whole for whole, _ in examples.values())
     return is_cut, max(lengths) / min(lengths), pool.query_id
 
 
 def _written(pool: Pool, examples: Mapping[int, tuple[bool, str]], options: JudgingOptions) -> str:
-    """The file of examples; its query is as those saw it who gave the grades."""
+    """Return the file of examples; its query is as the people saw it who gave the grades."""
     grades = {
         grade: {"document": harmless(text), "reason": ""}
         for grade, (_, text) in sorted(examples.items())

@@ -1,4 +1,4 @@
-"""What both ways of filling the ledger share: figures by judge, and replies kept before use."""
+"""Count figures by judge and keep replies before use, for both ways of filling the ledger."""
 
 import asyncio
 import dataclasses
@@ -31,7 +31,7 @@ _LINGER = 0.005  # seconds in which replies gather, to be synced together
 
 @dataclass(frozen=True, slots=True, order=True)
 class Trouble:
-    """Why a request failed or had to be repeated, and when, in seconds since 1970."""
+    """A reason why a request failed or was repeated, and when, in seconds since 1970."""
 
     at: float = 0.0
     reason: str = ""
@@ -39,7 +39,7 @@ class Trouble:
 
 @dataclass(slots=True)
 class Tally:
-    """What one judge has done so far in this run."""
+    """A judge's figures so far in this run."""
 
     known: int = 0
     """requests that the ledger could answer already"""
@@ -132,7 +132,7 @@ class Tally:
 
 
 def over_sweeps(tallies: Mapping[int, Tally]) -> Tally:
-    """A judge's figures of a run, from those of each sweep over the input, by its number.
+    """Return a judge's figures of a run, from those of each sweep over the input, by number.
 
     What needs no call is counted anew in each sweep, of which a later one gets further.
     """
@@ -178,7 +178,7 @@ class LedgerWriter:
         batch: str = "",
         limit: int = 0,
     ) -> float | None:
-        """Return when the reply is durable; its price in US dollars, None if it is unknown.
+        """Write the reply durably; return its price in US dollars, None if it is unknown.
 
         Raises:
             LedgerError: it could not be kept.
@@ -223,7 +223,7 @@ class LedgerWriter:
         return dollars
 
     def _price(self, judge: Judge, usage: Usage, *, batch: bool) -> float | None:
-        """What an answer costs; unknown where that is a matter of tokens, and it tells none."""
+        """Return the price of an answer in US dollars; None if it depends on unreported tokens."""
         dollars = price(judge, usage, self._prices, batch=batch)
         if usage.told:
             return dollars
@@ -293,7 +293,7 @@ def check_answer(verdict: type[BaseModel] | None, answer: Answer, shown: str | N
 
 
 def _is_quoted(text: str, shown: str | None) -> bool:
-    """Whether the object in a text stands in what was shown, however it is laid out."""
+    """Return whether the object in a text occurs in the prompt shown, ignoring white space."""
     if shown is None:
         return True
     inner = unwrapped(text)
@@ -316,12 +316,12 @@ def excess(what: str, spent: float, reserved: float) -> Disabled:
 
 
 def money(dollars: float) -> str:
-    """An amount of US dollars, small ones to a hundredth of a cent."""
+    """Format an amount of US dollars, small ones to a hundredth of a cent."""
     return f"${dollars:,.2f}" if dollars >= 1 or dollars == 0 else f"${dollars:,.4f}"
 
 
 def maybe_billed(dollars: float, uncounted: Mapping[str, float]) -> str:
-    """Say what is to be known of calls whose reply never came, or reported no tokens.
+    """Describe the possible cost of calls whose reply never came, or reported no tokens.
 
     Args:
         dollars: what all of them may have cost, in US dollars.
@@ -339,13 +339,13 @@ def maybe_billed(dollars: float, uncounted: Mapping[str, float]) -> str:
 
 
 def uncounted_by(tallies: Mapping[str, Tally]) -> list[str]:
-    """Say of which judges nobody knows what their calls cost, as they reported no tokens."""
+    """Return a sentence for each judge whose calls have an unknown cost."""
     silent = [name for name, tally in tallies.items() if tally.uncounted]
     return [f"{name} {_NO_TOKENS}: what its calls cost is not known" for name in silent]
 
 
 def ledger_of(options: AnnotateOptions, panel: Sequence[Judge], run_id: str = "") -> Ledger:
-    """The ledger as those see it who ask these judges: what is to be asked again is missing.
+    """Open the ledger as these judges use it: without the replies that are to be asked again.
 
     Raises:
         LedgerError: it cannot be read or written.
@@ -358,11 +358,11 @@ def ledger_of(options: AnnotateOptions, panel: Sequence[Judge], run_id: str = ""
 
 
 def retried(options: AnnotateOptions) -> tuple[str, ...]:
-    """How replies of earlier runs ended that are to be asked for again."""
+    """Return the statuses of replies of earlier runs that are asked for again."""
     return ("failed", *(_RETRIED if options.retry_failures else ()))
 
 
 def name_of(error: BaseException) -> str:
-    """What and where an error is, without its text, which may hold a key or a prompt."""
+    """Return an error's type and place, without its text, which may hold a key or a prompt."""
     where = traceback.extract_tb(error.__traceback__)[-1]
     return f"{type(error).__name__} in {where.filename.rpartition('/')[2]}, line {where.lineno}"

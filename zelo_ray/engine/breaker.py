@@ -46,7 +46,7 @@ class CircuitBreaker:
 
     @property
     def is_sure(self) -> bool:
-        """Whether so many requests came to nothing that it is no matter of what they ask."""
+        """Return whether so many requests failed that their content cannot be the cause."""
         return len(self._failing.keys() - self._suspect) >= _FEWEST
 
     async def admit(self) -> bool:
@@ -103,7 +103,7 @@ class CircuitBreaker:
             self._probed.set()
 
     def close(self) -> None:
-        """Hold nobody back any more: no call is made after this."""
+        """Release all waiting calls: no call is made after this."""
         self._closed = True
         self._release()
 
@@ -115,7 +115,7 @@ class CircuitBreaker:
             pass
 
     def _let_go(self, *, is_probe: bool) -> bool:
-        """Let the one that has waited longest go; false where nobody waits."""
+        """Release the call that has waited longest; return False where none waits."""
         while self._waiting:
             turn = self._waiting.popleft()
             if not turn.done():

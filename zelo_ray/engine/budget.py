@@ -10,7 +10,7 @@ _SILENT_SECONDS = 30.0  # after which a spender is taken for dead; what it held 
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """How many of the amounts asked for may be spent, from the first on.
+    """The number of the amounts asked for that may be spent, from the first on.
 
     ``over``: the next one never will be, since nobody holds money that could come back.
     """
@@ -27,7 +27,7 @@ class _Spender:
 
 
 class Budget:
-    """What may be spent by all spenders together.
+    """The money that all spenders together may spend.
 
     Each tells its own figures so far with every call, so nothing is lost when this object is made
     anew after a crash.
@@ -43,7 +43,7 @@ class Budget:
 
     @property
     def spent(self) -> float:
-        """What is spent for sure, in US dollars."""
+        """Return what is spent for certain, in US dollars."""
         return self._before + sum(each.settled for each in self._spenders.values())
 
     def reserve(
@@ -74,7 +74,7 @@ class Budget:
 
 
 class SharedBudget(Protocol):
-    """Where spenders reserve, be it in this process or in the cluster."""
+    """A budget that spenders share, in this process or in the cluster."""
 
     async def reserve(
         self, spender: str, settled: float, held: float, wants: Sequence[float]

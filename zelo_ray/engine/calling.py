@@ -86,7 +86,7 @@ class JudgeCaller(Filler[Channel]):
             self._disable(line, StopReason.ERROR, f"unexpected {name_of(error)}")
 
     async def _in_turn(self, request: Request, line: Channel, go_on: GoOn) -> None:
-        """Call; but what the first call to a server named by its URL tells may spare the others."""
+        """Call in turn: the first call to a server named by its URL goes alone."""
         if line.patience.alone:
             async with line.opening:
                 if line.patience.alone:
@@ -118,7 +118,7 @@ class JudgeCaller(Filler[Channel]):
             self._give_up(line, line.trial.end(effort.last))
 
     def _limit_of(self, request: Request, line: Channel, effort: Effort) -> int:
-        """Tokens that an answer may have.
+        """Return the number of tokens that an answer may have.
 
         Where money is capped it is what answers of this kind keep to, for so much is reserved. One
         that was cut off is asked again with the judge's own limit, or twice that if it was so then.
@@ -134,7 +134,7 @@ class JudgeCaller(Filler[Channel]):
         return longer(int(own), cut_at) if cut_at else int(own)
 
     async def _turn(self, request: Request, line: Channel, effort: Effort) -> bool:
-        """Wait until judge, budget and limits allow a call; false when none may be made any more.
+        """Wait until judge, budget and limits allow a call; return False when none may be made.
 
         Nothing is reserved while nothing comes back from the judge.
         """
@@ -156,7 +156,7 @@ class JudgeCaller(Filler[Channel]):
             line.tally.waiting -= 1
 
     async def _admit(self, line: Channel) -> bool:
-        """Wait until something comes back from a judge; whether a call goes to find that out.
+        """Wait until something comes back from a judge; return whether this call goes as a probe.
 
         The slot is left to others meanwhile: where there is but one, it is still another request
         that goes as the next probe, and no prompt alone decides whether the judge is there.
@@ -170,7 +170,7 @@ class JudgeCaller(Filler[Channel]):
             await line.slots.acquire()
 
     async def _reserve(self, request: Request, line: Channel, effort: Effort) -> bool:
-        """Take money and leave for a call; false when none may be made any more."""
+        """Reserve money and leave for a call; return False when none may be made any more."""
         effort.size = size = effort.size or size_of(request)
         effort.limit = self._limit_of(request, line, effort)
         if self.purse.capped and effort.limit:
@@ -194,7 +194,7 @@ class JudgeCaller(Filler[Channel]):
         return False
 
     async def _once(self, request: Request, line: Channel, effort: Effort) -> float:
-        """Make one call; the seconds to wait before another, if it takes one."""
+        """Make one call; return the seconds to wait before another, if it takes one."""
         effort.calls += 1
         line.patience.asked(self.clock.now())
         wait, billed = 0.0, True
@@ -304,7 +304,7 @@ class JudgeCaller(Filler[Channel]):
     def _refuse_excess(
         self, request: Request, line: Channel, answer: Answer, effort: Effort, spent: float | None
     ) -> None:
-        """Without knowing what a call can cost at most, no cap can be kept."""
+        """Disable a judge that costs more than was reserved, since no cap can be kept then."""
         if self.purse.capped and spent is not None and spent > effort.dollars + NOTHING:
             tokens, limit = answer.usage.output_tokens, request.output_limit or 0
             what = f"an answer of {tokens:,} tokens (limit {limit:,})"
@@ -313,7 +313,7 @@ class JudgeCaller(Filler[Channel]):
     async def _keep(
         self, request: Request, line: Channel, answer: Answer, effort: Effort
     ) -> float | None:
-        """Keep an answer, and learn from it; what it cost."""
+        """Keep an answer, and learn from it; return what it cost."""
         line.gate.learn(answer.rates)
         if answer.usage.input_tokens:
             line.gate.settle(effort.cost, line.provider.limit_tokens(answer.usage))
@@ -335,7 +335,7 @@ class JudgeCaller(Filler[Channel]):
         return spent
 
     def _hear(self, line: Channel) -> None:
-        """A judge replied: so its server is there, and its account alive."""
+        """Record that a judge replied: its server is up, and its account alive."""
         line.patience.replied()
         line.breaker.record_answer()
         line.gate.hear()
@@ -350,14 +350,14 @@ class JudgeCaller(Filler[Channel]):
             self.disable_judge(line.judge.name, reason)
 
     def _run_dry(self, line: Channel) -> None:
-        """Ask a judge nothing more, for the budget is used up. This is no fault, and no stop."""
+        """Ask a judge nothing more, as the budget is used up. This is no fault, and no stop."""
         if self.purse.over:
             self.disable_judge(line.judge.name, over_budget(self.options.max_usd or 0.0))
 
     async def _back_off(
         self, request: Request, line: Channel, trouble: Retry, effort: Effort
     ) -> float:
-        """The seconds to wait; after a 429 everybody waits, in the gate."""
+        """Return the seconds to wait; after a 429 all calls wait, in the gate."""
         jitter = random.Random(f"{request.key}:{effort.calls}").random()
         throttled = trouble.kind is RetryKind.THROTTLED
         most = _LONGEST_WAIT if throttled else max(_LONGEST_WAIT, line.patience.most)

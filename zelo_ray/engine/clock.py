@@ -18,15 +18,15 @@ class Clock:
     speed: float = 1.0
 
     def now(self) -> float:
-        """Seconds since some moment; they never go back."""
+        """Return the seconds since some moment; they never go back."""
         return time.monotonic() * self.speed
 
     def date(self) -> float:
-        """Seconds since 1970, as other machines know them."""
+        """Return the seconds since 1970, as other machines know them."""
         return time.time()
 
     def real(self, seconds: float) -> float:
-        """How long that takes, in seconds of the machine."""
+        """Return how long a wait takes, in seconds of the machine."""
         return max(0.0, seconds) / self.speed
 
     def pause(self, seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""What the input holds, counted before anything is asked or paid for."""
+"""Count what the input holds, before anything is asked or paid for."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
@@ -21,7 +21,7 @@ Count = Callable[[Pool], int]
 
 @dataclass(slots=True)
 class InputCount:
-    """What the input holds, and what it will take."""
+    """The number of pools, documents and lines in the input, and of requests planned for it."""
 
     pools: int = 0
     documents: int = 0

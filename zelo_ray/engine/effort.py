@@ -1,4 +1,4 @@
-"""What asking keeps in mind: of a judge its channel, of a request the effort made for it."""
+"""Keep the state of asking: a channel for each judge, and the effort made for each request."""
 
 import asyncio
 from collections.abc import Mapping
@@ -38,7 +38,7 @@ class Channel:
     """why this judge is asked nothing more; None while it is"""
 
     def close(self) -> None:
-        """Hold no call back any more, for none is made."""
+        """Release all waiting calls: no call is made after this."""
         self.gate.close()
         self.breaker.close()
         self.trial.skip()
@@ -46,7 +46,7 @@ class Channel:
 
 @dataclass(slots=True)
 class Effort:
-    """What has been done for one request, and what is reserved for its next call."""
+    """The calls made for one request, and what is reserved for its next call."""
 
     calls: int = 0
     reasks: int = 0

@@ -1,4 +1,4 @@
-"""What a job will take, before it is paid for: requests, tokens, dollars, hours. It makes no call.
+"""Estimate a job before it is paid for: requests, tokens, dollars, hours. It makes no call.
 
 The requests of a survey's sample are rendered, and looked up in the ledger: what their replies used
 tells what the others will use.
@@ -41,7 +41,7 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What one judge is still to be asked, and what that takes."""
+    """The requests that one judge is still to be asked, and what they take."""
 
     judge: str
     planned: int
@@ -71,13 +71,13 @@ class Forecast:
 
     @property
     def left(self) -> int:
-        """Requests that are still to be asked."""
+        """Return the number of requests that are still to be asked."""
         return self.planned - self.answered - self.spared
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What a job will still take, judge by judge."""
+    """An estimate of what a job will still take, judge by judge."""
 
     pools: int
     rendered: int
@@ -96,16 +96,16 @@ class Estimate:
 
     @property
     def held(self) -> Reserve:
-        """What batches for all of it hold of a cap."""
+        """Return what batches for all of the job hold of a cap, in US dollars."""
         return sum((one.held for one in self.forecasts if one.held), Reserve())
 
     @property
     def unpriced(self) -> list[str]:
-        """Judges of unknown price."""
+        """Return the judges of unknown price."""
         return [each.judge for each in self.forecasts if each.online is None]
 
     def dollars(self, mode: str) -> Spread:
-        """What is left will cost in a mode, but for the judges of unknown price."""
+        """Return the US dollars that the rest costs in a mode, without judges of unknown price."""
         known = [each.batch if mode == "batch" else each.online for each in self.forecasts]
         parts = [(spread.low, spread.expected, spread.high) for spread in known if spread]
         return Spread(*(sum(column) for column in zip((0.0, 0.0, 0.0), *parts, strict=True)))
@@ -117,7 +117,7 @@ def estimate(
     retry: Collection[str] = ("failed",),
     maybe: float = 0.0,
 ) -> Estimate:
-    """What is left to ask of the surveyed input, and what it will take.
+    """Estimate what is left to ask of the surveyed input, and what it will take.
 
     Args:
         survey: has seen all of the input.
@@ -151,7 +151,7 @@ def estimate(
 
 @dataclass(slots=True)
 class _Book:
-    """What the ledger holds of one judge."""
+    """The replies that the ledger holds of one judge."""
 
     limit: int = 0
     """tokens that an answer may have by now"""
@@ -162,7 +162,7 @@ class _Book:
 
 @dataclass(frozen=True, slots=True)
 class _Tokens:
-    """What one request uses, with all that is asked again for it."""
+    """The tokens that one request uses, with all that is asked again for it."""
 
     input: float
     output: float
@@ -171,12 +171,12 @@ class _Tokens:
 
     @property
     def usage(self) -> Usage:
-        """In whole tokens."""
+        """Return the usage in whole tokens."""
         cached, written = int(self.cached), int(self.cache_write)
         return Usage(round(self.input), round(self.output), cached, written)
 
     def times(self, factor: float) -> "_Tokens":
-        """As many times as much of everything."""
+        """Return all counts multiplied by a factor."""
         return _Tokens(*(factor * getattr(self, each.name) for each in fields(self)))
 
 
@@ -227,7 +227,7 @@ def _forecast(
 
 
 def _spared(name: str, sample: Sequence[Sampled]) -> int:
-    """How many of a judge's requests are not needed, of pools that came to their end."""
+    """Return how many requests a judge is spared by pools that have already ended."""
     ended = (each for each in sample if each.ended)
     return round(sum(each.weight * (each.counts[name] - len(each.asked[name])) for each in ended))
 
@@ -235,7 +235,7 @@ def _spared(name: str, sample: Sequence[Sampled]) -> int:
 def _look(
     name: str, survey: InputSample, sample: Sequence[Sampled], book: _Book, *, exact: bool
 ) -> tuple[int, float, float]:
-    """How many of a judge's requests are answered, and the mean length of the others.
+    """Return how many of a judge's requests are answered, and the mean length of the others.
 
     That is in words of four bytes, and comes with its relative standard error.
     """
@@ -265,7 +265,7 @@ def _look(
 
 
 def _answered(planned: int, weight: Array, found: Array, book: _Book) -> int:
-    """About how many are answered: as many as the ledger holds, unless the sample denies it.
+    """Estimate how many are answered: as many as the ledger holds, unless the sample denies it.
 
     Args:
         planned: requests in all.
@@ -285,7 +285,7 @@ def _answered(planned: int, weight: Array, found: Array, book: _Book) -> int:
 def _measured(
     asked: Sequence[Sequence[tuple[str, float]]], book: _Book, words: float, error: float
 ) -> tuple[tuple[_Tokens, _Tokens, _Tokens] | None, int]:
-    """What replies to the sample's requests say of one of so many words, and how many they are."""
+    """Return the tokens of a request of so many words, measured on replies, and their number."""
     columns = list[tuple[float, ...]]()
     for pool in asked:
         rows = [row for key, _ in pool for row in book.rows.get(key, ())]
@@ -317,7 +317,7 @@ def _measured(
 
 
 def _ratio_error(above: Array, below: Array) -> float:
-    """Relative standard error of a ratio of sums over pools (Cochran 1977, eq. 6.13)."""
+    """Return the relative standard error of a ratio of sums over pools (Cochran 1977, eq. 6.13)."""
     if above.size < 2 or not above.any():
         return _ONE_POOL_ERROR
     rest = above - above.sum() / below.sum() * below
@@ -325,7 +325,7 @@ def _ratio_error(above: Array, below: Array) -> float:
 
 
 def _assumed(judge: Judge, words: float) -> tuple[_Tokens, _Tokens, _Tokens]:
-    """What one request may use, while no reply tells. A judge without a limit counts no tokens."""
+    """Return an assumed usage while no reply tells; a judge without a limit counts no tokens."""
     most = judge.options.get("max_output_tokens") or judge.options.get("output_tokens") or 0
     low, expected, high = (
         _Tokens(words * ratio if most else 0.0, min(output, most)) for ratio, output in _ASSUMED
@@ -336,7 +336,7 @@ def _assumed(judge: Judge, words: float) -> tuple[_Tokens, _Tokens, _Tokens]:
 def _hours(
     judge: Judge, options: AnnotateOptions, left: int, usage: Usage
 ) -> tuple[float | None, bool]:
-    """How long the account's limits take, and whether they are a guess. Latency is unknown."""
+    """Return how many hours the account's limits take, and whether those limits are a guess."""
     known = load_provider(judge.provider)
     own = options.limits.get(judge.name)
     rates = own.rates if own else {}

@@ -1,4 +1,4 @@
-"""What calls that have no reply yet may cost at most, in the folder ``exposure`` beside the ledger.
+"""Record what calls without a reply may cost at most, in the folder ``exposure`` by the ledger.
 
 A provider may bill a call whose answer never reached us: because we were killed, or stopped
 waiting. So a writer says in a file of its own how much its calls may come to before it sends them,
@@ -26,7 +26,7 @@ _AWHILE = 2.0  # seconds between two lines that say less
 
 
 class Exposure:
-    """What the calls of one process may still be billed.
+    """The amount that the calls of one process may still be billed.
 
     Args:
         books: directory or URL of the ledger.
@@ -62,13 +62,13 @@ class Exposure:
             raise
 
     def settle(self, dollars: float) -> None:
-        """A call for which so much was said has its reply in the ledger, or costs nothing."""
+        """Record that a call of this amount has its reply in the ledger, or costs nothing."""
         if dollars:
             self._calls -= 1
             self._flying = self._flying - dollars if self._calls else 0.0
 
     def lose(self, dollars: float, uncounted: str = "") -> None:
-        """Keep what a call may have cost, as no reply will ever tell.
+        """Keep the possible cost of a call whose reply will never come.
 
         Args:
             dollars: how much was said for it.
@@ -81,7 +81,7 @@ class Exposure:
             self._unwritten = True
 
     async def ease(self) -> None:
-        """Say less, if much less is out; nothing, if nothing is."""
+        """Lower the recorded amount if much less is in flight; to nothing, if nothing is."""
         async with self._writing:
             goal = self._lost + self._flying
             recent = self._clock.now() - self._said_at < _AWHILE
@@ -105,7 +105,7 @@ class Exposure:
 
 
 def exposed(books: str, out: str | None = None) -> float:
-    """US dollars that may have been billed for calls whose reply never came, or told no tokens.
+    """Return the US dollars perhaps billed for calls without a reply or without token counts.
 
     Args:
         books: directory or URL of a ledger at which nobody is at work.

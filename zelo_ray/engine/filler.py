@@ -1,4 +1,4 @@
-"""What fills the ledger, online or in batches: its judges, its money, and when it ends."""
+"""Hold what asking online and asking in batches share: judges, money, and the stop."""
 
 import asyncio
 from collections.abc import Iterable

@@ -60,7 +60,7 @@ class LimiterClient:
         """whether the requests of the day are used up"""
 
     async def admit(self, cost: Mapping[str, float]) -> bool:
-        """Wait until a call of this cost may go; false when none may any more."""
+        """Wait until a call of this cost may go; return False when none may any more."""
         while self._limited and not (self._closed or self.spent_day):
             if not self._queue and self._take_ready(cost):
                 return True
@@ -76,18 +76,18 @@ class LimiterClient:
         return not (self._closed or self.spent_day)
 
     def settle(self, reserved: Mapping[str, float], used: Mapping[str, float]) -> None:
-        """Tell what a call used of what was reserved for it."""
+        """Report what a call used of what was reserved for it."""
         for name, amount in used.items():
             self._more[name] = self._more.get(name, 0.0) + amount - reserved.get(name, 0.0)
 
     def learn(self, told: Mapping[str, float]) -> None:
-        """Take limits that a response told."""
+        """Take in limits that a response reported."""
         if told:
             self._told.update(told)
             self._limited = True
 
     def hear(self) -> None:
-        """The account answers: tell all who share it, soon and not too often."""
+        """Tell all who share the account that it answers, soon and not too often."""
         now = self._clock.now()
         if now >= self._heard_at + _TELL_SECONDS:
             self._heard_at = now
@@ -171,7 +171,7 @@ class LimiterClient:
                 loop.call_later(self._clock.real(delay), _pass, granted)
 
     def _take_ready(self, cost: Mapping[str, float]) -> bool:
-        """Whether there is leave in hand for a call; then it is taken, and the rest seen to."""
+        """Take leave in hand for a call and return True, or return False if there is none."""
         ready = self._ready
         if not ready.count:
             return False
@@ -190,20 +190,20 @@ class LimiterClient:
         return True
 
     def _give_back_ready(self) -> None:
-        """Tell with the next lease what of the last one was not used."""
+        """Report with the next lease what of the last one was not used."""
         for name, amount in self._ready.cost.items() if self._ready.count else ():
             self._more[name] = self._more.get(name, 0.0) - amount * self._ready.count
         self._ready.count = 0
 
 
 def _times(cost: Mapping[str, float], usual: Mapping[str, float]) -> int:
-    """How many usual calls one of this cost is; one that is little larger is one."""
+    """Return how many usual calls this cost equals; one that is little larger counts as one."""
     most = max((cost[name] / usual[name] for name in cost if usual.get(name)), default=1.0)
     return 1 if most <= _ALIKE else math.ceil(most)
 
 
 def answer(waiting: asyncio.Future[bool], *, passed: bool) -> None:
-    """Tell one that waits whether it may go, if it waits still."""
+    """Tell a waiting caller whether it may go, if it still waits."""
     if not waiting.done():
         waiting.set_result(passed)
 

@@ -1,4 +1,4 @@
-"""What can only be learned from all of a run's judgments, between two passes over them."""
+"""Learn what takes all of a run's judgments, between two passes over them."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -24,7 +24,7 @@ _NARROW = (
 
 
 def human_grades(options: AnnotateOptions) -> pa.Table | None:
-    """The human grades that a job was given, one a document; None without any.
+    """Read the human grades that a job was given, one a document; None without any.
 
     Returns:
         The columns of `grades_at`.
@@ -37,7 +37,7 @@ def human_grades(options: AnnotateOptions) -> pa.Table | None:
 
 
 def grades_at(place: str) -> pa.Table:
-    """People's grades from 0 to 3, one a document; of several people's the lower median.
+    """Read people's grades from 0 to 3, one a document: of several the lower median.
 
     Returns:
         query_id, doc_id and relevance; ``probability`` where all were drawn by chance; and
@@ -62,7 +62,7 @@ def grades_at(place: str) -> pa.Table:
 
 
 def learn(options: AnnotateOptions, human: pa.Table | None) -> Learned:
-    """What the judgments just written say of the judges; kept in files of its own.
+    """Learn about the judges from the judgments just written; keep it in files of its own.
 
     Raises:
         Stopped: the judges could not be measured.
@@ -98,7 +98,7 @@ def with_scores(
     human: pa.Table | None,
     again: Callable[[Learned], Summary],
 ) -> Summary:
-    """What a run came to, where scores may have to be learned first.
+    """Return the summary of a run, learning the scores first where the protocol needs that.
 
     Args:
         first: of the pass that wrote the judgments.

@@ -40,7 +40,7 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class Want:
-    """What a caller asks an account's limiter for, and tells it on that occasion.
+    """A caller's request to an account's limiter, with what it reports on that occasion.
 
     ``costs`` are of the calls that wait, in their order; ``more`` is what earlier calls used beyond
     what was reserved for them (negative: less), and ``told`` what the server's headers said last.
@@ -57,7 +57,7 @@ class Want:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """When calls may go: a delay in seconds for each of the first ones asked for.
+    """The moments when calls may go: a delay in seconds for each of the first ones asked for.
 
     For the others the caller asks anew after ``again`` seconds; ``binding`` is the limit that they
     wait for. ``paused`` is how long nothing may go at all, and ``rates`` are the limits in force.
@@ -88,13 +88,13 @@ class Limiter:
 
     @property
     def guessed(self) -> bool:
-        """Whether the requests a minute are nobody's word but a cautious guess."""
+        """Return whether the requests a minute are only a cautious guess."""
         known = "rpm" in self._account.limits or "rpm" in self._told
         return bool(self._account.cautious) and not known
 
     @property
     def rates(self) -> dict[str, float]:
-        """The limits in force, each a number in its own period."""
+        """Return the limits in force, each a number in its own period."""
         known = dict[str, float]()
         for name, limit in (*self._told.items(), *self._account.limits.items()):
             known[name] = min(limit, known.get(name, limit))
@@ -111,7 +111,7 @@ class Limiter:
         self._told.update(told)
 
     def reserve(self, cost: Mapping[str, float], now: float) -> float:
-        """Seconds until a call of this cost may go. Its place is taken."""
+        """Reserve a place for a call of this cost; return the seconds until it may go."""
         return self._reserve(cost, self.rates, now)
 
     def lease(
@@ -144,7 +144,7 @@ class Limiter:
                 self._clocks[name] += more.get(name, 0.0) * _PERIODS[name] / rate
 
     def hear(self) -> None:
-        """The account answered somebody."""
+        """Record that the account answered some caller."""
         self._alike_since = None
 
     def pause(self, seconds: float, now: float) -> float:
@@ -175,21 +175,21 @@ class Limiter:
         return start - now
 
     def _rested(self, cost: Mapping[str, float], rates: Mapping[str, float], now: float) -> bool:
-        """Whether the account is far below every limit, also after a call of this cost."""
+        """Return whether the account is far below every limit, also after a call of this cost."""
         return "rpd" not in rates and all(  # a day's leave in one hand is lacking in another
             self._clock(name, now) + cost.get(name, 0.0) * _PERIODS[name] / rate < now - _RESTED
             for name, rate in rates.items()
         )
 
     def _ahead(self, rates: Mapping[str, float], now: float) -> tuple[float, str]:
-        """How far the slowest clock is ahead of the time, in seconds, and which it is."""
+        """Return how many seconds the slowest clock is ahead of the time, and which it is."""
         clocks = [(self._clock(name, now) - now, name) for name in rates]
         if rpd := rates.get("rpd"):  # a day's limit makes nobody wait: there is one, or none
             clocks.append((self._clock("rpd", now) + _PERIODS["rpd"] / rpd - now, "rpd"))
         return max([*clocks, (self._open_at - now, "pause")], key=lambda clock: clock[0])
 
     def _grow(self, now: float) -> None:
-        """A slow way back to the limits; past a guess, a slow way up for as long as none is met."""
+        """Raise the share slowly back to 1; then raise a guessed limit while calls press on it."""
         seconds, self._grown_at = min(1.0, now - self._grown_at), now
         if self._share < 1:
             self._share = min(1.0, self._share * (1 + _GROWTH * seconds))

@@ -104,7 +104,7 @@ def leaving_no_trace(*outs: str) -> Iterator[None]:
 
 
 def at_work(out: str) -> bool:
-    """Whether a run holds ``out``, where that is easy to tell: on this machine's disk."""
+    """Return whether a run holds ``out``, where that is easy to tell: on this machine's disk."""
     fs, path = fsspec.url_to_fs(out)
     lock = Path(path) / RUN_LOCK
     if "file" not in fs.protocol or not lock.exists():
@@ -115,7 +115,7 @@ def at_work(out: str) -> bool:
 
 @contextlib.contextmanager
 def open_lock(path: Path) -> Iterator[int]:
-    """A descriptor to take a lock on; closing it lets the lock go."""
+    """Open a file to lock; closing its descriptor releases the lock."""
     handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     try:
         yield handle

@@ -119,7 +119,7 @@ class Asker(JudgeCaller):
 
     @property
     def tallies(self) -> dict[str, Tally]:
-        """Each judge's figures so far."""
+        """Return each judge's figures so far."""
         for line in self.lines.values():
             if line.gate.lease:
                 line.tally.limits = dict(line.gate.lease.rates)
@@ -152,7 +152,7 @@ class Asker(JudgeCaller):
                 line.tally.pass_over(name, planned[name], asked[name], steps[-1])
 
     async def _plan(self, progress: Progress, seen: set[str], steps: list[Step]) -> list[Request]:
-        """What these judges have to answer now, and have not yet been asked; tell how far it got.
+        """Return the requests that these judges have not been asked; note progress in ``steps``.
 
         Prompts are long, so only some times as many requests wait as can be in flight. A pool that
         was begun waits for no other, and only so many are begun as keep all slots busy: a budget is
@@ -177,7 +177,7 @@ class Asker(JudgeCaller):
             return mine
 
     async def _ask_once(self, request: Request, openings: Openings) -> bool:
-        """Ask, unless another pool is asking the very same thing or just did; tell which."""
+        """Ask, unless another pool asks or has just asked the same; return whether it asked."""
         try:
             if request.key in self._asked:
                 await self._asked[request.key]
@@ -197,7 +197,7 @@ class Asker(JudgeCaller):
 
     @property
     def _has_room(self) -> bool:
-        """Whether another pool may begin."""
+        """Return whether another pool may begin."""
         return len(self._begun) <= self._slots and self._pending < _ROOM * self._slots
 
     def _make_room(self) -> None:

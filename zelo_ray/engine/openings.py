@@ -40,7 +40,7 @@ class Openings:
         self._leads = dict[_Beginning, asyncio.Future[None]]()
 
     def worth(self, request: Request) -> Request:
-        """The request with those beginnings that are worth keeping, of all that it has."""
+        """Return the request with only those of its beginnings that are worth keeping."""
         starts = (len(begin[-1]) for begin in self._several(request))
         return replace(request, starts=tuple(starts))
 
@@ -78,11 +78,11 @@ class Openings:
             go_on(False)
 
     def _several(self, request: Request) -> Iterator[_Beginning]:
-        """Its beginnings that are worth keeping, the shortest first."""
+        """Yield the beginnings of a request that are worth keeping, the shortest first."""
         return (begin for begin in self._beginnings(request) if self._shared[begin] > 1)
 
     def _beginnings(self, request: Request) -> Iterator[_Beginning]:
-        """Its beginnings that are long enough to be kept, the shortest first."""
+        """Yield the beginnings of a request that are long enough to be kept, the shortest first."""
         least = self._least.get(request.judge.name)
         if least is None:
             return
@@ -93,7 +93,7 @@ class Openings:
 
 
 def least_kept(judge: Judge) -> int | None:
-    """The fewest tokens of a beginning that a judge's provider keeps; None: none, as far as known.
+    """Return the fewest tokens of a beginning that a judge's provider caches; None if none.
 
     A server that is named by its URL has caches of its own kind, which need no help.
     """

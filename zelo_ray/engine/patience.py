@@ -1,4 +1,4 @@
-"""When to give up a judge that does not answer. Time is passed in, in seconds of any clock."""
+"""Decide when to give up a silent judge. Time is passed in, in seconds of any clock."""
 
 from zelo_ray.providers import Retry, RetryKind
 from zelo_ray.reasons import Disabled, StopReason
@@ -12,7 +12,7 @@ _UNREACHED_SECONDS = 15.0  # in which no connection to a provider can be made
 
 
 class Patience:
-    """What has been heard of one judge, and when that is too little to go on.
+    """The signs of life of one judge, and when to give it up.
 
     Args:
         judge: who is asked.
@@ -31,20 +31,20 @@ class Patience:
         self._throttled_at: float | None = None
 
     def asked(self, now: float) -> None:
-        """A call begins: the first one since the judge replied is what silence is counted from."""
+        """Note a call: silence counts from the first one since the judge replied."""
         self._silent_since = now if self._silent_since is None else self._silent_since
 
     def replied(self) -> None:
-        """It replied, be it with a refusal: so there is a server, and the account is alive."""
+        """Note that the judge replied, even with a refusal: its server and account are alive."""
         self._reached = self._replied = True
         self._silent_since = self._throttled_at = None
 
     def is_starting(self, trouble: Retry) -> bool:
-        """Whether it was never reached: it may just start, and such calls are no attempts."""
+        """Return whether the judge was never reached: it may be starting, and no attempt counts."""
         return trouble.kind is RetryKind.UNREACHED and not self._reached
 
     def missed(self, trouble: Retry, now: float, *, away: bool) -> Disabled | None:
-        """A call came to nothing; why to give the judge up, if that is so.
+        """Note a failed call; return why to give the judge up, if that is so.
 
         Args:
             trouble: what came of it.
@@ -70,7 +70,7 @@ class Patience:
         return None
 
     def throttled(self, lasting: float, now: float) -> Disabled | None:
-        """A 429 came; why to give the judge up, if that is so.
+        """Note a 429; return why to give the judge up, if that is so.
 
         Args:
             lasting: for how long its account has answered nothing else to anybody.
@@ -89,7 +89,7 @@ class Patience:
 
     @property
     def most(self) -> float:
-        """Seconds for which nothing may come back."""
+        """Return the seconds for which nothing may come back."""
         return self._seconds if self._replied else min(self._seconds, _FIRST_SECONDS)
 
     @property
@@ -100,7 +100,7 @@ class Patience:
 
 
 def _in_words(seconds: float) -> str:
-    """How long that is, in words."""
+    """Express a number of seconds in words."""
     if seconds >= 7200:
         return f"{seconds / 3600:.0f} hours"
     return f"{seconds / 60:.0f} minutes" if seconds >= 120 else f"{seconds:.0f} s"

@@ -28,7 +28,7 @@ class BudgetClient:
 
     @property
     def capped(self) -> bool:
-        """Whether there is a cap at all."""
+        """Return whether there is a cap."""
         return self._till is not None
 
     async def hold(self, dollars: float) -> None:
@@ -39,11 +39,11 @@ class BudgetClient:
                 await self._till.reserve(self._spender, self._settled, self._held, ())
 
     async def tell(self) -> None:
-        """Tell what is spent and held, so that others may have what came back."""
+        """Report what is spent and held, so that others may have what came back."""
         await self.hold(0.0)
 
     async def take(self, dollars: float) -> bool:
-        """Wait until a call may cost so much; false when it never may."""
+        """Wait until a call may cost so much; return False when it never may."""
         if self._till is None or not dollars:
             return True
         if self._closed:
@@ -59,7 +59,7 @@ class BudgetClient:
             raise
 
     def give_back(self, taken: float, spent: float) -> None:
-        """Tell what a call has cost of what was taken for it."""
+        """Report what a call has cost of what was taken for it."""
         self._held -= taken if self.capped else 0.0
         self._settled += spent
 

@@ -1,4 +1,4 @@
-"""Where callers lease: the limiters of all accounts, in this process or elsewhere."""
+"""Lease calls from the limiters of all accounts, in this process or elsewhere."""
 
 from typing import Protocol
 
@@ -7,16 +7,16 @@ from zelo_ray.engine.limiter import Account, Lease, Limiter, Want
 
 
 class Quota(Protocol):
-    """Where callers lease, be it in this process or in the cluster."""
+    """The limiters from which callers lease, in this process or in the cluster."""
 
     async def lease(self, want: Want) -> Lease:
         """Correct earlier estimates, learn from headers, and reserve; see `Limiter`."""
 
     async def pause(self, account: Account, seconds: float) -> float:
-        """Obey a 429; the seconds for which nobody was told anything else."""
+        """Obey a 429; return the seconds for which no caller was told anything else."""
 
     async def hear(self, account: Account) -> None:
-        """An account answers."""
+        """Tell the limiter that an account answers."""
 
 
 class Limits:
@@ -26,7 +26,7 @@ class Limits:
         self._limiters, self._clock = dict[str, Limiter](), clock
 
     def lease(self, want: Want) -> Lease:
-        """As `Quota.lease`, at once."""
+        """Lease as in `Quota.lease`, at once."""
         now = self._clock.now()
         limiter = self._limiter(want.account, now)
         limiter.learn(want.account, want.told)
@@ -34,12 +34,12 @@ class Limits:
         return limiter.lease(want.costs, now, want.usual, want.ahead)
 
     def pause(self, account: Account, seconds: float) -> float:
-        """As `Quota.pause`, at once."""
+        """Pause as in `Quota.pause`, at once."""
         now = self._clock.now()
         return self._limiter(account, now).pause(seconds, now)
 
     def hear(self, account: Account) -> None:
-        """As `Quota.hear`, at once."""
+        """Do as `Quota.hear`, at once."""
         self._limiter(account, self._clock.now()).hear()
 
     def _limiter(self, account: Account, now: float) -> Limiter:

@@ -74,7 +74,7 @@ def refuse_fewer_queries(options: AnnotateOptions, queries: Iterable[str]) -> No
 
 
 def warn_of_other_questions(options: AskingOptions) -> Iterator[str]:
-    """Say in a line for each by which options the last run here asked other questions.
+    """Warn in a line for each option by which the last run here asked other questions.
 
     Args:
         options: of the run that is to begin.

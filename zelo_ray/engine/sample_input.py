@@ -22,14 +22,14 @@ _MOST_WHOLE = 10_000  # requests of an input whose pools are all rendered: two s
 
 
 def pilot_order(query_id: str, seed: int) -> str:
-    """Pilots take queries in this order: by chance, and the same when the input has grown."""
+    """Return a query's place in the order of pilots: random, and stable as the input grows."""
     return hashlib.sha256(f"{seed}:{query_id}".encode()).hexdigest()
 
 
 def pilot_lines(
     places: Iterable[tuple[str, int, str]], n: int, seed: int
 ) -> frozenset[tuple[str, int]]:
-    """The file and line number of each query of a pilot.
+    """Return the file and line number of each query of a pilot.
 
     Args:
         places: file, line number and query id of each pool.
@@ -84,7 +84,7 @@ class InputSample:
         """every pool, as long as they are few"""
 
     def add(self, pool: Pool) -> None:
-        """See one good pool; each once."""
+        """Add one good pool, which must not be added twice."""
         self.pools += 1
         counts, traits = self._counts(pool), _traits(pool, self.options)
         for name, count in counts.items():
@@ -128,7 +128,7 @@ class InputSample:
         return rendered
 
     def _known(self, pool: Pool, replies: Replies) -> tuple[list[Request], bool]:
-        """What is or was asked about a pool, as far as replies tell, and if more is missing."""
+        """Return the known requests about a pool, by its replies, and whether more is missing."""
         rounds = self._protocol.rounds(pool, self.panel, self.options)
         progress = Progress(rounds, remember=True)
         missing = progress.step(replies).missing
@@ -139,7 +139,7 @@ class InputSample:
 
 
 def _foresee(sample: Sequence[Sampled], judge: str) -> None:
-    """Let requests be as long as those of pools that came to their end, first round and later."""
+    """Assume that requests are as long as those of pools that have ended, round by round."""
     ended = [each for each in sample if each.ended and each.first.get(judge)]
     if ended:
         longer = _mean(each.asked[judge] for each in ended) / _mean(
@@ -159,7 +159,7 @@ class NoReplies:
     """A ledger in which there is nothing."""
 
     def there(self, keys: Sequence[str]) -> list[bool]:
-        """Say that no reply is there."""
+        """Return False for each key: no reply is there."""
         return [False] * len(keys)
 
     def read(self, keys: Sequence[str]) -> list[Reply]:
@@ -186,12 +186,12 @@ class _Lowest:
 
     @property
     def pools(self) -> list[Pool]:
-        """The lowest first."""
+        """Return the sampled pools, the lowest first."""
         return [pool for *_, pool in sorted(self._heap, reverse=True)]
 
 
 def _traits(pool: Pool, options: AnnotateOptions) -> Array:
-    """What the length of a pool's requests goes by: 1, its query's and mean document's bytes.
+    """Return the predictors of request length: 1, and the bytes of query and mean document.
 
     They are known of all pools, so they carry over to all what the sample tells.
     """

@@ -17,7 +17,7 @@ from zelo_ray.records import Failure, Judge, Pool
 
 
 def settled_schema(options: AnnotateOptions) -> pa.Schema:
-    """One row a pool: its annotated line, and what was judged, failed and scored."""
+    """Return the schema of a row per pool: its annotated line, judgments, failures and scores."""
 
     def many(record: type) -> pa.DataType:
         return pa.list_(pa.struct(list(schema_of(record))))
@@ -102,7 +102,7 @@ def settled(
 
 
 def _lists(rows: Sequence[Sequence[Any]], record: type) -> pa.ListArray:
-    """The records of each pool: a list of structs, put together column by column."""
+    """Return the records of each pool: a list of structs, put together column by column."""
     ends = np.cumsum([0, *map(len, rows)], dtype=np.int32)
     flat = table_of([one for each in rows for one in each], record).combine_chunks()
     structs = flat.to_struct_array()
@@ -112,7 +112,7 @@ def _lists(rows: Sequence[Sequence[Any]], record: type) -> pa.ListArray:
 
 
 def _covered(step: Step, options: AnnotateOptions) -> Sequence[Any]:
-    """The judgments to score by: where each is about one document alone, of those with enough."""
+    """Return the judgments to score; those about single documents only where coverage is enough."""
     if not load(options.protocol).per_document:
         return step.judgments
     judged = Counter(judgment.doc_id for judgment in step.judgments)

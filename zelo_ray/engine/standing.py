@@ -1,4 +1,4 @@
-"""Whether the results of a finished run still stand: then nothing is planned, read or written.
+"""Check whether a finished run's results still stand: then nothing is planned, read or written.
 
 The record of a run (``run.json``), which is written last, holds two digests: of all that it was
 made of (options, panel, code, bytes of the input), and of the files that it left, with those of the
@@ -44,7 +44,7 @@ _AS_WRITTEN = orjson.OPT_NON_STR_KEYS | orjson.OPT_SORT_KEYS
 
 
 class Standing:
-    """What a run is made of, as it begins.
+    """The inputs that a run is made of, as it begins.
 
     Args:
         options: of the job, with absolute places.
@@ -70,7 +70,7 @@ class Standing:
             self._made_of = found.hexdigest()
 
     def found(self) -> Summary | None:
-        """What the last run came to, if its results stand."""
+        """Return the summary of the last run, if its results stand."""
         out = self._options.out
         if not self._made_of or not (Path(out) / RUN).exists():
             return None
@@ -86,7 +86,7 @@ class Standing:
         return summary
 
     def told(self, summary: Summary) -> dict[str, str] | None:
-        """What to keep in the record of a run, whose other files are written; None in doubt."""
+        """Return what to keep in the record of a run, written last; None in doubt."""
         doubtful = summary.disabled or summary.damaged or summary.maybe_dollars or summary.missing
         if not self._made_of or doubtful or not self._failures() <= _FINAL:
             return None
@@ -100,7 +100,7 @@ class Standing:
         return set(table["status"].unique().to_pylist())
 
     def _files(self) -> str:
-        """A digest of the names, sizes and times of the results and of the ledger."""
+        """Return a digest of the names, sizes and times of the results and of the ledger."""
         found = hashlib.blake2b()
         for path in _left(Path(self._options.out), Path(self._options.books)):
             if str(path) not in self._shards:
@@ -111,7 +111,7 @@ class Standing:
 
 
 def summary_of(out: str, told: dict[str, Any]) -> Summary:
-    """What a run came to, from its record."""
+    """Build the summary of a run from its record."""
     known = {each.name for each in fields(Summary)} - {"out", "raters", "shares"}
     raters = [_row(Rater, each) for each in told.get("raters", ())]
     shares = [_row(Share, each) for each in told.get("shares", ())]
@@ -122,7 +122,7 @@ def summary_of(out: str, told: dict[str, Any]) -> Summary:
 
 
 def _row(kind: type[Any], told: dict[str, Any]) -> Any:
-    """A row from JSON, which knows no NaN."""
+    """Build a row from JSON, which knows no NaN."""
     return kind(**{name: nan if value is None else value for name, value in told.items()})
 
 
@@ -138,7 +138,7 @@ def _in_doubt(options: AnnotateOptions, panel: Sequence[Judge], shards: Sequence
 
 
 def _left(out: Path, books: Path) -> Iterator[Path]:
-    """The files of results and of the ledger, in one order."""
+    """Yield the files of results and of the ledger, in a fixed order."""
     for path in sorted(out.rglob("*")):
         within = path.relative_to(out).parts
         ours = within[0] in (REPLIES, BATCHES, *_NOT_RESULTS) or path.name.startswith(".")
@@ -149,7 +149,7 @@ def _left(out: Path, books: Path) -> Iterator[Path]:
 
 
 def _bytes_of(shards: Sequence[str]) -> Iterator[bytes]:
-    """The files as they lie there, each with its name and its length."""
+    """Yield the bytes of the files, each followed by its name and length."""
     for shard in shards:
         size = 0
         with fsspec.open(shard, "rb") as file:
@@ -161,7 +161,7 @@ def _bytes_of(shards: Sequence[str]) -> Iterator[bytes]:
 
 @cache
 def _code() -> list[tuple[str, int, int]]:
-    """The files of this package: those that work on it change code, and no version."""
+    """List this package's files with size and time, as code may change without a version."""
     home = Path(__file__).parents[1]
     files = (path for path in sorted(home.rglob("*")) if path.suffix not in (".pyc", ""))
     seen = [(str(path.relative_to(home)), path.stat()) for path in files]

@@ -40,7 +40,7 @@ class Size(int):
 
 @dataclass(slots=True)
 class _Kind:
-    """How long a judge's answers of one kind of verdict are."""
+    """The lengths of a judge's answers of one kind of verdict."""
 
     answers: int = 0
     cut: int = 0
@@ -61,7 +61,7 @@ class Bound:
 
     @property
     def tokens(self) -> int:
-        """Of the whole."""
+        """Return the bound of the whole prompt."""
         return self.shared + self.own
 
 
@@ -86,16 +86,16 @@ class Estimates:
         self._prompts = list[tuple[int, Bound]]()
 
     def expected(self, size: float) -> Usage:
-        """What a call of so many bytes will use, as far as is known."""
+        """Return the expected usage of a call of so many bytes, as far as is known."""
         return Usage(math.ceil(size * self._per_byte) + OVERHEAD, math.ceil(self._output))
 
     def most(self, size: float, limit: int | None = None) -> Usage:
-        """What no call exceeds: a byte a token, the output limit, and the searches of a `Size`."""
+        """Return a usage that no call exceeds: a token per byte, the output limit, the searches."""
         searches = size.searches if isinstance(size, Size) else 0
         return Usage(math.ceil(size) + OVERHEAD, limit or self._limit, searches=searches)
 
     def most_known(self, size: float, bound: Bound, limit: int) -> Usage:
-        """The same once prompts have been counted: then they take what words take at most.
+        """Return the bound of `most`, tighter once prompts have been counted.
 
         Args:
             size: of the request in bytes.
@@ -110,7 +110,7 @@ class Estimates:
         return Usage(math.ceil(tokens) + OVERHEAD, limit)
 
     def limit_for(self, kind: str, cut_at: int = 0) -> int:
-        """The output limit that an answer needs: little more than the longest of many alike.
+        """Return the output limit that an answer needs, a little above the longest so far.
 
         Args:
             kind: of verdict.
@@ -156,12 +156,12 @@ class Estimates:
 
 
 def longer(limit: int, cut_at: int) -> int:
-    """The limit for an answer that was cut off at another one: twice that, if it was no lower."""
+    """Return the limit for asking again: ``limit``, or twice ``cut_at`` if that reached it."""
     return limit if cut_at < limit else 2 * cut_at
 
 
 def bound_of(request: Request) -> Bound:
-    """The most tokens that a request's prompt takes; it opens with system prompt and schema."""
+    """Bound the tokens of a request's prompt, which opens with system prompt and schema."""
     return Bound(*_opening(request.system, request.response_model), _tokens_at_most(request.user))
 
 
@@ -178,7 +178,7 @@ def _tokens_at_most(text: str) -> int:
 
 
 def size_of(request: Request) -> Size:
-    """Bytes of a request's texts and schema; rerankers charge the query with every document."""
+    """Return the bytes of a request's texts and schema; rerankers charge the query per document."""
     size = _bytes(request.system) + _bytes(request.user) + _schema_size(request.response_model)
     if request.judge.provider not in RERANKERS:
         return Size(size)

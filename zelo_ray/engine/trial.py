@@ -76,13 +76,13 @@ class Trial:
         return without_judgment(self._judge, self._fruitless)
 
     def skip(self) -> None:
-        """Hold nothing back any more."""
+        """Skip the trial: hold nothing back any more."""
         self.passed = True
         self._room.set()
 
 
 def has_judged(ledger: Ledger, keys: Sequence[str]) -> bool:
-    """Tell whether a judge has given a judgment before: then it needs no trial.
+    """Return whether a judge has given a judgment before: then it needs no trial.
 
     Args:
         ledger: where replies are.

@@ -1,4 +1,4 @@
-"""What a run that is not finished has so far: settled from its replies, without a call and aside.
+"""Settle an unfinished run from the replies it has so far, without a call and in another place.
 
 Nothing is written where the run writes: the results there may be an earlier run's.
 """
@@ -144,7 +144,7 @@ class _Replay:
             yield settled([line for line, _ in part], steps, self.options, learned)
 
     def _step(self, pool: Pool) -> Step:
-        """What is there of a pool. What is not is missing, and no failure."""
+        """Return the state of a pool so far. What is not there is missing, and no failure."""
         progress = Progress(self.protocol.rounds(pool, self.panel, self.options))
         step = progress.step(self._ledger)
         if self._query_id in (None, pool.query_id):

@@ -1,4 +1,4 @@
-"""How often batches must be sent before a cap has bought all of them.
+"""Compute how often batches must be sent before a cap has bought all of them.
 
 For what lies in batches as much is reserved as it may cost at most, which is more than it will.
 What comes home gives the difference back, and teaches how long answers get, so that the next time
@@ -26,14 +26,14 @@ class Reserve:
     later: float = 0.0
 
     def __add__(self, other: "Reserve") -> "Reserve":
-        """For the requests of both."""
+        """Add up the reserves for the requests of both."""
         return Reserve(self.first + other.first, self.later + other.later)
 
 
 def reserve(
     judge: Judge, requests: int, size: float, usage: Usage, prices: dict[str, Price]
 ) -> Reserve:
-    """What is held for a judge's requests.
+    """Return the US dollars that are held for a judge's requests.
 
     Args:
         judge: who is asked.
@@ -51,7 +51,7 @@ def reserve(
 
 
 def waves(room: float, cost: float, held: Reserve) -> int | None:
-    """How many times batches are sent, one after another; None if that has no end.
+    """Return how many times batches are sent, one after another; None if there is no end.
 
     Args:
         room: US dollars that are left of the cap.

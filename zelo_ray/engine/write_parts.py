@@ -48,7 +48,7 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """What of the input one worker reads, and the parts that come of it."""
+    """The part of the input that one worker reads, and the parts of the results it makes."""
 
     first: int
     """the number of its first part"""
@@ -56,22 +56,22 @@ class Group:
 
     @property
     def pools(self) -> int:
-        """How many there are."""
+        """Count the pools of the group."""
         return sum(each.pools for each in self.stretches)
 
     @property
     def parts(self) -> int:
-        """How many parts come of it."""
+        """Count the parts that come of the group."""
         return -(-self.pools // PART_POOLS)
 
 
 def in_parts(pools: int) -> bool:
-    """Whether results of so many pools are written in parts."""
+    """Return whether results of so many pools are written in parts."""
     return pools > ONE_FILE
 
 
 def plan_parts(census: InputCount) -> list[Group]:
-    """What is read together: so much that no part is smaller than it must be.
+    """Group the input by worker, so that no part is smaller than it must be.
 
     A part holds `PART_POOLS` pools that follow each other in a group, the last one fewer. Plain
     files are cut after so many; a packed one is read from its start, by one worker. Equal input

@@ -1,4 +1,4 @@
-"""What a run came to: settled pools to files, and to figures."""
+"""Write settled pools to files, and sum them up in figures."""
 
 import math
 from collections import Counter
@@ -25,7 +25,7 @@ _REASONS = 100
 
 @dataclass(slots=True)
 class Summary:
-    """How a run ended."""
+    """The figures at the end of a run."""
 
     out: str
     queries: int = 0
@@ -76,7 +76,7 @@ class Summary:
 
     @property
     def complete(self) -> bool:
-        """Whether every line was read, every request answered and every pool scored."""
+        """Return whether every line was read, every request answered and every pool scored."""
         return not (self.failures or self.rejected or self.unscored or self.disabled)
 
 
@@ -100,7 +100,7 @@ def _told(failure: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What is written of settled pools."""
+    """The tables and lines that are written of settled pools."""
 
     tables: Mapping[str, pa.Schema]
     lines: Sequence[str]
@@ -109,7 +109,7 @@ class Written:
 
     @classmethod
     def by(cls, options: AnnotateOptions, *, judgments_only: bool = False) -> Self:
-        """What a job writes.
+        """Return what a job writes.
 
         Args:
             options: of the job.
@@ -126,7 +126,7 @@ class Written:
 
 @dataclass(slots=True)
 class Counted:
-    """What settled pools come to."""
+    """The figures of settled pools."""
 
     queries: int = 0
     documents: int = 0
@@ -194,7 +194,7 @@ class Counted:
                 self.reasons[reason] = self.reasons.get(reason, 0) + count
 
     def summary(self, out: str) -> Summary:
-        """As the summary of a run."""
+        """Return these figures as the summary of a run."""
         told = {each.name: getattr(self, each.name) for each in fields(self)}
         errors, of = told.pop("errors"), told.pop("errors_of")
         beyond, people = told.pop("beyond"), told.pop("beyond_of")
@@ -207,13 +207,13 @@ class Counted:
 
 
 def _summed(values: Sequence[float]) -> list[float]:
-    """A sum, and what its rounding left out: so it matters little how values come in blocks."""
+    """Return a sum and its rounding error, so that the split into blocks matters little."""
     total = fsum(values)
     return [total, fsum([*values, -total])]
 
 
 def rows_of(block: pa.Table, written: Written) -> Iterator[tuple[str, pa.Table]]:
-    """By table, the rows of a block of what `settle` gave."""
+    """Yield by table the rows of a block of what `settle` gave."""
     for name, schema in written.tables.items():
         structs = block[name].combine_chunks().flatten()
         yield name, pa.Table.from_struct_array(structs).cast(schema)
@@ -250,7 +250,7 @@ def remove_foreign(options: AnnotateOptions) -> None:
 
 
 def _foreign(options: AnnotateOptions) -> set[str]:
-    """Tables that other protocols write: of an earlier run, they would be taken for this one's."""
+    """List the tables of earlier runs that this protocol does not write."""
     protocol = load(options.protocol)
     tables = {name for each in PROTOCOLS for name in load(each).tables}
     tables |= former_tables(options.out)

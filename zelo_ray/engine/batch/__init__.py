@@ -28,7 +28,7 @@ from zelo_ray.records import Judge, Pool
 
 
 def in_batches(judge: Judge, options: AnnotateOptions) -> bool:
-    """Whether a judge's requests travel in batches; else it is asked online."""
+    """Return whether a judge's requests go in batches; otherwise it is asked online."""
     known = load_provider(judge.provider).batch is not None
     return options.mode == "batch" and known and not judge.base_url
 
@@ -36,7 +36,7 @@ def in_batches(judge: Judge, options: AnnotateOptions) -> bool:
 def connect(
     judge: Judge, variables: Mapping[str, str], environ: Mapping[str, str], timeout: float = 120.0
 ) -> Batches:
-    """The batch API of a judge's provider.
+    """Connect to the batch API of a judge's provider.
 
     Args:
         judge: the judge.
@@ -105,14 +105,14 @@ class Batcher:
 
     @property
     def tallies(self) -> dict[str, Tally]:
-        """Each judge's figures so far."""
+        """Return each judge's figures so far."""
         for line in self._station.lines.values():
             line.tally.batched = sum(part.requests for part in line.open.values())
         return {name: line.tally for name, line in self._station.lines.items()}
 
     @property
     def stopped(self) -> str:
-        """Why the run goes on no more; empty while it does."""
+        """Return why the run has stopped; empty while it goes on."""
         return self._station.stopped
 
     @property
@@ -161,7 +161,7 @@ class Batcher:
                 await line.client.aclose()
 
     async def _plan(self, pools: Callable[[], Iterable[Pool]]) -> int:
-        """Submit all that is missing and not on its way; how many requests that were.
+        """Submit all requests that are missing and not yet sent; return how many.
 
         What needs no call is counted anew each time, as each gets further.
         """

@@ -48,7 +48,7 @@ class Harvester:
             await station.tell()
 
     async def _look(self, line: Line, part: Part) -> bool:
-        """Look at one batch, and harvest it if it has ended; whether it had."""
+        """Check one batch, and harvest it if it has ended; return whether it had."""
         try:
             batch = await line.client.look(part.batch)
             if batch.ended:
@@ -116,7 +116,7 @@ class Harvester:
             self._station.disable_judge(line.judge.name, reason)
 
     def _make_room(self, line: Line, part: Part) -> None:
-        """A batch was refused because too many tokens are enqueued, be they ours or others'."""
+        """Make room after a batch was refused because too many tokens are enqueued, by anyone."""
         if others := line.enqueued - part.tokens:
             line.room = others
             return
@@ -127,14 +127,14 @@ class Harvester:
         line.full_until = self._station.clock.now() + wait
 
     async def _give_up(self, line: Line, part: Part) -> None:
-        """The batch that was taken for this part's is another program's: try the next, if any."""
+        """Give up a batch that is another program's; try the next candidate, if any."""
         if part.candidates:
             await self._station.enter(line, part, part.candidates.pop(0))
         else:
             await self._station.close(line, part, "void")
 
     async def _take(self, line: Line, part: Part, key: str, outcome: Outcome) -> None:
-        """Keep one result; what may come better next time only if it was billed."""
+        """Keep one result; one that may come better next time only if it was billed."""
         if isinstance(outcome, Fatal):
             return
         options = self._station.options

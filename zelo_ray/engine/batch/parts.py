@@ -1,4 +1,4 @@
-"""What was sent away in batches: a durable record of each, written before the batch exists.
+"""Keep a durable record of each part sent in a batch, written before the batch exists.
 
 The records are JSON objects in the folder ``batches`` of an output directory or URL.
 """
@@ -57,7 +57,7 @@ class Part:
 
     @property
     def is_open(self) -> bool:
-        """Whether answers may still come of it."""
+        """Return whether answers may still come of this part."""
         return self.state in ("intended", "submitted")
 
 
@@ -78,7 +78,7 @@ class Parts:
         self._folder = f"{root.rstrip('/')}/{FOLDER}"
 
     def __iter__(self) -> Iterator[Part]:
-        """All records, oldest first.
+        """Yield all records, oldest first.
 
         Raises:
             LedgerError: one cannot be read; what is on its way there is paid for.
@@ -115,7 +115,7 @@ def _part(name: str, data: bytes) -> Part:
 
 
 def in_doubt(books: str) -> float:
-    """US dollars that may have been billed for answers that never came, in calls or batches.
+    """Return the US dollars perhaps billed for answers that never came, in calls or batches.
 
     Args:
         books: directory or URL of a ledger at which nobody is at work.

@@ -1,4 +1,4 @@
-"""What planning, submitting and harvesting share: the judges, their batches, money, and the end."""
+"""Hold what planning, submitting and harvesting share: judges, batches, money, and the stop."""
 
 import asyncio
 from collections import Counter
@@ -81,7 +81,7 @@ class Line:
 
     @property
     def enqueued(self) -> int:
-        """Tokens of all open batches."""
+        """Return the tokens of all open batches."""
         return sum(part.tokens for part in self.open.values())
 
 
@@ -104,17 +104,17 @@ class BatchState(Filler[Line]):
 
     @property
     def open(self) -> list[Part]:
-        """All judges' open parts."""
+        """Return the open parts of all judges."""
         return [part for line in self.lines.values() for part in line.open.values()]
 
     async def enter(self, line: Line, part: Part, batch: str) -> None:
-        """A part's batch is known: say so durably, and watch it."""
+        """Record durably that a part's batch is known, and watch it."""
         part.batch, part.state = batch, "submitted"
         await asyncio.to_thread(self.parts.keep, part)
         line.open[part.mark], line.created = part, True
 
     async def close(self, line: Line, part: Part, state: State, spent: float = 0.0) -> None:
-        """No answer will come of a part any more: say so durably; its keys may be asked again."""
+        """Record durably that a part gets no more answers; its keys may be asked again."""
         part.state = state
         await asyncio.to_thread(self.parts.keep, part)
         line.open.pop(part.mark, None)
@@ -123,7 +123,7 @@ class BatchState(Filler[Line]):
         self.purse.give_back(part.dollars, spent + part.lost)
 
     async def tell(self) -> None:
-        """Something has changed for those who `wait_until`."""
+        """Wake those who `wait_until`, as something has changed."""
         async with self._changed:
             self._changed.notify_all()
 

@@ -93,7 +93,7 @@ class Sender:
         return True
 
     def _limited(self, line: Line, request: Request) -> Request:
-        """With an output limit that answers of this kind keep to, where money is short.
+        """Return the request with the usual output limit of its kind, where money is short.
 
         One that was cut off is asked again with the judge's own, or twice that if it was so before.
         """
@@ -133,7 +133,7 @@ class Sender:
         return False
 
     async def _take(self, line: Line, amount: float, seconds: float | None = None) -> bool:
-        """Take so much in place of the credit that is left; for so long it is waited for."""
+        """Take this amount in place of the credit that is left; wait for it so long."""
         station = self._station
         station.purse.give_back(line.credit, 0.0)
         line.credit = 0.0
@@ -249,7 +249,7 @@ class Sender:
             await asyncio.to_thread(self._recall)
 
     def _recall(self) -> None:
-        """Find out what an earlier run kept of batches that it did not come to the end of."""
+        """Find what earlier runs recorded of batches that they did not finish."""
         for row in read_rows(self._station.options.books):
             if row.batch in self._station.kept:
                 self._station.kept[row.batch].add(row.key)
@@ -279,7 +279,7 @@ class Sender:
 
 
 def _may_be(batch: Batch, part: Part, marks: bool) -> bool:
-    """By the mark; where a provider keeps none, by the number of requests: results will tell."""
+    """Return whether a batch may be this part's: by its mark, or by its number of requests."""
     return batch.mark == part.mark if marks else batch.requests == part.requests
 
 

@@ -111,24 +111,24 @@ class Ledger:
 
     @cached_property
     def salt(self) -> str:
-        """What the codes in its prompts follow from."""
+        """Return the salt of the codes in this ledger's prompts."""
         return salt_of(self._out, keep=self._writer is not None)
 
     @property
     def exhausted(self) -> bool:
-        """Whether storage is so full that no further call may be made."""
+        """Return whether storage is so full that no further call may be made."""
         return self._writer is not None and self._writer.exhausted
 
     def __len__(self) -> int:
-        """The number of requests that have a reply. It takes a second for ten million."""
+        """Count the requests that have a reply. It takes a second for ten million."""
         return self._index.count()
 
     def has(self, key: str) -> bool:
-        """Whether the books hold a reply for this key."""
+        """Return whether the ledger holds a reply for this key."""
         return bool(self._index.places(key))
 
     def there(self, keys: Sequence[str]) -> list[bool]:
-        """Whether the books hold a reply for each of these keys."""
+        """Return for each of these keys whether the ledger holds a reply."""
         found = self._index.find(keys)
         there: list[bool] = (found.segment >= 0).tolist()
         for each in found.several:
@@ -136,17 +136,17 @@ class Ledger:
         return there
 
     def cut_at(self, key: str) -> int:
-        """The highest limit at which an answer to this request was cut off; 0 for none."""
+        """Return the highest limit at which an answer to this request was cut off; 0 for none."""
         return self._index.cut_at(key)
 
     def own(self, key: str) -> bool:
-        """Whether there is a reply for this key, of the run that writes."""
+        """Return whether the reply for this key was paid for by the run that writes."""
         place = self._standing(key)
         return place is not None and place.payer[0] == self._run_id
 
     @property
     def damaged(self) -> list[Damaged]:
-        """The lines that are set aside."""
+        """Return the damaged lines, which are set aside."""
         return sorted(
             Damaged(f"{self._folder}/{each.name}", *line)
             for each in self._index.covered
@@ -154,7 +154,7 @@ class Ledger:
         )
 
     def read(self, keys: Sequence[str]) -> list[Reply]:
-        """The replies for these keys, in their order.
+        """Return the replies for these keys, in their order.
 
         Raises:
             KeyError: a key has no reply.
@@ -163,7 +163,7 @@ class Ledger:
         return [reply_of(row) for row in self.rows(keys)]
 
     def rows(self, keys: Sequence[str]) -> list[dict[str, Any]]:
-        """The same as rows, by the names of a reply's fields, and perhaps more: for many at once.
+        """Return the replies as rows, by the names of their fields, perhaps with more fields.
 
         Raises:
             KeyError: a key has no reply.
@@ -190,7 +190,7 @@ class Ledger:
         return [*self._rows(keys, found.segment, found.offset, found.length)]
 
     def _rows(self, keys: Sequence[str], *places: Any) -> Iterator[dict[str, Any]]:
-        """What lies at some places, where replies to these keys were seen."""
+        """Yield the rows at some places, where replies to these keys were seen."""
         segments, offsets = (column.tolist() for column in places[:2])
         names = {number: self._index.names[number] for number in set(segments)}
         paths = [f"{self._folder}/{name}" for name in self._index.names]
@@ -215,7 +215,7 @@ class Ledger:
         )
 
     def _standing(self, key: str) -> Place | None:
-        """Where the reply lies that stands: the first one if it is ok, else the last."""
+        """Return the place of the reply that counts: the first one if it is ok, else the last."""
         places = self._index.places(key)
         best = [place for place in places if place.ok] or places
         if len(best) < 2:
@@ -227,7 +227,7 @@ class Ledger:
         return (min if best[0].ok else max)(dated)[1]
 
     def _takes(self, payer: Payer, code: int, cut: int) -> bool:
-        """Whether a reply answers anything here."""
+        """Return whether a reply counts for the judges and options of this ledger."""
         run_id, judge = payer
         status = code & FINAL - 1
         if status == TRUNCATED and cut < self._limits.get(judge, 0):

@@ -34,7 +34,7 @@ _LOOKED_SECONDS = 86_400.0  # nobody who listed the ledger this long ago reads i
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """What there was before, and what there is."""
+    """The segments before and after a compaction, and their bytes."""
 
     before: int
     after: int
@@ -72,7 +72,7 @@ def compact(out: str, say: Callable[[str], None] = print, clock: Clock = CLOCK) 
 
 
 def _groups(segments: Mapping[str, Segment]) -> Iterator[dict[str, Segment]]:
-    """The small segments, in the order of their names, as many together as make a large one."""
+    """Group the small segments by name, as many together as make a large one."""
     group = dict[str, Segment]()
     for name, each in sorted(segments.items()):
         if not 0 < each.size < _LARGE_BYTES / 2 or each.begin:
@@ -87,7 +87,7 @@ def _groups(segments: Mapping[str, Segment]) -> Iterator[dict[str, Segment]]:
 def _replace(
     fs: fsspec.AbstractFileSystem, folder: str, group: Mapping[str, Segment], clock: Clock
 ) -> str:
-    """Put a large segment in the place of several; its name, or none where nothing is to do."""
+    """Replace several segments by a large one; return its name, empty if nothing is to do."""
     data = {name: fs.cat_file(f"{folder}/{name}") for name in group}
     data = {name: each for name, each in data.items() if each.endswith(b"\n")}
     if len(data) < 2:
@@ -130,7 +130,7 @@ def _keep_segment(fs: fsspec.AbstractFileSystem, path: str, lines: bytes) -> Non
 
 
 def _finish(fs: fsspec.AbstractFileSystem, folder: str, clock: Clock) -> None:
-    """End what was killed, and remove records of what is long done."""
+    """Finish compactions that were killed, and remove records of old ones."""
     place = f"{folder}/{REPLACED}"
     fs.invalidate_cache()
     for path in fs.find(place) if fs.exists(place) else ():

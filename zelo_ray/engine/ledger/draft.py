@@ -43,7 +43,7 @@ class Draft:
 
     @property
     def full(self) -> bool:
-        """Whether it can take no further name."""
+        """Return whether the draft can take no further name."""
         return len(self._numbers) >= MOST_NAMES
 
     def add(self, segment: str, offset: int, length: int, row: Mapping[str, Any]) -> None:
@@ -76,7 +76,7 @@ class Draft:
             self._rows[prefix] = [*(before if isinstance(before, list) else [before]), at]
 
     def note(self, segment: str, size: int) -> int:
-        """A segment's number, which has now been read up to so many bytes."""
+        """Return a segment's number, and note that it has been read up to so many bytes."""
         number = self._numbers.get(segment)
         if number is None:
             number = self._numbers[segment] = len(self.segments)
@@ -86,7 +86,7 @@ class Draft:
         return number
 
     def set_aside(self, segment: str, byte: int, length: int, replies: int) -> None:
-        """Take in a line that is no reply, and held so many."""
+        """Take in a damaged line that held this many replies."""
         self.segments[self.note(segment, byte + length)].damaged.append((byte, replies))
 
     def _payer(self, payer: Payer) -> int:
@@ -97,21 +97,21 @@ class Draft:
         return number
 
     def has(self, prefix: int) -> bool:
-        """Whether there may be a reply to a key that ends so."""
+        """Return whether there may be a reply to a key with this ``prefix``."""
         return prefix in self._rows
 
     def at(self, prefix: int, rest: int) -> list[int]:
-        """The rows of a key."""
+        """Return the rows of a key."""
         found = self._rows.get(prefix, [])
         rows = found if isinstance(found, list) else [found]
         return [row for row in rows if self.columns["rest"][row] == rest]
 
     def cut_at(self, row: int) -> int:
-        """At how many tokens an answer was cut off."""
+        """Return the number of tokens at which the answer of a row was cut off; 0 if it was not."""
         return self._cuts.get(row, 0)
 
     def table(self) -> Table:
-        """The same, sorted. This one is to be used no more."""
+        """Return the draft as a sorted table. The draft must not be used afterwards."""
         for segment, sums in zip(self.segments, self._sums, strict=True):
             segment.totals = sums.totals()
         columns = {name: np.array(each, COLUMNS[name]) for name, each in self.columns.items()}

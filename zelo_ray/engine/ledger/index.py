@@ -1,4 +1,4 @@
-"""What one process knows of where replies lie: tables of the ledger, and what came since."""
+"""Find where replies lie, as far as one process knows: tables of the ledger, and later replies."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -41,7 +41,7 @@ class Index:
         return Seen.of(table, here, numbers, self._takes, limited=self._limited)
 
     def number(self, name: str) -> int:
-        """The number of a segment."""
+        """Return the number of a segment."""
         with self._naming:
             found = self._numbers.setdefault(name, len(self.names))
             if found == len(self.names):
@@ -50,7 +50,7 @@ class Index:
 
     @property
     def covered(self) -> list[Covered]:
-        """What is known of segments; one may be there in pieces."""
+        """Return what is known of segments; one may be there in pieces."""
         drafted = [self.draft.segments]
         seen = [
             [each for each, here in zip(seen.table.segments, seen.valid, strict=True) if here]
@@ -80,7 +80,7 @@ class Index:
         self.draft = Draft()
 
     def drawn(self, segments: frozenset[str]) -> list[tuple[Table, NDArray[np.bool_]]]:
-        """What came in of some segments, as parts of a new table. The lock is held."""
+        """Return the new rows of some segments, as parts of a new table. The lock is held."""
         self.freeze()
         parts = [
             (each.table, each.valid & [s.name in segments for s in each.table.segments])
@@ -89,7 +89,7 @@ class Index:
         return [(table, keep) for table, keep in parts if keep.any()]
 
     def use(self, files: Sequence[tuple[Table, list[bool]]], gone: frozenset[str]) -> None:
-        """Look into these tables from now on, and not at what else is known of their segments.
+        """Use these tables from now on, and nothing else that is known of their segments.
 
         Args:
             files: tables, and of each whose segments' replies are to be found in it.
@@ -113,7 +113,7 @@ class Index:
             self._own = tuple(own)
 
     def _rows(self, key: str) -> Iterator[tuple[Table | Draft, int, int]]:
-        """Where a key is noted: the table, its row there, and the number of its segment."""
+        """Yield where a key is noted: the table, its row there, and the number of its segment."""
         prefix, rest = split_key(key)
         draft = self.draft  # first: what moves on meanwhile is then found twice, and not never
         for seen in (*self._own, *self._files):
@@ -125,7 +125,7 @@ class Index:
             yield draft, row, draft.columns["segment"][row]
 
     def places(self, key: str) -> list[Place]:
-        """Where replies to a request lie that count, in no special order; each place once."""
+        """Return the places of the replies to a request that count, unordered, each once."""
         found = dict[tuple[str, int], Place]()
         for table, row, number in self._rows(key):
             place = place_of(table, row, number)
@@ -134,11 +134,11 @@ class Index:
         return list(found.values())
 
     def cut_at(self, key: str) -> int:
-        """The highest limit at which an answer to a request was cut off; 0 for none."""
+        """Return the highest limit at which an answer to a request was cut off; 0 for none."""
         return max((table.cut_at(row) for table, row, _ in self._rows(key)), default=0)
 
     def find(self, keys: Sequence[str]) -> Found:
-        """The same of many keys at once."""
+        """Return the places of the replies to many keys at once."""
         prefix, rest = split_keys(keys)
         draft = self.draft
         segment, offset, length = np.full((3, len(keys)), -1, np.int64)
@@ -152,7 +152,7 @@ class Index:
         return found
 
     def count(self) -> int:
-        """The number of keys with a reply; of two keys whose last 64 bits are equal, one."""
+        """Count the keys with a reply; two keys whose last 64 bits are equal count as one."""
         with self.lock:
             self.freeze()
         tables = (*self._own, *self._files)

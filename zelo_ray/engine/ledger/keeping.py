@@ -34,14 +34,14 @@ Cover = list[tuple[Table, list[bool]]]
 
 
 def is_worth(size: int) -> bool:
-    """Whether segments of so many bytes together want an index."""
+    """Return whether segments of so many bytes together are worth an index."""
     return size >= _LEAST_BYTES
 
 
 def covering(
     folder: str, segments: Mapping[str, Segment], tables: Iterable[Table]
 ) -> tuple[Cover, set[str]]:
-    """Which tables to look into for which segments, the largest first, and the segments covered."""
+    """Return which tables to use for which segments, largest first, and the segments covered."""
     found: Cover = []
     covered = set[str]()
     named = [table for table in tables if table.segments]
@@ -105,7 +105,7 @@ def _keep(fs: fsspec.AbstractFileSystem, folder: str) -> None:
 
 
 def groups(tables: Mapping[str, tuple[Table, Sequence[bool]]]) -> Iterator[list[str]]:
-    """Which tables to make one of, so that each that is left is larger than all smaller ones.
+    """Yield the tables to merge, so that each one left is larger than all smaller ones together.
 
     So a reply is written again only into a table half as large again: n replies cost n log n.
     """
@@ -127,7 +127,7 @@ def groups(tables: Mapping[str, tuple[Table, Sequence[bool]]]) -> Iterator[list[
 def _tables_of(
     fs: fsspec.AbstractFileSystem, folder: str, segments: Mapping[str, Segment]
 ) -> Iterator[Table]:
-    """The tables of segments that have none, of some 500,000 replies each."""
+    """Yield tables of the segments that have none, of some 500,000 replies each."""
     draft = Draft()
     for name, segment in segments.items():
         if len(draft) > _DRAFT_ROWS or draft.full:

@@ -1,4 +1,4 @@
-"""What one process knows of a ledger: what its index says, and what was read or written since."""
+"""Keep what one process knows of a ledger: its index, and what was read or written since."""
 
 import contextlib
 import uuid
@@ -88,7 +88,7 @@ class Known:
         self._left += [self._current] if self._current else []
 
     def end(self) -> None:
-        """Nothing will be added any more."""
+        """Finish adding: index what was written, if that is worth it."""
         self._leave()
         if is_worth(sum(self._read_to.get(each, 0) for each in self._left)):
             self._keep()
@@ -156,7 +156,7 @@ class Known:
             self._read_to[name] = at + len(line)
 
     def _use_tables(self, listing: Listing, gone: frozenset[str]) -> None:
-        """Look into what there is of the index, and only besides into what was read here."""
+        """Use the tables of the index, and beside them only what was read here."""
         place = f"{self._folder}/{INDEX}"
         for name in listing.tables:
             if name in self._written:

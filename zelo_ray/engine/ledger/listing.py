@@ -1,4 +1,4 @@
-"""What lies in the folder of a ledger: segments, what replaced them, and tables of the index."""
+"""List the folder of a ledger: segments, what replaced them, and tables of the index."""
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
@@ -33,7 +33,7 @@ class Segment:
 
 @dataclass(slots=True)
 class Listing:
-    """What a folder holds."""
+    """The contents of a ledger's folder."""
 
     segments: dict[str, Segment] = field(default_factory=dict)
     """in the order of their names, without those that others replaced"""
@@ -45,7 +45,7 @@ class Listing:
 
 
 def folder_of(out: str) -> tuple[fsspec.AbstractFileSystem, str]:
-    """The storage of an output directory or URL, and the folder of its ledger there."""
+    """Return the storage of an output directory or URL, and the folder of its ledger there."""
     fs, root = fsspec.url_to_fs(out)
     return fs, f"{root.rstrip('/')}/{FOLDER}"
 
@@ -78,18 +78,18 @@ def look(fs: fsspec.AbstractFileSystem, folder: str) -> Listing:
 
 
 def stamp_of(info: dict[str, Any]) -> str:
-    """What a storage says of a file's last change."""
+    """Return the mark of a file's last change, as the storage reports it."""
     found = next((info[name] for name in _STAMPS if info.get(name)), "")
     return str(found.timestamp() if isinstance(found, datetime) else found)
 
 
 def replaced_by(name: str) -> str:
-    """Where it is written what a compacted segment replaces."""
+    """Return the name of the file that lists what a compacted segment replaces."""
     return f"{REPLACED}/{name.partition('.')[0]}.json"
 
 
 def read_replaced(fs: fsspec.AbstractFileSystem, folder: str, name: str) -> dict[str, Any]:
-    """What a compacted segment replaces: its ``size``, and that of the ``old`` ones by name.
+    """Return what a compacted segment replaces: its ``size``, and the ``old`` sizes by name.
 
     Where that is lost, it replaces nothing: then money may be counted twice, and no reply is lost.
     """
@@ -104,7 +104,7 @@ def read_replaced(fs: fsspec.AbstractFileSystem, folder: str, name: str) -> dict
 
 
 def _replace(found: Listing, name: str, told: dict[str, Any]) -> None:
-    """Of a segment and those that it replaces, take one side alone.
+    """Count either a segment or those that it replaces, never both.
 
     The old ones are removed only when the new one is whole. So while all of them are there, and the
     new one is not what it is to be, they count; and ever after it does.
@@ -123,7 +123,7 @@ def _replace(found: Listing, name: str, told: dict[str, Any]) -> None:
 def lines_of(
     fs: fsspec.AbstractFileSystem, path: str, start: int = 0, judges: Collection[str] | None = None
 ) -> Iterator[tuple[int, bytes, dict[str, Any] | None]]:
-    """The whole lines of a segment with their offsets and rows; a damaged one has None.
+    """Yield the whole lines of a segment with offsets and rows; a damaged line has None.
 
     Where only some judges are wanted, a line that says it is another's is passed over unread: its
     row is empty.
@@ -139,5 +139,5 @@ def lines_of(
 
 
 def replies_in(line: bytes) -> int:
-    """How many replies a damaged line held, as far as it tells."""
+    """Return how many replies a damaged line held, as far as it shows."""
     return max(1, line.count(b'{"key":"'))

@@ -1,4 +1,4 @@
-"""What a ledger keeps of the prompts that it asks by: their version, and a salt for codes.
+"""Keep a ledger's facts about its prompts: their version, and a salt for codes.
 
 The codes of markers follow from the salt, which no text can know. If it is lost, new codes are as
 good, and no key changes.

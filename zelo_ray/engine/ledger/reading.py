@@ -22,7 +22,7 @@ def lines_at(
     offset: NDArray[np.int64],
     length: NDArray[np.int64],
 ) -> list[bytes | Exception]:
-    """What lies at some places, or why it cannot be read.
+    """Return the lines at some places, or for each the error that prevents reading it.
 
     Args:
         fs: the storage.

@@ -23,7 +23,7 @@ _LENGTH = (1 << LENGTH_BITS) - 1
 
 
 class Place(NamedTuple):
-    """Where a reply lies, and what is known of it without reading it."""
+    """The place of a reply, and what is known of it without reading it."""
 
     segment: str
     offset: int
@@ -34,7 +34,7 @@ class Place(NamedTuple):
 
     @property
     def ok(self) -> bool:
-        """Whether it can become a judgment."""
+        """Return whether the reply can become a judgment."""
         return self.code & FINAL - 1 == OK
 
 
@@ -79,7 +79,7 @@ class Seen:
         *,
         limited: bool,
     ) -> "Seen":
-        """A table, of whose segments those that are to be found here."""
+        """Return a view of a table that shows only some of its segments."""
         takes = [[view(payer, code, 2**32) for code in range(_CODES)] for payer in table.payers]
         return cls(
             table,
@@ -97,7 +97,7 @@ class Seen:
         found: Found,
         odd: NDArray[np.bool_],
     ) -> None:
-        """Look for keys, and mark those of which one has to look closer."""
+        """Look for keys, and mark those that need a closer look."""
         columns, last = self.table.columns, len(self.table) - 1
         if last < 0:
             return
@@ -118,7 +118,7 @@ class Seen:
         found.length[hit] = size & _LENGTH
 
     def taken(self, begin: int, end: int) -> NDArray[np.uint64]:
-        """The keys of those replies between two rows of a table that count."""
+        """Return the keys of the replies between two rows of a table that count."""
         part = {name: self.table.columns[name][begin:end] for name in OF_REPLIES}
         code = part["size"] >> LENGTH_BITS
         good = self.valid[part["segment"]] & self.takes[part["payer"], code]
@@ -131,7 +131,7 @@ class Seen:
 
 
 def place_of(table: Table | Draft, row: int, number: int) -> Place:
-    """Where the reply of a row lies, whose segment has a number in the table."""
+    """Return the place of the reply in a row, whose segment has a number in the table."""
     columns: Mapping[str, Any] = table.columns
     size = int(columns["size"][row])
     return Place(

@@ -1,4 +1,4 @@
-"""What a ledger says of money, and of lines that are damaged."""
+"""Sum up the money in a ledger, and list its damaged lines."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -54,13 +54,13 @@ class Spent:
 
 @dataclass(frozen=True, slots=True)
 class Paid:
-    """What the rows of a ledger come to, by run and judge, and its damaged lines."""
+    """The totals of a ledger's rows, by run and judge, and its damaged lines."""
 
     totals: Mapping[Payer, Total]
     damaged: Sequence[Damaged]
 
     def dollars(self, run_id: str | None = None, judges: Collection[str] | None = None) -> float:
-        """US dollars of a run and of some judges, or of all; without what damage may have cost.
+        """Return the US dollars of a run and of some judges, or of all, without damaged lines.
 
         It is the exact sum, rounded once: the same however rows lie in segments.
         """
@@ -72,13 +72,13 @@ class Paid:
         )
 
     def unpriced(self, run_id: str | None = None) -> int:
-        """Answers of unknown price, of a run or of all."""
+        """Count the answers of unknown price, of a run or of all."""
         found = self.totals.items()
         return sum(total.unpriced for (run, _), total in found if run_id in (None, run))
 
 
 def paid_in(books: str) -> Paid:
-    """What was paid, from the totals in the index; rows are read only where there is none.
+    """Return what was paid, from the totals in the index; read rows only where there are none.
 
     Raises:
         LedgerError: another version of this program wrote here.
@@ -126,7 +126,7 @@ def _paid(folder: str, covered: Iterator[Covered]) -> Paid:
 
 
 def spent_in(books: str, run_id: str = "", look: Callable[[Reply], object] | None = None) -> Spent:
-    """What was spent on a ledger.
+    """Return what was spent on a ledger.
 
     Args:
         books: directory or URL of the ledger.
@@ -153,7 +153,7 @@ def spent_in(books: str, run_id: str = "", look: Callable[[Reply], object] | Non
 
 
 def read_rows(out: str) -> Iterator[Reply]:
-    """Every row of the books in no special order: also those that another reply replaced.
+    """Yield every row of the ledger, unordered: also rows that another reply replaced.
 
     Lines that are damaged are passed over.
 
@@ -168,7 +168,7 @@ def read_rows(out: str) -> Iterator[Reply]:
 
 
 def told_damage(damaged: Sequence[Damaged]) -> str:
-    """What there is to say of damaged lines, in a sentence."""
+    """Describe damaged lines in a sentence."""
     places = [
         f"{FOLDER}/{each.segment.rpartition('/')[2]} at byte {each.byte:,}"
         for each in damaged[:_NAMED]

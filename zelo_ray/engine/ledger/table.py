@@ -1,4 +1,4 @@
-"""Where replies lie: columns in the order of keys, 22 bytes a reply, in memory or in a mapped file.
+"""Map keys to replies: sorted columns, 22 bytes a reply, in memory or in a mapped file.
 
 Of a key 80 bits are kept, so that two of a hundred million replies share them in one ledger of 200
 million. Who reads a reply compares the whole key: then it is an error, and never a wrong answer.
@@ -36,12 +36,12 @@ Columns = dict[str, NDArray[Any]]
 
 
 def split_key(key: str) -> tuple[int, int]:
-    """The two parts of a key that are kept."""
+    """Return the two parts of a key that are kept."""
     return int(key[-16:], 16), int(key[-20:-16] or "0", 16)
 
 
 def split_keys(keys: Sequence[str]) -> tuple[NDArray[np.uint64], NDArray[np.uint16]]:
-    """The same of many keys, as columns."""
+    """Return the two parts of many keys, as columns."""
     raw = bytes.fromhex("".join(keys))
     if any(len(key) != 32 for key in keys):
         raw = b"".join(bytes.fromhex(key).rjust(16, b"\0")[-16:] for key in keys)
@@ -68,7 +68,7 @@ class Table:
     def of(
         cls, chunks: Sequence[Columns], segments: Sequence[Covered], payers: Sequence[Payer]
     ) -> "Table":
-        """A table in memory, of chunks as `merged` gives them."""
+        """Build a table in memory, of chunks as `merged` gives them."""
         columns = {
             name: np.concatenate([chunk[name] for chunk in chunks])
             if chunks
@@ -80,7 +80,7 @@ class Table:
         return cls(columns, list(segments), list(payers))
 
     def at(self, prefix: int, rest: int) -> list[int]:
-        """The rows of a key."""
+        """Return the rows of a key."""
         row, found = bisect_left(self.prefix, prefix), list[int]()
         while row < len(self.prefix) and self.prefix[row] == prefix:
             if self.columns["rest"][row] == rest:
@@ -89,19 +89,19 @@ class Table:
         return found
 
     def cut_at(self, row: int) -> int:
-        """At how many tokens an answer was cut off."""
+        """Return the number of tokens at which the answer of a row was cut off; 0 if it was not."""
         rows = self.columns["cut_row"]
         at = int(np.searchsorted(rows, row))
         return int(self.columns["cut"][at]) if at < len(rows) and rows[at] == row else 0
 
 
 def cut_rows(size: NDArray[np.uint32]) -> NDArray[np.intp]:
-    """The rows of answers that were cut off."""
+    """Return the rows of answers that were cut off."""
     return np.flatnonzero(size >> LENGTH_BITS & (FINAL - 1) == TRUNCATED)
 
 
 def merged(parts: Sequence[tuple[Table, NDArray[np.bool_]]]) -> tuple[list[Covered], list[Payer]]:
-    """The segments and payers of several tables, of whose segments only some are wanted.
+    """Merge the segments and payers of several tables, keeping only some segments.
 
     Args:
         parts: tables, and of each which segments to keep.
@@ -119,7 +119,7 @@ def chunks(
     segments: Sequence[Covered],
     payers: Sequence[Payer],
 ) -> Iterator[Columns]:
-    """The replies of several tables in one order, some million at a time; see `merged`."""
+    """Yield the replies of several tables in one order, some million at a time; see `merged`."""
     names = {each.name: number for number, each in enumerate(segments)}
     bought = {payer: number for number, payer in enumerate(payers)}
     rows = sum(len(table) for table, _ in parts)
@@ -140,14 +140,14 @@ def chunks(
 
 
 def _renumbered(table: Table, names: dict[str, int], payers: dict[Payer, int]) -> Columns:
-    """The numbers that a table's segments and payers have elsewhere."""
+    """Return the numbers that a table's segments and payers have in the merged table."""
     segment = np.array([names.get(each.name, 0) for each in table.segments], np.uint16)
     payer = np.array([payers[each] for each in table.payers], np.uint16)
     return {"segment": segment, "payer": payer}
 
 
 def _part(table: Table, begin: int, end: int) -> Columns:
-    """The rows of a table between two of them, each with where it was cut off."""
+    """Return the rows of a table between two of them, each with where it was cut off."""
     rows, cuts = table.columns["cut_row"], table.columns["cut"]
     first, last = np.searchsorted(rows, [begin, end])
     cut = np.zeros(end - begin, COLUMNS["cut"])
@@ -156,6 +156,6 @@ def _part(table: Table, begin: int, end: int) -> Columns:
 
 
 def in_order(columns: Columns) -> Columns:
-    """The same rows, sorted."""
+    """Return the same rows, sorted."""
     order = np.argsort(columns["prefix"], kind="stable")
     return {name: column[order] for name, column in columns.items()}

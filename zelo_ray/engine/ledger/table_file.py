@@ -127,12 +127,12 @@ def _footer(
 
 
 def read_table(fs: fsspec.AbstractFileSystem, folder: str, name: str) -> Table | None:
-    """The table in a file, mapped; None if there is none, or not a whole one."""
+    """Read the table in a file, mapped; None if there is none, or it is not whole."""
     return _table(fs, folder, name, whole=True)
 
 
 def read_totals(fs: fsspec.AbstractFileSystem, folder: str, name: str) -> Table | None:
-    """The same without its replies: what it says of segments."""
+    """Read a table without its replies: only what it says of segments."""
     return _table(fs, folder, name, whole=False)
 
 
@@ -181,7 +181,7 @@ def _read(path: Path, *, whole: bool) -> Table | None:
 
 
 def _changed(file: IO[bytes], name: str, told: Sequence[int]) -> bool:
-    """Whether a column is not what it was. It is read, not mapped: so it takes no memory here."""
+    """Return whether a column has changed. It is read, not mapped: so it takes no memory here."""
     begin, rows, crc = told
     left, found = rows * COLUMNS[name].itemsize, 0
     while left:
@@ -193,7 +193,7 @@ def _changed(file: IO[bytes], name: str, told: Sequence[int]) -> bool:
 
 
 def _fetched(fs: fsspec.AbstractFileSystem, folder: str, name: str) -> Path:
-    """A table of an object store on this node's disk, where all its processes map one file."""
+    """Fetch a table of an object store to this node's disk, where all its processes map it."""
     place = _shelf(folder)
     path = place / name
     if path.exists():
@@ -213,7 +213,7 @@ def _fetched(fs: fsspec.AbstractFileSystem, folder: str, name: str) -> Path:
 
 
 def _shelf(folder: str) -> Path:
-    """Where tables of an object store lie on this node. Only this user may enter.
+    """Return the folder for tables of an object store on this node. Only this user may enter.
 
     Raises:
         OSError: the place is somebody else's.

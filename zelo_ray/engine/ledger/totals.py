@@ -1,4 +1,4 @@
-"""What the rows of a segment come to, which is kept so that nobody need read them again."""
+"""Sum up the rows of a segment, and keep the sums so that nobody need read the rows again."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ Payer = tuple[str, str]
 
 @dataclass(slots=True)
 class Total:
-    """What the rows of a payer come to."""
+    """The totals of a payer's rows."""
 
     rows: int = 0
     parts: list[float] = field(default_factory=list)
@@ -21,7 +21,7 @@ class Total:
 
     @classmethod
     def of(cls, totals: Sequence["Total"]) -> "Total":
-        """What several come to."""
+        """Add up several totals."""
         return cls(
             sum(each.rows for each in totals),
             exact([part for each in totals for part in each.parts]),
@@ -31,7 +31,7 @@ class Total:
 
 
 def exact(amounts: Sequence[float]) -> list[float]:
-    """Two or three amounts with the same exact sum: so in the end it is rounded once."""
+    """Return two or three amounts with the same exact sum, so that it is rounded only once."""
     parts: list[float] = []
     left = list(amounts)
     while part := math.fsum(left):
@@ -44,7 +44,7 @@ def exact(amounts: Sequence[float]) -> list[float]:
 
 @dataclass(slots=True)
 class Covered:
-    """What a table holds of one segment."""
+    """The facts that a table holds of one segment."""
 
     name: str
     """of the segment, in the folder of the ledger"""
@@ -73,7 +73,7 @@ class Sums:
         self._dollars: dict[Payer, list[float | None]] = {}
 
     def add(self, row: Mapping[str, Any]) -> Payer:
-        """Add a row; who paid for it."""
+        """Add a row; return who paid for it."""
         payer = row["run_id"], row["judge"]
         try:
             self._dollars[payer].append(row["dollars"])
@@ -82,7 +82,7 @@ class Sums:
         return payer
 
     def totals(self) -> dict[Payer, Total]:
-        """What it comes to."""
+        """Return the totals by payer."""
         return {payer: self._total(dollars) for payer, dollars in self._dollars.items()}
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""How lines get into segments, on a disk and in an object store."""
+"""Write lines into segments, on a disk and in an object store."""
 
 import os
 from pathlib import Path
@@ -24,7 +24,7 @@ class Writer(Protocol):
 
     @property
     def exhausted(self) -> bool:
-        """Whether only the reserve is left, so that nothing new may be asked."""
+        """Return whether only the reserve is left, so that nothing new may be asked."""
 
     def append(self, lines: bytes) -> tuple[str, int]:
         """Keep lines; return the segment that they are in and their offset."""
@@ -34,7 +34,7 @@ class Writer(Protocol):
 
 
 def writer_of(fs: fsspec.AbstractFileSystem, name: str, clock: Clock) -> Writer:
-    """Who writes segments whose names begin so.
+    """Return the writer of segments whose names begin with ``name``.
 
     Raises:
         LedgerError: the folder cannot be used.
@@ -132,4 +132,4 @@ class _ObjectSegments:
                 return
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: no file is held open."""
