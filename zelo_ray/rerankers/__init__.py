@@ -65,7 +65,7 @@ class Arm:
 
 
 def arms_of(options: BakeoffOptions, environ: Mapping[str, str], *, run_id: str) -> tuple[Arm, ...]:
-    """The arms that a job's rerankers call for, checked as far as that goes without any call.
+    """Return the arms of a job's rerankers, checked as far as that goes without any call.
 
     Args:
         options: the job's.
@@ -101,7 +101,7 @@ def arms_of(options: BakeoffOptions, environ: Mapping[str, str], *, run_id: str)
 
 
 def asking_options(arm: Arm, options: BakeoffOptions) -> AnnotateOptions:
-    """How one arm is asked: what users wrote by the arm's name, by its judge's name."""
+    """Return the options for asking one arm, with the user's own under its judge's name."""
     judge = arm.judge.name if arm.judge else ""
     own = {
         name: {judge: by_arm[arm.name]} if arm.name in by_arm else {}
@@ -119,13 +119,13 @@ def asking_options(arm: Arm, options: BakeoffOptions) -> AnnotateOptions:
 
 
 def _by_arm(options: BakeoffOptions) -> dict[str, Mapping[str, Any]]:
-    """The options of an asking that name arms."""
+    """Return the options that users give by the names of arms."""
     names = ("limits", "prices", "api_key_env")
     return {name: getattr(options, name) for name in names}
 
 
 def _arm(name: str, spec: str, own: Mapping[str, Any]) -> Arm:
-    """What one specification stands for, with its options."""
+    """Build the arm that one specification names, with its options."""
     if spec == _ORIGINAL:
         if own:
             raise PanelError(f"{name}: the original order takes no option")
@@ -155,7 +155,7 @@ def _arm(name: str, spec: str, own: Mapping[str, Any]) -> Arm:
 
 
 def _with_model(judge: Judge) -> Judge:
-    """The judge with a model, which may be its provider's only default."""
+    """Return the judge with a model, its provider's only default if it names none."""
     models = load_provider(judge.provider).models
     if judge.provider == "rerank" and not judge.base_url:
         raise PanelError(f"{judge.name}: write rerank:MODEL@http://host:port/path")
@@ -170,7 +170,7 @@ def _with_model(judge: Judge) -> Judge:
 def _ready(
     arm: Arm, judge: Judge, options: BakeoffOptions, environ: Mapping[str, str], run_id: str
 ) -> Judge:
-    """The judge with its version, if it can be asked."""
+    """Return the judge with its version, if it can be asked."""
     if judge.provider == "custom":
         try:
             found = custom.found_at(judge)
@@ -191,7 +191,7 @@ def _ready(
 
 
 def _refuse_equals(arms: list[Arm]) -> None:
-    """Two arms that ask the same would pay twice, and tell nothing."""
+    """Refuse two arms that ask the same: they would pay twice, and tell nothing."""
     seen: dict[str, str] = {}
     for arm in arms:
         same = seen.setdefault(repr((arm.protocol, arm.judge)), arm.name)

@@ -18,7 +18,7 @@ _SECRETS = ("KEY", "TOKEN", "SECRET", "PASSWORD")
 
 
 def answer_of(scores: Any, count: int, usage: Usage | None = None, model: str = "") -> Answer:
-    """An answer from scores in the documents' order.
+    """Build an answer from scores in the documents' order.
 
     Args:
         scores: an array, a tensor, or whatever gives ``count`` numbers in the documents' order;
@@ -57,7 +57,7 @@ def _fault(scores: Sequence[Any], count: int) -> str:
 
 
 def placed(rows: Sequence[Mapping[str, Any]], key: str, count: int) -> list[Any] | str:
-    """Scores put back where their documents stood: servers sort them.
+    """Put scores back in the order of the documents, since servers sort them.
 
     Args:
         rows: one for each document, with its ``index`` and, under ``key``, its score.
@@ -79,7 +79,7 @@ def placed(rows: Sequence[Mapping[str, Any]], key: str, count: int) -> list[Any]
 
 
 def failed(error: BaseException, texts: Sequence[str] = ()) -> Answer:
-    """What a reranker that runs here answers when it raises: its error, in one short line.
+    """Build the answer of a local reranker that raised: its error, in one short line.
 
     Args:
         error: what it raised. HTTP libraries put whole URLs into theirs, and so keys.

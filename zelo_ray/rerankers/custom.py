@@ -31,7 +31,7 @@ _UNFIT = "is no function, and has no score(query, documents)"
 
 
 class Reranker(Protocol):
-    """What a reranker of your own is: a class with this method, whether it inherits or not.
+    """A reranker of your own: any class with this method, whether it inherits or not.
 
     A bake-off names it ``module:Class`` or ``path/to/file.py:Class``, and makes it with its
     ``reranker_options``; from Python the class or an object of it is handed over. Its attribute
@@ -47,7 +47,7 @@ class Reranker(Protocol):
     """
 
     async def score(self, query: str, documents: list[str]) -> list[float]:
-        """One finite number for each document, in their order; the higher, the more relevant."""
+        """Return a finite number for each document, in order; the higher, the more relevant."""
         ...
 
 
@@ -65,7 +65,7 @@ class Custom:
         self._turn = asyncio.Lock()
 
     async def send(self, request: Request) -> Answer:
-        """Have the documents of a request scored."""
+        """Score the documents of a request."""
         judge = request.judge
         try:
             if judge.name not in self._made:  # on the loop, where it may open a client
@@ -100,7 +100,7 @@ class Custom:
         return answer
 
     async def _in_thread(self, call: Callable[..., Any], *arguments: Any) -> Any:
-        """Call in the one thread; its time begins with its turn, and ends with a new thread."""
+        """Call in the single thread, from its turn on; after a timeout a new thread replaces it."""
         async with self._turn:
             loop = asyncio.get_running_loop()
             try:
@@ -113,7 +113,7 @@ class Custom:
 
 
 def scorer(judge: Judge, found: Any) -> Callable[..., Any]:
-    """What was found for a judge, made and ready to be called with a query and documents.
+    """Make a judge's reranker ready to be called with a query and documents.
 
     Raises:
         PanelError: it cannot be made, or takes other arguments.
@@ -173,7 +173,7 @@ def _contained(call: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def found_at(judge: Judge) -> Any:
-    """The class, function or object that a judge's name points at.
+    """Load the class, function or object that a judge's name points at.
 
     Raises:
         PanelError: it cannot be imported.
@@ -189,7 +189,7 @@ def found_at(judge: Judge) -> Any:
 
 
 def versioned(judge: Judge, found: Any, run_id: str) -> Judge:
-    """The judge with a version: its own, or else this run's, so that no old score is served."""
+    """Return the judge with a version: its own, or else this run's, so no old score is used."""
     version = getattr(found, "version", None)
     own = str(version) if isinstance(version, str | int | float) else ""
     options = {**judge.options, "version": own or f"run {run_id}"}

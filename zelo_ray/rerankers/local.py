@@ -30,7 +30,7 @@ def use_all_cores(device: Any) -> None:
 
 
 def fingerprint_of(judge: Judge) -> str | None:
-    """What changes when the files of a model change: names, sizes, times; None without a folder.
+    """Return a hash of a model's files by name, size and time; None without a folder.
 
     Raises:
         PanelError: the model is written as a path, and there is none.
@@ -82,7 +82,7 @@ class Local:
 
 
 def provider_of(load: Callable[[Judge], Scorer]) -> Provider:
-    """A kind of encoders, whose models are loaded in a thread when they are first asked."""
+    """Build a provider of encoders, whose models are loaded in a thread at the first request."""
 
     def connect(_: Settings) -> Connection:
         if find_spec("sentence_transformers") is None:

@@ -1,4 +1,4 @@
-"""What options of the built-in rerankers may be."""
+"""Check the options of the built-in rerankers."""
 
 from typing import Literal
 
@@ -27,7 +27,7 @@ class _Known(BaseModel):
 
 
 def refuse_wrong_options(name: str, judge: Judge) -> None:
-    """Every option has a value that it can have.
+    """Refuse an option whose value it cannot have.
 
     Args:
         name: the arm, for the error.

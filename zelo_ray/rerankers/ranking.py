@@ -83,7 +83,7 @@ def _row(
 
 
 def fields_of(line: Line) -> dict[str, str]:
-    """What a line says about its query: plain fields of it, of its metadata, of all its documents.
+    """Return a line's facts on its query: plain fields of it, its metadata and all its documents.
 
     A field of the documents' metadata counts as the query's if all documents agree on it.
     """

@@ -19,13 +19,13 @@ def _body(judge: Judge, query: str, documents: list[str]) -> dict[str, Any]:
 
 
 def _rows(found: Any) -> Any:
-    """The rows, which may be all that there is, with their scores under one name."""
+    """Return the rows, from a list or from ``results``, with their scores under one name."""
     rows = found if isinstance(found, list) else found["results"]
     return [{"score": row.get("relevance_score", row.get("score")), **row} for row in rows]
 
 
 def _used(found: Any) -> Usage:
-    """What most servers tell, or what gateways to Cohere do."""
+    """Return the usage that most servers report, or the one that gateways to Cohere report."""
     told = billed_units(found)
     return told if told != Usage() else total_tokens(found)
 

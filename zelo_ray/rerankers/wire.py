@@ -29,7 +29,7 @@ _SEARCH = 100  # documents that Cohere counts as one search
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What is a server's own: where it is, what it takes, and what it answers."""
+    """The parts that differ between servers: address, request and response."""
 
     provider: str
     keys: tuple[str, ...]
@@ -65,7 +65,7 @@ class Hosted:
         self._session: aiohttp.ClientSession | None = None
 
     async def send(self, request: Request) -> Answer:
-        """Have the documents of a request scored; what is sent is what its key has hashed."""
+        """Score the documents of a request; what is sent is what its key has hashed."""
         asked = json.loads(request.user)
         query, documents = asked["query"], asked["documents"]
         texts = (query, *documents)
@@ -111,17 +111,17 @@ class Hosted:
 
 
 def by_results(found: Any) -> Any:
-    """The rows of the response that most servers give."""
+    """Return the rows from where most servers put them."""
     return found["results"]
 
 
 def total_tokens(found: Any) -> Usage:
-    """Tokens where most servers tell them; rerankers write none."""
+    """Return the tokens from where most servers report them; rerankers write none."""
     return Usage(input_tokens=count_of(part_of(found, "usage").get("total_tokens")))
 
 
 def billed_units(found: Any) -> Usage:
-    """What Cohere bills; its schema has search units as a decimal number."""
+    """Return the units that Cohere bills; its schema has search units as a decimal number."""
     billed = part_of(found, "meta", "billed_units")
     units = billed.get("search_units")
     whole = math.ceil(units) if isinstance(units, float) and math.isfinite(units) else units
@@ -135,14 +135,14 @@ class _Unsuccessful(Exception):  # noqa: N818 - it goes no further than to `_fau
 
 
 def _fault(error: Exception) -> Fault | None:
-    """An unsuccessful response."""
+    """Return the fault in an unsuccessful response."""
     if isinstance(error, _Unsuccessful):
         return read_fault(error.text, error.status, error.headers)
     return None
 
 
 def _read(shape: Shape, count: int, found: Any) -> Answer:
-    """The answer in a response's JSON; raises what it stumbles over.
+    """Read the answer from a response's JSON; errors in its form are raised.
 
     Where nothing is told of its use, it counts as so many searches as Cohere would bill.
     """
