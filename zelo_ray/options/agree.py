@@ -84,22 +84,22 @@ class AgreeOptions(CommandOptions):
 
     @property
     def cuts(self) -> tuple[int, ...]:
-        """The grades at which grades are binarised."""
+        """Return the grades at which grades are binarised."""
         return tuple(range(1, self.levels)) if self.thresholds is None else self.thresholds
 
     @property
     def scales(self) -> dict[str, Scale]:
-        """The scales that judges have of their own, by their names."""
+        """Return the scales that judges have of their own, by their names."""
         return scales_of(self.scale)
 
     @property
     def lenient(self) -> bool:
-        """Whether what a judge decided in one order counts where the other is a tie."""
+        """Return whether a decision in one order counts where the other order is a tie."""
         return self.both_orders == "lenient"
 
     @property
     def chance(self) -> dict[str, int]:
-        """What intervals depend on, as keywords."""
+        """Return the settings that intervals depend on, as keywords."""
         return {"resamples": self.resamples, "seed": self.seed}
 
     @field_validator("sources")

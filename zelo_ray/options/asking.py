@@ -1,4 +1,4 @@
-"""What every command that asks models can be told."""
+"""Define the options of every command that asks models."""
 
 from typing import Annotated
 
@@ -9,7 +9,7 @@ from zelo_ray.options.places import Place, Words
 
 
 class Limit(Numbers):
-    """What one judge may be asked at a time, over the whole cluster."""
+    """Limits on how much one judge may be asked at a time, over the whole cluster."""
 
     concurrency: int | None = Field(
         default=None, ge=1, description="calls in flight, at least 1 an actor"
@@ -25,13 +25,13 @@ class Limit(Numbers):
 
     @property
     def rates(self) -> dict[str, float]:
-        """The limits by time that are given."""
+        """Return the limits by time that are given."""
         found = {name: getattr(self, name) for name in ("rpm", "tpm", "itpm", "otpm", "rpd")}
         return {name: rate for name, rate in found.items() if rate}
 
 
 class Price(Numbers):
-    """What a model costs, in US dollars for a million tokens, or a thousand searches."""
+    """Prices of a model, in US dollars for a million tokens, or a thousand searches."""
 
     input: float = Field(default=0.0, ge=0)
     output: float = Field(default=0.0, ge=0, description="with hidden thinking")
@@ -142,5 +142,5 @@ class AskingOptions(CommandOptions):
 
     @property
     def books(self) -> str:
-        """Where the ledger lies, and what is on its way to it."""
+        """Return where the ledger lies, and the records of batches on their way to it."""
         return self.ledger or self.out

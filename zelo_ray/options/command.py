@@ -1,4 +1,4 @@
-"""What the options of all commands have in common."""
+"""Define what the options of all commands have in common."""
 
 import difflib
 import shlex
@@ -40,7 +40,7 @@ def _plain(word: str) -> str:
 
 
 def meant(word: str, known: Iterable[str]) -> str:
-    """What a word that nobody knows may have been meant to be, as the end of a line."""
+    """Suggest what an unknown word may have been meant to be, as the end of a line."""
     known, other = list(known), _OTHERWISE.get(_plain(word))
     near = [each for each in known if _plain(each) == other]
     near = near or difflib.get_close_matches(word, known, 1)
@@ -48,7 +48,7 @@ def meant(word: str, known: Iterable[str]) -> str:
 
 
 def holds(annotation: Any, kind: type) -> bool:
-    """Whether an option is a tuple or a dict (``kind``), or may be one."""
+    """Return whether an option is a tuple or a dict (``kind``), or may be one."""
     return kind in {get_origin(annotation), *map(get_origin, get_args(annotation))}
 
 
@@ -86,11 +86,11 @@ class CommandOptions(Numbers):
 
     @classmethod
     def takes(cls, given: Mapping[str, Any]) -> Collection[str]:  # noqa: ARG003 - see ConvertOptions
-        """The options that go with what was given: variables for others mean other commands."""
+        """Return the options that go with what was given; variables for others are ignored."""
         return cls.model_fields
 
     def typed(self, *first: str) -> str:
-        """The command as it is typed, with what was given; ``first`` are options to begin with.
+        """Write the command as typed, with what was given; ``first`` are options to begin with.
 
         Options that have no flag, which hold mappings, are left out.
         """

@@ -99,7 +99,7 @@ class ConvertOptions(CommandOptions):
 
     @classmethod
     def takes(cls, given: Mapping[str, Any]) -> Collection[str]:
-        """The options that go with what is made."""
+        """Return the options that go with what is made."""
         return ["what", "out", *TAKES.get(str(given.get("what")), ())]
 
     @model_validator(mode="after")

@@ -71,7 +71,7 @@ class FitOptions(CommandOptions):
 
     @property
     def named(self) -> dict[str, str]:
-        """The columns of other names, by their roles."""
+        """Return the columns of other names, by their roles."""
         return {role: name for role, _, name in (each.partition("=") for each in self.columns)}
 
     @field_validator("columns")
@@ -101,7 +101,7 @@ class FitOptions(CommandOptions):
 
 
 def kind_of_file(url: str) -> str:
-    """The ending of a file's name that says what it holds; empty where it says nothing."""
+    """Return the ending of a file's name that tells its format; empty where none does."""
     text = next((url.removesuffix(end) for end in _PACKED if url.endswith(end)), url)
     return next((kind for kind in _TEXT if text.endswith(kind)), "") or (
         _PARQUET if url.endswith(_PARQUET) else ""

@@ -25,7 +25,7 @@ def parse_flags(
     known: Mapping[str, Collection[str]],
     only: Collection[str],
 ) -> dict[str, Any]:
-    """What the words of a command line say: values by option, and ``config``.
+    """Parse the words of a command line: values by option, and ``config``.
 
     Args:
         kind: the options of the command.
@@ -56,7 +56,7 @@ def parse_flags(
 
 
 def _refuse_twice(words: Sequence[str], prog: str) -> None:
-    """A flag that stands twice would mean the last one alone, without a word of the first."""
+    """Refuse a flag that is given twice, since the last one would silently win."""
     flags = [word.partition("=")[0] for word in words if word.startswith("--") and word != "--"]
     for flag in flags:
         if flags.count(flag) > 1:
@@ -106,14 +106,14 @@ def _stands_last(field: FieldInfo) -> bool:
 
 
 def _strange(words: Sequence[str], kind: type[CommandOptions]) -> str:
-    """Which of the words means nothing, and what it may have been meant to be."""
+    """Name the word that means nothing, and what it may have been meant to be."""
     flag = next((word.partition("=")[0] for word in words if word.startswith("-")), "")
     flags = [f"--{name.replace('_', '-')}" for name in kind.model_fields]
     return f"no such option {flag}{meant(flag, flags)}" if flag else f"unexpected {words[0]!r}"
 
 
 def _shape(name: str, field: FieldInfo, *, positional: bool) -> dict[str, Any]:
-    """How many values an option takes, and what stands for one of them."""
+    """Return how many values an option takes, and the placeholder for one of them."""
     plain = {field.annotation, *get_args(field.annotation)}
     if field.annotation is bool:
         return {"action": "store_true"}
@@ -132,7 +132,7 @@ def _shape(name: str, field: FieldInfo, *, positional: bool) -> dict[str, Any]:
 
 
 def _more(name: str, field: FieldInfo, known: Mapping[str, Collection[str]]) -> str:
-    """What an option may be, and what it is if it is not given."""
+    """Describe the values of an option, and its default."""
     values = f": {', '.join(known[name])}" if name in known else ""
     silent = field.is_required() or field.default in (None, (), "", False)
     return values + ("" if silent else f" (default {field.default})")

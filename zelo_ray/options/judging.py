@@ -1,4 +1,4 @@
-"""What every command that runs a panel of judges can be told."""
+"""Define the options of every command that runs a panel of judges."""
 
 from typing import Annotated, Any, ClassVar, Literal, Self
 

@@ -1,4 +1,4 @@
-"""How options are loaded: from a YAML file, environment variables, and flags or keywords."""
+"""Load options from a YAML file, environment variables, and flags or keywords."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar, get_args
@@ -93,7 +93,7 @@ def _refuse_unknown_variables(
     kind: type[CommandOptions],
     more: Callable[[], Iterable[type[CommandOptions]]],
 ) -> None:
-    """A variable that no command knows is a typo; that of another command is none."""
+    """Refuse variables that no command knows: they are typos."""
     given = [name for name, text in environ.items() if name.startswith(_PREFIX) and text]
     known = _variables((*COMMANDS.values(), kind))
     if not known.issuperset(given):
@@ -115,7 +115,7 @@ def _from_variables(
 
 
 def _from_variable(kind: type[CommandOptions], name: str, text: str) -> Any:
-    """A mapping or a bracketed list is read as YAML; pydantic reads everything else."""
+    """Read a mapping or a bracketed list as YAML; pydantic reads everything else."""
     annotation = kind.model_fields[name].annotation
     if holds(annotation, dict) or (holds(annotation, tuple) and text.lstrip().startswith("[")):
         try:
@@ -126,7 +126,7 @@ def _from_variable(kind: type[CommandOptions], name: str, text: str) -> Any:
 
 
 def _unknown(kind: type[CommandOptions], error: ValidationError) -> tuple[str, str] | None:
-    """What to say of a name that nobody knows, and the name; None if that is not it."""
+    """Return what to say of an unknown name, and the name; None for any other error."""
     first = error.errors(include_input=False, include_url=False)[0]
     if first["type"] != "extra_forbidden":
         return None

@@ -20,7 +20,7 @@ _MOST = 100_000  # characters of what stands in every prompt
 
 
 def check_url(url: str) -> str:
-    """The path or URL itself, if there is a file system for it.
+    """Return the path or URL itself, if there is a file system for it.
 
     Raises:
         ValueError: its scheme is unknown, or wants a package that is not installed.
@@ -39,7 +39,7 @@ Place = Annotated[str, Field(min_length=1), AfterValidator(check_url)]
 
 
 def text_at(given: str) -> str:
-    """The text of a file or URL; what names none is the text itself.
+    """Return the text of a file or URL, or the text itself if it names neither.
 
     Raises:
         ValueError: it is a file or a URL that cannot be read, or can only be the name of a file.
@@ -57,7 +57,7 @@ def text_at(given: str) -> str:
 
 
 def read_text(place: str) -> str:
-    """The text of a file or URL.
+    """Read the text of a file or URL.
 
     Raises:
         ValueError: it cannot be read.
@@ -73,7 +73,7 @@ def read_text(place: str) -> str:
 
 
 def words_at(given: str) -> str:
-    """As `text_at`, of somebody's own words: a single one is taken for the name of a file.
+    """Return a text of several words as `text_at` does; a single word is taken for a file name.
 
     Raises:
         ValueError: there is no such file, it cannot be read, or holds no words, or too many.
@@ -107,7 +107,7 @@ _NAMED = re.compile(r"([^/=]+)=(.+)", re.DOTALL)
 
 
 def split_name(source: str) -> tuple[str, str]:
-    """The name of a judge and the place, of NAME=path; an empty name where there is none."""
+    """Split NAME=path into the name of a judge and the place; the name may be empty."""
     named = _NAMED.fullmatch(source)
     return (named[1], named[2]) if named else ("", source)
 

@@ -18,12 +18,12 @@ class Scale:
     ranks: bool
 
     def __str__(self) -> str:
-        """As it is written."""
+        """Return the scale as users write it."""
         return f"{self.low}-{self.high}"
 
 
 def scales_of(written: tuple[str, ...]) -> dict[str, Scale]:
-    """Scales by the name of the judge.
+    """Parse scales; return them by the name of the judge.
 
     Raises:
         ValueError: one is written otherwise, makes no sense, or a judge has two.

@@ -9,7 +9,7 @@ _MERGE = "tag:yaml.org,2002:merge"
 
 
 class _RefusedError(Exception):
-    """What YAML allows and this does not: where, and why."""
+    """An error for valid YAML that is refused here: where, and why."""
 
     def __init__(self, node: yaml.Node, why: str) -> None:
         super().__init__(f"line {node.start_mark.line + 1}: {why}")
@@ -56,7 +56,7 @@ def read_yaml(text: str, what: str, verb: str = "is") -> list[Any]:
 
 
 def _refuse_huge(node: yaml.Node, sizes: dict[int, int], above: frozenset[int]) -> int:
-    """How many values a node comes to, with all that it refers to."""
+    """Count the values of a node, with all that it refers to; refuse too many."""
     if id(node) in above:
         raise _RefusedError(node, "it refers to itself")
     if id(node) not in sizes:
