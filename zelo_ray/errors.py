@@ -1,4 +1,4 @@
-"""What can go wrong in a way that the user can do something about.
+"""Define the errors that the user can do something about.
 
 Every message is one line that says what to do. An exit status stands on each class: 2 is for
 options that make no sense, 1 for anything else. All else that is raised is a bug.
@@ -90,7 +90,7 @@ class RunError(ZeloError):
 
 
 class Unwritable(ZeloError):
-    """What is to be written does not fit the format; the message says what to do."""
+    """A text or value does not fit the format to be written; the message says what to do."""
 
 
 class LockError(ZeloError):
@@ -122,5 +122,5 @@ class NothingToReport(ZeloError):
 
 
 def in_a_line(error: BaseException) -> str:
-    """An error of the user's own code as the end of a line."""
+    """Format an error of the user's own code as the end of a line."""
     return " ".join(f"{type(error).__name__}: {error}".split())[:300]

@@ -54,7 +54,7 @@ _PATTERNS = {
 
 
 def families_of(name: str) -> frozenset[str]:
-    """The families of a judge or of an arm, by its name; at least one.
+    """Return the families of a judge or of an arm, by its name; at least one.
 
     Args:
         name: as users write it: ``openai:gpt-6-luna``, ``openai:qwen3@http://host:8000/v1``,

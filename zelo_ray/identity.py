@@ -18,13 +18,13 @@ _written = json.JSONEncoder(sort_keys=True).encode  # json.dumps would make one 
 
 
 def opening(provider: str, model: str, base_url: str | None, options: Mapping[str, Any]) -> bytes:
-    """What stands of a judge at the head of the list; options that are not set do not count."""
+    """Return the head of the list, which is the judge; options that are not set do not count."""
     given = {name: value for name, value in options.items() if value not in (None, {})}
     return json.dumps([provider, model, base_url, given], sort_keys=True)[:-1].encode()
 
 
 def key_of(head: bytes, system: str, user: str, *rest: Any) -> str:
-    """The key: 32 hexadecimal digits.
+    """Return the key: 32 hexadecimal digits.
 
     Args:
         head: the `opening` for the judge.
@@ -44,13 +44,13 @@ def key_of(head: bytes, system: str, user: str, *rest: Any) -> str:
 
 @lru_cache(64)
 def _begun(head: bytes, system: str) -> Any:
-    """The hash as far as the requests to one judge have the same list."""
+    """Return the hash of the part of the list that requests to one judge share."""
     return hashlib.sha256(head + b", " + _quoted(system) + b", ")
 
 
 @lru_cache(16)  # a prompt goes to several judges, one after another
 def _quoted(text: str) -> bytes:
-    """A text as `json.dumps` writes it; orjson does so faster where it does the same."""
+    """Return a text as `json.dumps` writes it; use orjson, which is faster, where it agrees."""
     if text.isascii() and "\x7f" not in text:
         return orjson.dumps(text)
     return encode_basestring_ascii(text).encode()

@@ -41,7 +41,7 @@ class _LibrariesFirst:
     def find_spec(
         self, name: str, path: "Sequence[str] | None" = None, target: "ModuleType | None" = None
     ) -> "ModuleSpec | None":
-        """Find a module; of what is inside a package, leave it to others."""
+        """Find a module; leave those inside a package to other finders."""
         if path is not None:
             return None
         libraries = [place for place in sys.path if _real(place) not in self.folders]
@@ -63,7 +63,7 @@ _first = _LibrariesFirst()
 
 
 def add_folders(folders: "Iterable[str]") -> None:
-    """Let the user's own modules be found in these folders, too, after all libraries."""
+    """Look for the user's own modules in these folders, too, after all libraries."""
     _first.folders += [place for place in map(_real, folders) if place not in _first.folders]
 
 
@@ -92,7 +92,7 @@ def _is_library(frame: "FrameType") -> bool:
 
 
 def _is_ours(frame: "FrameType | None") -> bool:
-    """Whether an import came about by this package."""
+    """Return whether an import was made by this package."""
     while frame and _name(frame).partition(".")[0] != "zelo_ray":
         frame = frame.f_back
     return frame is not None

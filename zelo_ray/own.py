@@ -1,4 +1,4 @@
-"""What users bring themselves: ``my_module:NAME``, or ``path/to/file.py:NAME``."""
+"""Load the user's own objects: ``my_module:NAME``, or ``path/to/file.py:NAME``."""
 
 import sys
 from functools import cache
@@ -14,19 +14,19 @@ T = TypeVar("T")
 
 
 def is_own(name: str) -> bool:
-    """Whether a name points at something of the user's, and is none of ours."""
+    """Return whether a name points at something of the user's own."""
     where, _, what = name.rpartition(":")
     return bool(where and what) and (where.endswith(".py") or "." in where or where.isidentifier())
 
 
 def found_again(name: str) -> str:
-    """The same name, for who looks for it from another directory: the file's whole path."""
+    """Return the name with its file's whole path, so that it works from any directory."""
     where, _, what = name.rpartition(":")
     return f"{Path(where).expanduser().resolve()}:{what}" if where.endswith(".py") else name
 
 
 def find_own(name: str, kind: type[T], error: type[Exception], unknown: str = "") -> T:
-    """The object of some kind that a name points at.
+    """Return the object of some kind that a name points at.
 
     Args:
         name: where it is.
@@ -56,7 +56,7 @@ def find_own(name: str, kind: type[T], error: type[Exception], unknown: str = ""
 
 
 def load_own(name: str) -> Any:
-    """The object that a name points at: the same one at every call, until its file changes.
+    """Return the object that a name points at: always the same one, until its file changes.
 
     Modules are found on Python's path and in the working directory.
 
@@ -86,7 +86,7 @@ class OwnFolders:
 
 @cache
 def _run(path: Path, changed_at: int) -> Any:  # noqa: ARG001 - a changed file is another one
-    """A file as a module of its own."""
+    """Run a file as a module of its own."""
     spec = spec_from_file_location(f"own_{path.stem}", path)
     if spec is None or spec.loader is None:
         raise ImportError(f"{path} is no Python file")

@@ -7,7 +7,7 @@ from typing import Self
 
 
 class StopReason(StrEnum):
-    """Why a judge is asked nothing more."""
+    """The kinds of reasons for asking a judge nothing more."""
 
     BUDGET = "budget"
     """the money is used up, which is no fault of the judge's and stops nobody else"""
@@ -35,7 +35,7 @@ class StopReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Disabled:
-    """Why a judge is asked nothing more.
+    """A reason for asking a judge nothing more.
 
     Attributes:
         code: what code goes by.
@@ -47,7 +47,7 @@ class Disabled:
 
     @property
     def is_over_budget(self) -> bool:
-        """Whether only the money is used up."""
+        """Return whether only the money is used up."""
         return self.code is StopReason.BUDGET
 
     def of(self, *judges: str) -> str:
@@ -64,13 +64,13 @@ def judges_by_reason(disabled: Mapping[str, Disabled]) -> dict[Disabled, list[st
 
 
 def describe_disabled(disabled: Mapping[str, Disabled]) -> Iterator[str]:
-    """Say which judges are asked nothing more and why, each reason once."""
+    """List which judges are asked nothing more and why, each reason once."""
     for reason, judges in judges_by_reason(disabled).items():
         yield reason.of(*judges)
 
 
 class UnscoredReason(StrEnum):
-    """Why a query has no scores."""
+    """The kinds of reasons for a query without scores."""
 
     NO_DOCUMENTS = "no documents"
     TOO_FEW_DOCUMENTS = "too few documents"
@@ -105,7 +105,7 @@ _SENTENCES = {
 
 @dataclass(frozen=True, slots=True)
 class Unscored:
-    """Why a query has no scores.
+    """A reason for a query without scores.
 
     Attributes:
         code: what code goes by.

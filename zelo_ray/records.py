@@ -76,18 +76,18 @@ class Prose(Protocol):
 
     @classmethod
     def read(cls, text: str) -> Any:
-        """The verdict that a text holds.
+        """Read the verdict that a text holds.
 
         Raises:
             ValueError: it holds none; the message says why, without the text.
         """
 
     def write(self) -> str:
-        """A text that holds the verdict; made-up judges answer so."""
+        """Write a text that holds the verdict; made-up judges answer so."""
 
 
 def model_name(model: type[BaseModel]) -> str:
-    """What the record of a batch calls the model of its answers.
+    """Return the name by which the record of a batch calls the model of its answers.
 
     One of the user's may be called as one of this package is: then its module tells them apart.
     """
@@ -97,7 +97,7 @@ def model_name(model: type[BaseModel]) -> str:
 
 @cache
 def response_schema(verdict: type[BaseModel]) -> dict[str, Any] | None:
-    """The JSON schema that an answer must satisfy, as providers are sent it; None for prose."""
+    """Return the JSON schema of an answer, as providers are sent it; None for prose."""
     return None if isinstance(verdict, Prose) else verdict.model_json_schema()
 
 
@@ -154,7 +154,7 @@ def _reason(error: ValueError) -> str:
 
 
 def _read(verdict: type[V], text: str) -> tuple[V | str, tuple[Wrap, ...], bool]:
-    """Read JSON: the verdict, or why there is none; its quotes; and whether it is JSON at all.
+    """Read JSON; return the verdict or why there is none, its quotes, and whether it is JSON.
 
     JSON that holds no verdict is not looked into further.
     """
@@ -222,14 +222,14 @@ CODE: Final = "\0"
 
 
 def code_for(*texts: str) -> str:
-    """A code for delimiters that none of the texts holds: it follows from them, by a hash."""
+    """Return a code for delimiters that none of the texts holds: a hash of the texts."""
     digest = hashlib.sha256("\0".join(texts).encode()).hexdigest()
     return digest[:12]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """What a free judge, which computes instead of reading prose, makes of a request's documents.
+    """A free judge's opinion of a request's documents, computed without reading prose.
 
     Documents come in the order in which the request shows them. What becomes of it says the model
     that an answer must satisfy, by a class method ``synthesize(seen)`` that returns such an answer.
@@ -250,7 +250,7 @@ class Seen:
 
     @property
     def lean(self) -> float:
-        """Of two documents: which is better, in [-1, 1]; negative: the first.
+        """Return which of two documents is better, in [-1, 1]; negative: the first.
 
         Raises:
             ValueError: there are not two.
@@ -261,7 +261,7 @@ class Seen:
 
     @property
     def grade(self) -> int:
-        """Of one document: from 0, irrelevant, to 3, highly relevant.
+        """Return the grade of one document: from 0, irrelevant, to 3, highly relevant.
 
         Raises:
             ValueError: there is not one.
@@ -315,7 +315,7 @@ class Request:
         object.__setattr__(self, "key", self.known_as or self._made_key())
 
     def marked(self, salt: str) -> "Request":
-        """The same request as it is sent: its prompts with their codes, under the same key.
+        """Return the request as it is sent: its prompts with their codes, under the same key.
 
         The system prompt has the same code in all requests of a salt, so that caches may keep it.
         """
@@ -334,7 +334,7 @@ class Request:
 
     @property
     def output_limit(self) -> int | None:
-        """Tokens that the answer may have, with hidden ones; None: as the model likes."""
+        """Return how many tokens the answer may have, with hidden ones; None: no limit."""
         return self.limit or self.judge.options.get("max_output_tokens")
 
     def _made_key(self) -> str:
@@ -348,7 +348,7 @@ class Request:
 
 
 def written(request: Request, seen: Seen) -> str:
-    """The text of a free judge's answer, in the form that the request wants.
+    """Return a free judge's answer as text, in the form that the request wants.
 
     Raises:
         ValueError: it cannot answer this.
@@ -364,7 +364,7 @@ def written(request: Request, seen: Seen) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What one call used: tokens, and searches where a provider counts those.
+    """The usage of one call: tokens, and searches where a provider counts those.
 
     ``input_tokens`` and ``output_tokens`` are inclusive totals; the next three say how much of them
     was read from a cache, written to one, or spent on hidden thinking. ``tier`` is the service tier
@@ -380,13 +380,13 @@ class Usage:
     tier: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
-        """Take a count that is none, as some servers send, as 0: it must not cost an answer."""
+        """Replace a count that is no number, as some servers send, by 0: no answer is lost."""
         for name in _COUNTS:
             object.__setattr__(self, name, count_of(getattr(self, name)))
 
     @property
     def told(self) -> bool:
-        """Whether there are tokens: a server that reports none leaves it open what a call costs."""
+        """Return whether there are tokens: without them the cost of a call is unknown."""
         return bool(self.input_tokens or self.output_tokens)
 
 
@@ -404,7 +404,7 @@ def count_of(value: object) -> int:
 
 
 def part_of(value: object, *names: str) -> Mapping[str, Any]:
-    """Find an object within a response; empty where there is none: that must not cost an answer."""
+    """Return an object within a response; empty where there is none, so that no answer is lost."""
     for name in names:
         value = value.get(name) if isinstance(value, dict) else None
     return value if isinstance(value, dict) else {}
@@ -412,7 +412,7 @@ def part_of(value: object, *names: str) -> Mapping[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a provider brought back from one call: a billed response, good or not.
+    """A provider's response to one call, which is billed, good or not.
 
     ``rates`` are the account's limits as the response told them: by the name of an option of
     ``limits`` (rpm, tpm, itpm, otpm), requests or tokens a minute.
@@ -463,7 +463,7 @@ class Reply:
 
     @property
     def cut_at(self) -> int:
-        """The limit at which the answer was cut off; 0 if it was not."""
+        """Return the limit at which the answer was cut off; 0 if it was not."""
         return (self.limit or self.output_tokens) if self.status == "truncated" else 0
 
 
@@ -534,13 +534,13 @@ class Contest:
 
     @property
     def preference(self) -> float:
-        """Whom the judge prefers, as in a `Vote`: negative if the left one won, 0 for a tie."""
+        """Return the judge's preference, as in a `Vote`: negative if left won, 0 for a tie."""
         return float(self.winner_id == self.right_id) - float(self.winner_id == self.left_id)
 
 
 @dataclass(frozen=True, slots=True)
 class Winner:
-    """How a tournament ended. ``judge`` is ``panel`` where the panel decided it together."""
+    """The winner of a tournament. ``judge`` is ``panel`` where the panel decided it together."""
 
     session_id: str
     query_id: str
@@ -558,7 +558,7 @@ Side = Literal["model_a", "model_b", "tie"]
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a judge said of two answers, over all rounds: of a debate, or of a repeated question.
+    """A judge's verdict on two answers, over all rounds: of a debate, or of a repeated question.
 
     Pairs are (for A, for B), whichever the judge saw first; ``swapped`` tells that it was B. Where
     both orders were asked there are two rows, and ``winner`` is the word of both: if they differ
@@ -585,11 +585,11 @@ class Verdict:
 
     @property
     def preference(self) -> float:
-        """Whom the judge prefers, as in a `Vote`: negative if A won, 0 for a tie."""
+        """Return the judge's preference, as in a `Vote`: negative if A won, 0 for a tie."""
         return float(self.winner == "model_b") - float(self.winner == "model_a")
 
     def by_round(self) -> Iterator[tuple[tuple[float, ...], tuple[str, ...], str, str]]:
-        """Scores, arguments, feedback and reasoning of each round; empty what it has not."""
+        """Yield scores, arguments, feedback and reasoning of each round; empty where missing."""
         columns = (self.score_history, self.arguments, self.feedback, self.reasoning)
         for scores, arguments, feedback, reasoning in zip_longest(*columns):
             yield scores or (), arguments or (), feedback or "", reasoning or ""
@@ -629,7 +629,7 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class GradedScore(Score):
-    """What a panel's grades come to on one document.
+    """A document's score from the grades of a panel.
 
     ``score`` and ``std_error`` are the mean and standard deviation of the document's grade, given
     what the judges said and how each of them grades; ``comparisons`` counts the grades. ``median``
@@ -665,7 +665,7 @@ class CrownedScore(Score):
 
 @dataclass(frozen=True, slots=True)
 class Rater:
-    """How one judge grades beside its panel.
+    """A judge's way of grading, compared with its panel.
 
     ``severity`` is how much higher than for the panel a document's relevance must be for the same
     grade, in standard deviations of relevance, positive: harsher. ``spread`` is the standard
@@ -702,7 +702,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Consensus:
-    """How often people say what a panel says, where its judges agree so far.
+    """The share of people's verdicts that agree with a panel's, by how far its judges agree.
 
     ``about`` is ``votes`` for pairs by votes, ``orders`` for pairs by the order of their grades,
     and ``grades`` for documents, on the ``scale`` (``0-3``, ``>=2``; empty for pairs). ``level`` is
@@ -807,7 +807,7 @@ class Comparison:
 
 
 def first_error(error: ValidationError) -> str:
-    """The first thing that pydantic found wrong, in one line, without the text it was found in."""
+    """Describe the first error that pydantic found, in one line, without the text in question."""
     first = error.errors(include_input=False, include_url=False)[0]
     place = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in first["loc"]).lstrip(".")
     message = first["msg"].removeprefix("Value error, ")

@@ -1,4 +1,4 @@
-"""What some models put around an answer: a thought, a code fence, a line of talk, special tokens.
+"""Remove what some models put around an answer: a thought, a code fence, talk, special tokens.
 
 It is taken off by one form, in which nothing is guessed: perhaps a thought, or else a short line of
 talk; then one answer, fenced or not; then, behind no thought, perhaps another such line. What fits
@@ -56,21 +56,21 @@ _BEFORE, _AFTER = re.compile(rf"{_LINE}\n\s*(?=[{{`~])"), re.compile(rf"\s*\n{_L
 
 @dataclass(frozen=True, slots=True)
 class Unwrapped:
-    """What was inside, and what was around it."""
+    """The text that was inside, and the kinds of wrapping around it."""
 
     text: str
     wraps: tuple[Wrap, ...]
 
 
 def harmless(text: str) -> str:
-    """A text in which a space breaks up what is a special token to some model."""
+    """Break up with a space whatever is a special token to some model."""
     for token, broken in _TOKENS:
         text = token.sub(broken, text)
     return text
 
 
 def unwrapped(text: str, *, prose: bool = False) -> Unwrapped | None:
-    """What a text holds inside its wrapping; None if it has none of this form.
+    """Return the text inside its wrapping; None if there is none of this form.
 
     Args:
         text: an answer that cannot be read as it is.
@@ -104,7 +104,7 @@ def unwrapped(text: str, *, prose: bool = False) -> Unwrapped | None:
 
 
 def _bare(text: str) -> str:
-    """A text without the mark of its byte order, and the tokens that end it."""
+    """Remove a byte order mark, and the special tokens at the end of a text."""
     rest = text.strip().removeprefix("\ufeff").strip()
     for _ in range(_MOST_ENDS):
         token = next((each for each in _ENDS if rest.endswith(each)), "")
@@ -113,7 +113,7 @@ def _bare(text: str) -> str:
 
 
 def _thought(text: str) -> str | None:
-    """What comes after a leading thought; None where there is none, or it does not end."""
+    """Return what comes after a leading thought; None where there is none, or it does not end."""
     if _ANALYSIS.match(text) or _FINAL.match(text):
         final = _FINAL.search(text)
         rest = text[final.end() :] if final else "<|"
@@ -132,7 +132,7 @@ def _thought(text: str) -> str | None:
 
 
 def _unfenced(text: str) -> tuple[str, str] | None:
-    """What stands in a fence at the beginning of a text, and what after it."""
+    """Return the contents of a fence at the beginning of a text, and what follows it."""
     inner = text.lstrip(text[:1]) if text.startswith(("```", "~~~")) else ""
     ticks = text[: len(text) - len(inner)]
     body, ended, after = inner.rpartition(ticks) if inner else ("", "", "")
