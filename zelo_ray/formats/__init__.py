@@ -1,1 +1,1 @@
-"""What goes in and what comes out: input lines, output tables."""
+"""Input lines and output tables: what goes into a run and what comes out of it."""

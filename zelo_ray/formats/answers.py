@@ -1,4 +1,4 @@
-"""What people answered on documents: one JSON line for each answer, in the order of their time.
+"""Answers of people on documents: one JSON line for each answer, in the order of time.
 
     {"at": "2026-03-01T12:00:00+00:00", "person": "ann", "query_id": "q", "doc_id": "d", "grade": 2}
 
@@ -23,7 +23,7 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What one person said of one document, and when (ISO 8601, UTC)."""
+    """The answer of one person on one document, and its time (ISO 8601, UTC)."""
 
     at: str
     person: str
@@ -35,11 +35,11 @@ class Answer:
 
     @property
     def pair(self) -> Pair:
-        """The document that it is about."""
+        """Return the ids of the query and the document that the answer is about."""
         return self.query_id, self.doc_id
 
     def line(self) -> bytes:
-        """The answer as it is stored, with its line break."""
+        """Return the answer as a JSON line, as it is stored, with its line break."""
         kept = asdict(self)
         for name in ("undo", "note"):
             if not kept[name]:
@@ -50,7 +50,7 @@ class Answer:
 
 
 def read_answers(url: str) -> tuple[list[Answer], int]:
-    """The answers of a file, and how many of its bytes they take.
+    """Read the answers of a file; return them, and how many bytes of the file they take.
 
     The last line may be torn: who wrote it was never told that it is kept, and it is left out. What
     stands behind those bytes is such a line.
@@ -79,7 +79,7 @@ Standing = dict[Pair, dict[str, Answer]]
 
 
 def standing(answers: Iterable[Answer]) -> Standing:
-    """What stands after all undoing: by document and person, the last answer."""
+    """Return the answers that are still valid: by document and person, the last one not undone."""
     said: Standing = {}
     for answer in answers:
         by = said.setdefault(answer.pair, {})

@@ -28,7 +28,7 @@ _LONGEST = 2**31 - 1
 
 
 def text_rows(url: str) -> Iterator[Row]:
-    """Where each row stands, and the row.
+    """Yield each row of a text file, and before it its place in the file.
 
     Raises:
         InputError: a row is no JSON object, or has not as many columns as the head.
@@ -40,7 +40,7 @@ def text_rows(url: str) -> Iterator[Row]:
 
 
 def is_headed(url: str) -> bool:
-    """Whether its first line names the columns, so that all values are texts."""
+    """Return whether the first line of a file names the columns, so that all values are texts."""
     line = first_line(url)[1]
     return not (is_lines(url) or line.lstrip().startswith((b"{", b"["))) and bool(
         head_of(url, line)
@@ -48,7 +48,7 @@ def is_headed(url: str) -> bool:
 
 
 def text_columns(url: str) -> list[str]:
-    """The names of the columns, as far as the first row tells; none where there are no columns."""
+    """Return the names of the columns, as far as the first row shows them; [] if none."""
     line = first_line(url)[1]
     if line.lstrip().startswith((b"{", b"[")):
         try:
@@ -59,12 +59,12 @@ def text_columns(url: str) -> list[str]:
 
 
 def first_line(url: str) -> tuple[str, bytes]:
-    """Where the first line that is not blank stands, and the line; nothing if there is none."""
+    """Return the place and the bytes of the first line that is not blank; empty bytes if none."""
     return next(lines(url), (url, b""))
 
 
 def line_rows(url: str) -> Iterator[Row]:
-    """The objects of JSON lines, whatever the file is called."""
+    """Yield the objects of a file of JSON lines, whatever its name."""
     for place, line in lines(url):
         try:
             row = orjson.loads(line)
@@ -74,7 +74,7 @@ def line_rows(url: str) -> Iterator[Row]:
 
 
 def array_rows(url: str) -> Iterator[Row]:
-    """The objects of a JSON array, whatever the file is called."""
+    """Yield the objects of a JSON array, whatever the name of its file."""
     with reading(url) as stream:
         data = stream.read()
     try:
@@ -92,7 +92,7 @@ def _object(place: str, row: Any) -> Row:
 
 
 def cell_rows(url: str) -> Iterator[Row]:
-    """Rows under a head; a quoted cell may hold marks and ends of lines.
+    """Yield the rows under a head; a quoted cell may hold separators and line breaks.
 
     Raises:
         InputError: a row has not as many columns as the head, or a quote is wrong.
@@ -121,7 +121,7 @@ def cell_rows(url: str) -> Iterator[Row]:
 def split_rows(
     url: str, texts: Iterator[str], mark: str, width: int
 ) -> Iterator[tuple[int, list[str]]]:
-    """The line in which each row begins, and its cells.
+    """Yield the number of the line in which each row begins, and the cells of the row.
 
     Args:
         url: of the file, for messages.
@@ -159,7 +159,7 @@ def _quoted_rows(url: str, texts: Iterator[str], mark: str) -> Iterator[tuple[in
 
 
 class _Texts:
-    """The lines of a file, and whether all of them were asked for, and more."""
+    """An iterator of the lines of a file that records whether it has come to their end."""
 
     def __init__(self, texts: Iterator[str]) -> None:
         self.ended = False
@@ -177,7 +177,7 @@ class _Texts:
 
 
 def _texts(url: str, end: str) -> Iterator[str]:
-    """The lines of a file, with their ends: the given one, or if that is empty all there are."""
+    """Yield the lines of a file, with their ends: ends are ``end``, or any kind if it is empty."""
     number = 0
     for block in blocks(url):
         try:
@@ -194,7 +194,7 @@ def _mark(line: bytes) -> str:
 
 
 def head_of(url: str, line: bytes) -> list[str]:
-    """The names of columns in a head; none if nothing parts it.
+    """Return the names of the columns in a head; an empty list if it has no separator.
 
     Raises:
         InputError: it is the whole file, or cannot be read.

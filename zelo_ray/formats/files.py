@@ -29,7 +29,7 @@ PART = re.compile(rf"part-(?P<number>\d{{5,}})\.({'|'.join(_PARTED)})")
 
 @contextlib.contextmanager
 def reading(url: str) -> Iterator[Any]:
-    """The decompressed bytes of a file.
+    """Open a file to read its decompressed bytes.
 
     Raises:
         InputError: it is not there, cannot be read, or breaks off.
@@ -46,7 +46,7 @@ def reading(url: str) -> Iterator[Any]:
 
 
 def blocks(url: str) -> Iterator[bytes]:
-    """A text file in pieces of some megabytes that end where a line ends."""
+    """Yield a text file in blocks of some megabytes, each of which ends at the end of a line."""
     with reading(url) as stream:
         piece = stream.read(_BLOCK_BYTES).removeprefix(_BOM)
         while piece:
@@ -55,7 +55,7 @@ def blocks(url: str) -> Iterator[bytes]:
 
 
 def lines(url: str) -> Iterator[tuple[str, bytes]]:
-    """Where each line stands (``file:number``), and the line; blank ones are passed over.
+    """Yield the place (``file:number``) and the bytes of each line that is not blank.
 
     Where the file is not there, the parts of `pieces` stand in its place.
     """
@@ -69,7 +69,7 @@ def lines(url: str) -> Iterator[tuple[str, bytes]]:
 
 
 def text_of(place: str, line: bytes) -> str:
-    """A line as text.
+    """Decode a line as UTF-8.
 
     Raises:
         InputError: it is no UTF-8.
@@ -112,7 +112,7 @@ def json_object(url: str) -> dict[str, Any]:
 
 
 def pieces(url: str) -> list[str]:
-    """The files that hold what is called so: it, or where it is not there, its parts in order.
+    """Return the files of a table: the file itself, or where it is missing, its parts in order.
 
     The parts of ``out/votes.parquet`` are ``out/votes/part-00000.parquet`` and so on. Where both
     are there, the one file counts: writing parts ends with its removal.
@@ -139,12 +139,12 @@ def pieces(url: str) -> list[str]:
 
 
 def part_name(number: int, ending: str) -> str:
-    """What one of the parts of a table or of lines is called in their folder."""
+    """Return the name of one part of a table, or of lines, within their folder."""
     return f"part-{number:05}.{ending}"
 
 
 def listing(url: str) -> list[str] | None:
-    """The names in a directory; None where there is no directory.
+    """Return the names in a directory, sorted; None if it is no directory.
 
     Parts are listed as what they hold together: ``votes.parquet`` for the folder ``votes``.
 
@@ -166,7 +166,7 @@ def listing(url: str) -> list[str] | None:
 
 
 def stem(url: str) -> str:
-    """A file's name without its folder and its endings: ``a/bm25.v2.run.gz`` is ``bm25.v2``."""
+    """Return a file's name without folder and endings: ``a/bm25.v2.run.gz`` is ``bm25.v2``."""
     name = url.rstrip("/").rsplit("/", 1)[-1]
     for packed in PACKED:
         name = name.removesuffix(packed)
@@ -175,7 +175,7 @@ def stem(url: str) -> str:
 
 @contextlib.contextmanager
 def named(url: str) -> Iterator[None]:
-    """Name a file in the error of a write to it, which tells of no file."""
+    """Add the name of a file to the error of a write to it, where the error names none."""
     try:
         yield
     except OSError as error:
@@ -186,7 +186,7 @@ def named(url: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def writing(url: str) -> Iterator[Any]:
-    """A file to write bytes to, packed if it ends in .gz or .zst; it appears when it is whole."""
+    """Open a file to write bytes to, packed if it ends in .gz or .zst; it appears once whole."""
     fs, path = fsspec.url_to_fs(url)
     if local := "file" in fs.protocol:
         place = Path(f"{path}.{uuid.uuid4().hex[:12]}{_PARTIAL}")  # two may write it at once

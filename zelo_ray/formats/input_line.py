@@ -1,4 +1,4 @@
-"""What a line of the input has to be: its models, read fast and told slowly."""
+"""Models of an input line: fast to validate if it is good, with clear errors if it is bad."""
 
 from typing import Annotated, Any, NotRequired
 
@@ -63,7 +63,7 @@ class _PlainDocument(TypedDict):
 
 @with_config(strict=True, extra="ignore")
 class PlainLine(TypedDict):
-    """The same as `_InputLine`, in half the time, but for what texts hold."""
+    """The same line as `_InputLine`, validated in half the time, without a check of texts."""
 
     query: _PlainQuery
     session_id: NotRequired[Any]
@@ -74,7 +74,7 @@ _PLAIN = TypeAdapter(PlainLine)
 
 
 def read_input(raw: bytes) -> PlainLine:
-    """The line as it is.
+    """Parse and validate an input line.
 
     Raises:
         ValidationError: it is not what it should be, or holds a text that is none.

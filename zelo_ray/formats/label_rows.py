@@ -20,7 +20,7 @@ _GRADES = ("grade", "relevance", "score", "label")
 
 
 def read_rows(url: str) -> tuple[pa.Table, int, int] | None:
-    """The labels of a table.
+    """Read the labels of a table.
 
     Returns:
         The columns of ``ROWS``, how many documents nobody gave a grade, and how many rows have
@@ -67,7 +67,7 @@ def _documents(table: pa.Table) -> set[tuple[str, str]]:
 
 
 def _refuse_repeated(table: pa.Table, place: Callable[[int], str]) -> None:
-    """One label a document and person."""
+    """Refuse a second label of one document by the same person."""
     seen = dict[tuple[str, ...], int]()
     ids = (table[name].to_pylist() for name in ("query_id", "doc_id", "person"))
     for row, label in enumerate(zip(*ids, strict=True)):

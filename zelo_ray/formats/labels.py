@@ -53,7 +53,7 @@ class PeoplesLabels:
 
     @property
     def documents(self) -> int:
-        """How many have a grade."""
+        """Count the documents that have a grade."""
         return len({*frame_pairs(self.rows)})
 
 
@@ -84,7 +84,7 @@ def read_labels(place: str) -> PeoplesLabels:
 
 
 def by_person(place: str) -> tuple[pa.Table, int] | None:
-    """Every grade by person, whether or not it counts already in a correction.
+    """Read all grades by person, whether or not they already count in a correction.
 
     Returns:
         query_id, doc_id, person and grade, and how many answers are no grade; None where no row
@@ -112,7 +112,7 @@ def by_person(place: str) -> tuple[pa.Table, int] | None:
 
 
 def grades_of(said: Standing) -> pa.Table:
-    """All grades that stand, the columns of ``ROWS``, without chances."""
+    """Return all valid grades in the columns of ``ROWS``, without chances."""
     return _table(
         [
             (*pair, each.person, each.grade, None)
@@ -132,7 +132,7 @@ def _answers(place: str, there: Collection[str]) -> list[Answer]:
 
 
 def frame_pairs(table: pa.Table) -> list[Pair]:
-    """The documents of a table of both ids, in its order."""
+    """Return the ids of queries and documents of a table, in its order."""
     return list(zip(table["query_id"].to_pylist(), table["doc_id"].to_pylist(), strict=True))
 
 
@@ -174,14 +174,14 @@ def _of_sample(place: str) -> PeoplesLabels:
 
 
 def _graded(by_person: dict[str, Answer]) -> list[Answer]:
-    """The answers that are grades, by the name of the person."""
+    """Return the answers that are grades, by the name of the person."""
     return [by_person[who] for who in sorted(by_person) if by_person[who].grade is not None]
 
 
 def _chances(
     sizes: NDArray[np.float64], priorities: NDArray[np.float64], done: int, answered: int
 ) -> list[float]:
-    """The chances of the first documents by priority to be among so many, and to get a grade.
+    """Return the chances of the first documents by priority to be drawn, and to get a grade.
 
     A document is drawn where its size over a chance from (0, 1] is above the priority of the first
     that is not (Duffield, Lund and Thorup 2007, J. ACM 54:32). Who cannot say does so by chance, as

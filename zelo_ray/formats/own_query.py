@@ -14,7 +14,7 @@ _KEY = "left_out"
 
 
 def is_same_text(query: str, document: Document) -> bool:
-    """Whether a document says what the query says, with its title or without."""
+    """Return whether a document has the same text as the query, with its title or without."""
     content, title = document.content, document.metadata.get("title")
     texts = [content, content.removeprefix(f"{title}\n")] if isinstance(title, str) else [content]
     plain = " ".join(query.split())
@@ -36,7 +36,7 @@ class OwnQueries:
     """with another id"""
 
     def meet(self, query_id: str, query: str, document: Document) -> bool:
-        """Look at a candidate; return whether it is the query itself."""
+        """Check a candidate and note it; return whether it is the query itself."""
         if document.id == query_id:
             if is_same_text(query, document):
                 self.same.append(query_id)
@@ -47,7 +47,7 @@ class OwnQueries:
         return False
 
     def notes(self, *, left_out: bool = True) -> list[str]:
-        """What was met, in words; ``left_out``: whether the queries themselves were."""
+        """Describe the queries met; ``left_out``: whether they were left out of the candidates."""
         lines = []
         if self.same:
             lines.append(
@@ -73,7 +73,7 @@ class OwnQueries:
 def without_own(
     pools: Iterator[dict[str, Any]], notes: dict[str, None]
 ) -> Iterator[dict[str, Any]]:
-    """Pools as they stand in lines, without the queries themselves; what is not a pool stays.
+    """Yield pools in the form of lines, without the queries themselves; leave other lines as is.
 
     Args:
         pools: of which some may be bad.
@@ -96,13 +96,13 @@ def without_own(
 
 
 def left_out_of(line: bytes) -> list[str]:
-    """The ids that were left out of a line of pools as those of the query itself."""
+    """Return the ids that a line of pools lists as the query itself, left out."""
     found = json.loads(line).get(_KEY) if _KEY.encode() in line else None
     return [each for each in found if isinstance(each, str)] if isinstance(found, list) else []
 
 
 def mark_of(query_id: str, own: Collection[str]) -> dict[str, list[str]]:
-    """What a line of pools says of a query that was left out of its own candidates."""
+    """Return the field that marks a query as left out of its own candidates."""
     return {_KEY: [query_id]} if query_id in own else {}
 
 

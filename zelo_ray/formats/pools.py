@@ -97,19 +97,19 @@ def find_shards(patterns: Sequence[str], out: str = "") -> list[str]:
 
 
 def plain_name(url: str) -> str:
-    """What a file is called, in small letters and without the ending of its packing."""
+    """Return a file's name in lower case, without its folder and the ending of its packing."""
     name = url.rstrip("/").rpartition("/")[2].lower()
     packed = next((ending for ending in PACKED if name.endswith(ending)), "")
     return name.removesuffix(packed)
 
 
 def is_lines(url: str) -> bool:
-    """Whether a file is called as JSON lines are, packed or not."""
+    """Return whether the name of a file is that of JSON lines, packed or not."""
     return plain_name(url).endswith(_LINES)
 
 
 def is_data(url: str) -> bool:
-    """Whether a file is called as some kind of input is."""
+    """Return whether the name of a file is that of some kind of input."""
     return plain_name(url).endswith(_DATA)
 
 
@@ -146,12 +146,12 @@ def read_lines(file: str, limits: Limits, number: int = 1, offset: int = 0) -> I
 
 
 def is_plain(file: str) -> bool:
-    """Whether a file is not packed, so that it can be read from anywhere."""
+    """Return whether a file is not packed, so that it can be read from any offset."""
     return not file.lower().endswith(".zst") and infer_compression(file) is None
 
 
 def refuse_pipe(file: str) -> None:
-    """Refuse what can be read once alone, and may be waited for without end.
+    """Refuse a pipe or a device, which can be read only once, and may block without end.
 
     Raises:
         InputError: it is a pipe or a device.
@@ -167,7 +167,7 @@ def refuse_pipe(file: str) -> None:
 
 @contextlib.contextmanager
 def open_plain(file: str, offset: int = 0) -> Iterator[Any]:
-    """The decompressed bytes of a file from somewhere on, as a stream that reads lines.
+    """Open a file at an offset of its decompressed bytes, as a stream that reads lines.
 
     Raises:
         InputError: it is no file but a pipe or a device.
@@ -222,7 +222,7 @@ def parse_line(file: str, number: int, raw: bytes, limits: Limits) -> Line:
 
 
 def _told(error: ValidationError) -> str:
-    """Why a line is bad; of an id that is a number, how it is to be written."""
+    """Return why a line is bad; for an id that is a number, also how to write it."""
     first, message = error.errors(include_url=False)[0], first_error(error)
     if first["type"] != "string_type" or first["loc"][-1] != "id":
         return message
@@ -234,7 +234,7 @@ def _told(error: ValidationError) -> str:
 
 
 def _too_long(text: str, limit: int) -> int:
-    """How many bytes a text takes, if they are more than its limit."""
+    """Return the size of a text in bytes if it is over the limit; else 0."""
     if len(text) <= limit // 4:  # a character takes four at most
         return 0
     size = len(text.encode())
@@ -254,7 +254,7 @@ def _refuse_odd_numbers(raw: bytes) -> None:
 
 
 def session_in(raw: bytes) -> str:
-    """The session of a line that may be bad, as far as it can be read; else empty."""
+    """Return the session of a line that may be bad, as far as it can be read; else ""."""
     try:
         line = json.loads(raw)
         told = (line.get("session_id"), line["query"].get("session_id"))
@@ -268,7 +268,7 @@ def _session(*told: object) -> str:
 
 
 def annotate_line(raw: bytes, found: Mapping[str, Mapping[str, float]], *names: str) -> bytes:
-    """The input line with what was found on each document, such as ``score``, and nothing lost.
+    """Add values found for each document, such as ``score``, to an input line; lose nothing.
 
     Args:
         raw: the line.
@@ -287,5 +287,5 @@ def annotate_line(raw: bytes, found: Mapping[str, Mapping[str, float]], *names: 
 
 
 def short(error: BaseException) -> str:
-    """An error in a few words, for a message of one line."""
+    """Return an error in a few words, for a message of one line."""
     return " ".join(f"{type(error).__name__}: {error}".split())[:200]

@@ -25,7 +25,7 @@ ASKED = (
 
 
 def begin(out: str, name: str, told: Mapping[str, Any]) -> None:
-    """Say that a run has begun to ask.
+    """Record that a run has begun to ask.
 
     The record of the last run that came to its end is kept, as ``before``, until this one does.
     """
@@ -36,13 +36,13 @@ def begin(out: str, name: str, told: Mapping[str, Any]) -> None:
 
 
 def judgment_tables(out: str) -> list[str] | None:
-    """The tables of judgments that the run on a directory or URL writes, if its record says."""
+    """Return the tables of judgments that a run writes, if its record says so."""
     found: list[str] | None = (_read(out, RUN) or {}).get("judgments")
     return found
 
 
 def former_tables(out: str) -> set[str]:
-    """The tables of judgments that the last finished run wrote, while another is at work."""
+    """Return the tables of judgments of the last finished run, while another is at work."""
     before = (_read(out, RUN) or {}).get("before") or {}
     return {*before.get("judgments", ())}
 
@@ -66,12 +66,12 @@ def last_record(out: str) -> dict[str, Any]:
 
 
 def is_finished(told: Mapping[str, Any]) -> bool:
-    """Whether a record is of a run that came to its end; commands that ask nobody do not say."""
+    """Return whether a record is of a finished run; commands that ask no judge do not say."""
     return bool(told.get("finished", True))
 
 
 def unfinished(out: str) -> dict[str, Any] | None:
-    """The record of the run on a directory or URL, if it has not come to its end."""
+    """Return the record of the run at a directory or URL, if it is not finished; else None."""
     for name in (RUN, PROTOCOLS):
         if found := _read(out, name):
             return None if is_finished(found) else found
@@ -79,7 +79,7 @@ def unfinished(out: str) -> dict[str, Any] | None:
 
 
 def refuse_unfinished(url: str) -> None:
-    """What a run is still to say cannot be measured.
+    """Refuse the results of a run that is not finished, as they cannot be measured yet.
 
     Args:
         url: a directory, or one file of results in it.
@@ -93,7 +93,7 @@ def refuse_unfinished(url: str) -> None:
 
 
 def options_at(url: str) -> dict[str, Any] | None:
-    """The options of the run that is named by itself or by a file of its results, if it tells."""
+    """Return the options of a run, given by its directory or a file of its results, or None."""
     out = run_at(url)
     name = next((name for name in (RUN, PROTOCOLS) if name in (listing(out) or ())), None)
     found = record(f"{out}/{name}").get("options") if name else None
@@ -101,20 +101,20 @@ def options_at(url: str) -> dict[str, Any] | None:
 
 
 def asked_otherwise(was: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
-    """The options by which two runs, of these options, asked other questions."""
+    """Yield the options by whose values two runs asked different questions."""
     for name in ASKED:
         if (was.get(name) or None) != (now.get(name) or None):
             yield name
 
 
 def run_at(url: str) -> str:
-    """The directory of a run that is named by itself, or by one file of its results."""
+    """Return the directory of a run, given by itself or by one file of its results."""
     folder, _, name = url.rstrip("/").rpartition("/")
     return (folder or ".") if name in _RESULTS else url.rstrip("/")
 
 
 def not_finished(out: str) -> str:
-    """What to say of an output directory whose run is not finished."""
+    """Return the message on an output directory whose run is not finished."""
     return f"{out} is not finished; run the same command again"
 
 

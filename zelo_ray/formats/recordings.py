@@ -64,22 +64,22 @@ class Opinion(BaseModel):
 
     @property
     def about(self) -> tuple[str, ...]:
-        """What it is an opinion on."""
+        """Return the ids of the documents that the opinion is on: one."""
         return (self.doc_id,)
 
     @property
     def value(self) -> float:
-        """Its worth, or the grade where only that was written down."""
+        """Return the worth, or the grade where only that was recorded."""
         return self.worth if self.worth is not None else float(self.grade or 0)
 
     @property
     def degree(self) -> int:
-        """Its grade, or the nearest one to its worth; halves count up."""
+        """Return the grade, or the worth rounded to a grade; halves round up."""
         return self.grade if self.grade is not None else math.floor(self.value + 0.5)
 
     @property
     def said(self) -> str:
-        """The opinion in a line that names the document."""
+        """Return the opinion as a line that names the document."""
         return f"{self.doc_id}, worth {self.value:g} of {_HIGHEST}: {self.rationale}".rstrip(": ")
 
 
@@ -96,18 +96,18 @@ class Comparison(BaseModel):
 
     @property
     def about(self) -> tuple[str, ...]:
-        """The documents in the order in which the judge saw them."""
+        """Return the ids of the documents in the order in which the judge saw them."""
         pair = self.doc_id_a, self.doc_id_b
         return pair[::-1] if self.swapped else pair
 
     @property
     def lean(self) -> float:
-        """The preference, of what was shown: below 0 the first."""
+        """Return the preference by the order shown: below 0 for the first."""
         return -self.preference if self.swapped else self.preference
 
 
 class _Row(BaseModel):
-    """What every row says besides. Rows with a ``key`` are of a run, which may ask repeatedly."""
+    """Other fields of each row. Rows with a ``key`` are of a run, which may ask repeatedly."""
 
     model_config = ConfigDict(strict=True)
 
@@ -121,7 +121,7 @@ Opinions = dict[tuple[str, ...], list[Opinion | Comparison]]
 
 
 def sources(where: str) -> list[str]:
-    """The recordings of a folder; a file, or the results of a run, are one.
+    """List the recordings of a folder; a file, or the results of a run, are one.
 
     Raises:
         InputError: the folder holds none, or nothing is there; like the other messages here, it
@@ -139,7 +139,7 @@ def sources(where: str) -> list[str]:
 
 
 def digest_of(source: str) -> str:
-    """What tells one content of a recording from another, packed or not.
+    """Hash the content of a recording, packed or not.
 
     Raises:
         InputError: it is not there, or cannot be read.
@@ -155,7 +155,7 @@ def digest_of(source: str) -> str:
 
 @cache  # whatever the size of the panel: reading one again would hold up every answer
 def read_recording(source: str, digest: str) -> dict[str, Opinions]:
-    """The opinions of a recording, by judge; an empty name where rows name none.
+    """Read the opinions of a recording, by judge; the name is "" where rows have no judge.
 
     Raises:
         InputError: it cannot be read, a row makes no sense, or the digest is another.
@@ -178,13 +178,13 @@ def read_recording(source: str, digest: str) -> dict[str, Opinions]:
 
 
 def whole_place(source: str) -> str:
-    """The same place, for who looks for it from another directory."""
+    """Return the absolute path of a source, valid from any directory; a URL as it is."""
     local = "://" not in source
     return os.path.abspath(os.path.expanduser(source)) if local else source  # noqa: PTH100, PTH111 - or a URL
 
 
 def _tables(source: str) -> list[str]:
-    """The files of one recording."""
+    """Return the files of one recording."""
     names = _inside(source)
     if names is None:
         return [source]
@@ -194,7 +194,7 @@ def _tables(source: str) -> list[str]:
 
 
 def _near(where: str) -> str:
-    """What lies beside a place where nothing is, and is called nearly so, as the end of a line."""
+    """Return a hint on a file with a similar name, as the end of a message."""
     folder, slash, name = where.rstrip("/").rpartition("/")
     try:
         beside = listing(folder or slash or ".") or []
@@ -206,7 +206,7 @@ def _near(where: str) -> str:
 
 
 def _inside(place: str) -> list[str] | None:
-    """The names in a folder; None for a file, of which a web server is not asked for a list."""
+    """List the names in a folder; return None for a file, without asking a web server."""
     return None if is_lines(place) or place.endswith(".parquet") else listing(place)
 
 

@@ -129,7 +129,7 @@ class Results:
 
 
 def read_table(out: str, name: str, columns: Sequence[str], *records: type) -> pa.Table:
-    """Those of the columns that a table has.
+    """Read those of the columns that a table has.
 
     Args:
         out: directory or URL.

@@ -24,7 +24,7 @@ _NAMES = frozenset(column.name for column in _COLUMNS)
 
 
 def line_of(reply: Reply) -> bytes:
-    """A reply as a line."""
+    """Return a reply as a JSON line with a checksum."""
     row = {column.name: getattr(reply, column.name) for column in _COLUMNS}
     for name in ("text", "reason", "model"):  # half an emoji is no UTF-8, and no reason to fail
         row[name] = str(row[name]).encode("utf-8", "replace").decode()
@@ -33,7 +33,7 @@ def line_of(reply: Reply) -> bytes:
 
 
 def row_of(line: bytes) -> dict[str, Any] | None:
-    """A line as a row with all columns of a reply, and perhaps later ones; None: it is damaged.
+    """Parse a line as a row with all columns of a reply, and perhaps more; None if damaged.
 
     Whatever the bytes are, this raises nothing.
     """
@@ -47,12 +47,12 @@ def row_of(line: bytes) -> dict[str, Any] | None:
 
 
 def reply_of(row: Mapping[str, Any]) -> Reply:
-    """The reply of a sound row, without columns that are not known here."""
+    """Build the reply of a sound row, without unknown columns."""
     return Reply(*_VALUES(row))
 
 
 def whole_lines(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Lines with their offsets; a last line that a crash cut short is left out."""
+    """Yield lines with their offsets; leave out a last line that a crash cut short."""
     start = 0
     while end := data.find(b"\n", start) + 1:
         yield start, data[start:end]

@@ -21,7 +21,7 @@ _TORN = "a turn of it was set aside, so that it has a hole; mend that line"
 
 @dataclass(slots=True)
 class Joined:
-    """What became of the turns."""
+    """The result of joining turns to sessions."""
 
     path: str
     """of the file that holds a pool a session, all of them good"""
@@ -85,7 +85,7 @@ def join_sessions(shards: Sequence[str], out: str) -> Joined:
 
 
 def _read(shards: Sequence[str]) -> Iterator[tuple[Line, str]]:
-    """Every line, and what is wrong with it."""
+    """Yield every line, and what is wrong with it, or ""."""
     seen = set[tuple[str, str]]()
     for line in (line for shard in shards for line in read_lines(shard, Limits())):
         if line.pool is None:
@@ -111,7 +111,7 @@ class _Session:
 
 
 def _sessions(shards: Sequence[str], turns: Counter[str]) -> Iterator[_Session]:
-    """Each session as soon as its last turn has come."""
+    """Yield each session as soon as its last turn was read."""
     open_ = dict[str, _Session]()
     for line, reason in _read(shards):
         if line.pool is None or reason:
@@ -124,13 +124,13 @@ def _sessions(shards: Sequence[str], turns: Counter[str]) -> Iterator[_Session]:
 
 
 def _contestants(turns: Sequence[Pool]) -> list[Document]:
-    """Those of the first turn that answer in every other."""
+    """Return the assistants of the first turn that answer in every other turn, too."""
     everywhere = set.intersection(*({each.id for each in turn.documents} for turn in turns))
     return [document for document in turns[0].documents if document.id in everywhere]
 
 
 def _line(turns: Sequence[Pool]) -> bytes:
-    """A session as an input line."""
+    """Return a session as an input line."""
     session_id, contestants = turns[0].session_id, _contestants(turns)
     answers = [[_answer(turn, first.id) for turn in turns] for first in contestants]
     asked, led = conversation([turn.query for turn in turns], answers)
@@ -148,7 +148,7 @@ def _answer(turn: Pool, doc_id: str) -> str:
 
 
 def _too_large(raw: bytes) -> str:
-    """Why a joined line would be set aside when it is read; empty if it is good."""
+    """Return why a joined line would be refused when read; empty if it is good."""
     limits = Limits()
     if len(raw) > limits.line:
         return f"longer than {limits.line:,} bytes"

@@ -1,4 +1,4 @@
-"""Which of the fields of queries or documents that judges are to be shown there are in an input."""
+"""Count which of the fields to be shown to judges the queries or documents of an input have."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -26,20 +26,20 @@ class ShownFields:
         self._seen = 0
 
     def see(self, about: Mapping[str, Any]) -> None:
-        """See what is known of one query or document beside its text."""
+        """Record the metadata of one query or document."""
         if self._names:
             self._seen += 1
             self._there.update(name for name, value in about.items() if shown_text(value))
 
     def see_documents(self, pool: Pool) -> None:
-        """See the metadata of a pool's documents."""
+        """Record the metadata of a pool's documents."""
         for document in pool.documents if self._names else ():
             self.see({name: str(value) for name, value in document.metadata.items()})
 
     def watched(
         self, pools: Iterable[dict[str, Any]], source: str, beside: Collection[str]
     ) -> Iterator[dict[str, Any]]:
-        """Pools as they stand in lines, each seen as it passes; at their end as `refuse_unknown`.
+        """Yield pools as they are, record each as it passes, and at the end call `refuse_unknown`.
 
         Raises:
             OptionError: no query has one of the fields.
@@ -72,7 +72,7 @@ class ShownFields:
             )
 
     def told(self) -> list[str]:
-        """The fields that only some have, in words."""
+        """Describe the fields that only some queries or documents have."""
         many = "queries have" if self._noun == "query" else "documents have"
         every = counted(self._seen, f"{self._noun} has", many)
         return [

@@ -40,12 +40,12 @@ class Stored:
 
     @property
     def names(self) -> list[str]:
-        """The names of its columns."""
+        """Return the names of the columns."""
         return list(self.schema.names)
 
     @property
     def rows(self) -> int:
-        """How many it has."""
+        """Count the rows."""
         count = 0
         for place in self.places:
             with self._open(place) as file:
@@ -53,7 +53,7 @@ class Stored:
         return count
 
     def read(self, columns: Sequence[str] | None = None) -> pa.Table:
-        """All rows, with those of the columns that it has; with all columns if None."""
+        """Read all rows, with those of the columns that the table has; with all columns if None."""
         wanted, found = self._known(columns), []
         for place in self.places:
             with self._open(place) as file:
@@ -65,7 +65,7 @@ class Stored:
     def batches(
         self, size: int, columns: Sequence[str] | None = None, every: int = 1
     ) -> Iterator[pa.Table]:
-        """The rows in order, at most ``size`` at a time; of some row groups, such as each 5th."""
+        """Yield all rows, at most ``size`` at a time; with ``every`` 5, of each 5th row group."""
         wanted, seen = self._known(columns), 0
         for place in self.places:
             with self._open(place) as file:
@@ -75,7 +75,7 @@ class Stored:
                     yield pa.Table.from_batches([batch])
 
     def head(self, size: int) -> pa.Table:
-        """The first ``size`` rows, or all of fewer."""
+        """Read the first ``size`` rows, or all if there are fewer."""
         found = [self.schema.empty_table()]
         for batch in self.batches(size):
             found.append(batch)
@@ -84,13 +84,13 @@ class Stored:
         return pa.concat_tables(found).slice(0, size)
 
     def where(self, condition: pc.Expression) -> pa.Table:
-        """The rows that a condition of pyarrow lets through."""
+        """Read the rows that meet a condition of pyarrow."""
         # Not by Arrow's read_table: its threads may let go of the file after Python's end.
         found = [batch.filter(condition) for batch in self.batches(_ROWS)]
         return pa.concat_tables([self.schema.empty_table(), *found])
 
     def of_queries(self, query_ids: Collection[str]) -> Iterator[pa.Table]:
-        """The rows of some queries, in order.
+        """Yield the rows of some queries, in order.
 
         Only the queries' ids are read of row groups that hold none of these: as dictionaries and
         runs they are tiny. No more is imported than Arrow, whose own filters bring pandas.
@@ -106,7 +106,7 @@ class Stored:
                         yield from (rows.slice(start, end - start) for start, end in spans)
 
     def query_ids(self) -> list[str]:
-        """The ids of its queries, each once, in the order of their first rows."""
+        """Return the ids of the queries, each once, in the order of their first rows."""
         found = dict[str, None]()
         for place in self.places:
             with self._open(place, read_dictionary=[_QUERY]) as file:
@@ -124,7 +124,7 @@ class Stored:
 
 
 def _spans(ids: pa.ChunkedArray, wanted: Collection[str]) -> Iterator[tuple[int, int]]:
-    """Where the rows of some queries begin and end."""
+    """Yield the first row, and the row after the last, of each stretch of some queries."""
     offset = 0
     for chunk in ids.chunks:
         of = [n for n, name in enumerate(chunk.dictionary.to_pylist()) if name in wanted]
@@ -138,7 +138,7 @@ def _spans(ids: pa.ChunkedArray, wanted: Collection[str]) -> Iterator[tuple[int,
 
 @contextlib.contextmanager
 def _opened(url: str, schemas: Sequence[pa.Schema], **options: Any) -> Iterator[pq.ParquetFile]:
-    """One Parquet file, for as long as it is read."""
+    """Open one Parquet file to read it."""
     with reading(url) as file:
         try:
             opened = pq.ParquetFile(file, **options)
@@ -157,7 +157,7 @@ def _refuse_others(url: str, found: pa.Schema, schemas: Sequence[pa.Schema]) -> 
 
 
 def _kind(of: pa.DataType) -> str:
-    """What a column holds, however wide."""
+    """Name the type of a column, whatever its width in bits."""
     if pa.types.is_list(of) or pa.types.is_large_list(of):
         return f"list of {_kind(of.value_type)}"
     if pa.types.is_dictionary(of):
@@ -170,7 +170,7 @@ def _kind(of: pa.DataType) -> str:
 
 
 def parquet_table(url: str, columns: Sequence[str] | None = None) -> pa.Table:
-    """A stored table, of whose columns those that it has; of all if None.
+    """Read a stored table, with those of the columns that it has; with all if None.
 
     Raises:
         InputError: it is none, or damaged, or a text in it is no UTF-8.
@@ -179,7 +179,7 @@ def parquet_table(url: str, columns: Sequence[str] | None = None) -> pa.Table:
 
 
 def _whole(url: str, table: pa.Table) -> pa.Table:
-    """A table whose values are what they should be: Arrow does not look when it reads."""
+    """Check the values of a table, which Arrow does not do when it reads, and return it."""
     try:
         table.validate(full=True)
     except pa.ArrowInvalid as error:
@@ -188,7 +188,7 @@ def _whole(url: str, table: pa.Table) -> pa.Table:
 
 
 def rows(url: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Where each row of a file stands, and the row: Parquet, or what `text_rows` reads.
+    """Yield the place of each row of a file, and the row: Parquet, or what `text_rows` reads.
 
     Raises:
         InputError: a row is none.
@@ -197,14 +197,14 @@ def rows(url: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def names_of(url: str) -> list[str]:
-    """The names of the columns of such a file, as far as its first row tells."""
+    """Return the names of the columns of such a file, as far as its first row shows them."""
     return Stored(url).names if url.endswith(".parquet") else text_columns(url)
 
 
 def parquet_rows(
     url: str, columns: Sequence[str] | None = None
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The rows of a Parquet file, whatever it is called; of some of its columns, or of all."""
+    """Yield the rows of a Parquet file of any name, with some of its columns or all."""
     number = 0
     for batch in Stored(url).batches(_ROWS, columns):
         for row in _whole(url, batch).to_pylist():

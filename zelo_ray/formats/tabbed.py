@@ -37,12 +37,12 @@ def tab_rows(texts: Iterator[str], width: int) -> Iterator[tuple[int, list[str]]
 
 
 def split_tabs(line: str) -> list[str]:
-    """The cells of one line that is a row."""
+    """Split one line that is a row into its cells."""
     return _split(line, _WHOLE)[0]
 
 
 def without_end(text: str) -> str:
-    """A line without its end, which some programs write as CR, CR, LF."""
+    """Return a line without its end, which some programs write as CR, CR, LF."""
     return text.rstrip("\r\n")
 
 
@@ -70,11 +70,11 @@ class _Lines:
 
     @property
     def are_quoted(self) -> bool:
-        """Whether who wrote them quotes what needs it, as far as is seen."""
+        """Return whether the writer quotes cells that need it, as far as is seen."""
         return self.has_quoted and not self.has_bare
 
     def learn(self, line: str, cells: Sequence[str]) -> None:
-        """Take what the cells of a line say of who wrote it; of many lines the first are enough."""
+        """Learn from the cells of a line how its writer quotes; the first lines are enough."""
         self._learned += 1
         if self.has_bare or self._learned > _MANY:
             return
@@ -91,7 +91,7 @@ class _Lines:
 
 
 def _row(text: str, lines: _Lines, width: int) -> list[str]:
-    """The cells of the row that begins with a line; takes further lines that belong to it."""
+    """Return the cells of the row that begins with a line; take further lines of the row."""
     cells, is_open = joined, goes_on = _cells(without_end(text), width)
     seen = [text]
     while goes_on:
@@ -108,7 +108,7 @@ def _row(text: str, lines: _Lines, width: int) -> list[str]:
 
 
 def _is_closed_after(seen: list[str], lines: _Lines, width: int) -> bool:
-    """Whether the cell that is open is closed where a cell ends; adds to the lines seen."""
+    """Return whether the open cell is closed where a cell ends; add the lines read to ``seen``."""
     for text in lines:
         seen.append(text)
         line = without_end(text)
@@ -121,12 +121,12 @@ def _is_closed_after(seen: list[str], lines: _Lines, width: int) -> bool:
 
 
 def _are_rows(texts: Sequence[str], width: int) -> bool:
-    """Whether each line that is not blank has all columns by itself."""
+    """Return whether each line that is not blank has all columns by itself."""
     return all(text.count("\t") == width - 1 for text in texts if text.strip())
 
 
 def _cells(text: str, width: int) -> tuple[list[str], bool]:
-    """The cells of a text, and whether its last quote may be closed in a later line."""
+    """Return the cells of a text, and whether its last quote may be closed in a later line."""
     cells, is_open = _split(text, _WHOLE)
     if len(cells) != width and not is_open and "\n" not in text:
         narrow, _ = _split(text, _WITHOUT_TABS)

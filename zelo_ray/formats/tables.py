@@ -35,13 +35,13 @@ def _arrow_type(hint: Any) -> pa.DataType:
 
 
 def schema_of(record: type) -> pa.Schema:
-    """The Arrow schema of a record type (a dataclass of plain fields)."""
+    """Return the Arrow schema of a record type (a dataclass of plain fields)."""
     hints = get_type_hints(record)
     return pa.schema([(f.name, _arrow_type(hints[f.name])) for f in fields(record)])
 
 
 def table_of(records: Sequence[Any], record: type) -> pa.Table:
-    """Records of one type as a table, column by column, in their order."""
+    """Build a table of records of one type, column by column, in their order."""
     schema = schema_of(record)
     columns = {name: [getattr(r, name) for r in records] for name in schema.names}
     return pa.table(columns, schema=schema)

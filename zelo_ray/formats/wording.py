@@ -1,4 +1,4 @@
-"""What a person reads: numbers of things, names that others chose, fields that they filled."""
+"""Format texts for people: counts, names that others chose, fields that they filled."""
 
 import re
 import unicodedata
@@ -12,12 +12,12 @@ _UNSEEN = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
 
 
 def counted(number: int, one: str, many: str = "") -> str:
-    """``1 query``, ``1,200 documents``; ``many`` where the plural is not a mere s."""
+    """Return a count in words, such as ``1 query``; ``many`` is an irregular plural."""
     return f"{number:,} {one if number == 1 else many or f'{one}s'}"
 
 
 def is_utf8(text: str) -> bool:
-    """Whether a text can be written; a name of other bytes holds halves of characters."""
+    """Return whether a text can be encoded as UTF-8; a file name of other bytes cannot."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -26,13 +26,13 @@ def is_utf8(text: str) -> bool:
 
 
 def no_utf8(name: str) -> str:
-    """What is wrong with the name of a file that is no UTF-8, or with an argument, and its mend."""
+    """Return the message on a file name or an argument that is not UTF-8, and how to mend it."""
     shown = name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
     return f"{shown}: holds bytes that are no UTF-8: rename the file, or write it in UTF-8"
 
 
 def shown_text(value: Any) -> str:
-    """A text, a number or a list of texts as judges are shown it; empty for all else."""
+    """Return a text, number or list of texts as judges are shown it; "" for anything else."""
     if isinstance(value, float) and value.is_integer():  # such as a whole number beside a null
         value = int(value)
     if isinstance(value, list) and all(isinstance(each, str) for each in value):
@@ -43,7 +43,7 @@ def shown_text(value: Any) -> str:
 
 
 def printable(text: str) -> str:
-    r"""A line in which what could steer a terminal, or is not seen, stands as its escape.
+    r"""Return a line with escapes for characters that steer a terminal or are not seen.
 
     So ``\x1b`` for ESC, ``\u202e`` where the direction of writing turns, ``\n`` for a line break.
     """
@@ -61,7 +61,7 @@ def _seen(char: str) -> str:
 
 
 def middle_out(text: str, width: int) -> str:
-    """A text in so many cells, with its beginning and its end."""
+    """Shorten a text to a width in cells, keeping its beginning and its end."""
     if _cells(text) <= width:
         return text
     tail = (width - 1) // 3
@@ -69,7 +69,7 @@ def middle_out(text: str, width: int) -> str:
 
 
 def beginning(text: str, width: int) -> str:
-    """A text in so many cells, with a sign where its end is left out."""
+    """Shorten a text to a width in cells, with a mark where its end is left out."""
     if _cells(text) <= width:
         return text
     kept, room = "", width - 1
@@ -82,7 +82,7 @@ def beginning(text: str, width: int) -> str:
 
 
 def _cells(text: str) -> int:
-    """How many cells of a terminal a text takes."""
+    """Return how many cells of a terminal a text takes."""
     if text.isascii():
         return len(text)
     from rich.cells import cell_len  # noqa: PLC0415 - most texts need none of it

@@ -1,4 +1,4 @@
-"""What users bring: known by what it holds, and made into the JSON lines that all else reads."""
+"""Recognise the input of users by its content, and turn it into JSON lines of pools."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ Asking = TypeVar("Asking", bound=AskingOptions)
 
 @dataclass(frozen=True, slots=True)
 class Brought:
-    """Where pools lie as JSON lines, and what there is to say of how they came there."""
+    """Places of pools as JSON lines, and messages on how they were made."""
 
     places: tuple[str, ...]
     told: tuple[str, ...] = ()
@@ -42,7 +42,7 @@ class Brought:
     """the file of pools that was made, of which the first line tells; empty where none was"""
 
     def lines(self, *, keep: bool = True) -> Iterator[str]:
-        """Say how they came there, and where the pools are that were made, if these are kept."""
+        """Yield the messages on how pools were made, and where those are that are kept."""
         for number, line in enumerate(self.told):
             where = f"; pools written to {self.made}" if self.made and keep and not number else ""
             yield f"{line}{where}"
@@ -56,7 +56,7 @@ def brought(
     *,
     keep: bool = True,
 ) -> Asking:
-    """The options of a command with its input as JSON lines of pools.
+    """Return the options of a command with its input replaced by JSON lines of pools.
 
     Args:
         options: of the command.
@@ -91,7 +91,7 @@ def brought(
 
 
 def bring(patterns: Sequence[str], out: str, asked: Asked) -> Brought:
-    """Where the pools are that some places hold: JSON lines of pools as they are, others made.
+    """Find the pools in some places: keep JSON lines of pools as they are, and make all others.
 
     Args:
         patterns: paths, directories, globs and URLs.
@@ -122,7 +122,7 @@ def bring(patterns: Sequence[str], out: str, asked: Asked) -> Brought:
 def _make(
     folders: Sequence[Collection], held: Sequence[Known], asked: Asked, out: str, mark: str
 ) -> tuple[str, list[str]]:
-    """Write pools of what is none; return where they are, and what there is to say of them."""
+    """Write pools from input of other kinds; return where they are, and messages on them."""
     left, names = Left(), [name for each in held for name in each.sight.names]
     what, pools = made_of(folders, held, asked, left)
     source = [*(folder.url for folder in folders), *(each.sight.url for each in held)][0]
@@ -137,7 +137,7 @@ def _make(
 
 
 def pools_of(patterns: Sequence[str], asked: Asked, left: Left) -> tuple[str, Iterator[Pool]]:
-    """What places hold, in words, and the pools that they come to; nothing is written.
+    """Return what kind of input some places hold, in words, and its pools; write nothing.
 
     Raises:
         InputError, OptionError: as `bring`.
@@ -149,7 +149,7 @@ def pools_of(patterns: Sequence[str], asked: Asked, left: Left) -> tuple[str, It
 
 
 def look_or_broken(file: str) -> Sight:
-    """What a file is; one that breaks off counts as lines of which some are bad."""
+    """Look at a file; take one that breaks off for JSON lines of which some are bad."""
     try:
         return look(file)
     except UnreadableFile:
@@ -159,7 +159,7 @@ def look_or_broken(file: str) -> Sight:
 
 
 def _looked_at(places: Places, asked: Asked) -> tuple[list[str], list[Known]]:
-    """The files that are JSON lines of pools, and what the others hold.
+    """Return the files that are JSON lines of pools, and what the other files hold.
 
     Raises:
         InputError: a file that was named holds nothing that is known, or another kind.
@@ -180,7 +180,7 @@ def _looked_at(places: Places, asked: Asked) -> tuple[list[str], list[Known]]:
 def _without_ranked(
     held: Sequence[Known], places: Places, shards: Sequence[str] = ()
 ) -> list[Known]:
-    """What files hold, but no runs and judgments of folders beside files that hold pools.
+    """Leave out the runs and judgments found in folders, if other files hold pools.
 
     Raises:
         InputError: such a file was named.
@@ -216,7 +216,7 @@ def _refuse_empty(sight: Sight) -> None:
 
 
 def _known(files: Sequence[str], asked: Asked, places: Places) -> list[Known]:
-    """What files hold, without those of folders that hold nothing known.
+    """Return what files hold; leave out files of folders whose content is not known.
 
     JSON lines of nothing known that were named beside pools count as lines that are bad.
     """

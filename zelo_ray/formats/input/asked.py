@@ -1,4 +1,4 @@
-"""What a user says beside the input, and the texts that lie where that says."""
+"""Options of the user on the input, and the texts that they point to."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ _ROLES: Mapping[Part, Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a user said beside the input: where texts are, columns, the command as it was."""
+    """Options of the user on the input: where texts are, columns, the command line itself."""
 
     corpus: str | None = None
     queries: str | None = None
@@ -29,14 +29,14 @@ class Asked:
     """fields of queries that judges are shown"""
 
     def of_input(self, names: Collection[str]) -> dict[str, str]:
-        """The columns that are to be in the input: all that the files of texts may not have."""
+        """Return the named columns that the input must have: files of texts may have the others."""
         elsewhere = {
             role for part, roles in _ROLES.items() for role in roles.values() if getattr(self, part)
         }
         return {r: n for r, n in self.columns.items() if n in names or r not in elsewhere}
 
     def texts(self, part: Part, wanted: Collection[str] | None = None) -> Iterator[Document]:
-        """The documents or queries, with columns as they are named.
+        """Yield the documents or queries, read from the columns that the user named.
 
         Raises:
             InputError: they cannot be read.
@@ -45,7 +45,7 @@ class Asked:
         return read_texts(getattr(self, part), part, wanted, named)
 
     def refuse_unfound(self, names: Collection[str]) -> None:
-        """Refuse a column that neither the input nor the files of texts have.
+        """Refuse a named column that neither the input nor the files of texts have.
 
         Args:
             names: the columns of the input.
@@ -66,7 +66,7 @@ class Asked:
     def refuse_unmatched(
         self, part: Part, source: str, ids: Iterable[str], others: Collection[str]
     ) -> None:
-        """Tell that nothing of a part is wanted, if that is so.
+        """Refuse texts of which not one has a wanted id.
 
         Args:
             part: of which no text was found.

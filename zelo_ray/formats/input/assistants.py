@@ -18,7 +18,7 @@ Key = tuple[str, ...]
 
 
 def is_conversation(first: Mapping[str, Any]) -> bool:
-    """Whether a row is a session of one assistant."""
+    """Return whether a row is a session of one assistant."""
     return isinstance(first.get("conversation"), list)
 
 
@@ -36,7 +36,7 @@ class _Turn:
 def pools(
     rows: Iterable[tuple[str, Mapping[str, Any]]], left: Left, show: Sequence[str] = ()
 ) -> Iterator[Pool]:
-    """A pool for each question, whose documents are the assistants' answers.
+    """Yield a pool for each question; its documents are the assistants' answers.
 
     Questions are the same where session and qa_id are; where no session has two assistants, where
     qa_id and the query's text are. In the first case pools name their session, so that whole
@@ -90,7 +90,7 @@ def _turns(place: str, row: Mapping[str, Any], show: Sequence[str]) -> Iterator[
 
 
 def _is_shared(turns: Sequence[_Turn]) -> bool:
-    """Whether assistants meet in sessions; if not, each led its own."""
+    """Return whether sessions are shared by assistants, rather than each having its own."""
     who: dict[str, set[str]] = {}
     for turn in turns:
         who.setdefault(turn.session, set()).add(turn.assistant)

@@ -41,7 +41,7 @@ _OTHER: Mapping[Part, Part] = {"corpus": "queries", "queries": "corpus"}
 
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """What lies in a folder: texts, and what says which of them are candidates."""
+    """A folder with texts, and with files that name the candidates of queries."""
 
     url: str
     judged: tuple[str, ...] = ()
@@ -52,17 +52,17 @@ class Collection:
 
     @property
     def has_candidates(self) -> bool:
-        """Whether anything says which documents are candidates of which query."""
+        """Return whether any file says which documents are candidates of which query."""
         return self.ranked or bool(self.runs or self.judged)
 
 
 def stem_of(name: str) -> str:
-    """The first part of a file's name, small."""
+    """Return the first part of a file's name, in lower case."""
     return name.split(".", maxsplit=1)[0].lower()
 
 
 def collection_at(url: str) -> Collection | None:
-    """The collection in a folder: BEIR's, MTEB's, or what ``ir_datasets`` exports; None if none."""
+    """Return the collection (BEIR, MTEB or ``ir_datasets`` export) in a folder, or None."""
     names = listing(url)
     stems = {stem_of(name) for name in names or ()}
     if names is None or stems.isdisjoint(_CORPUS) or stems.isdisjoint(_QUERIES):
@@ -83,7 +83,7 @@ def collection_at(url: str) -> Collection | None:
 
 
 def of_collection(found: Collection) -> Filled:
-    """The pools of a folder: its ranked candidates, else those of its runs, else what is judged.
+    """Make the pools of a folder: of ranked candidates, else of runs, else of judged documents.
 
     Raises:
         InputError: nothing in it says which documents are candidates.
@@ -107,7 +107,7 @@ def _of_parts(found: Collection) -> Filled:
 
 
 def _poor(qrels: pa.Table, made: Filled, url: str) -> Iterator[str]:
-    """A warning of candidates that are the relevant documents alone."""
+    """Yield a warning if the candidates are the relevant documents alone."""
     if made.pools and not pc.any(pc.less_equal(qrels["relevance"], 0)).as_py():
         middle = median(len(pool.documents) for pool in made.pools)
         yield (
@@ -117,7 +117,7 @@ def _poor(qrels: pa.Table, made: Filled, url: str) -> Iterator[str]:
 
 
 def of_runs(runs: Sequence[str], judged: Sequence[str], asked: Asked) -> Filled:
-    """The pools of runs, to a depth, and of judgments, in an order that tells nothing of these."""
+    """Make pools of runs, to a depth, and of judgments, in an order that does not reveal these."""
     given = read_runs(runs, ranks=True)
     tables = without_ranks(given)
     qrels = read_truth(judged[0]) if judged else None
@@ -131,7 +131,7 @@ def of_runs(runs: Sequence[str], judged: Sequence[str], asked: Asked) -> Filled:
 
 
 def filled(candidates: Candidates, asked: Asked, source: str) -> Filled:
-    """Candidates with their texts; of the corpus only what is wanted is kept.
+    """Add texts to candidates; of the corpus, keep only the wanted documents.
 
     Raises:
         InputError: no query, or no document, has the id of a candidate.
@@ -155,7 +155,7 @@ def filled(candidates: Candidates, asked: Asked, source: str) -> Filled:
 
 
 def lines_of(found: Filled, left: Left) -> Iterator[Pool]:
-    """Pools as they stand in lines; the notes go to ``left``."""
+    """Yield pools in the form of input lines; add their notes to ``left``."""
     left.made |= dict.fromkeys(found.notes)
     for pool in found.pools:
         session = {"session_id": pool.session_id} if pool.session_id else {}
@@ -165,7 +165,7 @@ def lines_of(found: Filled, left: Left) -> Iterator[Pool]:
 
 
 def texts_at(asked: Asked, lacks: AbstractSet[str], rows: pa.Table, source: str) -> Texts:
-    """The texts that rows lack.
+    """Read the texts that rows lack.
 
     Raises:
         InputError: none of them is where it is to be.
@@ -180,7 +180,7 @@ def texts_at(asked: Asked, lacks: AbstractSet[str], rows: pa.Table, source: str)
 
 
 def beside(url: str) -> tuple[str, str]:
-    """Where the corpus and the queries of a run may lie: in its folder, by their names."""
+    """Guess from the names in a run's folder where its corpus and its queries are."""
     folder = url.rpartition("/")[0]
     try:
         names = listing(folder or ".") or []

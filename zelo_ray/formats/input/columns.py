@@ -1,4 +1,4 @@
-"""Which columns of somebody's rows hold the query and the document."""
+"""Find the columns of rows that hold the query and the document."""
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -37,7 +37,7 @@ OF_QUERY = ("query_id", "query", "session_id")
 
 
 def split_columns(given: Iterable[str]) -> dict[str, str]:
-    """The names of columns by role, from ``ROLE=NAME``; several may stand in one text.
+    """Parse ``ROLE=NAME`` to names of columns by role; one text may hold several.
 
     Raises:
         OptionError: there is no such role.
@@ -58,7 +58,7 @@ def split_columns(given: Iterable[str]) -> dict[str, str]:
 
 
 def naming(what: str, role: str, name: str) -> str:
-    """How a column is named, on the command line or (for what is in memory) in Python."""
+    """Return how to name a column: on the command line, or for data in memory in Python."""
     return f'columns={{"{role}": "{name}"}}' if what == IN_MEMORY else f"--columns {role}={name}"
 
 
@@ -102,7 +102,7 @@ def columns_of(
 
 
 def list_column(names: Sequence[str], given: Mapping[str, str]) -> str | None:
-    """The column that holds all documents of a query; None if there is none."""
+    """Return the column that holds all documents of a query; None if there is none."""
     if "documents" in given:
         return given["documents"]
     return next((name for name in names if plain(name) in LISTS), None)

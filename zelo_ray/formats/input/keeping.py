@@ -1,4 +1,4 @@
-"""Files below the results that hold what callers brought, so that a later run finds it.
+"""Files below the results that hold the input of callers, so that a later run finds it.
 
 The name of a file follows from its content: the same input makes the same file, and asks the same.
 """
@@ -95,13 +95,13 @@ def _clear(folder: Path) -> None:
 
 
 def line_of(pool: Mapping[str, Any]) -> bytes:
-    """A pool as a line, in one form for all that is brought."""
+    """Return a pool as a JSON line, in the same form for input of every kind."""
     text = json.dumps(pool, ensure_ascii=False, default=_plain)
     return text.encode("utf-8", "backslashreplace") + b"\n"
 
 
 def mark_of(sources: Iterable[str], out: str, *told: object) -> str:
-    """A name for files as they are now, and for how they are read; empty where none is sure.
+    """Hash the state of files and how they are read; return "" where the state is not known.
 
     Args:
         sources: files, and folders; what a folder holds below ``out`` does not count.
@@ -126,7 +126,7 @@ def mark_of(sources: Iterable[str], out: str, *told: object) -> str:
 
 
 def _infos(source: str, own: str) -> list[tuple[str, Mapping[str, Any]]]:
-    """The files of a place, and what its file system tells of each; none if it is not there."""
+    """Return the files of a place, each with its file system's info; none if it does not exist."""
     try:
         fs, path = fsspec.url_to_fs(source)
         found = fs.glob(path) if has_magic(path) and not fs.exists(path) else [path]
@@ -140,7 +140,7 @@ def _infos(source: str, own: str) -> list[tuple[str, Mapping[str, Any]]]:
 
 
 def remembered(out: str, mark: str) -> tuple[str, list[str]] | None:
-    """The file that an earlier run made of the same sources, and what it said of them."""
+    """Return the file that an earlier run made of the same sources, and its messages, or None."""
     place = f"{_folder(out)}/made-{mark}.json"
     fs, path = fsspec.url_to_fs(place)
     if not mark or not fs.exists(path):
@@ -177,7 +177,7 @@ def note_left_out(out: str, told: Sequence[str]) -> None:
 
 
 def noted(places: Iterable[str], out: str = "") -> list[str]:
-    """What was kept beside some files of pools, and of the folders of the input of a run."""
+    """Read the notes beside files of pools, and those on the folders of a run's input."""
     found = list[str]()
     left = [f"{_folder(out)}/{_LEFT}"] if out else []
     for place in [*left, *filter(is_made, places)]:
@@ -189,12 +189,12 @@ def noted(places: Iterable[str], out: str = "") -> list[str]:
 
 
 def is_made(place: str) -> bool:
-    """Whether a file of pools was made of something else, and notes lie beside it."""
+    """Return whether a file of pools was made of other input, so that it may have notes."""
     return f"/{FOLDER}/pools-" in place
 
 
 def absolute(out: str) -> str:
-    """The place that every process on this machine means."""
+    """Return the path as an absolute one, which all processes on this machine share."""
     return out if "://" in out else os.path.abspath(out)  # noqa: PTH100 - a link stays a link
 
 
@@ -203,7 +203,7 @@ def _folder(out: str) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """A number or an array of numpy's as Python has it."""
+    """Convert a number or an array of numpy to a plain Python value."""
     if isinstance(value, Mapping):
         return dict(value)
     if hasattr(value, "tolist"):

@@ -1,4 +1,4 @@
-"""What a file that somebody brought holds, and what to say where that is not enough."""
+"""Recognise the kind of an input file, and explain what is missing where it is not enough."""
 
 import shlex
 from collections.abc import Mapping
@@ -45,7 +45,7 @@ _HEAD = "If the first line does not name the columns, put one above that does, s
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A file, what it holds, and by role its columns."""
+    """A file, the kind of its content, and its columns by role."""
 
     sight: Sight
     kind: Kind
@@ -53,12 +53,12 @@ class Known:
 
     @property
     def what(self) -> str:
-        """What it is, for a message."""
+        """Return the name of the kind, for a message."""
         return _WHAT.get(self.kind) or _FORMS[self.sight.form]
 
     @property
     def lacks(self) -> tuple[str, ...]:
-        """The options that say where the texts are that it does not hold."""
+        """Return the options that must say where the texts are, which the file does not hold."""
         if self.kind in ("run", "qrels"):
             return ("corpus", "queries")
         if self.kind != "long":
@@ -68,7 +68,7 @@ class Known:
 
 
 def known(sight: Sight, given: Mapping[str, str]) -> Known:
-    """What a file holds.
+    """Recognise the kind of a file.
 
     Args:
         sight: of the file.
@@ -126,7 +126,7 @@ def _or(others: list[str]) -> str:
 
 
 def _texts_among(sight: Sight, found: Mapping[str, str]) -> list[str]:
-    """The columns that may hold documents, as far as the first row tells, the longest first."""
+    """Return the columns that may hold documents by the first row, the longest text first."""
     first = {name: value for name, value in (sight.first or {}).items() if isinstance(value, str)}
     free = [name for name in first if name not in found.values() and not is_number(first[name])]
     return sorted(free, key=lambda name: -len(first[name]))
@@ -137,7 +137,7 @@ def _has_text(sight: Sight, names: tuple[str, ...]) -> bool:
 
 
 def unknown(sight: Sight) -> InputError:
-    """The error where a file is of no known kind."""
+    """Build the error for a file of no known kind."""
     more = (_NAME_THEM,) if sight.names else ()
     more = (_HEAD, *more) if sight.form == "cells" else more
     return _told(
@@ -161,7 +161,7 @@ def _told(message: str, *more: str) -> InputError:
 
 
 def lacking(found: Known, flags: tuple[str, ...], command: str) -> OptionError:
-    """The error where options are missing that say where texts are.
+    """Build the error for missing options that say where texts are.
 
     Args:
         found: a file.

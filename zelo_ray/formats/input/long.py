@@ -29,20 +29,20 @@ _ABOUT = "query."
 
 @dataclass(slots=True)
 class Left:
-    """What was left out, and what was made up, as it is met."""
+    """Notes on what was left out and what was made up, as pools are made."""
 
     ids: dict[str, list[str]] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
     made: dict[str, None] = field(default_factory=dict)
 
     def out(self, what: str, id_: str) -> None:
-        """Note something that is left out; of many the first few are named."""
+        """Note something that is left out; keep the ids of the first few."""
         self.counts[what] = self.counts.get(what, 0) + 1
         if len(named := self.ids.setdefault(what, [])) < _SHOWN:
             named.append(id_)
 
     def told(self) -> list[str]:
-        """All of it in words."""
+        """Return all notes in words."""
         lines = []
         for what, number in self.counts.items():
             more = " ..." if number > _SHOWN else ""
@@ -52,7 +52,7 @@ class Left:
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """Where the texts of rows come from that name a query or a document alone.
+    """Texts for rows that name a query or a document by its id alone.
 
     What is known of a query beside its text is its metadata.
     """
@@ -62,12 +62,12 @@ class Texts:
 
 
 def field_columns(names: Iterable[str]) -> dict[str, str]:
-    """By role, the columns of fields of the query, for `gather`."""
+    """Map roles to the columns with further fields of the query, for `gather`."""
     return {f"{_ABOUT}{name}": name for name in names if name not in OF_THE_LINE}
 
 
 def gather(rows: Iterable[tuple[str, Mapping[str, Any]]], columns: Mapping[str, str]) -> pa.Table:
-    """The wanted columns of rows, by role; ids and texts are texts, metadata is JSON.
+    """Gather the wanted columns of rows by role: ids and texts as text, metadata as JSON.
 
     Args:
         rows: where each stands, and the row.
@@ -91,7 +91,7 @@ def gather(rows: Iterable[tuple[str, Mapping[str, Any]]], columns: Mapping[str, 
 
 
 def pools(table: pa.Table, what: str, left: Left, texts: Texts | None = None) -> Iterator[Pool]:
-    """Pools of such columns, in the order in which queries first appear.
+    """Yield the pools of such columns, in the order in which queries first appear.
 
     A query without an id is called by a hash of its text, and a document by one of its own text.
     Rows of one query need not stand together. What has no text is left out.
@@ -150,7 +150,7 @@ def _pool(rows: list[dict[str, Any]], what: str, left: Left, texts: Texts) -> Po
 
 
 def _query(rows: list[dict[str, Any]], what: str, texts: Texts) -> Pool:
-    """The query of a pool, which its rows must agree on."""
+    """Build the query of a pool; all of its rows must agree on it."""
     found: Pool | None = None
     known = texts.queries.get(rows[0].get("query_id") or "") if texts.queries else None
     for row in rows:
@@ -173,7 +173,7 @@ def _query(rows: list[dict[str, Any]], what: str, texts: Texts) -> Pool:
 
 
 def _document(row: Mapping[str, Any], what: str, texts: Texts) -> Pool | None:
-    """A document as it stands in a line; None where it has no text."""
+    """Build a document in the form of an input line; None if it has no text."""
     content, doc_id = row.get("content"), row.get("doc_id")
     known = texts.corpus.get(doc_id) if texts.corpus is not None and doc_id else None
     if content is None and known is not None:
@@ -191,12 +191,12 @@ def _document(row: Mapping[str, Any], what: str, texts: Texts) -> Pool | None:
 
 
 def made(kind: str, text: str) -> str:
-    """An id that follows from a text alone."""
+    """Make an id as a hash of a text."""
     return f"{kind}-{hashlib.sha256(text.encode('utf-8', 'backslashreplace')).hexdigest()[:12]}"
 
 
 def watched(pools: Iterable[Pool], left: Left) -> Iterator[Pool]:
-    """Pools as they are, with a note at their end if some leave nothing to compare."""
+    """Yield pools unchanged; at the end add a note if some have a single document."""
     every = single = 0
     for pool in pools:
         documents = pool.get("documents")  # of any kind, where a line is bad
@@ -209,12 +209,12 @@ def watched(pools: Iterable[Pool], left: Left) -> Iterator[Pool]:
 
 
 def counts(queries: int, documents: int) -> str:
-    """``50 queries, 5,000 documents``."""
+    """Return both numbers in words, such as ``50 queries, 5,000 documents``."""
     return f"{counted(queries, 'query', 'queries')}, {counted(documents, 'document')}"
 
 
 def text_of(value: Any) -> str | None:
-    """An id as text; None for what can be none."""
+    """Return an id as text; None for a value that cannot be an id."""
     if isinstance(value, bool):
         return None
     if isinstance(value, float) and value.is_integer():  # a whole number beside a missing one
@@ -244,7 +244,7 @@ def _cell(place: str, role: str, name: str, value: Any) -> Any:
 
 
 def _score(value: Any) -> float | None:
-    """A number; None for what is none, such as the text of a cell."""
+    """Return a finite number; None for any other value, such as the text of a cell."""
     try:
         number = float(value)
     except (TypeError, ValueError):

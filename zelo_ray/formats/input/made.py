@@ -1,4 +1,4 @@
-"""Pools made of what files and folders hold, by its kind."""
+"""Make pools of the content of files and folders, by its kind."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -28,7 +28,7 @@ RANKED: frozenset[Kind] = frozenset({"run", "qrels"})
 def made_of(
     folders: Sequence[Collection], held: Sequence[Known], asked: Asked, left: Left
 ) -> tuple[str, Iterator[Pool]]:
-    """What folders and files are, in words, and the pools that they come to.
+    """Name the kind of folders and files, and make the pools of their content.
 
     Raises:
         InputError: a folder stands beside files of pools, or something in them is wrong.
@@ -74,7 +74,7 @@ def _refuse_lacking(found: Known, asked: Asked, command: str) -> None:
 
 
 def _of_files(held: Sequence[Known], asked: Asked, left: Left) -> Iterator[Pool]:
-    """The pools of files of one kind."""
+    """Yield the pools of files of one kind."""
     first = held[0]
     if first.kind == "mteb":
         for each in held:
@@ -91,7 +91,7 @@ def _of_files(held: Sequence[Known], asked: Asked, left: Left) -> Iterator[Pool]
 
 
 def _of_rows(held: Sequence[Known], asked: Asked, left: Left) -> Iterator[Pool]:
-    """The pools of rows of one document each, which may be spread over files."""
+    """Yield the pools of rows with one document each, which several files may hold."""
     columns = held[0].columns
     for each in held:
         _refuse_lacking(each, asked, asked.command)

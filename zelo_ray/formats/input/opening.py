@@ -1,4 +1,4 @@
-"""How a file begins: its first lines, each looked at to a length alone, however long it is."""
+"""Read how a file begins: its first lines, each up to a limit, however long it is."""
 
 import contextlib
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ _BOM = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """The first lines of a file that are not blank, and what of them is JSON."""
+    """The first lines of a file that are not blank, and their values if they are JSON."""
 
     lines: tuple[bytes, ...]
     values: tuple[Any, ...]
@@ -30,22 +30,22 @@ class Opening:
 
     @property
     def line(self) -> bytes:
-        """The first line."""
+        """Return the first line, or empty bytes."""
         return self.lines[0] if self.lines else b""
 
     @property
     def start(self) -> bytes:
-        """What it begins with: one byte."""
+        """Return the first byte of the first line that is not a space."""
         return self.line.lstrip()[:1]
 
     @property
     def objects(self) -> list[dict[str, Any]]:
-        """The lines that are JSON objects."""
+        """Return the JSON objects among the lines, without empty ones."""
         return [value for value in self.values if isinstance(value, dict) and value]
 
     @property
     def may_be_one_value(self) -> bool:
-        """Whether all of the file may be one JSON array, or one object over several lines."""
+        """Return whether the whole file may be one JSON array, or one object over several lines."""
         if self.start == b"[" and len(self.lines) == 1:
             return True
         if self.start not in (b"[", b"{") or self.values[0] is not None:
@@ -58,7 +58,7 @@ class Opening:
 
 
 def opening(url: str) -> Opening:
-    """Look at the first lines of a file.
+    """Read the first lines of a file.
 
     Raises:
         InputError: it cannot be read.
@@ -72,7 +72,7 @@ def opening(url: str) -> Opening:
 
 
 def _lines(url: str) -> Iterator[tuple[bytes, bool]]:
-    """The lines that are not blank, and whether they are too long; of these the first bytes."""
+    """Yield each line that is not blank, and whether it is too long; of such the first bytes."""
     with reading(url) as stream:
         line = stream.readline(LONGEST + 1).removeprefix(_BOM)
         while line:

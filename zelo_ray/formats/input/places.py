@@ -1,4 +1,4 @@
-"""Which files the places are that users name: files, folders, globs and URLs."""
+"""Resolve the places that users name (files, folders, globs and URLs) to files."""
 
 import contextlib
 import re
@@ -23,7 +23,7 @@ _TOLD = 10
 
 @dataclass(slots=True)
 class Places:
-    """What places are: folders that are collections, and the files of all else, in order."""
+    """Folders that are collections, and all other files, in order."""
 
     folders: list[Collection] = field(default_factory=list)
     files: dict[str, str] = field(default_factory=dict)
@@ -46,7 +46,7 @@ class Places:
             self.errors.append(error)
 
     def told(self) -> list[str]:
-        """What was left out of folders, in words."""
+        """Return what was left out of folders, in words."""
         lines = [f"left out {line}" for line in self.passed[:_TOLD]]
         if rest := [line.partition(": ")[0] for line in self.passed[_TOLD:]]:
             more = " ..." if rest[_SHOWN:] else ""
@@ -64,7 +64,7 @@ class Places:
 
 
 def places_of(patterns: Sequence[str], out: str) -> Places:
-    """The folders that are collections, and the files of all else.
+    """Find the folders that are collections, and all other files.
 
     Args:
         patterns: paths, directories, globs and URLs.
@@ -89,7 +89,7 @@ def places_of(patterns: Sequence[str], out: str) -> Places:
 
 
 def _each(pattern: str) -> Iterator[str]:
-    """A pattern, or where it is a glob that matches directories, what it matches."""
+    """Yield the pattern, or what it matches if it is a glob that matches directories."""
     try:
         fs, path = fsspec.url_to_fs(pattern)
         matched = fs.glob(path, detail=True) if has_magic(path) and not fs.exists(path) else {}
@@ -102,7 +102,7 @@ def _each(pattern: str) -> Iterator[str]:
 
 
 def _open_folder(pattern: str, out: str, found: Places) -> None:
-    """Take what may be data of the files of a directory, and note the others."""
+    """Take the files of a directory that may hold data, and note the others."""
     fs, path = fsspec.url_to_fs(pattern)
     own = fsspec.url_to_fs(out)[1].rstrip("/") + "/" if out else "\0"
     root = path.rstrip("/")
@@ -130,7 +130,7 @@ def _open_folder(pattern: str, out: str, found: Places) -> None:
 
 
 def _near(pattern: str) -> str:
-    """What there is where nothing was found, as the end of a line."""
+    """Return a hint on what exists where nothing was found, as the end of a message."""
     folder, _, name = pattern.rstrip("/").rpartition("/")
     with contextlib.suppress(InputError):
         if names := listing(pattern):
@@ -142,7 +142,7 @@ def _near(pattern: str) -> str:
 
 
 def _not_of_runs(names: Sequence[str], folder: str) -> list[str]:
-    """The files of a folder without those in the results of runs that lie somewhere in it."""
+    """Return the files of a folder, without the results of runs within it."""
     runs = {name[: mark.start()] for name in names for mark in _RESULTS.finditer(name)}
     within = tuple(f"{run}/" for run in runs if len(run) > len(folder))
     return [name for name in names if not name.startswith(within)]

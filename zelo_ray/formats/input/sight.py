@@ -1,4 +1,4 @@
-"""What a file is, by what stands in it: its name counts only for how it is packed."""
+"""Recognise the form of a file by its content: its name counts only for how it is packed."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ _RUN_COLUMNS, _QRELS_COLUMNS, _BEIR_COLUMNS = 6, 4, 3
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """What can be seen of a file: its form, its columns, its first row, and its first words."""
+    """The form of a file, its columns, its first row, and its first words."""
 
     url: str
     form: Form
@@ -40,12 +40,12 @@ class Sight:
 
     @property
     def said(self) -> str:
-        """It in a few words, for messages."""
+        """Describe the file in a few words, for messages."""
         what = f"the columns {', '.join(self.names)}" if self.names else f"{self.words!r}"
         return what if len(what) <= 120 else f"{what[:120]} ..."
 
     def rows(self, columns: list[str] | None = None) -> Rows:
-        """Where each row stands, and the row; of Parquet, some columns alone.
+        """Yield the place of each row, and the row; of Parquet, with some columns alone.
 
         Raises:
             InputError: a row cannot be read.
@@ -59,7 +59,7 @@ class Sight:
 
 
 def look(url: str) -> Sight:
-    """See what a file is.
+    """Recognise the form of a file.
 
     Raises:
         InputError: it is of a kind that cannot be read.
@@ -92,7 +92,7 @@ def _head(url: str) -> bytes:
 
 
 def _typical(objects: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The row that tells of the others, of which some may be bad: what most of them are."""
+    """Return a typical row: a pool, or of another kind if that is more common."""
     if pools := [row for row in objects if is_pool(row)]:
         rest = [row for row in objects if not is_pool(row)]
         wide = [row for row in rest if is_wide(row, list_column([*row], {}))]
@@ -101,7 +101,7 @@ def _typical(objects: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _of_whole(url: str, line: bytes) -> Sight | None:
-    """One array or object over several lines; None if it is no JSON."""
+    """Look at one array or object over several lines; return None if it is no JSON."""
     whole = _whole(url)
     if isinstance(whole, dict):
         row = next((row for _, row in _object_rows(url, whole)), whole)
@@ -115,7 +115,7 @@ def _of_whole(url: str, line: bytes) -> Sight | None:
 
 
 def _object_rows(url: str, whole: Any) -> Rows:
-    """The rows that one object holds: those of its only list of objects, or itself."""
+    """Yield the rows of one object: those of its only list of objects, or the object itself."""
     lists = [each for each in whole.values() if isinstance(each, list) and each]
     rows = lists[0] if len(whole) == 1 and lists and isinstance(lists[0][0], dict) else [whole]
     for number, row in enumerate(rows, 1):
@@ -125,7 +125,7 @@ def _object_rows(url: str, whole: Any) -> Rows:
 
 
 def _whole(url: str) -> Any:
-    """What a file holds as one JSON value; None if it is none."""
+    """Parse a file as one JSON value; return None if it is none."""
     with reading(url) as stream:
         data: bytes = stream.read()
     try:
@@ -156,7 +156,7 @@ def _of_text(url: str, seen: Opening) -> Sight:
 
 
 def _is_short_run(rows: Sequence[Sequence[bytes]]) -> bool:
-    """Whether lines are of a run without all of its columns, such as query document rank score.
+    """Return whether lines are a run that lacks columns, such as query document rank score.
 
     Judgments have four columns, too: query, a column of the same everywhere, document, grade.
     """
@@ -177,7 +177,7 @@ def _is_short_run(rows: Sequence[Sequence[bytes]]) -> bool:
 
 
 def _first_cells(url: str, names: tuple[str, ...]) -> Mapping[str, Any] | None:
-    """The first row under a head; an empty one where it cannot be read, which is told later."""
+    """Return the first row under a head; an empty one if it cannot be read, an error for later."""
     try:
         return next((row for _, row in islice(cell_rows(url), 1)), {}) if names else None
     except InputError:
@@ -185,7 +185,7 @@ def _first_cells(url: str, names: tuple[str, ...]) -> Mapping[str, Any] | None:
 
 
 def is_number(cell: bytes | str) -> bool:
-    """Whether a cell is one."""
+    """Return whether a cell is a number."""
     try:
         float(cell)
     except ValueError:

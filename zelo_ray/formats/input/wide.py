@@ -21,13 +21,13 @@ _IDS_WITHIN = (*NAMES["doc_id"], "id", "_id")
 
 
 def is_wide(first: Mapping[str, Any], name: str | None) -> bool:
-    """Whether a row has all documents of a query in one column."""
+    """Return whether a row has all documents of a query in one column."""
     value = first.get(name) if name else None
     return isinstance(value, list) or (isinstance(value, Mapping) and _texts_in(value) is not None)
 
 
 def is_pool(row: Mapping[str, Any]) -> bool:
-    """Whether a row is a pool as `annotate` reads it, if perhaps a bad one."""
+    """Return whether a row is a pool in the form that `annotate` reads, good or bad."""
     query = row.get("query")
     if not isinstance(query, Mapping):
         return False
@@ -42,7 +42,7 @@ def pools(
     left: Left,
     show: Sequence[str] = (),
 ) -> Iterator[Pool]:
-    """Pools of such rows, as they come.
+    """Yield the pools of such rows, in their order.
 
     Args:
         rows: where each stands, and the row.
@@ -145,7 +145,7 @@ def _document(place: str, each: Any) -> Pool | None:
 
 
 def _value(held: Mapping[str, Any], usual: Iterable[str]) -> Any:
-    """The value of the first of some names that is there."""
+    """Return the value under the first of some usual names that is present, or None."""
     known = {plain(name): value for name, value in held.items() if value is not None}
     return next((known[name] for name in usual if name in known), None)
 
@@ -161,7 +161,7 @@ def _transposed(columns: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _without_nulls(value: Any) -> Any:
-    """What a row holds, without the fields that only other rows have."""
+    """Return a row without null fields, which exist only because other rows have them."""
     if isinstance(value, Mapping):
         return {name: _without_nulls(each) for name, each in value.items() if each is not None}
     return [_without_nulls(each) for each in value] if isinstance(value, list) else value

@@ -1,4 +1,4 @@
-"""What files say of a query beside its text: further fields, and TREC's topics."""
+"""Further fields of queries beside their text, and TREC's topics."""
 
 import html
 import re
@@ -25,20 +25,20 @@ _CALLED = {"desc": "description", "narr": "narrative"}
 
 
 def some_fields(row: Mapping[str, Any], names: Collection[str]) -> dict[str, str]:
-    """Those of some fields of a row that say something, as texts."""
+    """Return those of some fields of a row that are not empty, as texts."""
     found = {name: shown_text(row.get(name)) for name in names if name not in OF_THE_LINE}
     return {name: text for name, text in found.items() if text and "\0" not in text}
 
 
 def all_fields(row: Mapping[str, Any], own: Collection[str]) -> dict[str, str]:
-    """All fields of a query but its ``own``; those of its ``metadata`` (as BEIR has it), too."""
+    """Return the fields of a query but its ``own``, those within ``metadata`` (BEIR) included."""
     inner = row.get("metadata")
     row = {**inner, **row} if isinstance(inner, Mapping) else row
     return some_fields(row, [name for name in row if name not in own])
 
 
 def same_fields(place: str, query_id: str, rows: Sequence[Mapping[str, str]]) -> dict[str, str]:
-    """The fields that several rows have of one query; a row may lack one.
+    """Merge the fields that several rows have of one query; a row may lack one.
 
     Args:
         place: of the rows, for messages.
@@ -60,13 +60,13 @@ def same_fields(place: str, query_id: str, rows: Sequence[Mapping[str, str]]) ->
 
 
 def is_topics(url: str) -> bool:
-    """Whether a file begins with a TREC topic, perhaps inside of another element."""
+    """Return whether a file begins with a TREC topic, perhaps within another element."""
     with reading(url) as stream:
         return bool(_BEGINS.match(stream.read(_BEGINNING)))
 
 
 def read_topics(url: str) -> Iterator[Document]:
-    """TREC topics: the title as text, or else the description; the other fields as metadata.
+    """Yield TREC topics: the title (else the description) as text, other fields as metadata.
 
     Raises:
         InputError: a topic has no end, no number or no text, or the file is no UTF-8.

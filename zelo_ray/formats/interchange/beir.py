@@ -41,7 +41,7 @@ _Row = tuple[str, str, float, float]
 
 
 def read_qrels(url: str) -> pa.Table:
-    """The judgments of a collection, or of one file of them.
+    """Read the judgments of a collection, or of one file of judgments.
 
     Returns:
         The columns of `records.Qrel`; the standard errors are NaN.
@@ -54,12 +54,12 @@ def read_qrels(url: str) -> pa.Table:
 
 
 def read_queries(url: str) -> dict[str, Document]:
-    """Each query by its id: its text, and as metadata what else is told of it."""
+    """Read queries by their ids: each with its text, and its other fields as metadata."""
     return by_id(read_texts(url, "queries"))
 
 
 def read_pools(url: str) -> Filled:
-    """A pool for each query: its candidates as they are ranked, else its judged documents.
+    """Read a pool for each query: its candidates as they are ranked, else its judged documents.
 
     A note warns of ranks in which the relevant documents stand first in every query, as in data
     that were converted from rows of positive and negative ones: they are no first stage's opinion.
@@ -150,7 +150,7 @@ def _top_ranked(url: str) -> Candidates:
 
 
 def _tells(candidates: Candidates, qrels: pa.Table) -> bool:
-    """Whether the candidates are ordered by their relevance, in all queries."""
+    """Return whether the relevant candidates stand first in all queries."""
     pairs = set(columns(qrels.filter(pc.field("relevance") > 0), "query_id", "doc_id"))
     marks = [[(query, doc_id) in pairs for doc_id in ids] for query, ids in candidates.items()]
     return all(mark == sorted(mark, reverse=True) for mark in marks)

@@ -20,7 +20,7 @@ _YES_NO = {"true": True, "1": True, "false": False, "0": False}
 def typed(
     url: str, columns: Mapping[str, pa.DataType], check: Checked = lambda *_: None
 ) -> tuple[pa.Table, Callable[[int], str]]:
-    """Some columns of a file, and a function that tells where a row stands.
+    """Read some columns of a file; return them, and a function that gives the place of a row.
 
     Args:
         url: Parquet, JSON lines, a JSON array, or a head and lines with commas or tabs.
@@ -76,7 +76,7 @@ _MISSING = object()
 
 
 def _of_text(value: str, kind: pa.DataType) -> object:
-    """What a text stands for; None if it does not stand for such a thing."""
+    """Convert a text to a value of a type; return None if it is no such value."""
     if is_missing(value):
         return _MISSING
     if kind == pa.bool_():
@@ -88,7 +88,7 @@ def _of_text(value: str, kind: pa.DataType) -> object:
 
 
 def _of_value(value: object, kind: pa.DataType) -> object:
-    """A value of JSON, if it is of such a kind; else None."""
+    """Convert a JSON value to a value of a type; return None if it is of another type."""
     if kind == pa.string():
         return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else None
     if kind == pa.bool_():

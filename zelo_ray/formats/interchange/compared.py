@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 def drawn(pairs: Sequence[T], number: int, seed: int, place: str) -> list[T]:
-    """So many of the pairs, in their order; all if 0.
+    """Draw a number of the pairs and keep their order; return all pairs if it is 0.
 
     Args:
         pairs: of which to draw.
@@ -37,5 +37,5 @@ def drawn(pairs: Sequence[T], number: int, seed: int, place: str) -> list[T]:
 
 
 def label_lines(labels: pa.Table) -> Iterator[bytes]:
-    """Votes as lines that `verdicts.read_verdicts` reads."""
+    """Yield votes as JSON lines that `verdicts.read_verdicts` reads."""
     return map(orjson.dumps, labels.to_pylist())

@@ -39,7 +39,7 @@ class Comparisons:
 
 
 def read_comparisons(url: str, columns: Mapping[str, str]) -> Comparisons:
-    """The comparisons of a file: Parquet, JSON, or a head and lines with commas or tabs.
+    """Read comparisons from Parquet, JSON, or a head and lines with commas or tabs.
 
     Args:
         url: path or URL; ``.gz`` and ``.zst`` are unpacked.
@@ -60,7 +60,7 @@ def read_comparisons(url: str, columns: Mapping[str, str]) -> Comparisons:
 
 
 def comparisons_in(table: pa.Table, columns: Mapping[str, str], what: str) -> Comparisons:
-    """Those of a table in memory, called ``what`` in messages.
+    """Return the comparisons of a table in memory, called ``what`` in messages.
 
     Raises:
         OptionError: as `read_comparisons`.
@@ -71,7 +71,7 @@ def comparisons_in(table: pa.Table, columns: Mapping[str, str], what: str) -> Co
 
 
 def comparisons_of(held: Rows, columns: Mapping[str, str], *, strict: bool = False) -> Comparisons:
-    """The comparisons of some rows; ``strict``: a missing answer is an error."""
+    """Return the comparisons of some rows; if ``strict``, a missing answer is an error."""
     roles = roles_of(held.what, list(held.columns), columns)
     found = outcomes(held, roles)
     lacking = [row for row, outcome in enumerate(found) if outcome is None]
@@ -96,7 +96,7 @@ def comparisons_of(held: Rows, columns: Mapping[str, str], *, strict: bool = Fal
 def _told(
     held: Rows, roles: Roles, found: Sequence[Outcome | None], turned: Sequence[bool]
 ) -> list[tuple[Any, ...]]:
-    """A row of ``COMPARISONS`` for each that has an answer."""
+    """Build a row of ``COMPARISONS`` for each row that has an answer."""
     optional = (
         held.texts(roles.columns[role]) if role in roles.columns else [""] * len(found)
         for role in ("query_id", "judge")
@@ -118,7 +118,7 @@ def _told(
 
 
 def _turned(held: Rows, roles: Roles) -> list[bool] | None:
-    """Which rows name the one second that was seen first; None where that is not known."""
+    """Return which rows were shown with their first item second; None where that is not known."""
     if "swapped" not in roles.columns:
         return [False] * len(held.columns[roles.columns[roles.answer]])
     said = held.columns[roles.columns["swapped"]]

@@ -24,7 +24,7 @@ _SURE = 0.9
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """Why scores may not mean what they seem to."""
+    """A reason why the scores of a run may not mean what they seem to."""
 
     code: Doubted
     queries: int
@@ -37,7 +37,7 @@ class Doubt:
 
 
 def doubts_of(run: pa.Table, depth: int | None, *, ties: bool = True) -> list[Doubt]:
-    """What is doubtful about a run.
+    """Return the doubts about the scores and ranks of a run.
 
     Args:
         run: query_id, doc_id, score, and perhaps the ranks that it came with (``rank``).
@@ -55,7 +55,7 @@ def doubts_of(run: pa.Table, depth: int | None, *, ties: bool = True) -> list[Do
 
 
 def notes_on(runs: Mapping[str, pa.Table], depth: int | None, *, ties: bool = False) -> list[str]:
-    """What is doubtful about runs whose first documents count, in words; as `doubts_of`."""
+    """Return the doubts about runs to a depth in words; arguments as in `doubts_of`."""
     notes = []
     for name, run in runs.items():
         for doubt in doubts_of(run, depth, ties=ties):

@@ -26,7 +26,7 @@ _Vote = Mapping[str, Any]
 
 
 def pools(questions: str, answers: Sequence[str]) -> Filled:
-    """A pool for each question and turn, with the answer of every model.
+    """Make a pool for each question and turn, with the answers of all models.
 
     A later turn's query is all that the user had said by then, and its answers are the whole
     conversation (see `conversations`), as people saw it who voted. So these pools are turns of no
@@ -64,7 +64,7 @@ def pools(questions: str, answers: Sequence[str]) -> Filled:
 def pairs(
     questions: str, answers: Sequence[str], votes: str, *, number: int = 0, seed: int = 0
 ) -> tuple[Filled, pa.Table]:
-    """A pool for each two answers that people compared, and their votes on them.
+    """Make a pool for each pair of answers that people compared; return also the votes on it.
 
     The query id is ``{question_id}-{turn}:{a}:{b}``; A is the model that the first vote on the two
     has as ``model_a``, and stands first.
@@ -104,7 +104,7 @@ def pairs(
 
 
 def _compared(votes: str, known: Iterable[Pool]) -> dict[str, dict[frozenset[str], list[_Vote]]]:
-    """The votes on each two answers, by query; answers in an order that no file decides."""
+    """Group the votes by query and by pair of answers."""
     queries = {pool.query_id for pool in known}
     models = {document.id for pool in known for document in pool.documents}
     part = read_judgments(votes, "human")
@@ -129,14 +129,14 @@ def _two(votes: Sequence[_Vote]) -> frozenset[str]:
 
 
 def _label(vote: _Vote, query_id: str, a: str, b: str) -> _Vote:
-    """A vote as one on the pair A and B, whichever of them it has as its A."""
+    """Return a vote as one on the pair A and B, even if it had B as its first answer."""
     turn = 1.0 if vote["doc_id_a"] == a else -1.0
     own = {"query_id": query_id, "doc_id_a": a, "doc_id_b": b, "judge": vote["judge"]}
     return own | {"preference": turn * vote["preference"] + 0.0}
 
 
 def _questions(url: str) -> Iterator[tuple[str, str, _Turns]]:
-    """Where each question stands, its id and its turns."""
+    """Yield the place of each question, its id and its turns."""
     seen: set[str] = set()
     for place, row in rows(url):
         question_id = _id(place, row, "question_id")
@@ -150,7 +150,7 @@ def _questions(url: str) -> Iterator[tuple[str, str, _Turns]]:
 
 
 def _answers(urls: Iterable[str]) -> dict[str, dict[str, tuple[str, _Turns]]]:
-    """Where each answer stands and its turns, by model and question."""
+    """Read the answers by model and question: the place of each, and its turns."""
     found: dict[str, dict[str, tuple[str, _Turns]]] = {}
     for place, row in (each for url in _files(urls) for each in rows(url)):
         model, question_id = _id(place, row, "model_id"), _id(place, row, "question_id")
@@ -181,7 +181,7 @@ def _files(urls: Iterable[str]) -> Iterator[str]:
 def _own(
     place: str, question_id: str, said: _Turns, model: str, of: Mapping[str, tuple[str, _Turns]]
 ) -> _Turns:
-    """A model's answers to a question."""
+    """Return a model's answers to a question, one for each turn."""
     if question_id not in of:
         file = next(iter(of.values()))[0].rpartition(":")[0]
         raise InputError(f"{place}: question {question_id} has no answer of {model} ({file})")

@@ -1,4 +1,4 @@
-"""What a run with grades tells beyond its scores: whole grades, and scores on one scale."""
+"""Read what a graded run has beyond its scores: whole grades, and scores on one scale."""
 
 from collections.abc import Sequence
 
@@ -19,12 +19,12 @@ _QREL = schema_of(Qrel)
 
 
 def has_grades(url: str) -> bool:
-    """Whether this is the ``--out`` of a graded run, or its ``scores.parquet``."""
+    """Return whether a place is the ``--out`` of a graded run, or its ``scores.parquet``."""
     return _holds(url, GradedScore)
 
 
 def read_graded(url: str) -> pa.Table:
-    """The panel's calibrated grade of each document.
+    """Read the panel's calibrated grade of each document.
 
     Returns:
         The columns of `records.Qrel`, whose relevance is the grade, and ``ambiguous``, which says
@@ -46,7 +46,7 @@ def read_graded(url: str) -> pa.Table:
 
 
 def read_absolute(url: str) -> pa.Table | None:
-    """Scores on one scale for all queries, where a run of ``zelo+graded`` has them.
+    """Read scores on one scale for all queries, where a run of ``zelo+graded`` has them.
 
     Returns:
         The columns of `records.Qrel`, without queries that have no grades; None if there are none.
@@ -62,7 +62,7 @@ def read_absolute(url: str) -> pa.Table | None:
 
 
 def read_cut(url: str, cuts: Sequence[float]) -> pa.Table:
-    """Whole grades by absolute scores: how many of the cuts each reaches, the same for all queries.
+    """Read whole grades: the number of cuts, equal for all queries, that a score reaches.
 
     Args:
         url: of a run.

@@ -18,7 +18,7 @@ from zelo_ray.records import Document, Ranked
 
 
 def qrels_of(dataset: Any) -> pa.Table:
-    """The judgments of a data set.
+    """Return the judgments of a data set.
 
     Returns:
         The columns of `records.Qrel`; the standard errors are NaN.
@@ -31,13 +31,13 @@ def qrels_of(dataset: Any) -> pa.Table:
 
 
 def run_of(dataset: Any) -> pa.Table:
-    """The scores that a first stage gave, in the columns of `records.Ranked`."""
+    """Return the scores of the first stage, in the columns of `records.Ranked`."""
     scored = ((s.query_id, s.doc_id, float(s.score)) for s in dataset.scoreddocs_iter())
     return table_of([Ranked(*row) for row in scored], Ranked)
 
 
 def pools_of(dataset: Any, depth: int = 100) -> Filled:
-    """A pool for each query: the first stage's documents to a depth, and every judged one.
+    """Make a pool for each query: the first stage's documents to a depth, and all judged ones.
 
     Args:
         dataset: it needs queries and documents, and judgments or a first stage's scores.
@@ -51,7 +51,7 @@ def pools_of(dataset: Any, depth: int = 100) -> Filled:
 
 
 def _query(record: Any) -> Document:
-    """A query, and as metadata its fields that are not its text, such as TREC's narrative."""
+    """Return a query, with its fields other than its text (such as a narrative) as metadata."""
     text = _text(record, "query_id")
     others = {name: getattr(record, name) for name in getattr(record, "_fields", ())}
     told = {name: each for name, each in others.items() if each != text}
@@ -59,7 +59,7 @@ def _query(record: Any) -> Document:
 
 
 def _text(record: Any, id_field: str) -> str:
-    """The text that a record names as its own, else all that it holds, line by line."""
+    """Return a record's default text, or else all its texts but its id, line by line."""
     if hasattr(record, "default_text"):
         return str(record.default_text())
     values = (getattr(record, name) for name in record._fields if name != id_field)

@@ -31,7 +31,7 @@ _KNOWN = (
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """What the rows of a file are: the column of the answer; columns they must and may have."""
+    """A kind of rows: the column of the answer, and the columns they must and may have."""
 
     form: Form | None
     value: str
@@ -40,11 +40,11 @@ class _Kind:
 
     @property
     def columns(self) -> dict[str, pa.DataType]:
-        """All that is read of them."""
+        """Return all columns to read, with their types."""
         return {**self.wanted, **self.optional}
 
     def refuse_other(self, place: str, row: Mapping[str, Any]) -> None:
-        """The first line says what all lines are: one of another kind would vanish."""
+        """Refuse a row of another kind than the first, whose answer would be lost."""
         for name in ("judge", "preference", "winner", "winner_id", "turn"):
             if name in row and name not in self.columns:
                 raise InputError(f"{place}: has a {name}, which the first line has not")
@@ -55,7 +55,7 @@ class _Kind:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What one file holds: grades (query_id, doc_id, judge, grade as float64) or votes.
+    """The content of one file: grades (query_id, doc_id, judge, grade as float64) or votes.
 
     ``place`` tells where a row is; ``own``: the rows name their judges; ``pooled``: they are what
     the judges of a graded run came to together. ``missing`` counts rows whose answer is null.
@@ -71,17 +71,17 @@ class Part:
 
     @property
     def votes(self) -> bool:
-        """Whether they are votes."""
+        """Return whether the rows are votes, not grades."""
         return "preference" in self.table.column_names
 
     def only(self, kept: pa.ChunkedArray) -> "Part":
-        """Some rows, which keep their places."""
+        """Return some of the rows, with their places."""
         at = np.flatnonzero(kept.to_numpy())
         return replace(self, table=self.table.filter(kept), place=lambda row: self.place(at[row]))
 
 
 def read_judgments(url: str, judge: str, *, renamed: bool = False, turn: int | None = None) -> Part:
-    """The grades or votes of a file, or of qrels of any kind.
+    """Read the grades or votes of a file, or of qrels of any kind.
 
     Args:
         url: where it is.
@@ -111,14 +111,14 @@ def read_judgments(url: str, judge: str, *, renamed: bool = False, turn: int | N
 
 
 def judged_by(table: pa.Table, judge: str) -> pa.Table:
-    """The same judgments, all of one judge."""
+    """Return the judgments with all of them given to one judge."""
     column = pa.array([judge] * len(table), pa.string())
     at = table.schema.get_field_index("judge")
     return table.append_column("judge", column) if at < 0 else table.set_column(at, "judge", column)
 
 
 def _kind(columns: frozenset[str], *, renamed: bool = False) -> _Kind | None:
-    """What rows with these columns are; None: no rows of judgments."""
+    """Return the kind of rows with these columns; None if they are no judgments."""
     form = next((form for form in FORMS if columns >= {*form.columns}), None)
     optional = _SWAPPED
     if form:
@@ -140,7 +140,7 @@ def _kind(columns: frozenset[str], *, renamed: bool = False) -> _Kind | None:
 
 
 def _valid(part: Part, kind: _Kind) -> Part:
-    """The rows that have an answer, if they have all else, too."""
+    """Return the rows that have an answer; refuse one of these that lacks another field."""
     known = pc.is_valid(part.table[kind.value])
     kept = part.only(known)
     for column in kind.wanted:
@@ -166,7 +166,7 @@ def _of_turn(url: str, part: Part, turn: int) -> Part:
 
 
 def of_qrels(url: str, judge: str) -> Part:
-    """Judgments of any kind that `read_truth` reads, as those of one judge."""
+    """Read judgments of any kind that `read_truth` reads, as those of one judge."""
     qrels = read_truth(url, _KNOWN)
     table = pa.table(
         {

@@ -45,13 +45,13 @@ class Example:
     preference: float
 
     def label(self, judge: str) -> dict[str, Any]:
-        """A row with the columns of ``PREFERENCES``."""
+        """Return the judgment as a row with the columns of ``PREFERENCES``."""
         ids = {"query_id": self.query_id, "doc_id_a": self.a.id, "doc_id_b": self.b.id}
         return {**ids, "preference": self.preference, "judge": judge}
 
 
 def is_llamahub(url: str) -> bool:
-    """Whether a file begins as one of this form."""
+    """Return whether a file begins as a data set of LlamaHub does."""
     if listing(url) is not None:
         return False
     with reading(url) as stream:
@@ -59,7 +59,7 @@ def is_llamahub(url: str) -> bool:
 
 
 def examples(url: str) -> list[Example]:
-    """The judgments of a file, in its order.
+    """Read the judgments of a file, in their order.
 
     Ids of queries are ``{number}:{a}:{b}``: the number counts the file's different queries from 1,
     and both orders of a pair have one id. Ids of answers are the names of who wrote them.
@@ -90,12 +90,12 @@ def examples(url: str) -> list[Example]:
 
 
 def _turned(one: Example, query_id: str) -> Example:
-    """The same judgment on B and A."""
+    """Return the same judgment on B and A."""
     return replace(one, query_id=query_id, a=one.b, b=one.a, preference=0.0 - one.preference)
 
 
 def pairs(url: str, *, number: int = 0, seed: int = 0) -> tuple[Filled, pa.Table]:
-    """A pool for each two answers that were compared, and the votes on them.
+    """Make a pool for each pair of answers that was compared; return also the votes on it.
 
     Args:
         url: path or URL of the file.
@@ -126,7 +126,7 @@ def _can_be_shown(one: Example) -> bool:
 
 
 def _rows(url: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Where each example stands, and the example."""
+    """Yield the place of each example, and the example."""
     with reading(url) as stream:
         data = stream.read()
     try:

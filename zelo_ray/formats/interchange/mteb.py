@@ -23,7 +23,7 @@ COLUMNS = frozenset({"query", "positive", "negative"})
 
 
 def read_rows(url: str, show: Sequence[str] = ()) -> tuple[Filled, pa.Table]:
-    """Pools of the rows of a JSON lines or Parquet file, and their truth: 1 or 0.
+    """Read the rows of a JSON lines or Parquet file as pools, and their truth: 1 or 0.
 
     A row's query is called ``query1`` and so on, its documents ``query1-00001``; their order is
     drawn by chance, the same each time, so that neither place nor id tells which are the positive
@@ -61,7 +61,7 @@ def read_rows(url: str, show: Sequence[str] = ()) -> tuple[Filled, pa.Table]:
 
 
 def write_rows(url: str, pools: Iterable[Pool], qrels: pa.Table, positive: float = 1.0) -> int:
-    """Write pools as such rows; tell how many.
+    """Write pools as such rows; return how many.
 
     Documents that nobody judged are left out, and so are queries without a positive or without a
     negative one, which MTEB passes over.

@@ -1,4 +1,4 @@
-"""What the rows of somebody's comparisons say: how often the first won, lost and tied."""
+"""Read the outcomes of rows of comparisons: how often the first won, lost and tied."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -27,7 +27,7 @@ class Rows:
     place: Callable[[int], str]
 
     def texts(self, name: str) -> list[str]:
-        """A column of names; whole numbers stand for such.
+        """Return a column of names as texts; whole numbers may stand for names.
 
         Raises:
             InputError: a row has none.
@@ -35,7 +35,7 @@ class Rows:
         return [self._text(name, row, value) for row, value in enumerate(self.columns[name])]
 
     def numbers(self, name: str) -> list[float | None]:
-        """A column of numbers, or of texts that stand for such; None where there is none.
+        """Return a column as numbers, parsed if they are texts; None for a missing value.
 
         Raises:
             InputError: something else is there.
@@ -65,14 +65,14 @@ class Rows:
 
 
 def is_missing(value: object) -> bool:
-    """Whether a cell says nothing: null, NaN, or a text such as NA."""
+    """Return whether a cell is missing: null, NaN, or a text such as NA."""
     if isinstance(value, str):
         return value.strip().lower() in _MISSING
     return value is None or (isinstance(value, float) and math.isnan(value))
 
 
 def outcomes(rows: Rows, roles: Roles) -> list[Outcome | None]:
-    """What each row says; None where an answer is missing.
+    """Return the outcome of each row; None where an answer is missing.
 
     Raises:
         InputError: a row says something that is no answer.
@@ -109,7 +109,7 @@ def _preferred(rows: Rows, name: str) -> list[Outcome | None]:
 
 
 def _counted(rows: Rows, columns: Mapping[str, str]) -> list[Outcome | None]:
-    """Rows that say how often each won."""
+    """Return the outcomes of rows that count the wins of each item."""
     a, b = (rows.numbers(columns[role]) for role in ("a_wins", "b_wins"))
     ties = rows.numbers(columns["ties"]) if "ties" in columns else [0.0] * len(a)
     return [
@@ -119,7 +119,7 @@ def _counted(rows: Rows, columns: Mapping[str, str]) -> list[Outcome | None]:
 
 
 def _scored(rows: Rows, columns: Mapping[str, str]) -> list[Outcome | None]:
-    """Rows of one game each: 1 where the first won, 0 where it lost, one half for a tie."""
+    """Return the outcomes of rows of one game: 1 is a win of the first, 0 a loss, 0.5 a tie."""
     name, sides = columns["a_wins"], {1.0: 0, 0.0: 1, 0.5: _BOTH}
     found = list[Outcome | None]()
     for row, value in enumerate(rows.numbers(name)):
@@ -133,14 +133,14 @@ def _scored(rows: Rows, columns: Mapping[str, str]) -> list[Outcome | None]:
 
 
 def _lost(rows: Rows, columns: Mapping[str, str]) -> list[Outcome | None]:
-    """Rows of a winner and a loser, which may say that it was a tie."""
+    """Return the outcomes of rows of a winner and a loser; ``ties`` may mark a tie."""
     rows_there = len(rows.columns[columns["winner"]])
     ties = rows.numbers(columns["ties"]) if "ties" in columns else [0.0] * rows_there
     return [_GAMES[_BOTH if tied else 0] for tied in ties]
 
 
 def _named(rows: Rows, columns: Mapping[str, str]) -> list[Outcome | None]:
-    """Rows that name a winner: by its own name, or by that of its column."""
+    """Return the outcomes of rows that name a winner, itself or by the name of its column."""
     name, a, b = (columns[role] for role in ("winner", "a", "b"))
     words = {plain(a): 0, "a": 0, plain(b): 1, "b": 1}
     by_name, by_word = list[int | None](), list[int | None]()

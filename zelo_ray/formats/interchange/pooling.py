@@ -24,7 +24,7 @@ _K = 60
 
 
 def in_order(run: pa.Table) -> pa.Table:
-    """A run by query (as they first appear), score and document id (both descending).
+    """Sort a run by query (as they first appear), score and document id (both descending).
 
     Scores are compared as 32-bit floats and ids by their bytes, as trec_eval does.
 
@@ -47,12 +47,12 @@ def in_order(run: pa.Table) -> pa.Table:
 
 
 def top(run: pa.Table, depth: int) -> pa.Table:
-    """The first ``depth`` documents of each query, as `in_order` gives them."""
+    """Return the first ``depth`` documents of each query, in the order of `in_order`."""
     return in_order(run).filter(pc.field("rank") <= depth)
 
 
 def holes(truth: pa.Table, run_name: str, run: pa.Table, depth: int) -> pa.Table:
-    """The documents in a run's top that nobody judged, for the queries of the truth.
+    """Return the unjudged documents at the top of a run, for the queries of the truth.
 
     Args:
         truth: the columns of `records.Qrel`.
@@ -75,7 +75,7 @@ def holes(truth: pa.Table, run_name: str, run: pa.Table, depth: int) -> pa.Table
 
 
 def pooled(runs: Mapping[str, pa.Table], depth: int, judged: pa.Table | None = None) -> Candidates:
-    """The union of several runs to a depth, and every judged document.
+    """Merge the documents of several runs, to a depth, with all judged documents.
 
     The order tells nothing of the truth and favours no run: by reciprocal rank fusion of all runs
     (Cormack, Clarke and Buettcher 2009, SIGIR; k = 60), and by chance, the same each time, among
@@ -93,7 +93,7 @@ def pooled(runs: Mapping[str, pa.Table], depth: int, judged: pa.Table | None = N
 
 
 def fused(query_id: str, ranks: Mapping[str, dict[str, int]]) -> dict[str, dict[str, int]]:
-    """One query's documents in the order that `pooled` describes."""
+    """Order one query's documents as `pooled` describes."""
 
     def key(doc_id: str) -> tuple[float, str]:
         chance = hashlib.sha256(f"{query_id}:{doc_id}".encode()).hexdigest()
@@ -103,7 +103,7 @@ def fused(query_id: str, ranks: Mapping[str, dict[str, int]]) -> dict[str, dict[
 
 
 def repeated(table: pa.Table) -> tuple[str, str] | None:
-    """A query and document that a table of both holds more than once."""
+    """Return a pair of query and document that a table holds more than once, or None."""
     queries, documents = (codes(table[name]) for name in _PAIR)
     pairs = queries * (documents.max(initial=0) + 1) + documents
     ordered = np.sort(pairs)
@@ -115,18 +115,18 @@ def repeated(table: pa.Table) -> tuple[str, str] | None:
 
 
 def codes(column: pa.ChunkedArray) -> NDArray[np.int64]:
-    """Each text of a column as a number: 0, 1, 2 ... as they first appear."""
+    """Map each text of a column to a number: 0, 1, 2 ... as they first appear."""
     chunks = column.dictionary_encode().chunks
     return np.concatenate([np.empty(0, np.int64), *(c.indices.to_numpy() for c in chunks)])
 
 
 def columns(table: pa.Table, *names: str) -> Iterator[tuple[Any, ...]]:
-    """The rows of some columns."""
+    """Yield the rows of some columns."""
     return zip(*(table[name].to_pylist() for name in names), strict=True)
 
 
 def judgments(source: str, rows: Iterable[tuple[str, str, float, float]]) -> pa.Table:
-    """Judgments from anywhere as qrels.
+    """Build qrels from judgments of any source, and check them.
 
     Args:
         source: where they come from, for messages.
@@ -142,7 +142,7 @@ def judgments(source: str, rows: Iterable[tuple[str, str, float, float]]) -> pa.
 
 
 def checked(source: str, table: pa.Table) -> pa.Table:
-    """Qrels themselves, if they are what `judgments` promises."""
+    """Check qrels for what `judgments` promises, and return them."""
     if not len(table):
         raise InputError(f"{source}: holds no judged document")
     odd = table.filter(pc.invert(pc.is_finite(table["relevance"])))

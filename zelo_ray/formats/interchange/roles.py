@@ -1,4 +1,4 @@
-"""Which columns of somebody's comparisons name the two items, and which say who won."""
+"""Find the columns of comparisons that name the two items, and those that say who won."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -52,7 +52,7 @@ class Roles:
 
     @property
     def ordered(self) -> bool:
-        """Whether the columns say who stood first."""
+        """Return whether the columns say which item stood first."""
         return self.items == ("a", "b")
 
 
@@ -90,7 +90,7 @@ def roles_of(what: str, names: Sequence[str], given: Mapping[str, str]) -> Roles
 
 
 def plain(name: str) -> str:
-    """A name without what does not count: ``Home.Team`` is ``home_team``."""
+    """Normalise the name of a column: ``Home.Team`` becomes ``home_team``."""
     return name.strip().lower().replace(".", "_").replace(" ", "_").replace("-", "_")
 
 

@@ -27,7 +27,7 @@ _KNOWN = (
 
 
 def read_runs(urls: Iterable[str], *, ranks: bool = False) -> dict[str, pa.Table]:
-    """Each run by its name, in the order given: tables with the columns of `Ranked`.
+    """Read runs by name, in the order given: tables with the columns of `Ranked`.
 
     With ``ranks`` they also have ``rank`` (float64, null where one is no number), if they came so.
 
@@ -54,7 +54,7 @@ def read_runs(urls: Iterable[str], *, ranks: bool = False) -> dict[str, pa.Table
 
 
 def without_ranks(runs: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
-    """The same runs, with the columns of `Ranked` alone."""
+    """Return the same runs with the columns of `Ranked` alone."""
     return {name: table.select(schema_of(Ranked).names) for name, table in runs.items()}
 
 
@@ -94,7 +94,7 @@ def _with_ranks(url: str, table: pa.Table) -> pa.Table:
 
 
 def _refuse_empty(table: pa.Table, place: Callable[[int], str]) -> None:
-    """Each row of a run has all of its fields."""
+    """Refuse a row of a run that lacks a field."""
     for name in table.column_names:
         column = table[name]
         empty = column.is_null()
@@ -105,7 +105,7 @@ def _refuse_empty(table: pa.Table, place: Callable[[int], str]) -> None:
 
 
 def _checked(url: str, table: pa.Table) -> pa.Table:
-    """A run itself, if it is one."""
+    """Check that a table is a run, and return it with the types of `Ranked`."""
     schema = schema_of(Ranked)
     try:
         run = table.select(schema.names).cast(schema)

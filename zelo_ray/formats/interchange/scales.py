@@ -25,7 +25,7 @@ GRADES = pa.schema(
 
 
 def on_scale(url: str, part: Part, levels: int, notes: list[str], *, clip: bool) -> pa.Table:
-    """A part's grades as whole numbers of the scale, with the columns of ``GRADES``.
+    """Return the grades of a part as whole numbers of the scale, with the columns of ``GRADES``.
 
     Args:
         url: where they are.
@@ -65,7 +65,7 @@ def on_scale(url: str, part: Part, levels: int, notes: list[str], *, clip: bool)
 def own_scales(
     part: Part, scales: Mapping[str, Scale], levels: int, notes: list[str], *, clip: bool
 ) -> tuple[Part, pa.Table]:
-    """A part whose judges grade on scales of their own, mapped onto the common one.
+    """Map the grades of judges with scales of their own onto the common scale.
 
     Args:
         part: what is there.
@@ -108,7 +108,7 @@ def own_scales(
 
 
 def mapped(grades: NDArray[np.float64], scale: Scale, levels: int) -> NDArray[np.float64]:
-    """Grades of a scale as the nearest ones of 0 to ``levels`` - 1, its ends being the ends."""
+    """Map grades of a scale to the nearest of 0 to ``levels`` - 1, and its ends to the ends."""
     found: NDArray[np.float64] = np.floor(
         (grades - scale.low) * (levels - 1) / (scale.high - scale.low) + 0.5
     )
@@ -116,7 +116,7 @@ def mapped(grades: NDArray[np.float64], scale: Scale, levels: int) -> NDArray[np
 
 
 def _refuse_twice(part: Part) -> None:
-    """A judge whose answers no keys tell apart has one word on a document."""
+    """Refuse two grades of one document in a file of one judge."""
     pairs = part.table.select(["query_id", "doc_id"])
     counted = pairs.append_column("row", pa.array(np.arange(len(pairs))))
     last = counted.group_by(["query_id", "doc_id"]).aggregate([("row", "max"), ("row", "count")])
@@ -130,7 +130,7 @@ def _refuse_twice(part: Part) -> None:
 
 
 def preferences(part: Part) -> pa.Table:
-    """A part's votes, with the columns of ``VOTES``, or of ``VOICES`` where it tells their raters.
+    """Return the votes of a part, with the columns of ``VOTES``, or ``VOICES`` if raters are known.
 
     Raises:
         InputError: a preference is outside [-1, 1], or of one document.
@@ -150,9 +150,9 @@ def preferences(part: Part) -> pa.Table:
 
 
 def graded_pairs(grades: pa.Table, votes: pa.Table) -> pa.Table:
-    """People's grades as a word on every pair that was voted on: for the higher mean grade.
+    """Turn people's grades into a preference on every pair with votes: for the higher mean grade.
 
-    Equal grades are no word.
+    Equal grades give no preference.
 
     Args:
         grades: of people, with the columns of ``GRADES``.

@@ -16,7 +16,7 @@ _NO_DATA = (
 
 
 def opened(sources: Iterable[str], notes: list[str]) -> Iterator[tuple[str, str]]:
-    """The name that a user gave, or "", and the place, of each source; directories are opened."""
+    """Yield the name that the user gave (or "") and the place of each source, files in folders."""
     for source in sources:
         name, url = split_name(source)
         names = listing(url)

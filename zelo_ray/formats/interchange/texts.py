@@ -50,7 +50,7 @@ def read_texts(
     wanted: Container[str] | None = None,
     named: Mapping[str, str] = _UNNAMED,
 ) -> Iterator[Document]:
-    """Documents or queries, one at a time.
+    """Yield documents or queries, one at a time.
 
     Args:
         url: JSON lines or Parquet with an id (``_id``, ``id``, ``docid`` ...), a text (``text``,
@@ -87,13 +87,13 @@ def read_texts(
 
 
 def columns_in(url: str, part: str, named: Collection[str]) -> list[str]:
-    """The columns of such texts, as far as the first row of their first file tells."""
+    """Return the columns of such texts, as far as the first row of the first file shows them."""
     files = _files(url, part)
     return names_of(files[0]) if files and _is_table(files[0], named) else []
 
 
 def _is_table(file: str, named: Iterable[str] = ()) -> bool:
-    """Whether a file has columns with names; if not, a line is ``id<TAB>text``."""
+    """Return whether a file has columns with names, rather than lines of ``id<TAB>text``."""
     if plain_name(file).endswith((".jsonl", ".ndjson", ".json", ".parquet", ".csv")):
         return True
     line = first_line(file)[1].lstrip()
@@ -103,7 +103,7 @@ def _is_table(file: str, named: Iterable[str] = ()) -> bool:
 
 
 def parts(url: str, part: str, split: str = "test") -> list[str]:
-    """The files of one part of a collection's directory: ``part.jsonl``, or those in ``part/``.
+    """Find the files of one part of a collection: ``part.jsonl``, or those in ``part/``.
 
     A corpus may be called docs, documents or collection, and queries topics.
 
@@ -118,14 +118,14 @@ def parts(url: str, part: str, split: str = "test") -> list[str]:
 
 
 def _files(url: str, part: str) -> list[str]:
-    """The files of texts that a place names: itself, the parts of a folder, or those of a glob."""
+    """Return the files of texts at a place: a file, the parts of a folder, or a glob's matches."""
     if listing(url) is not None:
         return parts(url, part)
     return find_shards([url]) if has_magic(url) else [url]
 
 
 def _parts(url: str, part: str, split: str) -> list[str]:
-    """The files of a part that is called so.
+    """Find the files of a part by its exact name.
 
     Raises:
         InputError: there is none, or several splits and none of this name.
@@ -157,7 +157,7 @@ def _parts(url: str, part: str, split: str) -> list[str]:
 def fill(
     candidates: Candidates, queries: Mapping[str, Document], texts: Iterable[Document]
 ) -> Filled:
-    """Pools of candidates, in their order.
+    """Make pools of candidates, in their order.
 
     A document keeps the ranks that runs gave it in its metadata. The query itself (see
     `OwnQueries`) is left out, and noted. What has no text (or one that no
@@ -194,7 +194,7 @@ def fill(
 
 
 def by_id(texts: Iterable[Document]) -> dict[str, Document]:
-    """Documents or queries by their ids; of two that differ in metadata alone the first.
+    """Index documents or queries by id; of two that differ in metadata alone, keep the first.
 
     Raises:
         InputError: two of one id have different texts.
@@ -207,7 +207,7 @@ def by_id(texts: Iterable[Document]) -> dict[str, Document]:
 
 
 def write_lines(url: str, of: Iterable[bytes]) -> int:
-    """Write lines; tell how many."""
+    """Write lines; return how many."""
     written = 0
     with writing(url) as file:
         for line in of:
@@ -217,7 +217,7 @@ def write_lines(url: str, of: Iterable[bytes]) -> int:
 
 
 def pool_line(pool: Pool, own: Collection[str] = ()) -> bytes:
-    """A pool as an input line, with its session if it is a turn of one.
+    """Return a pool as an input line, with its session if it is a turn of one.
 
     Args:
         pool: to write.
@@ -230,19 +230,19 @@ def pool_line(pool: Pool, own: Collection[str] = ()) -> bytes:
 
 
 def query_row(pool: Pool) -> dict[str, Any]:
-    """A pool's query as it stands in an input line, without its session."""
+    """Return a pool's query as an object of an input line, without its session."""
     own = {"id": pool.query_id, "query": pool.query}
     return {**own, **pool.about, **own}
 
 
 def document_row(document: Document) -> dict[str, Any]:
-    """A document as it stands in an input line."""
+    """Return a document as an object of an input line."""
     row: dict[str, Any] = {"id": document.id, "content": document.content}
     return row | ({"metadata": dict(document.metadata)} if document.metadata else {})
 
 
 def with_title(doc_id: str, title: str, text: str) -> Document:
-    """A document of a title and a text, as `read_texts` gives it."""
+    """Build a document from a title and a text, as `read_texts` does."""
     if not title.strip():
         return Document(doc_id, text)
     content = text if text.startswith(title) else f"{title}\n{text}".rstrip("\n")
@@ -250,7 +250,7 @@ def with_title(doc_id: str, title: str, text: str) -> Document:
 
 
 def without_title(document: Document) -> tuple[str, str]:
-    """The title and the text that `with_title` made one."""
+    """Split a document into the title and the text that `with_title` joined."""
     title = document.metadata.get("title")
     if not isinstance(title, str):
         return "", document.content
@@ -263,12 +263,12 @@ def _ranked(document: Document, ranks: dict[str, int]) -> Document:
 
 
 def usable(text: str) -> bool:
-    """Whether a judge could be shown it."""
+    """Return whether a judge can be shown a text: it is not blank and has no NUL."""
     return bool(text.strip()) and "\0" not in text
 
 
 def note(what: str, ids: list[str], of: int = 0) -> str:
-    """What was left out, in words, and of how many documents; nothing if there is none."""
+    """Describe what was left out, and of how many documents; return "" if nothing was."""
     shown = ", ".join(ids[:3]) + (" ..." if len(ids) > 3 else "")
     more = f" of {counted(of, 'document')}" if of else ""
     return f"left out {what}: {len(ids):,}{more} ({shown})" if ids else ""
@@ -303,7 +303,7 @@ def _document(
 
 
 def _query(place: str, query_id: str, row: Mapping[str, Any], named: Mapping[str, str]) -> Document:
-    """A query with the other fields of its row; its text may be called title, as TREC's is."""
+    """Build a query with the other fields of its row; its text may be in ``title``, as in TREC."""
     usual = (named.get("text", ""), *_TEXTS, "title")
     text = next((name for name in usual if row.get(name) is not None), "")
     by = next(name for name in (named.get("id", ""), *_IDS) if name in row)

@@ -10,7 +10,7 @@ from zelo_ray.records import Pool
 
 
 def rows(pools: Sequence[Pool], scores: pa.Table) -> tuple[Iterator[bytes], int]:
-    """A line for each judged document that has a text.
+    """Return a JSON line for each judged document that has a text.
 
     ``{"query_id", "doc_id", "query", "document", "score"}``, in the order of the pools; the score
     is as it was judged: of a panel's grades the mean, of battles logits, which share no zero from

@@ -58,7 +58,7 @@ _RANKED = replace(_RUN, schema=_RUN.schema.append(pa.field("rank", pa.string()))
 
 
 def read_qrels(url: str) -> pa.Table:
-    """The judgments of a qrels file, in its order; relevance may be any finite number.
+    """Read the judgments of a qrels file, in their order; relevance may be any finite number.
 
     Returns:
         The columns of `records.Qrel`; the standard errors are NaN.
@@ -71,7 +71,7 @@ def read_qrels(url: str) -> pa.Table:
 
 
 def read_run(url: str, *, ranks: bool = False) -> tuple[str, pa.Table]:
-    """A run's name and its scores, in the file's order.
+    """Read a run's name and its scores, in the order of the file.
 
     The name is the tag, or what the file is called where lines have different tags.
 
@@ -103,7 +103,7 @@ def _ranks(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def write_qrels(url: str, qrels: pa.Table, decimals: int | None = None) -> None:
-    """Write judgments, in their order; reading them gives the same numbers.
+    """Write judgments, in their order; reading them back gives the same numbers.
 
     Args:
         url: where to; ``.gz`` and ``.zst`` are compressed.
@@ -135,7 +135,7 @@ def write_run(url: str, name: str, run: pa.Table) -> None:
 
 
 def numbers(url: str, values: pa.ChunkedArray, decimals: int | None = None) -> pa.ChunkedArray:
-    """Numbers as the shortest text that reads as the same number: ``3``, ``-0.25``.
+    """Format numbers as the shortest text that reads as the same number: ``3``, ``-0.25``.
 
     Raises:
         Unwritable: one is not finite.
@@ -149,7 +149,7 @@ def numbers(url: str, values: pa.ChunkedArray, decimals: int | None = None) -> p
 
 
 def _read(url: str, form: _Form) -> pa.Table:
-    """All lines, by Arrow where nothing is odd, and one by one where something is."""
+    """Read all lines: by Arrow in blocks of regular lines, else one by one."""
     tables, number = [form.schema.empty_table()], 0
     for block in blocks(url):
         table = _fast(block, form)
@@ -166,7 +166,7 @@ def _read(url: str, form: _Form) -> pa.Table:
 
 
 def _fast(block: bytes, form: _Form) -> pa.Table | None:
-    """One block's columns; None if any line is not just as it should be."""
+    """Parse the columns of one block by Arrow; return None if any line is irregular."""
     block = block.translate(_BLANKS)
     while b"  " in block:
         block = block.replace(b"  ", b" ")
@@ -190,7 +190,7 @@ def _fast(block: bytes, form: _Form) -> pa.Table | None:
 
 
 def _arrows(block: bytes) -> pa.BufferReader:
-    """A copy of Arrow's own: its threads may let go of it after Python's end, but not of bytes."""
+    """Copy a block to memory of Arrow's own, whose threads may release it after Python's end."""
     copy = pa.BufferOutputStream()
     copy.write(block)
     return pa.BufferReader(copy.getvalue())

@@ -30,7 +30,7 @@ _VALUES = ("relevance", "score", "grade")
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """What can be seen of a place before it is read.
+    """The names, columns or first line of a place, seen before it is read.
 
     ``names`` are those in a directory (empty for a file); ``columns`` those of a Parquet file, or
     those that the first line of another file names; ``line`` is the first line of other texts.
@@ -42,7 +42,7 @@ class Sight:
 
     @property
     def said(self) -> str:
-        """It in a few words, for messages."""
+        """Describe the place in a few words, for messages."""
         try:
             text = ", ".join([*self.names, *sorted(self.columns)]) or self.line.decode()
         except UnicodeDecodeError:
@@ -64,7 +64,7 @@ class Kind:
 
 
 def read_truth(url: str, also: Sequence[str] = ()) -> pa.Table:
-    """Judgments from a file or directory of any known kind.
+    """Read judgments from a file or directory of any known kind.
 
     Args:
         url: where it is.
@@ -80,7 +80,7 @@ def read_truth(url: str, also: Sequence[str] = ()) -> pa.Table:
 
 
 def digest_judgments(table: pa.Table) -> str:
-    """Digest who is how relevant to what, in whatever order and file it stands.
+    """Hash judgments (query, document and relevance), whatever their order or file.
 
     Args:
         table: the columns of `records.Qrel`.
@@ -97,7 +97,7 @@ def digest_judgments(table: pa.Table) -> str:
 
 
 def has_changed(place: str, digest: str | None) -> bool:
-    """Tell whether judgments are others than they were; not where that cannot be known.
+    """Return whether judgments have changed; False where that cannot be known.
 
     Args:
         place: where they are.
@@ -112,7 +112,7 @@ def has_changed(place: str, digest: str | None) -> bool:
 
 
 def read_grades(url: str, levels: int = 4) -> pa.Table:
-    """Judgments that are whole grades from 0 to ``levels`` - 1; those below 0 count as 0.
+    """Read judgments that are whole grades from 0 to ``levels`` - 1; those below 0 count as 0.
 
     Raises:
         InputError: as `read_truth`, or a judgment is no such grade.
@@ -121,7 +121,7 @@ def read_grades(url: str, levels: int = 4) -> pa.Table:
 
 
 def as_grades(url: str, table: pa.Table, levels: int = 4) -> pa.Table:
-    """Judgments of a place, with relevance as whole grades from 0 to ``levels`` - 1.
+    """Return judgments with relevance as whole grades from 0 to ``levels`` - 1.
 
     Raises:
         InputError: a judgment is no such grade.
@@ -138,7 +138,7 @@ def as_grades(url: str, table: pa.Table, levels: int = 4) -> pa.Table:
 
 
 def read_pools(url: str) -> Filled:
-    """The pools of a place that holds judgments and texts.
+    """Read the pools of a place that holds judgments and texts.
 
     Raises:
         InputError: it holds no texts, or something in it is wrong.
@@ -151,7 +151,7 @@ def read_pools(url: str) -> Filled:
 
 
 def pools_of_truth(url: str) -> str | None:
-    """Where the pools of some judgments lie as lines that `annotate` reads; None if they do not."""
+    """Return the place of the judged pools as lines that `annotate` reads; None if missing."""
     names = listing(url)
     if names is not None:
         return f"{url.rstrip('/')}/{ANNOTATED}" if ANNOTATED in names else None
@@ -162,7 +162,7 @@ def pools_of_truth(url: str) -> str | None:
 
 
 def holds_texts(url: str) -> bool:
-    """Whether judgments lie with the texts of their queries and documents.
+    """Return whether judgments are kept together with the texts of queries and documents.
 
     Raises:
         InputError: as `kind_of`.
@@ -175,7 +175,7 @@ def holds_texts(url: str) -> bool:
 
 
 def kind_of(url: str, also: Sequence[str] = ()) -> tuple[str, Kind]:
-    """What a place holds: the name of the kind, and how to read it; ``also`` as in `read_truth`.
+    """Recognise the kind of a place: its name, and how to read it; ``also`` as in `read_truth`.
 
     Raises:
         InputError: nothing that is known.
@@ -191,7 +191,7 @@ def kind_of(url: str, also: Sequence[str] = ()) -> tuple[str, Kind]:
 
 
 def look(url: str) -> Sight:
-    """See what is there.
+    """Look at the names, columns or first line of a place.
 
     Raises:
         InputError: it cannot be read, or is of a run that is not finished.
@@ -206,7 +206,7 @@ def look(url: str) -> Sight:
 
 
 def _scores(url: str) -> pa.Table:
-    """scores.parquet, or any table of query_id, doc_id, and relevance, score or grade."""
+    """Read scores.parquet, or a table of query_id, doc_id, and relevance, score or grade."""
     names = names_of(url)
     value = next((each for each in _VALUES if each in names), "score")
     numbers = [each for each in (value, "std_error", "truth_error") if each in names]
@@ -228,7 +228,7 @@ def _scores(url: str) -> pa.Table:
 
 
 def with_error(table: pa.Table) -> pa.Table:
-    """The same with one ``std_error``: about people where that is told, else the panel's own.
+    """Return the table with one ``std_error``: ``truth_error`` where known, else its own.
 
     Args:
         table: perhaps with ``std_error`` and ``truth_error``; numbers, nulls or NaN.
@@ -249,12 +249,12 @@ def _annotated(url: str) -> pa.Table:
 
 
 def is_annotated(url: str) -> bool:
-    """Whether a place holds JSON lines of a query and its documents."""
+    """Return whether a place holds JSON lines of a query and its documents."""
     return {"query", "documents"} <= look(url).columns
 
 
 def scored(url: str) -> Iterator[tuple[str, str, float, float]]:
-    """Query, document, score and NaN of each document with a score, from annotated JSON lines.
+    """Yield query, document, score and NaN of each scored document of annotated JSON lines.
 
     Raises:
         InputError: a line is none.

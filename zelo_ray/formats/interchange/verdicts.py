@@ -1,4 +1,4 @@
-"""What judges and people said, from any mixture of places: grades, votes and qrels."""
+"""Read qrels, grades and votes of judges and people from any mixture of files."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -71,17 +71,17 @@ class Verdicts:
 
     @property
     def judges(self) -> tuple[str, ...]:
-        """Those who graded, in the order in which they were read, without the people."""
+        """Return the names of the judges who graded, in the order of reading, without people."""
         return tuple(pc.unique(self.grades["judge"]).to_pylist())
 
     @property
     def voters(self) -> tuple[str, ...]:
-        """Those who voted, in the order in which they were read, without the people."""
+        """Return the names of the judges who voted, in the order of reading, without people."""
         return tuple(pc.unique(self.votes["judge"]).to_pylist())
 
     @property
     def panel(self) -> tuple[str, ...]:
-        """The judges without the pooled ones: those who count in what is of all judges."""
+        """Return the judges without the pooled ones: those who count in figures of all judges."""
         return tuple(judge for judge in self.judges if judge not in self.pooled)
 
 
@@ -176,7 +176,7 @@ def read_verdicts(
 
 
 def _refuse_unknown(scales: Mapping[str, Scale], found: Verdicts) -> None:
-    """A scale of nobody would leave a judge on the wrong one."""
+    """Refuse a scale for a name that gave no grades: a judge would be left on the wrong scale."""
     tables = (found.human, found.grades, found.ranked)
     there = [name for table in tables for name in pc.unique(table["judge"]).to_pylist()]
     if strange := [name for name in scales if name not in there]:
@@ -191,7 +191,7 @@ def read_people(
     turn: int | None = None,
     by_person: tuple[pa.Table, int] | None = None,
 ) -> Part:
-    """What people said, all of them as the judge ``human``: grades, or votes.
+    """Read the grades or votes of people, all of them as the judge ``human``.
 
     ``rater`` says who of them: as the rows name them, or another one in each row of a file that
     names nobody.
@@ -233,7 +233,7 @@ def _unanswered(url: str, part: Part) -> str:
 
 
 def _own(owners: dict[str, str], url: str, part: Part) -> None:
-    """Note whose judges these are: a name of a file belongs to it alone."""
+    """Record the file that each judge's name belongs to; refuse names that are reserved."""
     for judge in pc.unique(part.table["judge"]).to_pylist():
         if judge in (PANEL, WITH_HUMAN, OTHERS):
             raise InputError(
@@ -249,7 +249,7 @@ def _own(owners: dict[str, str], url: str, part: Part) -> None:
 
 
 def _alone(queries: Mapping[str, set[str]]) -> Sequence[str]:
-    """A word on each source with queries that no other knows, if there are several."""
+    """Return a note on each source that has queries in no other source, if there are several."""
     notes = []
     for url, own in queries.items():
         others = [known for other, known in queries.items() if other != url]

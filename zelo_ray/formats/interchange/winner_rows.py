@@ -20,7 +20,7 @@ _Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How rows name a winner.
+    """A form of rows that name a winner.
 
     ``words`` are what ``winner`` says of A and of B; it names them if None. ``rater``, a template
     of the row, is who says so. Of ``paired`` rows those of both orders are one vote. ``renamed``:
@@ -39,7 +39,7 @@ class Form:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """What such rows must have: texts, or numbers that stand for such."""
+        """Return the columns that such rows must have: texts, or numbers that stand for texts."""
         return (self.query_id, self.a, self.b, self.winner, *self.more)
 
 
@@ -63,7 +63,7 @@ in which a winner may be ``tie (inconsistent)``, and which may have a judge and 
 
 
 def votes_of(form: Form, table: pa.Table, place: Callable[[int], str]) -> pa.Table:
-    """Rows that name a winner, with the columns of ``VOTES``.
+    """Convert rows that name a winner to the columns of ``VOTES``.
 
     Args:
         form: how they do.
@@ -103,7 +103,7 @@ def _vote(form: Form, row: _Row, place: str) -> dict[str, Any]:
 
 
 def _once(votes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Of what was judged in both orders, whose word is the same, that of one; its order is none."""
+    """Merge votes that agree in both orders of a pair into one, without an order."""
     names = ("query_id", "doc_id_a", "doc_id_b", "judge")
     orders: dict[tuple[str, ...], set[bool | None]] = {}
     for vote in votes:

@@ -24,7 +24,7 @@ class Work:
     """
 
     def __init__(self, truth: pa.Table, holes: pa.Table) -> None:
-        """Take the columns of `records.Qrel`, and what `pooling.holes` gives of some runs."""
+        """Store the columns of `records.Qrel`, and the result of `pooling.holes` for some runs."""
         self._holes: Candidates = {}
         for query_id, doc_id, run, rank in columns(holes, "query_id", "doc_id", "run", "rank"):
             self._holes.setdefault(query_id, {}).setdefault(doc_id, {})[run] = rank
@@ -39,13 +39,13 @@ class Work:
         self.notes: list[str] = []
 
     def know(self, texts: Iterable[Document]) -> None:
-        """Take the texts of documents that pools may lack."""
+        """Add the texts of documents that pools may lack."""
         self._texts |= by_id(document for document in texts if usable(document.content))
 
     def lines(
         self, pools: Iterable[tuple[bytes, Pool]], queries: Mapping[str, Document], everything: bool
     ) -> Iterator[bytes]:
-        """The pools with holes, as input lines: those that there are, then those made anew.
+        """Yield the pools with holes as input lines: first those that exist, then new ones.
 
         Args:
             pools: the pools that there are, and their lines.
@@ -67,7 +67,7 @@ class Work:
             self.notes.append(f"left out {self._without_text()}")
 
     def _grown(self, raw: bytes, query_id: str, ranks: dict[str, dict[str, int]]) -> bytes:
-        """A pool's line, in its order, without what nobody asks about, and with the other holes."""
+        """Return a pool's line without documents that nobody asks about, and with all holes."""
         line: dict[str, Any] = json.loads(raw)
         kept = ranks.keys() | self._judged[query_id]
         old = [document for document in line.get("documents", []) if document["id"] in kept]
@@ -100,7 +100,7 @@ class Work:
 
 
 def pool_lines(files: Iterable[str]) -> Iterator[tuple[bytes, Pool]]:
-    """The lines of files of pools, and the pools.
+    """Yield the lines of files of pools, and the pools.
 
     Raises:
         InputError: a line is bad.
