@@ -40,7 +40,7 @@ class Battles:
 def battles_of(
     query_votes: Sequence[Sequence[Vote]], also: Sequence[Sequence[str]] | None = None
 ) -> Battles:
-    """The votes of each query, in the order given.
+    """Build the columns of the votes of each query, in the order given.
 
     Args:
         query_votes: the votes of each query.
@@ -75,7 +75,7 @@ def battles_of(
 
 
 def battles_of_table(table: pa.Table) -> tuple[tuple[str, ...], Battles]:
-    """The votes of a table, in its order, and the ids of their queries, ascending.
+    """Build the columns of a table's votes, in its order; return also its query ids, ascending.
 
     Args:
         table: query_id, doc_id_a, doc_id_b and preference, and perhaps judge (else there is one)
@@ -110,7 +110,7 @@ def _plain(texts: pa.Array) -> pa.Array:
 
 
 def _numbered(texts: pa.Array) -> tuple[Ints, tuple[str, ...]]:
-    """Each text as its place among the distinct ones, ascending, and these."""
+    """Replace each text by its place among the distinct ones, ascending; return also these."""
     coded = texts if pa.types.is_dictionary(texts.type) else texts.dictionary_encode()
     # The dictionary of a stored column may hold a text that no row has, or one text twice.
     names, codes = np.unique(np.asarray(coded.dictionary, dtype=object), return_inverse=True)
@@ -120,7 +120,7 @@ def _numbered(texts: pa.Array) -> tuple[Ints, tuple[str, ...]]:
 
 
 def _placed(query: Ints, texts: pa.Array, queries: int) -> tuple[Ints, tuple[tuple[str, ...], ...]]:
-    """Each text as its place among the distinct ones of its query, ascending, and these."""
+    """Replace each text by its place among the distinct ones of its query; return also these."""
     coded = texts.dictionary_encode()
     names = coded.dictionary
     order = np.asarray(pc.array_sort_indices(names), dtype=np.int64)

@@ -32,7 +32,7 @@ CHUNK_CELLS = 2**17
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """What the votes of one query say: its scores by rank, or why there are none."""
+    """The result of fitting one query: its scores by rank, or the reason why there are none."""
 
     scores: tuple[Score, ...] = ()
     reason: Unscored | None = None
@@ -73,7 +73,7 @@ def score_votes(
 def score_table(
     table: pa.Table, prior_sd: float = 2.5, share: float = SHARE
 ) -> tuple[pa.Table, dict[str, Unscored]]:
-    """`score_votes` from a table to a table, without a Python object for each vote or score.
+    """Score a table of votes as `score_votes` does, without a Python object for each vote or score.
 
     Args:
         table: as `battles_of_table` takes it.
@@ -103,7 +103,7 @@ def score_table(
 
 
 def score_battles(battles: Battles, prior_sd: float = 2.5, share: float = SHARE) -> Scored:
-    """`score_votes` from columns to columns."""
+    """Score columns of votes as `score_votes` does."""
     games = games_of(battles)
     reasons = why_unscored(battles, games)
     sizes = np.array([len(ids) for ids in battles.documents], dtype=np.int64)
@@ -122,7 +122,7 @@ def score_battles(battles: Battles, prior_sd: float = 2.5, share: float = SHARE)
 
 
 def _stack(games: Games, played: Ints, queries: Ints, size: int) -> Stack:
-    """The games of some queries of one size; ``played`` is where the games of each query start."""
+    """Build the games of some queries of one size; those of query q start at ``played[q]``."""
     counts = played[queries + 1] - played[queries]
     row = np.repeat(np.arange(len(queries)), counts)
     own = np.arange(len(row)) + np.repeat(played[queries] - (np.cumsum(counts) - counts), counts)
@@ -157,7 +157,7 @@ def bradley_terry(wins: Floats, prior_sd: float = 2.5, tol: float = 1e-8) -> tup
 
 
 def fit_stack(stack: Stack, prior_sd: float, tol: float = 1e-8) -> tuple[Floats, Floats]:
-    """`bradley_terry` of games that are columns already."""
+    """Fit games that are already columns, as `bradley_terry` does."""
     if not 0 < prior_sd < np.inf:
         raise ValueError(f"prior_sd must be positive and finite, not {prior_sd}")
     precision = prior_sd**-2
@@ -214,7 +214,7 @@ def bradley_terry_mle(wins: Floats) -> Floats:
 
 
 def _maximise(stack: Stack, start: Floats, precision: float, tol: float) -> Floats:
-    """Newton's method, each query until its own step is short."""
+    """Maximise by Newton's method, each query until its own step is short."""
     scores = start.copy()
     moving = np.ones(stack.queries, dtype=np.bool_)
     for _ in range(MAX_STEPS):
@@ -232,7 +232,7 @@ def _maximise(stack: Stack, start: Floats, precision: float, tol: float) -> Floa
 
 
 def _within(chosen: Bools, still: Bools) -> Bools:
-    """Of the chosen ones, those that still are."""
+    """Mark those of the chosen queries that are still to be moved."""
     found = chosen.copy()
     found[chosen] = still
     return found

@@ -1,4 +1,4 @@
-"""How many judges a panel is worth: those that err together count as fewer.
+"""Count the judges that a panel is worth: those that err together count as fewer.
 
 Of n judges whose errors have the correlations rho, the mean errs like that of
 
@@ -21,12 +21,12 @@ Floats = NDArray[np.float64]
 
 
 def effective(correlation: Floats) -> float:
-    """The number of judges that err apart, of a correlation of errors [judges, judges]."""
+    """Return the number of independent judges for a correlation of errors [judges, judges]."""
     return float(len(correlation) ** 2 / np.clip(correlation, 0, 1).sum())
 
 
 def ends(correlation: Floats, families: Sequence[frozenset[str]]) -> tuple[float, float]:
-    """Between which numbers the effective number of judges lies, without people's grades.
+    """Bound the effective number of judges from below and above, without people's grades.
 
     What judges say correlates at least as much as their errors do, since what is right in it they
     have in common as well: hence the lower end. For the upper one, judges of different families
@@ -52,7 +52,7 @@ def ends(correlation: Floats, families: Sequence[frozenset[str]]) -> tuple[float
 
 
 def given_people(ratings: Ratings, human: Floats) -> float:
-    """The effective number of judges by their errors, given the grade that people gave.
+    """Return the effective number of judges by their errors, given the grades of people.
 
     An error is how far a judge's grade lies from its mean for documents of that human grade, so
     that a judge that is harsh throughout does not err by that.
@@ -79,7 +79,7 @@ def given_people(ratings: Ratings, human: Floats) -> float:
 
 
 def correlation_of(confusion: Floats) -> float:
-    """Pearson's correlation of two judges' grades; NaN where one of them never varies.
+    """Return Pearson's correlation of two judges' grades; NaN where one of them never varies.
 
     Args:
         confusion: how often which grade met which, [levels, levels].

@@ -1,4 +1,4 @@
-"""Whether comparisons determine scores at all, before anything is fitted to them."""
+"""Check that comparisons determine scores at all, before anything is fitted to them."""
 
 from dataclasses import dataclass, replace
 from enum import Enum, auto
@@ -15,7 +15,7 @@ _INFINITE = "no finite maximum likelihood"
 
 
 class UnratedReason(Enum):
-    """Why comparisons determine no scores."""
+    """Reasons why comparisons determine no scores."""
 
     NO_COMPARISONS = auto()
     DISCONNECTED = auto()
@@ -28,7 +28,7 @@ class UnratedReason(Enum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Unrated:
-    """Why there are no scores.
+    """The reason why there are no scores.
 
     Attributes:
         code: what code goes by.
@@ -87,7 +87,7 @@ def _why_infinite(sheet: Sheet) -> Unrated | None:
 
 
 def _separated(sheet: Sheet) -> bool:
-    """Whether some way of moving the parameters makes nothing that was seen less likely."""
+    """Return whether parameters can move without making any observed outcome less likely."""
     blocks = []
     for seen, other in np.ndindex(len(sheet.d), len(sheet.d)):
         (at,) = np.nonzero(sheet.counts[:, seen] > 0)
@@ -100,7 +100,7 @@ def _separated(sheet: Sheet) -> bool:
 
 
 def _gains(sheet: Sheet, at: Ints, seen: int, other: int) -> csr_array:
-    """How far each parameter lifts what was seen above another outcome, by pair."""
+    """Build, by pair, what each parameter adds to an observed outcome over another."""
     x, c = sheet.d[seen] - sheet.d[other], sheet.t[seen] - sheet.t[other]
     cells = [(sheet.first[at], x), (sheet.second[at], -x)]
     cells += [(np.full(at.size, sheet.items), x)] if sheet.model.order else []

@@ -82,7 +82,7 @@ def _won_by_b(battles: Battles) -> Floats:
 
 
 def _sums(keys: Ints, values: Floats) -> tuple[Floats, Ints, Ints]:
-    """For each run of equal keys its sum, its length and where it starts."""
+    """Return the sum, the length and the start of each run of equal keys."""
     starts = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
     return np.add.reduceat(values, starts), np.diff(starts, append=len(keys)), starts
 

@@ -28,7 +28,7 @@ class Stack:
     lost: Floats
 
     def of(self, queries: Bools) -> "Stack":
-        """Only some of the queries, which are numbered anew."""
+        """Return the games of some of the queries, which are numbered anew."""
         if queries.all():
             return self
         own = queries[self.query]
@@ -38,7 +38,7 @@ class Stack:
 
 
 def stack_of(wins: Floats) -> Stack:
-    """The games that matrices of wins tell of.
+    """Build the games of matrices of wins.
 
     Raises:
         ValueError: they are no such matrices.
@@ -53,7 +53,7 @@ def stack_of(wins: Floats) -> Stack:
 
 
 def start_of(stack: Stack, precision: float) -> Floats:
-    """A start for Newton's method, from which it takes some four steps; from 0 it takes nine.
+    """Return a start for Newton's method: some four steps from it suffice, and nine from 0.
 
     The logarithm of wins to losses, stretched since opponents differ too, and two steps along the
     diagonal of the curvature. Scores are centred, as every Newton step leaves them.
@@ -76,18 +76,18 @@ def start_of(stack: Stack, precision: float) -> Floats:
 
 
 def _cells(stack: Stack) -> tuple[Ints, Ints]:
-    """Where the two documents of each game stand in an array of all scores."""
+    """Return the indices of both documents of each game in a flat array of all scores."""
     first = stack.query * stack.documents
     return first + stack.i, first + stack.j
 
 
 def _at(x: Ints, y: Ints, weights: Floats, size: int) -> Floats:
-    """The sum of the weights at each document."""
+    """Sum the weights of the games of each document."""
     return np.asarray(np.bincount(x, weights, size) + np.bincount(y, weights, size), np.float64)
 
 
 def _slopes(scores: Floats, stack: Stack, precision: float) -> tuple[Floats, Floats]:
-    """Gradient of the log posterior, and the curvature of each game."""
+    """Compute the gradient of the log posterior, and the curvature of each game."""
     x, y = _cells(stack)
     flat = scores.ravel()
     odds = np.exp(np.minimum(flat[y] - flat[x], 700))  # more is no number
@@ -101,7 +101,7 @@ def _slopes(scores: Floats, stack: Stack, precision: float) -> tuple[Floats, Flo
 
 
 def derivatives(scores: Floats, stack: Stack, precision: float) -> tuple[Floats, Floats]:
-    """Gradient of the log posterior, and its negated Hessian plus 1/K in every cell.
+    """Compute the gradient of the log posterior, and its negated Hessian plus 1/K in each cell.
 
     The likelihood does not see a shift of all scores; the 1/K gives that direction a curvature of
     1, moves nothing else, and so lets one routine serve with a prior and without.
@@ -119,7 +119,7 @@ def derivatives(scores: Floats, stack: Stack, precision: float) -> tuple[Floats,
 
 
 def damping(step: Floats) -> Floats:
-    """How much of each Newton step to take, so that every step climbs.
+    """Return the share of each Newton step to take, so that every step climbs.
 
     Along a step in which two scores part by at most b, the curvature changes by at most a factor
     exp(b t). So log(1 + b) / b of the step surely climbs (Sun & Tran-Dinh 2019, Math. Program.

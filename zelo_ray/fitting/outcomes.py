@@ -31,7 +31,7 @@ class Games:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
-    """What is fitted, and how."""
+    """A model to fit: its prior, and how ties and order count."""
 
     prior_sd: float | None = 2.5
     """of the Gaussian prior of every parameter, in logits; None for maximum likelihood"""
@@ -87,22 +87,22 @@ class Sheet:
 
     @property
     def three(self) -> bool:
-        """Whether a tie is an outcome of its own."""
+        """Return whether a tie is an outcome of its own."""
         return len(self.d) == 3
 
     @property
     def size(self) -> int:
-        """How many parameters there are: scores, then perhaps h, then perhaps c."""
+        """Count the parameters: scores, then perhaps h, then perhaps c."""
         return self.items + self.model.order + self.three
 
     def across(self, weight: Floats) -> Floats:
-        """The derivatives of sum(weight * x) by the scores and h."""
+        """Compute the derivatives of sum(weight * x) by the scores and h."""
         ends = (np.bincount(at, weight, self.items) for at in (self.first, self.second))
         net: Floats = np.subtract(*ends)
         return np.append(net, weight.sum()) if self.model.order else net
 
     def at(self, parameters: Floats) -> tuple[float, Floats, Floats]:
-        """The objective at some parameters, its gradient, and the information.
+        """Compute the objective at some parameters, its gradient, and the information.
 
         The information has 1/K added in each cell of the scores: the likelihood does not see a
         shift of all of them, and this gives that direction a curvature of 1 and moves nothing else.
@@ -131,7 +131,7 @@ class Sheet:
         return value, gradient - precision * parameters, curvature
 
     def _information(self, dd: Floats, dt: Floats, tt: Floats) -> Floats:
-        """Summed over the games, the covariance of what the parameters multiply."""
+        """Sum over the games the covariance of the statistics of the parameters."""
         size, order = self.items, self.model.order
         found = np.zeros((self.size, self.size))
         met = np.bincount(self.first * size + self.second, dd, size**2).reshape(size, size)
@@ -147,7 +147,7 @@ class Sheet:
     def _correction(
         self, curvature: Floats, chances: Floats, off_d: Floats, off_t: Floats, games: Floats
     ) -> Floats:
-        """Pseudo-counts whose score is the gradient of half the log determinant (Firth 1993).
+        """Return pseudo-counts with half the log determinant's gradient as score (Firth 1993).
 
         For an exponential family that is 1/2 sum_k p_k (u_k - m)' V (u_k - m) (u_k - m), a third
         central moment; of two outcomes it is the leverage times 1/2 - p.

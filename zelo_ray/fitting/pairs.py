@@ -1,4 +1,4 @@
-"""Which pairs to ask: random rings over the documents of a query, no pair twice.
+"""Choose the pairs to ask: random rings over the documents of a query, no pair twice.
 
 On each ring the documents stand in an order of their own and neighbours meet, so a ring is a random
 Hamiltonian cycle. A union of them is connected and spreads like a random graph, so that two or
@@ -31,7 +31,7 @@ class Pair(NamedTuple):
 
 
 def ring_pairs(seed: int, query_id: str, doc_ids: Iterable[str], cycles: int) -> list[Pair]:
-    """The pairs of so many rings; where documents are too few for so many, every pair once.
+    """Return the pairs of so many rings; with too few documents for these, every pair once.
 
     On each ring a document meets the next one that it has not met, so it has a battle with as many
     that follow it as there are rings, and with about as many that precede it.
@@ -46,7 +46,7 @@ def ring_pairs(seed: int, query_id: str, doc_ids: Iterable[str], cycles: int) ->
 
 
 def audit_share(wanted: float, rings: int, judges: int, calls: float) -> float:
-    """The share of pairs that all judges see in both orders, where else they take turns.
+    """Return the share of pairs that all judges see in both orders; on the rest they take turns.
 
     Args:
         wanted: the share that is wished for.
@@ -59,12 +59,12 @@ def audit_share(wanted: float, rings: int, judges: int, calls: float) -> float:
 
 
 def first_turn(seed: int, query_id: str, doc_id: str) -> int:
-    """Whose turn it is on the first of the pairs that follow a document: see `Pair`."""
+    """Return the first turn (see `Pair`) for the pairs of a document with those that follow it."""
     return _hash(f"{seed}:{query_id}:{doc_id}:turn")
 
 
 def count_pairs(documents: int, cycles: int) -> int:
-    """How many pairs `ring_pairs` returns."""
+    """Count the pairs that `ring_pairs` returns."""
     return min(documents * cycles, documents * (documents - 1) // 2)
 
 
@@ -96,7 +96,7 @@ def _ring_pairs(seed: int, query_id: str, doc_ids: tuple[str, ...], cycles: int)
 
 
 def _rings(named: str, doc_ids: Sequence[str], cycles: int) -> list[list[str]]:
-    """The documents in the order of each ring."""
+    """Order the documents on each ring."""
     places = {doc_id: _places(f"{named}:{doc_id}", cycles) for doc_id in doc_ids}
     at = range(0, cycles * _BYTES, _BYTES)
     return [sorted(doc_ids, key=lambda d: (places[d][start : start + _BYTES], d)) for start in at]

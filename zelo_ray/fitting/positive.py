@@ -10,7 +10,7 @@ ROWS = 32
 
 
 def inverse_root(matrices: Floats) -> Floats:
-    """Lower triangular R with R'R the inverse of each matrix.
+    """Compute the lower triangular R with R'R the inverse of each matrix.
 
     The inverse of the Cholesky factor: a third of the work of a whole inverse, whose
     diagonal is the sums of squares of the columns of R. What is found for a

@@ -15,7 +15,7 @@ TOLERANCE = 1e-20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ratings:
-    """What the comparisons say of the items, or why they say nothing."""
+    """Scores of the items that comparisons determine, or the reason why there are none."""
 
     scores: Floats = field(default_factory=lambda: np.empty(0))
     std_errors: Floats = field(default_factory=lambda: np.empty(0))
@@ -67,7 +67,7 @@ def rate(games: Games, model: Model, reference: int | None = None) -> Ratings:
 
 
 def _maximise(sheet: Sheet) -> Floats:
-    """Newton's method from 0; a step that would go down is halved.
+    """Maximise by Newton's method from 0; halve a step that would go down.
 
     Firth's correction is as curved as the likelihood where each pair met once, and the information
     does not see it: steps of its own length would go back and forth there.

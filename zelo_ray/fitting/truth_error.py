@@ -1,4 +1,4 @@
-"""How far a score may lie from what people would say: the second error of every score.
+"""Estimate how far a score may lie from people's view: the second error of every score.
 
     truth_error^2 = std_error^2 + su^2 (1 - 1/K)
 
@@ -46,7 +46,7 @@ _LOW, _HIGH = 0.05, 5.0
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """What judges get wrong together, as learned: ``value`` counts, ``found`` is the labels' word.
+    """The learned error that judges share: ``value`` counts, ``found`` comes from labels alone.
 
     A share of the spread of a query's scores, or in grades. ``weight`` tells how far ``found``
     counts beside the default.
@@ -60,7 +60,7 @@ class Shared:
 
 
 def shared_sd(query: Ints, scores: Floats, share: float = SHARE) -> Floats:
-    """Su of each document by default, in logits: a share of the spread of its query's scores.
+    """Return each document's default su, in logits: a share of the spread of its query's scores.
 
     A few documents tell little of their spread, so it is drawn towards 1.2 as if three more
     documents had shown that. A query's numbers depend on its own scores alone.
@@ -78,7 +78,7 @@ def shared_sd(query: Ints, scores: Floats, share: float = SHARE) -> Floats:
 
 
 def truth_errors(query: Ints, scores: Floats, errors: Floats, share: float = SHARE) -> Floats:
-    """The errors of scores of votes about people, of shape [documents], in logits.
+    """Return the errors of scores as estimates of people's view, of shape [documents], in logits.
 
     Args:
         query: of shape [documents], numbers of queries from 0.
@@ -136,7 +136,7 @@ def learn_share(query: Ints, scores: Floats, errors: Floats, human: Floats) -> S
 def learn_grades(
     query: Ints, scores: Floats, errors: Floats, human: Floats, usual: float = GRADES
 ) -> Shared:
-    """Learn su in grades: the least with which score +- 1.96 truth_error holds .95 of human grades.
+    """Learn su in grades: the least where score +- 1.96 truth_error holds .95 of human grades.
 
     Args:
         query: of shape [documents], numbers of queries from 0.

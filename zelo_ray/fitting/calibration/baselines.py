@@ -1,4 +1,4 @@
-"""What can be said of a unit without a model: median, majority and disagreement of its grades.
+"""Summaries of a unit's grades without a model: median, majority and disagreement.
 
 Repeats of a judge share its one vote, and an observation's weight counts. Offsets are ignored.
 """
@@ -12,7 +12,7 @@ ROUNDING = 1e-9
 
 
 def median(ratings: Ratings) -> Floats:
-    """Median grade of each unit, midway between two grades where votes split evenly; else NaN."""
+    """Return the median grade of each unit, midway between two where votes tie; NaN without any."""
     votes = _votes(ratings)
     half = votes.sum(axis=1, keepdims=True) / 2
     reached = votes.cumsum(axis=1)
@@ -22,7 +22,7 @@ def median(ratings: Ratings) -> Floats:
 
 
 def majority(ratings: Ratings) -> Ints:
-    """Grade with the most votes of each unit, -1 without any.
+    """Return the grade with the most votes of each unit, -1 without any.
 
     Of equal ones the nearest to the median, then the lower.
     """
@@ -34,7 +34,7 @@ def majority(ratings: Ratings) -> Ints:
 
 
 def disagreement(ratings: Ratings) -> Floats:
-    """Mean difference of the grades of two judges of each unit; NaN with fewer than two.
+    """Return the mean difference of two judges' grades of each unit; NaN with fewer than two.
 
     Repeats of a judge are averaged first; weights are ignored.
     """
@@ -56,7 +56,7 @@ def disagreement(ratings: Ratings) -> Floats:
 
 
 def _votes(ratings: Ratings) -> Floats:
-    """Weight of the votes for each grade, of shape [units, levels]."""
+    """Sum the weights of the votes for each grade, of shape [units, levels]."""
     cells = ratings.unit * ratings.levels + ratings.grade
     size = ratings.units * ratings.levels
     votes = np.bincount(cells, shared_weights(ratings), size).astype(np.float64)

@@ -22,17 +22,17 @@ FAR = 30.0
 
 
 def priors(levels: int) -> tuple[Floats, Floats]:  # noqa: ARG001 - families are of one shape
-    """Means and standard deviations of the normal priors of a judge's parameters."""
+    """Return the means and standard deviations of the normal priors of a judge's parameters."""
     return np.array([1.0, 0.0, MIDDLING]), np.array([1.0, 5.0, 1.0])
 
 
 def limits(levels: int) -> tuple[Floats, Floats]:  # noqa: ARG001 - families are of one shape
-    """The least and the greatest values of a judge's parameters."""
+    """Return the least and the greatest values of a judge's parameters."""
     return np.array([0, -np.inf, -np.inf]), np.array([STEEPEST, np.inf, SUREST])
 
 
 def start(shares: Floats) -> Floats:
-    """Parameters of shape [judges, 3] for shares of grades [judges, levels], all positive.
+    """Return initial parameters [judges, 3] for shares of grades [judges, levels], all positive.
 
     They are a, b and log phi.
     """
@@ -43,7 +43,7 @@ def start(shares: Floats) -> Floats:
 
 
 def cells(parameters: Floats, x: Floats, levels: int) -> tuple[Floats, Floats]:
-    """Chance of each grade where the latent is x.
+    """Compute the chance of each grade where the latent is x.
 
     Returns:
         Chances of shape [judges, levels, x], and their derivatives by each parameter, of shape
@@ -59,7 +59,7 @@ def cells(parameters: Floats, x: Floats, levels: int) -> tuple[Floats, Floats]:
 
 
 def cut_points(parameters: Floats, levels: int) -> tuple[Floats, Floats]:
-    """Where P(grade >= k) is one half, and how sharply it rises there.
+    """Compute where P(grade >= k) is one half, and how sharply it rises there.
 
     Returns:
         Cut points of shape [judges, levels - 1], infinite or turned where a slope is not positive,
@@ -80,7 +80,7 @@ def cut_points(parameters: Floats, levels: int) -> tuple[Floats, Floats]:
 
 
 def _above(location: Floats, log_phi: Floats, levels: int) -> Floats:
-    """P(grade >= k) for k = 0 to levels, of shape [judges, levels + 1, x]."""
+    """Compute P(grade >= k) for k = 0 to levels, of shape [judges, levels + 1, x]."""
     inner = _each_above(location[:, None], log_phi[:, None], np.arange(1, levels)[:, None], levels)
     first = np.ones_like(inner[:, :1])
     return np.concatenate([first, inner, 0 * first], axis=1)

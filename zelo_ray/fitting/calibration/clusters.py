@@ -11,14 +11,14 @@ from zelo_ray.fitting.calibration.ratings import Floats, Ints
 
 
 def by_query(values: Floats, query: Ints) -> tuple[Floats, Floats]:
-    """Sums of values and how many there are, by query: [queries] each, of those that have any."""
+    """Sum and count values by query: [queries] each, of the queries that have any."""
     _, place = np.unique(query, return_inverse=True)
     sums = np.bincount(place, values.astype(np.float64)).astype(np.float64)
     return sums, np.bincount(place).astype(np.float64)
 
 
 def alike(part: Floats, whole: Floats) -> float:
-    """How far answers of one query are alike: the correlation within queries, from 0 to 1.
+    """Compute the correlation of answers within queries, from 0 to 1.
 
     Args:
         part: how many of a query's answers are yes, [queries].
@@ -32,7 +32,7 @@ def alike(part: Floats, whole: Floats) -> float:
 
 
 def worth(part: Floats, whole: Floats, usual: float, confidence: float = 0.95) -> float:
-    """How many independent answers these are worth.
+    """Return the number of independent answers that these are worth.
 
     Args:
         part: how many of a query's answers are yes, [queries].
@@ -53,7 +53,7 @@ def worth(part: Floats, whole: Floats, usual: float, confidence: float = 0.95) -
 
 
 def exact(found: float, size: float, confidence: float = 0.95) -> tuple[float, float]:
-    """The interval of a share of so many independent answers; fractions interpolate."""
+    """Return the interval of a share of so many independent answers; fractions interpolate."""
     tail = (1 - confidence) / 2
     low = scipy.special.betaincinv(found, size - found + 1, tail) if found > 0 else 0.0
     high = scipy.special.betaincinv(found + 1, size - found, 1 - tail) if found < size else 1.0
@@ -63,7 +63,7 @@ def exact(found: float, size: float, confidence: float = 0.95) -> tuple[float, f
 def share(
     part: Floats, whole: Floats, usual: float, confidence: float = 0.95
 ) -> tuple[float, float, float]:
-    """A share with its interval; see `worth`."""
+    """Return a share with the ends of its interval; see `worth`."""
     value = float(part.sum() / whole.sum())
     known = whole > 0
     size = worth(part[known], whole[known], usual, confidence)
@@ -71,12 +71,12 @@ def share(
 
 
 def _size(whole: Floats) -> float:
-    """Answers of a query, as one of the answers sees it."""
+    """Return the mean number of answers in the query of an answer."""
     return float((whole**2).sum() / max(1.0, whole.sum()))
 
 
 def _effect(part: Floats, whole: Floats) -> float:
-    """How much larger the variance is than that of independent answers: the design effect."""
+    """Compute the design effect: the variance over that of independent answers."""
     many, queries = whole.sum(), len(whole)
     if many < 2 or queries < 2:
         return np.nan

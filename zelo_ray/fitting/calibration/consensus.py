@@ -1,4 +1,4 @@
-"""How right a panel is by how far its judges agree: when its word can be taken blindly.
+"""Measure how often a panel is right at each level of its judges' agreement.
 
 A judge says one of two documents is better, or neither; or it gives a document a grade. The level
 of agreement is how many say what most say, of those who said anything: `LEVELS`. Whoever says
@@ -29,7 +29,7 @@ Bools = NDArray[np.bool_]
 
 
 def of_votes(said: Floats, people: Floats, query: Ints) -> list[Consensus]:
-    """How often people prefer the document that most judges prefer.
+    """Measure how often people prefer the document that most judges prefer.
 
     A pair on which people tie is left out, and counted. Where as many judges prefer the one as the
     other, the panel is half right whatever people say.
@@ -55,7 +55,7 @@ def of_grades(
     levels: int,
     cuts: Sequence[int],
 ) -> list[Consensus]:
-    """How often people grade as the panel does, and order two documents of a query as it does.
+    """Measure how often people grade, and order two documents of a query, as the panel does.
 
     The panel's grade is the lower median of the judges', its order of two documents what most
     judges' grades say. Documents that fewer than two judges graded are left out: there is nothing
@@ -95,7 +95,7 @@ def of_grades(
 
 @dataclass(slots=True)
 class _Tally:
-    """Sums by level and query."""
+    """Sums of items by level of agreement and query."""
 
     queries: int
     sums: Floats = field(init=False)
@@ -113,7 +113,7 @@ class _Tally:
             )
 
     def rows(self, about: str, scale: str) -> Iterator[Consensus]:
-        """All levels together, then each that there is."""
+        """Yield the row of all levels together, then one for each level that occurs."""
         whole = self.sums.sum(axis=1)
         items = whole[1:].sum()
         usual = clusters.alike(*whole[:2, whole[1] > 0]) if whole[1].any() else np.nan
@@ -133,20 +133,20 @@ class _Tally:
 
 
 def _level(most: Ints, of: Ints) -> Ints:
-    """The place in `LEVELS`, where so many judges of so many say what most say."""
+    """Return the index in `LEVELS` where ``most`` of ``of`` judges say the same."""
     split = 2 * most <= of
     cases = [(most == of) & (of > 0), split, most == of - 1, 4 * most >= 3 * of]
     return np.select(cases, [0, 4, 1, 2], 3)
 
 
 def _right(up: Ints, down: Ints, people: Floats | Ints) -> Floats:
-    """Whether more judges say what people say; a half where as many say the opposite."""
+    """Return 1 where the majority of judges agrees with people, 0 where not, 0.5 for a split."""
     right: Floats = np.where(up == down, 0.5, np.sign(up - down) == people)
     return right
 
 
 def _order(tally: _Tally, query: int, grades: NDArray[np.int16], human: NDArray[np.int16]) -> None:
-    """Add the pairs of a query's documents; alike documents are looked at together."""
+    """Add the pairs of a query's documents to a tally; documents that are alike count together."""
     kinds, counts = np.unique(np.vstack([human, grades]), axis=1, return_counts=True)
     step = max(1, _CELLS // kinds.size)
     for start in range(0, kinds.shape[1], step):

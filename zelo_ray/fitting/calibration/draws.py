@@ -1,4 +1,4 @@
-"""How the documents that have human grades were drawn, as far as the data show it."""
+"""Check how the documents with human grades were drawn, as far as the data show it."""
 
 from dataclasses import dataclass
 
@@ -22,7 +22,7 @@ _REDRAW = "draw documents at random from all of the run, or label whole queries 
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """Whether labels stand for all documents, and what a user should know of it."""
+    """The verdict whether labels represent all documents, with a note for the user."""
 
     sound: bool
     note: str = ""
@@ -35,7 +35,7 @@ def drawn(
     probability: Floats | None = None,
     frame: int | None = None,
 ) -> Drawn:
-    """How labels were drawn.
+    """Check how labels were drawn.
 
     Within queries, labelled documents must have the panel grades that a random draw of as many
     would give: the Wilcoxon test, over strata (van Elteren 1960, Bull. ISI 37:351). So labels of
@@ -86,7 +86,7 @@ def drawn(
 
 
 def _test(panel_grade: Floats, asked: Bools, place: Ints, some: Bools) -> tuple[float, float]:
-    """How far labelled documents lie above others of their query, in grades; its p-value."""
+    """Return by how many grades labelled documents lie above others of their query; its p-value."""
     off = expected = spread = 0.0
     apart: list[tuple[float, int]] = []
     kept = np.flatnonzero(some[place])
@@ -111,7 +111,7 @@ def _test(panel_grade: Floats, asked: Bools, place: Ints, some: Bools) -> tuple[
 
 
 def _covering(probability: Floats, units: int, *, framed: bool) -> Drawn:
-    """Whether labels drawn with probabilities are of all documents: these weigh N together.
+    """Check that labels drawn with probabilities represent all documents: weights must sum to N.
 
     Where all could be drawn, or all alike, so that grades can tell more, it is enough that they may
     be of all. Else it must be shown, since what could not be drawn is in no probability.

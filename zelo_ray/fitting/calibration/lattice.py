@@ -37,28 +37,28 @@ class Lattice:
 
     @property
     def places(self) -> Floats:
-        """Where latents may lie, of shape [places]."""
+        """Return the places where latents may lie, of shape [places]."""
         return np.arange(-self.half, self.half + 1, dtype=np.float64) * self.step
 
     @property
     def x(self) -> Floats:
-        """Where shifted latents may lie: places, and span - 1 more."""
+        """Return the places where shifted latents may lie: all places, and span - 1 more."""
         first, end = self.low - self.half, self.low + self.half + self.span
         return np.arange(first, end, dtype=np.float64) * self.step
 
     def log_prior(self, sd: float) -> Floats:
-        """Logarithms of the chances of the places."""
+        """Compute the logarithms of the chances of the places."""
         exponent: Floats = -0.5 * (self.places / sd) ** 2
         chances: Floats = exponent - scipy.special.logsumexp(exponent)
         return chances
 
     def stretches(self, table: Floats) -> Floats:
-        """Rows over ``x`` as rows over ``places``, one for each shift: [rows * span, places]."""
+        """Expand rows over ``x`` to rows over ``places``, one a shift: [rows * span, places]."""
         views = np.lib.stride_tricks.sliding_window_view(table, 2 * self.half + 1, axis=1)
         return views.reshape(-1, 2 * self.half + 1)
 
     def gathered(self, stretches: Floats) -> Floats:
-        """The transpose of ``stretches``: sums of shape [rows, x]."""
+        """Apply the transpose of ``stretches``: sums of shape [rows, x]."""
         width = 2 * self.half + 1
         each = stretches.reshape(-1, self.span, width)
         table = np.zeros((len(each), width + self.span - 1))
@@ -68,7 +68,7 @@ class Lattice:
 
 
 def lay(ratings: Ratings, sd: float, scale: float) -> "tuple[Lattice, scipy.sparse.csr_array]":
-    """A lattice for these grades, and what they count on it; offsets are divided by ``scale``."""
+    """Build a lattice for these grades, and their counts on it, with offsets over ``scale``."""
     step, half = STEP * sd, round(REACH / STEP)
     if ratings.offset is None:
         return Lattice(step, half), counted(ratings, None, 0, 1)
@@ -81,7 +81,7 @@ def lay(ratings: Ratings, sd: float, scale: float) -> "tuple[Lattice, scipy.spar
 def log_chances(
     family: str, parameters: Floats, lattice: Lattice, levels: int
 ) -> tuple[Floats, Floats]:
-    """Logarithms of the chances of grades along the lattice, and their derivatives.
+    """Compute the logarithms of the chances of grades along the lattice, and their derivatives.
 
     Returns:
         Shape [judges * levels, x], and [judges, parameters, levels, x].
@@ -96,7 +96,7 @@ def log_chances(
 def posteriors(
     counts: "scipy.sparse.csr_array", stretches: Floats, log_prior: Floats
 ) -> tuple[Floats, Floats]:
-    """What grades say of each unit: a row depends, bit for bit, on its own grades alone.
+    """Compute each unit's posterior: a row depends, bit for bit, on its own grades alone.
 
     Returns:
         Chances of the places, of shape [units, places], and the log likelihood of each unit.
@@ -111,6 +111,6 @@ def posteriors(
 
 
 def chunks(units: int, places: int) -> list[slice]:
-    """Stretches of units whose posteriors fit in memory together."""
+    """Split units into slices whose posteriors fit in memory together."""
     step = max(1, CHUNK_CELLS // places)
     return [slice(start, min(start + step, units)) for start in range(0, units, step)]

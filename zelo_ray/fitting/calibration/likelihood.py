@@ -1,4 +1,4 @@
-"""What is maximised: the likelihood of all grades, and the priors of judges."""
+"""The objective to maximise: the likelihood of all grades, and the priors of judges."""
 
 from dataclasses import dataclass
 
@@ -33,13 +33,13 @@ class Target:
     """which judges have used two grades or more"""
 
     def split(self, point: Floats) -> tuple[Floats, float]:
-        """Parameters of shape [judges, parameters], and sd."""
+        """Split a point into parameters of shape [judges, parameters], and sd."""
         if self.with_sd:
             return point[:-1].reshape(self.judges, -1), float(np.exp(point[-1]))
         return point.reshape(self.judges, -1), 1.0
 
     def prior(self, point: Floats) -> tuple[Floats, Floats]:
-        """Means and precisions (inverse variances) of the normal priors of the point's entries."""
+        """Return means and precisions (inverse variances) of the normal priors of the entries."""
         means, sds = FAMILIES[self.family].priors(self.levels)
         means, precisions = np.tile(means, self.judges), np.tile(sds**-2.0, self.judges)
         if self.with_sd:
@@ -47,7 +47,7 @@ class Target:
         return means.reshape(point.shape), precisions.reshape(point.shape)
 
     def loss(self, point: Floats) -> tuple[float, Floats]:
-        """The negated log posterior per unit, and its gradient.
+        """Compute the negated log posterior per unit, and its gradient.
 
         The gradient of a likelihood with a sum inside is the posterior mean of the gradient that
         there were without it (Fisher's identity, as in Bock & Aitkin 1981, Psychometrika 46:443).
@@ -63,12 +63,12 @@ class Target:
         return -total / units, -(gradient - precisions * off) / units
 
     def density(self, point: Floats) -> tuple[Floats, Floats]:
-        """Where grades were given: places of the shifted latent, and their shares of all grades."""
+        """Return the places of the shifted latent, and the share of all grades given at each."""
         held = self._expected(point)[1].sum(axis=(0, 1))
         return self.lattice.x, held / held.sum()
 
     def scores(self, point: Floats) -> Floats:
-        """Derivatives of each row's log likelihood, of shape [rows, entries of the point]."""
+        """Compute the derivatives of each row's log likelihood, [rows, entries of the point]."""
         parameters, sd = self.split(point)
         logs, by = log_chances(self.family, parameters, self.lattice, self.levels)
         stretches, log_prior = self.lattice.stretches(logs), self.lattice.log_prior(sd)
@@ -88,9 +88,9 @@ class Target:
         return found
 
     def _expected(self, point: Floats) -> tuple[float, Floats, Floats, float]:
-        """The log likelihood; the grades expected along the lattice, [judges, levels, x].
+        """Compute the log likelihood, and the expected grades on the lattice, [judges, levels, x].
 
-        And the derivatives of their log chances, and that of the likelihood by log sd.
+        Return also the derivatives of their log chances, and that of the likelihood by log sd.
         """
         parameters, sd = self.split(point)
         logs, by = log_chances(self.family, parameters, self.lattice, self.levels)

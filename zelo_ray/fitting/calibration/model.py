@@ -57,7 +57,7 @@ class Model:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Posterior:
-    """What grades say of units, each of shape [units]; NaN, and grade -1, for one without grades.
+    """Estimates of units by their grades, of shape [units] each; NaN, and grade -1, without grades.
 
     ``mean`` and ``sd`` are of the latent (without its offsets); ``grade_mean`` and ``grade_sd`` of
     the calibrated grade as a number from 0 to levels - 1, and ``grade`` is its nearest whole
@@ -163,7 +163,7 @@ def judge(model: Model, ratings: Ratings) -> Posterior:
 
 
 def _moments(chances: Floats, log_likelihood: Floats, lattice: Lattice, model: Model) -> Floats:
-    """Mean and sd of the latent, and of the grade; likelihoods, and chances of grades: by rows."""
+    """Compute for each row: mean and sd of latent and grade, log likelihood, chances of grades."""
     x = lattice.places * model.unit
     mean = (chances * x).sum(axis=1)
     variance = (chances * (x - mean[:, np.newaxis]) ** 2).sum(axis=1)
@@ -180,7 +180,7 @@ def _moments(chances: Floats, log_likelihood: Floats, lattice: Lattice, model: M
 
 
 def _given(ratings: Ratings) -> Floats:
-    """Weight of the grades of each judge, of shape [judges, levels]."""
+    """Sum the weights of the grades of each judge, of shape [judges, levels]."""
     cells = ratings.judge * ratings.levels + ratings.grade
     size = len(ratings.judges) * ratings.levels
     given = np.bincount(cells, shared_weights(ratings), size).astype(np.float64)
@@ -188,7 +188,7 @@ def _given(ratings: Ratings) -> Floats:
 
 
 def _panel_shares(given: Floats) -> Floats:
-    """Shares of grades in the whole panel, none of them 0."""
+    """Return the shares of grades in the whole panel, none of them 0."""
     total = given.sum(axis=0) + 1
     shares: Floats = total / total.sum()
     return shares
@@ -204,7 +204,7 @@ def _start(family: str, given: Floats, with_sd: bool) -> Floats:
 def _target(
     ratings: Ratings, family: str, given: Floats, sd: float, unit: float
 ) -> tuple[Target, Ints]:
-    """What to fit, and for each unit the place of its row; what judges borrow comes after these."""
+    """Build the target of the fit, and the row of each unit; borrowed grades follow these rows."""
     lattice, counts = lay(ratings, sd, unit)
     first, place = distinct(counts)
     judges, levels = given.shape
@@ -225,7 +225,7 @@ def _target(
 
 
 def _maximum(target: Target, start: Floats) -> Floats:
-    """The point of the highest posterior with no slope below 0.
+    """Find the point of the highest posterior with no slope below 0.
 
     So a judge that goes against the others tells nothing, instead of turning the scale around; nor
     does one that has used one grade only, which could be of any slope.
@@ -258,7 +258,7 @@ def _maximum(target: Target, start: Floats) -> Floats:
 
 
 def _information(target: Target, point: Floats) -> tuple[Floats, Floats]:
-    """Observed information as the outer product of scores and the priors', and these scores."""
+    """Return the observed information (outer product of scores, and priors), and the scores."""
     scores = target.scores(point)
     information: Floats = (scores * target.times[:, np.newaxis]).T @ scores
     information += np.diag(target.prior(point)[1])
@@ -266,7 +266,7 @@ def _information(target: Target, point: Floats) -> tuple[Floats, Floats]:
 
 
 def _covariance(target: Target, point: Floats, place: Ints, clusters: Ints | None) -> Floats:
-    """Of the point: the inverse information, or between two of these what clusters sum to."""
+    """Return the covariance of the point: the inverse information, or clusters' sandwich of it."""
     information, scores = _information(target, point)
     inverse: Floats = np.linalg.inv(information).astype(np.float64)
     if clusters is None:

@@ -1,4 +1,4 @@
-"""What a fit says of the judges: cut points of the panel, severity, spread and weight of each."""
+"""Describe judges by a fit: cut points of the panel, severity, spread and weight of each."""
 
 from dataclasses import dataclass
 
@@ -19,7 +19,7 @@ DULL = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """What cut points are weighed by: the grades of each judge, and how wide relevance spreads."""
+    """The grades of each judge, and the spread of relevance, by which cut points are weighed."""
 
     judges: tuple[str, ...]
     family: str
@@ -33,7 +33,7 @@ class Tally:
 def scale_of(
     tally: Tally, parameters: Floats, weights: Floats, x: Floats, density: Floats
 ) -> Floats:
-    """Cut points of calibrated grades, ascending, of shape [levels - 1].
+    """Return the cut points of calibrated grades, ascending, of shape [levels - 1].
 
     As many documents come to a grade as the anchor would say; without an anchor, as the judges
     would on the average by their weights. So a grade of the panel is as frequent as it is for its
@@ -57,7 +57,7 @@ def scale_of(
 
 
 def measured(tally: Tally, parameters: Floats, covariance: Floats) -> tuple[Rater, ...]:
-    """The judges as the fit sees them; standard errors by the delta method.
+    """Describe each judge by the fit, with standard errors by the delta method.
 
     Args:
         tally: the judges and their grades.
@@ -95,7 +95,7 @@ def measured(tally: Tally, parameters: Floats, covariance: Floats) -> tuple[Rate
 
 
 def _weights(tally: Tally, parameters: Floats) -> Floats:
-    """Shares of what the judges' grades tell; all alike where they tell nothing."""
+    """Return each judge's share of the information in grades; equal shares where there is none."""
     panel = np.array(tally.judges) != tally.anchor
     told = np.where(panel, _information(tally, parameters) * tally.given.sum(axis=1), np.nan)
     if np.nansum(told) < NOTHING:
@@ -120,7 +120,7 @@ def _panel_cuts(tally: Tally, cuts: Floats, slopes: Floats) -> Floats:
 
 
 def _traits(tally: Tally, parameters: Floats) -> tuple[Floats, Floats]:
-    """Severity and spread, in standard deviations of relevance.
+    """Compute severity and spread, in standard deviations of relevance.
 
     Cut points count by how many documents lie there, so that one which a judge never comes to
     does not settle its severity.
@@ -144,7 +144,7 @@ def _density(x: Floats, sd: float) -> Floats:
 
 
 def _information(tally: Tally, parameters: Floats) -> Floats:
-    """What a grade of each judge tells of the latent (Fisher's information), on the average."""
+    """Compute the mean Fisher information on the latent in a grade of each judge."""
     x = np.linspace(-5, 5, 201) * tally.sd
     chances, _ = FAMILIES[tally.family].cells(parameters, x, tally.given.shape[1])
     chances = np.maximum(chances, 0) + SLIP

@@ -38,7 +38,7 @@ class Ratings:
     levels: int = 4
 
     def __post_init__(self) -> None:
-        """Raises ValueError where entries are of unequal length, out of range or not finite."""
+        """Raise ValueError where entries are of unequal length, out of range or not finite."""
         columns: list[NDArray[Any]] = [self.unit, self.judge, self.grade]
         columns += [c for c in (self.offset, self.item, self.weight) if c is not None]
         if len({np.shape(column) for column in columns}) > 1 or self.unit.ndim != 1:
@@ -59,7 +59,7 @@ class Ratings:
 
 
 def shared_weights(ratings: Ratings) -> Floats:
-    """Weight of each observation, after repeats have shared theirs."""
+    """Return the weight of each observation, with repeats sharing one vote."""
     weight = np.ones(len(ratings.unit)) if ratings.weight is None else ratings.weight
     vote = ratings.unit * len(ratings.judges) + ratings.judge
     about = ratings.item if ratings.item is not None else ratings.offset
@@ -71,12 +71,12 @@ def shared_weights(ratings: Ratings) -> Floats:
 
 
 def graded(ratings: Ratings) -> NDArray[np.bool_]:
-    """Which units have a grade, of shape [units]."""
+    """Return which units have a grade, of shape [units]."""
     return np.bincount(ratings.unit, minlength=ratings.units) > 0
 
 
 def by_judge(ratings: Ratings) -> NDArray[np.int16]:
-    """Grades as a matrix, -1 where a judge gave none; of several the lower median.
+    """Return grades as a matrix, -1 where a judge gave none; of several the lower median.
 
     Returns:
         Of shape [judges, units].
@@ -93,7 +93,7 @@ def by_judge(ratings: Ratings) -> NDArray[np.int16]:
 def counted(
     ratings: Ratings, shifts: Floats | None, low: int, span: int
 ) -> "scipy.sparse.csr_array":
-    """How much weight each unit gave to each feature: a judge's grade, at a shift on the lattice.
+    """Sum each unit's weight by feature: a judge's grade, at a shift on the lattice.
 
     An observation between two places of the lattice is shared by both, in proportion.
 
@@ -146,7 +146,7 @@ def distinct(counts: "scipy.sparse.csr_array") -> tuple[Ints, Ints]:
 
 
 def _codes(first: Ints, second: Ints) -> Ints:
-    """Small whole numbers that are equal where both are."""
+    """Map pairs of numbers to small whole numbers that are equal where both are."""
     both = np.unique(first, return_inverse=True)[1] * (int(second.max(initial=0)) + 1) + second
     codes: Ints = np.unique(both, return_inverse=True)[1].astype(np.int64)
     return codes

@@ -33,7 +33,7 @@ def shares(
     query: Ints | None = None,
     probability: Floats | None = None,
 ) -> tuple[Share, ...]:
-    """Mean grade, and share of documents of each grade or a higher one.
+    """Estimate the mean grade, and the share of documents of each grade or a higher one.
 
     The documents with human grades must have been drawn at random, one by one or by whole queries,
     or with known probabilities; `draws.drawn` sees where they were not. Intervals are for documents
@@ -80,7 +80,7 @@ def shares(
 
 @dataclass(frozen=True, slots=True)
 class _Sample:
-    """What was told of all documents, and the truth of some, both from 0 to top; [units] each."""
+    """Values of the panel for all documents, and the truth of some, from 0 to top; [units] each."""
 
     told: Floats
     true: Floats
@@ -90,7 +90,7 @@ class _Sample:
     confidence: float
 
     def corrected(self) -> tuple[float, float, float]:
-        """Mean and interval."""
+        """Return the corrected mean and the ends of its interval."""
         seen = ~np.isnan(self.true)
         true, told, query = self.true[seen], self.told[seen], self.query[seen]
         # Drawn alike, the panel's word counts where the humans' is missing; else everywhere.
@@ -124,7 +124,7 @@ class _Sample:
         return mean, max(0.0, mean - half - below), min(self.top, mean + half + above)
 
     def _worth(self, seen: np.ndarray) -> float:
-        """How many independent labels there are, by how alike documents of a query are."""
+        """Return the number of independent labels, given how alike documents of a query are."""
         yes = self.true[seen] / self.top
         labels = clusters.by_query(yes, self.query[seen])
         known = [clusters.alike(*labels)]
@@ -134,7 +134,7 @@ class _Sample:
 
 
 def _variance(*means: tuple[Floats, Floats, Ints]) -> float:
-    """The variance of a sum of weighted means of values, over queries, which are drawn.
+    """Compute the variance of a sum of weighted means of values, over a draw of queries.
 
     Of one mean of queries that weigh alike it is their variance by their number: what each adds is
     divided by the root of its leverage's complement (CR2: Bell & McCaffrey 2002, Survey Methodol.
@@ -152,7 +152,7 @@ def _variance(*means: tuple[Floats, Floats, Ints]) -> float:
 
 
 def _trust(unseen: Floats, seen: Floats, true: Floats, weight: Floats) -> float:
-    """How much of what was told to count, so that the variance is least: from 0 to 1.
+    """Return the weight, from 0 to 1, of the panel's values for which the variance is least.
 
     Documents count as independent here: another trust gives wider intervals, none that are wrong.
     """

@@ -16,7 +16,7 @@ their common error."""
 
 
 def priors(levels: int) -> tuple[Floats, Floats]:
-    """Means and standard deviations of the normal priors of a judge's parameters.
+    """Return the means and standard deviations of the normal priors of a judge's parameters.
 
     A judge is taken for middling, of slope 1, until it shows otherwise; the others are so wide
     that they matter only where nothing else settles a cut point.
@@ -27,14 +27,14 @@ def priors(levels: int) -> tuple[Floats, Floats]:
 
 
 def limits(levels: int) -> tuple[Floats, Floats]:
-    """The least and the greatest values of a judge's parameters."""
+    """Return the least and the greatest values of a judge's parameters."""
     lowest, highest = np.full(levels, -np.inf), np.full(levels, np.inf)
     lowest[0], highest[0] = 0, STEEPEST
     return lowest, highest
 
 
 def start(shares: Floats) -> Floats:
-    """Parameters of shape [judges, levels] for shares of grades [judges, levels], all positive.
+    """Return initial parameters [judges, levels] for positive shares of grades [judges, levels].
 
     They are a, t_1, and the logarithms of the steps from one cut to the next.
     """
@@ -49,7 +49,7 @@ def cells(
     x: Floats,
     levels: int,  # noqa: ARG001 - families are of one shape
 ) -> tuple[Floats, Floats]:
-    """Chance of each grade where the latent is x.
+    """Compute the chance of each grade where the latent is x.
 
     Returns:
         Chances of shape [judges, levels, x], and their derivatives by each parameter, of shape
@@ -79,7 +79,7 @@ def cut_points(
     parameters: Floats,
     levels: int,  # noqa: ARG001 - families are of one shape
 ) -> tuple[Floats, Floats]:
-    """Where P(grade >= k) is one half, and how sharply it rises there.
+    """Compute where P(grade >= k) is one half, and how sharply it rises there.
 
     Returns:
         Cut points of shape [judges, levels - 1], infinite or turned where a slope is not positive,

@@ -6,12 +6,12 @@ from zelo_ray.fitting.battles import Floats, Ints
 
 
 def sums(cells: Ints, weights: Floats, length: int) -> Floats:
-    """The sum of the weights of each cell, added in the order given: [length]."""
+    """Sum the weights of each cell, in the order given: [length]."""
     return np.bincount(cells, weights, length).astype(np.float64, copy=False)
 
 
 def inverse(matrices: Floats) -> Floats:
-    """Of each of a stack of matrices.
+    """Invert each of a stack of matrices.
 
     Raises:
         ArithmeticError: one has none.
@@ -23,7 +23,7 @@ def inverse(matrices: Floats) -> Floats:
 
 
 def solved(matrices: Floats, right: Floats) -> Floats:
-    """Each matrix's system with its right-hand side: [systems, unknowns].
+    """Solve each matrix's system for its right-hand side: [systems, unknowns].
 
     Raises:
         ArithmeticError: one has no solution.
@@ -36,13 +36,13 @@ def solved(matrices: Floats, right: Floats) -> Floats:
 
 
 def times(matrices: Floats, vectors: Floats) -> Floats:
-    """Each matrix times its vector: [matrices, rows]."""
+    """Multiply each matrix by its vector: [matrices, rows]."""
     found: Floats = (matrices @ vectors[:, :, np.newaxis])[:, :, 0]
     return found
 
 
 def by_query(values: Floats, owner: Ints) -> Floats:
-    """The sum of the rows of each owner: [owners, ...].
+    """Sum the rows of each owner: [owners, ...].
 
     Args:
         values: [rows, ...].

@@ -1,4 +1,4 @@
-"""What each vote says of its judge, and how well the other votes foretell it.
+"""Measure each vote's evidence on its judge, and how well the other votes predict it.
 
 Laplace's posterior of a difference holds the vote itself, and with few votes a document that makes
 expectation-maximisation shrink all slopes to nothing. So each vote's posterior is made anew from
@@ -31,7 +31,7 @@ KEPT = 0.02
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """What queries tell of their judges. That of several sets of queries adds up."""
+    """The evidence of queries on their judges; that of several sets of queries adds up."""
 
     counts: Floats
     """expected votes by difference: [judges, order of presentation, GRID, levels -L to L]"""
@@ -52,7 +52,7 @@ class Evidence:
 
 
 def gather(stacks: Iterable[Stack], curves: Curves, own_sd: float) -> Evidence:
-    """Evidence of all stacks; there must be one."""
+    """Sum the evidence of all stacks; there must be one."""
     found = [_evidence(stack, curves, own_sd) for stack in stacks]
     return sum(found[1:], found[0])
 
@@ -76,7 +76,7 @@ def _evidence(stack: Stack, curves: Curves, own_sd: float) -> Evidence:
 
 
 def cavities(stack: Stack, mode: Mode, curves: Curves, own_sd: float) -> tuple[Floats, Floats]:
-    """Mean and sd of each vote's difference, given votes on other pairs: [votes] each.
+    """Return mean and sd of each vote's difference, given votes on other pairs: [votes] each.
 
     Votes on one pair share an error, so that none may foretell another: all of a pair are taken
     out of the posterior together. A vote of weight 0 has had no part in it.
@@ -106,7 +106,7 @@ def cavities(stack: Stack, mode: Mode, curves: Curves, own_sd: float) -> tuple[F
 
 
 def _same(stack: Stack, covariance: Floats, votes: Ints) -> Floats:
-    """Covariance of the votes' differences on each pair, where all judges see the same."""
+    """Return the covariance of votes' differences on each pair, if all judges see the same."""
     query, i, j = (column[votes[:, 0]] for column in (stack.query, stack.i, stack.j))
     variance = covariance[query, i, i] + covariance[query, j, j] - 2 * covariance[query, i, j]
     size = votes.shape[1]
@@ -116,7 +116,7 @@ def _same(stack: Stack, covariance: Floats, votes: Ints) -> Floats:
 def _through_views(
     stack: Stack, view: Ints, gain: Floats, seen: Floats, votes: Ints, *, own_sd: float
 ) -> Floats:
-    """The same where each judge has a view: cov(t_m, t_n) = G_m V G_n + own_sd^2 G_m if m = n."""
+    """Return this covariance with own views: G_m V G_n, plus own_sd^2 G_m where m = n."""
     view, i, j = view[votes], stack.i[votes], stack.j[votes]
     one, other = seen[view, i] - seen[view, j], gain[view, i] - gain[view, j]
     own = own_sd**2 * (gain[view, i, i] + gain[view, j, j] - 2 * gain[view, i, j])
@@ -126,7 +126,7 @@ def _through_views(
 
 
 def pairs(stack: Stack) -> tuple[Ints, Ints]:
-    """Where the votes on each pair begin, and their number."""
+    """Return the index of the first vote on each pair, and the number of votes on it."""
     size = stack.prior.shape[1]
     pair = (stack.query * size + stack.i) * size + stack.j
     starts = np.flatnonzero(np.diff(pair, prepend=-1))
@@ -134,7 +134,7 @@ def pairs(stack: Stack) -> tuple[Ints, Ints]:
 
 
 def level_chances(stack: Stack, curves: Curves, gaps: Floats) -> Floats:
-    """Chance of each level at some differences of each vote: [votes, differences, levels]."""
+    """Compute level chances at some differences of each vote: [votes, differences, levels]."""
     x = gaps + (curves.bias[stack.judge] * stack.order)[:, np.newaxis]
     slopes, terms = curves.slopes[stack.judge], curves.terms[stack.judge]
     logits = x[:, :, np.newaxis] * slopes[:, np.newaxis, :] + terms[:, np.newaxis, :]
@@ -144,7 +144,7 @@ def level_chances(stack: Stack, curves: Curves, gaps: Floats) -> Floats:
 
 
 def _count(stack: Stack, curves: Curves, gaps: Floats, share: Floats) -> Floats:
-    """Votes spread over the two points of the grid between which each of their nodes lies."""
+    """Count votes at the two points of the grid around each of their nodes, in proportion."""
     shape = (len(curves.bias), 2, len(GRID), curves.slopes.shape[1])
     at = np.clip((gaps - GRID[0]) / STEP, 0, len(GRID) - 1.000001)
     low = at.astype(np.int64)
@@ -159,7 +159,7 @@ def _count(stack: Stack, curves: Curves, gaps: Floats, share: Floats) -> Floats:
 
 
 def _residuals(stack: Stack, curves: Curves, gaps: Floats) -> tuple[float, float]:
-    """Products of residuals of two votes on one pair, and what they were if judges erred alike.
+    """Sum products of residuals of two votes on one pair, and their value if judges erred alike.
 
     Residuals are from what other pairs foretell; what that leaves open moves the votes of a pair
     alike, which is no error that they share, and is taken off.
@@ -179,6 +179,6 @@ def _residuals(stack: Stack, curves: Curves, gaps: Floats) -> tuple[float, float
 
 
 def _of_two(values: Floats, starts: Ints) -> Floats:
-    """Sum of products of each two different votes of a pair: [pairs, ...]."""
+    """Sum the products of each two different votes of a pair: [pairs, ...]."""
     squares: Floats = np.add.reduceat(values, starts) ** 2 - np.add.reduceat(values**2, starts)
     return squares

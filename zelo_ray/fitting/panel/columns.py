@@ -30,7 +30,7 @@ class Grades:
 
 
 def grades_of(battles: Battles, query_grades: Sequence[Sequence[Grade]]) -> Grades:
-    """The grades of each query of some battles.
+    """Build the columns of the grades of each query of some battles.
 
     Args:
         battles: which hold the graded documents; see ``also`` of `battles_of`.
@@ -78,7 +78,7 @@ class Stack:
     weight: Floats
 
     def take(self, rows: Bools) -> "Stack":
-        """Some of the queries."""
+        """Return the stack with some of the queries."""
         kept = rows[self.query]
         number = np.cumsum(rows) - 1
         return Stack(
@@ -119,7 +119,7 @@ class Columns:
 
 
 def columns(battles: Battles, only: Ints | None = None) -> Columns:
-    """The votes of all queries, or of some.
+    """Build the columns of the votes of all queries, or of some.
 
     Raises:
         ValueError: a preference lies outside [-1, 1], or a document meets itself.
@@ -162,7 +162,7 @@ def columns(battles: Battles, only: Ints | None = None) -> Columns:
 
 
 def levels(votes: Columns, habits: Sequence[Habits]) -> Ints:
-    """The signed level of each vote: [votes]."""
+    """Compute the signed level of each vote: [votes]."""
     size = np.abs(votes.favour)
     level = np.ones(len(size), dtype=np.int64)
     for judge, one in enumerate(habits):
@@ -175,7 +175,7 @@ def levels(votes: Columns, habits: Sequence[Habits]) -> Ints:
 def stacks(
     votes: Columns, grades: Grades | None, model: PanelModel, cells: int = CHUNK_CELLS
 ) -> Iterator[Stack]:
-    """Stacks of queries whose pools have one size."""
+    """Yield stacks of queries whose pools have one size."""
     level = levels(votes, model.habits)
     weight = 1 / (1 + (votes.together - 1) * model.rho)
     prior, precision, graded = expected(votes, grades, model)
@@ -206,7 +206,7 @@ def stacks(
 def expected(
     votes: Columns, grades: Grades | None, model: PanelModel
 ) -> tuple[Floats, Floats, Ints]:
-    """Mean and precision of s before the votes, and the number of grades: [all documents]."""
+    """Return mean and precision of s before votes, and the number of grades: [all documents]."""
     documents = int(votes.documents[-1])
     if grades is None or not len(grades.grade):
         return np.zeros(documents), np.ones(documents), np.zeros(documents, dtype=np.int64)

@@ -26,11 +26,11 @@ class Curves:
 
     @property
     def top(self) -> int:
-        """The highest level."""
+        """Return the highest level."""
         return int(self.slopes.shape[1]) // 2
 
     def moments(self, judge: Ints, x: Floats) -> tuple[Floats, Floats]:
-        """Mean of the slope of a vote's level at x, and its variance.
+        """Return the mean of the slope of a vote's level at x, and its variance.
 
         The second is the derivative of the first, as in any exponential family, also between
         nodes: what is looked up is concave like the model itself, and Newton's method exact.
@@ -47,7 +47,7 @@ class Curves:
 
 @lru_cache(maxsize=16)  # later rounds take the same for pool after pool
 def curves_of(model: PanelModel) -> Curves:
-    """Tables for a panel: about 130 kB a judge.
+    """Tabulate the curves of a panel: about 130 kB a judge.
 
     Between nodes stands the cubic with the exact values and derivatives at both (Hermite).
     """

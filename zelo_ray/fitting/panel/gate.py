@@ -1,4 +1,4 @@
-"""Whether the sizes of preferences tell anything: by votes that the fit has not seen."""
+"""Test by hidden votes whether the sizes of preferences help to predict."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -27,14 +27,14 @@ ENOUGH = 100
 
 
 def hidden(votes: Columns, seed: int) -> Bools:
-    """Which votes are hidden: by a hash of the query and the pair."""
+    """Choose the votes to hide, by a hash of the query and the pair."""
     pair = mixed(seed, votes.queries[votes.query], votes.i, votes.j)
     out: Bools = pair % np.uint64(HIDDEN) == 0
     return out
 
 
 def without(votes: Columns, dropped: Bools) -> Columns:
-    """The other votes."""
+    """Return the votes without the dropped ones."""
     kept = ~dropped
     return replace(
         votes,
@@ -49,7 +49,7 @@ def without(votes: Columns, dropped: Bools) -> Columns:
 
 
 def foretold(votes: Columns, unseen: Bools, model: PanelModel) -> Floats:
-    """Log likelihood of the signs of each query's hidden votes given its others: [queries].
+    """Compute the log likelihood of each query's hidden signs given its other votes: [queries].
 
     The queries are those of ``votes``, in their order; without hidden votes it is 0.
     """

@@ -1,4 +1,4 @@
-"""How each judge answers, from votes counted by difference."""
+"""Fit how each judge answers, from votes counted by difference."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -28,7 +28,7 @@ LEAST = 0.02
 
 
 def with_levels(model: PanelModel, votes: Columns, sizes: bool) -> PanelModel:
-    """The model with cut points for these votes, its slopes spread around what they were."""
+    """Give the model cut points for these votes, with slopes spread around their former values."""
     usual = model.of(("",)).habits[0]
     habits = []
     for judge, one in enumerate(model.habits):
@@ -48,7 +48,7 @@ def _cuts(size: Floats) -> tuple[float, ...]:
 
 
 def improve(model: PanelModel, evidence: Evidence) -> PanelModel:
-    """The model under which the evidence is most likely, with weak priors.
+    """Return the model with the greatest posterior given the evidence, under weak priors.
 
     Judges are pulled to what the panel is on average, so that one with few votes is much like the
     others.
@@ -77,7 +77,7 @@ def _improve(habits: Habits, counts: Floats, first: float, tie: float) -> Habits
 
 
 def _read(parameters: Floats, levels: int) -> tuple[Floats, Floats, float]:
-    """Slopes and terms of the levels 0 to L, and the bias."""
+    """Unpack the slopes and terms of the levels 0 to L, and the bias."""
     slopes = np.concatenate([[0.0], np.cumsum(parameters[:levels])])
     terms = np.concatenate([parameters[levels : levels + 1], [0.0], parameters[levels + 1 : -1]])
     return slopes, terms, float(parameters[-1])
@@ -128,12 +128,12 @@ class _Target:
 
 
 def correlation(evidence: Evidence) -> float:
-    """Of what judges get wrong together on a pair, pulled to what is usual."""
+    """Return the correlation of judges' errors on a pair, drawn towards the usual value."""
     products = evidence.products + USUAL_PAIRS * USUAL_RHO
     return float(np.clip(products / (evidence.alike + USUAL_PAIRS), 0, 0.9))
 
 
 def worth_trying(votes: Columns, judges: Sequence[str]) -> bool:
-    """Whether any judge gives preferences of more than one size."""
+    """Return whether any judge gives preferences of more than one size."""
     own = (np.abs(votes.favour[votes.judge == judge]) for judge in range(len(judges)))
     return any(_cuts(size) for size in own)

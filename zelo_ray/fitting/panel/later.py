@@ -1,4 +1,4 @@
-"""Which pairs to ask in a later round, and whether another round is worth it."""
+"""Choose the pairs of a later round, and tell whether another round is worth it."""
 
 from collections.abc import Collection
 from random import Random
@@ -69,7 +69,7 @@ def choose_pairs(
 
 
 def _spread(i: Ints, j: Ints, left: Ints, count: int) -> list[tuple[int, int]]:
-    """The first pairs in which no document has more than it has left."""
+    """Take the first pairs in which both documents have battles left."""
     chosen: list[tuple[int, int]] = []
     for one, other in zip(i.tolist(), j.tolist(), strict=True):
         if len(chosen) >= count:
@@ -88,7 +88,7 @@ def expected_loss(
     draws: int = 64,
     seed: int | str = 0,
 ) -> float:
-    """How much NDCG the order by ``mean`` is expected to miss, were the posterior the truth.
+    """Return the NDCG that the order by ``mean`` is expected to lose under the posterior.
 
     Args:
         mean: scores of one query, in logits: [documents].
@@ -112,13 +112,13 @@ def _best_first(mean: Floats) -> Ints:
 
 
 def _discounts(documents: int, depth: int) -> Floats:
-    """Of the ranks, from the first (Järvelin & Kekäläinen 2002, ACM TOIS 20:422)."""
+    """Return the discounts of the ranks (Järvelin & Kekäläinen 2002, ACM TOIS 20:422)."""
     ranks = np.arange(documents)
     return np.where(ranks < depth, 1 / np.log2(ranks + 2), 0.0)
 
 
 def _draws(mean: Floats, covariance: Floats, draws: int, seed: int | str) -> Floats:
-    """Of the posterior: [draws, documents].
+    """Draw scores from the posterior: [draws, documents].
 
     Chance comes from `random.Random`, whose numbers no version of Python changes.
     """

@@ -65,7 +65,7 @@ def learn(
 
 
 def _sample(battles: Battles, seed: int) -> Ints:
-    """Queries with at least two votes, in an order drawn by chance."""
+    """Draw queries with at least two votes, in random order."""
     votes = np.bincount(battles.query, minlength=len(battles.documents))
     queries = np.flatnonzero(votes >= 2)
     return queries[np.argsort(mixed(seed, queries), kind="stable")][:SAMPLE]
@@ -79,7 +79,7 @@ def _teachers(battles: Battles, sample: Ints) -> Ints:
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """What hidden votes said."""
+    """The result of a test on hidden votes."""
 
     queries: int
     gain: float
@@ -124,7 +124,7 @@ def _compare(votes: Columns, unseen: np.ndarray, signs: PanelModel, sizes: Panel
 
 
 def _taught(votes: Columns, model: PanelModel) -> PanelModel:
-    """The model with the spread of judges' own views that predicts best."""
+    """Return the model with the spread of judges' own views that predicts best."""
 
     def at(own_sd: float, known: PanelModel) -> tuple[PanelModel, float]:
         tried = _swept(votes, replace(known, own_sd=own_sd))

@@ -67,7 +67,7 @@ def maximise(stack: Stack, curves: Curves, own_sd: float, tol: float = 1e-6) -> 
 def _climb(
     stack: Stack, curves: Curves, own_sd: float, start: Floats, tol: float
 ) -> tuple[Floats, Floats]:
-    """Scores, and the views of all queries side by side."""
+    """Climb to the most likely scores, and to the views of all queries side by side."""
     owner, view = _views(stack, len(curves.bias), own_sd)
     s, t = start.copy(), start[owner]
     moving, rows, part = np.arange(len(s)), np.arange(len(t)), stack
@@ -100,7 +100,7 @@ def _climb(
 
 
 def _anew(number: int) -> bool:
-    """Whether a step takes the curvature where it stands, and not that of the step before.
+    """Return whether a step computes the curvature anew, or takes that of the step before.
 
     With own views, curvature costs far more than a gradient, and near the maximum the old one
     serves as well. It hangs on the number alone, so that no query's steps hang on another's.
@@ -109,7 +109,7 @@ def _anew(number: int) -> bool:
 
 
 def _cut(spread: Floats, curves: Curves, number: int) -> Floats:
-    """How much of a Newton step to take.
+    """Return the share of a Newton step to take.
 
     Where differences change by at most r, curvature changes by a factor of at most exp(b), with
     b = 2 r times the steepest slope: log(1 + b) / b of the step surely climbs (Sun & Tran-Dinh
@@ -122,7 +122,7 @@ def _cut(spread: Floats, curves: Curves, number: int) -> Floats:
 
 
 def _views(stack: Stack, judges: int, own_sd: float) -> tuple[Ints, Ints]:
-    """The query of each view, and the view of each vote."""
+    """Return the query of each view, and the view of each vote."""
     if not own_sd:
         return np.arange(len(stack.places)), stack.query
     # A query without votes has a view as well, of no judge, so that every query has one.
@@ -134,7 +134,7 @@ def _views(stack: Stack, judges: int, own_sd: float) -> tuple[Ints, Ints]:
 
 @dataclass(frozen=True, slots=True)
 class _Factors:
-    """What a step needs of the curvature."""
+    """The parts of the curvature that a step needs."""
 
     gain: Floats
     """[views, documents, documents]; without own views empty: [views]"""
@@ -159,7 +159,7 @@ def _newton(
     owner: Ints,
     own_sd: float,
 ) -> tuple[Floats, Floats]:
-    """Where the quadratic through the log posterior has its maximum: scores, and views.
+    """Return the maximum of the quadratic through the log posterior: scores, and views.
 
     With the gain G = (I + v L)^-1, v = own_sd^2, a view is t = G (v (L t + pull) + s), in which
     v G L = I - G.
@@ -177,7 +177,7 @@ def _newton(
 def _derivatives(
     stack: Stack, curves: Curves, view: Ints, t: Floats, curved: bool = True
 ) -> tuple[Floats, Floats]:
-    """Of the log likelihood in each view: the negated Hessian, a Laplacian, and the gradient.
+    """Compute the negated Hessian (a Laplacian) and the gradient of each view's log likelihood.
 
     The Laplacian is empty if it is not wanted.
     """
@@ -198,7 +198,7 @@ def _derivatives(
 def vote_derivatives(
     stack: Stack, curves: Curves, view: Ints, t: Floats
 ) -> tuple[Floats, Floats, Floats]:
-    """Each vote's difference, and its log likelihood's negated second and first derivative."""
+    """Return each vote's difference, and its log likelihood's curvature (negated) and slope."""
     flat, size = t.ravel(), t.shape[1]
     gap = flat[view * size + stack.i] - flat[view * size + stack.j]
     mean, variance = curves.moments(stack.judge, gap + curves.bias[stack.judge] * stack.order)
@@ -209,7 +209,7 @@ def vote_derivatives(
 def _eliminate(
     stack: Stack, laplacian: Floats, own_sd: float, owner: Ints
 ) -> tuple[Floats, Floats]:
-    """Gains of the views, and the curvature that they leave in s.
+    """Eliminate the views: return their gains, and the curvature that they leave in s.
 
     With S = (L + I/v)^-1, v = own_sd^2, a view adds I/v - S/v^2 = (I - G)/v, where G = S/v.
     """

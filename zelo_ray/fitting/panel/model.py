@@ -1,4 +1,4 @@
-"""What is known of the judges of a panel.
+"""The model of a panel's judges.
 
 A vote's preference has a level k: 0 for a tie, else its sign times 1 + the number of the judge's
 cut points that its size reaches. For documents i and j, where x = t_i - t_j and o is 1 if i was
@@ -31,7 +31,7 @@ UNASKED = -30.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Habits:
-    """How one judge answers."""
+    """The habits of one judge: how it answers."""
 
     cuts: tuple[float, ...] = ()
     """of the sizes of preferences, ascending; none: only signs count"""
@@ -47,7 +47,7 @@ class Habits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PanelModel:
-    """How the judges of a panel answer: small, and learned once for many queries.
+    """A small model of how the judges of a panel answer, learned once for many queries.
 
     Its own scale is that on which scores of documents without a grade spread with sd 1;
     `win_scale` turns it into logits of winning.
@@ -75,7 +75,7 @@ class PanelModel:
 
     @property
     def win_scale(self) -> float:
-        """Factor from the model's scale to logits of winning.
+        """Return the factor from the model's scale to logits of winning.
 
         It is 4 times the slope, at 0, of the chance that a judge of the panel prefers a document,
         a tie being half a win, and the order of the two left to chance.
@@ -84,7 +84,7 @@ class PanelModel:
         return float(np.mean(scales)) if scales else _win_scale(_CAREFUL)
 
     def of(self, judges: Sequence[str]) -> "PanelModel":
-        """The same for another panel: an unknown judge is what these are on average."""
+        """Return the model for another panel; unknown judges get the average habits of this one."""
         known = dict(zip(self.judges, self.habits, strict=True))
         usual = _average(self.habits) if self.habits else _CAREFUL
         return replace(
@@ -94,7 +94,7 @@ class PanelModel:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """A plain dict of numbers, texts, lists and dicts, for `from_json`."""
+        """Return a plain dict of numbers, texts, lists and dicts, for `from_json`."""
         told = asdict(self)
         told["judges"], told["notes"] = list(self.judges), list(self.notes)
         told["habits"] = [
@@ -105,7 +105,7 @@ class PanelModel:
 
     @classmethod
     def from_json(cls, told: Mapping[str, Any]) -> "PanelModel":
-        """What `to_json` gave.
+        """Build the model from a dict of `to_json`.
 
         Raises:
             ValueError: it is none; pydantic's own says where.
@@ -130,7 +130,7 @@ _CAREFUL = Habits(slopes=(0.65,), terms=(-2.0, 0.0), grade_means=(-0.7, 0.0, 0.8
 
 
 def default_model(judges: Sequence[str]) -> PanelModel:
-    """What is assumed of judges of whom nothing is known: signs count, and sizes do not.
+    """Return the model of unknown judges: signs of preferences count, and sizes do not.
 
     The numbers are near those that `learn` finds for simulated panels of three. Judges that are
     right on .71 to .75 of all pairs have slopes of .65 to .96, judges that are right on .64 to .71
@@ -154,7 +154,7 @@ def default_model(judges: Sequence[str]) -> PanelModel:
 
 
 def level_parameters(habits: Sequence[Habits]) -> tuple[Floats, Floats]:
-    """Slopes, odd in the level, and terms, even, of the levels -L to L: [judges, 2 L + 1].
+    """Return slopes (odd in the level) and terms (even) of levels -L to L: [judges, 2 L + 1].
 
     A judge with fewer levels than others never gives the higher ones.
     """
@@ -169,20 +169,20 @@ def level_parameters(habits: Sequence[Habits]) -> tuple[Floats, Floats]:
 
 
 def _chances(habits: Habits) -> tuple[Floats, float]:
-    """Of winning at each level, and of a tie, between equal documents."""
+    """Return the chances of winning at each level, and of a tie, between equal documents."""
     weights = np.exp(np.array(habits.terms))
     whole = weights[0] + 2 * weights[1:].sum()
     return weights[1:] / whole, float(weights[0] / whole)
 
 
 def _win_scale(habits: Habits) -> float:
-    """The slope of an expectation under a distribution of this form is a covariance."""
+    """Return a judge's factor from the model's scale to logits: the slope as a covariance."""
     won, _ = _chances(habits)
     return 4 * float(won @ np.array(habits.slopes))
 
 
 def _average(habits: Sequence[Habits]) -> Habits:
-    """A judge of whom only signs are read, as good as these on average."""
+    """Return the habits of a judge as good as these on average, who gives signs alone."""
     won, tied = np.mean([(_chances(one)[0].sum(), _chances(one)[1]) for one in habits], axis=0)
     slope = np.mean([_win_scale(one) for one in habits]) / (4 * won)
     means = np.mean([one.grade_means for one in habits], axis=0)

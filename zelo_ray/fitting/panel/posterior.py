@@ -1,4 +1,4 @@
-"""What votes and grades say of the documents of each query: a mean and a covariance."""
+"""Compute the posterior of each query's scores by votes and grades: mean and covariance."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ class Posterior:
 
 
 def posteriors(battles: Battles, grades: Grades | None, model: PanelModel) -> Iterator[Posterior]:
-    """Scores of all queries that have documents, stacked by the size of their pools.
+    """Compute the posteriors of all queries with documents, stacked by the size of their pools.
 
     A query's numbers depend, bit for bit, on its own votes and grades alone, and not on their
     order. Scores of documents that no votes or grades link say what the prior says of them.

@@ -1,4 +1,4 @@
-"""What a grade says of a document before any battle."""
+"""Learn the prior of a document's score by its grades, before any battle."""
 
 from dataclasses import replace
 
@@ -25,7 +25,7 @@ POOLS = 20
 
 
 def learn_prior(votes: Columns, grades: Grades, model: PanelModel) -> PanelModel:
-    """Mean of s by judge and grade, and the spread around it by how well it predicts votes.
+    """Learn the mean of s by judge and grade, and its spread by how well that predicts votes.
 
     Args:
         votes: of some queries.
@@ -54,7 +54,7 @@ def learn_prior(votes: Columns, grades: Grades, model: PanelModel) -> PanelModel
 
 
 def _fit_means(votes: Columns, grades: Grades, model: PanelModel, before: Floats) -> PanelModel:
-    """Newton's method on the marginal likelihood of the means, s having been integrated over."""
+    """Fit the means by Newton's method on their marginal likelihood, with s integrated out."""
     judges = len(model.judges)
     curves = curves_of(model)
     centre = np.concatenate([before, np.zeros(4 * judges)])
@@ -83,7 +83,7 @@ def _with_means(model: PanelModel, means: Floats) -> PanelModel:
 
 
 def _told(stack: Stack, design: Floats, curves: Curves, own_sd: float) -> tuple[Floats, Floats]:
-    """Information and gradient of the means' marginal likelihood.
+    """Compute information and gradient of the means' marginal likelihood.
 
     To Laplace the votes of a query are an observation of s with some precision A, so that its
     marginal precision is P - P V P, for P the prior's precision and V = (A + P)^-1.
@@ -98,7 +98,7 @@ def _told(stack: Stack, design: Floats, curves: Curves, own_sd: float) -> tuple[
 
 
 def _design(stack: Stack, grades: Grades, judges: int) -> Floats:
-    """Share of each parameter in a document's mean: [queries, documents, 4 + 4 judges]."""
+    """Build the shares of parameters in documents' means: [queries, documents, 4 + 4 judges]."""
     row = np.searchsorted(stack.places, grades.query)
     row[row == len(stack.places)] = 0
     own = stack.places[row] == grades.query
@@ -114,7 +114,7 @@ def _design(stack: Stack, grades: Grades, judges: int) -> Floats:
 
 
 def _common(grades: Grades, judges: int) -> Floats:
-    """How often each parameter has part in a grade, on average over grades."""
+    """Return the mean number of times that each parameter enters a grade."""
     known = grades.judge >= 0
     shared = np.bincount(grades.grade, minlength=4)
     own = np.bincount(4 * grades.judge[known] + grades.grade[known], minlength=4 * judges)
@@ -122,7 +122,7 @@ def _common(grades: Grades, judges: int) -> Floats:
 
 
 def _with_pools(votes: Columns, grades: Grades, model: PanelModel) -> PanelModel:
-    """What a query's mean grade says of the level of its documents.
+    """Learn how a query's mean grade relates to the level of its documents.
 
     Within a query, mean and residual make s = mean + rest, with variances A and B: so the mean is
     A / (A + B) of s, and noise of variance A B / (A + B). What the means of queries vary beyond

@@ -67,7 +67,7 @@ def fit(
 
 
 def absolute(posterior: Posterior, model: PanelModel) -> tuple[Floats, Floats]:
-    """How far each query's scores are to be moved to lie on one scale for all queries.
+    """Return the shifts that put the scores of each query on one scale for all queries.
 
     The mean grade of a query's documents says how good they are on the whole: it moves by
     ``grade_slope`` for each unit, with noise that averages out over the documents. Shifts are
@@ -97,7 +97,7 @@ def absolute(posterior: Posterior, model: PanelModel) -> tuple[Floats, Floats]:
 def _of_judged(
     posterior: Posterior, row: int, judged: Ints, share: float
 ) -> tuple[Floats, Floats, Floats]:
-    """Scores and both errors, centred on the judged documents."""
+    """Return scores and both errors, centred on the judged documents."""
     mean, covariance = posterior.mean[row], posterior.covariance[row]
     if len(judged) < len(mean):
         mean = mean[judged] - mean[judged].mean()
@@ -133,7 +133,7 @@ def _ranked(
 
 
 def _linked(battles: Battles, grades: Grades | None) -> Bools:
-    """Whether votes and grades link the judged documents of each query."""
+    """Return whether votes and grades link the judged documents of each query."""
     sizes = np.array([len(ids) for ids in battles.documents], dtype=np.int64)
     before = np.concatenate([[0], np.cumsum(sizes)])
     all_documents, offset = int(before[-1]), before[battles.query]

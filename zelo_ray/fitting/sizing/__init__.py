@@ -1,4 +1,4 @@
-"""What a plan of calls would come to, by simulation: no call is made.
+"""Estimate the results of a plan of calls by simulation: no call is made.
 
 truth = spread_truth(1.7, queries=80, documents=25, seed=0)
 imagined = imagine(truth, model, seed=0)         # all that such judges would say

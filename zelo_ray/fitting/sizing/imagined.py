@@ -30,11 +30,11 @@ class Imagined:
 
     @property
     def doc_ids(self) -> tuple[str, ...]:
-        """Of the documents of each query, by place."""
+        """Return the ids of the documents of each query, by place."""
         return tuple(f"{place:04}" for place in range(self.truth.shape[1]))
 
     def answer(self, asks: Ints) -> Battles:
-        """The votes on some questions.
+        """Return the votes on some questions.
 
         Args:
             asks: query, document shown first, document shown second, judge: [questions, 4].
@@ -55,7 +55,7 @@ class Imagined:
 
 
 def spread_truth(sd: float, *, queries: int, documents: int, seed: int) -> Floats:
-    """True scores that are normal, in logits: [queries, documents]."""
+    """Draw normal true scores, in logits: [queries, documents]."""
     rng = np.random.default_rng([seed, 0])
     return rng.normal(0.0, sd, (queries, documents))
 
@@ -63,7 +63,7 @@ def spread_truth(sd: float, *, queries: int, documents: int, seed: int) -> Float
 def drawn_truth(
     scores: Floats, errors: Floats, *, queries: int, documents: int, seed: int
 ) -> Floats:
-    """True scores like those of a pilot: some of its scores, each moved by its own error."""
+    """Draw true scores like those of a pilot: some of its scores, each moved by its own error."""
     rng = np.random.default_rng([seed, 0])
     places = rng.integers(len(scores), size=(queries, documents))
     moved: Floats = scores[places] + errors[places] * rng.standard_normal(places.shape)
@@ -71,7 +71,7 @@ def drawn_truth(
 
 
 def imagine(truth: Floats, model: PanelModel, seed: int) -> Imagined:
-    """Everything that the judges of a model would say of such documents.
+    """Draw everything that the judges of a model would say of such documents.
 
     Args:
         truth: scores in logits of winning: [queries, documents].
@@ -88,7 +88,7 @@ def imagine(truth: Floats, model: PanelModel, seed: int) -> Imagined:
 
 
 def _say(seen: Floats, model: PanelModel, rng: np.random.Generator) -> Floats:
-    """Preferences for the first shown, of one query: [judges, first, second]."""
+    """Draw preferences for the first shown, of one query: [judges, first, second]."""
     judges, documents = seen.shape
     i, j = np.triu_indices(documents, 1)
     alike, alone = rng.standard_normal(len(i)), rng.standard_normal((judges, len(i)))
@@ -108,7 +108,7 @@ def _say(seen: Floats, model: PanelModel, rng: np.random.Generator) -> Floats:
 
 
 def _sizes(habits: Habits, top: int) -> Floats:
-    """A preference of each level from -top to top: the middle of those that have the level."""
+    """Return a preference for each level from -top to top: the middle of the level's range."""
     edges = np.array([TIE, *habits.cuts, 1.0])
     middles = (edges[1:] + edges[:-1]) / 2 if habits.cuts else np.ones(1)
     upper = np.concatenate([middles, np.full(top - len(middles), middles[-1])])

@@ -25,7 +25,7 @@ AUDITS = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is asked of a query.
+    """A plan of the questions to ask on a query.
 
     ``zelo``: so many cycles, and who votes on a pair. ``lean``: so many calls a document, of which
     one is a grade; the rest goes to rings with judges in turn, of whose pairs some are audits, and
@@ -39,7 +39,7 @@ class Plan:
 
     @property
     def rings(self) -> int:
-        """Each gives a document two battles."""
+        """Count the rings, each of which gives a document two battles."""
         return self.much if self.protocol == "zelo" else max(RINGS, self.much - 2)
 
     def __str__(self) -> str:
@@ -50,7 +50,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """What a plan comes to, as means over queries."""
+    """The results of a plan, as means over queries."""
 
     plan: str
     calls: float
@@ -77,7 +77,7 @@ class _Found:
 
 
 class Sizes:
-    """Plays plans on the same imagined answers, and knows the scores of all pairs."""
+    """Simulator of plans on the same imagined answers, which knows the scores of all pairs."""
 
     def __init__(self, imagined: Imagined, model: PanelModel) -> None:
         self.imagined, self.model = imagined, model
@@ -86,11 +86,11 @@ class Sizes:
 
     @property
     def most_cycles(self) -> int:
-        """So many ask all pairs."""
+        """Return the number of cycles that cover all pairs."""
         return max(1, self.documents // 2)
 
     def of(self, plan: Plan) -> Size:
-        """What one plan comes to."""
+        """Simulate one plan."""
         if plan.protocol == "zelo":
             asks = self._rings(plan.rings, everybody=plan.votes == "all")
             found, whole, calls = _counted(self.imagined.answer(asks)), self._all_counted, len(asks)
@@ -120,7 +120,7 @@ class Sizes:
 
     @cached_property
     def _every_vote(self) -> Battles:
-        """All judges on all pairs, the orders in turn."""
+        """Return the votes of all judges on all pairs, with the order alternating."""
         judges = range(len(self.imagined.judges))
         pairs = list(combinations(range(self.documents), 2))
         own = [
@@ -146,7 +146,7 @@ class Sizes:
         return np.array(rows, dtype=np.int64).reshape(-1, 4)
 
     def _lean(self, plan: Plan) -> Ints:
-        """Rings, and the pairs at the top with what is left of the calls."""
+        """Return the questions of rings, and of pairs at the top with the calls that are left."""
         judges = len(self.imagined.judges)
         audits = audit_share(AUDITS, plan.rings, judges, plan.much - 1 - plan.rings)
         asks = self._rings(plan.rings, everybody=False, audits=audits)
@@ -166,7 +166,7 @@ class Sizes:
     def _unsure(
         self, votes: Battles, found: _Found, query: int, count: int
     ) -> list[tuple[int, int]]:
-        """Pairs at the top of a query, where the order is not sure."""
+        """Choose pairs at the top of a query, where the order is not sure."""
         return choose_pairs(
             found.scores[query],
             found.covariances[query],
@@ -178,7 +178,7 @@ class Sizes:
 
     @cached_property
     def _grades(self) -> Grades:
-        """One of each document, by judges in turn."""
+        """Return one grade of each document, by judges in turn."""
         judges = len(self.imagined.judges)
         query, document = (each.ravel() for each in np.indices(self.imagined.truth.shape))
         judge = (query + document) % judges
@@ -186,7 +186,7 @@ class Sizes:
         return Grades(query=query, document=document, judge=judge, grade=said)
 
     def _judged(self, votes: Battles) -> _Found:
-        """Fitted as a panel of known judges, with grades."""
+        """Fit votes as those of a panel of known judges, with grades."""
         return _joined(list(posteriors(votes, self._grades, self.model)))
 
 
@@ -198,7 +198,7 @@ def _joined(found: list[Posterior]) -> _Found:
 
 
 def _counted(votes: Battles) -> _Found:
-    """Fitted as zelo's votes are: a pair is one game, shared by the judges that voted on it."""
+    """Fit votes as zelo does: a pair is one game, shared by the judges that voted on it."""
     found = score_battles(votes)
     scores, errors = np.zeros((2, len(votes.documents), len(votes.documents[0])))
     scores[found.query, found.doc] = found.score
@@ -207,7 +207,7 @@ def _counted(votes: Battles) -> _Found:
 
 
 def _for_each(queries: int, own: Ints) -> Ints:
-    """The same questions for every query."""
+    """Repeat the same questions for every query."""
     query = np.repeat(np.arange(queries), len(own))[:, np.newaxis]
     return np.hstack([query, np.tile(own, (queries, 1))])
 
@@ -221,7 +221,7 @@ def _met(votes: Battles, query: int, documents: int) -> Bools:
 
 
 def ndcg(scores: Floats, truth: Floats) -> Floats:
-    """nDCG@10 of each query, gains being exp(truth) (Järvelin & Kekäläinen 2002, TOIS 20:422)."""
+    """Compute each query's nDCG@10, gains exp(truth) (Järvelin & Kekäläinen 2002, TOIS 20:422)."""
     depth = min(DEPTH, scores.shape[1])
     discount = 1 / np.log2(np.arange(depth) + 2)
     gains = np.exp(truth - truth.max(axis=1, keepdims=True))
@@ -233,7 +233,7 @@ def ndcg(scores: Floats, truth: Floats) -> Floats:
 
 
 def tau(one: Floats, other: Floats) -> Floats:
-    """Kendall's tau-b of each query (Kendall 1945, Biometrika 33:239)."""
+    """Compute Kendall's tau-b of each query (Kendall 1945, Biometrika 33:239)."""
     signs = [np.sign(s[:, :, np.newaxis] - s[:, np.newaxis]) for s in (one, other)]
     size = np.sqrt((signs[0] ** 2).sum(axis=(1, 2)) * (signs[1] ** 2).sum(axis=(1, 2)))
     agreed: Floats = (signs[0] * signs[1]).sum(axis=(1, 2)) / np.maximum(size, 1)
