@@ -139,7 +139,7 @@ def _first_ballots(pool: Pool, panel: Sequence[Judge], options: LeanOptions) -> 
 def _plan(
     pool: Pool, panel: Sequence[Judge], options: LeanOptions
 ) -> list[tuple[Pair, Judge, int]]:
-    """Who votes on each pair of the rings, and how often: one judge, or in an audit all twice."""
+    """Plan who votes on each pair of the rings, and how often (in an audit, all judges twice)."""
     doc_ids = _ids(pool, options)
     pairs = ring_pairs(options.seed, pool.query_id, doc_ids, options.rings)
     room = options.calls_per_document - 1 - options.rings

@@ -1,6 +1,6 @@
 """Run protocols on the replies that are present, as far as these reach.
 
-No other code runs a protocol's rounds, so that a first run, a resumed one and a replay are the same.
+No other code runs a protocol's rounds, so that a first run, a resumed one and a replay are alike.
 """
 
 from collections import Counter
