@@ -1,1 +1,1 @@
-"""What is measured of rankings and labels: measures, agreement, and how sure each is."""
+"""Evaluate rankings and labels: measures, agreement, and their uncertainty."""

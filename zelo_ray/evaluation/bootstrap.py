@@ -19,7 +19,7 @@ ALONE_CELLS = 2**23
 def means(
     values: Floats, *, resamples: int, confidence: float, seed: int
 ) -> tuple[Floats, Floats, Floats]:
-    """The mean of each row, with a bootstrap interval.
+    """Return the mean of each row, with a bootstrap interval.
 
     Args:
         values: of shape [rows, queries]; NaN is left out.
@@ -41,7 +41,7 @@ def means(
 def intervals(
     rows: Rows, count: Counts, *, resamples: int, confidence: float, seed: int
 ) -> tuple[Floats, Floats]:
-    """The expanded percentile interval of each row (Hesterberg 2015, Am. Stat. 69:371).
+    """Return the expanded percentile interval of each row (Hesterberg 2015, Am. Stat. 69:371).
 
     The bootstrap's percentiles are too narrow for few queries, by what parts a normal interval with
     the variance over n from Student's with that over n - 1; these stand as much further out. They
@@ -76,7 +76,7 @@ def intervals(
 
 
 def _quantile(ordered: Floats, share: Floats) -> Floats:
-    """Of each row, which is sorted and may end in NaN, the quantile of its own share, [rows]."""
+    """Return a quantile of each row, sorted and with any NaN last, at the row's share, [rows]."""
     kept = ordered.shape[1] - np.isnan(ordered).sum(axis=1)
     place = (kept - 1) * share
     below = np.floor(place).astype(np.intp)
@@ -87,7 +87,7 @@ def _quantile(ordered: Floats, share: Floats) -> Floats:
 
 
 def _resampled(rows: Rows, resamples: int, seed: int) -> Iterator[tuple[slice, Floats]]:
-    """Means of the rows under samples of the queries: parts, and [part, resamples] for each.
+    """Yield the rows' means under samples of the queries: parts, and [part, resamples] each.
 
     Where a row has no metric is sampled with the queries; a sample without any gives it NaN.
     """
@@ -108,13 +108,13 @@ def _resampled(rows: Rows, resamples: int, seed: int) -> Iterator[tuple[slice, F
 
 
 def _weighed(rows: Rows, resamples: int, seed: int) -> Iterator[Weighed]:
-    """The rows under samples of the queries, in chunks."""
+    """Yield the rows under samples of the queries, in chunks."""
     for weights in _samples(rows.queries, resamples, seed):
         yield rows.weighed(weights, counted=not rows.whole)
 
 
 def _samples(queries: int, resamples: int, seed: int) -> Iterator[Floats]:
-    """How often each query is in each sample: chunks of shape [samples, queries]."""
+    """Yield how often each query is in each sample: chunks of shape [samples, queries]."""
     rng = stream(seed, "queries")
     for size in chunks(resamples, queries):
         drawn = rng.integers(0, queries, (size, queries))

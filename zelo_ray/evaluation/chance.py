@@ -1,4 +1,4 @@
-"""Streams of chance, and pieces of work that fit into memory."""
+"""Provide random streams, and split work into pieces that fit into memory."""
 
 from collections.abc import Iterator
 from typing import Literal
@@ -20,7 +20,7 @@ _STREAMS = {"queries": 0, "signs": 1, "labels": 2}
 
 
 def stream(seed: int, name: Literal["queries", "signs", "labels"]) -> np.random.Generator:
-    """One of the streams of chance of a seed."""
+    """Return one of a seed's random streams."""
     # A seed may be negative, which numpy does not take.
     return np.random.Generator(np.random.PCG64([_STREAMS[name], seed % 2**64]))
 
@@ -41,13 +41,13 @@ def parts(rows: int, width: int, cells: int = 0) -> Iterator[slice]:
 
 
 def mean_of(values: Floats) -> Floats:
-    """Of each row, without its NaN."""
+    """Return the mean of each row, without its NaN."""
     with np.errstate(invalid="ignore"):
         mean: Floats = np.nansum(values, axis=1) / count_of(values)
     return mean
 
 
 def count_of(values: Floats) -> Counts:
-    """How many values of each row are not NaN."""
+    """Return how many values of each row are not NaN."""
     count: Counts = (~np.isnan(values)).sum(axis=1)
     return count

@@ -1,4 +1,4 @@
-"""Whether candidates may replace a baseline: better, not worse by more than a margin, or worse."""
+"""Decide whether candidates may replace a baseline: better, not worse by a margin, or worse."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ Gate = Literal["better", "not worse", "worse", "not enough data", "only kin"]
 
 @dataclass(frozen=True, slots=True)
 class Gated:
-    """A candidate against the baseline.
+    """The result of a candidate against the baseline.
 
     ``low`` and ``high`` are `limits` of the true difference. ``labels`` is the share of draws of
     the labels in which the difference is not below -``margin``, NaN without draws; ``enough`` how
@@ -59,7 +59,7 @@ def gate(
     estimate: str = "panel",
     labelled: Sequence[int] | None = None,
 ) -> list[Gated]:
-    """Decide for each arm but the baseline, each by itself.
+    """Decide for each arm but the baseline, separately.
 
     Better: the lower limit of the difference is above 0. Not worse: it is not below -``margin``.
     Worse: neither, and the upper limit is below 0. Each chance of error is 1 - ``confidence``: to
@@ -121,7 +121,7 @@ def gate(
 def limits(
     differences: Floats, confidence: float, labelled: int | None = None
 ) -> tuple[float, float]:
-    """One-sided limits of the true mean, each at ``confidence``; NaN of fewer than 5 differences.
+    """Return one-sided limits of the mean, each at ``confidence``; NaN below 5 differences.
 
     Student's t; and where the differences are skewed, the limit on the side towards which they lean
     stands further out by Johnson's correction (1978, J. Am. Stat. Assoc. 73:536). Of differences of
@@ -142,7 +142,7 @@ def limits(
 
 
 def enough(differences: Floats, margin: float, confidence: float) -> int:
-    """How many queries would let a candidate pass that is as good, four times in five.
+    """Return how many queries would let an equally good candidate pass, four times in five.
 
     By the normal approximation, from the spread of the differences found; 0 where they are too few
     or do not differ, or there is no margin.
@@ -156,7 +156,7 @@ def enough(differences: Floats, margin: float, confidence: float) -> int:
 def _decided(
     limits: tuple[float, float], queries: int, margin: float, under: Floats, lost: int
 ) -> tuple[Gate, str]:
-    """The verdict; where there is not enough data, also why."""
+    """Return the verdict, and the reason if there is not enough data."""
     low, high = limits
     if queries < FEWEST:
         return "not enough data", f"a comparison takes {FEWEST} queries, and here are {queries:,}"

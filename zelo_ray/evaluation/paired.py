@@ -14,7 +14,7 @@ NOTHING = np.empty((0, 0))
 
 
 class Weighed(NamedTuple):
-    """Sums and counts of a whole table under weights, and the weights of what stands alone."""
+    """Sums and counts of a whole table under weights, and the weights of queries ``alone``."""
 
     own: Floats
     """[queries alone, draws]"""
@@ -40,7 +40,7 @@ class Rows:
         b: Indices | None = None,
         alone: NDArray[np.bool_] | None = None,
     ) -> None:
-        """Take a table [any, queries] and where A, and B if there is one, stand in it."""
+        """Take a table [any, queries], and the rows of A in it, and of B if there is one."""
         self.table, self.b = table, b
         self.a = np.arange(len(table)) if a is None else a
         self.alone = np.ones(table.shape[1], dtype=bool) if alone is None else alone
@@ -48,7 +48,7 @@ class Rows:
 
     @classmethod
     def apart(cls, tables: Sequence[Floats], pairs: Indices) -> "Rows":
-        """A minus B, for pairs of arms [pairs, 2] in each table [arms, queries]."""
+        """Build rows of A minus B, for pairs of arms [pairs, 2] in each table [arms, queries]."""
         starts = np.arange(len(tables)) * len(tables[0])
         a, b = ((starts[:, np.newaxis] + side).ravel() for side in pairs.T)
         known = [~np.isnan(table) for table in tables]
@@ -60,24 +60,24 @@ class Rows:
 
     @property
     def queries(self) -> int:
-        """How many queries there are, with or without values."""
+        """Return how many queries there are, with or without values."""
         return len(self.alone)
 
     def take(self, rows: Indices | NDArray[np.bool_]) -> "Rows":
-        """Some of the rows."""
+        """Return some of the rows."""
         b = None if self.b is None else self.b[rows]
         return Rows(self.table, self.a[rows], b, self.alone)
 
     def values(self, part: slice) -> Floats:
-        """The values of some rows, of shape [part, queries]."""
+        """Return the values of some rows, of shape [part, queries]."""
         return self._of(self.table, part)
 
     def sides(self, part: slice) -> tuple[Floats, ...]:
-        """The values of A, and those of B if there is one, each of shape [part, queries]."""
+        """Return the values of A, and of B if there is one, each of shape [part, queries]."""
         return tuple(self.table[side[part]] for side in (self.a, self.b) if side is not None)
 
     def weighed(self, weights: Floats, *, counted: bool = False) -> Weighed:
-        """What `sums` and, if ``counted``, `counts` need under weights [draws, queries]."""
+        """Compute what `sums` and, if ``counted``, `counts` need under weights [draws, queries]."""
         if self.b is None:
             return Weighed(weights.T, NOTHING, NOTHING)
         shared, together, own = self.table, weights, NOTHING
@@ -88,7 +88,7 @@ class Rows:
         return Weighed(own, np.nan_to_num(shared) @ together.T, counts)
 
     def sums(self, part: slice, under: Weighed) -> Floats:
-        """Weighted sums of some rows, of shape [part, draws]."""
+        """Return weighted sums of some rows, of shape [part, draws]."""
         if self.b is None:
             return np.nan_to_num(self.values(part)) @ under.own
         found = np.take(under.sums, self.a[part], axis=0)
@@ -98,7 +98,7 @@ class Rows:
         return found
 
     def counts(self, part: slice, under: Weighed) -> Floats:
-        """Weights of the values that some rows have, of shape [part, draws]."""
+        """Return the weights of the values that some rows have, of shape [part, draws]."""
         if self.b is None:
             return (~np.isnan(self.values(part))).astype(np.float64) @ under.own
         found = np.take(under.counts, self.a[part], axis=0)

@@ -21,7 +21,7 @@ _CACHED = 2**16  # cells that are subtracted, compared and counted at once: half
 
 
 def sign_flip(differences: Floats, *, resamples: int, seed: int) -> Floats:
-    """The paired randomisation test: could chance have told the two arms apart so far?
+    """Run the paired randomisation test: could the difference of two arms be due to chance?
 
     If the arms are alike, each difference could as well have had the other sign (Fisher 1935, The
     Design of Experiments, section 21; Smucker, Allan & Carterette 2007, CIKM, for retrieval). p is
@@ -41,7 +41,7 @@ def sign_flip(differences: Floats, *, resamples: int, seed: int) -> Floats:
 
 
 def flipped(rows: Rows, *, resamples: int, seed: int) -> Floats:
-    """`sign_flip` of rows of differences."""
+    """Run `sign_flip` on rows of differences."""
     p, far = np.ones(len(rows)), np.empty(len(rows))
     many = np.zeros(len(rows), dtype=bool)
     for part in parts(len(rows), rows.queries):
@@ -54,7 +54,7 @@ def flipped(rows: Rows, *, resamples: int, seed: int) -> Floats:
 
 
 def flipped_for_many(rows: Rows, tests: int, *, resamples: int, seed: int) -> Floats:
-    """`sign_flip` of rows of differences of which ``tests`` will be corrected for their number.
+    """Run `sign_flip` on rows of differences, of which ``tests`` will be corrected by Holm.
 
     What is near the smallest p that draws can give is found anew: where the bound of `proven` is
     below what the further draws could give, by that, else by these. Of more than some 2,500 tests
@@ -78,7 +78,7 @@ def flipped_for_many(rows: Rows, tests: int, *, resamples: int, seed: int) -> Fl
 
 
 def proven(rows: Rows) -> Floats:
-    """A bound that p over all signs cannot exceed, without any draw.
+    """Return a bound that p over all signs cannot exceed, without any draw.
 
     Of a sum with random signs, P(sum >= x sd) <= c (1 - Phi(x)) with c = 1 / (4 (1 - Phi(sqrt 2)))
     = 3.18, whatever the sizes (Bentkus & Dzindzalieta 2015, Bernoulli 21:1231); twice that for both
@@ -101,7 +101,7 @@ def proven(rows: Rows) -> Floats:
 
 
 def holm(p: Floats) -> Floats:
-    """Correct tests for their number, so that in all the chance of any false alarm stays at alpha.
+    """Correct p values for the number of tests: any false alarm has at most the chance alpha.
 
     The step-down procedure of Holm (1979, Scand. J. Statist. 6:65), which holds however the tests
     depend on each other. Of any shape [tests].
@@ -114,7 +114,7 @@ def holm(p: Floats) -> Floats:
 
 
 def _drawn(rows: Rows, far: Floats, resamples: int, seed: int) -> Floats:
-    """The p of drawn signs, of shape [rows], where sums are found to be ``far`` from 0."""
+    """Return the p of drawn signs, of shape [rows], for sums at least ``far`` from 0."""
     as_far: NDArray[np.float64] = np.ones(len(rows))
     rng = stream(seed, "signs")
     for size in chunks(resamples if len(rows) else 0, rows.queries):
@@ -127,7 +127,7 @@ def _drawn(rows: Rows, far: Floats, resamples: int, seed: int) -> Floats:
 
 
 def _exact(differences: Floats) -> float:
-    """The two-sided p of all signs of the differences that are not 0."""
+    """Return the two-sided p over all signs of the differences that are not 0."""
     sums = np.zeros(1)
     for difference in differences[differences != 0]:
         sums = np.concatenate([sums + difference, sums - difference])

@@ -1,4 +1,4 @@
-"""How sure the outcome of a contest is: intervals, tests and chances, from per-query metrics.
+"""Compute intervals, tests and chances for a contest's result, from per-query metrics.
 
 Queries are the sample: intervals say what another sample of such queries could give. Every table
 has a row for each arm (or pair of arms) and a column for each query, with NaN where an arm has no
@@ -46,7 +46,7 @@ def contest(
     drawn: Mapping[str, Floats] | None = None,
     uncompared: Collection[str] = (),
 ) -> tuple[list[Mean], list[Comparison]]:
-    """Rank arms by their means, and tell how sure each difference is.
+    """Rank arms by their means, and compute the uncertainty of each difference.
 
     A query that an arm did not answer counts in its mean as ``values`` has it (0, as the field
     counts it), and is left out of its comparisons.
@@ -124,7 +124,7 @@ def compare(
 
 
 def label_draws(relevance: Floats, std_error: Floats, draws: int, seed: int) -> Iterator[Floats]:
-    """Draw what the true labels may be, given the labels found and their errors.
+    """Draw possible true labels, given the labels found and their errors.
 
     Scores are the maximum of a posterior, and their errors Laplace's (see
     ``zelo_ray.fitting.bradley_terry``): the posterior is near a normal with that mean and that
@@ -148,7 +148,7 @@ def label_draws(relevance: Floats, std_error: Floats, draws: int, seed: int) -> 
 
 
 def chance_above(differences: Floats) -> Floats:
-    """The chance that each row's true mean is above 0, by Student's t with a flat prior.
+    """Return the chance that a row's true mean is above 0, by Student's t with a flat prior.
 
     Args:
         differences: of shape [rows, queries]; NaN is left out.
@@ -165,7 +165,7 @@ def chance_above(differences: Floats) -> Floats:
 
 
 def _described(rows: Rows) -> Sequence[Any]:
-    """Of each row: means of A and B, the difference, ``p_better``, queries, wins, ties, losses."""
+    """Return, by row: means of A, B and A - B, ``p_better``, queries, wins, ties, losses."""
     found = []
     for part in parts(len(rows), rows.queries):
         apart = rows.values(part)
@@ -177,7 +177,7 @@ def _described(rows: Rows) -> Sequence[Any]:
 
 
 def _among(tables: Sequence[Floats], drawn: Sequence[Floats], pairs: Indices) -> Floats:
-    """Mean differences under drawn labels, where the pairs are compared at all, [rows]."""
+    """Return mean differences under drawn labels, on the queries that are compared, [rows]."""
     kept = [np.where(np.isnan(own), np.nan, each) for own, each in zip(tables, drawn, strict=True)]
     rows, once = Rows.apart(kept, pairs), np.ones((1, tables[0].shape[1]))
     under, whole = rows.weighed(once, counted=True), slice(0, len(rows))
@@ -187,7 +187,7 @@ def _among(tables: Sequence[Floats], drawn: Sequence[Floats], pairs: Indices) ->
 
 
 def _share_above(draws: Iterable[Floats], rows: int) -> Floats:
-    """In how many of the draws a row's mean is above 0, a tie being half; NaN without a draw."""
+    """Return the share of draws with a row's mean above 0, ties as half; NaN without a draw."""
     above = [np.where(np.abs(m) <= TIE, 0.5, m > 0) for m in draws]
     return np.mean(above, axis=0) if above else np.full(rows, np.nan)
 

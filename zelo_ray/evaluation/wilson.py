@@ -6,7 +6,7 @@ _Z = 1.959964
 
 
 def wilson(share: np.ndarray, count: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The ends of the 95% intervals of shares, each of so many."""
+    """Return the ends of the 95% intervals of shares, each out of ``count``."""
     middle = (share + _Z * _Z / (2 * count)) / (1 + _Z * _Z / count)
     reach = share * (1 - share) / count + _Z * _Z / (4 * count * count)
     half = _Z / (1 + _Z * _Z / count) * np.sqrt(reach)
@@ -14,6 +14,6 @@ def wilson(share: np.ndarray, count: np.ndarray) -> tuple[np.ndarray, np.ndarray
 
 
 def wilson_of(part: float, whole: float) -> tuple[float, float]:
-    """The same of one share, of at least one."""
+    """Return the ends of the 95% interval of one share, ``part`` of ``whole``."""
     low, high = wilson(np.array(part / whole), np.array(whole))
     return float(low), float(high)

@@ -1,4 +1,4 @@
-"""How far raters agree: coefficients of two raters, and of many.
+"""Agreement between raters: coefficients for two raters, and for many.
 
     ratings = ratings_of(grades, levels=4)
     found = agreements(ratings, COEFFICIENTS, thresholds=[1, 2, 3], resamples=1000, seed=0)
@@ -67,7 +67,7 @@ COEFFICIENTS = {
 
 
 def chosen(names: Iterable[str]) -> dict[str, Coefficient]:
-    """The coefficients of these names; all if there are none.
+    """Return the coefficients of these names; all if no name is given.
 
     Raises:
         OptionError: one is unknown.

@@ -19,7 +19,7 @@ TABLE: Kind = "by_ratings"
 
 
 def values(table: Floats, weights: Weights) -> Floats:
-    """1 - (distance seen) / (distance of judgments that are drawn without replacement).
+    """Return 1 - (distance seen) / (distance of judgments drawn without replacement).
 
     ``quadratic`` is the interval metric. The ordinal metric of grades c and k is the squared number
     of judgments from c to k, half of those at the ends: so it is the interval metric on midranks,

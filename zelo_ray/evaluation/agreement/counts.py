@@ -22,7 +22,7 @@ Kind = Literal["confusion", "by_items", "by_ratings"]
 
 @dataclass(frozen=True, slots=True)
 class Ratings:
-    """Who judged what how: ``grades`` is [raters, items], -1 where a rater did not judge.
+    """The judgments of all raters: ``grades`` is [raters, items], -1 where there is none.
 
     ``queries`` is [items], numbers that count up with the query ids.
     """
@@ -42,12 +42,12 @@ class Counts:
 
     @property
     def queries(self) -> int:
-        """How many queries have items."""
+        """Return how many queries have items."""
         return len(next(iter(self.tables.values())))
 
 
 def ratings_of(grades: pa.Table, levels: int) -> Ratings:
-    """Grades as a matrix; of several grades of one rater for an item the lower median.
+    """Build a matrix of grades; several grades of a rater for an item become the lower median.
 
     Args:
         grades: query_id, doc_id, judge and grade, from 0 to ``levels`` - 1.
@@ -77,7 +77,7 @@ def ratings_of(grades: pa.Table, levels: int) -> Ratings:
 
 
 def of_pair(ratings: Ratings, a: int, b: int) -> Counts:
-    """The confusion of two raters, by their rows, on the items that both judged."""
+    """Count the confusion of two raters, by their rows, on the items that both judged."""
     both = np.flatnonzero((ratings.grades[a] >= 0) & (ratings.grades[b] >= 0))
     names, queries = np.unique(ratings.queries[both], return_inverse=True)
     levels = ratings.levels
@@ -87,7 +87,7 @@ def of_pair(ratings: Ratings, a: int, b: int) -> Counts:
 
 
 def of_panel(ratings: Ratings, rows: Ints) -> Counts:
-    """The coincidences of several raters, by their rows, on the items that two of them judged."""
+    """Count the coincidences of raters, by their rows, on items that at least two judged."""
     grades = ratings.grades[rows]
     several = np.flatnonzero((grades >= 0).sum(axis=0) >= 2)
     names, queries = np.unique(ratings.queries[several], return_inverse=True)
@@ -105,7 +105,7 @@ def of_panel(ratings: Ratings, rows: Ints) -> Counts:
 
 
 def binarised(counts: Counts, threshold: int) -> Counts:
-    """The counts as if every grade from the threshold on were 1, and every other 0.
+    """Return the counts as if every grade from the threshold on were 1, and every other 0.
 
     The weight of an item does not depend on its grades, so that sums of cells are exact.
     """
@@ -120,7 +120,7 @@ def binarised(counts: Counts, threshold: int) -> Counts:
 
 
 def views(tables: dict[Kind, Floats]) -> dict[Kind, Floats]:
-    """All tables that follow from some: a confusion tells the coincidences of its two raters."""
+    """Return all tables that follow from some: a confusion gives its raters' coincidences."""
     if "confusion" not in tables:
         return tables
     confusion = tables["confusion"]
@@ -129,13 +129,13 @@ def views(tables: dict[Kind, Floats]) -> dict[Kind, Floats]:
 
 
 def _codes(column: pa.ChunkedArray) -> tuple[NDArray[np.object_], Ints]:
-    """The texts of a column as they first appear, and each row's place among them."""
+    """Return the texts of a column as they first appear, and each row's place among them."""
     encoded = pa.concat_arrays(column.chunks or [pa.array([], pa.string())]).dictionary_encode()
     texts = encoded.dictionary.to_numpy(zero_copy_only=False)
     return texts, encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
 
 
 def _ranks(column: pa.ChunkedArray) -> Ints:
-    """Each row's place among the texts of a column in their own order."""
+    """Return each row's place among the sorted texts of a column."""
     texts, codes = _codes(column)
     return np.argsort(np.argsort(texts))[codes]

@@ -1,4 +1,4 @@
-"""Which of two raters agrees more with the people, and how sure that is.
+"""Compare how well two raters agree with people, with an interval for the difference.
 
 Both are held against the same items, and every sample of queries is the same for both: what makes
 a query hard for one makes it hard for the other, so that a difference is surer than its two ends.
@@ -16,7 +16,7 @@ from zelo_ray.evaluation.agreement.measured import Coefficient, scales
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """By how much A agrees more with the people than B, on what all three judged.
+    """The difference in agreement with people between A and B, on what all three judged.
 
     ``value_a`` and ``value_b`` are the coefficients of each with the people; ``low`` and ``high``
     are the 95% interval of their difference. ``relative`` is the change from B to A in per cent,
@@ -74,7 +74,7 @@ def differences(
 
 
 def _common(ratings: Ratings, rows: Sequence[int]) -> Ratings:
-    """Some raters, on the items that all of them judged."""
+    """Return some raters, on the items that all of them judged."""
     grades = ratings.grades[rows]
     judged = (grades >= 0).all(axis=0)
     names = tuple(ratings.raters[row] for row in rows)
@@ -103,6 +103,6 @@ def _measure(
 
 
 def _tables(counts: Counts, resamples: int, seed: int) -> list[dict[Kind, Floats]]:
-    """The tables of all queries, and then those of samples of them."""
+    """Return the tables of all queries, and then those of samples of them."""
     whole = {kind: table.sum(axis=0, keepdims=True) for kind, table in counts.tables.items()}
     return [views(each) for each in (whole, *sampled(counts.tables, resamples, seed))]

@@ -23,7 +23,7 @@ class Estimate:
 
 
 def share(part: Numbers, whole: Numbers, *, resamples: int, seed: int) -> Estimate:
-    """The sum of parts over the sum of wholes; both [queries]."""
+    """Estimate the sum of parts over the sum of wholes; both [queries]."""
     table = np.stack([part, whole], axis=1).astype(np.float64)
     return estimate(table, whole > 0, quotient, resamples=resamples, seed=seed)
 
@@ -36,7 +36,7 @@ def estimate(
     resamples: int,
     seed: int,
 ) -> Estimate:
-    """A function of sums over queries.
+    """Estimate a function of sums over queries.
 
     Args:
         tables: what adds up, [queries, ...].
@@ -56,7 +56,7 @@ def estimate(
 
 
 def quotient(sums: Floats) -> Floats:
-    """The first of two sums over the second, [..., 2] to [...]; NaN where that is 0."""
+    """Return the first of two sums over the second, [..., 2] to [...]; NaN where that is 0."""
     part, whole = sums[..., 0], sums[..., 1]
     found: Floats = np.divide(part, whole, out=np.full_like(part, np.nan), where=whole > 0)
     return found

@@ -19,7 +19,7 @@ TABLE: Kind = "by_items"
 
 
 def values(table: Floats, weights: Weights) -> Floats:
-    """1 - (disagreement seen) / (disagreement by chance). It is no mean over pairs of raters."""
+    """Return 1 - (disagreement seen) / (disagreement by chance); no mean over pairs of raters."""
     distance = distances(table.shape[-1], weights)
     counts, _, items = margins(table)
     chance = total(counts @ distance * counts)

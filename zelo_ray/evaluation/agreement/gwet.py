@@ -20,7 +20,7 @@ TABLE: Kind = "by_items"
 
 
 def values(table: Floats, weights: Weights) -> Floats:
-    """AC1 with ``nominal`` weights, else AC2 with linear or quadratic ones.
+    """Return AC1 with ``nominal`` weights, else AC2 with linear or quadratic ones.
 
     A weight is 1 less the distance over the greatest. The number of categories is that of the
     scale, whether all are used or not.

@@ -1,4 +1,4 @@
-"""How sure a coefficient is: the queries are the sample, since items of a query hang together."""
+"""Intervals of coefficients over samples of queries, since items of a query are dependent."""
 
 from collections.abc import Iterator
 from functools import lru_cache
@@ -18,7 +18,7 @@ _CHUNK_CELLS = 2**19  # cells of a chunk of sampled tables: 4 MB
 
 @lru_cache(maxsize=4)
 def draws(queries: int, resamples: int, seed: int) -> Floats:
-    """How often each query is in each sample, of shape [resamples, queries].
+    """Draw how often each query is in each sample, of shape [resamples, queries].
 
     The same for all coefficients and raters that have as many queries.
     """
@@ -29,7 +29,7 @@ def draws(queries: int, resamples: int, seed: int) -> Floats:
 
 
 def sampled(tables: dict[Kind, Floats], resamples: int, seed: int) -> Iterator[dict[Kind, Floats]]:
-    """Tables of samples of the queries, in chunks: [rows, levels, levels] each."""
+    """Yield tables of samples of the queries, in chunks: [rows, levels, levels] each."""
     queries, levels, _ = next(iter(tables.values())).shape
     weights = draws(queries, resamples, seed)
     step = max(1, _CHUNK_CELLS // levels**2)
@@ -40,7 +40,7 @@ def sampled(tables: dict[Kind, Floats], resamples: int, seed: int) -> Iterator[d
 
 
 def interval(values: Floats, queries: int) -> tuple[float, float]:
-    """The 95% interval of a coefficient, from its values in samples of so many queries.
+    """Return the 95% interval of a coefficient, from its values in samples of so many queries.
 
     The expanded percentile interval (Hesterberg 2015, Am. Stat. 69:371): plain percentiles are too
     narrow for few queries. NaN with fewer than 5 queries, or if the coefficient is undefined in

@@ -17,7 +17,7 @@ TABLE: Kind = "confusion"
 
 
 def values(table: Floats, weights: Weights) -> Floats:
-    """1 - (distance seen) / (distance by chance); 0 if one rater gives one grade throughout."""
+    """Return 1 - (distance seen) / (distance by chance); 0 if a rater uses only one grade."""
     distance = distances(table.shape[-1], weights)
     rows, columns, items = margins(table)
     chance = total(rows @ distance * columns)

@@ -1,4 +1,4 @@
-"""Whether a judge grades long documents higher than their content deserves."""
+"""Test whether a judge grades long documents higher than their content deserves."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +10,7 @@ Floats = NDArray[np.float64]
 def length_terms(
     query: Ints, length: Floats, grade: Floats, queries: int, level: Ints | None = None
 ) -> Floats:
-    """What `length_slope` needs to know of each query: sums that samples of queries add up.
+    """Sum up, by query, what `length_slope` needs; samples of queries add up these sums.
 
     Within a query everything is seen as its distance from the query's mean (a fixed effect of the
     query), so that it does not matter which queries have long documents.
@@ -41,7 +41,7 @@ def length_terms(
 
 
 def length_slope(terms: Floats) -> Floats:
-    """Grades per doubling of the length, by ordinary least squares.
+    """Return grades per doubling of the length, by ordinary least squares.
 
     Args:
         terms: sums over queries of what `length_terms` gives, [..., k + 1, k + 1].

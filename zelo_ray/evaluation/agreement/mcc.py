@@ -12,7 +12,7 @@ TABLE: Kind = "confusion"
 
 
 def values(table: Floats, weights: Weights) -> Floats:  # noqa: ARG001 - others have weights
-    """From -1 to 1 for two grades; NaN if a rater gives one grade throughout."""
+    """Return values from -1 to 1 for two grades; NaN if a rater uses only one grade."""
     rows, columns, items = margins(table)
     together = weighed(table, np.eye(table.shape[-1])) * items
     spreads = (items**2 - total(rows**2)) * (items**2 - total(columns**2))

@@ -29,23 +29,23 @@ class Module(Protocol):
     TABLE: Kind
 
     def values(self, table: Floats, weights: Weights) -> Floats:
-        """The coefficient of each table: [..., levels, levels] to [...]."""
+        """Return the coefficient of each table: [..., levels, levels] to [...]."""
 
 
 @dataclass(frozen=True, slots=True)
 class Coefficient:
-    """How a coefficient is computed, and for how many raters it is: ``many`` are three or more."""
+    """A coefficient's module, weights and number of raters: ``many`` are three or more."""
 
     module: Module
     raters: Literal["two", "any", "many"]
     weights: Weights = "nominal"
 
     def weighing(self, levels: int) -> Weights:
-        """Its weights; two categories are as far apart as they are, whatever these are."""
+        """Return its weights; with two categories they are nominal, as any others are the same."""
         return "nominal" if levels == 2 else self.weights
 
     def of(self, tables: Mapping[Kind, Floats]) -> Floats:
-        """Its value for each table of the kind that it needs, from `counts.views`."""
+        """Return its value for each table of the kind that it needs, from `counts.views`."""
         table = tables[self.module.TABLE]
         return self.module.values(table, self.weighing(table.shape[-1]))
 
@@ -71,7 +71,7 @@ class Agreement:
 
 @dataclass(frozen=True, slots=True)
 class Confused:
-    """How many items one rater gave one grade, and the other another."""
+    """The number of items to which one rater gave one grade, and the other another."""
 
     rater_a: str
     rater_b: str
@@ -124,12 +124,12 @@ def agreements(
 
 
 def scale_name(levels: int, threshold: int | None = None) -> str:
-    """What a scale is called: ``0-3``, or ``>=2``."""
+    """Return the name of a scale: ``0-3``, or ``>=2``."""
     return f"0-{levels - 1}" if threshold is None else f">={threshold}"
 
 
 def scales(counts: Counts, levels: int, cuts: Iterable[int]) -> Iterator[tuple[str, Counts]]:
-    """The counts on the whole scale, and cut in two at some grades, by the scale's name."""
+    """Yield the counts on the whole scale, and binarised at some grades, by the scale's name."""
     yield scale_name(levels), counts
     for threshold in cuts:
         yield scale_name(levels, threshold), binarised(counts, threshold)

@@ -1,7 +1,7 @@
-"""Words on pairs of documents, as ratings: how far raters say of them what people say.
+"""Verdicts on pairs of documents as ratings, to measure agreement with people.
 
-A word is 0 for "B is better", 1 for "a tie", 2 for "A is better"; where both decided, without
-ties, 0 is B and 1 is A.
+A verdict (word) is 0 for "B is better", 1 for "a tie", 2 for "A is better"; without ties, where
+both decided, 0 is B and 1 is A.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -24,7 +24,7 @@ VOTES, VOTES_DECIDED = "votes", "votes decided"
 
 
 def word_ratings(cast: Ballots, said: Floats, turn: Ints) -> Ratings:
-    """What raters say of pairs, as ratings.
+    """Build ratings from what raters say of pairs.
 
     Args:
         cast: the votes; its queries are in the order of their ids.
@@ -36,9 +36,9 @@ def word_ratings(cast: Ballots, said: Floats, turn: Ints) -> Ratings:
 
 
 def first_named(cast: Ballots, people: pa.Table) -> Ints:
-    """Which document of each pair people name as A: 1 the first by id, -1 the second, [pairs].
+    """Return the document of each pair that people name A: 1 the first by ID, -1 the second.
 
-    Where they have any pair both ways round, A means nothing, and is the first throughout.
+    Of shape [pairs]. If they name any pair both ways round, A means nothing: the first, always.
 
     Args:
         cast: the votes, of which those of the people come first.
@@ -55,7 +55,7 @@ def first_named(cast: Ballots, people: pa.Table) -> Ints:
 def with_people(
     ratings: Ratings, coefficients: Mapping[str, Coefficient], *, resamples: int, seed: int
 ) -> Iterator[Agreement]:
-    """How far each rater agrees with the people, who are the first one.
+    """Measure how well each rater agrees with the people, who are the first one.
 
     Args:
         ratings: words of all.
@@ -83,7 +83,7 @@ def differ(
     resamples: int,
     seed: int,
 ) -> list[Difference]:
-    """By how much one of two raters agrees more with the people than the other, for every two.
+    """Compare every two raters by how well they agree with the people.
 
     Args:
         ratings: words of all; the people are the first one.
@@ -106,6 +106,6 @@ def differ(
 
 
 def _decided(ratings: Ratings) -> Ratings:
-    """The same without ties."""
+    """Return the ratings without ties."""
     grades = np.array([0, -1, 1, -1], np.int16)[ratings.grades]  # the last is no word, too
     return Ratings(ratings.raters, grades, ratings.queries, 2)

@@ -9,5 +9,5 @@ TABLE: Kind = "by_items"
 
 
 def values(table: Floats, weights: Weights) -> Floats:  # noqa: ARG001 - others have weights
-    """A mean over items; 0 to 1, with nothing taken off for chance."""
+    """Return the mean over items, from 0 to 1, not corrected for chance."""
     return ratio(weighed(table, np.eye(table.shape[-1])), margins(table)[2])

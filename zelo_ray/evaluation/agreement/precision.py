@@ -1,4 +1,4 @@
-"""Precision, recall and F1 of what a rater says, where people know what is right."""
+"""Precision, recall and F1 of a rater's judgments, with people's as the truth."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -44,7 +44,7 @@ def precisions(
     resamples: int,
     seed: int,
 ) -> Iterator[Precision]:
-    """How far a judge is right in what it says.
+    """Measure a judge's precision, recall and F1 for some labels.
 
     Args:
         judge: its name.

@@ -1,4 +1,4 @@
-"""How far two raters order items alike, each on a scale of its own, from a table of counts.
+"""Rank correlations of two raters, each on its own scale, from a table of counts.
 
 All items are compared, those of other queries too, as by the other coefficients.
 """
@@ -9,7 +9,7 @@ from zelo_ray.evaluation.agreement.counts import Floats
 
 
 def kendall(tables: Floats) -> Floats:
-    """Kendall's tau-b (1945, Biometrika 33:239), [..., levels, levels] to [...].
+    """Return Kendall's tau-b (1945, Biometrika 33:239), [..., levels, levels] to [...].
 
     NaN where one of the two gives one grade throughout.
     """
@@ -22,7 +22,7 @@ def kendall(tables: Floats) -> Floats:
 
 
 def spearman(tables: Floats) -> Floats:
-    """Spearman's rho, with the mean rank of those that are equal; shapes and NaN as `kendall`."""
+    """Return Spearman's rho, with mean ranks for ties; shapes and NaN as in `kendall`."""
     total = tables.sum(axis=(-2, -1))[..., np.newaxis]
     first, second = (tables.sum(axis=axis) for axis in (-1, -2))
     x, y = ((np.cumsum(n, axis=-1) - n / 2) - total / 2 for n in (first, second))
@@ -35,7 +35,7 @@ COEFFICIENTS = {"kendall": kendall, "spearman": spearman}
 
 
 def _beyond(tables: Floats) -> Floats:
-    """For each cell the sum of those that are greater by both."""
+    """Return for each cell the sum of those that are greater by both."""
     sums = np.flip(np.cumsum(np.cumsum(np.flip(tables, (-2, -1)), axis=-2), axis=-1), (-2, -1))
     found = np.zeros_like(sums)
     found[..., :-1, :-1] = sums[..., 1:, 1:]

@@ -1,4 +1,4 @@
-"""Whether a judge that is asked the same again says the same again."""
+"""Measure whether a judge that is asked the same again says the same again."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,7 +8,7 @@ Floats = NDArray[np.float64]
 
 
 def repeats(query: Ints, item: Ints, grade: Floats, queries: int) -> Floats:
-    """How far one judge's repeated grades of the same documents lie apart, by query.
+    """Measure by query how far one judge's repeated grades of the same documents differ.
 
     Of each document all pairs of its grades are compared, and their mean taken, so that each
     counts the same, however often it was graded. Documents that were graded once tell nothing.

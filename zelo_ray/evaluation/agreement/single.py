@@ -1,4 +1,4 @@
-"""Votes of which none repeats."""
+"""Reduce repeated votes to one vote each."""
 
 from dataclasses import replace
 
@@ -8,7 +8,7 @@ from zelo_ray.evaluation.agreement.votes import Ballots, most
 
 
 def once(cast: Ballots, *, lenient: bool = False) -> Ballots:
-    """The same with one vote of each rater on each row: what most of its votes there say.
+    """Reduce the votes of each rater on each row to one: what most of them say.
 
     A row is a pair in one order; where it is not known what was shown first, it is the order in
     which the row names the two.

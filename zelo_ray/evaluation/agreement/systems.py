@@ -1,4 +1,4 @@
-"""How far two leaderboards agree on the order of systems.
+"""Measure how far two leaderboards agree on the order of systems.
 
 Both coefficients take means of any number of draws at once, so that a bootstrap is one call.
 """
@@ -19,7 +19,7 @@ _CELLS = 2**21  # of a comparison of all systems with all, of the draws that are
 
 
 def tau_b(one: Floats, other: Floats) -> Floats:
-    """Kendall's tau-b: concordant minus discordant pairs of systems, over pairs not tied.
+    """Return Kendall's tau-b: concordant less discordant pairs of systems, over untied pairs.
 
     The denominator is the geometric mean of the numbers of pairs that either leaderboard tells
     apart (Kendall 1945, Biometrika 33:239).
@@ -35,7 +35,7 @@ def tau_b(one: Floats, other: Floats) -> Floats:
 
 
 def tau_ap(truth: Floats, estimate: Floats) -> Floats:
-    """Tau-AP: as Kendall's tau, but an error among the best of the estimate weighs more.
+    """Return tau-AP: as Kendall's tau, but errors at the top of the estimate weigh more.
 
     The chance that, of a system drawn from the estimate's list and one drawn from those above it,
     the latter is truly better, scaled to [-1, 1] (Yilmaz, Aslam & Robertson 2008, SIGIR, eq. 5).
@@ -55,7 +55,7 @@ def tau_ap(truth: Floats, estimate: Floats) -> Floats:
 
 
 def discordant(one: Floats, other: Floats) -> NDArray[np.bool_]:
-    """Which pairs of systems two leaderboards order against each other; ties are none.
+    """Return which pairs of systems two leaderboards order in opposite ways; ties do not count.
 
     Returns:
         Of shape [pairs], in the order of `itertools.combinations`.
@@ -66,7 +66,7 @@ def discordant(one: Floats, other: Floats) -> NDArray[np.bool_]:
 
 
 def tau_interval(value: float, sampled: Floats, queries: int) -> tuple[float, float]:
-    """The 95% interval of a tau, from its values in samples of so many queries.
+    """Return the 95% interval of a tau, from its values in samples of so many queries.
 
     The percentiles of `intervals.interval`, moved by what the samples' mean is off the value, kept
     within [-1, 1], and never without the value: samples repeat queries and leave others out, so
@@ -83,7 +83,7 @@ def tau_interval(value: float, sampled: Floats, queries: int) -> tuple[float, fl
 
 
 def _in_parts(of: Callable[[Floats, Floats], Floats], one: Floats, other: Floats) -> Floats:
-    """A coefficient of [..., systems], some draws at a time: all would fill the memory."""
+    """Compute a coefficient of [..., systems] in parts, so that it does not fill the memory."""
     systems = one.shape[-1]
     flat = [side.reshape(-1, systems) for side in np.broadcast_arrays(one, other)]
     step = max(1, _CELLS // systems**2)

@@ -1,4 +1,4 @@
-"""How judges vote on pairs: by the order that they see, in circles, and as other judges do.
+"""Analyse judges' votes on pairs: position bias, circular triples, agreement of judges.
 
 Only the sign of a vote counts here: which document is the better one, or a tie. All counts are by
 query, so that those of a sample of queries are sums of them.
@@ -43,7 +43,7 @@ class Ballots:
 
 
 def ballots(votes: pa.Table, query_ids: list[str] | None = None) -> Ballots:
-    """Votes as numbers.
+    """Encode votes as numbers.
 
     Args:
         votes: columns of `records.Vote`: query_id, doc_id_a, doc_id_b, judge, preference, swapped;
@@ -88,7 +88,7 @@ def _raters(votes: pa.Table) -> Ints:
 
 
 def first_shown(cast: Ballots) -> Ints:
-    """Votes by what the document that was shown first came to: lost, tied, won.
+    """Count votes by the result of the document that was shown first: lost, tied, won.
 
     Returns:
         Of shape [judges, queries, 3]; votes whose order is unknown are left out.
@@ -99,7 +99,7 @@ def first_shown(cast: Ballots) -> Ints:
 
 
 def both_orders(cast: Ballots) -> Ints:
-    """Pairs that a judge saw in both orders: with one winner, with another one, with one tie.
+    """Count pairs seen in both orders by a judge: same winner, other winner, one tie.
 
     Of several votes in one order what most of them say counts, as in `words`. A tie in both orders
     counts as one winner: the judge said the same.
@@ -122,14 +122,14 @@ def both_orders(cast: Ballots) -> Ints:
 
 
 def tally(cast: Ballots, judge: int) -> Ints:
-    """One judge's votes on each pair: for its second document, ties, for its first, [pairs, 3]."""
+    """Count a judge's votes on each pair: for its second document, ties, its first, [pairs, 3]."""
     mine = cast.judge == judge
     cells = cast.pair[mine] * 3 + cast.sign[mine] + 1
     return np.bincount(cells, minlength=3 * len(cast.pairs)).reshape(-1, 3)
 
 
 def words(cast: Ballots) -> Floats:
-    """What each judge says of each pair, all its votes together: 1, 0, -1 as in `Ballots.sign`.
+    """Return each judge's verdict on each pair from all its votes: 1, 0, -1 as `Ballots.sign`.
 
     It is what most of its votes say; where no outcome has more votes than each other one, as where
     the winner changes with the order, it is a tie.
@@ -141,13 +141,13 @@ def words(cast: Ballots) -> Floats:
 
 
 def majority(said: Floats) -> Floats:
-    """The panel's word on each pair: what most of its judges say, [pairs]; see `words`."""
+    """Return the panel's verdict on each pair, by most of its judges, [pairs]; see `words`."""
     each = np.stack([(said == sign).sum(axis=0) for sign in (-1, 0, 1)], axis=1)
     return most(each)
 
 
 def circles(cast: Ballots, said: Floats) -> Ints:
-    """Triples of documents with all three pairs judged: in a circle, in order, with a tie.
+    """Count triples of documents with all pairs judged: circular, in order, with a tie.
 
     A triple is in a circle where each document beats one of the others. One in which any pair is a
     tie could be read either way, and is counted apart.
@@ -170,7 +170,7 @@ def circles(cast: Ballots, said: Floats) -> Ints:
 
 
 def crossed(cast: Ballots, one: int, other: int) -> Floats:
-    """How the votes of two judges on the same pairs go together.
+    """Count, by query, the pairs of signs that two judges' votes on the same pairs have.
 
     Each vote of the one with more on a pair counts once, beside the votes of the other, which share
     it. So a judge's vote meets that of every person, as FastChat counts the agreement of a judge
@@ -190,7 +190,7 @@ def crossed(cast: Ballots, one: int, other: int) -> Floats:
 
 
 def confusion(cast: Ballots, one: Floats, other: Floats) -> Ints:
-    """How two judges' words on the same pairs go together.
+    """Count, by query, the pairs of signs that two judges' verdicts on the same pairs have.
 
     Args:
         cast: the votes.
@@ -214,7 +214,7 @@ def _counts(cast: Ballots, judge: Ints, query: Ints, outcome: Ints) -> Ints:
 
 
 def most(each: Ints) -> Floats:
-    """The sign whose column is the greatest, 0 if none is; NaN where there is nothing, [rows]."""
+    """Return the sign whose column is the greatest, 0 if none is, NaN without votes, [rows]."""
     most = each.max(axis=1, keepdims=True)
     word: Floats = np.where((each == most).sum(axis=1) == 1, each.argmax(axis=1) - 1.0, 0.0)
     word[most[:, 0] == 0] = np.nan
@@ -222,7 +222,7 @@ def most(each: Ints) -> Floats:
 
 
 def _circles(pairs: Ints, said: Floats) -> tuple[int, int, int]:
-    """The triples of one query."""
+    """Count the triples of one query: circular, in order, with a tie."""
     documents, places = np.unique(pairs, return_inverse=True)
     first, second = places.reshape(-1, 2).T
     beats = np.zeros((len(documents), len(documents)))

@@ -1,4 +1,4 @@
-"""Measures: how well runs order the documents of a truth, query by query.
+"""Measures of how well runs order the documents of a truth, query by query.
 
     truth = Truth(qrels)
     ranking = rank(truth, run)
@@ -90,7 +90,7 @@ class Measure:
 
     @property
     def of_labels(self) -> bool:
-        """Whether it tells more of the labels than of the run."""
+        """Return whether it describes the labels more than the run."""
         return load_measure(self.name).of_labels
 
     def __str__(self) -> str:
@@ -100,7 +100,7 @@ class Measure:
 
 
 def parse_measures(texts: Iterable[str]) -> tuple[Measure, ...]:
-    """Read measures; one that is named twice counts once.
+    """Parse measures; one that is named twice counts once.
 
     Raises:
         MeasureError: one of them is none.
@@ -109,7 +109,7 @@ def parse_measures(texts: Iterable[str]) -> tuple[Measure, ...]:
 
 
 def parse_measure(text: str) -> Measure:
-    """Read a measure, such as ``nDCG@10`` or ``AP(rel=2)@100``.
+    """Parse a measure, such as ``nDCG@10`` or ``AP(rel=2)@100``.
 
     Raises:
         MeasureError: there is no such measure; the message, one line, says what there is.
@@ -143,7 +143,7 @@ def parse_measure(text: str) -> Measure:
 
 
 def _split(text: str) -> tuple[str, dict[str, Any]]:
-    """Name and parameters of a measure, of which the cutoff is one, as they were written."""
+    """Split a measure into its name and its parameters, one of which is the cutoff, as written."""
     where, is_own, rest = text.strip().partition(":")
     if not is_own or "(" in where:  # a colon in what a parameter is given
         where, rest = "", text.strip()
@@ -168,7 +168,7 @@ def _split(text: str) -> tuple[str, dict[str, Any]]:
 
 
 def load_measure(name: str) -> MeasureKind:
-    """A kind of measure by its name, or one of the user's own; imported when first used.
+    """Load a kind of measure by its name, or one of the user's own; imported when first used.
 
     Raises:
         MeasureError: there is none of that name, or what is there is no measure.
@@ -187,7 +187,7 @@ def load_measure(name: str) -> MeasureKind:
 def evaluate(
     measures: Sequence[Measure], ranking: Ranking, relevance: ArrayLike | None = None
 ) -> Floats:
-    """The metrics of one run.
+    """Compute the metrics of one run.
 
     Args:
         measures: what to measure.
@@ -221,7 +221,7 @@ def evaluate(
 
 
 def linear_of(measure: Measure) -> Linear:
-    """A measure as a sum of discounts times gains, which labels of people can correct.
+    """Return a measure as a sum of discounts times gains, which people's labels can correct.
 
     Raises:
         MeasureError: it is none.
@@ -239,7 +239,7 @@ def _parameters(measure: Measure, kind: MeasureKind) -> dict[str, Any]:
 
 
 def _values(measure: Measure, lists: Lists) -> Floats:
-    """The metrics of some queries, [draws, queries]."""
+    """Return the metrics of some queries, [draws, queries]."""
     kind = load_measure(measure.name)
     parameters = _parameters(measure, kind)
     if measure.name in MEASURES:
@@ -254,7 +254,7 @@ def _values(measure: Measure, lists: Lists) -> Floats:
 
 
 def default_measures(truth: Truth) -> tuple[Measure, ...]:
-    """What to measure against a truth of this kind; the first leads.
+    """Return the default measures for a truth of this kind, the main one first.
 
     Scores are measured by their own sizes. Where a measure knows only yes and no, grades of the
     upper half of the scale are relevant: from 2 of 3 on, as the TREC Deep Learning tracks count.

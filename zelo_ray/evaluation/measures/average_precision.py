@@ -7,7 +7,7 @@ from zelo_ray.evaluation.measures.spec import REL, MeasureKind
 
 
 def _metrics(lists: Lists, cutoff: int | None, rel: float) -> Floats:
-    """Divided by the number of all relevant documents, whatever the cutoff, as trec_eval does.
+    """Return AP, divided by the number of relevant documents for any cutoff, as trec_eval does.
 
     Expected over ties (McSherry & Najork 2008, ECIR): a rank among g tied documents of which b are
     relevant holds one of them with probability b / g; then of those that precede it among the tied

@@ -1,4 +1,4 @@
-"""Columns of a table as arrays, with a word on what is wrong with them."""
+"""Convert columns of a table to arrays, or say what is wrong with them."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ Ints = NDArray[np.int64]
 
 
 def texts(table: pa.Table, name: str, error: type[Exception]) -> Any:
-    """A column of ids as one array.
+    """Return a column of IDs as one array.
 
     Raises:
         error: there is no such column, or it has nulls.
@@ -20,7 +20,7 @@ def texts(table: pa.Table, name: str, error: type[Exception]) -> Any:
 
 
 def numbers(table: pa.Table, name: str, error: type[Exception]) -> NDArray[np.float64]:
-    """A column of numbers as float64.
+    """Return a column of numbers as float64.
 
     Raises:
         error: there is no such column, or it has nulls.

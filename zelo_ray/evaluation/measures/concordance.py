@@ -9,7 +9,7 @@ _BYTE = 127
 
 
 def levels(lists: Lists) -> Ints:
-    """The rank of each judged document, tied ones at the first of theirs, [queries, judged].
+    """Return the rank of each judged document, the first one for ties, [queries, judged].
 
     Those that the run lacks stand below all that it has, tied.
     """

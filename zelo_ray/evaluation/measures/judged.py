@@ -7,7 +7,7 @@ from zelo_ray.evaluation.measures.spec import MeasureKind
 
 
 def _metrics(lists: Lists, cutoff: int | None) -> Floats:
-    """Divided by what the run has, where that is less than k, as ir_measures does."""
+    """Return the share, divided by the run's length if that is below k, as ir_measures does."""
     known = (~np.isnan(lists.ranked(cutoff))).astype(np.float64)
     retrieved = lists.block.retrieved
     length = np.minimum(retrieved, cutoff or retrieved)

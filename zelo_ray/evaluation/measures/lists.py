@@ -1,4 +1,4 @@
-"""What a measure sees: the ranked and the judged documents of a block of queries."""
+"""Give measures the ranked and the judged documents of a block of queries."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -37,7 +37,7 @@ class Lists:
     """A block under some draws of the relevance; matrices are [draws, queries, …]."""
 
     def __init__(self, block: Block, relevance: Floats, expected: bool) -> None:
-        """See a block with these relevances.
+        """Set up a block with these relevances.
 
         Args:
             block: the queries.
@@ -51,11 +51,11 @@ class Lists:
 
     @cached_property
     def judged(self) -> Floats:
-        """Relevance of all judged documents, NaN past the end."""
+        """Return the relevance of all judged documents, NaN past the end."""
         return self._relevance[:, self.block.judged]
 
     def ranked(self, cutoff: int | None) -> Floats:
-        """Relevance by rank, NaN where unjudged or past the end.
+        """Return the relevance by rank, NaN where unjudged or past the end.
 
         It reaches beyond the cutoff where documents tied with the last one do.
         """
@@ -65,14 +65,14 @@ class Lists:
         return self._relevance[:, self.block.rows[:, :reach]]
 
     def expected(self, gains: Floats, cutoff: int | None) -> Floats:
-        """The gain to expect at each rank up to the cutoff: the mean of those tied there."""
+        """Return the expected gain at each rank up to the cutoff: the mean of those tied there."""
         if self.last is not None:
             _, within = self.tied_sums(gains)
             gains = within / self.tied(gains)[0]
         return gains[..., :cutoff]
 
     def tied_sums(self, gains: Floats) -> tuple[Floats, Floats]:
-        """For each rank the sums over the documents above its ties, and over the tied ones."""
+        """Return for each rank the sums over documents above its ties, and over the tied ones."""
         upto = np.cumsum(gains, axis=-1)
         if self.first is None or self.last is None:
             return upto - gains, gains
@@ -87,7 +87,7 @@ class Lists:
         return above, with_them - above
 
     def tied(self, gains: Floats) -> tuple[Ints, Ints]:
-        """For each rank how many documents are tied there, and how many of their ranks precede."""
+        """Return for each rank how many documents are tied there, and how many ranks precede it."""
         columns = gains.shape[-1]
         ranks = np.arange(columns)
         if self.first is None or self.last is None:
@@ -97,7 +97,7 @@ class Lists:
 
 
 def tie_bounds(values: NDArray[np.generic]) -> tuple[Ints, Ints]:
-    """First and last place of the equal neighbours around each place, along the last axis."""
+    """Return the first and last place of the equal neighbours of each place, on the last axis."""
     places = np.broadcast_to(np.arange(values.shape[-1]), values.shape)
     differs = values[..., 1:] != values[..., :-1]
     edge = np.ones((*values.shape[:-1], 1), np.bool_)
@@ -109,6 +109,6 @@ def tie_bounds(values: NDArray[np.generic]) -> tuple[Ints, Ints]:
 
 
 def ratio(part: Floats, whole: Floats | Ints, otherwise: float = 0.0) -> Floats:
-    """Part by whole; something else where the whole is 0."""
+    """Return part by whole; something else where the whole is 0."""
     empty = whole == 0
     return np.where(empty, otherwise, part / np.where(empty, 1, whole))

@@ -7,12 +7,12 @@ from zelo_ray.evaluation.measures.spec import Linear, MeasureKind, Parameter
 
 
 def _linear(relevance: Floats, _top: Floats) -> Floats:
-    """The relevance itself, as trec_eval does."""
+    """Return the relevance itself as the gain, as trec_eval does."""
     return np.maximum(relevance, 0)
 
 
 def _exponential(relevance: Floats, top: Floats) -> Floats:
-    """2^g - 1 (Burges et al. 2005, ICML).
+    """Return 2^g - 1 as the gain (Burges et al. 2005, ICML).
 
     Where the query's best g is beyond 500, all gains are divided by 2^(best - 500). nDCG does not
     see a common factor, so that nothing overflows, and what is lost is below 2^-500 of the best.
@@ -23,7 +23,7 @@ def _exponential(relevance: Floats, top: Floats) -> Floats:
 
 
 def _zelo(relevance: Floats, _top: Floats) -> Floats:
-    """For scores in logits: by how much more often a document wins than loses.
+    """Return the gain for scores in logits: how much more often a document wins than loses.
 
     A score s is centred on the query's mean, so against an average document of its query it wins
     with probability p = 1 / (1 + exp(-s)); the gain is 2p - 1 = tanh(s / 2), and 0 below the
@@ -38,7 +38,7 @@ _GAINS = {"log2": _linear, "exp-log2": _exponential, "zelo": _zelo}
 
 
 def _metrics(lists: Lists, cutoff: int | None, dcg: str) -> Floats:
-    """The discounted gain of the run over that of the best order of all judged documents."""
+    """Return the run's discounted gain, divided by that of the best order of judged documents."""
     judged = np.nan_to_num(lists.judged, nan=0.0)
     top = judged.max(axis=-1, keepdims=True)
     ideal = -np.sort(-_GAINS[dcg](judged, top), axis=-1)[..., :cutoff]
@@ -55,7 +55,7 @@ def _discounts(ranks: int) -> Floats:
 
 
 def _linear_in(cutoff: int | None, dcg: str) -> Linear:
-    """With the ideal fixed. People grade, and do not score: the gain is the grade, or 2^g - 1."""
+    """Build the linear form, with a fixed ideal and with grades, or 2^g - 1, as gains."""
 
     def gains(grades: Floats) -> Floats:
         gained = np.maximum(grades, 0)

@@ -8,7 +8,7 @@ from zelo_ray.evaluation.measures.spec import MeasureKind
 
 
 def _metrics(lists: Lists, cutoff: None) -> Floats:  # noqa: ARG001 - a measure may have a cutoff
-    """Of all pairs of judged documents that differ in relevance; a tie of the run is half right.
+    """Return the share of pairs with unequal relevance in the right order; run ties count half.
 
     Documents that the run lacks stand below all it has, tied. NaN where no pair differs.
     """

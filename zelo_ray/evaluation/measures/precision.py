@@ -7,7 +7,7 @@ from zelo_ray.evaluation.measures.spec import REL, Linear, MeasureKind
 
 
 def _metrics(lists: Lists, cutoff: int, rel: float) -> Floats:
-    """Divided by k even where the run has fewer documents, as trec_eval does."""
+    """Return the share, divided by k even if the run has fewer documents, as trec_eval does."""
     relevant = (lists.ranked(cutoff) >= rel).astype(np.float64)
     shares: Floats = lists.expected(relevant, cutoff).sum(axis=-1) / cutoff
     return shares

@@ -8,7 +8,7 @@ from zelo_ray.evaluation.measures.spec import REQUIRED, MeasureKind, Parameter, 
 
 
 def _metrics(lists: Lists, cutoff: None, p: float) -> Floats:  # noqa: ARG001 - others have one
-    """Extrapolated RBO of uneven lists (Webber, Moffat & Zobel 2010, ACM TOIS 28:20, eq. 32).
+    """Return extrapolated RBO of uneven lists (Webber, Moffat & Zobel 2010, TOIS 28:20, eq. 32).
 
     The truth's list is that of all judged documents by relevance. It does not say how its tied
     documents are to be ordered, so RBO is the mean over all their orders: the variant RBO^a of
@@ -47,13 +47,13 @@ class _Weights:
         self.sums = np.pad(np.cumsum(terms[:, ::-1], axis=1)[:, ::-1], ((0, 0), (0, 1)))
 
     def between(self, power: int, after: Ints, upto: Ints) -> Floats:
-        """The sum over the depths after one and up to another; 0 if there are none."""
+        """Return the sum over the depths after one and up to another; 0 if there are none."""
         sums: Floats = self.sums[power, np.minimum(after, upto)] - self.sums[power, upto]
         return sums
 
 
 def _run_ranks(lists: Lists) -> tuple[Ints, Ints]:
-    """First and last rank, from 1, that each judged document can take in the run."""
+    """Return the first and last rank, from 1, that judged documents can take in the run."""
     place = np.maximum(lists.block.place, 0)
     if lists.first is None or lists.last is None:
         return place + 1, place + 1
@@ -62,7 +62,7 @@ def _run_ranks(lists: Lists) -> tuple[Ints, Ints]:
 
 
 def _truth_ranks(judged: Floats) -> tuple[Ints, Ints]:
-    """First and last rank, from 1, that each judged document can take in the truth."""
+    """Return the first and last rank, from 1, that judged documents can take in the truth."""
     order = np.argsort(-judged, axis=-1)
     bounds = tie_bounds(np.take_along_axis(judged, order, axis=-1))
     first, last = np.empty((2, *judged.shape), np.int64)
@@ -72,7 +72,7 @@ def _truth_ranks(judged: Floats) -> tuple[Ints, Ints]:
 
 
 def _share(ranks: tuple[Ints, Ints], depth: Ints) -> Floats:
-    """How likely a document is among the first ones, up to a depth."""
+    """Return the chance that a document is among the first ones, up to a depth."""
     first, last = ranks
     return np.clip((depth - first + 1) / (last - first + 1), 0, 1)
 
@@ -80,7 +80,7 @@ def _share(ranks: tuple[Ints, Ints], depth: Ints) -> Floats:
 def _weighted(
     weights: _Weights, run: tuple[Ints, Ints], truth: tuple[Ints, Ints], upto: Ints
 ) -> Floats:
-    """The sum over depths d of p^d / d times how likely a document is in both lists by then.
+    """Sum p^d / d over depths d, times the chance that a document is in both lists by then.
 
     Each likelihood is a ramp from the first rank to the last, and 1 from there on, so their
     product is a polynomial in d on each of three stretches.

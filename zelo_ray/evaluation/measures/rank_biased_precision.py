@@ -16,7 +16,7 @@ from zelo_ray.evaluation.measures.spec import (
 
 
 def _metrics(lists: Lists, cutoff: int | None, p: float, rel: float) -> Floats:
-    """The chance that the document at which a user stops is relevant; p: that one goes on."""
+    """Return the chance that a user who goes on with chance p stops at a relevant document."""
     relevant = (lists.ranked(cutoff) >= rel).astype(np.float64)
     gains = lists.expected(relevant, cutoff)
     found: Floats = gains @ _discounts(gains.shape[-1], p)

@@ -1,4 +1,4 @@
-"""A run ranked against a truth, as padded matrices that measures can work on side by side."""
+"""Rank a run against a truth, as padded matrices that measures can work on in parallel."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -43,22 +43,22 @@ class Ranking:
 
     @cached_property
     def answered(self) -> NDArray[np.bool_]:
-        """For each query of the truth, whether the run has it."""
+        """Return for each query of the truth whether the run has it."""
         return self.counts > 0
 
     @cached_property
     def missing(self) -> tuple[str, ...]:
-        """The queries of the truth that the run lacks."""
+        """Return the queries of the truth that the run lacks."""
         return tuple(self.truth.query_ids[i] for i in np.flatnonzero(~self.answered))
 
     def documents(self, query: int) -> list[str]:
-        """The ids of a query's documents, best first; the query is named by its place."""
+        """Return the IDs of a query's documents, best first, for the query's place."""
         start = int(self.counts[:query].sum())
         ids: list[str] = self.ids(np.arange(start, start + self.counts[query])).to_pylist()
         return ids
 
     def unjudged(self, depth: int) -> list[tuple[str, str, int]]:
-        """Query, document and rank, from 1, of those up to a depth that the truth lacks."""
+        """Return query, document and rank, from 1, of unjudged documents up to a depth."""
         ranks = self.places
         holes = np.flatnonzero((self.rows < 0) & (ranks < depth))
         queries = np.repeat(np.arange(len(self.counts)), self.counts)[holes]
@@ -68,16 +68,16 @@ class Ranking:
 
     @cached_property
     def places(self) -> Ints:
-        """The place of each ranked document among those of its query, from 0."""
+        """Return the place of each ranked document among those of its query, from 0."""
         return _places(self.counts)
 
     def ids(self, at: Ints) -> Any:
-        """The ids of some ranked documents, as an Arrow array."""
+        """Return the IDs of some ranked documents, as an Arrow array."""
         return self.doc_ids.take(pa.array(self.positions[at]))
 
 
 def _places(counts: Ints) -> Ints:
-    """The place of each document among those of its query."""
+    """Return the place of each document among those of its query."""
     return np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
 
 
@@ -137,14 +137,14 @@ def _name(query_ids: Any, doc_ids: Any, row: int) -> str:
 
 
 def _first_twice(pairs: Ints) -> int | None:
-    """The place of a pair that occurs twice."""
+    """Return the place of a pair that occurs twice; None if there is none."""
     ordered = np.sort(pairs)
     again = np.flatnonzero(ordered[1:] == ordered[:-1])
     return int(np.flatnonzero(pairs == ordered[again[0]])[1]) if again.size else None
 
 
 def _keys(query: Ints, scores: NDArray[np.float64]) -> Ints:
-    """Numbers that order by query, then by 32-bit score, descending.
+    """Return numbers that sort by query, then by 32-bit score, descending.
 
     The bits of a float, as an integer, order like it; those of a negative one, backwards.
     """
@@ -155,7 +155,7 @@ def _keys(query: Ints, scores: NDArray[np.float64]) -> Ints:
 
 
 def _order(keys: Ints, doc_ids: Any, rows: Ints) -> Ints:
-    """The order of the keys; among equal ones, of the doc_ids of these rows, descending.
+    """Return the order of the keys, with equal ones by the doc_ids of these rows, descending.
 
     UTF-8 orders byte by byte, which is how trec_eval's strcmp compares, as its characters do.
     """
@@ -171,7 +171,7 @@ def _order(keys: Ints, doc_ids: Any, rows: Ints) -> Ints:
 
 
 def _within(bounds: tuple[Ints, Ints], counts: Ints) -> tuple[Ints, Ints]:
-    """Places among all documents as places among those of their query."""
+    """Turn places among all documents into places among those of their query."""
     starts = np.repeat(np.cumsum(counts) - counts, counts)
     return bounds[0] - starts, bounds[1] - starts
 
@@ -179,7 +179,7 @@ def _within(bounds: tuple[Ints, Ints], counts: Ints) -> tuple[Ints, Ints]:
 def _blocks(
     truth: Truth, rows: Ints, counts: Ints, bounds: tuple[Ints, Ints] | None
 ) -> Iterator[Block]:
-    """Queries of similar lengths together, so that little is padding.
+    """Group queries of similar lengths, so that there is little padding.
 
     Args:
         truth: the truth.
@@ -220,7 +220,7 @@ def _blocks(
 
 
 def _alike(counts: Ints, widths: Ints) -> Iterator[Ints]:
-    """Queries whose numbers of documents, ranked and judged, lie within the same powers of two."""
+    """Group queries with ranked and judged counts within the same powers of two."""
     kind = np.ceil(np.log2(np.maximum(counts, 1))) * 64 + np.ceil(np.log2(widths))
     order = np.lexsort((widths, counts, kind))
     for queries in np.split(order, np.flatnonzero(np.diff(kind[order])) + 1):
@@ -230,7 +230,7 @@ def _alike(counts: Ints, widths: Ints) -> Iterator[Ints]:
 
 
 class _Cells:
-    """Where the entries of some queries stand in flat arrays, as a padded matrix."""
+    """The positions of some queries' entries in flat arrays, as a padded matrix."""
 
     def __init__(self, starts: Ints, counts: Ints, width: int) -> None:
         columns = np.arange(width)
@@ -238,5 +238,5 @@ class _Cells:
         self.at = np.where(self.inside, starts[:, np.newaxis] + columns, 0)
 
     def of(self, flat: Ints) -> Ints:
-        """The entries of one array; -1 is padding."""
+        """Return the entries of one array; -1 is padding."""
         return np.where(self.inside, flat[self.at], -1) if flat.size else self.at * 0 - 1

@@ -9,7 +9,7 @@ from zelo_ray.evaluation.measures.spec import REL, MeasureKind, Parameter
 
 
 def _metrics(lists: Lists, cutoff: int, rel: float, k_gt: int | None) -> Floats:
-    """Relevant are all documents from ``rel`` on, or the ``k_gt`` that the truth puts highest."""
+    """Return recall of documents with relevance of at least ``rel``, or of the ``k_gt`` best."""
     if k_gt is not None:
         return _of_best(lists, cutoff, k_gt)
     relevant = (lists.ranked(cutoff) >= rel).astype(np.float64)
@@ -18,7 +18,7 @@ def _metrics(lists: Lists, cutoff: int, rel: float, k_gt: int | None) -> Floats:
 
 
 def _of_best(lists: Lists, cutoff: int, k_gt: int) -> Floats:
-    """Recall of the best ``k_gt`` documents, or of all that are judged if these are fewer.
+    """Return recall of the best ``k_gt`` documents, or of all that are judged if fewer.
 
     Where several are tied for the last places among the best, the truth does not say which are
     meant, so any of them fills such a place, and no more of them count than there are places. A
@@ -36,7 +36,7 @@ def _of_best(lists: Lists, cutoff: int, k_gt: int) -> Floats:
 
 
 def _filled(lists: Lists, hit: Floats, cutoff: int, free: Ints) -> Floats:
-    """How many free places the hits up to the cutoff fill, expected over ties.
+    """Return how many free places the hits up to the cutoff fill, expected over ties.
 
     The number of hits among those documents tied at the cutoff that come before it is
     hypergeometric; without ties it is certain.
@@ -57,7 +57,7 @@ def _filled(lists: Lists, hit: Floats, cutoff: int, free: Ints) -> Floats:
 
 
 def _log_choose(n: Floats | Ints, k: Ints | int) -> Floats:
-    """The logarithm of n over k; -inf where there is no such choice."""
+    """Return the logarithm of n over k; -inf where there is no such choice."""
     choices: Floats = gammaln(n + 1) - gammaln(np.add(k, 1)) - gammaln(n - k + 1)
     return choices
 

@@ -7,7 +7,7 @@ from zelo_ray.evaluation.measures.spec import REL, MeasureKind
 
 
 def _metrics(lists: Lists, cutoff: int | None, rel: float) -> Floats:
-    """0 if there is no relevant document up to the cutoff.
+    """Return the reciprocal rank, 0 if there is no relevant document up to the cutoff.
 
     Expected over ties (McSherry & Najork 2008, ECIR): if none came earlier, the next of g - i
     documents left among tied ones is relevant with probability b / (g - i).

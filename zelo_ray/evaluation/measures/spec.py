@@ -1,4 +1,4 @@
-"""What a measure is, and how its parameters are told."""
+"""Define a kind of measure, and its parameters."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -42,7 +42,7 @@ class Linear:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasureKind:
-    """What a measure is, before a cutoff and parameters make a `Measure` of it.
+    """A kind of measure, which a cutoff and parameters make a `Measure`.
 
     Args:
         metrics: from lists, a cutoff (or None) and the parameters by name to the metric of each
@@ -64,7 +64,7 @@ class MeasureKind:
 
 
 def is_number(value: Any) -> bool:
-    """Whether this is a finite number."""
+    """Return whether this is a finite number."""
     return type(value) in (int, float) and isfinite(value)
 
 

@@ -8,7 +8,7 @@ from zelo_ray.evaluation.measures.spec import MeasureKind
 
 
 def _metrics(lists: Lists, cutoff: None) -> Floats:  # noqa: ARG001 - a measure may have a cutoff
-    """NaN where all judged documents are tied in the truth (Kendall 1945, Biometrika 33:239).
+    """Return tau-b (Kendall 1945, Biometrika 33:239); NaN if the truth ties all documents.
 
     A run that lacks the query, or tells no two of its documents apart, has no order to compare: it
     gets 0, where the truth has one. Else to abstain would pay.

@@ -51,7 +51,7 @@ class Truth:
 
     @cached_property
     def kind(self) -> Literal["scores", "grades", "binary"]:
-        """Scores have fractions below 0, or go below -2, the least that TREC gives."""
+        """Return the kind; scores have fractions below 0, or go below -2, the least of TREC."""
         below = self.relevance[self.relevance < 0]
         if (below != np.floor(below)).any() or (below < -2).any():
             return "scores"
@@ -59,18 +59,18 @@ class Truth:
         return "binary" if whole and self.relevance.max(initial=0) <= 1 else "grades"
 
     def labels(self, query: int) -> dict[str, float]:
-        """The relevance of the judged documents of a query, which is named by its place."""
+        """Return the relevance of the judged documents of a query, for the query's place."""
         rows = np.flatnonzero(self.query == query)
         names = self.doc_ids.take(pa.array(rows)).to_pylist()
         return dict(zip(names, self.relevance[rows].tolist(), strict=True))
 
     def queries_of(self, query_ids: pa.Array) -> Ints:
-        """The places of queries in ``query_ids``; -1 where the truth lacks one."""
+        """Return the places of queries in ``query_ids``; -1 where the truth lacks one."""
         found = pc.index_in(query_ids, value_set=pa.array(self.query_ids, query_ids.type))
         return np.asarray(found.fill_null(-1).to_numpy(zero_copy_only=False), np.int64)
 
     def rows_of(self, query: Ints, doc_codes: Ints, doc_ids: pa.Array) -> Ints:
-        """The rows in which documents are judged for queries; -1 where they are not.
+        """Return the rows in which documents are judged for queries; -1 where they are not.
 
         Args:
             query: places of queries in ``query_ids``.

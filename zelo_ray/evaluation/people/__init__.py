@@ -1,4 +1,4 @@
-"""What people's labels make of a contest that a panel judged.
+"""Use people's labels in a contest that a panel judged.
 
     frame = frame_of(measure, rankings)                 # who ranks what where, and the panel's word
     size = sizes(frame)                                 # how much a label could move a difference

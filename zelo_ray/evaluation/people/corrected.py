@@ -30,7 +30,7 @@ FEWEST = 30
 def corrected(
     frame: Frame, gain: Floats, probability: Floats, *, whole_queries: bool = False
 ) -> Floats:
-    """The metrics of the arms by the panel, set right by people.
+    """Return the arms' metrics by the panel, corrected by people.
 
     Args:
         frame: of the contest.
@@ -47,28 +47,28 @@ def corrected(
 
 
 def people_alone(frame: Frame, gain: Floats, probability: Floats) -> Floats:
-    """The same by people's labels only, as if there were no panel."""
+    """Return the arms' metrics by people's labels only."""
     return frame.by_query(frame.weight * _weighted(gain, probability))
 
 
 def by_panel(frame: Frame) -> Floats:
-    """The same by the panel only."""
+    """Return the arms' metrics by the panel only."""
     return frame.by_query(frame.weight * panel_gains(frame))
 
 
 def panel_gains(frame: Frame) -> Floats:
-    """What the panel's own grades are worth, [rows]; without a grade, what 0 is."""
+    """Return the gains of the panel's own grades, [rows]; a missing grade counts as 0."""
     return frame.linear.gains(np.nan_to_num(frame.panel, nan=0.0))
 
 
 def _weighted(gain: Floats, probability: Floats) -> Floats:
-    """By the inverse probability, 0 where there is no label."""
+    """Weight gains by the inverse probability, 0 where there is no label."""
     labelled = ~np.isnan(gain)
     return np.where(labelled, gain, 0.0) / np.where(labelled, probability, 1.0)
 
 
 def foretold(frame: Frame, gain: Floats, *, whole_queries: bool = False) -> Floats:
-    """What people's gains are expected to be, [rows], by the panel's grade and by the query.
+    """Predict people's gains, [rows], from the panel's grade and the query.
 
     Isotonic in the grade, as learned from other queries; documents without a grade have a mean of
     their own. To this comes by how much people's gains of the *other* labelled documents of the
@@ -89,7 +89,7 @@ def foretold(frame: Frame, gain: Floats, *, whole_queries: bool = False) -> Floa
 
 
 def _of_query(frame: Frame, rest: Floats) -> Floats:
-    """The mean of what is left of the other labels of each document's query, drawn towards 0.
+    """Return the mean residual of the other labels of each document's query, shrunk towards 0.
 
     By the shares of the variance that lie within and between queries (Robinson 1991, Stat. Sci.
     6:15).

@@ -1,4 +1,4 @@
-"""Which documents people are to judge: the more a label could move a difference, the likelier.
+"""Choose documents for people to judge: the more a label could move a difference, the likelier.
 
 Priority sampling (Duffield, Lund & Thorup 2007, J. ACM 54:32): each document has a size and a
 chance of its own, drawn once, and its priority is size / chance. The first n by priority are a
@@ -19,7 +19,7 @@ _STEPS = 2.0**53
 
 
 def priorities(query_ids: Iterable[str], doc_ids: Iterable[str], size: Floats, seed: int) -> Floats:
-    """The order in which documents come into a sample, the highest first; 0 for a size of 0.
+    """Return the documents' priorities for a sample, the highest first; 0 for a size of 0.
 
     Args:
         query_ids: of shape [rows].
@@ -36,7 +36,7 @@ def priorities(query_ids: Iterable[str], doc_ids: Iterable[str], size: Floats, s
 
 
 def inclusion(size: Floats, threshold: float) -> Floats:
-    """How likely each document was to have a priority above the threshold, [rows].
+    """Return each document's chance of a priority above the threshold, [rows].
 
     Args:
         size: of shape [rows].
@@ -48,13 +48,13 @@ def inclusion(size: Floats, threshold: float) -> Floats:
 
 
 def threshold_of(priority: Floats, labels: int) -> float:
-    """The highest priority outside a sample of so many documents; 0 where all are in it."""
+    """Return the highest priority outside a sample of so many documents; 0 if all are in it."""
     if labels >= np.count_nonzero(priority):
         return 0.0
     return float(np.sort(priority)[-labels - 1])
 
 
 def _chance(seed: int, query_id: str, doc_id: str) -> float:
-    """In (0, 1], from a hash: the same whatever else there is."""
+    """Return a number in (0, 1] from a hash, which depends on nothing but the arguments."""
     text = f"{seed}:{len(query_id)}:{query_id}:{doc_id}".encode()
     return (int.from_bytes(hashlib.sha256(text).digest()[:8]) // 2**11 + 1) / _STEPS

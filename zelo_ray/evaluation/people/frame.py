@@ -1,4 +1,4 @@
-"""Where the arms of a contest rank what, by a measure that adds up gains of documents."""
+"""Collect the ranks of documents in the arms of a contest, for a measure that adds up gains."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -40,11 +40,11 @@ class Frame:
     """[arms, queries]"""
 
     def by_query(self, values: Floats) -> Floats:
-        """Sums over the documents of each query: [arms, rows] to [arms, queries]."""
+        """Sum over the documents of each query: [arms, rows] to [arms, queries]."""
         return np.stack([np.bincount(self.query, row, len(self.query_ids)) for row in values])
 
     def rows_of(self, query_ids: Sequence[str], doc_ids: Sequence[str]) -> Ints:
-        """The rows of some documents; -1 where they are in no arm's first ones."""
+        """Return the rows of some documents; -1 where no arm has one within the measure's depth."""
         pairs = zip((self.query_ids[q] for q in self.query), self.doc_ids, strict=True)
         place = {pair: row for row, pair in enumerate(pairs)}
         found = [place.get(pair, -1) for pair in zip(query_ids, doc_ids, strict=True)]
@@ -52,7 +52,7 @@ class Frame:
 
 
 def frame_of(measure: Measure, rankings: Mapping[str, Ranking]) -> Frame:
-    """The documents that decide a measure.
+    """Collect the documents that decide a measure.
 
     Metrics of nDCG are divided by the ideal of the *panel's* grades, which is a number fixed
     beforehand: with people's own ideal a metric is not linear in their labels, and an interval for
@@ -94,9 +94,10 @@ def frame_of(measure: Measure, rankings: Mapping[str, Ranking]) -> Frame:
 
 
 def sizes(frame: Frame, floor: float = 0.25) -> Floats:
-    """How much a label could move a difference of two arms, at most; 0 for none, [rows].
+    """Return how much a label could move a difference of two arms; 0 for none, [rows].
 
-    Nothing that could move one is below a share ``floor`` of the mean, so that no weight explodes.
+    It is the largest possible change; if above 0, at least ``floor`` of the mean, so that no weight
+    explodes.
     """
     there = frame.answered[:, frame.query]
     high = np.where(there, frame.weight, -np.inf).max(axis=0)
@@ -109,7 +110,7 @@ def sizes(frame: Frame, floor: float = 0.25) -> Floats:
 
 
 def panel_grades(truth: Truth) -> Floats:
-    """What the panel says of every row of a truth on the scale of people's grades, from 0.
+    """Return the panel's grade of each row of a truth, on people's scale from 0.
 
     A zELO score is the logit of winning against an average document: the chance, times 3.
     """
@@ -146,7 +147,7 @@ def _of_arm(ranking: Ranking, linear: Linear) -> _Part:
 
 
 def _ideals(truth: Truth, grades: Floats, linear: Linear) -> Floats:
-    """What a metric is divided by, [queries]: the panel's own ideal, or 1."""
+    """Return the divisors of a metric, [queries]: the panel's own ideal, or 1."""
     if not linear.ideal:
         return np.ones(len(truth.query_ids))
     gains = linear.gains(grades)

@@ -1,4 +1,4 @@
-"""Which measures people's labels can correct."""
+"""Select the measures that people's labels can correct."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -12,11 +12,11 @@ OTHERWISE = "nDCG@10"
 def for_people(
     measures: Iterable[Measure], *, scores: bool = False
 ) -> tuple[tuple[Measure, ...], dict[str, str]]:
-    """Those of a contest's measures that are linear in the labels, and why others are not taken.
+    """Return the measures that are linear in the labels, and why others are left out.
 
     People give grades and no scores: of nDCG(dcg='zelo') it is nDCG, and from which score on a
     document is relevant (``rel``, where the truth has ``scores``) says nothing of their grades.
-    nDCG@10 if there is none.
+    Without any such measure it is nDCG@10.
     """
     chosen, left_out = list[Measure](), dict[str, str]()
     for each in measures:

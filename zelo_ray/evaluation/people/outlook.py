@@ -1,4 +1,4 @@
-"""What more labels would bring: the error of a difference by how many of them there are."""
+"""Predict the error of a difference by the number of labels."""
 
 from bisect import bisect_left
 from collections.abc import Callable
@@ -36,7 +36,7 @@ def outlook(
     told: Floats,
     aim: float,
 ) -> Outlook:
-    """Tell what more labels would do for one difference.
+    """Predict what more labels would do for one difference.
 
     Its variance is that of the queries and that of the draw. The second is estimated from what
     labels corrected: a document drawn with probability p adds rest^2 (1 - p) / p, and stands for
@@ -78,7 +78,7 @@ def _is_enough(error: Callable[[int, float], float], least: float, aim: float, n
 
 
 def threshold_for(size: Floats, labels: int) -> float:
-    """The threshold at which so many documents are expected in the sample; 0 where all are."""
+    """Return the threshold with so many documents expected in the sample; 0 where all are."""
     ordered = -np.sort(-size[size > 0])
     if labels >= len(ordered):
         return 0.0

@@ -1,4 +1,4 @@
-"""How sure differences are that rest on labels of people: Student's t over queries.
+"""Test differences that depend on people's labels, by Student's t over queries.
 
 Percentiles of a bootstrap are too narrow where a few labels weigh much, and a test of all queries'
 signs is too sure of what the panel says where no label looked (``benchmarks/people.py``). Queries
@@ -68,7 +68,7 @@ def compared(
 def student(
     differences: Floats, labelled: Ints, confidence: float
 ) -> tuple[Floats, Floats, Floats, Floats]:
-    """Intervals and tests of means over queries.
+    """Compute intervals and tests of means over queries.
 
     Args:
         differences: of shape [pairs, queries]; NaN is left out.
