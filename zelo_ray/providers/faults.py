@@ -66,7 +66,7 @@ Flaw = Literal["extra", "missing", "value"]
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """An unsuccessful call, in no SDK's words. Status 0: nothing tells it.
+    """An unsuccessful call, in no SDK's words. Status 0: unknown.
 
     ``codes`` are the error's machine-readable words, most telling first; ``delay`` is the server's
     wish in seconds. ``place`` is the path to the field of the request that it names as its cause,

@@ -13,7 +13,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Queries side by side. Rows are those of the truth; -1 is none."""
+    """A block of queries. Rows are those of the truth; -1 is none."""
 
     queries: Ints
     """Their places among the truth's queries, [queries]."""
